@@ -1,0 +1,45 @@
+# On a fresh clone with Python 3.11+ and make: `make demo` and `make test` set up all they need.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.PHONY: demo test test-all lint types arrows bench golden pictures clean
+
+$(READY): pyproject.toml constraints.txt
+	$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "inca needs Python 3.11 or newer")'
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	touch $@
+
+demo: $(READY)  ## a private average by Algorithm 2, with parties dropping out
+	$(BIN)/inca average examples/waiting-times.csv --domain 0 240 --schedule permutation --quiet-rounds 3 --dropout 0.1 \
+		--sigma-independent 30 --sigma-cancelling 200 --show-truth
+
+lint: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(READY)
+	$(BIN)/mypy
+
+arrows: $(READY)
+	$(BIN)/lint-imports
+
+test: lint types arrows  ## everything that must hold at every commit
+	$(BIN)/python -m pytest -n auto -m 'not slow'
+
+test-all: lint types arrows  ## the same and the slow suites
+	$(BIN)/python -m pytest -n auto
+
+bench: $(READY)  ## speed and memory, as ratios against named baselines in one run
+	$(BIN)/python benchmarks/simulation.py
+
+golden: $(READY)  ## write the golden vectors anew, in exact rational arithmetic
+	$(BIN)/python golden/make.py
+
+pictures: $(READY)  ## draw the pictures of the README and the docs
+	$(BIN)/python docs/pictures.py
+
+clean:
+	rm -rf $(VENV) build src/*.egg-info

@@ -1,0 +1,100 @@
+"""inca: private averages without a server.
+
+The protocol of "Dropout-Robust Mechanisms for Differentially Private and Fully Decentralized Mean Estimation":
+parties inject their values bit by bit, hidden in noise that they cancel later, and gossip.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from inca.domain import Ball, Domain, Interval
+    from inca.error import ErrorBudget, expected_error
+    from inca.execution import Execution
+    from inca.injection import Injection, early, incremental
+    from inca.presence import Presence
+    from inca.randomness import PublicSeed, SystemNormals
+    from inca.schedule import (
+        ExplicitSchedule,
+        PermutationReceivers,
+        RandomReceivers,
+        Schedule,
+        StaticGraph,
+        UnrepeatedReceivers,
+        complete,
+        hypercube,
+        random_schedule,
+    )
+    from inca.simulation import Noise, Outcome, draw_noise, simulate
+    from inca.transcript import Transcript, read_execution, write_execution
+    from inca.validation import InputError
+
+__version__ = "0.1.0"
+
+# Names are loaded when they are first used, so that the command line answers at once.
+_HOMES = {
+    "domain": ("Ball", "Domain", "Interval"),
+    "error": ("ErrorBudget", "expected_error"),
+    "execution": ("Execution",),
+    "injection": ("Injection", "early", "incremental"),
+    "presence": ("Presence",),
+    "randomness": ("PublicSeed", "SystemNormals"),
+    "schedule": (
+        "ExplicitSchedule",
+        "PermutationReceivers",
+        "RandomReceivers",
+        "Schedule",
+        "StaticGraph",
+        "UnrepeatedReceivers",
+        "complete",
+        "hypercube",
+        "random_schedule",
+    ),
+    "simulation": ("Noise", "Outcome", "draw_noise", "simulate"),
+    "transcript": ("Transcript", "read_execution", "write_execution"),
+    "validation": ("InputError",),
+}
+
+__all__ = [
+    "Ball",
+    "Domain",
+    "ErrorBudget",
+    "Execution",
+    "ExplicitSchedule",
+    "Injection",
+    "InputError",
+    "Interval",
+    "Noise",
+    "Outcome",
+    "PermutationReceivers",
+    "Presence",
+    "PublicSeed",
+    "RandomReceivers",
+    "Schedule",
+    "StaticGraph",
+    "SystemNormals",
+    "Transcript",
+    "UnrepeatedReceivers",
+    "complete",
+    "draw_noise",
+    "early",
+    "expected_error",
+    "hypercube",
+    "incremental",
+    "random_schedule",
+    "read_execution",
+    "simulate",
+    "write_execution",
+]
+
+
+def __getattr__(name: str) -> Any:
+    for module, names in _HOMES.items():
+        if name in names:
+            value = globals()[name] = getattr(import_module(f"inca.{module}"), name)
+            return value
+    raise AttributeError(f"module 'inca' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,134 @@
+"""The exact mean squared error of an estimate, without sampling.
+
+The estimate is linear: with a^(T) the indicator of the published messages and a^(t-1) the adjoint mixing of
+a^(t), a^(t)_i is how much of what party i injects in round t reaches the final sum. Value and independent noise
+of party i therefore reach it with g_i = sum_t a^(t)_i c^(i)_t, and noise term k with sum_t a^(t)_i Z^(i)_{t,k}.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from inca.domain import Ball, Domain, Interval
+from inca.execution import Execution
+from inca.validation import Array, InputError, party_values, real, whole
+
+
+@dataclass(frozen=True, eq=False)
+class Reach:
+    """What of each party ends up in the published sum: `value` holds g_i, `noise` the sum over k of squares."""
+
+    value: Array
+    noise: Array
+
+
+@dataclass(frozen=True)
+class ErrorBudget:
+    """Where E ||estimate - mean||^2 comes from; the mean is that of all n parties' values.
+
+    `independent` and `cancelling` are the variances of the noise that remains, `data` is what absent parties'
+    missing or partial values add. All are infinite when there is no estimate.
+    """
+
+    independent: float
+    cancelling: float
+    data: float
+
+    @property
+    def noise(self) -> float:
+        """The part due to noise."""
+        return self.independent + self.cancelling
+
+    @property
+    def total(self) -> float:
+        """The mean squared error."""
+        return self.noise + self.data
+
+
+def reach(execution: Execution) -> Reach:
+    """Return what of each party's value and noise reaches the published sum.
+
+    >>> from inca import Execution, RandomReceivers, incremental
+    >>> all_there = reach(Execution(RandomReceivers(50, rounds=5, seed=1), incremental(5)))
+    >>> bool(np.allclose(all_there.value, 1)), bool(np.allclose(all_there.noise, 0))
+    (True, True)
+    """
+    injection, rounds = execution.injection, execution.rounds
+    scales = injection.mask_scales
+    counter = execution.presence.rounds_attended().astype(np.int64)
+    a = execution.published.astype(np.float64)
+    value = np.zeros(execution.parties)
+    noise = np.zeros(execution.parties)
+    later = np.zeros(execution.parties)  # a^(t) of the next round in which the party is present
+    terms = np.zeros((execution.parties, rounds if scales is None else 0))
+    for t in range(rounds, -1, -1):
+        here = execution.presence.row(t)
+        if t < rounds:
+            counter -= here
+        value += np.where(here, a * injection.value[counter], 0.0)
+        if scales is None:
+            rows = (injection.noise if t < rounds else injection.closing)[counter]
+            terms += np.where(here, a, 0.0)[:, np.newaxis] * rows
+        elif t < rounds:  # the mask added now leaves again in the next round attended, if there is one
+            noise += np.where(here, (scales[np.minimum(counter, rounds - 1)] * (a - later)) ** 2, 0.0)
+        later = np.where(here, a, later)
+        if t > 0:
+            a = execution.mix_adjoint(t, a)
+    return Reach(value, noise if scales is not None else np.einsum("nk,nk->n", terms, terms))
+
+
+def expected_error(
+    execution: Execution,
+    sigma_independent: float,
+    sigma_cancelling: float,
+    *,
+    dimensions: int = 1,
+    values: ArrayLike | None = None,
+    variance: float | None = None,
+    domain: Domain | None = None,
+) -> ErrorBudget:
+    """Return the exact E ||estimate - mean of all values||^2 over the noise, summed over coordinates.
+
+    The data part takes one of: given `values`; independent values of equal mean and `variance` (summed over
+    coordinates); the worst case in a `domain`. Without any it is 0: the noise alone.
+
+    >>> from inca import Execution, RandomReceivers, incremental
+    >>> execution = Execution(RandomReceivers(100, rounds=5, seed=1), incremental(5))
+    >>> round(expected_error(execution, 2.0, 30.0).total, 9)  # sigma_independent^2 / n
+    0.04
+    """
+    var_independent = real("sigma_independent", sigma_independent, least=0.0) ** 2
+    var_cancelling = real("sigma_cancelling", sigma_cancelling, least=0.0) ** 2
+    given = None if values is None else party_values(values, execution.parties)
+    d = whole("dimensions", dimensions, least=1) if given is None else given[:1].size
+    if sum(prior is not None for prior in (values, variance, domain)) > 1:
+        raise InputError("values, variance and domain are alternatives, but more than one was given")
+    if execution.weight == 0.0:
+        return ErrorBudget(math.inf, math.inf, math.inf)
+    reached = reach(execution)
+    weight = execution.weight
+    off = reached.value / weight - 1.0 / execution.parties  # sums to 0
+    data = 0.0
+    if given is not None:
+        data = float(np.sum(np.square(off @ given)))
+    elif variance is not None:
+        data = real("variance", variance, least=0.0) * float(off @ off)
+    elif domain is not None:
+        data = _worst(domain, off, d)
+    return ErrorBudget(
+        d * var_independent * float(reached.value @ reached.value) / weight**2,
+        d * var_cancelling * float(reached.noise.sum()) / weight**2,
+        data,
+    )
+
+
+def _worst(domain: Domain, off: Array, dimensions: int) -> float:
+    """Return max ||sum_i off_i x_i||^2 over the domain: put x_i at opposite ends according to off_i's sign."""
+    if isinstance(domain, (Interval, Ball)):
+        # sum off = 0, so the distance reached is the diameter times the positive part's sum
+        return (domain.sensitivity(dimensions) * float(np.abs(off).sum()) / 2.0) ** 2
+    raise InputError(f"domain is {domain!r}, but an Interval or a Ball was expected")

@@ -1,0 +1,77 @@
+"""Random small executions for hypothesis: any schedule kind, any presence, any valid injection."""
+
+from __future__ import annotations
+
+import networkx as nx
+import numpy as np
+from hypothesis import strategies as st
+
+import inca
+
+
+@st.composite
+def schedules(draw: st.DrawFn, n: int, rounds: int) -> inca.Schedule:
+    seed = draw(st.integers(0, 2**32))
+    rng = np.random.default_rng(seed)
+    kinds = ["random", "permutation", "explicit", "weights", "graph"] + ["distinct"] * (n > rounds)
+    kind = draw(st.sampled_from(kinds))
+    if kind == "random":
+        k = draw(st.integers(1, n - 1))
+        share = draw(st.sampled_from([None, 1 / k, 0.1 / k]))
+        return inca.RandomReceivers(n, rounds, k, seed=seed, share=share)
+    if kind == "permutation":
+        return inca.PermutationReceivers(n, rounds, draw(st.integers(1, min(3, (n + 1) // 2))), seed=seed)
+    if kind == "distinct":
+        return inca.UnrepeatedReceivers(n, rounds, draw(st.integers(1, (n - 1) // rounds)), seed=seed)
+    if kind == "explicit":
+        k = draw(st.integers(1, n - 1))
+        receivers = inca.RandomReceivers(n, rounds, k, seed=seed)
+        given = np.stack([receivers.round(t).receivers for t in range(1, rounds + 1)])
+        given[rng.random(given.shape) < 0.3] = -1
+        return inca.ExplicitSchedule(given)
+    if kind == "weights":
+        matrices = rng.random((rounds, n, n)) * (rng.random((rounds, n, n)) < 0.6) + np.eye(n) * 0.1
+        return inca.ExplicitSchedule.from_matrices(list(matrices / matrices.sum(axis=1, keepdims=True)))
+    graph = nx.gnp_random_graph(n, 0.6, seed=seed)
+    return inca.StaticGraph.from_networkx(graph, rounds, draw(st.sampled_from(["metropolis", "uniform"])))
+
+
+@st.composite
+def presences(draw: st.DrawFn, n: int, rounds: int, all_at_end: bool = False) -> inca.Presence:
+    rate = draw(st.sampled_from([0.0, 0.2, 0.6, 1.0]))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+    flags = rng.random((rounds + 1, n)) >= rate
+    flags[0] = True
+    if all_at_end:
+        flags[-1] = True
+    return inca.Presence.explicit(flags)
+
+
+@st.composite
+def injections(draw: st.DrawFn, rounds: int) -> inca.Injection:
+    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+    kind = draw(st.sampled_from(["incremental", "variances", "quiet", "early", "general"]))
+    if kind == "incremental":
+        return inca.incremental(rounds)
+    if kind == "variances":
+        return inca.incremental(rounds, variances=rng.random(rounds) + 0.1)
+    if kind == "quiet":
+        return inca.incremental(rounds, quiet=draw(st.integers(0, rounds)))
+    if kind == "early":
+        return inca.early(rounds, variances=rng.random(rounds) + 0.1)
+    value, noise = rng.random(rounds + 1), rng.normal(size=(rounds, rounds)) + 3 * np.eye(rounds)
+    return inca.Injection(value / value.sum(), np.vstack([noise, -noise.sum(axis=0)]))
+
+
+@st.composite
+def executions(draw: st.DrawFn, all_at_end: bool = False, largest: int = 8) -> inca.Execution:
+    n, rounds = draw(st.integers(2, largest)), draw(st.integers(1, 6))
+    presence = draw(presences(n, rounds, all_at_end))
+    return inca.Execution(draw(schedules(n, rounds)), draw(injections(rounds)), presence)
+
+
+def generator(seed: int) -> np.random.Generator:
+    return np.random.default_rng(seed)
+
+
+seeds = st.integers(0, 2**32)

@@ -1,0 +1,40 @@
+"""The command lines shown in the README and the docs print what they show."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+def examples() -> list[tuple[str, str, str]]:
+    found = []
+    for page in PAGES:
+        for block in re.findall(r"```console\n(.*?)```", page.read_text(), flags=re.DOTALL):
+            for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
+                command, _, output = part.partition("\n")
+                found.append((page.name, command, output))
+    return found
+
+
+@pytest.mark.parametrize(("page", "command", "output"), examples())
+def test_shown_output_is_printed(page: str, command: str, output: str) -> None:
+    bin_folder = str(Path(sys.executable).parent)
+    environment = os.environ | {"PATH": bin_folder + os.pathsep + os.environ["PATH"], "COLUMNS": "100"}
+    done = subprocess.run(command, shell=True, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    printed = [line.rstrip() for line in done.stdout.splitlines()]
+    assert printed == [line.rstrip() for line in output.splitlines()], done.stderr
+
+
+def test_there_are_examples_and_links_lead_somewhere() -> None:
+    assert examples()
+    for page in PAGES:
+        for target in re.findall(r"\]\(([^)#]+)\)", page.read_text()):
+            assert target.startswith("http") or (page.parent / target).exists(), f"{page.name}: {target}"

@@ -1,0 +1,65 @@
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import inca
+from inca.transcript import read_execution as read
+
+FOLDER = Path(__file__).parent.parent / "golden"
+NAMES = sorted(path.name.removesuffix(".expected.json") for path in FOLDER.glob("*.expected.json"))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_simulator_agrees_with_exact_arithmetic(name: str) -> None:
+    execution = read(FOLDER / f"{name}.json").execution
+    expected = json.loads((FOLDER / f"{name}.expected.json").read_text())
+    noise = inca.Noise(np.array(expected["independent_noise"]), np.array(expected["cancelling_noise"]))
+    outcome = inca.simulate(execution, expected["values"], noise=noise, record=True)
+    assert outcome.history is not None
+    assert np.allclose(outcome.history, expected["messages"], rtol=1e-12, atol=1e-12)
+    assert np.allclose(list(execution.weight_history()), expected["message_weights"], rtol=0, atol=1e-13)
+    assert outcome.weight == pytest.approx(expected["weight"], abs=1e-12)
+    if expected["estimate"] is None:
+        assert outcome.estimate is None
+    else:
+        assert outcome.estimate == pytest.approx(expected["estimate"], rel=1e-12)
+
+
+def test_public_schedules_are_as_published() -> None:
+    for golden in json.loads((FOLDER / "schedules.json").read_text()):
+        receivers = np.array(golden["receivers"])
+        seed = inca.PublicSeed(bytes.fromhex(golden["seed_hex"]))
+        rounds, n, k = receivers.shape
+        schedule = inca.random_schedule(golden["kind"], n, rounds, k, seed=seed)
+        for t in range(1, golden["rounds"] + 1):
+            assert schedule.round(t).receivers.tolist() == golden["receivers"][t - 1]
+
+
+def test_there_are_vectors_for_all_features() -> None:
+    assert {
+        "everyone",
+        "absences",
+        "two-receivers",
+        "share",
+        "early",
+        "quiet",
+        "weights",
+        "lost-message",
+        "nobody-left",
+    } <= set(NAMES)
+
+
+def test_the_files_are_what_the_generator_writes(tmp_path: Path) -> None:
+    copy = tmp_path / "golden"
+    copy.mkdir()
+    (copy / "make.py").write_bytes((FOLDER / "make.py").read_bytes())
+    (tmp_path / "tests").symlink_to(Path(__file__).parent)
+    subprocess.run([sys.executable, str(copy / "make.py")], check=True)
+    for path in FOLDER.glob("*.json"):
+        assert (copy / path.name).read_bytes() == path.read_bytes(), path.name

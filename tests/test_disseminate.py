@@ -15,6 +15,8 @@ from scipy.stats import binom
 
 from inca import Execution, InputError, Outcome, Presence, RandomReceivers, early, incremental
 from inca import disseminate as d
+from inca.disseminate import averaging, epidemics
+from inca.disseminate.base import random_others
 from inca.validation import Array
 
 RARE = 1e-6
@@ -48,7 +50,7 @@ def epidemic(outcome: Outcome, rounds: int = 20, **more: Any) -> d.Dissemination
     return d.epidemic(outcome, rounds, np.random.default_rng(1), **more)
 
 
-averaging = pytest.mark.parametrize("average", [gossip, push])
+averages = pytest.mark.parametrize("average", [gossip, push])
 any_method = pytest.mark.parametrize("method", [d.exact, gossip, push, epidemic])
 
 
@@ -60,14 +62,14 @@ def test_a_round_conserves_sum_and_weight(seed: int, m: int, columns: int, kind:
     before, size = state.sum(axis=0), np.abs(state).sum(axis=0)
     for _ in range(10):
         if kind == "push":
-            assert d._push_round(state, rng) == m
+            assert averaging._push_round(state, rng) == m
         else:
-            near = d._neighbours(networkx.cycle_graph(m), m) if kind == "cycle" and m > 2 else None
-            assert d._gossip_round(state, rng, near) == 2 * m
+            near = averaging._neighbours(networkx.cycle_graph(m), m) if kind == "cycle" and m > 2 else None
+            assert averaging._gossip_round(state, rng, near) == 2 * m
     assert (np.abs(state.sum(axis=0) - before) <= 1e-12 * size).all()
 
 
-@averaging
+@averages
 @pytest.mark.parametrize("dimensions", [None, 1, 3])
 def test_averaging_reaches_the_accuracy(average: Callable[..., d.Dissemination], dimensions: int | None) -> None:
     outcome = some_outcome(50, 3, dimensions, unpublished=7)
@@ -83,7 +85,7 @@ def test_averaging_reaches_the_accuracy(average: Callable[..., d.Dissemination],
     assert 0 < coarse.rounds < fine.rounds
 
 
-@averaging
+@averages
 def test_zero_weights_are_infinitely_far_but_not_for_ever(average: Callable[..., d.Dissemination]) -> None:
     outcome = zero_weights(30)
     huge = average(outcome, 1e300)  # satisfied as soon as everybody has any weight at all
@@ -124,10 +126,10 @@ def test_gossip_rounds_come_from_the_eigenvalues(n: int) -> None:
 def test_gossip_rounds_suffice(graph: Any) -> None:
     """The theorem allows failure with chance eps = 1e-6."""
     rng = np.random.default_rng(5)
-    near = None if graph is None else d._neighbours(graph, 30)
+    near = None if graph is None else averaging._neighbours(graph, 30)
     x = np.eye(30)[:, :1].copy()
     for _ in range(d.gossip_rounds(30, RARE, graph)):
-        d._gossip_round(x, rng, near)
+        averaging._gossip_round(x, rng, near)
     assert np.linalg.norm(x - 1 / 30) <= RARE
 
 
@@ -140,7 +142,7 @@ def test_a_push_pull_round_against_sets(seed: int, m: int, arrive: float, gone: 
     words[:, : -(-m // 8)] = np.packbits(bits, axis=1, bitorder="little")
     known = words.view("<u8").astype(np.uint64)
     fresh = known.copy()
-    contacts, arrives = d._others(np.arange(m), rng), rng.random((m, 2)) < arrive
+    contacts, arrives = random_others(np.arange(m), rng), rng.random((m, 2)) < arrive
     there = rng.random(m) >= gone
     before = [set(np.flatnonzero(row)) for row in bits]
     after = [set(row) for row in before]
@@ -148,12 +150,12 @@ def test_a_push_pull_round_against_sets(seed: int, m: int, arrive: float, gone: 
         assert i != j and 0 <= j < m
         after[j] |= before[i] if arrives[i, 0] else set()
         after[i] |= before[j] if arrives[i, 1] else set()
-    d._push_pull(known, fresh, contacts, arrives)
+    epidemics._push_pull(known, fresh, contacts, arrives)
     holders = [after[i] for i in np.flatnonzero(there)]
     common = set.intersection(*holders) if holders else set()
-    assert set(np.flatnonzero(d._held_by_all(fresh, there))) == common
+    assert set(np.flatnonzero(epidemics._held_by_all(fresh, there))) == common
     for i in range(m):
-        assert set(np.flatnonzero(d._held_by_all(fresh, np.arange(m) == i))) == after[i]
+        assert set(np.flatnonzero(epidemics._held_by_all(fresh, np.arange(m) == i))) == after[i]
 
 
 @given(seeds, st.integers(1, 90), st.integers(1, 8), st.sampled_from([None, 2]), st.sampled_from([0.0, 0.1, 0.5]))
@@ -162,8 +164,8 @@ def test_epidemic_tells_what_was_lost(seed: int, m: int, rounds: int, dimensions
     outcome = some_outcome(m + 3, seed, dimensions, unpublished=3)
     ids = np.flatnonzero(outcome.execution.published)
     result = d.epidemic(outcome, rounds, np.random.default_rng(seed), 0.2, crash)
-    known, there, messages = d._spread(m, rounds, np.random.default_rng(seed), 0.2, crash)
-    held = [ids[d._held_by_all(known, np.arange(m) == i)] for i in np.flatnonzero(there)]
+    known, there, messages = epidemics._spread(m, rounds, np.random.default_rng(seed), 0.2, crash)
+    held = [ids[epidemics._held_by_all(known, np.arange(m) == i)] for i in np.flatnonzero(there)]
     common = set.intersection(*(set(h) for h in held)) if held else set()
     assert set(np.flatnonzero(result.outcome.execution.published)) == common
     assert result.survivors.tolist() == ids[there].tolist() and (result.rounds, result.messages) == (

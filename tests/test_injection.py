@@ -52,6 +52,15 @@ def test_quiet_rounds_carry_no_share_and_variances_scale_columns() -> None:
     assert scaled.mask_scales is not None and scaled.mask_scales.tolist() == [2, 3]
 
 
+def test_any_injection_takes_variances() -> None:
+    plain = inca.Injection([0.5, 0.5, 0], [[1, 0], [-1, 1], [0, -1]])
+    scaled = inca.Injection([0.5, 0.5, 0], plain.noise, variances=[4, 9])
+    assert np.array_equal(scaled.noise, plain.noise * [2, 3])
+    assert scaled.mask_scales is not None and scaled.mask_scales.tolist() == [2, 3]
+    with pytest.raises(inca.InputError, match="number of variances is 3"):
+        inca.Injection(plain.value, plain.noise, variances=[1, 2, 3])
+
+
 def test_the_incremental_family_is_recognised() -> None:
     assert inca.incremental(4, quiet=1).mask_scales is not None
     assert inca.early(1).mask_scales is not None  # with one round the two examples share their Z

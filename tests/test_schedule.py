@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from scipy import sparse, stats
 
 import inca
+from inca.schedule import Round
 from strategies import schedules, seeds
 
 FALSE_ALARM = 1e-7  # of each statistical test below; seeds are fixed
@@ -310,3 +311,51 @@ def swap(a: int = 1, b: int = 0) -> list[list[list[int]]]:
 def test_bad_schedules_are_refused(make, words: str) -> None:  # type: ignore[no-untyped-def]
     with pytest.raises(inca.InputError, match=words):
         make()
+
+
+class Own(inca.Schedule):
+    """A schedule as users write them; nothing has checked its rounds."""
+
+    def __init__(self, step: Round) -> None:
+        self.parties, self.rounds, self.slots = 3, 1, 1
+        self.step = step
+
+    def round(self, t: int) -> Round:
+        return self.step
+
+
+def ids(*receivers: int) -> np.ndarray:
+    return np.array(receivers, dtype=np.int32).reshape(-1, 1)
+
+
+@pytest.mark.parametrize(
+    ("step", "words"),
+    [
+        (Round(ids(1, 2, 3), 0.5), "receiver 0 of party 2 in round 1 is 3, but a party id from 0 to 2"),
+        (Round(ids(1, 2, -2), 0.5), "is -2"),
+        (Round(ids(1, 1, 0), 0.5), "receiver 0 of party 1 in round 1 is 1, but another party"),
+        (Round(ids(1, 2), 0.5), r"shape \(2, 1\)"),
+        (Round(ids(1, 2, 0).astype(np.int64), 0.5), "int64"),
+        (Round(ids(1, 2, 0), 1.5), "share is 1.5"),
+        (Round(ids(1, 2, 0), 0.5, np.array([[0.5], [1.5], [0.5]])), "weights of party 1 in round 1"),
+        (Round(ids(1, 2, 0), 0.5, np.array([[0.5], [np.nan], [0.5]])), "weights of party 1 in round 1"),
+        (Round(ids(1, 2, -1), 0.5, np.full((3, 1), 0.5)), "weights of party 2 in round 1"),
+        (Round(ids(1, 2, 0), 0.5, np.full(3, 0.5)), r"weights of round 1 is 'float64 of shape \(3,\)'"),
+    ],
+)
+def test_rounds_of_own_schedules_are_checked(step: Round, words: str) -> None:
+    with pytest.raises(inca.InputError, match=words):
+        inca.Execution(Own(step), inca.incremental(1)).mix(1, np.ones(3))
+
+
+def test_an_even_share_that_is_not_kept_to_is_refused() -> None:
+    for step in (Round(ids(1, 2, -1), 0.5), Round(ids(1, 2, 0), 0.25), Round(ids(1, 2, 0), 0.5, np.full((3, 1), 0.5))):
+        schedule = Own(step)
+        schedule.even_share = 0.5
+        with pytest.raises(inca.InputError, match=r"even_share is 0\.5, but None, as round 1 has other sends"):
+            inca.simulate(inca.Execution(schedule, inca.incremental(1)), np.ones(3), 1.0, 1.0, np.random.default_rng(1))
+
+
+def test_own_schedules_work() -> None:
+    execution = inca.Execution(Own(Round(ids(1, 2, -1), 0.25)), inca.incremental(1))
+    assert execution.mix(1, [4.0, 0.0, 1.0]).tolist() == [3.0, 1.0, 1.0]

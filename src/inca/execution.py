@@ -20,6 +20,7 @@ from inca.injection import Injection
 from inca.kernels import Flags, gather, gather_one, redirect, scatter, scatter_one
 from inca.presence import Presence
 from inca.schedule import Round, Schedule
+from inca.schedule.base import check_round
 from inca.validation import Array, InputError, party_values, refuse, whole
 
 
@@ -90,6 +91,8 @@ class Execution:
         [[0], [1], [0]]
         """
         step = self.schedule.round(t)
+        if not self.schedule.valid:
+            check_round(self.schedule, step, t)
         if self.presence.nobody_absent:
             return step
         receivers = np.empty(step.receivers.shape, np.int32)

@@ -36,8 +36,8 @@ class Injection:
     value: Array
     noise: Array
 
-    def __init__(self, value: ArrayLike, noise: ArrayLike) -> None:
-        """Check validity and keep read-only copies."""
+    def __init__(self, value: ArrayLike, noise: ArrayLike, variances: ArrayLike | None = None) -> None:
+        """Check validity and keep read-only copies; `variances` are T relative ones of the noise terms, default 1."""
         c = finite_array("value", value, (1,), "T+1 numbers").copy()
         z = finite_array("noise", noise, (2,), "T+1 rows of T numbers").copy()
         rounds = c.size - 1
@@ -45,6 +45,7 @@ class Injection:
             raise refuse("the number of rounds (entries of value less one)", rounds, "at least 1")
         if z.shape != (rounds + 1, rounds):
             raise refuse("the shape of noise", z.shape, f"({rounds + 1}, {rounds}), as value has {c.size} entries")
+        z *= _scales(rounds, variances)
         _check_valid(c, z)
         c.flags.writeable = z.flags.writeable = False
         object.__setattr__(self, "value", c)
@@ -112,8 +113,7 @@ def early(rounds: int, variances: ArrayLike | None = None) -> Injection:
     total = whole("rounds", rounds, least=1)
     value = np.zeros(total + 1)
     value[0] = 1.0
-    noise = np.vstack([np.ones(total), -np.eye(total)]) + 0.0
-    return Injection(value, noise * _scales(total, variances))
+    return Injection(value, np.vstack([np.ones(total), 0.0 - np.eye(total)]), variances)
 
 
 def incremental(rounds: int, quiet: int = 0, variances: ArrayLike | None = None) -> Injection:
@@ -131,7 +131,7 @@ def incremental(rounds: int, quiet: int = 0, variances: ArrayLike | None = None)
     silent = whole("quiet", quiet, least=0, most=total)
     value = np.zeros(total + 1)
     value[: total + 1 - silent] = 1.0 / (total + 1 - silent)
-    return Injection(value, _chain(_scales(total, variances)))
+    return Injection(value, _chain(np.ones(total)), variances)
 
 
 def _chain(scales: Array) -> Array:

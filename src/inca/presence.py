@@ -140,7 +140,9 @@ class Presence:
         same_size = (self.parties, self.rounds) == (other.parties, other.rounds)
         return same_size and all(np.array_equal(self.row(t), other.row(t)) for t in range(self.rounds + 1))
 
-    __hash__ = None  # type: ignore[assignment]
+    def __hash__(self) -> int:
+        """Hash the size; presences of the same size are told apart by comparison."""
+        return hash((self.parties, self.rounds))
 
 
 def _size(parties: int, rounds: int) -> tuple[int, int]:

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from inca.kernels import Ids
+from inca.kernels import Flags, Ids
 from inca.validation import Array, refuse, whole
+
+TOLERANCE = 1e-9  # on sums of given weights
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,6 +46,8 @@ class Schedule(ABC):
     slots: int
     even_share: float | None = None
     """The fraction that each of k receivers gets from everyone in every round, if there is such a fraction."""
+    valid: bool = False
+    """Whether rounds are valid by construction; those of other schedules are checked whenever they are used."""
 
     @abstractmethod
     def round(self, t: int) -> Round:
@@ -49,6 +55,50 @@ class Schedule(ABC):
 
     def _check_round(self, t: int) -> int:
         return whole("t", t, 1, self.rounds)
+
+
+def check_round(schedule: Schedule, step: Round, t: int) -> None:
+    """Refuse a round of somebody's own schedule that is not one: wrong shapes, ids out of range, sends to oneself."""
+    ids, parties, slots = step.receivers, schedule.parties, schedule.slots
+    if ids.shape != (parties, slots) or ids.dtype != np.int32:
+        wanted = f"int32 of shape ({parties}, {slots})"
+        raise refuse(f"receivers of round {t}", f"{ids.dtype} of shape {ids.shape}", wanted)
+    check_range(ids, parties, t)
+    _refuse_first(ids == np.arange(parties)[:, np.newaxis], ids, t, "another party than the sender itself")
+    ordered = np.sort(ids, axis=1)
+    twice = (ordered[:, 1:] == ordered[:, :-1]) & (ordered[:, 1:] >= 0)
+    if twice.any():
+        i = int(np.argwhere(twice)[0][0])
+        wanted = "every receiver at most once a round"
+        raise refuse(f"the receivers of party {i} in round {t}", ids[i].tolist(), wanted)
+    if schedule.even_share is not None and (
+        ids.min() < 0 or step.weights is not None or step.share != schedule.even_share
+    ):
+        raise refuse("even_share", schedule.even_share, f"None, as round {t} has other sends,")
+    if step.weights is None:
+        check_share(step.share, slots)
+    elif step.weights.shape != ids.shape or step.weights.dtype != np.float64:
+        wanted = f"float64 of shape {ids.shape}"
+        raise refuse(f"weights of round {t}", f"{step.weights.dtype} of shape {step.weights.shape}", wanted)
+    else:
+        sums = step.weights.sum(axis=1)
+        bad = ~((step.weights.min(axis=1) >= 0) & (sums <= 1.0 + TOLERANCE))  # NaN is bad, too
+        bad |= ((ids < 0) & (step.weights != 0)).any(axis=1)
+        if bad.any():
+            i = int(np.flatnonzero(bad)[0])
+            wanted = "fractions of at least 0 that sum to at most 1, 0 for nobody"
+            raise refuse(f"the weights of party {i} in round {t}", step.weights[i].tolist(), wanted)
+
+
+def check_range(ids: NDArray[np.integer[Any]], parties: int, t: int) -> None:
+    """Refuse receivers that do not exist; `ids` are those of round t, of any whole type."""
+    _refuse_first((ids < -1) | (ids >= parties), ids, t, f"a party id from 0 to {parties - 1}, or -1 for nobody")
+
+
+def _refuse_first(bad: Flags, ids: NDArray[np.integer[Any]], t: int, expected: str) -> None:
+    if bad.any():
+        i, s = (int(index) for index in np.argwhere(bad)[0])
+        raise refuse(f"receiver {s} of party {i} in round {t}", int(ids[i, s]), expected)
 
 
 def check_size(parties: int, rounds: int, receivers: int) -> tuple[int, int, int]:

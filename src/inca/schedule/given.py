@@ -9,11 +9,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from inca.kernels import Ids
-from inca.schedule.base import Round, Schedule, check_share, check_size
+from inca.schedule.base import TOLERANCE, Round, Schedule, check_range, check_round, check_share, check_size
 from inca.validation import Array, InputError, finite_array, refuse, whole
-
-_TOLERANCE = 1e-9  # on column sums of given matrices
 
 
 class ExplicitSchedule(Schedule):
@@ -25,17 +22,24 @@ class ExplicitSchedule(Schedule):
     [[1], [0]]
     """
 
+    valid = True
+
     def __init__(self, receivers: ArrayLike, share: float | None = None, weights: ArrayLike | None = None) -> None:
         """Check ids, shares and weights."""
         ids = _ids(receivers)
         self.rounds, self.parties, self.slots = ids.shape
         check_size(self.parties, self.rounds, self.slots)
-        _check_ids(ids)
         if weights is not None and share is not None:
             raise refuse("share", share, "no share beside explicit weights")
         self.share = check_share(share, self.slots)
+        for t, step in enumerate(ids, start=1):
+            check_range(step, self.parties, t)
         self._receivers = ids.astype(np.int32)
-        self._weights = None if weights is None else _checked_weights(weights, ids)
+        self._weights = None if weights is None else finite_array("weights", weights, (3,), "T x n x k, as receivers")
+        if self._weights is not None and self._weights.shape != ids.shape:
+            raise refuse("the shape of weights", self._weights.shape, f"that of receivers {ids.shape}")
+        for t in range(1, self.rounds + 1):
+            check_round(self, self.round(t), t)
         self.even_share = self.share if weights is None and int(ids.min()) >= 0 else None
 
     @classmethod
@@ -87,38 +91,6 @@ def _ids(receivers: ArrayLike) -> NDArray[np.int64]:
     return given.astype(np.int64)
 
 
-def _check_ids(ids: NDArray[np.int64]) -> None:
-    _, n, k = ids.shape
-    _refuse_first((ids < -1) | (ids >= n), ids, f"a party id from 0 to {n - 1}, or -1 for nobody")
-    _refuse_first(ids == np.arange(n)[:, np.newaxis], ids, "another party than the sender itself")
-    if k > 1:
-        ordered = np.sort(ids, axis=2)
-        twice = (ordered[:, :, 1:] == ordered[:, :, :-1]) & (ordered[:, :, 1:] >= 0)
-        if twice.any():
-            t, i, _ = (int(index) for index in np.argwhere(twice)[0])
-            wanted = "every receiver at most once a round"
-            raise refuse(f"receivers of party {i} in round {t + 1}", ids[t, i].tolist(), wanted)
-
-
-def _refuse_first(bad: NDArray[np.bool_], ids: NDArray[np.int64], expected: str) -> None:
-    if bad.any():
-        t, i, s = (int(index) for index in np.argwhere(bad)[0])
-        raise refuse(f"receiver {s} of party {i} in round {t + 1}", int(ids[t, i, s]), expected)
-
-
-def _checked_weights(weights: ArrayLike, ids: Ids | NDArray[np.int64]) -> Array:
-    given = finite_array("weights", weights, (3,), "T x n x k fractions, as receivers").copy()
-    if given.shape != ids.shape:
-        raise refuse("the shape of weights", given.shape, f"that of receivers {ids.shape}")
-    given[ids < 0] = 0.0
-    sums = given.sum(axis=2)
-    if (given < 0).any() or (sums > 1.0 + _TOLERANCE).any():
-        t, i = (int(index) for index in np.argwhere((given.min(axis=2) < 0) | (sums > 1.0 + _TOLERANCE))[0])
-        wanted = "fractions of at least 0 that sum to at most 1"
-        raise refuse(f"weights of party {i} in round {t + 1}", given[t, i].tolist(), wanted)
-    return given
-
-
 def _checked_matrix(matrix: ArrayLike | sp.sparray | sp.spmatrix, t: int) -> sp.csc_array:
     """Return the off-diagonal part of a valid weight matrix, by columns."""
     name = f"matrix {t}"
@@ -129,7 +101,7 @@ def _checked_matrix(matrix: ArrayLike | sp.sparray | sp.spmatrix, t: int) -> sp.
     if not np.isfinite(columns.data).all() or (columns.data < 0).any():
         raise InputError(f"{name} has an entry that is negative or not finite, but fractions were expected")
     sums: Array = np.asarray(columns.sum(axis=0), dtype=np.float64).ravel()
-    if (wrong := np.abs(sums - 1.0) > _TOLERANCE).any():
+    if (wrong := np.abs(sums - 1.0) > TOLERANCE).any():
         i = int(np.flatnonzero(wrong)[0])
         raise refuse(f"the sum of column {i} of {name}", float(sums[i]), "1 (column stochasticity)")
     columns.setdiag(0.0)

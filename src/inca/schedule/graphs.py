@@ -34,6 +34,8 @@ class StaticGraph(Schedule):
     [[0.33, 0.0], [0.33, 0.33], [0.33, 0.0]]
     """
 
+    valid = True
+
     def __init__(self, neighbours: Sequence[Iterable[int]], rounds: int, weights: str = "metropolis") -> None:
         """Check the graph and compute the weights."""
         self.rounds = whole("rounds", rounds, least=1)

@@ -19,6 +19,7 @@ class _Drawn(Schedule):
     """What the random kinds share: size, seed, and draws addressed by (kind, n, k, round, ...)."""
 
     _kind: ClassVar[int]
+    valid = True
 
     def __init__(
         self,

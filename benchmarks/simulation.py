@@ -14,13 +14,15 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import numpy as np
 import scipy.sparse as sp
 
 import inca
-from inca.simulation import _BLOCK  # the noise alone is drawn in the simulator's own blocks
+from inca.kernels import renew_all, scatter_one
+from inca.randomness import fill, split
+from inca.simulation import _BLOCK, _Crew
 
 
 def ours(n: int, rounds: int, rng: np.random.Generator) -> None:
@@ -53,18 +55,12 @@ def with_scipy(y: np.ndarray, receivers: np.ndarray, everyone: np.ndarray) -> np
 
 
 def noise_alone(n: int, rounds: int, rng: np.random.Generator, threads: int) -> None:
-    """Draw as many normals, one stream per block and all threads, as the simulator does."""
+    """Draw what the simulator draws and as it does, round by round into one array, but mix nothing."""
     parts = np.array_split(np.empty(n), -(-n // _BLOCK))
-    blocks = iter(list(zip(rng.spawn(len(parts)), parts, strict=True)))
-
-    def take() -> None:
-        for stream, part in blocks:
-            for _ in range(rounds + 1):
-                stream.standard_normal(out=part)
-
-    with ThreadPoolExecutor(threads) as pool:
-        for job in [pool.submit(take) for _ in range(threads)]:
-            job.result()
+    jobs = [partial(fill, stream, part) for stream, part in zip(split(rng, len(parts)), parts, strict=True)]
+    with _Crew(threads) as crew:
+        for _ in range(rounds + 1):
+            crew.work(jobs)
 
 
 def compare(n: int, rounds: int, repeat: int) -> None:
@@ -86,6 +82,33 @@ def compare(n: int, rounds: int, repeat: int) -> None:
     for name, seconds in best.items():
         rate = n * rounds / seconds / 1e6
         print(f"  {name:42s} {rate:8.1f} million party-rounds/s   inca is {seconds / best['inca']:5.2f} times as fast")
+
+
+def parts(n: int) -> None:
+    """Time the pieces of a round alone, on one core."""
+    stream = split(np.random.default_rng(1), 1)[0]
+    schedule = inca.RandomReceivers(n, 2, seed=1)
+    held, mask, u = np.zeros((3, 1, n))
+    receivers = schedule.round(1).receivers.reshape(-1)
+
+    def noise() -> None:
+        for lo in range(0, n, _BLOCK):
+            fill(stream, mask[0, lo : lo + _BLOCK])
+
+    pieces: dict[str, Callable[[], object]] = {
+        "noise": noise,
+        "receivers": lambda: schedule.round(2),
+        "messages, and what is kept": lambda: renew_all(held, mask, u, 1.0, 0.5, 0.05, 0, n),
+        "sending": lambda: scatter_one(held[0], mask[0], receivers, 0.5, 0, n),
+    }
+    print("\nnanoseconds per party and round, each piece alone on one core")
+    for name, run in pieces.items():
+        seconds = float("inf")
+        for _ in range(6):
+            start = time.perf_counter()
+            run()
+            seconds = min(seconds, time.perf_counter() - start)
+        print(f"  {name:28s} {seconds / n * 1e9:5.1f}")
 
 
 def linearity() -> None:
@@ -133,5 +156,6 @@ if __name__ == "__main__":
     options = parser.parse_args()
     compare(options.parties, options.rounds, options.repeat)
     if not options.quick:
+        parts(options.parties)
         linearity()
         memory(10**7)

@@ -109,7 +109,7 @@ class Execution:
         """
         given, step = party_values(y, self.parties), self.sends(t)
         out = _keep(step, given)
-        self.deliver(step, given, out, 0, given[0].size)
+        self.deliver(step, given, out, (0, self.parties), (0, given[0].size))
         return out
 
     def mix_adjoint(self, t: int, v: ArrayLike) -> Array:
@@ -125,15 +125,18 @@ class Execution:
         if given.ndim == 1 and self._one_receiver:
             gather_one(out, given, step.receivers.reshape(-1), step.share)
         else:
-            gather(out, given, step.receivers, step.share, step.weights)
+            gather(out, given, step.receivers.reshape(-1), step.share, _flat(step.weights))
         return out
 
-    def deliver(self, step: Round, y: Array, out: Array, first: int, last: int) -> None:
-        """Add to `out` what is sent of the messages y, in columns first..last-1 if they are vectors."""
-        if y.size == self.parties and self._one_receiver:
-            scatter_one(out.reshape(-1), y.reshape(-1), step.receivers.reshape(-1), step.share)
+    def deliver(self, step: Round, y: Array, out: Array, senders: tuple[int, int], columns: tuple[int, int]) -> None:
+        """Add to `out` what a range of senders sends of its messages y, in a range of columns if they are vectors."""
+        receivers = step.receivers.reshape(-1)
+        if y.size == self.parties:
+            y, out = y.reshape(-1), out.reshape(-1)
+        if y.ndim == 1 and self._one_receiver:
+            scatter_one(out, y, receivers, step.share, *senders)
         else:
-            scatter(out, y, step.receivers, step.share, step.weights, first, last)
+            scatter(out, y, receivers, step.share, _flat(step.weights), *senders, *columns)
 
     @property
     def _one_receiver(self) -> bool:
@@ -190,3 +193,7 @@ class Execution:
 def _keep(step: Round, y: Array) -> Array:
     """Return what the parties keep of their messages y, (n,) or (n, d), for themselves."""
     return np.asarray((step.kept if y.ndim == 1 else step.kept[:, np.newaxis]) * y)
+
+
+def _flat(weights: Array | None) -> Array | None:
+    return None if weights is None else weights.reshape(-1)

@@ -1,7 +1,9 @@
 """The compiled inner loops. Plain functions on arrays; no validation: the callers have done it.
 
 Arguments that may be None (`weights`) are resolved when a kernel is compiled for its argument types, so that the
-common case (equal shares) pays for no branch.
+common case (equal shares) pays for no branch. Ranges are unsigned where they do not start at 0: an index that might
+be negative costs a test at every use, which doubles the time of the shortest loops. Receivers and weights are flat
+where they are only read in order: those of party 0, then those of party 1, ...
 """
 
 from __future__ import annotations
@@ -163,46 +165,57 @@ def try_permutation(words: Words, slot: int, out: Ids) -> bool:
 
 @compiled
 def redirect(receivers: Ids, present: Flags, out: Ids) -> None:
-    """Send back to its sender whatever involves an absent party: both ends must be there (erratum E1).
-
-    `receivers` and `out` are flat: the k receivers of party 0, then those of party 1, ...
-    """
+    """Send back to its sender whatever involves an absent party: both ends must be there (erratum E1)."""
     k = receivers.size // present.size
-    q = 0
+    q = U(0)
     for i in range(present.size):
         here = np.int32(present[i])
         for _ in range(k):
             j = receivers[q]
             back = (np.int32(1) - (here & np.int32(present[U(max(j, 0))]))) & np.int32(j >= 0)
             out[q] = j + back * (i - j)  # arithmetic, as a branch would be mispredicted for every leaver
-            q += 1
+            q += U(1)
 
 
 @compiled
-def scatter(out: Array, y: Array, receivers: Ids, share: float, weights: Array | None, first: int, last: int) -> None:
-    """Add what every party sends to what its receivers hold.
+def scatter(
+    out: Array,
+    y: Array,
+    receivers: Ids,
+    share: float,
+    weights: Array | None,
+    lo: int,
+    hi: int,
+    first: int,
+    last: int,
+) -> None:
+    """Add what parties lo..hi-1 send to what their receivers hold.
 
     Acts on columns first..last-1 of (n, d) arrays, or on (n,) arrays. Receiver -1 means "nobody".
     """
-    n, k = receivers.shape
-    for i in range(n):
-        for s in range(k):
-            j = U(receivers[i, s])  # -1 becomes a number beyond n
-            if j >= U(n):
-                continue
+    n = out.shape[0]
+    k = receivers.size // n
+    q = U(lo * k)
+    for i in range(U(lo), U(hi)):
+        for _ in range(k):
+            j = U(receivers[q])  # -1 becomes a number beyond n
             w = share
             if weights is not None:
-                w = weights[i, s]
+                w = weights[q]
+            q += U(1)
+            if j >= U(n):
+                continue
             if y.ndim == 1:
                 out[j] += w * y[i]
             else:
-                for e in range(first, last):
+                for e in range(U(first), U(last)):
                     out[j, e] += w * y[i, e]
 
 
 @compiled
-def scatter_one(out: Array, y: Array, receivers: Ids, share: float) -> None:
+def scatter_one(out: Array, y: Array, receivers: Ids, share: float, lo: int, hi: int) -> None:
     """`scatter` on (n,) arrays when everyone has one receiver: so short that many cache misses overlap."""
+    y, receivers = y[lo:hi], receivers[lo:hi]
     for i in range(y.size):
         out[U(receivers[i])] += share * y[i]
 
@@ -210,15 +223,18 @@ def scatter_one(out: Array, y: Array, receivers: Ids, share: float) -> None:
 @compiled
 def gather(out: Array, v: Array, receivers: Ids, share: float, weights: Array | None) -> None:
     """Adjoint of `scatter` on (n, d) or (n,) arrays: every sender collects from its receivers."""
-    n, k = receivers.shape
+    n = out.shape[0]
+    k = receivers.size // n
+    q = U(0)
     for i in range(n):
-        for s in range(k):
-            j = U(receivers[i, s])
-            if j >= U(n):
-                continue
+        for _ in range(k):
+            j = U(receivers[q])
             w = share
             if weights is not None:
-                w = weights[i, s]
+                w = weights[q]
+            q += U(1)
+            if j >= U(n):
+                continue
             if v.ndim == 1:
                 out[i] += w * v[j]
             else:
@@ -243,7 +259,7 @@ def renew_all(
     messages sent, and `held` what their owners keep, with the next portion of the value, less the old mask.
     """
     for i in range(held.shape[0]):
-        for e in range(first, last):
+        for e in range(U(first), U(last)):
             m = scale * mask[i, e]
             message = held[i, e] + m
             mask[i, e] = message
@@ -275,7 +291,7 @@ def renew_some(
         r = counter[i]
         scale = scales[r - 1]
         portion = portions[r] if present[i] else 0.0
-        for e in range(first, last):
+        for e in range(U(first), U(last)):
             raw = mask[i, e] if renewed[i] else live[i, e]
             live[i, e] = raw
             m = scale * raw

@@ -215,9 +215,8 @@ class _Incremental:
         # Everyone does the same in every round, or each party has its own history.
         even_share = execution.schedule.even_share if execution.presence.nobody_absent else None
         self.kept = None if even_share is None else 1.0 - execution.schedule.slots * even_share
-        self.columns = max(_COLUMNS, -(-x.shape[1] // workers))  # what one thread mixes at a time
         self.live = np.empty_like(x[:0] if self.kept is not None else x)
-        self.counter = np.ones(x.shape[0], dtype=np.int32)
+        self.counter = np.ones(0 if self.kept is not None else x.shape[0], dtype=np.int32)
         self.history: list[Array] | None = [] if record else None
 
     def outcome(self, shape: tuple[int, ...]) -> Outcome:
@@ -228,12 +227,12 @@ class _Incremental:
             self.report(0, rounds)
             for t in range(1, rounds + 1):
                 self.mask, self.next_mask = self.next_mask, self.mask
-                columns = _spans(self.x.shape[1], self.columns)
-                jobs: list[Callable[[], Any]] = [partial(self._mix, t, step, first, last) for first, last in columns]
                 if t < rounds:  # while one thread mixes, the others prepare the next round
-                    jobs += [partial(self.execution.sends, t + 1), *self._each_block(self._draw)]
-                results = crew.work(jobs)
-                step = results[len(columns)] if t < rounds else step
+                    ahead: list[Callable[[], Any]] = [partial(self.execution.sends, t + 1)]
+                    jobs = [partial(self._mix, t, step, columns) for columns in self._columns()]
+                    step = crew.work([*jobs, *ahead, *self._each_block(self._draw)])[len(jobs)]
+                else:
+                    self._mix_last(crew, step)
                 if self.kept is None:
                     self.counter += self.execution.presence.row(t)
                 if self.history is not None:
@@ -265,19 +264,49 @@ class _Incremental:
         """Draw the next masks."""
         fill(stream, self.next_mask.reshape(-1)[part])
 
-    def _mix(self, t: int, step: Round, first: int, last: int) -> None:
+    def _columns(self) -> list[tuple[int, int]]:
+        """Return the ranges of columns that threads mix at a time."""
+        d = self.x.shape[1]
+        return _spans(d, max(_COLUMNS, -(-d // self.workers)))
+
+    def _mix(self, t: int, step: Round, columns: tuple[int, int]) -> None:
         """Form the messages of round t and add them to what their receivers hold."""
+        self._renew(t, step, columns)
+        self.execution.deliver(step, self.mask, self.held, (0, self.execution.parties), columns)
+
+    def _mix_last(self, crew: _Crew, step: Round) -> None:
+        """`_mix` for the last round, when there is nothing to prepare beside: short vectors are mixed in two halves.
+
+        The halves are those of the senders, and the second goes to a spare array first, so that the order of sums,
+        and with it the last bit of the result, is the same for any number of threads.
+        """
+        t, n = self.execution.rounds, self.execution.parties
+        if self.x.shape[1] > _COLUMNS:
+            crew.work([partial(self._mix, t, step, columns) for columns in self._columns()])
+            return
+        everything = (0, self.x.shape[1])
+        self._renew(t, step, everything)
+        spare, half = self.next_mask, n // 2
+
+        def second() -> None:
+            spare[:] = 0.0
+            self.execution.deliver(step, self.mask, spare, (half, n), everything)
+
+        crew.work([second, partial(self.execution.deliver, step, self.mask, self.held, (0, half), everything)])
+        self.held += spare
+
+    def _renew(self, t: int, step: Round, columns: tuple[int, int]) -> None:
+        """Form the messages of round t, and leave what their owners keep."""
         n, d = self.held.shape
         if self.kept is not None:
             # All columns are one long row, which the machine goes through fastest.
-            shape, span = ((1, n * d), (0, n * d)) if last - first == d else ((n, d), (first, last))
+            shape, span = ((1, n * d), (0, n * d)) if columns == (0, d) else ((n, d), columns)
             held, mask, u = (array.reshape(shape) for array in (self.held, self.mask, self.u))
             renew_all(held, mask, u, self.scales[t - 1], self.kept, self.portions[t], *span)
         else:
             flags = (self.execution.presence.row(t - 1), self.execution.presence.row(t))
             arrays = (self.held, self.mask, self.u, self.live, self.scales, self.portions)
-            renew_some(*arrays, step.kept, self.counter, *flags, first, last)
-        self.execution.deliver(step, self.mask, self.held, first, last)
+            renew_some(*arrays, step.kept, self.counter, *flags, *columns)
 
 
 def _spans(size: int, step: int) -> list[tuple[int, int]]:

@@ -30,8 +30,11 @@ _32 = np.uint64(32)
 
 
 def compiled(function: Callable[P, R]) -> Callable[P, R]:
-    """Compile `function` for the machine; it runs without the interpreter's lock."""
-    return cast(Callable[P, R], numba.njit(nogil=True, cache=True)(function))
+    """Compile `function` for the machine, once where a folder for it can be written; it runs without the lock."""
+    try:
+        return cast(Callable[P, R], numba.njit(nogil=True, cache=True)(function))
+    except RuntimeError:  # nowhere to keep what is compiled: do it in every process
+        return cast(Callable[P, R], numba.njit(nogil=True)(function))
 
 
 @compiled

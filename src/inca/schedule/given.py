@@ -35,9 +35,11 @@ class ExplicitSchedule(Schedule):
         for t, step in enumerate(ids, start=1):
             check_range(step, self.parties, t)
         self._receivers = ids.astype(np.int32)
-        self._weights = None if weights is None else finite_array("weights", weights, (3,), "T x n x k, as receivers")
-        if self._weights is not None and self._weights.shape != ids.shape:
-            raise refuse("the shape of weights", self._weights.shape, f"that of receivers {ids.shape}")
+        self._weights: Array | None = None
+        if weights is not None:
+            self._weights = finite_array("weights", weights, (3,), "T x n x k, as receivers").copy()
+            if self._weights.shape != ids.shape:
+                raise refuse("the shape of weights", self._weights.shape, f"that of receivers {ids.shape}")
         for t in range(1, self.rounds + 1):
             check_round(self, self.round(t), t)
         self.even_share = self.share if weights is None and int(ids.min()) >= 0 else None

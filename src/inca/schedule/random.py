@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable
 from typing import ClassVar
 
@@ -35,15 +36,20 @@ class _Drawn(Schedule):
         `seed` is a whole number, or a `PublicSeed` for parties that must agree on the schedule.
         """
         self.parties, self.rounds, self.slots = check_size(parties, rounds, receivers)
+        self._check_fit()
         self.share = self.even_share = check_share(share, self.slots)
         self._source = word_source(seed)
+
+    def _check_fit(self) -> None:
+        """Refuse sizes that this kind cannot serve."""
 
     def round(self, t: int) -> Round:
         """Return round t = 1..T."""
         return Round(self._draw(self._check_round(t)), self.share)
 
+    @abstractmethod
     def _draw(self, t: int) -> Ids:
-        raise NotImplementedError
+        """Return the receivers of round t."""
 
     def _words(self, draws: int, *label: int) -> np.ndarray[tuple[int], np.dtype[np.uint64]]:
         """Return the words for `draws` draws, two draws a word."""
@@ -83,20 +89,10 @@ class UnrepeatedReceivers(_Drawn):
 
     _kind = 2
 
-    def __init__(
-        self,
-        parties: int,
-        rounds: int,
-        receivers: int = 1,
-        *,
-        seed: int | PublicSeed,
-        share: float | None = None,
-    ) -> None:
-        """Refuse more receivers over all rounds than there are other parties."""
-        super().__init__(parties, rounds, receivers, seed=seed, share=share)
+    def _check_fit(self) -> None:
         if self.slots * self.rounds >= self.parties:
             wanted = f"receivers times rounds below the number of parties ({self.parties}) to repeat nobody"
-            raise refuse("rounds", rounds, wanted)
+            raise refuse("rounds", self.rounds, wanted)
 
     def _draw(self, t: int) -> Ids:
         out = np.empty((self.parties, self.slots), np.int32)
@@ -118,20 +114,10 @@ class PermutationReceivers(_Drawn):
 
     _kind = 3
 
-    def __init__(
-        self,
-        parties: int,
-        rounds: int,
-        receivers: int = 1,
-        *,
-        seed: int | PublicSeed,
-        share: float | None = None,
-    ) -> None:
-        """Refuse more receivers than redrawing can serve."""
-        super().__init__(parties, rounds, receivers, seed=seed, share=share)
-        if self.slots > min(_MOST_PERMUTATIONS, (self.parties + 1) // 2):
-            most = min(_MOST_PERMUTATIONS, (self.parties + 1) // 2)
-            raise refuse("receivers", receivers, f"at most {most} for permutations of {self.parties} parties")
+    def _check_fit(self) -> None:
+        most = min(_MOST_PERMUTATIONS, (self.parties + 1) // 2)
+        if self.slots > most:
+            raise refuse("receivers", self.slots, f"at most {most} for permutations of {self.parties} parties")
 
     def _draw(self, t: int) -> Ids:
         out = np.empty((self.parties, self.slots), np.int32)

@@ -225,12 +225,13 @@ class _Incremental:
         with _Crew(self.workers) as crew:
             step, *_ = crew.work([partial(self.execution.sends, 1), *self._each_block(self._start)])
             self.report(0, rounds)
+            draws = self._each_block(self._draw)
             for t in range(1, rounds + 1):
                 self.mask, self.next_mask = self.next_mask, self.mask
                 if t < rounds:  # while one thread mixes, the others prepare the next round
-                    ahead: list[Callable[[], Any]] = [partial(self.execution.sends, t + 1)]
                     jobs = [partial(self._mix, t, step, columns) for columns in self._columns()]
-                    step = crew.work([*jobs, *ahead, *self._each_block(self._draw)])[len(jobs)]
+                    results = crew.work([*jobs, partial(self.execution.sends, t + 1), *draws])
+                    step = results[len(jobs)]
                 else:
                     self._mix_last(crew, step)
                 if self.kept is None:

@@ -14,7 +14,9 @@ from inca.cli import app
 if TYPE_CHECKING:
     import numpy as np
 
-    from inca import Domain, ErrorBudget, Execution, Outcome
+    from inca import Domain, ErrorBudget, Execution, Injection, Outcome, Presence
+    from inca.randomness import Normals
+    from inca.validation import Array
 
 _BAR_FROM = 20_000_000  # party-rounds times coordinates from which a progress bar is worth its place
 _INPUT, _PROTOCOL, _ABSENCE, _OUTPUT = "Values", "Protocol", "Absence", "Output"
@@ -125,12 +127,14 @@ def average(
 def _domain(interval: tuple[float, float] | None, radius: float | None) -> Domain:
     import inca
 
-    if (interval is None) == (radius is None):
-        raise inca.InputError("--domain LOW HIGH or --ball RADIUS is needed to say where values may lie, and only one")
-    return inca.Interval(*interval) if interval is not None else inca.Ball(radius)  # type: ignore[arg-type]
+    if interval is not None and radius is None:
+        return inca.Interval(*interval)
+    if radius is not None and interval is None:
+        return inca.Ball(radius)
+    raise inca.InputError("--domain LOW HIGH or --ball RADIUS is needed to say where values may lie, and only one")
 
 
-def _injection(kind: str, rounds: int, quiet: int) -> Any:
+def _injection(kind: str, rounds: int, quiet: int) -> Injection:
     import inca
 
     if kind == "incremental":
@@ -149,7 +153,7 @@ def _presence(
     absence: tuple[float, float] | None,
     trace: Path | None,
     rng: np.random.Generator,
-) -> Any:
+) -> Presence:
     import inca
 
     if (dropout != 0.0) + (absence is not None) + (trace is not None) > 1:
@@ -162,7 +166,7 @@ def _presence(
 
 
 def _simulate(
-    execution: Execution, values: np.ndarray, sigma_independent: float, sigma_cancelling: float, noise: Any
+    execution: Execution, values: Array, sigma_independent: float, sigma_cancelling: float, noise: Normals
 ) -> Outcome:
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
@@ -184,7 +188,7 @@ def _simulate(
         )
 
 
-def _report(outcome: Outcome, budget: ErrorBudget, values: np.ndarray, show_truth: bool) -> dict[str, Any]:
+def _report(outcome: Outcome, budget: ErrorBudget, values: Array, show_truth: bool) -> dict[str, Any]:
     """Collect what `--json` prints; epsilon and delta are null: given noise levels promise nothing by themselves."""
     estimate, none = outcome.estimate, outcome.estimate is None
     dimensions = values[:1].size

@@ -41,7 +41,7 @@ def draw_run(axes: plt.Axes) -> None:
     axes.plot(rounds, mean, color=ACCENT, lw=2, marker="o", ms=3.5, label="their sum over their weight")
     axes.axhline(values.mean(), color=WARM, lw=1.2, ls="--", label=f"exact mean {values.mean():.3f}")
     axes.plot([], [], color=LIGHT, label="messages of 40 parties")
-    axes.annotate(f"{outcome.estimate:.3f}", (20, float(outcome.estimate)), (17.2, 1.35), color=ACCENT,  # type: ignore[arg-type]
+    axes.annotate(f"{outcome.estimate:.3f}", (20, float(outcome.estimate)), (17.2, 1.35), color=ACCENT,
                   arrowprops={"arrowstyle": "-", "color": ACCENT, "lw": 0.8})  # fmt: skip
     axes.set(
         xlabel="round", ylabel="message", ylim=(-2.6, 2.9), xlim=(-0.5, 20.8), title="One run: 1,000 parties, 100 leave"

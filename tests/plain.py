@@ -27,7 +27,7 @@ def effective_weights(w: Matrix, present: Sequence[bool]) -> Matrix:
     return result
 
 
-def adapted(c: Sequence[Number], z: Sequence[Sequence[Number]], present: Sequence[bool]) -> tuple[list, list]:  # type: ignore[type-arg]
+def adapted(c: Sequence[Number], z: Sequence[Sequence[Number]], present: Sequence[bool]) -> tuple[list[Number], Matrix]:
     """c^(i) and Z^(i) of one party with erratum E2."""
     last = len(c) - 1
     own_c: list[Number] = []

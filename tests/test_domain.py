@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -8,13 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from inca import Ball, InputError, Interval
+from inca import Ball, Domain, InputError, Interval
+from inca.validation import Array
 
 numbers = st.floats(-1e6, 1e6)
 
 
 @given(arrays(float, (4, 3), elements=numbers), st.sampled_from([Interval(-2, 5), Ball(3)]))
-def test_clipped_values_are_admitted_and_differ_by_at_most_the_sensitivity(values: np.ndarray, domain) -> None:  # type: ignore[no-untyped-def]
+def test_clipped_values_are_admitted_and_differ_by_at_most_the_sensitivity(values: Array, domain: Domain) -> None:
     inside = domain.admit(values, clip=True)
     again = domain.admit(inside * (1 - 1e-12), clip=False)
     assert np.array_equal(domain.admit(again, clip=True), again)
@@ -48,6 +50,6 @@ def test_sensitivities() -> None:
         (lambda: Ball(1).admit([2.0]), r"length of values\[0\] is 2.0"),
     ],
 )
-def test_bad_input_is_refused(make, words: str) -> None:  # type: ignore[no-untyped-def]
+def test_bad_input_is_refused(make: Callable[[], object], words: str) -> None:
     with pytest.raises(InputError, match=words):
         make()

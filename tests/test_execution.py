@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -117,6 +119,6 @@ def test_a_lost_final_message_is_not_counted_but_its_mixing_happened() -> None:
         (lambda: small().coefficients(4), "party is 4"),
     ],
 )
-def test_parts_that_do_not_fit_are_refused(make, words: str) -> None:  # type: ignore[no-untyped-def]
+def test_parts_that_do_not_fit_are_refused(make: Callable[[], object], words: str) -> None:
     with pytest.raises(inca.InputError, match=words):
         make()

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -99,6 +100,6 @@ def test_bad_traces_are_refused(tmp_path: Path, text: str, words: str) -> None:
         (lambda: Presence.everyone(4, 3).row(4), "t is 4"),
     ],
 )
-def test_bad_input_is_refused(make, words: str) -> None:  # type: ignore[no-untyped-def]
+def test_bad_input_is_refused(make: Callable[[], object], words: str) -> None:
     with pytest.raises(InputError, match=words):
         make()

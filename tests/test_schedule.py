@@ -3,6 +3,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import math
+from collections.abc import Callable
 
 import networkx as nx
 import numpy as np
@@ -308,7 +309,7 @@ def swap(a: int = 1, b: int = 0) -> list[list[list[int]]]:
         (lambda: inca.ExplicitSchedule.from_matrices([np.ones((2, 3))]), "square"),
     ],
 )
-def test_bad_schedules_are_refused(make, words: str) -> None:  # type: ignore[no-untyped-def]
+def test_bad_schedules_are_refused(make: Callable[[], object], words: str) -> None:
     with pytest.raises(inca.InputError, match=words):
         make()
 

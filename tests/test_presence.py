@@ -97,6 +97,8 @@ def test_bad_traces_are_refused(tmp_path: Path, text: str, words: str) -> None:
         (lambda: Presence.leaving(4, 3, float("nan"), generator(1)), "fraction is nan"),
         (lambda: Presence.markov(4, 3, -0.1, 0.5, generator(1)), "leave is -0.1"),
         (lambda: Presence.markov(4, 3, 0.1, 2, generator(1)), "rejoin is 2"),
+        (lambda: Presence.leaving(4, 3, 0.5, None), "rng is None, but a numpy.random.Generator"),  # type: ignore[arg-type]
+        (lambda: Presence.markov(4, 3, 0.5, 0.5, 7), "rng is 7"),  # type: ignore[arg-type]
         (lambda: Presence.everyone(4, 3).row(4), "t is 4"),
     ],
 )

@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import inca
+from inca.schedule import Round
 from inca.transcript import Transcript
 from inca.transcript import read_execution as read
 from inca.transcript import write_execution as write
@@ -40,6 +41,20 @@ def test_what_is_written_is_read(tmp_path: Path, execution: inca.Execution, name
     assert (again.sigma_independent, again.sigma_cancelling) == (1.5, 0.0)
     assert (again.colluding, again.eavesdropped) == (written.colluding, written.eavesdropped)
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
+
+
+@pytest.mark.parametrize("name", ["run.json", "run.npz"])
+def test_shares_that_change_from_round_to_round_are_written(tmp_path: Path, name: str) -> None:
+    class Fading(inca.Schedule):
+        parties, rounds, slots = 3, 3, 1
+
+        def round(self, t: int) -> Round:
+            weights = np.array([[0.5], [0.0], [0.25]]) if t == 3 else None
+            return Round(np.array([[1], [-1], [0]], dtype=np.int32), 0.5**t, weights)
+
+    execution = inca.Execution(Fading(), inca.incremental(3))
+    write(tmp_path / name, Transcript(execution))
+    assert same(execution, read(tmp_path / name).execution)
 
 
 def document(**changes: Any) -> dict[str, Any]:
@@ -132,6 +147,8 @@ def test_files_that_cannot_be_read_or_written(tmp_path: Path) -> None:
     execution = inca.Execution(inca.RandomReceivers(5, 4, seed=1), inca.incremental(4))
     with pytest.raises(inca.InputError, match="cannot be written: No such file"):
         write(tmp_path / "no" / "run.json", Transcript(execution))
+    with pytest.raises(inca.InputError, match="cannot be written: Not a directory"):
+        write(Path(__file__) / "run.json", Transcript(execution))
     (tmp_path / "folder.json").mkdir()
     with pytest.raises(inca.InputError, match="cannot be written"):
         write(tmp_path / "folder.json", Transcript(execution))

@@ -90,14 +90,22 @@ class Execution:
         >>> Execution(ExplicitSchedule([[[1], [2], [0]]]), incremental(1), presence).sends(1).receivers.tolist()
         [[0], [1], [0]]
         """
-        step = self.schedule.round(t)
-        if not self.schedule.valid:
-            check_round(self.schedule, step, t)
+        step = self._intended(t)
         if self.presence.nobody_absent:
             return step
         receivers = np.empty(step.receivers.shape, np.int32)
         redirect(step.receivers.reshape(-1), self.presence.row(t), receivers.reshape(-1))
         return replace(step, receivers=receivers)
+
+    def intended(self) -> list[Round]:
+        """Return what rounds 1..T intend to send: W_1..W_T, whoever is present."""
+        return [self._intended(t) for t in range(1, self.rounds + 1)]
+
+    def _intended(self, t: int) -> Round:
+        step = self.schedule.round(t)
+        if not self.schedule.valid:
+            check_round(self.schedule, step, t)
+        return step
 
     def mix(self, t: int, y: ArrayLike) -> Array:
         """Return W^O_t y for round t = 1..T and y of shape (n,) or (n, d), without building the matrix.
@@ -146,9 +154,8 @@ class Execution:
         """Return the effective weight matrix W^O_t of Algorithm 2 (erratum E1); for inspection and small n."""
         step = self.sends(t)
         sender, slot = np.nonzero(step.receivers >= 0)
-        fraction = np.full(sender.size, step.share) if step.weights is None else step.weights[sender, slot]
         everyone = np.arange(self.parties)
-        entries = np.concatenate([fraction, step.kept])
+        entries = np.concatenate([step.fractions[sender, slot], step.kept])
         places = np.concatenate([step.receivers[sender, slot], everyone]), np.concatenate([sender, everyone])
         return sp.coo_array((entries, places), shape=(self.parties, self.parties)).tocsc()
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from inca.kernels import Flags
-from inca.validation import InputError, real, refuse, whole
+from inca.validation import InputError, generator, real, refuse, whole
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,6 +63,7 @@ class Presence:
         90
         """
         n, t = _size(parties, rounds)
+        generator(rng)
         count = round(real("fraction", fraction, 0.0, 1.0) * n)
         if count == 0:
             return cls(n, t, None)
@@ -78,6 +79,7 @@ class Presence:
         np.True_
         """
         n, t = _size(parties, rounds)
+        generator(rng)
         real("leave", leave, 0.0, 1.0)
         real("rejoin", rejoin, 0.0, 1.0)
         there = np.ones(n, dtype=bool)

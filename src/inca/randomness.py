@@ -10,21 +10,12 @@ from __future__ import annotations
 import hashlib
 import os
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 from scipy.special import ndtri
 
 from inca.kernels import Words, xoshiro_words
 from inca.validation import Array, InputError, refuse, whole
-
-
-class WordSource(Protocol):
-    """Random 64-bit words, the same ones for the same label for ever."""
-
-    def words(self, label: tuple[int, ...], count: int) -> Words:
-        """Return `count` words that belong to `label`."""
-        ...
 
 
 @dataclass(frozen=True)

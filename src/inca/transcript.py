@@ -95,14 +95,16 @@ def write_whole(path: Path, produce: Callable[[IO[bytes]], Any]) -> None:
     temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         with temporary.open("xb") as file:
-            produce(file)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
+            try:
+                produce(file)
+                file.flush()
+                os.fsync(file.fileno())
+                temporary.replace(path)
+            except BaseException:
+                temporary.unlink()
+                raise
     except OSError as error:
         raise InputError(f"{path} cannot be written: {error.strerror or error}") from None
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 class _Injection(msgspec.Struct, forbid_unknown_fields=True):
@@ -188,13 +190,13 @@ def injection_fields(injection: Injection) -> dict[str, Any]:
 
 def _fields(transcript: Transcript) -> dict[str, Any]:
     execution = transcript.execution
-    steps = [execution.schedule.round(t) for t in range(1, execution.rounds + 1)]
+    steps = execution.intended()
     fields: dict[str, Any] = {"format": FORMAT, "parties": execution.parties, "rounds": execution.rounds}
     fields["receivers"] = np.stack([step.receivers for step in steps])
-    if steps[0].weights is not None:
-        fields["weights"] = np.stack([step.weights for step in steps if step.weights is not None])
-    else:
+    if all(step.weights is None and step.share == steps[0].share for step in steps):
         fields["share"] = steps[0].share
+    else:
+        fields["weights"] = np.stack([step.fractions for step in steps])
     if not execution.presence.nobody_absent:
         rows = [execution.presence.row(t) for t in range(execution.rounds + 1)]
         fields["present"] = np.stack(rows).astype(np.uint8)

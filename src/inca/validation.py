@@ -77,15 +77,26 @@ def finite_array(name: str, value: ArrayLike, dimensions: tuple[int, ...], expec
     array([1., 2.])
     """
     try:
-        array = np.ascontiguousarray(value, dtype=np.float64)
+        array = np.asarray(value, dtype=np.float64)
     except (TypeError, ValueError):
         raise InputError(f"{name} is not an array of numbers, but {expected} was expected") from None
-    if np.ndim(value) not in dimensions:
-        raise refuse(f"the shape of {name}", np.shape(value), expected)
+    if array.ndim not in dimensions:
+        raise refuse(f"the shape of {name}", array.shape, expected)
     if not np.isfinite(array).all():
         where = tuple(int(index) for index in np.argwhere(~np.isfinite(array))[0])
         raise refuse(f"{name}{list(where)}", float(array[where]), "a finite number")
-    return array
+    return np.ascontiguousarray(array)
+
+
+def generator(rng: object) -> np.random.Generator:
+    """Return `rng` if it is a NumPy generator, or refuse it.
+
+    >>> generator(np.random.default_rng(1)).integers(1)
+    np.int64(0)
+    """
+    if not isinstance(rng, np.random.Generator):
+        raise refuse("rng", rng, "a numpy.random.Generator")
+    return rng
 
 
 def party_values(values: ArrayLike, parties: int) -> Array:

@@ -14,7 +14,6 @@ from scipy.sparse.csgraph import connected_components
 from inca.disseminate.base import (
     Dissemination,
     Indices,
-    check_rng,
     estimates_from,
     exact,
     farthest,
@@ -24,7 +23,7 @@ from inca.disseminate.base import (
 from inca.kernels import Ids, compiled
 from inca.schedule.graphs import GraphLike, StaticGraph
 from inca.simulation import Outcome
-from inca.validation import Array, real, refuse, whole
+from inca.validation import Array, generator, real, refuse, whole
 
 _MOST_NODES = 5_000  # of a graph whose eigenvalues are computed densely
 
@@ -49,7 +48,7 @@ def gossip_average(
     True
     """
     near = None if graph is None or outcome.present < 2 else _neighbours(graph, outcome.present)
-    check_rng(rng)
+    generator(rng)
     return _average("gossip", outcome, accuracy, most_rounds, lambda state: _gossip_round(state, rng, near))
 
 
@@ -83,7 +82,7 @@ def push_sum(outcome: Outcome, accuracy: float, rng: Generator, most_rounds: int
     >>> push_sum(Outcome(execution, np.arange(4.0)), 1e-9, np.random.default_rng(1)).deviation < 1e-9
     True
     """
-    check_rng(rng)
+    generator(rng)
     return _average("push-sum", outcome, accuracy, most_rounds, lambda state: _push_round(state, rng))
 
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from inca.kernels import Ids
 from inca.simulation import Outcome
-from inca.validation import Array, finite_array, refuse
+from inca.validation import Array, finite_array
 
 Indices = NDArray[np.int64]
 
@@ -52,12 +52,6 @@ def exact(outcome: Outcome) -> Dissemination:
         ids = ids[:0]
     estimates = np.full((ids.size, *outcome.messages.shape[1:]), 0.0 if aim is None else aim)
     return Dissemination("exact", outcome, estimates, ids, 0, ids.size * (ids.size - 1), True)
-
-
-def check_rng(rng: object) -> None:
-    """Refuse what is not a generator."""
-    if not isinstance(rng, Generator):
-        raise refuse("rng", rng, "a numpy.random.Generator")
 
 
 def published_messages(outcome: Outcome) -> tuple[Indices, Array]:

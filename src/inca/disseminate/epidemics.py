@@ -12,14 +12,13 @@ from scipy.special import betaincinv
 from inca.disseminate.base import (
     Dissemination,
     Indices,
-    check_rng,
     estimates_from,
     published_messages,
     random_others,
 )
 from inca.kernels import Flags, U, Words, compiled
 from inca.simulation import Outcome
-from inca.validation import Array, real, refuse, whole
+from inca.validation import Array, generator, real, refuse, whole
 
 _MOST_SIMULATED = 50_000  # parties in an epidemic: two matrices of m^2 bits, 310 MB each
 _MOST_ROUNDS = 100_000  # that `epidemic_rounds` tries; enough unless nearly everything is lost
@@ -114,7 +113,7 @@ def epidemic_loss_simulated(
 
 def _spread(m: int, rounds: int, rng: Generator, loss: float, crash: float) -> tuple[Words, Flags, int]:
     """Run an epidemic; return who knows what (one bit each), who is still there, and the messages sent."""
-    check_rng(rng)
+    generator(rng)
     count, lossy, crashing = whole("rounds", rounds, 1), real("loss", loss, 0, 1), real("crash", crash, 0, 1)
     if m > _MOST_SIMULATED:
         wanted = f"at most {_MOST_SIMULATED} (for more, epidemic_loss gives a bound without simulation)"

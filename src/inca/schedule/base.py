@@ -31,11 +31,14 @@ class Round:
     def kept(self) -> Array:
         """The diagonal of W_t, n numbers: what each party keeps of its message for itself."""
         n, k = self.receivers.shape
-        if self.weights is not None:
-            return np.asarray(1.0 - self.weights.sum(axis=1))
-        if int(self.receivers.min()) >= 0:
+        if self.weights is None and int(self.receivers.min()) >= 0:
             return np.broadcast_to(1.0 - k * self.share, n)
-        return np.asarray(1.0 - self.share * (self.receivers >= 0).sum(axis=1))
+        return np.asarray(1.0 - self.fractions.sum(axis=1))
+
+    @property
+    def fractions(self) -> Array:
+        """What each receiver gets of the message, (n, k) numbers; 0 for nobody."""
+        return np.where(self.receivers >= 0, self.share, 0.0) if self.weights is None else self.weights
 
 
 class Schedule(ABC):

@@ -158,6 +158,31 @@ def test_bad_input_is_one_sentence_and_status_2(case: str, tmp_path: Path) -> No
     assert list(tmp_path.iterdir()) == []
 
 
+USAGE: dict[str, tuple[list[str], str]] = {
+    "missing option": (["average", "x.csv", "--sigma-independent", "1"], "Missing option '--sigma-cancelling'"),
+    "missing argument": (["average", *NOISE], "Missing argument"),
+    "unknown option": (["average", "x.csv", *NOISE, "--foo"], "--foo"),
+    "unknown command": (["averge"], "'averge'"),
+    "not a number": (
+        ["average", "x.csv", "--sigma-independent", "abc", "--sigma-cancelling", "1"],
+        "--sigma-independent",
+    ),
+    "half a domain": (["average", "x.csv", *NOISE, "--domain", "1"], "--domain"),
+}
+
+
+@pytest.mark.parametrize("case", USAGE)
+def test_bad_usage_is_one_sentence_and_status_2(case: str) -> None:
+    words, sentence = USAGE[case]
+    done = run(*words)
+    assert done.returncode == 2 and done.stdout == ""
+    assert done.stderr.startswith("inca: ") and sentence in done.stderr and done.stderr.count("\n") == 1
+
+
+def test_a_call_without_arguments_prints_the_help() -> None:
+    assert "average" in run().stdout
+
+
 FILES: dict[str, tuple[str, bytes, str]] = {
     "empty": ("v.csv", b"", "v.csv is empty"),
     "only a header": ("v.csv", b"minutes\n", "values is empty"),

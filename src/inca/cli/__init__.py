@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated
+from typing import Annotated, Any, NoReturn, cast
 
 import typer
 
@@ -33,16 +33,28 @@ def _root(
     del version
 
 
+_UsageError = cast(type[Exception], typer.BadParameter.__base__)  # the base of all that the option parser refuses
+
+
 def main() -> None:
-    """Run the command line; input errors become one sentence on stderr and status 2."""
+    """Run the command line; what is refused becomes one sentence on stderr and status 2."""
     from inca.cli import average  # noqa: F401  # registers its command
     from inca.validation import InputError
 
     try:
-        app()
+        status = app(standalone_mode=False)
     except InputError as error:
-        print(f"inca: {error}", file=sys.stderr)
-        raise SystemExit(2) from None
-    except KeyboardInterrupt:
-        print("inca: stopped", file=sys.stderr)
-        raise SystemExit(130) from None
+        _stop(str(error), 2)
+    except (KeyboardInterrupt, typer.Abort):
+        _stop("stopped", 130)
+    except _UsageError as error:
+        # Without a message it was a call without arguments, and the help has been printed.
+        _stop(" ".join(cast(Any, error).format_message().split()), 2)
+    else:
+        raise SystemExit(status if isinstance(status, int) else 0)
+
+
+def _stop(sentence: str, status: int) -> NoReturn:
+    if sentence:
+        print(f"inca: {sentence}", file=sys.stderr)
+    raise SystemExit(status)

@@ -1,9 +1,9 @@
-"""Write the golden vectors: executions with fixed noise, and every message they lead to.
+"""Write the golden vectors: executions with fixed noise, every message they lead to, and what an adversary learns.
 
     python golden/make.py
 
-Messages are computed by the plain loop of tests/plain.py in exact rational arithmetic and rounded once, to the
-nearest double; nothing of the library takes part in that.
+Messages and losses are computed by the plain loops of tests/plain.py in exact rational arithmetic and rounded once,
+to the nearest double; nothing of the library takes part in that.
 """
 
 from __future__ import annotations
@@ -78,6 +78,13 @@ def case(name: str, n: int, rounds: int, k: int, **more: Any) -> None:
         "weight": float(weight),
         "estimate": float(total / weight) if weight else None,
     }
+    colluding = sorted(rng.sample(range(n), more.get("colluding", 1)))
+    tapped = [(t, i) for t in range(rounds + 1) for i in range(n) if rng.random() < 0.1]
+    execution["adversary"] = {"colluding": colluding, "eavesdropped": [list(message) for message in tapped]}
+    honest = [i for i in range(n) if i not in colluding]
+    seen = plain.observed(receivers, present, colluding, tapped)
+    squares = plain.losses(weights, present, c, z, seen, honest, Fraction(4), Fraction(256))
+    expected |= {"honest": honest, "observed": [list(message) for message in seen], "mu_squared": floats(squares)}
     for file, document in ((f"{name}.json", execution), (f"{name}.expected.json", expected)):
         (FOLDER / file).write_text(json.dumps(document, indent=None, separators=(",", ":")) + "\n")
 
@@ -130,3 +137,4 @@ if __name__ == "__main__":
     make("weights", n=5, rounds=4, k=3, weighted=True, absence=0.2)
     make("lost-message", n=6, rounds=4, k=1, absence=0.2, lost=True)
     make("nobody-left", n=4, rounds=3, k=1, absence=1.0)
+    make("alone", n=4, rounds=3, k=1, colluding=3)

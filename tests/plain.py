@@ -90,3 +90,71 @@ def intended_weights(receivers: Sequence[Sequence[int]], fractions: Sequence[Seq
                 w[j][i] += fraction
                 w[i][i] -= fraction
     return w
+
+
+def observed(
+    receivers: Sequence[Sequence[Sequence[int]]],
+    present: Sequence[Sequence[bool]],
+    colluding: Sequence[int],
+    tapped: Sequence[tuple[int, int]],
+) -> list[tuple[int, int]]:
+    """The honest parties' messages (t, i) that an adversary sees, with errata E4 and E7."""
+    last, n = len(receivers), len(present[0])
+    seen = []
+    for t in range(last + 1):
+        for i in range(n):
+            if i in colluding:
+                continue
+            reaches = t == last and present[last][i]
+            if t < last and present[t + 1][i]:
+                reaches = any(j in colluding and present[t + 1][j] for j in receivers[t][i])
+            if reaches or (t, i) in tapped:
+                seen.append((t, i))
+    return seen
+
+
+def losses(
+    weights: Sequence[Matrix],
+    present: Sequence[Sequence[bool]],
+    c: Sequence[Number],
+    z: Sequence[Sequence[Number]],
+    seen: Sequence[tuple[int, int]],
+    honest: Sequence[int],
+    var_independent: Number,
+    var_cancelling: Number,
+) -> list[Number]:
+    """mu_i^2 = h_i^T Sigma^-1 h_i of Theorem 1 for unit sensitivity; exact if the numbers are.
+
+    Coefficients come from running the protocol with a single unknown set to 1; rows that depend on earlier ones
+    are dropped; the system is solved by elimination.
+    """
+    n, rounds = len(present[0]), len(weights)
+
+    def column(values: list[Number], cancelling: Matrix) -> list[Number]:
+        messages, _ = run(weights, present, c, z, values, [0] * n, cancelling)
+        return [messages[t][i] for t, i in seen]
+
+    none = [[0] * rounds for _ in range(n)]
+    b = [column([int(j == i) for j in range(n)], none) for i in honest]
+    a = [
+        column([0] * n, [[int(j == i and q == k) for q in range(rounds)] for j in range(n)])
+        for i in honest
+        for k in range(rounds)
+    ]
+    terms = [(var_independent, each) for each in b] + [(var_cancelling, each) for each in a]
+    m = len(seen)
+    sigma = [[sum(v * g[p] * g[q] for v, g in terms) for q in range(m)] for p in range(m)]
+    # Eliminate [Sigma | B]: a row whose pivot vanishes is a combination of those before it.
+    system = [[*row, *(h[p] for h in b)] for p, row in enumerate(sigma)]
+    total = [0] * len(honest)
+    for p in range(m):
+        pivot = system[p][p]
+        if pivot == 0:
+            continue
+        for place in range(len(honest)):
+            total[place] += system[p][m + place] ** 2 / pivot
+        for q in range(p + 1, m):
+            factor = system[q][p] / pivot
+            if factor:
+                system[q] = [x - factor * y for x, y in zip(system[q], system[p], strict=True)]
+    return total

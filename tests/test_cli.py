@@ -26,6 +26,17 @@ def run(*words: object, **more: Any) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, check=False, timeout=120, **more)
 
 
+def call(capsys: pytest.CaptureFixture[str], *words: object) -> tuple[int, str, str]:
+    """Run the command line in this process: the same, but for the start of an interpreter."""
+    from inca.cli import main
+
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(SystemExit) as ended:
+        patch.setattr(sys, "argv", ["inca", *map(str, words)])
+        main()
+    printed = capsys.readouterr()
+    return int(ended.value.code or 0), printed.out, printed.err
+
+
 def average(*words: object) -> dict[str, Any]:
     done = run("average", *words, *NOISE, "--json")
     assert done.returncode == 0, done.stderr

@@ -13,6 +13,12 @@ if TYPE_CHECKING:
     from inca.execution import Execution
     from inca.injection import Injection, early, incremental
     from inca.presence import Presence
+    from inca.privacy.accountant import Losses, account, compose
+    from inca.privacy.adversary import Adversary
+    from inca.privacy.calibrate import Calibration, Tradeoff, calibrate
+    from inca.privacy.certificate import Certificate, certify
+    from inca.privacy.gaussian import delta_for, epsilon_for, mu_for
+    from inca.privacy.view import View
     from inca.randomness import PublicSeed, SystemNormals
     from inca.schedule import (
         ExplicitSchedule,
@@ -38,6 +44,12 @@ _HOMES = {
     "execution": ("Execution",),
     "injection": ("Injection", "early", "incremental"),
     "presence": ("Presence",),
+    "privacy.accountant": ("Losses", "account", "compose"),
+    "privacy.adversary": ("Adversary",),
+    "privacy.calibrate": ("Calibration", "Tradeoff", "calibrate"),
+    "privacy.certificate": ("Certificate", "certify"),
+    "privacy.gaussian": ("delta_for", "epsilon_for", "mu_for"),
+    "privacy.view": ("View",),
     "randomness": ("PublicSeed", "SystemNormals"),
     "schedule": (
         "ExplicitSchedule",
@@ -56,7 +68,10 @@ _HOMES = {
 }
 
 __all__ = [
+    "Adversary",
     "Ball",
+    "Calibration",
+    "Certificate",
     "Domain",
     "ErrorBudget",
     "Execution",
@@ -64,6 +79,7 @@ __all__ = [
     "Injection",
     "InputError",
     "Interval",
+    "Losses",
     "Noise",
     "Outcome",
     "PermutationReceivers",
@@ -73,14 +89,23 @@ __all__ = [
     "Schedule",
     "StaticGraph",
     "SystemNormals",
+    "Tradeoff",
     "Transcript",
     "UnrepeatedReceivers",
+    "View",
+    "account",
+    "calibrate",
+    "certify",
     "complete",
+    "compose",
+    "delta_for",
     "draw_noise",
     "early",
+    "epsilon_for",
     "expected_error",
     "hypercube",
     "incremental",
+    "mu_for",
     "random_schedule",
     "read_execution",
     "simulate",

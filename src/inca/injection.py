@@ -36,8 +36,13 @@ class Injection:
     value: Array
     noise: Array
 
-    def __init__(self, value: ArrayLike, noise: ArrayLike, variances: ArrayLike | None = None) -> None:
-        """Check validity and keep read-only copies; `variances` are T relative ones of the noise terms, default 1."""
+    def __init__(
+        self, value: ArrayLike, noise: ArrayLike, variances: ArrayLike | None = None, *, unsafe: bool = False
+    ) -> None:
+        """Check validity and keep read-only copies; `variances` are T relative ones of the noise terms, default 1.
+
+        `unsafe` demands condition (i) alone: for showing what goes wrong without the other two.
+        """
         c = finite_array("value", value, (1,), "T+1 numbers").copy()
         z = finite_array("noise", noise, (2,), "T+1 rows of T numbers").copy()
         rounds = c.size - 1
@@ -46,7 +51,9 @@ class Injection:
         if z.shape != (rounds + 1, rounds):
             raise refuse("the shape of noise", z.shape, f"({rounds + 1}, {rounds}), as value has {c.size} entries")
         z *= _scales(rounds, variances)
-        _check_valid(c, z)
+        _check_cancels(c, z)
+        if not unsafe:
+            _check_hides(z)
         c.flags.writeable = z.flags.writeable = False
         object.__setattr__(self, "value", c)
         object.__setattr__(self, "noise", z)
@@ -155,7 +162,7 @@ def _scales(rounds: int, variances: ArrayLike | None) -> Array:
     return np.sqrt(given)
 
 
-def _check_valid(c: Array, z: Array) -> None:
+def _check_cancels(c: Array, z: Array) -> None:
     total = float(c.sum())
     if abs(total - 1.0) > _TOLERANCE * max(1.0, float(np.abs(c).sum())):
         raise InputError(f"validity condition (i) fails: value sums to {total!r}, but 1 was expected")
@@ -164,6 +171,9 @@ def _check_valid(c: Array, z: Array) -> None:
     if uncancelled.size:
         k = int(uncancelled[0])
         raise InputError(f"validity condition (i) fails: column {k} of noise sums to {sums[k]:g}, not to 0")
+
+
+def _check_hides(z: Array) -> None:
     # Given (i) the last row of Z is minus the sum of the others, so rank Z = rank Z_{-T}; and c, which sums to
     # 1, lies outside the span of Z, whose columns sum to 0. Hence (ii) and (iii) hold or fail together.
     if (dependent := _dependent_column(z[:-1])) is not None:

@@ -6,6 +6,7 @@ written whole or not at all.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import zipfile
 from collections.abc import Callable, Sequence
@@ -86,8 +87,18 @@ def write_execution(path: str | Path, transcript: Transcript) -> None:
         packed = {name: _packed(value) for name, value in fields.items()}
         write_whole(place, lambda file: np.savez_compressed(file, **packed))
     else:
-        plain = {name: value.tolist() if isinstance(value, np.ndarray) else value for name, value in fields.items()}
-        write_whole(place, lambda file: file.write(msgspec.json.encode(plain) + b"\n"))
+        write_whole(place, lambda file: file.write(msgspec.json.encode(_plain(fields)) + b"\n"))
+
+
+def digest(transcript: Transcript) -> str:
+    """Return the SHA-256 of a transcript's fields as canonical JSON: the same for JSON and .npz files.
+
+    >>> import inca
+    >>> run = inca.Execution(inca.RandomReceivers(5, rounds=2, seed=1), inca.incremental(2))
+    >>> digest(Transcript(run))[:16] == digest(Transcript(run, sigma_cancelling=1.0))[:16]
+    False
+    """
+    return hashlib.sha256(msgspec.json.encode(_plain(_fields(transcript)), order="sorted")).hexdigest()
 
 
 def write_whole(path: Path, produce: Callable[[IO[bytes]], Any]) -> None:
@@ -212,6 +223,10 @@ def _fields(transcript: Transcript) -> dict[str, Any]:
         if getattr(transcript, name) is not None:
             fields[name] = float(getattr(transcript, name))
     return fields
+
+
+def _plain(fields: dict[str, Any]) -> dict[str, Any]:
+    return {name: value.tolist() if isinstance(value, np.ndarray) else value for name, value in fields.items()}
 
 
 def _numbers(name: str, value: Any) -> ArrayLike:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from inca.cli import app
+from inca.cli.progress import progress_bar
 
 if TYPE_CHECKING:
     import numpy as np
@@ -168,24 +169,10 @@ def _presence(
 def _simulate(
     execution: Execution, values: Array, sigma_independent: float, sigma_cancelling: float, noise: Normals
 ) -> Outcome:
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
-
     import inca
 
-    console = Console(stderr=True)
-    hidden = execution.rounds * values.size < _BAR_FROM or not console.is_terminal
-    columns = (TextColumn("round {task.completed} of {task.total}"), BarColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=console, transient=True, disable=hidden) as bar:
-        task = bar.add_task("", total=execution.rounds)
-        return inca.simulate(
-            execution,
-            values,
-            sigma_independent,
-            sigma_cancelling,
-            noise,
-            progress=lambda done, total: bar.update(task, completed=done),
-        )
+    with progress_bar("round", execution.rounds * values.size >= _BAR_FROM) as progress:
+        return inca.simulate(execution, values, sigma_independent, sigma_cancelling, noise, progress=progress)
 
 
 def _report(outcome: Outcome, budget: ErrorBudget, values: Array, show_truth: bool) -> dict[str, Any]:

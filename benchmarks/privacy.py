@@ -1,0 +1,150 @@
+"""All parties' exact losses and calibration beside the plain dense routes, and how the cost grows.
+
+    python benchmarks/privacy.py [--quick] [--largest] [--growth PICTURE]
+
+T = 20, random receivers, a random adversary. "dense" is this library's reference route (B and A written down,
+rank-revealing factorisation); "textbook" forms Sigma = (B, A) Sigma_g (B, A)^T from the same B and A and solves
+by Cholesky, which is faster but says nothing about dependent rows. Each figure is the best of several runs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+from scipy.linalg import cho_factor, cho_solve
+from scipy.optimize import brentq
+
+import inca
+from inca.validation import Array
+
+RATIO = 10.0
+
+
+def drawn(n: int, rounds: int = 20, k: int = 1, colluding: float = 0.1, seed: int = 1) -> inca.View:
+    execution = inca.Execution(inca.RandomReceivers(n, rounds, k, seed=seed), inca.incremental(rounds))
+    return inca.View(execution, inca.Adversary.random(n, rounds, np.random.default_rng(seed), colluding))
+
+
+def best(run: Callable[[], object], repeat: int) -> float:
+    seconds = []
+    for _ in range(repeat):
+        start = time.perf_counter()
+        run()
+        seconds.append(time.perf_counter() - start)
+    return min(seconds)
+
+
+def losses(b: Array, sigma: Array) -> Array:
+    """Return h^T Sigma^-1 h for all columns h of B."""
+    return np.asarray(np.einsum("ij,ij->j", b, cho_solve(cho_factor(sigma), b)))
+
+
+def textbook(view: inca.View) -> Array:
+    system = np.hstack([view.value, RATIO * view.noise])
+    return losses(view.value, system @ system.T)
+
+
+def all_losses(n: int) -> None:
+    inca.account(drawn(20), 1.0, RATIO)  # compile before the clock runs
+    fast = best(lambda: inca.account(drawn(n), 1.0, RATIO), 5)
+    plain = best(lambda: textbook(drawn(n)), 2)
+    dense = best(lambda: inca.account(drawn(n), 1.0, RATIO, route="dense"), 1)
+    same = np.allclose(textbook(drawn(n)), inca.account(drawn(n), 1.0, RATIO).mu ** 2, rtol=1e-9)
+    print(f"all losses, n = {n:,}, T = 20, k = 1, 10 % colluding; the numbers agree: {same}")
+    for name, seconds in (("state-space", fast), ("textbook", plain), ("dense", dense)):
+        print(f"  {name:12s} {seconds:8.3f} s   state-space is {seconds / fast:6.1f} times as fast")
+
+
+def calibration(n: int) -> None:
+    mu = inca.mu_for(0.2, 1e-5)
+    own = 1.3**0.5 / (mu * drawn(n).honest.size ** 0.5)
+
+    def repeated(tuned: bool) -> float:
+        """Bisect with one dense solve for each level tried; `tuned` forms B B^T and A A^T only once."""
+        view = drawn(n)
+        b, a = view.value, view.noise
+        formed = (b @ b.T, a @ a.T) if tuned else None
+
+        def excess(log_level: float) -> float:
+            of_values, of_noise = formed or (b @ b.T, a @ a.T)
+            return float(losses(b, own**2 * of_values + np.exp(2 * log_level) * of_noise).max()) - mu**2
+
+        return float(np.exp(brentq(excess, np.log(own), np.log(own * 1e3), rtol=1e-12)))
+
+    def once() -> float:
+        return inca.Tradeoff(drawn(n)).sigma_cancelling(mu, own)
+
+    fast = best(once, 10)
+    print(f"calibration of sigma_cancelling, n = {n}: {once():.6f}, {repeated(False):.6f}, {repeated(True):.6f}")
+    print(f"  one factorisation                      {fast:8.3f} s")
+    for name, tuned in (("repeated dense solves", False), ("the same, B B^T and A A^T formed once", True)):
+        seconds = best(lambda: repeated(tuned), 3)  # noqa: B023
+        print(f"  {name:38s} {seconds:8.3f} s   one factorisation is {seconds / fast:.1f} times as fast")
+
+
+def largest(n: int) -> None:
+    """Account for n parties in a process of its own and print time and peak memory."""
+    code = (
+        "import resource, sys, time\n"
+        f"sys.path.insert(0, {str(Path(__file__).parent)!r})\n"
+        "import inca, privacy\n"
+        "inca.account(privacy.drawn(20), 1.0, 10.0)\n"
+        f"start, view = time.perf_counter(), privacy.drawn({n})\n"
+        "losses = inca.account(view, 1.0, 10.0)\n"
+        "seconds, peak = time.perf_counter() - start, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20\n"
+        f"print(f'all losses, n = {n:,}: {{seconds:.0f}} s, peak {{peak:.1f}} GiB, {{view.shape[0]:,}} rows, '\n"
+        "      f'route {losses.route}, worst mu {losses.worst[1]:.5f}')\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+GROWTH: dict[str, tuple[Callable[[float], inca.View], list[float]]] = {
+    "n": (lambda x: drawn(int(x)), [125, 250, 500, 1000, 2000]),
+    "T": (lambda x: drawn(500, rounds=int(x)), [5, 10, 20, 40, 80]),
+    "k": (lambda x: drawn(500, k=int(x)), [1, 2, 4, 8, 16]),
+    "colluding": (lambda x: drawn(500, colluding=x), [0.0, 0.1, 0.2, 0.3, 0.5, 0.7, 0.9]),
+}
+
+
+def growth(picture: Path | None) -> None:
+    print("seconds for all losses as one size grows (base: n = 500, T = 20, k = 1, 10 % colluding)")
+    figures: dict[str, list[float]] = {}
+    for name, (make, sizes) in GROWTH.items():
+        figures[name] = [best(lambda: inca.account(make(size), 1.0, RATIO), 3) for size in sizes]  # noqa: B023
+        row = "  ".join(f"{size:g}: {s:.3f}" for size, s in zip(sizes, figures[name], strict=True))
+        print(f"  {name:10s} {row}")
+    if picture is None:
+        return
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(10, 2.8), layout="constrained")
+    for axes, (name, (_, sizes)) in zip(figure.subplots(1, len(GROWTH)), GROWTH.items(), strict=True):
+        axes.plot(sizes, figures[name], "o-", color="#1667c2")
+        axes.set(xlabel=name if name != "colluding" else "fraction colluding", ylim=(0, None))
+        if name != "colluding":
+            axes.set(xscale="log", yscale="log", ylim=(None, None))
+            axes.set_xticks(sizes, [f"{size:g}" for size in sizes])
+            axes.minorticks_off()
+        axes.set_title(f"growth with {name}", fontsize=9)
+    figure.get_axes()[0].set_ylabel("seconds, all losses")
+    figure.savefig(picture, dpi=120)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="smaller sizes, a few seconds")
+    parser.add_argument("--largest", action="store_true", help="also n = 10,000, some minutes")
+    parser.add_argument("--growth", type=Path, help="draw how the cost grows")
+    options = parser.parse_args()
+    all_losses(200 if options.quick else 1000)
+    calibration(60 if options.quick else 200)
+    if not options.quick:
+        growth(options.growth)
+    if options.largest:
+        largest(10_000)

@@ -1,0 +1,358 @@
+"""What an adversary can really do with its view: estimate the honest values, or tell two neighbouring inputs apart.
+
+All it knows is y = B (x + eta*) + A eta (Eq. "linear.adv"). With Sigma = sigma_*^2 B B^T + sigma_Delta^2 A A^T, the
+covariance of the noise in it, and h_i, the column of B that belongs to party i:
+
+- who knows all other values sees y - B x_others = h_i x_i + noise of covariance Sigma. The best unbiased estimate
+  is h_i^T Sigma^-1 (y - B x_others) / mu_i^2, and its standard error is 1/mu_i, mu_i^2 = h_i^T Sigma^-1 h_i (fact F4);
+- who knows only how values are spread (mean and variance) makes the linear estimate of least mean squared error;
+- that first estimate is also the best test of a low against a high value: its errors, counted over many simulated
+  runs, bound epsilon from below.
+
+Where h_i has a part outside the range of Sigma, noise does not touch that part and the value is recovered exactly.
+Every coordinate of a vector is attacked by itself: noise is independent across coordinates, so nothing is lost.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.linalg import solve_triangular
+from scipy.linalg.lapack import dpocon, dpotrf
+from scipy.special import betainccinv, betaincinv, ndtr
+
+from inca.injection import Injection
+from inca.privacy.gaussian import epsilon_for
+from inca.privacy.view import View
+from inca.simulation import Noise, Outcome, draw_noise, simulate
+from inca.validation import Array, InputError, finite_array, generator, party_values, real, refuse, whole
+
+Progress = Callable[[int, int], None]
+"""Called with (trials done, trials in all)."""
+
+_SAFE = 1e-7  # reciprocal condition number above which a covariance is inverted without a closer look
+_RANK = 1e-12  # singular values below this part of the largest one count as zero
+_OUTSIDE = 1e-8  # a column with more than this part of its length outside the range of Sigma is free of noise
+_WIDEST = 1e7  # ratio of the noise levels; beyond, doubles cannot tell little independent noise from none
+_ENTRIES = 1 << 22  # noise terms simulated at a time
+
+
+@dataclass(frozen=True, eq=False)
+class Reconstruction:
+    """What the adversary makes of the honest values, in the order of `View.honest`.
+
+    `estimate` is (honest,) or (honest, d), and nan where there is nothing to go by; `standard_error`, (honest,), is the
+    root mean squared error of every coordinate before the noise is drawn: exact, not measured.
+    """
+
+    estimate: Array
+    standard_error: Array
+
+
+@dataclass(frozen=True)
+class Distinguished:
+    """How well the best test tells a low from a high value of `party`, counted over `trials` runs of each kind.
+
+    But for a chance of `false_alarm`, every (epsilon, delta) guarantee has epsilon >= `epsilon_lower`. `epsilon` is the
+    exact one, from the shift `mu` (in units of the noise, for the given sensitivity); `mu_measured` is the shift seen.
+    """
+
+    party: int
+    mu: float
+    mu_measured: float
+    epsilon: float
+    epsilon_lower: float
+    delta: float
+    trials: int
+    false_alarm: float
+
+
+def observe(view: View, outcome: Outcome, values: ArrayLike | None = None, noise: Noise | None = None) -> Array:
+    """Return y of Eq. "linear.adv": the observed honest messages less what colluders put in; (rows,) or (rows, d).
+
+    `outcome` is a run of the view's execution with `record=True`. Colluders know their own values and noise: if there
+    are any, give `values` and `noise` of the run. Only the colluders' part is used; it is simulated alone, with nothing
+    from honest parties, and subtracted, since messages are linear in what parties put in.
+
+    >>> import inca
+    >>> execution = inca.Execution(inca.ExplicitSchedule([[[1], [0]]]), inca.incremental(1))
+    >>> outcome = inca.simulate(execution, [2.0, 4.0], 0.0, 0.0, np.random.default_rng(1), record=True)
+    >>> observe(View(execution), outcome)
+    array([2.5, 3.5])
+    """
+    seen, colluding = _seen(view, outcome), list(view.adversary.colluding)
+    if not colluding:
+        return seen
+    if values is None or noise is None:
+        missing = "values" if values is None else "noise"
+        raise InputError(f"{missing} is missing, but as there are colluders, what they put in was expected")
+    given = party_values(values, view.execution.parties), noise.independent, noise.cancelling
+    x, independent, cancelling = (np.zeros_like(each) for each in given)
+    for own, each in zip((x, independent, cancelling), given, strict=True):
+        own[colluding] = each[colluding]
+    alone = simulate(view.execution, x, noise=Noise(independent, cancelling), record=True)
+    return np.asarray(seen - _seen(view, alone))
+
+
+def reconstruct(
+    view: View,
+    y: ArrayLike,
+    sigma_independent: float,
+    sigma_cancelling: float,
+    *,
+    others: ArrayLike | None = None,
+    prior: tuple[float, float] | None = None,
+) -> Reconstruction:
+    """Return the best linear estimate of every honest value from `y`, (rows,) or (rows, d), and its standard error.
+
+    Either the adversary is informed: `others` holds the values of all n parties, (n,) or (n, d), and in the estimate of
+    a party every row but its own is used; this is whom differential privacy is about, and the standard error is 1/mu_i.
+    Or it is not, and `prior` is the (mean, variance) that it expects of every value.
+
+    >>> import inca
+    >>> execution = inca.Execution(inca.ExplicitSchedule([[[1], [0]]]), inca.incremental(1))
+    >>> outcome = inca.simulate(execution, [2.0, 4.0], 0.0, 9.0, np.random.default_rng(1), record=True)
+    >>> y = observe(View(execution), outcome)
+    >>> informed = reconstruct(View(execution), y, 0.0, 9.0, others=[2.0, 4.0])  # the exact mean less the others
+    >>> informed.estimate.round(9).tolist(), informed.standard_error.tolist()
+    ([2.0, 4.0], [0.0, 0.0])
+    >>> reconstruct(View(execution), y, 0.0, 9.0, prior=(0.0, 1.0)).standard_error.round(3).tolist()
+    [0.706, 0.706]
+    """
+    levels = _levels(sigma_independent, sigma_cancelling)
+    rows = view.shape[0]
+    given = finite_array("y", y, (1, 2), f"({rows},) or ({rows}, d)")
+    if given.shape[0] != rows:
+        raise refuse("the number of rows of y", given.shape[0], f"one per row of the view ({rows})")
+    if others is not None and prior is None:
+        x = party_values(others, view.execution.parties)[view.honest]
+        if x.shape[1:] != given.shape[1:]:
+            raise refuse("the shape of a row of others", x.shape[1:], f"that of a row of y {given.shape[1:]}")
+        estimator, errors = _informed(view, *levels)
+        of_others = estimator @ view.value
+        np.fill_diagonal(of_others, 0.0)
+        estimate = estimator @ given - of_others @ x
+        estimate[np.isinf(errors)] = np.nan
+        return Reconstruction(estimate, errors)
+    if prior is not None and others is None:
+        mean, variance = real("the mean of prior", prior[0]), real("the variance of prior", prior[1], least=0.0)
+        estimator, errors = _uninformed(view, *levels, variance)
+        return Reconstruction(mean + estimator @ (given.T - mean * view.value.sum(axis=1)).T, errors)
+    raise InputError("others or prior is needed to say what the adversary knows, and only one of them")
+
+
+def distinguish(
+    view: View,
+    party: int,
+    sigma_independent: float,
+    sigma_cancelling: float,
+    delta: float,
+    rng: np.random.Generator,
+    *,
+    trials: int = 100_000,
+    sensitivity: float = 1.0,
+    false_alarm: float = 1e-6,
+    progress: Progress | None = None,
+) -> Distinguished:
+    """Bound epsilon from below: guess from simulated runs whether `party` holds 0 or `sensitivity`, and count errors.
+
+    The guess compares the informed estimate with a threshold (the likelihood ratio test), once so that few low
+    values are taken for high ones and once the other way round. A guarantee demands, for any test,
+
+        1 - false negatives <= e^epsilon false positives + delta,
+
+    and Clopper-Pearson limits on the four rates hold together but for `false_alarm`. The thresholds are fixed before
+    the first trial, where the limits are expected to say most. Trials are columns of one long vector per party.
+
+    >>> import inca
+    >>> execution = inca.Execution(inca.PermutationReceivers(5, rounds=3, seed=1), inca.incremental(3))
+    >>> found = distinguish(View(execution), 0, 0.4, 3.0, 0.05, np.random.default_rng(1), trials=10_000)
+    >>> round(found.mu, 3), round(found.epsilon, 2), 0.5 * found.epsilon < found.epsilon_lower < found.epsilon
+    (1.124, 1.88, True)
+    """
+    levels = _levels(sigma_independent, sigma_cancelling)
+    chosen = whole("party", party, 0, view.execution.parties - 1)
+    if chosen not in view.honest:
+        raise refuse("party", party, "an honest party")
+    chance, alarm = real("delta", delta, 0.0, 1.0), real("false_alarm", false_alarm, 0.0, 1.0)
+    high, count = real("sensitivity", sensitivity, least=0.0), whole("trials", trials, least=1)
+    if high == 0.0:
+        raise refuse("sensitivity", sensitivity, "a number above 0")
+    generator(rng)
+    estimators, errors = _informed(view, *levels)
+    place = int(np.searchsorted(view.honest, chosen))
+    error = float(errors[place])
+    mu = high / error if error > 0.0 else math.inf
+    if mu == 0.0:  # nothing that was seen depends on the party
+        return Distinguished(chosen, 0.0, 0.0, 0.0, 0.0, chance, count, alarm)
+    guesses = _guesses(
+        view, chosen, high, estimators[place], levels, rng, count, progress or (lambda done, total: None)
+    )
+    threshold = high / 2 if mu == math.inf else _threshold(mu, chance, count, alarm / 4) * error
+    lower = 0.0
+    for low_guess, high_guess in (guesses, high - guesses[::-1]):  # the second: taking high values for low ones
+        caught, mistaken = (np.count_nonzero(guess > threshold) for guess in (high_guess, low_guess))
+        lower = max(lower, float(_epsilon_lower(caught, mistaken, count, chance, alarm / 4)))
+    spread = float(np.sqrt(guesses.var(axis=1).mean()))
+    measured = float(np.diff(guesses.mean(axis=1))[0]) / spread if spread > 0.0 else math.inf
+    return Distinguished(chosen, mu, measured, float(epsilon_for(mu, chance)), lower, chance, count, alarm)
+
+
+def watch(
+    view: View, values: ArrayLike, sigma_independent: float, sigma_cancelling: float, rng: np.random.Generator
+) -> Array:
+    """Simulate a run on values of shape (n,) or (n, d) with fresh noise, and return what the adversary observes of it.
+
+    The same as `observe` on such a run: what colluders put in would be taken off again, so they put in nothing.
+
+    >>> import inca
+    >>> execution = inca.Execution(inca.RandomReceivers(5, rounds=3, seed=1), inca.incremental(3))
+    >>> watch(View(execution), np.zeros((5, 1000)), 1.0, 2.0, np.random.default_rng(1)).shape
+    (5, 1000)
+    """
+    x = party_values(values, view.execution.parties).copy()
+    noise = draw_noise(view.execution, sigma_independent, sigma_cancelling, generator(rng), dimensions=x[0].size)
+    for each in (x, noise.independent, noise.cancelling):
+        each[list(view.adversary.colluding)] = 0.0
+    return _seen(view, simulate(view.execution, x, noise=noise, record=True))
+
+
+def single_noise_term(rounds: int) -> Injection:
+    """Return the broken injection that the paper warns of: value and one noise term at once, removed bit by bit.
+
+    However many messages are seen, each party adds two unknowns only; conditions (ii) and (iii) of a Valid
+    (c, Z)-Gaussian fail for T > 1. The term is removed in T equal portions.
+
+    >>> single_noise_term(2).noise.tolist()
+    [[1.0, 0.0], [-0.5, 0.0], [-0.5, 0.0]]
+    """
+    total = whole("rounds", rounds, least=1)
+    noise = np.zeros((total + 1, total))
+    noise[0, 0], noise[1:, 0] = 1.0, -1.0 / total
+    return Injection(np.eye(total + 1)[0], noise, unsafe=True)
+
+
+def plain_gossip(rounds: int) -> Injection:
+    """Return the injection of gossip without cancelling noise: the value at once, and independent noise at most.
+
+    >>> plain_gossip(2).value.tolist(), plain_gossip(2).noise.any()
+    ([1.0, 0.0, 0.0], np.False_)
+    """
+    total = whole("rounds", rounds, least=1)
+    return Injection(np.eye(total + 1)[0], np.zeros((total + 1, total)), unsafe=True)
+
+
+def _seen(view: View, outcome: Outcome) -> Array:
+    """Return the honest messages of a run that the view sees, (rows,) or (rows, d)."""
+    if outcome.execution is not view.execution:
+        raise InputError("outcome is a run of another execution, but one of the view's execution was expected")
+    if outcome.history is None:
+        raise InputError("outcome has no history, but a run simulated with record=True was expected")
+    t, party = view.rows.T
+    return np.asarray(outcome.history[t, party])
+
+
+def _levels(sigma_independent: float, sigma_cancelling: float) -> tuple[float, float]:
+    independent = real("sigma_independent", sigma_independent, least=0.0)
+    cancelling = real("sigma_cancelling", sigma_cancelling, least=0.0)
+    if cancelling > _WIDEST * independent > 0.0:
+        wanted = f"at most {_WIDEST:g}, where double precision suffices,"
+        raise refuse("sigma_cancelling / sigma_independent", cancelling / independent, wanted)
+    return independent, cancelling
+
+
+def _informed(view: View, independent: float, cancelling: float) -> tuple[Array, Array]:
+    """Return the unbiased estimators as rows, (honest, rows), and their standard errors 1/mu_i."""
+    b = view.value
+    whiten, free = _whitener(independent * b, cancelling * view.noise)
+    whitened = whiten @ b  # Sigma^-1/2 h_i
+    weights = whiten.T @ whitened  # Sigma^-1 h_i
+    outside = free @ (free.T @ b)
+    # With independent noise every h_i is a column of the root of Sigma, hence in its range.
+    bare: NDArray[np.bool_] = np.linalg.norm(outside, axis=0) > _OUTSIDE * np.linalg.norm(b, axis=0)
+    bare &= independent == 0.0
+    weights[:, bare] = outside[:, bare]
+    gains = np.where(bare, (outside**2).sum(axis=0), (whitened**2).sum(axis=0))  # h_i^T weights
+    seen = gains > 0.0
+    errors = np.full(gains.shape, np.inf)
+    errors[seen] = np.where(bare[seen], 0.0, 1.0 / np.sqrt(gains[seen]))
+    return (weights / np.where(seen, gains, 1.0)).T, errors
+
+
+def _uninformed(view: View, independent: float, cancelling: float, variance: float) -> tuple[Array, Array]:
+    """Return the estimators of least mean squared error as rows, and their root mean squared errors.
+
+    Cov(x, y) Cov(y)^+ with Cov(y) = (variance + sigma_*^2) B B^T + sigma_Delta^2 A A^T. Errors are sums of squares, so
+    that small ones are not differences of large numbers.
+    """
+    b, a = view.value, view.noise
+    whiten, _ = _whitener(math.sqrt(variance + independent**2) * b, cancelling * a)
+    estimator = variance * (whiten @ b).T @ whiten
+    of_values = estimator @ b
+    parts = (
+        math.sqrt(variance) * (of_values - np.eye(view.honest.size)),
+        independent * of_values,
+        cancelling * (estimator @ a),
+    )
+    return estimator, np.sqrt(sum((part**2).sum(axis=1) for part in parts))
+
+
+def _guesses(
+    view: View,
+    party: int,
+    high: float,
+    estimator: Array,
+    levels: tuple[float, float],
+    rng: np.random.Generator,
+    trials: int,
+    report: Progress,
+) -> Array:
+    """Return estimates of the party's value from runs in which it is 0 (row 0) and `high` (row 1); others hold 0."""
+    guesses = np.empty((2, trials))
+    n, rounds = view.execution.parties, view.execution.rounds
+    batch = max(1, _ENTRIES // (2 * n * (rounds + 1)))
+    for done in range(0, trials, batch):
+        size = min(batch, trials - done)
+        x = np.zeros((n, 2, size))
+        x[party, 1] = high
+        seen = watch(view, x.reshape(n, -1), *levels, rng)
+        guesses[:, done : done + size] = (estimator @ seen).reshape(2, size)
+        report(done + size, trials)
+    return guesses
+
+
+def _whitener(*blocks: Array) -> tuple[Array, Array]:
+    """Return P with P^T P = (M M^T)^+, M = (blocks), and an orthonormal basis of what is orthogonal to the range of M.
+
+    A well-conditioned M M^T = R^T R gives P = R^-T. Else forming M M^T would lose half of the digits, and the singular
+    values of M itself tell what its range is.
+    """
+    m = np.hstack(blocks)
+    rows = m.shape[0]
+    if rows > 0:
+        sigma = m @ m.T
+        factor, failed = dpotrf(sigma)
+        if not failed and dpocon(factor, np.abs(sigma).sum(axis=0).max())[0] > _SAFE:
+            return np.asarray(solve_triangular(factor, np.eye(rows), trans="T")), np.empty((rows, 0))
+    basis, scales, _ = np.linalg.svd(np.asarray(np.linalg.qr(m.T, mode="r")).T)
+    rank = int(np.count_nonzero(scales > _RANK * scales.max(initial=0.0)))
+    return (basis[:, :rank] / scales[:rank]).T, basis[:, rank:]
+
+
+def _threshold(mu: float, delta: float, trials: int, alpha: float) -> float:
+    """Return from which z on to believe in N(mu, 1) instead of N(0, 1): where most is expected of the lower bound."""
+    z = mu / 2 + np.linspace(0.0, 6.0, 241)
+    expected = _epsilon_lower(trials * ndtr(mu - z), trials * ndtr(-z), trials, delta, alpha)
+    return float(z[np.argmax(expected)])
+
+
+def _epsilon_lower(caught: ArrayLike, mistaken: ArrayLike, trials: int, delta: float, alpha: float) -> Array:
+    """Return ln((lower limit of caught - delta) / upper limit of mistaken), each limit failing with chance alpha."""
+    hits, slips = np.asarray(caught, dtype=np.float64), np.asarray(mistaken, dtype=np.float64)
+    least = np.where(hits > 0, betaincinv(np.maximum(hits, 1e-9), trials - hits + 1, alpha), 0.0)
+    most = np.where(slips < trials, betainccinv(slips + 1, np.maximum(trials - slips, 1e-9), alpha), 1.0)
+    return np.asarray(np.log(np.maximum(least - delta, np.finfo(float).tiny) / most))

@@ -1,0 +1,177 @@
+"""A certificate: what an execution has given away, to whom, under which assumptions. Anyone can compute it again.
+
+It says something about one adversary and one realised execution. If someone was absent, it also says what the same
+noise gives at full attendance, since noise that leavers could not cancel protects the others by accident (erratum E11).
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from textwrap import fill
+from typing import Any
+
+import numpy as np
+
+from inca import __version__
+from inca.execution import Execution
+from inca.privacy.accountant import Losses, account
+from inca.privacy.adversary import Adversary
+from inca.privacy.gaussian import Rule
+from inca.privacy.hiding import HiddenRank, hidden_rank
+from inca.privacy.view import View
+from inca.transcript import Transcript, digest, write_whole
+from inca.validation import Array, InputError, real
+
+FORMAT = "inca-certificate/1"
+
+ASSUMPTIONS = (
+    "All parties follow the protocol, and honest parties keep their values and noise to themselves.",
+    "The adversary knows who sends to whom, who is present, and all noise levels; it sees the colluders' values, noise "
+    "and messages, the tapped messages, and the final messages of all parties present at the end.",
+    "Noise is Gaussian with the stated levels, drawn anew for this execution; noise in floating point is not covered.",
+    "Two inputs are neighbours if one party's value differs, by at most the sensitivity in Euclidean distance.",
+    "Who is absent does not depend on values or noise.",
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Certificate:
+    """The exact losses of an execution's honest parties against one adversary, with what they rest on."""
+
+    transcript: Transcript
+    losses: Losses
+    full_attendance: Losses | None
+    """The losses if everyone had been present throughout; None if everyone was."""
+    sensitivity: float
+    delta: float
+    rule: Rule
+    rank: HiddenRank
+
+    @property
+    def epsilon(self) -> Array:
+        """Every honest party's epsilon; infinity where there is no guarantee."""
+        return self.losses.epsilon(self.delta, self.rule)
+
+    @property
+    def worst_epsilon(self) -> float:
+        """The largest epsilon of an honest party, in this execution or at full attendance."""
+        cases = [self.losses] if self.full_attendance is None else [self.losses, self.full_attendance]
+        return max(float(case.epsilon(self.delta, self.rule).max()) for case in cases)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return all fields for JSON; null stands for an infinite loss, that is, for no guarantee."""
+        transcript, execution = self.transcript, self.transcript.execution
+        party, mu = self.losses.worst
+        fields: dict[str, Any] = {
+            "format": FORMAT,
+            "inca": __version__,
+            "execution": f"sha256:{digest(transcript)}",
+            "parties": execution.parties,
+            "rounds": execution.rounds,
+            "sigma_independent": transcript.sigma_independent,
+            "sigma_cancelling": transcript.sigma_cancelling,
+            "sensitivity": self.sensitivity,
+            "notion": Adversary(transcript.colluding, transcript.eavesdropped).notion,
+            "adversary": {
+                "colluding": list(transcript.colluding),
+                "eavesdropped": [list(message) for message in transcript.eavesdropped],
+            },
+            "rule": self.rule,
+            "delta": self.delta,
+            "honest": self.losses.honest.tolist(),
+            "mu": _numbers(self.losses.mu),
+            "epsilon": _numbers(self.epsilon),
+            "worst": {"party": party, "mu": _number(mu), "epsilon": _number(float(self.epsilon.max()))},
+            "full_attendance": None,
+            "rank": {"hidden": self.rank.hidden, "needed": self.rank.needed, "met": self.rank.met},
+            "total_weight": float(execution.total_weights.sum()),
+            "route": self.losses.route,
+            "assumptions": list(ASSUMPTIONS),
+        }
+        if self.full_attendance is not None:
+            party, mu = self.full_attendance.worst
+            largest = float(self.full_attendance.epsilon(self.delta, self.rule).max())
+            fields["full_attendance"] = {"party": party, "mu": _number(mu), "epsilon": _number(largest)}
+        return fields
+
+    def write(self, path: str | Path) -> None:
+        """Write the certificate as JSON, whole or not at all."""
+        text = json.dumps(self.as_dict(), allow_nan=False) + "\n"
+        write_whole(Path(path), lambda file: file.write(text.encode()))
+
+    def __str__(self) -> str:
+        """Write the certificate for people."""
+        fields, execution = self.as_dict(), self.transcript.execution
+        worst, full = fields["worst"], fields["full_attendance"]
+        epsilon = np.sort(self.epsilon)
+        seen = f"{len(fields['adversary']['colluding'])} of {execution.parties} parties collude"
+        if tapped := len(fields["adversary"]["eavesdropped"]):
+            seen += f", {tapped} messages are tapped"
+        lines = [
+            f"Certificate of privacy ({FORMAT})",
+            f"  execution          {fields['execution'][:23]}...  "
+            f"{execution.parties} parties, {execution.rounds} rounds",
+            f"  adversary          {seen}  ({fields['notion']})",
+            f"  noise              sigma_independent {_text(fields['sigma_independent'])}, "
+            f"sigma_cancelling {_text(fields['sigma_cancelling'])}; sensitivity {_text(self.sensitivity)}",
+            f"  worst loss         epsilon {_text(worst['epsilon'])} at delta {self.delta:g} ({self.rule} rule), "
+            f"mu {_text(worst['mu'])}, party {worst['party']}",
+            f"  all honest         epsilon from {_text(float(epsilon[0]))} over {_text(float(np.median(epsilon)))} "
+            f"(median) to {_text(float(epsilon[-1]))}",
+        ]
+        if full is not None:
+            lines.append(f"  full attendance    epsilon {_text(full['epsilon'])} at worst, had nobody been absent")
+        met = "met" if self.rank.met else "NOT met"
+        lines += [
+            f"  hidden messages    rank {self.rank.hidden} of {self.rank.needed} needed: {met} ({self.rank.how})",
+            "  assumptions",
+            *(fill(each, 100, initial_indent="    - ", subsequent_indent="      ") for each in ASSUMPTIONS),
+        ]
+        return "\n".join(lines)
+
+
+def certify(
+    transcript: Transcript,
+    *,
+    sensitivity: float = 1.0,
+    delta: float = 1e-5,
+    rule: Rule = "exact",
+    progress: Callable[[int, int], None] | None = None,
+) -> Certificate:
+    """Account for an execution, its noise levels and its adversary, all in `transcript`.
+
+    >>> import inca
+    >>> execution = inca.Execution(inca.RandomReceivers(50, rounds=10, seed=1), inca.incremental(10))
+    >>> certificate = certify(inca.Transcript(execution, 1.0, 10.0, colluding=(0, 1, 2, 3, 4)))
+    >>> round(certificate.worst_epsilon, 3)
+    0.554
+    """
+    for name in ("sigma_independent", "sigma_cancelling"):
+        if getattr(transcript, name) is None:
+            raise InputError(f"{name} is missing, but the noise levels of the execution were expected")
+    real("delta", delta, 0.0, 1.0)
+    execution, levels = transcript.execution, (transcript.sigma_independent or 0.0, transcript.sigma_cancelling or 0.0)
+    adversary = Adversary(transcript.colluding, transcript.eavesdropped)
+    view = View(execution, adversary)
+    losses = account(view, *levels, sensitivity, progress=progress)
+    full = None
+    if not execution.presence.nobody_absent:
+        attended = View(Execution(execution.schedule, execution.injection), adversary)
+        full = account(attended, *levels, sensitivity, progress=progress)
+    return Certificate(transcript, losses, full, float(sensitivity), float(delta), rule, hidden_rank(view))
+
+
+def _number(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+def _numbers(values: Array) -> list[float | None]:
+    return [_number(value) for value in values.tolist()]
+
+
+def _text(value: float | None) -> str:
+    return "infinite" if value is None or math.isinf(value) else f"{value:.6g}"

@@ -1,0 +1,165 @@
+"""The adversary's knowledge as a linear system: B (x + eta*) + A eta = y (Eq. "linear.adv").
+
+Unknown are the honest parties' noisy values x + eta* and cancelling noise eta; the public coefficients B and A follow
+from the execution (appendix "Knowledge in Linear Relations"). Each row is one observed message of an honest party.
+Messages of colluders add no row: they are combinations of messages sent to colluders and of what colluders know.
+A message that its owner still holds because it was absent is the same message, hence one row.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from inca.execution import Execution
+from inca.kernels import Flags
+from inca.privacy.adversary import Adversary
+from inca.validation import Array, InputError, refuse, whole
+
+_MOST_BYTES = 4 * 2**30  # of B and A
+
+
+class View:
+    """What an adversary (default: one that sees the final messages only) knows of an execution.
+
+    >>> from inca import ExplicitSchedule, incremental
+    >>> ring = Execution(ExplicitSchedule([[[1], [2], [0]]]), incremental(1))
+    >>> view = View(ring, Adversary(colluding=[2]))
+    >>> view.rows.tolist()
+    [[0, 1], [1, 0], [1, 1]]
+    >>> view.value
+    array([[0.  , 0.5 ],
+           [0.75, 0.  ],
+           [0.25, 0.75]])
+    >>> print(view.explain(0))
+    y_1^(0), computed by party 1 in round 0; seen: sent to colluder 2 in round 1
+    """
+
+    def __init__(self, execution: Execution, adversary: Adversary | None = None) -> None:
+        """Take an execution and who looks on."""
+        self.execution = execution
+        self.adversary = adversary or Adversary()
+        self.honest: NDArray[np.intp] = self.adversary.honest(execution.parties)
+        """The ids of the honest parties, in the order of the columns of B."""
+
+    @cached_property
+    def seen(self) -> Flags:
+        """Which messages are observed, (T+1) x n: the set V (see `Adversary.observed`)."""
+        return self.adversary.observed(self.execution)
+
+    @cached_property
+    def active(self) -> Flags:
+        """Who is present in which round, (T+1) x n."""
+        presence = self.execution.presence
+        return np.stack([presence.row(t) for t in range(self.execution.rounds + 1)])
+
+    @cached_property
+    def computed(self) -> NDArray[np.int32]:
+        """In which round the message that each party holds after round t was computed, (T+1) x n."""
+        rounds = np.arange(self.execution.rounds + 1, dtype=np.int32)[:, np.newaxis]
+        return np.maximum.accumulate(np.where(self.active, rounds, 0), axis=0)
+
+    @cached_property
+    def known(self) -> Flags:
+        """Which messages are known by the round they were computed in, (T+1) x n; those of colluders are, too."""
+        known = np.zeros_like(self.seen)
+        t, party = np.nonzero(self.seen)
+        known[self.computed[t, party], party] = True
+        return known
+
+    @cached_property
+    def rows(self) -> NDArray[np.intp]:
+        """The rows of the system as pairs (t, i), in order: message y_i^(t) of an honest party, computed in round t."""
+        places = np.argwhere(self.known[:, self.honest])
+        places[:, 1] = self.honest[places[:, 1]]
+        return places
+
+    @cached_property
+    def repeats(self) -> NDArray[np.intp]:
+        """Observed messages (t, i) of honest parties that repeat an earlier row, as triples (t, i, its round)."""
+        places = np.argwhere(self.seen[:, self.honest])
+        t, party = places[:, 0], self.honest[places[:, 1]]
+        first = self.computed[t, party]
+        again = first < t
+        # The first observation of a held message is its row, even if it was observed later than computed.
+        _, fresh = np.unique(np.column_stack([first, party]), axis=0, return_index=True)
+        again[fresh] = False
+        return np.column_stack([t, party, first])[again]
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """Rows, honest values, honest cancelling noise terms: the sizes of B and A."""
+        return len(self.rows), self.honest.size, self.honest.size * self.execution.rounds
+
+    @property
+    def value(self) -> Array:
+        """B: what each row holds of each honest party's noisy value, (rows, honest)."""
+        return self._system[0]
+
+    @property
+    def noise(self) -> Array:
+        """A: what each row holds of each noise term, (rows, honest * T); term k of honest party h is column h T + k."""
+        return self._system[1]
+
+    @property
+    def fits(self) -> bool:
+        """Whether B and A are small enough to be written down."""
+        return self._bytes <= _MOST_BYTES
+
+    @property
+    def _bytes(self) -> int:
+        rows, values, terms = self.shape
+        return 8 * (rows + self.execution.parties) * (values + terms)
+
+    def index(self, t: int, party: int) -> int:
+        """Return which row holds message y_i^(t); refuse if it was not observed or is a colluder's."""
+        whole("t", t, 0, self.execution.rounds)
+        whole("party", party, 0, self.execution.parties - 1)
+        found = np.flatnonzero((self.rows == (self.computed[t, party], party)).all(axis=1))
+        if not found.size:
+            raise refuse("message (t, i)", (t, party), "an observed message of an honest party")
+        return int(found[0])
+
+    def explain(self, row: int) -> str:
+        """Say which message a row is and how the adversary came to see it."""
+        t, party = (int(entry) for entry in self.rows[whole("row", row, 0, len(self.rows) - 1)])
+        reasons = []
+        for held in range(t, self.execution.rounds + 1):
+            if self.computed[held, party] != t or not self.seen[held, party]:
+                continue
+            if (held, party) in self.adversary.eavesdropped:
+                reasons.append("tapped" if held == t else f"tapped in round {held}, when the party was absent")
+            if held == self.execution.rounds and self.active[held, party]:
+                reasons.append("final, hence public")
+            elif held < self.execution.rounds:
+                receivers = self.execution.sends(held + 1).receivers[party].tolist()
+                theirs = sorted(set(receivers) & set(self.adversary.colluding))
+                reasons += [f"sent to colluder {j} in round {held + 1}" for j in theirs]
+        return f"y_{party}^({t}), computed by party {party} in round {t}; seen: {'; '.join(reasons)}"
+
+    @cached_property
+    def _system(self) -> tuple[Array, Array]:
+        """B and A by the recursion y^(t) = W^O_t y^(t-1) + c u + Z eta over all parties, observed rows kept."""
+        if not self.fits:
+            raise InputError(
+                f"the linear system has {self.shape[0]} rows and {sum(self.shape[1:])} columns, which take "
+                f"{self._bytes / 2**30:.0f} GiB, but at most {_MOST_BYTES // 2**30} GiB was expected"
+            )
+        execution, count, rounds = self.execution, self.honest.size, self.execution.rounds
+        histories = [execution.coefficients(int(party)) for party in self.honest]
+        b, a = np.zeros((execution.parties, count)), np.zeros((execution.parties, count * rounds))
+        column = np.arange(count)
+        rows_b, rows_a = [], []
+        for t in range(rounds + 1):
+            if t > 0:
+                weights = execution.weights(t).tocsr()
+                b, a = weights @ b, weights @ a
+            b[self.honest, column] += [c[t] for c, _ in histories]
+            blocks = a.reshape(execution.parties, count, rounds)
+            blocks[self.honest, column] += np.stack([z[t] for _, z in histories])
+            mine = self.honest[self.known[t, self.honest]]
+            rows_b.append(b[mine])
+            rows_a.append(a[mine])
+        return np.concatenate(rows_b), np.concatenate(rows_a)

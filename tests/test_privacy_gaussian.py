@@ -1,0 +1,147 @@
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from dp_accounting.dp_event import GaussianDpEvent
+from dp_accounting.pld import PLDAccountant
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.integrate import quad
+from scipy.stats import norm
+
+import inca
+from inca.privacy.gaussian import compose, delta_for, epsilon_for, log_delta, mu_for
+
+shifts = st.floats(1e-3, 20)
+budgets = st.floats(1e-3, 20)
+chances = st.floats(1e-12, 0.5)
+
+
+def plain_delta(mu: float, epsilon: float) -> float:
+    """The definition: the integral of the positive part of p - e^epsilon q."""
+    start = mu / 2 + epsilon / mu  # where N(mu, 1) is e^epsilon times as likely as N(0, 1)
+    gap = quad(lambda x: norm.pdf(x - mu) - math.exp(epsilon) * norm.pdf(x), start, start + 40, epsabs=0, limit=200)
+    return float(gap[0])
+
+
+@pytest.mark.parametrize(
+    ("mu", "epsilon"), [(1.0, 1.0), (0.3, 0.1), (2.5, 0.0), (0.05, 0.01), (4.0, 6.0), (1e-3, 1e-3)]
+)
+def test_delta_is_the_integral_that_defines_it(mu: float, epsilon: float) -> None:
+    assert float(delta_for(mu, epsilon)) == pytest.approx(plain_delta(mu, epsilon), rel=1e-8)
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [(0.1, 1e-5), (0.2, 1e-5), (1.0, 1e-6), (3.0, 1e-8), (10.0, 1e-10)])
+def test_an_independent_accountant_agrees(epsilon: float, delta: float) -> None:
+    accountant = PLDAccountant()
+    accountant.compose(GaussianDpEvent(1.0 / mu_for(epsilon, delta)))
+    assert accountant.get_epsilon(delta) == pytest.approx(epsilon, rel=1e-3)  # its own discretisation rounds up
+
+
+def test_the_published_figures() -> None:
+    """Fact F8, and the level that two other implementations give."""
+    assert 1 / mu_for(0.1, 1e-5) == pytest.approx(30.749566, abs=1e-6)
+    assert 1 / mu_for(0.2, 1e-5) ** 2 == pytest.approx(265.8, abs=0.05)
+    assert 1 / mu_for(0.2, 1e-5, "classic") ** 2 == pytest.approx(586.8, abs=0.05)
+
+
+@given(budgets, chances)
+def test_mu_and_epsilon_and_delta_undo_each_other_and_never_promise_too_much(epsilon: float, delta: float) -> None:
+    mu = mu_for(epsilon, delta)
+    assert float(log_delta(mu, epsilon)) <= math.log(delta)
+    assert float(log_delta(mu * (1 + 1e-9), epsilon)) > math.log(delta) - 1e-6
+    back = float(epsilon_for(mu, delta))
+    assert back == pytest.approx(epsilon, rel=1e-7, abs=1e-12)
+    assert float(log_delta(mu, back)) <= math.log(delta) + 1e-12
+
+
+@given(shifts, shifts, chances, chances)
+def test_epsilon_grows_with_mu_and_as_delta_falls(mu: float, other: float, delta: float, less: float) -> None:
+    low, high = sorted((mu, other))
+    assert epsilon_for(low, delta) <= epsilon_for(high, delta)
+    small, large = sorted((delta, less))
+    assert epsilon_for(mu, large) <= epsilon_for(mu, small)
+
+
+@given(shifts, budgets, budgets)
+def test_delta_falls_with_epsilon(mu: float, epsilon: float, more: float) -> None:
+    low, high = sorted((epsilon, more))
+    assert log_delta(mu, high) <= log_delta(mu, low)
+
+
+@given(st.floats(1e-9, 1e-2), st.floats(1e-3, 5))
+def test_small_shifts_lose_no_digits(mu: float, multiple: float) -> None:
+    """To first order delta is mu times the standard normal's mean excess over epsilon/mu."""
+    epsilon = multiple * mu
+    first_order = mu * (norm.pdf(multiple) - multiple * norm.sf(multiple))
+    assert float(delta_for(mu, epsilon)) == pytest.approx(first_order, rel=4 * mu * (1 + multiple) + 1e-7)
+
+
+def test_the_small_and_the_plain_branch_meet() -> None:
+    for multiple in (0.0, 0.3, 2.0, 6.0):
+        values = [float(log_delta(mu, multiple * 0.01)) for mu in (0.01 * (1 - 1e-12), 0.01 * (1 + 1e-12))]
+        assert values[0] == pytest.approx(values[1], abs=1e-9)
+
+
+@given(st.floats(1e-6, 0.99), chances)
+def test_the_exact_rule_never_needs_more_noise_than_the_classic_one(epsilon: float, delta: float) -> None:
+    assert mu_for(epsilon, delta) >= mu_for(epsilon, delta, "classic")
+
+
+@given(st.floats(1e-4, 0.2), st.floats(1e-9, 1e-2))
+def test_the_classic_rule_is_its_formula(mu: float, delta: float) -> None:
+    epsilon = float(epsilon_for(mu, delta, "classic"))
+    expected = mu * math.sqrt(2 * math.log(1.25 / delta))
+    assert epsilon == (pytest.approx(expected) if expected < 1 else math.inf)
+    if epsilon < 1:
+        assert float(delta_for(mu, epsilon, "classic")) == pytest.approx(delta)
+        assert mu_for(epsilon, delta, "classic") == pytest.approx(mu)
+
+
+def test_limits_have_defined_answers() -> None:
+    assert epsilon_for([0.0, 1.0, math.inf], 0.0).tolist() == [0.0, math.inf, math.inf]
+    assert epsilon_for([0.0, 1.0, math.inf], 1.0).tolist() == [0.0, 0.0, 0.0]
+    assert epsilon_for([0.0, math.inf], 1e-5).tolist() == [0.0, math.inf]
+    assert delta_for([0.0, math.inf], 1.0).tolist() == [0.0, 1.0]
+    assert delta_for([0.0, 1.0], math.inf).tolist() == [0.0, 0.0]
+    assert mu_for(1.0, 0.0) == 0.0
+    assert mu_for(1.0, 1.0) == mu_for(math.inf, 1e-5) == math.inf
+    assert float(epsilon_for(mu_for(0.0, 1e-3), 1e-3)) == 0.0
+    assert epsilon_for([0.0, 0.1], 0.0, "classic").tolist() == [0.0, math.inf]
+    assert delta_for([0.0, 0.1], 1.0, "classic").tolist() == [0.0, 1.0]
+    assert mu_for(0.5, 0.0, "classic") == 0.0
+
+
+@given(st.lists(shifts, min_size=1, max_size=5))
+def test_composition_adds_squares(several: list[float]) -> None:
+    assert float(compose(*several)) == pytest.approx(math.sqrt(sum(mu * mu for mu in several)))
+
+
+REFUSED: list[tuple[Callable[[], Any], str]] = [
+    (lambda: mu_for(-1.0, 1e-5), "epsilon is -1.0, but a number of at least 0 was expected"),
+    (lambda: mu_for(math.nan, 1e-5), "epsilon is nan, but a number of at least 0 was expected"),
+    (lambda: mu_for(1.0, 1.5), "delta is 1.5, but a number from 0 to 1 was expected"),
+    (lambda: mu_for(1.0, math.nan), "delta is nan, but a number from 0 to 1 was expected"),
+    (lambda: mu_for(1.0, 1e-5, "classic"), "epsilon is 1.0, but a number below 1 for the classic rule"),
+    (lambda: epsilon_for(-0.1, 1e-5), "mu is -0.1, but a number of at least 0 was expected"),
+    (lambda: epsilon_for([0.1, math.nan], 1e-5), "mu is nan, but a number of at least 0 was expected"),
+    (lambda: delta_for(0.1, 1.0, "renyi"), "rule is 'renyi', but exact or classic was expected"),  # type: ignore[arg-type]
+]
+
+
+@pytest.mark.parametrize(("call", "message"), REFUSED)
+def test_bad_input_is_refused(call: Callable[[], Any], message: str) -> None:
+    with pytest.raises(inca.InputError) as caught:
+        call()
+    assert str(caught.value).startswith(message)
+
+
+def test_many_shifts_at_once_equal_one_by_one() -> None:
+    mu = np.array([[0.1, 0.2], [0.2, 3.0]])
+    together = epsilon_for(mu, 1e-6)
+    assert together.shape == mu.shape
+    assert together.tolist() == [[float(epsilon_for(each, 1e-6)) for each in row] for row in mu]

@@ -122,15 +122,20 @@ def growth(picture: Path | None) -> None:
     if picture is None:
         return
     from matplotlib.figure import Figure
+    from matplotlib.ticker import LogFormatter, NullLocator
 
     figure = Figure(figsize=(10, 2.8), layout="constrained")
     for axes, (name, (_, sizes)) in zip(figure.subplots(1, len(GROWTH)), GROWTH.items(), strict=True):
         axes.plot(sizes, figures[name], "o-", color="#1667c2")
-        axes.set(xlabel=name if name != "colluding" else "fraction colluding", ylim=(0, None))
-        if name != "colluding":
-            axes.set(xscale="log", yscale="log", ylim=(None, None))
+        axes.set(xlabel=name if name != "colluding" else "fraction colluding")
+        if name == "colluding":
+            axes.set(ylim=(0, None))
+        else:
+            axes.set(xscale="log", yscale="log")
             axes.set_xticks(sizes, [f"{size:g}" for size in sizes])
-            axes.minorticks_off()
+            axes.xaxis.set_minor_locator(NullLocator())
+            axes.yaxis.set_major_formatter(LogFormatter())
+            axes.yaxis.set_minor_formatter(LogFormatter(minor_thresholds=(1.5, 0.5)))
         axes.set_title(f"growth with {name}", fontsize=9)
     figure.get_axes()[0].set_ylabel("seconds, all losses")
     figure.savefig(picture, dpi=120)

@@ -13,6 +13,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import inca
+from inca.privacy import statespace
 from inca.privacy.accountant import compose
 from inca.validation import Array
 from strategies import executions, generator, seeds
@@ -66,6 +67,21 @@ def test_both_routes_agree_on_larger_executions(n: int, rounds: int, k: int, see
     view = inca.View(execution, inca.Adversary.random(n, rounds, rng, 0.4 * rng.random(), 0.4 * rng.random()))
     fast, plain = inca.account(view, 2.0, 2.0 * ratio), inca.account(view, 2.0, 2.0 * ratio, route="dense")
     np.testing.assert_allclose(fast.mu**2, plain.mu**2, rtol=1e-9, atol=1e-14)
+
+
+@settings(max_examples=20)
+@given(st.integers(3, 40), st.integers(1, 6), seeds)
+def test_cutting_the_work_into_ranges_changes_nothing(n: int, rounds: int, seed: int) -> None:
+    rng = generator(seed)
+    presence = inca.Presence.markov(n, rounds, 0.2, 0.5, rng)
+    execution = inca.Execution(inca.RandomReceivers(n, rounds, seed=seed), inca.incremental(rounds), presence)
+    view = inca.View(execution, inca.Adversary.random(n, rounds, rng, 0.3, 0.2))
+    at_once = inca.account(view, 1.0, 7.0, route="state-space").mu
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(statespace, "_WORTH_THREADS", 1)
+        patch.setattr(statespace, "_RANGE", 1 + seed % 7)
+        in_ranges = inca.account(view, 1.0, 7.0, route="state-space").mu
+    np.testing.assert_allclose(in_ranges, at_once, rtol=1e-12)
 
 
 def test_one_observed_message_is_the_textbook_gaussian_mechanism() -> None:

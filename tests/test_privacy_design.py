@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import re
 import sys
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -321,3 +323,15 @@ def test_refusals(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "cvxpy", None)
     with pytest.raises(inca.InputError, match=re.escape("pip install 'inca[design]'")):
         semidefinite_design(view, 0.5, cost)
+
+
+@pytest.mark.slow
+def test_figures_of_the_page_are_printed_by_its_code(capsys: pytest.CaptureFixture[str]) -> None:
+    page = (Path(__file__).parent.parent / "docs" / "design.md").read_text()
+    code = re.findall(r"```py\n(.*?)```", page, flags=re.DOTALL)
+    names: dict[str, Any] = {}
+    exec("".join(code), names)
+    names["compare"](count=1, fractions=(0.1,))
+    printed = re.findall(r"10% \w+ +([\d.]+) +([\d.]+) +([\d.]+)", capsys.readouterr().out)
+    shown = re.findall(r"\| ([\d.]+) \| ([\d.]+) \| ([\d.]+) \|", page)[:3]  # designed for 1 view, 10 % leaving
+    assert np.array(printed, dtype=float) == pytest.approx(np.array(shown, dtype=float), rel=0.02)

@@ -29,13 +29,14 @@ from scipy.linalg.blas import dsyrk, dtrsm
 from scipy.linalg.lapack import dpotrf
 
 from inca.kernels import Flags, Ids, U, compiled
-from inca.privacy.threads import blas_threads_for, cores
+from inca.privacy.blas import divide_by_root, subtract_product
+from inca.privacy.threads import blas_threads_for, cores, one_blas_thread
 from inca.privacy.view import View
 from inca.validation import Array
 
 Progress = Callable[[int, int], None]
 _TILE = 16  # rows and columns of a block: as many lines of the cache as stay there
-_WORTH_THREADS = 800  # columns
+_WORTH_THREADS, _RANGE = 400, 64  # rows or columns: from which on to cut, and the least piece
 _EPS = float(np.finfo(np.float64).eps)
 
 
@@ -52,14 +53,16 @@ def information(
     B^T Sigma^-1 B, of which the losses are the diagonal. `progress` is told how many of T+1 rounds are done.
     """
     rounds = view.execution.rounds
-    with ThreadPoolExecutor(cores()) as pool, blas_threads_for(view.honest.size):
+    with ThreadPoolExecutor(cores()) as pool:
         carried = _Filter(view, ratio, pool)
-        for t in range(rounds):
-            carried.observe(t)
-            carried.advance(t + 1)
-            if progress is not None:
-                progress(t + 1, rounds + 1)
-        result = carried.conclude(matrix)
+        with one_blas_thread():  # the threads are ours
+            for t in range(rounds):
+                carried.observe(t)
+                carried.advance(t + 1)
+                if progress is not None:
+                    progress(t + 1, rounds + 1)
+        with blas_threads_for(view.honest.size):
+            result = carried.conclude(matrix)
     if progress is not None:
         progress(rounds + 1, rounds + 1)
     return result
@@ -68,7 +71,7 @@ def information(
 class _Filter:
     """The covariance of (u, z) given what was observed so far; values u first, then states z.
 
-    `p` is stored by columns. The dense update writes its upper half only, `_mirror` restores the lower one.
+    `p` is stored by columns.
     """
 
     def __init__(self, view: View, ratio: float, pool: ThreadPoolExecutor) -> None:
@@ -98,15 +101,11 @@ class _Filter:
             cross = self.p.T[states].T  # columns of an array stored by columns: one contiguous copy
             covariance = cross[states]
             covariance[np.diag_indices_from(covariance)] += self.mask_variances[self.attended[places]]
-            root = self._root(covariance)
-            cross = dtrsm(1.0, root, cross, side=1, lower=1, trans_a=1, overwrite_b=1)
+            self._in_ranges(len(cross), divide_by_root, cross, self._root(covariance))
             self.gained += np.einsum("ij,ij->i", cross[: self.size], cross[: self.size])
-            touched = np.flatnonzero(cross.any(axis=1))
-            if 2 * touched.size < len(cross):  # in the first rounds messages have met few others
-                self.p[np.ix_(touched, touched)] -= cross[touched] @ cross[touched].T
-            else:
-                self.p = dsyrk(-1.0, cross, beta=1.0, c=self.p, lower=0, overwrite_c=1)
-        self._by_columns(_mirror, 2 * self.size, self.p)
+            self._in_ranges(len(cross), _condition, self.p, cross)
+        else:
+            self._in_ranges(len(self.p), _mirror, self.p)
 
     def advance(self, t: int) -> None:
         """Go on to round t: z <- Phi z + (W - I) m + c u, where Phi e_i is W e_i for hidden messages, else e_i."""
@@ -118,7 +117,7 @@ class _Filter:
         step = view.execution.sends(t)
         receivers, fractions = self.place[step.receivers[honest]], step.fractions[honest]
         phi = _transition(receivers, fractions, hidden)
-        self._by_columns(_advance, self.size, self.p, self.scratch, *phi, share)
+        self._in_ranges(self.size, _advance, self.p, self.scratch, *phi, share)
         masks = self.mask_variances[self.attended - 1]
         _add_masks(self.scratch[self.size :], receivers, fractions, np.where(hidden, masks, 0.0))
         self.p[:, self.size :] = self.scratch
@@ -145,14 +144,21 @@ class _Filter:
         self.error = max(self.error, _EPS * np.sqrt(self.size) / least)
         return np.asarray(root)
 
-    def _by_columns(self, kernel: Callable[..., None], columns: int, *arguments: object) -> None:
-        """Run a kernel on ranges of columns in all threads, or at once where that would not pay."""
-        if columns < _WORTH_THREADS:
-            kernel(*arguments, 0, columns)
+    def _in_ranges(self, count: int, job: Callable[..., None], *arguments: object) -> None:
+        """Do a job on ranges of rows or columns 0..count-1 in all threads, or at once where that would not pay."""
+        if count < _WORTH_THREADS:
+            job(*arguments, 0, count)
             return
-        edges = [*range(0, columns, max(64, -(-columns // (8 * cores())))), columns]
-        for job in [self.pool.submit(kernel, *arguments, lo, hi) for lo, hi in pairwise(edges)]:
-            job.result()
+        edges = [*range(0, count, max(_RANGE, -(-count // (6 * cores())))), count]
+        # Later columns have more above the diagonal, hence more work: they go first.
+        for done in [self.pool.submit(job, *arguments, lo, hi) for lo, hi in reversed(list(pairwise(edges)))]:
+            done.result()
+
+
+def _condition(p: Array, cross: Array, lo: int, hi: int) -> None:
+    """Do p -= cross cross^T for columns lo..hi-1 above the diagonal, and for the same entries below it."""
+    subtract_product(p, cross, lo, hi)
+    _mirror(p, lo, hi)
 
 
 @compiled

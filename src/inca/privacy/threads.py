@@ -17,12 +17,15 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def blas_threads_for(size: int) -> AbstractContextManager[Any]:
-    """Return a context in which BLAS works on matrices of that size with one thread, if they are small."""
-    if size >= _WORTH_IT:
-        return nullcontext()
+def one_blas_thread() -> AbstractContextManager[Any]:
+    """Return a context in which BLAS works with one thread for each caller."""
     limited: AbstractContextManager[Any] = _controller().limit(limits=1, user_api="blas")
     return limited
+
+
+def blas_threads_for(size: int) -> AbstractContextManager[Any]:
+    """Return a context in which BLAS works on matrices of that size with one thread, if they are small."""
+    return nullcontext() if size >= _WORTH_IT else one_blas_thread()
 
 
 @cache

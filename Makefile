@@ -2,7 +2,8 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-# Tests run in one process per core; BLAS threads on top of that would wait for each other.
+# Tests run in one process per core, file by file, since the code blocks of a page build on each other; BLAS threads on top
+# of that would only wait for each other.
 TESTING := OPENBLAS_NUM_THREADS=1
 READY := $(VENV)/.ready
 
@@ -30,10 +31,10 @@ arrows: $(READY)
 	$(BIN)/lint-imports
 
 test: lint types arrows  ## everything that must hold at every commit
-	$(TESTING) $(BIN)/python -m pytest -n auto -m 'not slow'
+	$(TESTING) $(BIN)/python -m pytest -n auto --dist loadfile -m 'not slow'
 
 test-all: lint types arrows  ## the same and the slow suites
-	$(TESTING) $(BIN)/python -m pytest -n auto
+	$(TESTING) $(BIN)/python -m pytest -n auto --dist loadfile
 
 bench: $(READY)  ## speed and memory, as ratios against named baselines in one run
 	$(BIN)/python benchmarks/simulation.py

@@ -14,6 +14,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -84,7 +85,7 @@ def calibration(n: int) -> None:
     print(f"calibration of sigma_cancelling, n = {n}: {once():.6f}, {repeated(False):.6f}, {repeated(True):.6f}")
     print(f"  one factorisation                      {fast:8.3f} s")
     for name, tuned in (("repeated dense solves", False), ("the same, B B^T and A A^T formed once", True)):
-        seconds = best(lambda: repeated(tuned), 3)  # noqa: B023
+        seconds = best(partial(repeated, tuned), 3)
         print(f"  {name:38s} {seconds:8.3f} s   one factorisation is {seconds / fast:.1f} times as fast")
 
 
@@ -112,11 +113,15 @@ GROWTH: dict[str, tuple[Callable[[float], inca.View], list[float]]] = {
 }
 
 
+def account_for(make: Callable[[float], inca.View], size: float) -> None:
+    inca.account(make(size), 1.0, RATIO)
+
+
 def growth(picture: Path | None) -> None:
     print("seconds for all losses as one size grows (base: n = 500, T = 20, k = 1, 10 % colluding)")
     figures: dict[str, list[float]] = {}
     for name, (make, sizes) in GROWTH.items():
-        figures[name] = [best(lambda: inca.account(make(size), 1.0, RATIO), 3) for size in sizes]  # noqa: B023
+        figures[name] = [best(partial(account_for, make, size), 3) for size in sizes]
         row = "  ".join(f"{size:g}: {s:.3f}" for size, s in zip(sizes, figures[name], strict=True))
         print(f"  {name:10s} {row}")
     if picture is None:

@@ -9,7 +9,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
-from inca.validation import Array, InputError, finite_array, real, refuse
+from inca.validation import Array, InputError, finite_array, positive, real, refuse
 
 
 class Domain(Protocol):
@@ -79,9 +79,7 @@ class Ball:
 
     def __post_init__(self) -> None:
         """Refuse a ball without inside."""
-        if real("radius", self.radius, least=0.0) == 0.0:
-            raise refuse("radius", self.radius, "a finite number above 0")
-        object.__setattr__(self, "radius", float(self.radius))
+        object.__setattr__(self, "radius", positive("radius", self.radius))
 
     def sensitivity(self, dimensions: int = 1) -> float:
         """Return the diameter, whatever the number of coordinates."""

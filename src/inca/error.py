@@ -8,13 +8,15 @@ of party i therefore reach it with g_i = sum_t a^(t)_i c^(i)_t, and noise term k
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from inca.domain import Ball, Domain, Interval
 from inca.execution import Execution
+from inca.kernels import Flags
 from inca.validation import Array, InputError, party_values, real, whole
 
 
@@ -57,28 +59,48 @@ def reach(execution: Execution) -> Reach:
     >>> bool(np.allclose(all_there.value, 1)), bool(np.allclose(all_there.noise, 0))
     (True, True)
     """
-    injection, rounds = execution.injection, execution.rounds
-    scales = injection.mask_scales
-    counter = execution.presence.rounds_attended().astype(np.int64)
-    a = execution.published.astype(np.float64)
-    value = np.zeros(execution.parties)
-    noise = np.zeros(execution.parties)
+    rounds, scales = execution.rounds, execution.injection.mask_scales
+    if scales is None:
+        value, terms = reach_by_term(execution)
+        return Reach(value, np.einsum("nk,nk->n", terms, terms))
+    value, noise = np.zeros(execution.parties), np.zeros(execution.parties)
     later = np.zeros(execution.parties)  # a^(t) of the next round in which the party is present
-    terms = np.zeros((execution.parties, rounds if scales is None else 0))
-    for t in range(rounds, -1, -1):
-        here = execution.presence.row(t)
-        if t < rounds:
-            counter -= here
-        value += np.where(here, a * injection.value[counter], 0.0)
-        if scales is None:
-            rows = (injection.noise if t < rounds else injection.closing)[counter]
-            terms += np.where(here, a, 0.0)[:, np.newaxis] * rows
-        elif t < rounds:  # the mask added now leaves again in the next round attended, if there is one
+    for t, here, a, counter in _backwards(execution):
+        value += np.where(here, a * execution.injection.value[counter], 0.0)
+        if t < rounds:  # the mask added now leaves again in the next round attended, if there is one
             noise += np.where(here, (scales[np.minimum(counter, rounds - 1)] * (a - later)) ** 2, 0.0)
         later = np.where(here, a, later)
+    return Reach(value, noise)
+
+
+def reach_by_term(execution: Execution) -> tuple[Array, Array]:
+    """Return g_i and, term by term, what of each party's T noise terms reaches the published sum: (n,) and (n, T).
+
+    >>> from inca import Execution, RandomReceivers, incremental
+    >>> value, terms = reach_by_term(Execution(RandomReceivers(50, rounds=5, seed=1), incremental(5)))
+    >>> bool(np.allclose(value, 1)), terms.shape, bool(np.allclose(terms, 0))
+    (True, (50, 5), True)
+    """
+    injection, rounds = execution.injection, execution.rounds
+    value, terms = np.zeros(execution.parties), np.zeros((execution.parties, rounds))
+    for t, here, a, counter in _backwards(execution):
+        value += np.where(here, a * injection.value[counter], 0.0)
+        rows = (injection.noise if t < rounds else injection.closing)[counter]
+        terms += np.where(here, a, 0.0)[:, np.newaxis] * rows
+    return value, terms
+
+
+def _backwards(execution: Execution) -> Iterator[tuple[int, Flags, Array, NDArray[np.int64]]]:
+    """Yield, for t = T..0: t, who is present, what of each message reaches the sum, rounds attended before."""
+    counter = execution.presence.rounds_attended().astype(np.int64)
+    a = execution.published.astype(np.float64)
+    for t in range(execution.rounds, -1, -1):
+        here = execution.presence.row(t)
+        if t < execution.rounds:
+            counter -= here
+        yield t, here, a, counter
         if t > 0:
             a = execution.mix_adjoint(t, a)
-    return Reach(value, noise if scales is not None else np.einsum("nk,nk->n", terms, terms))
 
 
 def expected_error(

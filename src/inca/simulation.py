@@ -101,7 +101,7 @@ def simulate(
     (0.25, 1000.0)
     """
     given = party_values(values, execution.parties)
-    workers = _available_cores() if threads is None else whole("threads", threads, least=1)
+    workers = available_cores() if threads is None else whole("threads", threads, least=1)
     x = given.reshape(execution.parties, -1)
     report = progress or (lambda done, total: None)
     if noise is None:
@@ -153,7 +153,8 @@ def _levels(
     return independent, real("sigma_cancelling", sigma_cancelling, least=0.0), check_normals(rng)
 
 
-def _available_cores() -> int:
+def available_cores() -> int:
+    """Return how many cores this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 

@@ -68,6 +68,17 @@ def real(name: str, value: float, least: float = -math.inf, most: float = math.i
     return number
 
 
+def positive(name: str, value: float) -> float:
+    """Return `value` as a finite float above 0, or refuse it.
+
+    >>> positive("radius", 2)
+    2.0
+    """
+    if (number := real(name, value, least=0.0)) == 0.0:
+        raise refuse(name, value, "a finite number above 0")
+    return number
+
+
 def finite_array(name: str, value: ArrayLike, dimensions: tuple[int, ...], expected: str) -> Array:
     """Return `value` as a C-ordered float array of finite numbers, or refuse it.
 

@@ -61,6 +61,7 @@ def attack(
     import numpy as np
 
     import inca
+    from inca.privacy.certificate import null_for_infinity
     from inca.validation import real, whole
 
     if epsilon is not None:
@@ -83,7 +84,7 @@ def attack(
             "met": max(report["worst"]["epsilon"], report["epsilon_lower"]) <= epsilon,
         }
     if as_json:
-        typer.echo(json.dumps(_finite(report), allow_nan=False))
+        typer.echo(json.dumps(null_for_infinity(report), allow_nan=False))
     else:
         _show(report, bounds)
     if epsilon is not None and not report["wanted"]["met"]:
@@ -157,19 +158,21 @@ def _show(report: dict[str, Any], bounds: Interval) -> None:
     from rich.console import Console
     from rich.table import Table
 
+    from inca.privacy.certificate import in_words
+
     party, place = report["party"], report["honest"].index(report["party"])
     promised, achieved = report["standard_error"][place], report["rms_error"][place]
     table = Table(show_header=False, box=None, padding=(0, 2, 0, 0))
     rows = [
         ("party", f"{party}   {'who loses most' if party == report['worst']['party'] else 'as asked'}"),
-        ("promised error", f"{_text(promised)}   of who knows all other values"),
-        ("achieved error", f"{_text(achieved)}   root mean square in {report['runs']} runs"),
+        ("promised error", f"{in_words(promised)}   of who knows all other values"),
+        ("achieved error", f"{in_words(achieved)}   root mean square in {report['runs']} runs"),
         (
             "knowing no value",
-            f"{_text(report['uninformed_error'][place])}   (a blind guess {report['prior_error']:.6g})",
+            f"{in_words(report['uninformed_error'][place])}   (a blind guess {report['prior_error']:.6g})",
         ),
-        ("exact epsilon", f"{_text(report['epsilon'])}   at delta {report['delta']:g}"),
-        ("attack shows", f"{_text(report['epsilon_lower'])}   or more, in {report['trials']} runs of each kind"),
+        ("exact epsilon", f"{in_words(report['epsilon'])}   at delta {report['delta']:g}"),
+        ("attack shows", f"{in_words(report['epsilon_lower'])}   or more, in {report['trials']} runs of each kind"),
     ]
     for name, text in rows:
         table.add_row(f"[bold]{name}[/bold]", text)
@@ -181,7 +184,7 @@ def _show(report: dict[str, Any], bounds: Interval) -> None:
             typer.echo(f"{wanted} holds for every honest party of this execution.")
         else:
             worst = report["worst"]
-            typer.echo(f"{wanted} does NOT hold: party {worst['party']} has epsilon {_text(worst['epsilon'])}.")
+            typer.echo(f"{wanted} does NOT hold: party {worst['party']} has epsilon {in_words(worst['epsilon'])}.")
 
 
 def _meaning(report: dict[str, Any], promised: float, achieved: float, bounds: Interval) -> str:
@@ -196,20 +199,3 @@ def _meaning(report: dict[str, Any], promised: float, achieved: float, bounds: I
         f"Even who knows all other values errs by {achieved:.3g} about the value of party {party} in {bounds}, "
         "and many guesses show no more loss than the exact one."
     )
-
-
-def _finite(report: dict[str, Any]) -> dict[str, Any]:
-    """Return the report with null for infinity, which JSON does not know."""
-
-    def entry(value: Any) -> Any:
-        if isinstance(value, dict):
-            return _finite(value)
-        if isinstance(value, list):
-            return [entry(each) for each in value]
-        return None if isinstance(value, float) and not math.isfinite(value) else value
-
-    return {name: entry(value) for name, value in report.items()}
-
-
-def _text(value: float) -> str:
-    return "infinite" if math.isinf(value) else f"{value:.6g}"

@@ -76,7 +76,7 @@ def audit(
     given = chosen(inca.read_execution(execution), colluding, eavesdropped, seed, sigma_independent, sigma_cancelling)
     with progress_bar("round", given.execution.parties > 2000) as progress:
         made = inca.certify(given, sensitivity=sensitivity, delta=delta, rule=_rule(rule), progress=progress)
-    verdicts = conditions(inca.View(given.execution, inca.Adversary(given.colluding, given.eavesdropped)))
+    verdicts = conditions(made.facts)
     met = None if epsilon is None else made.worst_epsilon <= epsilon
     if certificate is not None:
         made.write(certificate)

@@ -23,7 +23,7 @@ from inca.disseminate.base import (
 from inca.kernels import Ids, compiled
 from inca.schedule.graphs import GraphLike, StaticGraph
 from inca.simulation import Outcome
-from inca.validation import Array, generator, real, refuse, whole
+from inca.validation import Array, generator, positive, real, refuse, whole
 
 _MOST_NODES = 5_000  # of a graph whose eigenvalues are computed densely
 
@@ -89,9 +89,7 @@ def push_sum(outcome: Outcome, accuracy: float, rng: Generator, most_rounds: int
 def _average(
     method: str, outcome: Outcome, accuracy: float, most_rounds: int, step: Callable[[Array], int]
 ) -> Dissemination:
-    tolerance, limit = real("accuracy", accuracy, least=0.0), whole("most_rounds", most_rounds, least=1)
-    if tolerance == 0.0:
-        raise refuse("accuracy", accuracy, "a finite number above 0")
+    tolerance, limit = positive("accuracy", accuracy), whole("most_rounds", most_rounds, least=1)
     ids, state = published_messages(outcome)
     if (aim := outcome.estimate) is None:
         return replace(exact(outcome), method=method)

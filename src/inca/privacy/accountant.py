@@ -14,13 +14,13 @@ from numpy.typing import NDArray
 
 from inca.privacy import dense, gaussian, statespace
 from inca.privacy.gaussian import Rule
-from inca.privacy.statespace import Progress
 from inca.privacy.view import View
+from inca.simulation import Progress
 from inca.validation import Array, InputError, real, refuse
 
 Route = Literal["auto", "dense", "state-space"]
 
-_WIDEST = 1e7  # ratio of the noise levels beyond which double precision does not tell the losses apart
+WIDEST = 1e7  # ratio of the noise levels beyond which double precision does not tell the losses apart
 _HANDS_OVER = 2.5e-10  # estimated relative error of mu^2 from which on the dense route is taken where it can be
 _UNRELIABLE = 1e-6  # and from which on a loss is refused rather than named
 _TOO_NEAR = (
@@ -77,7 +77,7 @@ def account(
     own = real("sigma_independent", sigma_independent, least=0.0)
     shared = real("sigma_cancelling", sigma_cancelling, least=0.0)
     reach = real("sensitivity", sensitivity, least=0.0)
-    squares, taken = _squares(view, own, shared, _route(view, own, shared, route), route, progress)
+    squares, taken = information(view, own, shared, route=route, progress=progress)
     with np.errstate(invalid="ignore"):
         mu = np.where(squares == 0, 0.0, np.sqrt(squares) * reach) if reach > 0 else np.zeros_like(squares)
     return Losses(view.honest, mu, taken)
@@ -109,26 +109,36 @@ def _route(view: View, own: float, shared: float, wanted: str) -> str:
     suits = view.execution.injection.mask_scales is not None and own > 0 and shared > 0
     if wanted == "state-space" and not suits:
         raise refuse("route", wanted, "dense, as state-space needs the incremental family and noise above 0,")
-    if own > 0 and shared > 0 and not 1 / _WIDEST <= shared / own <= _WIDEST:
-        wanted_ratio = f"from {1 / _WIDEST:g} to {_WIDEST:g}, where double precision suffices,"
+    if own > 0 and shared > 0 and not 1 / WIDEST <= shared / own <= WIDEST:
+        wanted_ratio = f"from {1 / WIDEST:g} to {WIDEST:g}, where double precision suffices,"
         raise refuse("sigma_cancelling / sigma_independent", shared / own, wanted_ratio)
     return "state-space" if suits and wanted != "dense" else "dense"
 
 
-def _squares(
-    view: View, own: float, shared: float, taken: str, wanted: str, progress: Progress | None
+def information(
+    view: View,
+    own: float,
+    shared: float,
+    *,
+    matrix: bool = False,
+    route: Route = "auto",
+    progress: Progress | None = None,
 ) -> tuple[Array, str]:
-    """Return mu_i^2, rounded up by its estimated error, and the route that was taken in the end."""
-    if taken == "state-space":
+    """Return mu_i^2 for unit sensitivity, or all of B^T Sigma^-1 B, and the route that was taken in the end.
+
+    Losses are rounded up by their estimated error, handed over to the dense route where that is needed and
+    possible, and refused where double precision does not tell them.
+    """
+    if _route(view, own, shared, route) == "state-space":
         try:
-            squares, error = statespace.information(view, shared / own, progress)
+            found, error = statespace.information(view, shared / own, progress, matrix=matrix)
         except statespace.Dependent:
-            squares, error = np.empty(0), np.inf
-        if error <= (_HANDS_OVER if wanted == "auto" and view.fits else _UNRELIABLE):
-            return squares / own**2 * (1.0 + error), taken
-        if wanted == "state-space" or not view.fits:
+            found, error = np.empty(0), np.inf
+        if error <= (_HANDS_OVER if route == "auto" and view.fits else _UNRELIABLE):
+            return found / own**2 * (1.0 + error), "state-space"
+        if route == "state-space" or not view.fits:
             raise InputError(_TOO_NEAR)
-    squares, error = dense.information(view, own, shared)
+    found, error = (dense.information_matrix if matrix else dense.information)(view, own, shared)
     if error > _UNRELIABLE:
         raise InputError(_TOO_NEAR)
-    return squares * (1.0 + error), "dense"
+    return found * (1.0 + error), "dense"

@@ -58,8 +58,8 @@ class Adversary:
         """
         n, total = whole("parties", parties, least=2), whole("rounds", rounds, least=1)
         generator(rng)
-        ids = rng.choice(n, size=_count("colluding", colluding, n), replace=False)
-        tapped = _count("eavesdropped", eavesdropped, n)
+        ids = rng.choice(n, size=rounded_up("colluding", colluding, n), replace=False)
+        tapped = rounded_up("eavesdropped", eavesdropped, n)
         messages = [(t, i) for t in range(total) for i in rng.choice(n, size=tapped, replace=False).tolist()]
         return cls(ids.tolist(), messages)
 
@@ -114,5 +114,6 @@ class Adversary:
         return seen
 
 
-def _count(name: str, fraction: float, parties: int) -> int:
+def rounded_up(name: str, fraction: float, parties: int) -> int:
+    """Return how many of n the fraction is, rounded up, but for rounding errors: 7 % of 100 are 7, not 8."""
     return math.ceil(real(name, fraction, 0.0, 1.0) * parties - 1e-9)

@@ -16,7 +16,6 @@ Every coordinate of a vector is attacked by itself: noise is independent across 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -26,18 +25,15 @@ from scipy.linalg.lapack import dpocon, dpotrf
 from scipy.special import betainccinv, betaincinv, ndtr
 
 from inca.injection import Injection
+from inca.privacy.accountant import WIDEST
 from inca.privacy.gaussian import epsilon_for
 from inca.privacy.view import View
-from inca.simulation import Noise, Outcome, draw_noise, simulate
+from inca.simulation import Noise, Outcome, Progress, draw_noise, simulate
 from inca.validation import Array, InputError, finite_array, generator, party_values, real, refuse, whole
-
-Progress = Callable[[int, int], None]
-"""Called with (trials done, trials in all)."""
 
 _SAFE = 1e-7  # reciprocal condition number above which a covariance is inverted without a closer look
 _RANK = 1e-12  # singular values below this part of the largest one count as zero
 _OUTSIDE = 1e-8  # a column with more than this part of its length outside the range of Sigma is free of noise
-_WIDEST = 1e7  # ratio of the noise levels; beyond, doubles cannot tell little independent noise from none
 _ENTRIES = 1 << 22  # noise terms simulated at a time
 
 
@@ -259,8 +255,8 @@ def _seen(view: View, outcome: Outcome) -> Array:
 def _levels(sigma_independent: float, sigma_cancelling: float) -> tuple[float, float]:
     independent = real("sigma_independent", sigma_independent, least=0.0)
     cancelling = real("sigma_cancelling", sigma_cancelling, least=0.0)
-    if cancelling > _WIDEST * independent > 0.0:
-        wanted = f"at most {_WIDEST:g}, where double precision suffices,"
+    if cancelling > WIDEST * independent > 0.0:
+        wanted = f"at most {WIDEST:g}, where double precision suffices,"
         raise refuse("sigma_cancelling / sigma_independent", cancelling / independent, wanted)
     return independent, cancelling
 

@@ -21,12 +21,11 @@ from scipy.linalg import eigh
 from scipy.optimize import brentq
 from scipy.stats import binom
 
-from inca.privacy import dense, statespace
-from inca.privacy.accountant import Losses
+from inca.privacy.accountant import Losses, information
 from inca.privacy.conditions import Verdict, shifts
 from inca.privacy.threads import blas_threads_for
 from inca.privacy.view import View
-from inca.validation import Array, InputError, real, refuse
+from inca.validation import Array, InputError, positive, real, refuse
 
 _REFERENCE = 10.0  # ratio of the levels at which the view is factored: near those that calibration finds
 _SURE = 1e-12  # how near to 1 an eigenvalue counts as 1, per honest party
@@ -47,13 +46,7 @@ class Tradeoff:
     def __init__(self, view: View) -> None:
         """Factor the view once."""
         self.view = view
-        if view.execution.injection.mask_scales is None:
-            matrix, _ = dense.information_matrix(view, 1.0, _REFERENCE)
-        else:
-            try:
-                matrix, _ = statespace.information(view, _REFERENCE, matrix=True)
-            except statespace.Dependent:
-                matrix, _ = dense.information_matrix(view, 1.0, _REFERENCE)
+        matrix, _ = information(view, 1.0, _REFERENCE, matrix=True)
         with blas_threads_for(len(matrix)):
             g, vectors = eigh(matrix, check_finite=False)
         self._g = np.where(g > 1.0 - _SURE * g.size, 1.0, np.maximum(g, 0.0))
@@ -65,14 +58,14 @@ class Tradeoff:
 
     def losses(self, sigma_independent: float, sigma_cancelling: float, sensitivity: float = 1.0) -> Losses:
         """Return every honest party's loss at these levels, the first above 0."""
-        own = _above_zero("sigma_independent", sigma_independent)
+        own = positive("sigma_independent", sigma_independent)
         shared = real("sigma_cancelling", sigma_cancelling, least=0.0)
         reach = real("sensitivity", sensitivity, least=0.0)
         return Losses(self.view.honest, reach * np.sqrt(self._at(own, shared)), "tradeoff")
 
     def sigma_cancelling(self, mu: float, sigma_independent: float, sensitivity: float = 1.0) -> float:
         """Return the least cancelling noise with which nobody's loss exceeds mu; refuse if none suffices."""
-        own, wanted = _above_zero("sigma_independent", sigma_independent), _square(mu, sensitivity)
+        own, wanted = positive("sigma_independent", sigma_independent), _square(mu, sensitivity)
         if 1.0 / own**2 <= wanted:
             return 0.0
         bound = float(self._squares[:, self._g == 1.0].sum(axis=1).max()) / own**2  # with no end of cancelling noise
@@ -96,7 +89,7 @@ class Tradeoff:
 
         It is never below `sigma_cancelling`, which chooses xi best.
         """
-        own, wanted = _above_zero("sigma_independent", sigma_independent), _square(mu, sensitivity)
+        own, wanted = positive("sigma_independent", sigma_independent), _square(mu, sensitivity)
         if not verdict.holds or verdict.factor_sharp is None:
             raise InputError(f"{verdict.name} was given, but a theorem that holds was expected: {verdict.why}")
         left = wanted - verdict.factor_sharp / own**2
@@ -217,9 +210,3 @@ def _square(mu: float, sensitivity: float) -> float:
         raise refuse("mu", mu, "a number above 0")
     reach = real("sensitivity", sensitivity, least=0.0)
     return math.inf if reach == 0 else (mu / reach) ** 2
-
-
-def _above_zero(name: str, value: float) -> float:
-    if real(name, value, least=0.0) == 0.0:
-        raise refuse(name, value, "a finite number above 0")
-    return float(value)

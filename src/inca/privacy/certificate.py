@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from textwrap import fill
 from typing import Any
@@ -20,9 +20,11 @@ from inca import __version__
 from inca.execution import Execution
 from inca.privacy.accountant import Losses, account
 from inca.privacy.adversary import Adversary
+from inca.privacy.conditions import Facts
 from inca.privacy.gaussian import Rule
-from inca.privacy.hiding import HiddenRank, hidden_rank
+from inca.privacy.hiding import HiddenRank
 from inca.privacy.view import View
+from inca.simulation import Progress
 from inca.transcript import Transcript, digest, write_whole
 from inca.validation import Array, InputError, real
 
@@ -49,9 +51,15 @@ class Certificate:
     sensitivity: float
     delta: float
     rule: Rule
-    rank: HiddenRank
+    facts: Facts
+    """What the theorems of `conditions` ask of the adversary's view."""
 
     @property
+    def rank(self) -> HiddenRank:
+        """The rank of the hidden messages' edge vectors, and whether it suffices."""
+        return self.facts.hidden.rank
+
+    @cached_property
     def epsilon(self) -> Array:
         """Every honest party's epsilon; infinity where there is no guarantee."""
         return self.losses.epsilon(self.delta, self.rule)
@@ -83,9 +91,9 @@ class Certificate:
             "rule": self.rule,
             "delta": self.delta,
             "honest": self.losses.honest.tolist(),
-            "mu": _numbers(self.losses.mu),
-            "epsilon": _numbers(self.epsilon),
-            "worst": {"party": party, "mu": _number(mu), "epsilon": _number(float(self.epsilon.max()))},
+            "mu": self.losses.mu.tolist(),
+            "epsilon": self.epsilon.tolist(),
+            "worst": {"party": party, "mu": mu, "epsilon": float(self.epsilon.max())},
             "full_attendance": None,
             "rank": {"hidden": self.rank.hidden, "needed": self.rank.needed, "met": self.rank.met},
             "total_weight": float(execution.total_weights.sum()),
@@ -95,8 +103,8 @@ class Certificate:
         if self.full_attendance is not None:
             party, mu = self.full_attendance.worst
             largest = float(self.full_attendance.epsilon(self.delta, self.rule).max())
-            fields["full_attendance"] = {"party": party, "mu": _number(mu), "epsilon": _number(largest)}
-        return fields
+            fields["full_attendance"] = {"party": party, "mu": mu, "epsilon": largest}
+        return dict(null_for_infinity(fields))
 
     def write(self, path: str | Path) -> None:
         """Write the certificate as JSON, whole or not at all."""
@@ -107,7 +115,7 @@ class Certificate:
         """Write the certificate for people."""
         fields, execution = self.as_dict(), self.transcript.execution
         worst, full = fields["worst"], fields["full_attendance"]
-        epsilon = np.sort(self.epsilon)
+        least, median, most = (float(of(self.epsilon)) for of in (np.min, np.median, np.max))
         seen = f"{len(fields['adversary']['colluding'])} of {execution.parties} parties collude"
         if tapped := len(fields["adversary"]["eavesdropped"]):
             seen += f", {tapped} messages are tapped"
@@ -116,15 +124,14 @@ class Certificate:
             f"  execution          {fields['execution'][:23]}...  "
             f"{execution.parties} parties, {execution.rounds} rounds",
             f"  adversary          {seen}  ({fields['notion']})",
-            f"  noise              sigma_independent {_text(fields['sigma_independent'])}, "
-            f"sigma_cancelling {_text(fields['sigma_cancelling'])}; sensitivity {_text(self.sensitivity)}",
-            f"  worst loss         epsilon {_text(worst['epsilon'])} at delta {self.delta:g} ({self.rule} rule), "
-            f"mu {_text(worst['mu'])}, party {worst['party']}",
-            f"  all honest         epsilon from {_text(float(epsilon[0]))} over {_text(float(np.median(epsilon)))} "
-            f"(median) to {_text(float(epsilon[-1]))}",
+            f"  noise              sigma_independent {in_words(fields['sigma_independent'])}, "
+            f"sigma_cancelling {in_words(fields['sigma_cancelling'])}; sensitivity {in_words(self.sensitivity)}",
+            f"  worst loss         epsilon {in_words(worst['epsilon'])} at delta {self.delta:g} ({self.rule} rule), "
+            f"mu {in_words(worst['mu'])}, party {worst['party']}",
+            f"  all honest         epsilon from {in_words(least)} over {in_words(median)} (median) to {in_words(most)}",
         ]
         if full is not None:
-            lines.append(f"  full attendance    epsilon {_text(full['epsilon'])} at worst, had nobody been absent")
+            lines.append(f"  full attendance    epsilon {in_words(full['epsilon'])} at worst, had nobody been absent")
         met = "met" if self.rank.met else "NOT met"
         lines += [
             f"  hidden messages    rank {self.rank.hidden} of {self.rank.needed} needed: {met} ({self.rank.how})",
@@ -140,7 +147,7 @@ def certify(
     sensitivity: float = 1.0,
     delta: float = 1e-5,
     rule: Rule = "exact",
-    progress: Callable[[int, int], None] | None = None,
+    progress: Progress | None = None,
 ) -> Certificate:
     """Account for an execution, its noise levels and its adversary, all in `transcript`.
 
@@ -162,16 +169,22 @@ def certify(
     if not execution.presence.nobody_absent:
         attended = View(Execution(execution.schedule, execution.injection), adversary)
         full = account(attended, *levels, sensitivity, progress=progress)
-    return Certificate(transcript, losses, full, float(sensitivity), float(delta), rule, hidden_rank(view))
+    return Certificate(transcript, losses, full, float(sensitivity), float(delta), rule, Facts(view))
 
 
-def _number(value: float) -> float | None:
-    return value if math.isfinite(value) else None
+def null_for_infinity(value: Any) -> Any:
+    """Return a JSON document with null for every number that JSON does not know.
+
+    >>> null_for_infinity({"mu": [0.5, math.inf]})
+    {'mu': [0.5, None]}
+    """
+    if isinstance(value, dict):
+        return {name: null_for_infinity(each) for name, each in value.items()}
+    if isinstance(value, list):
+        return [null_for_infinity(each) for each in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def _numbers(values: Array) -> list[float | None]:
-    return [_number(value) for value in values.tolist()]
-
-
-def _text(value: float | None) -> str:
+def in_words(value: float | None) -> str:
+    """Write a loss for people; null and infinity are "infinite"."""
     return "infinite" if value is None or math.isinf(value) else f"{value:.6g}"

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from inca.privacy.adversary import rounded_up
 from inca.validation import Array, real, refuse, whole
 
 SCHEDULES = ("random", "distinct", "permutation")
@@ -133,8 +134,7 @@ def _curve(
         raise refuse("schedule", schedule, "one of " + ", ".join(SCHEDULES))
     if schedule == "permutation" and k > 1:
         raise refuse("receivers", receivers, "1 for permutations, as no bound is proven for more,")
-    # Rounded up as `Adversary.random` does: 7 % of 100 messages are 7, though 0.07 * 100 > 7 in floats.
-    tapped = math.ceil(real("eavesdropped", eavesdropped, 0.0, 1.0) * n - 1e-9) / n
+    tapped = rounded_up("eavesdropped", eavesdropped, n) / n
     longest = (n - 1) // k if schedule == "distinct" else 2**31 - 1
     setting = _Setting(n, n - c, tapped, *_blocks((n - c) // 2))
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from inca.injection import Injection
 from inca.kernels import Flags, Ids, compiled
-from inca.privacy.hiding import NOTHING, Hidden, delivered, known_when_sent, root
+from inca.privacy.hiding import NOTHING, Hidden, delivered, root
 from inca.privacy.view import View
 from inca.schedule import Round
 from inca.validation import Array, InputError, real, refuse
@@ -362,7 +362,7 @@ def _single(view: View) -> tuple[Ids, Flags, Flags | None]:
     colluding = np.ones(execution.parties, dtype=bool)
     colluding[view.honest] = False
     plain = execution.presence.nobody_absent and not view.adversary.eavesdropped
-    return receivers[:, :, 0], colluding, None if plain else known_when_sent(view)
+    return receivers[:, :, 0], colluding, None if plain else view.known_when_sent
 
 
 def _exchanges(step: Round) -> Array:

@@ -7,14 +7,67 @@ shortest noise that imitates a change of x_i (Lemma 2), and the pivots tell whic
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
 from scipy.linalg import qr, solve_triangular
 
+from inca.kernels import Flags
 from inca.privacy.view import View
 from inca.validation import Array, InputError
 
 _EPS = float(np.finfo(np.float64).eps)
 _GAP = 1e4  # factor that must lie between pivots that count and pivots that are rounding
+
+
+@dataclass(frozen=True, eq=False)
+class Factored:
+    """Rows, each in units of its own `scale`, as rows^T P = Q R with pivoting."""
+
+    scale: Array
+    order: NDArray[np.intp]
+    rank: int
+    basis: Array
+    """Orthonormal combinations of the rows, as columns: Q, if it was asked for."""
+    r: Array
+    error: float
+    """The estimated relative error of squares of `imitation`."""
+
+    @property
+    def kept(self) -> NDArray[np.intp]:
+        """Independent rows, of which the others are combinations."""
+        return self.order[: self.rank]
+
+    def imitation(self, values: Array) -> Array:
+        """Return R^-T P^T values: its columns are as long as the shortest x with rows x = value (Lemma 2)."""
+        scaled = (values / self.scale)[self.kept]
+        return solve_triangular(self.r[: self.rank, : self.rank], scaled, trans="T", check_finite=False)
+
+
+def factor(rows: Array, *, basis: bool = False) -> Factored:
+    """Factor the rows, find those that depend on others, and refuse what is neither clearly so nor clearly not.
+
+    The basis is computed on request only, as it is as large as the rows.
+    """
+    lengths = np.linalg.norm(rows, axis=1)[:, np.newaxis]
+    scale = np.where(lengths > 0, lengths, 1.0)
+    q: NDArray[np.floating[Any]] = np.empty((rows.shape[1], 0))
+    if basis:
+        q, r, order = qr((rows / scale).T, mode="economic", pivoting=True, check_finite=False)
+    else:
+        r, order = qr((rows / scale).T, mode="r", pivoting=True, check_finite=False)
+    pivots, rounding = np.abs(np.diagonal(r)), max(rows.shape) * _EPS
+    rank = int((pivots > rounding).sum())
+    if rank and pivots[rank - 1] < _GAP * rounding:
+        raise InputError(
+            "the observed messages are so nearly dependent that the loss cannot be told in double precision "
+            f"(relative pivot {pivots[rank - 1]:.1e}, but at least {_GAP * rounding:.1e} was expected)"
+        )
+    error = rounding / (pivots[rank - 1] if rank else 1.0)
+    basis_kept, upper = np.array(q[:, :rank], np.float64), np.array(r[: len(rows)], np.float64)  # below is 0
+    return Factored(scale, order.astype(np.intp), rank, basis_kept, upper, float(error))
 
 
 def information(view: View, sigma_independent: float, sigma_cancelling: float) -> tuple[Array, float]:
@@ -30,26 +83,16 @@ def information_matrix(view: View, sigma_independent: float, sigma_cancelling: f
     return reach.T @ reach, error
 
 
-def _solve(view: View, sigma_independent: float, sigma_cancelling: float) -> tuple[Array, np.ndarray, float]:
+def _solve(view: View, sigma_independent: float, sigma_cancelling: float) -> tuple[Array, Flags, float]:
     """Return R^-T P^T B, which of its columns cannot be imitated by any noise, and the relative error."""
     b = view.value
-    noise = np.hstack([sigma_independent * b, sigma_cancelling * view.noise])
-    lengths = np.linalg.norm(noise, axis=1)
-    scale = np.where(lengths > 0, lengths, 1.0)[:, np.newaxis]  # rows in units of their noise
-    b, noise = b / scale, noise / scale
-    r, order = qr(noise.T, mode="r", pivoting=True, check_finite=False)
-    pivots = np.abs(np.diagonal(r))
-    rounding = max(noise.shape) * _EPS
-    rank = int((pivots > rounding).sum())
-    if rank and pivots[rank - 1] < _GAP * rounding:
-        raise InputError(
-            "the observed messages are so nearly dependent that the loss cannot be told in double precision "
-            f"(relative pivot {pivots[rank - 1]:.1e}, but at least {_GAP * rounding:.1e} was expected)"
-        )
-    kept, dependent = order[:rank], order[rank:]
-    reach = solve_triangular(r[:rank, :rank], b[kept], trans="T", check_finite=False) if rank else b[:0]
+    factored = factor(np.hstack([sigma_independent * b, sigma_cancelling * view.noise]))
+    reach = factored.imitation(b)
     # A row without noise of its own that still moves with x_i gives x_i away.
-    rest = b[dependent] - r[:rank, rank : noise.shape[0]].T @ reach
-    missed = (np.abs(rest) > _GAP * rounding * np.maximum(1.0, np.abs(b[dependent]))).any(axis=0)
+    rank, dependent = factored.rank, factored.order[factored.rank :]
+    own = (b / factored.scale)[dependent]
+    rest = own - factored.r[:rank, rank:].T @ reach
+    limit = _GAP * _EPS * max(len(b), b.shape[1] + view.noise.shape[1])
+    missed = (np.abs(rest) > limit * np.maximum(1.0, np.abs(own))).any(axis=0)
     missed &= sigma_independent == 0  # else x_i itself always has noise, in every row alike
-    return reach, missed, rounding / (pivots[rank - 1] if rank else 1.0)
+    return reach, missed, factored.error

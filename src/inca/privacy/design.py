@@ -22,19 +22,20 @@ from typing import Any, Literal
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
-from scipy.linalg import LinAlgError, cho_factor, cho_solve, qr, solve_triangular
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from scipy.optimize import linprog
 
+from inca.error import reach_by_term
 from inca.execution import Execution
 from inca.injection import Injection
+from inca.privacy.dense import factor
 from inca.privacy.view import View
-from inca.validation import Array, InputError, finite_array, real, refuse, whole
+from inca.validation import Array, InputError, finite_array, positive, real, refuse, whole
 
 _LEAST = 1e-9  # cost, relative to the largest
 _SPARE = 1e-9  # how much more than needed is given, so that rounding does not break the promise
 _NEAR = 1.5  # cuts that are met this many times over are dropped from the linear program
 _LARGEST = 20_000  # entries of all matrices of the semidefinite program together
-_TOO_NEAR = "the observed messages are so nearly dependent that double precision does not tell the loss"
 
 
 @dataclass(frozen=True, eq=False)
@@ -246,24 +247,9 @@ def expected_error_cost(executions: Execution | Iterable[Execution], groups: Gro
             raise InputError(f"execution {number} ends without an estimate, but one was expected")
         if own.count != costs.size:
             raise refuse(f"the number of groups of execution {number}", own.count, f"that of the first ({costs.size})")
-        np.add.at(costs, own.terms, _reach(execution) ** 2 / (len(given) * execution.weight**2))
+        reached = np.concatenate([part.reshape(-1) for part in reach_by_term(execution)])
+        np.add.at(costs, own.terms, reached**2 / (len(given) * execution.weight**2))
     return costs
-
-
-def _reach(execution: Execution) -> Array:
-    """Return how much of every independent noise and of every noise term reaches the published sum (see `error`)."""
-    injection, rounds = execution.injection, execution.rounds
-    counter = execution.presence.rounds_attended().astype(np.intp)
-    a = execution.published.astype(np.float64)
-    value, terms = np.zeros(execution.parties), np.zeros((execution.parties, rounds))
-    for t in range(rounds, -1, -1):
-        here = execution.presence.row(t)
-        counter -= here & (t < rounds)
-        arrives = np.where(here, a, 0.0)
-        value += arrives * injection.value[counter]
-        terms += arrives[:, np.newaxis] * (injection.noise if t < rounds else injection.closing)[counter]
-        a = execution.mix_adjoint(t, a) if t > 0 else a
-    return np.concatenate([value, terms.reshape(-1)])
 
 
 class _Part:
@@ -280,7 +266,8 @@ class _Part:
         self._scale = np.sqrt(costs[self.groups])
         self.values = view.value[:, view.value.any(axis=0)]  # h_i = 0 means that nothing of x_i was seen
         # Orthonormal combinations of the rows: then Sigma is as well conditioned as the shares are alike.
-        self.rows, self._q, self._h, _ = _orthonormal(self.columns, self.values)
+        factored = factor(self.columns, basis=True)
+        self.rows, self._q, self._h = factored.kept, factored.basis, factored.imitation(self.values)
         count = self.groups.size
         self._sum = sp.csr_array((np.ones(count), (self.groups, np.arange(count))), shape=(groups.count, count))
 
@@ -294,7 +281,8 @@ class _Part:
         try:
             x = cho_solve(cho_factor(root.T @ root, check_finite=False), self._h, check_finite=False)
         except LinAlgError:
-            raise InputError(f"{_TOO_NEAR}, but costs closer to each other were expected") from None
+            what = "the observed messages are so nearly dependent that double precision does not tell the loss"
+            raise InputError(f"{what}, but costs closer to each other were expected") from None
         return np.einsum("mi,mi->i", self._h, x), self.slopes(self._q @ x)
 
     def slopes(self, products: Array) -> Array:
@@ -303,8 +291,9 @@ class _Part:
 
     def check(self, shares: Array) -> float:
         """Return the largest f_i without forming Sigma, by Lemma 2 as in `dense`, rounded up by its estimated error."""
-        _, _, imitation, error = _orthonormal(self.columns * np.sqrt(shares[self.groups]), self.values)
-        return float(np.einsum("mi,mi->i", imitation, imitation).max() * (1.0 + error))
+        factored = factor(self.columns * np.sqrt(shares[self.groups]))
+        imitation = factored.imitation(self.values)
+        return float(np.einsum("mi,mi->i", imitation, imitation).max() * (1.0 + factored.error))
 
 
 class _Problem:
@@ -313,10 +302,8 @@ class _Problem:
     def __init__(self, views: list[View], mu: float, sensitivity: float, cost: ArrayLike, groups: Grouping) -> None:
         if not views:
             raise refuse("the number of views", 0, "at least 1")
-        for name, given in (("mu", mu), ("sensitivity", sensitivity)):
-            if real(name, given, least=0.0) == 0.0:
-                raise refuse(name, given, "a finite number above 0")
-        self.mu, self.sensitivity, self.costs = mu, sensitivity, _costs(cost)
+        self.mu, self.sensitivity = positive("mu", mu), positive("sensitivity", sensitivity)
+        self.costs = _costs(cost)
         self.size, first = self.costs.size, views[0].execution.rounds
         grouped = [groups(view) for view in views]
         self.groups = grouped[0]
@@ -360,20 +347,6 @@ def _master(cuts: Array, scale: float) -> tuple[Array, float]:
     y = np.maximum(-solved.ineqlin.marginals, 0.0)
     # Weak duality: any y >= 0 with y^T D <= 1 proves that sum(y) is needed.
     return np.maximum(solved.x, 0.0) * scale, float(y.sum() / (y @ unit).max() * scale)
-
-
-def _orthonormal(rows: Array, values: Array) -> tuple[NDArray[np.intp], Array, Array, float]:
-    """Return which rows are independent, orthonormal combinations of them as columns, those of values, and an error."""
-    lengths = np.linalg.norm(rows, axis=1)[:, np.newaxis]
-    lengths[lengths == 0] = 1.0
-    q, r, order = qr((rows / lengths).T, mode="economic", pivoting=True, check_finite=False)
-    pivots, rounding = np.abs(np.diagonal(r)), max(rows.shape) * float(np.finfo(np.float64).eps)
-    rank = int((pivots > rounding).sum())
-    if pivots[rank - 1] < 1e4 * rounding:
-        raise InputError(f"{_TOO_NEAR} (relative pivot {pivots[rank - 1]:.1e})")
-    kept = order[:rank]
-    imitation = solve_triangular(r[:rank, :rank], (values / lengths)[kept], trans="T", check_finite=False)
-    return kept, np.ascontiguousarray(q[:, :rank]), imitation, float(rounding / pivots[rank - 1])
 
 
 def _costs(cost: ArrayLike) -> Array:

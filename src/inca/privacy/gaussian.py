@@ -16,7 +16,7 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import erfcx, ndtr, ndtri
+from scipy.special import erfcx, ndtr
 
 from inca.kernels import Flags
 from inca.validation import Array, refuse
@@ -108,15 +108,11 @@ def mu_for(epsilon: float, delta: float, rule: Rule = "exact") -> float:
         return math.inf
     if chance == 0.0:
         return 0.0
-    # At a = Phi^-1(delta) the first term alone is delta, so the root lies to the right of it; and as delta grows
-    # with mu at least like Phi(a) - 1/2 does, to the left of where that reaches delta.
-    wanted = math.log(chance)
-    low = _shift_at(float(ndtri(chance)), budget)
-    high = np.maximum(2.0 * low, 1.0)
+    wanted, high = math.log(chance), 1.0
     while log_delta(high, budget) <= wanted:
-        high = 2.0 * high
-    within = _bisect(lambda shift: log_delta(shift, budget) > wanted, np.zeros(1), np.atleast_1d(high))
-    return float(np.nextafter(within[0], 0.0))
+        high *= 2.0
+    too_much = _bisect(lambda shift: log_delta(shift, budget) > wanted, np.zeros(1), np.array([high]))
+    return float(np.nextafter(too_much[0], 0.0))
 
 
 def compose(*shifts: ArrayLike) -> Array:
@@ -135,12 +131,6 @@ def _difference(x: Array, y: Array, shift: Array) -> Array:
     slopes = 2 / math.sqrt(math.pi) - 2 * nodes * erfcx(nodes)  # minus the derivative of erfcx
     small = (y - x) / 2 * (slopes @ _WEIGHTS)
     return np.maximum(np.where(shift <= _SMALL, small, plain), 0.0)
-
-
-def _shift_at(a: float, epsilon: float) -> float:
-    """Solve mu/2 - epsilon/mu = a for mu > 0."""
-    root = math.sqrt(a * a + 2 * epsilon)
-    return a + root if a > 0 else 2 * epsilon / (root - a) if epsilon > 0 else 0.0
 
 
 def _bisect(met: Callable[[Array], Flags], low: Array, high: Array) -> Array:

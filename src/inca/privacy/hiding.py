@@ -118,13 +118,6 @@ def delivered(step: Round) -> Flags:
     return np.asarray((step.receivers >= 0) & ~own & (step.fractions > 0))
 
 
-def known_when_sent(view: View) -> Flags:
-    """Return whether the message that each party holds after round t = 0..T-1 is known, T x n; it is sent in t+1."""
-    if view.execution.presence.nobody_absent:
-        return view.seen[:-1]
-    return view.known[view.computed[:-1], np.arange(view.execution.parties)]
-
-
 @dataclass(frozen=True, eq=False)
 class Hidden:
     """Hidden messages among parties 0..m-1, which are the honest ones or a coalition of them, in order.
@@ -140,7 +133,7 @@ class Hidden:
     @classmethod
     def of(cls, view: View) -> Hidden:
         """Return the hidden messages of all honest parties (Lemma 3 with errata E4 and E9)."""
-        execution, known = view.execution, known_when_sent(view)
+        execution, known = view.execution, view.known_when_sent
         place = np.full(execution.parties, -1)
         place[view.honest] = np.arange(view.honest.size)
         edges, fractions = [np.empty((3, 0), dtype=np.intp)], [np.empty(0)]

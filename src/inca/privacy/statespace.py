@@ -30,11 +30,11 @@ from scipy.linalg.lapack import dpotrf
 
 from inca.kernels import Flags, Ids, U, compiled
 from inca.privacy.blas import divide_by_root, subtract_product
-from inca.privacy.threads import blas_threads_for, cores, one_blas_thread
+from inca.privacy.threads import blas_threads_for, one_blas_thread
 from inca.privacy.view import View
+from inca.simulation import Progress, available_cores
 from inca.validation import Array
 
-Progress = Callable[[int, int], None]
 _TILE = 16  # rows and columns of a block: as many lines of the cache as stay there
 _WORTH_THREADS, _RANGE = 400, 64  # rows or columns: from which on to cut, and the least piece
 _EPS = float(np.finfo(np.float64).eps)
@@ -53,7 +53,7 @@ def information(
     B^T Sigma^-1 B, of which the losses are the diagonal. `progress` is told how many of T+1 rounds are done.
     """
     rounds = view.execution.rounds
-    with ThreadPoolExecutor(cores()) as pool:
+    with ThreadPoolExecutor(available_cores()) as pool:
         carried = _Filter(view, ratio, pool)
         with one_blas_thread():  # the threads are ours
             for t in range(rounds):
@@ -111,7 +111,7 @@ class _Filter:
         """Go on to round t: z <- Phi z + (W - I) m + c u, where Phi e_i is W e_i for hidden messages, else e_i."""
         view, honest = self.view, self.view.honest
         here = view.active[t, honest]
-        hidden = here & ~view.known[view.computed[t - 1, honest], honest]
+        hidden = here & ~view.known_when_sent[t - 1, honest]
         self.attended += view.active[t - 1, honest]
         share = np.where(here, view.execution.injection.value[self.attended], 0.0)
         step = view.execution.sends(t)
@@ -126,7 +126,9 @@ class _Filter:
         """Condition on the final messages and return what all observations took from the variance of u."""
         states = np.flatnonzero(self.view.known[-1, self.view.honest]) + self.size
         cross = self.p.T[states].T
-        last = dtrsm(1.0, self._root(cross[states]), cross[: self.size], side=1, lower=1, trans_a=1)
+        last = cross[: self.size]
+        if states.size:
+            last = dtrsm(1.0, self._root(cross[states]), last, side=1, lower=1, trans_a=1)
         if not matrix:
             return self.gained + np.einsum("ij,ij->i", last, last), self.error
         upper = np.eye(self.size) - self.p[: self.size, : self.size]
@@ -135,8 +137,6 @@ class _Filter:
 
     def _root(self, covariance: Array) -> Array:
         """Return the lower Cholesky factor; keep track of how much its smallest pivot amplifies rounding."""
-        if covariance.size == 0:
-            return np.zeros((1, 1))[:0, :0]
         root, failed = dpotrf(covariance, lower=1)
         if failed:
             raise Dependent
@@ -149,7 +149,7 @@ class _Filter:
         if count < _WORTH_THREADS:
             job(*arguments, 0, count)
             return
-        edges = [*range(0, count, max(_RANGE, -(-count // (6 * cores())))), count]
+        edges = [*range(0, count, max(_RANGE, -(-count // (6 * available_cores())))), count]
         # Later columns have more above the diagonal, hence more work: they go first.
         for done in [self.pool.submit(job, *arguments, lo, hi) for lo, hi in reversed(list(pairwise(edges)))]:
             done.result()

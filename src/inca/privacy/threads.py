@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from contextlib import AbstractContextManager, nullcontext
 from functools import cache
 from typing import Any
@@ -10,11 +9,6 @@ from typing import Any
 from threadpoolctl import ThreadpoolController
 
 _WORTH_IT = 500  # rows and columns of a matrix
-
-
-def cores() -> int:
-    """Return how many cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def one_blas_thread() -> AbstractContextManager[Any]:

@@ -70,6 +70,13 @@ class View:
         return known
 
     @cached_property
+    def known_when_sent(self) -> Flags:
+        """Whether the message that each party holds after round t = 0..T-1 is known, T x n; it is sent in t+1."""
+        if self.execution.presence.nobody_absent:
+            return self.seen[:-1]
+        return self.known[self.computed[:-1], np.arange(self.execution.parties)]
+
+    @cached_property
     def rows(self) -> NDArray[np.intp]:
         """The rows of the system as pairs (t, i), in order: message y_i^(t) of an honest party, computed in round t."""
         places = np.argwhere(self.known[:, self.honest])

@@ -127,7 +127,7 @@ def growth(picture: Path | None) -> None:
     if picture is None:
         return
     from matplotlib.figure import Figure
-    from matplotlib.ticker import LogFormatter, NullLocator
+    from matplotlib.ticker import NullLocator
 
     figure = Figure(figsize=(10, 2.8), layout="constrained")
     for axes, (name, (_, sizes)) in zip(figure.subplots(1, len(GROWTH)), GROWTH.items(), strict=True):
@@ -139,8 +139,10 @@ def growth(picture: Path | None) -> None:
             axes.set(xscale="log", yscale="log")
             axes.set_xticks(sizes, [f"{size:g}" for size in sizes])
             axes.xaxis.set_minor_locator(NullLocator())
-            axes.yaxis.set_major_formatter(LogFormatter())
-            axes.yaxis.set_minor_formatter(LogFormatter(minor_thresholds=(1.5, 0.5)))
+            axes.yaxis.set_minor_locator(NullLocator())
+            low, high = axes.get_ylim()
+            ticks = [tick for tick in (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10) if low <= tick <= high]
+            axes.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
         axes.set_title(f"growth with {name}", fontsize=9)
     figure.get_axes()[0].set_ylabel("seconds, all losses")
     figure.savefig(picture, dpi=120)

@@ -170,7 +170,7 @@ def test_bad_input_is_one_sentence_and_status_2(case: str, tmp_path: Path) -> No
 
 
 USAGE: dict[str, tuple[list[str], str]] = {
-    "missing option": (["average", "x.csv", "--sigma-independent", "1"], "Missing option '--sigma-cancelling'"),
+    "missing option": (["plan", "--parties", "10"], "Missing option '--epsilon'"),
     "missing argument": (["average", *NOISE], "Missing argument"),
     "unknown option": (["average", "x.csv", *NOISE, "--foo"], "--foo"),
     "unknown command": (["averge"], "'averge'"),

@@ -7,11 +7,17 @@ parties inject their values bit by bit, hidden in noise that they cancel later, 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from inca.version import __version__
+
 if TYPE_CHECKING:
     from inca.domain import Ball, Domain, Interval
     from inca.error import ErrorBudget, expected_error
     from inca.execution import Execution
     from inca.injection import Injection, early, incremental
+    from inca.planning.plan import Plan, read_plan
+    from inca.planning.search import plan
+    from inca.planning.shapes import CannotMeet
+    from inca.planning.wish import Wish
     from inca.presence import Presence
     from inca.privacy.accountant import Losses, account, compose
     from inca.privacy.adversary import Adversary
@@ -35,14 +41,16 @@ if TYPE_CHECKING:
     from inca.transcript import Transcript, read_execution, write_execution
     from inca.validation import InputError
 
-__version__ = "0.1.0"
-
 # Names are loaded when they are first used, so that the command line answers at once.
 _HOMES = {
     "domain": ("Ball", "Domain", "Interval"),
     "error": ("ErrorBudget", "expected_error"),
     "execution": ("Execution",),
     "injection": ("Injection", "early", "incremental"),
+    "planning.plan": ("Plan", "read_plan"),
+    "planning.search": ("plan",),
+    "planning.shapes": ("CannotMeet",),
+    "planning.wish": ("Wish",),
     "presence": ("Presence",),
     "privacy.accountant": ("Losses", "account", "compose"),
     "privacy.adversary": ("Adversary",),
@@ -71,6 +79,7 @@ __all__ = [
     "Adversary",
     "Ball",
     "Calibration",
+    "CannotMeet",
     "Certificate",
     "Domain",
     "ErrorBudget",
@@ -83,6 +92,7 @@ __all__ = [
     "Noise",
     "Outcome",
     "PermutationReceivers",
+    "Plan",
     "Presence",
     "PublicSeed",
     "RandomReceivers",
@@ -93,6 +103,8 @@ __all__ = [
     "Transcript",
     "UnrepeatedReceivers",
     "View",
+    "Wish",
+    "__version__",
     "account",
     "calibrate",
     "certify",
@@ -106,8 +118,10 @@ __all__ = [
     "hypercube",
     "incremental",
     "mu_for",
+    "plan",
     "random_schedule",
     "read_execution",
+    "read_plan",
     "simulate",
     "write_execution",
 ]

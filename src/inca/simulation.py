@@ -30,6 +30,7 @@ Progress = Callable[[int, int], None]
 """Called with (rounds done, rounds in all)."""
 
 _BLOCK = 1 << 15  # entries of noise drawn at a time: a quarter of a megabyte, which fits a core's own cache
+_SMALL = 4096  # entries of values up to which a run stays in one thread
 _COLUMNS = 8  # coordinates that share a line of the cache: threads that mix fewer would disturb each other
 
 
@@ -101,7 +102,9 @@ def simulate(
     (0.25, 1000.0)
     """
     given = party_values(values, execution.parties)
-    workers = available_cores() if threads is None else whole("threads", threads, least=1)
+    # Handing a small round over to a thread takes longer than the round.
+    usual = available_cores() if given.size > _SMALL else 1
+    workers = usual if threads is None else whole("threads", threads, least=1)
     x = given.reshape(execution.parties, -1)
     report = progress or (lambda done, total: None)
     if noise is None:

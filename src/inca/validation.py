@@ -16,6 +16,9 @@ Array = NDArray[np.float64]
 class InputError(ValueError):
     """Input that inca refuses; the message is one sentence fit for a user to read."""
 
+    status = 2
+    """What the command line ends with."""
+
 
 def refuse(name: str, value: object, expected: str) -> InputError:
     """Build the one-sentence error for argument `name`.

@@ -38,13 +38,13 @@ _UsageError = cast(type[Exception], typer.BadParameter.__base__)  # the base of 
 
 def main() -> None:
     """Run the command line; what is refused becomes one sentence on stderr and status 2."""
-    from inca.cli import attack, audit, average  # noqa: F401  # register their commands
+    from inca.cli import attack, audit, average, compare, plan  # noqa: F401  # register their commands
     from inca.validation import InputError
 
     try:
         status = app(standalone_mode=False)
     except InputError as error:
-        _stop(str(error), 2)
+        _stop(str(error), error.status)
     except (KeyboardInterrupt, typer.Abort):
         _stop("stopped", 130)
     except _UsageError as error:

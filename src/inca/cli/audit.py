@@ -43,6 +43,10 @@ def audit(
     ] = None,
     sigma_independent: Level = None,
     sigma_cancelling: Level = None,
+    plan: Annotated[
+        Path | None,
+        typer.Option(help="Hold the execution against this plan: guarantee, design, noise, and its adversary's size."),
+    ] = None,
     domain: Bounds = (0.0, 1.0),
     ball: Annotated[
         float | None, typer.Option(help="RADIUS: every value has at most this length.", rich_help_panel=NOISE)
@@ -73,7 +77,16 @@ def audit(
         real("--epsilon", epsilon, least=0.0)
     bounds = inca.Interval(*domain) if ball is None else inca.Ball(ball)
     sensitivity = bounds.sensitivity(whole("--dimensions", dimensions, least=1))
-    given = chosen(inca.read_execution(execution), colluding, eavesdropped, seed, sigma_independent, sigma_cancelling)
+    found = inca.read_execution(execution)
+    if plan is not None:
+        made_for = inca.read_plan(plan)
+        made_for.check(found)
+        wish = made_for.wish
+        epsilon, delta, rule, sensitivity = wish.epsilon, wish.delta, wish.rule, wish.sensitivity
+        if not found.colluding and not found.eavesdropped:
+            colluding = wish.colluding if colluding is None else colluding
+            eavesdropped = wish.eavesdropped if eavesdropped is None else eavesdropped
+    given = chosen(found, colluding, eavesdropped, seed, sigma_independent, sigma_cancelling)
     with progress_bar("round", given.execution.parties > 2000) as progress:
         made = inca.certify(given, sensitivity=sensitivity, delta=delta, rule=_rule(rule), progress=progress)
     verdicts = conditions(made.facts)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import secrets
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,25 +16,34 @@ from inca.cli.progress import progress_bar
 if TYPE_CHECKING:
     import numpy as np
 
-    from inca import Domain, ErrorBudget, Execution, Injection, Outcome, Presence
+    from inca import Certificate, Domain, Execution, Injection, Outcome, Plan, Presence, Schedule, Transcript
     from inca.randomness import Normals
     from inca.validation import Array
 
 _BAR_FROM = 20_000_000  # party-rounds times coordinates from which a progress bar is worth its place
 _INPUT, _PROTOCOL, _ABSENCE, _OUTPUT = "Values", "Protocol", "Absence", "Output"
+_WISH = "Guarantee (then noise and protocol are planned)"
 
 
 @app.command()
 def average(
     values: Annotated[Path, typer.Argument(help="One row per party: CSV, Parquet (.parquet) or NumPy (.npy).")],
-    sigma_independent: Annotated[
-        float,
-        typer.Option(help="Standard deviation of the noise that stays, per party.", rich_help_panel=_PROTOCOL),
-    ],
-    sigma_cancelling: Annotated[
-        float,
-        typer.Option(help="Standard deviation of the noise that is cancelled.", rich_help_panel=_PROTOCOL),
-    ],
+    epsilon: Annotated[
+        float | None, typer.Option(help="The wanted epsilon, for every honest party.", rich_help_panel=_WISH)
+    ] = None,
+    delta: Annotated[float, typer.Option(help="The wanted delta.", rich_help_panel=_WISH)] = 1e-5,
+    colluding: Annotated[float, typer.Option(help="Fraction of parties that collude.", rich_help_panel=_WISH)] = 0.0,
+    eavesdropped: Annotated[
+        float, typer.Option(help="Fraction of each round's messages that are tapped.", rich_help_panel=_WISH)
+    ] = 0.0,
+    messages: Annotated[int, typer.Option(help="Messages that a party may send.", rich_help_panel=_WISH)] = 20,
+    rule: Annotated[
+        str, typer.Option(help="exact, or classic: the paper's constant.", rich_help_panel=_WISH)
+    ] = "exact",
+    views: Annotated[int, typer.Option(help="Random views that the planner samples.", rich_help_panel=_WISH)] = 300,
+    plan: Annotated[
+        Path | None, typer.Option(help="A plan that `inca plan --out` wrote, instead.", rich_help_panel=_WISH)
+    ] = None,
     domain: Annotated[
         tuple[float, float] | None,
         typer.Option(help="LOW HIGH: every coordinate lies between.", rich_help_panel=_INPUT),
@@ -48,17 +58,33 @@ def average(
     column: Annotated[
         list[str] | None, typer.Option(help="Take this column; may be repeated.", rich_help_panel=_INPUT)
     ] = None,
-    rounds: Annotated[int, typer.Option(help="Rounds of gossip.", rich_help_panel=_PROTOCOL)] = 20,
-    receivers: Annotated[int, typer.Option(help="Receivers per party and round.", rich_help_panel=_PROTOCOL)] = 1,
+    sigma_independent: Annotated[
+        float | None,
+        typer.Option(help="Standard deviation of the noise that stays, per party.", rich_help_panel=_PROTOCOL),
+    ] = None,
+    sigma_cancelling: Annotated[
+        float | None,
+        typer.Option(help="Standard deviation of the noise that is cancelled.", rich_help_panel=_PROTOCOL),
+    ] = None,
+    rounds: Annotated[
+        int | None, typer.Option(help="Rounds of gossip (default 20).", rich_help_panel=_PROTOCOL)
+    ] = None,
+    receivers: Annotated[
+        int | None, typer.Option(help="Receivers per party and round (default 1).", rich_help_panel=_PROTOCOL)
+    ] = None,
     schedule: Annotated[
-        str, typer.Option(help="random, distinct (nobody twice) or permutation.", rich_help_panel=_PROTOCOL)
-    ] = "random",
-    injection: Annotated[str, typer.Option(help="incremental or early.", rich_help_panel=_PROTOCOL)] = "incremental",
+        str | None,
+        typer.Option(help="random (default), distinct (nobody twice) or permutation.", rich_help_panel=_PROTOCOL),
+    ] = None,
+    injection: Annotated[
+        str | None, typer.Option(help="incremental (default) or early.", rich_help_panel=_PROTOCOL)
+    ] = None,
     quiet_rounds: Annotated[
-        int, typer.Option(help="Last rounds without a share of the value.", rich_help_panel=_PROTOCOL)
-    ] = 0,
+        int | None, typer.Option(help="Last rounds without a share of the value.", rich_help_panel=_PROTOCOL)
+    ] = None,
     dropout: Annotated[
-        float, typer.Option(help="Fraction of parties that leaves for good.", rich_help_panel=_ABSENCE)
+        float,
+        typer.Option(help="Fraction of parties that leaves for good; also planned for.", rich_help_panel=_ABSENCE),
     ] = 0.0,
     absence: Annotated[
         tuple[float, float] | None,
@@ -74,55 +100,164 @@ def average(
     transcript: Annotated[
         Path | None, typer.Option(help="Write the execution: .json or .npz.", rich_help_panel=_OUTPUT)
     ] = None,
+    certificate: Annotated[
+        Path | None, typer.Option(help="Write the certificate (JSON) of a planned run.", rich_help_panel=_OUTPUT)
+    ] = None,
     show_truth: Annotated[
         bool, typer.Option("--show-truth", help="Print the exact mean beside.", rich_help_panel=_OUTPUT)
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.", rich_help_panel=_OUTPUT)] = False,
 ) -> None:
-    """Average a file of per-party values by Algorithm 2, with noise of given levels.
+    """Average a file of per-party values by Algorithm 2, for a wanted guarantee or with noise of given levels.
 
     Every party of the file is simulated on this machine: each injects its value bit by bit, hidden in noise that
     it cancels later, while messages mix by gossip. What is left in the result is the independent noise, and what
     parties that left could not cancel.
 
-    Example:  inca average examples/waiting-times.csv --domain 0 240 --sigma-independent 60 --sigma-cancelling 600
+    With --epsilon the run is planned for the least error, and with --plan it follows a plan. Then the execution that
+    came about is audited against a random adversary of the planned size: status 1 if the guarantee does not hold.
+
+    Example:  inca average examples/waiting-times.csv --domain 0 240 --epsilon 0.5 --colluding 0.1 --dropout 0.1
     """
     import numpy as np
 
     import inca
+    from inca.cli.outcomes import AUDIT_UP_TO, collect, show
     from inca.cli.values import load_values
     from inca.validation import whole
 
     bounds = _domain(domain, ball)
     table = bounds.admit(load_values(values, column or ()), clip)
+    if certificate is not None and ((plan is None and epsilon is None) or len(table) > AUDIT_UP_TO):
+        wanted = f"a planned run of at most {AUDIT_UP_TO} parties"
+        raise inca.InputError(f"--certificate is {str(certificate)!r}, but {wanted} was expected")
     if seed is not None:
         whole("--seed", seed)
     rng = np.random.default_rng(seed)
-    execution = inca.Execution(
-        inca.random_schedule(
-            schedule,
-            len(table),
-            rounds,
-            receivers,
-            seed=secrets.randbits(63) if seed is None else int(rng.integers(2**63)),
-        ),
-        _injection(injection, rounds, quiet_rounds),
-        _presence(len(table), rounds, dropout, absence, trace, rng),
-    )
-    noise_source = inca.SystemNormals() if seed is None else rng
-    outcome = _simulate(execution, table, sigma_independent, sigma_cancelling, noise_source)
-    budget = inca.expected_error(
-        execution, sigma_independent, sigma_cancelling, dimensions=table[:1].size, domain=bounds
-    )
-    if transcript is not None:
-        inca.write_execution(transcript, inca.Transcript(execution, sigma_independent, sigma_cancelling))
-    report = _report(outcome, budget, table, show_truth)
-    if as_json:
-        typer.echo(json.dumps(report))
+    by_hand = _ByHand(rounds, receivers, schedule, injection, quiet_rounds, sigma_independent, sigma_cancelling)
+    if plan is not None or epsilon is not None:
+        wishes: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "rule": rule, "messages": messages}
+        wishes |= {"colluding": colluding, "eavesdropped": eavesdropped, "dropout": dropout}
+        made = _plan(plan, wishes, by_hand, bounds, table, views)
+        levels = made.sigma_independent, made.sigma_cancelling
+        drawn, injected = made.shape.draw(len(table), _seed(seed, rng)), made.shape.injection()
     else:
-        _show(report, seed is not None, transcript)
-    if outcome.estimate is None:
+        made, levels = None, by_hand.levels()
+        drawn, injected = by_hand.schedule_for(len(table), _seed(seed, rng)), by_hand.injection_used()
+    presence = _presence(len(table), drawn.rounds, dropout, absence, trace, rng)
+    execution = inca.Execution(drawn, injected, presence)
+    noise_source = inca.SystemNormals() if seed is None else rng
+    outcome = _simulate(execution, table, *levels, noise_source)
+    budget = inca.expected_error(execution, *levels, dimensions=table[:1].size, domain=bounds)
+    adversary = inca.Adversary() if made is None else made.adversary(rng)
+    kept = inca.Transcript(execution, *levels, adversary.colluding, adversary.eavesdropped)
+    if transcript is not None:
+        inca.write_execution(transcript, kept)
+    audited = None if made is None else _audit(made, kept)
+    if certificate is not None and audited is not None:
+        audited.write(certificate)
+    report = collect(outcome, budget, table, show_truth, made, audited)
+    if as_json:
+        typer.echo(json.dumps(report, allow_nan=False))
+    else:
+        show(report, seed is not None)
+        for name, place in (("execution", transcript), ("certificate", certificate)):
+            if place is not None:
+                typer.echo(f"The {name} is in {place}.")
+    if outcome.estimate is None or report.get("met") is False:
         raise typer.Exit(1)
+
+
+@dataclass(frozen=True)
+class _ByHand:
+    """The options of a protocol that is not planned; None where nothing was said."""
+
+    rounds: int | None
+    receivers: int | None
+    schedule: str | None
+    injection: str | None
+    quiet_rounds: int | None
+    sigma_independent: float | None
+    sigma_cancelling: float | None
+
+    def refuse_all_but(self, *allowed: str) -> None:
+        """Refuse options that a plan decides."""
+        from inca.validation import refuse
+
+        for name, value in vars(self).items():
+            if value is not None and name not in allowed:
+                raise refuse(f"--{name.replace('_', '-')}", value, "nothing, as the plan decides it,")
+
+    def levels(self) -> tuple[float, float]:
+        from inca import InputError
+
+        if self.sigma_independent is None or self.sigma_cancelling is None:
+            raise InputError(
+                "--epsilon, --plan, or both --sigma-independent and --sigma-cancelling are needed to choose the noise"
+            )
+        return self.sigma_independent, self.sigma_cancelling
+
+    def schedule_for(self, parties: int, seed: int) -> Schedule:
+        import inca
+
+        kind, k = self.schedule or "random", 1 if self.receivers is None else self.receivers
+        return inca.random_schedule(kind, parties, 20 if self.rounds is None else self.rounds, k, seed=seed)
+
+    def injection_used(self) -> Injection:
+        import inca
+
+        rounds, quiet = 20 if self.rounds is None else self.rounds, self.quiet_rounds or 0
+        if self.injection in (None, "incremental"):
+            return inca.incremental(rounds, quiet)
+        if self.injection == "early" and quiet == 0:
+            return inca.early(rounds)
+        if self.injection == "early":
+            raise inca.InputError(f"--quiet-rounds is {quiet}, but 0 was expected with --injection early")
+        raise inca.InputError(f"--injection is {self.injection!r}, but incremental or early was expected")
+
+
+def _seed(seed: int | None, rng: np.random.Generator) -> int:
+    return secrets.randbits(63) if seed is None else int(rng.integers(2**63))
+
+
+def _plan(
+    path: Path | None, wishes: dict[str, Any], by_hand: _ByHand, bounds: Domain, table: Array, views: int
+) -> Plan:
+    """Read the plan and hold it against the values, or make one."""
+    import inca
+    from inca.validation import refuse
+
+    sensitivity = bounds.sensitivity(table[:1].size)
+    if path is not None:
+        if wishes["epsilon"] is not None:
+            raise refuse("--epsilon", wishes["epsilon"], "nothing, as the plan decides it,")
+        by_hand.refuse_all_but()
+        made = inca.read_plan(path)
+        if made.wish.parties != len(table):
+            raise refuse("the number of parties in --plan", made.wish.parties, f"one per row of values ({len(table)})")
+        if made.wish.sensitivity < sensitivity * (1 - 1e-12):
+            raise refuse(
+                "the sensitivity in --plan", made.wish.sensitivity, f"at least that of the domain ({sensitivity:g})"
+            )
+        return made
+    by_hand.refuse_all_but("rounds", "receivers")
+    variance = sensitivity**2 / 12.0 / table[:1].size  # uniform in an interval, each coordinate
+    wish = inca.Wish(parties=len(table), sensitivity=sensitivity, variance=variance, **wishes)
+    with progress_bar("view", wanted=True) as progress:
+        return inca.plan(wish, rounds=by_hand.rounds, receivers=by_hand.receivers, views=views, progress=progress)
+
+
+def _audit(made: Plan, kept: Transcript) -> Certificate | None:
+    """Account for what the execution gave away to a random adversary of the planned size."""
+    import inca
+    from inca.cli.outcomes import AUDIT_UP_TO
+
+    if made.wish.parties > AUDIT_UP_TO:
+        return None
+    with progress_bar("round", made.wish.parties > 2000) as progress:
+        return inca.certify(
+            kept, sensitivity=made.wish.sensitivity, delta=made.wish.delta, rule=made.wish.rule, progress=progress
+        )
 
 
 def _domain(interval: tuple[float, float] | None, radius: float | None) -> Domain:
@@ -133,18 +268,6 @@ def _domain(interval: tuple[float, float] | None, radius: float | None) -> Domai
     if radius is not None and interval is None:
         return inca.Ball(radius)
     raise inca.InputError("--domain LOW HIGH or --ball RADIUS is needed to say where values may lie, and only one")
-
-
-def _injection(kind: str, rounds: int, quiet: int) -> Injection:
-    import inca
-
-    if kind == "incremental":
-        return inca.incremental(rounds, quiet)
-    if kind == "early" and quiet == 0:
-        return inca.early(rounds)
-    if kind == "early":
-        raise inca.InputError(f"--quiet-rounds is {quiet}, but 0 was expected with --injection early")
-    raise inca.InputError(f"--injection is {kind!r}, but incremental or early was expected")
 
 
 def _presence(
@@ -173,56 +296,3 @@ def _simulate(
 
     with progress_bar("round", execution.rounds * values.size >= _BAR_FROM) as progress:
         return inca.simulate(execution, values, sigma_independent, sigma_cancelling, noise, progress=progress)
-
-
-def _report(outcome: Outcome, budget: ErrorBudget, values: Array, show_truth: bool) -> dict[str, Any]:
-    """Collect what `--json` prints; epsilon and delta are null: given noise levels promise nothing by themselves."""
-    estimate, none = outcome.estimate, outcome.estimate is None
-    dimensions = values[:1].size
-    report: dict[str, Any] = {
-        "estimate": estimate if estimate is None or isinstance(estimate, float) else estimate.tolist(),
-        "parties": outcome.execution.parties,
-        "present": outcome.present,
-        "weight": outcome.weight,
-        "epsilon": None,
-        "delta": None,
-        "standard_error": None if none else (budget.noise / dimensions) ** 0.5,
-        "worst_case_error": None if none else budget.total**0.5,
-        "variance": None if none else {"independent": budget.independent, "cancelling": budget.cancelling},
-    }
-    if show_truth:
-        report["mean"] = values.mean(axis=0).tolist()
-    return report
-
-
-def _show(report: dict[str, Any], seeded: bool, transcript: Path | None) -> None:
-    from rich.console import Console
-    from rich.table import Table
-
-    if report["estimate"] is None:
-        typer.echo("no estimate: none of the parties was present at the end")
-        return
-    table = Table(show_header=False, box=None, padding=(0, 2, 0, 0))
-    rows = [
-        ("estimate of the mean", _numbers(report["estimate"])),
-        ("standard error", f"{report['standard_error']:.6g}   of the noise, exact"),
-        ("worst-case error", f"{report['worst_case_error']:.6g}   with the values lost to dropouts"),
-        ("parties", f"{report['present']} of {report['parties']} present at the end"),
-        ("weight", f"{report['weight']:.6g}   values' worth in the result"),
-    ]
-    if "mean" in report:
-        rows.insert(1, ("exact mean", f"{_numbers(report['mean'])}   shown on request; not private"))
-    for name, text in rows:
-        table.add_row(f"[bold]{name}[/bold]", text)
-    Console().print(table)
-    if seeded:
-        typer.echo("This run is repeatable from its seed and therefore not private.")
-    if transcript is not None:
-        typer.echo(f"The execution is in {transcript}.")
-
-
-def _numbers(value: float | list[float]) -> str:
-    if isinstance(value, float):
-        return f"{value:.6g}"
-    shown = ", ".join(f"{entry:.6g}" for entry in value[:6])
-    return shown if len(value) <= 6 else f"{shown}, ... ({len(value)} coordinates)"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,22 +12,74 @@ from inca.transcript import write_whole
 from inca.validation import InputError
 
 if TYPE_CHECKING:
-    from inca import Certificate
+    from inca import Certificate, Wish
+    from inca.baselines.compare import Entry
+
+
+def check_picture(path: Path) -> None:
+    """Refuse a name that no picture can have, before the work is done that it would show."""
+    if path.suffix not in (".png", ".svg"):
+        raise InputError(f"--picture is {str(path)!r}, but a name that ends in .png or .svg was expected")
+    try:
+        import matplotlib as mpl  # noqa: F401
+    except ImportError:
+        raise InputError("--picture needs matplotlib: pip install 'inca[plots]'") from None
+
+
+def _canvas(width: float, height: float) -> tuple[Any, Any]:
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width, height), layout="constrained")
+    return figure, figure.subplots()
+
+
+def _save(figure: Any, path: Path) -> None:
+    import matplotlib as mpl
+
+    undated = {"Date": None} if path.suffix == ".svg" else None
+    with mpl.rc_context({"svg.hashsalt": "inca"}):  # the same picture from the same input
+        write_whole(path, lambda file: figure.savefig(file, format=path.suffix[1:], dpi=120, metadata=undated))
+
+
+def draw_comparison(wish: Wish, entries: list[Entry], path: Path) -> None:
+    """Draw every mechanism's error over the dropout rates, as multiples of Central DP's with everyone present."""
+    check_picture(path)
+    figure, axes = _canvas(8, 5)
+    for name in dict.fromkeys(each.mechanism for each in entries):
+        row = [each for each in entries if each.mechanism == name and each.relative is not None]
+        if not row:
+            continue
+        own, weaker = name.startswith("inca"), row[0].weaker
+        axes.plot(
+            [each.dropout for each in row],
+            [each.relative for each in row],
+            marker="o",
+            linewidth=3 if own else 1.2,
+            linestyle="--" if weaker else "-",
+            label=name + (" (weaker promise)" if weaker else ""),
+        )
+        for each in row:
+            if each.measured is not None and each.mse:
+                scale = (each.relative or 0.0) / each.mse
+                axes.errorbar(
+                    each.dropout, each.measured.mse * scale, 3 * each.measured.standard_error * scale, color="black"
+                )
+    axes.set_yscale("log")
+    axes.set(xlabel="fraction of parties that leave", ylabel="mean squared error / Central DP, everyone present")
+    axes.set_title(
+        f"{wish.parties:,} parties, ({wish.epsilon:g}, {wish.delta:g})-DP, {wish.colluding:.0%} colluding, "
+        f"{wish.messages} messages each"
+    )
+    axes.legend(fontsize="small", loc="center left", bbox_to_anchor=(1.0, 0.5))
+    _save(figure, path)
 
 
 def draw_losses(made: Certificate, path: Path) -> None:
     """Draw every honest party's epsilon, sorted, between what Central and Local DP would give with the same noise."""
-    if path.suffix not in (".png", ".svg"):
-        raise InputError(f"--picture is {str(path)!r}, but a name that ends in .png or .svg was expected")
-    try:
-        import matplotlib as mpl
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise InputError("--picture needs matplotlib: pip install 'inca[plots]'") from None
+    check_picture(path)
     epsilon = np.sort(made.epsilon)
     finite = epsilon[np.isfinite(epsilon)]
-    figure = Figure(figsize=(7, 4), layout="constrained")
-    axes = figure.subplots()
+    figure, axes = _canvas(7, 4)
     axes.plot(np.arange(1, finite.size + 1), finite, ".", label="this execution, exact")
     noise = made.transcript.sigma_independent
     if noise:
@@ -42,9 +94,4 @@ def draw_losses(made: Certificate, path: Path) -> None:
     lost = epsilon.size - finite.size
     axes.set_title(f"What the adversary learns{f'; {lost} parties have no guarantee' if lost else ''}")
     axes.legend()
-    with mpl.rc_context({"svg.hashsalt": "inca"}):  # the same picture from the same input
-        write_whole(path, lambda file: figure.savefig(file, format=path.suffix[1:], dpi=120, metadata=_undated(path)))
-
-
-def _undated(path: Path) -> dict[str, None] | None:
-    return {"Date": None} if path.suffix == ".svg" else None
+    _save(figure, path)

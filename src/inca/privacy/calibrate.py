@@ -23,6 +23,7 @@ from scipy.stats import binom
 
 from inca.privacy.accountant import Losses, information
 from inca.privacy.conditions import Verdict, shifts
+from inca.privacy.tail import least_ratios
 from inca.privacy.threads import blas_threads_for
 from inca.privacy.view import View
 from inca.validation import Array, InputError, positive, real, refuse
@@ -81,6 +82,17 @@ class Tradeoff:
             return 0.0
         enough = 1.0 / math.sqrt(wanted)  # Local DP
         return min(enough, _root(lambda level: self._at(level, shared).max() - wanted, enough))
+
+    def least_ratios(self, targets: Array) -> Array:
+        """Return, for every target and honest party, the least (sigma_cancelling / sigma_independent)^2 it needs.
+
+        With that ratio, the party's squared loss is at most target / sigma_independent^2 for unit sensitivity: a target
+        of 1 is Local DP, one of 1 / n_H what the independent noise in the sum alone could give at best (Theorem 2).
+        The result has one row per target; see `inca.privacy.tail.least_ratios`.
+        """
+        with np.errstate(divide="ignore"):
+            stiffness = (1.0 - self._g) / self._g / _REFERENCE**2
+        return least_ratios(self._squares, stiffness, targets)
 
     def sigma_cancelling_by_theorem(
         self, verdict: Verdict, mu: float, sigma_independent: float, sensitivity: float = 1.0

@@ -16,7 +16,6 @@ from typing import Any
 
 import numpy as np
 
-from inca import __version__
 from inca.execution import Execution
 from inca.privacy.accountant import Losses, account
 from inca.privacy.adversary import Adversary
@@ -27,6 +26,7 @@ from inca.privacy.view import View
 from inca.simulation import Progress
 from inca.transcript import Transcript, digest, write_whole
 from inca.validation import Array, InputError, real
+from inca.version import __version__
 
 FORMAT = "inca-certificate/1"
 

@@ -1,0 +1,111 @@
+"""All mechanisms on one wish, at several dropout rates, under one accounting rule."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from inca.baselines.aggregation import SecureAggregation
+from inca.baselines.base import Measured, Mechanism, measure
+from inca.baselines.central import CentralDP, LocalDP
+from inca.baselines.cordp import CorDP
+from inca.baselines.gopa import Gopa
+from inca.baselines.muffliato import Muffliato
+from inca.baselines.own import Inca
+from inca.planning.search import plan
+from inca.planning.wish import Wish
+from inca.simulation import Progress
+from inca.validation import InputError, real, refuse, whole
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One mechanism at one dropout rate: its expected error per coordinate, or why it has none."""
+
+    mechanism: str
+    dropout: float
+    mse: float | None
+    relative: float | None
+    """The error over that of Central DP with everyone present."""
+    messages: float | None
+    promise: str
+    weaker: bool
+    """Whether the promise is weaker than inca's."""
+    why_not: str = ""
+    measured: Measured | None = None
+
+
+def rivals(wish: Wish, views: int = 200) -> Iterator[tuple[str, Callable[[], Mechanism]]]:
+    """Yield the names of all other mechanisms and what makes them for a wish; making one calibrates it.
+
+    >>> [name for name, make in rivals(Wish(64, 0.5, 1e-5))][:3]
+    ['Central DP', 'secure aggregation', 'GOPA, half of the leavers late']
+    """
+    graph = "regular" if wish.parties & (wish.parties - 1) else "hypercube"
+    yield "Central DP", lambda: CentralDP(wish)
+    yield "secure aggregation", lambda: SecureAggregation(wish)
+    yield "GOPA, half of the leavers late", lambda: Gopa(wish, late=0.5, views=max(views, 100))
+    yield "GOPA, a quarter late", lambda: Gopa(wish, late=0.25, views=max(views, 100))
+    yield "GOPA, one leaver late", lambda: Gopa(wish, late_leavers=1, views=max(views, 100))
+    yield "CorDP-DME", lambda: CorDP(wish)
+    yield "Local DP", lambda: LocalDP(wish)
+    yield f"Muffliato, {graph}", lambda: Muffliato(wish, graph, rng=np.random.default_rng(0))
+
+
+def compare(
+    wish: Wish,
+    dropouts: Sequence[float],
+    *,
+    runs: int = 0,
+    views: int = 200,
+    progress: Progress | None = None,
+) -> list[Entry]:
+    """Calibrate every mechanism to the wish at each dropout rate and return their expected errors.
+
+    With `runs` above 0 each is also run so often on uniform values, from a fixed seed.
+
+    >>> for entry in compare(Wish(32, 1.0, 1e-5, messages=8), [0.0], views=20)[:3]:
+    ...     print(entry.mechanism, round(entry.relative, 1))
+    inca, planned 1.0
+    inca, the paper's recipe 1.3
+    Central DP 1.0
+    """
+    rates = [real("a dropout rate", rate, 0.0, 1.0) for rate in dropouts]
+    if not rates:
+        raise refuse("dropouts", list(dropouts), "at least one rate")
+    whole("runs", runs)
+    makers = [(replace(wish, dropout=rate), number) for number, rate in enumerate(rates)]
+    entries: list[Entry] = []
+    total = len(rates) * (2 + len(list(rivals(wish))))
+    for each, number in makers:
+        own: list[tuple[str, Callable[[], Mechanism]]] = [
+            ("inca, planned", lambda each=each: Inca(plan(each, views=views))),  # type: ignore[misc]
+            ("inca, the paper's recipe", lambda each=each: Inca(plan(each, recipe="paper", views=views))),  # type: ignore[misc]
+        ]
+        for name, make in [*own, *rivals(each, views)]:
+            entries.append(predicted(name, make, each, runs, np.random.default_rng((number, len(entries)))))
+            if progress is not None:
+                progress(len(entries), total)
+    return entries
+
+
+def predicted(
+    name: str,
+    make: Callable[[], Mechanism],
+    wish: Wish,
+    runs: int = 0,
+    rng: np.random.Generator | None = None,
+) -> Entry:
+    """Make a mechanism and return its error at the wish's dropout rate, or why it cannot be made."""
+    try:
+        mechanism = make()
+        mse = mechanism.expected_error(wish.dropout).mse
+        measured = None if rng is None or runs < 2 else measure(mechanism, rng, wish.dropout, runs)
+    except InputError as refusal:
+        return Entry(name, wish.dropout, None, None, None, "", False, str(refusal))
+    relative = mse / wish.central_mse
+    return Entry(
+        name, wish.dropout, mse, relative, mechanism.messages, mechanism.promise, mechanism.weaker, "", measured
+    )

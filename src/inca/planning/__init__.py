@@ -1,0 +1,1 @@
+"""What a user wants, and the parameters that give it at the least error."""

@@ -15,9 +15,9 @@ $(READY): pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
 	touch $@
 
-demo: $(READY)  ## a private average with parties dropping out, and what a run of sixty hospitals gave away
-	$(BIN)/inca average examples/waiting-times.csv --domain 0 240 --schedule permutation --quiet-rounds 3 --dropout 0.1 \
-		--sigma-independent 30 --sigma-cancelling 200 --show-truth
+demo: $(READY)  ## a planned private average with parties dropping out, and what a run of sixty hospitals gave away
+	$(BIN)/inca average examples/waiting-times.csv --domain 0 240 --plan examples/waiting-times-plan.json --dropout 0.05 \
+		--show-truth
 	$(BIN)/inca audit examples/consortium.json --epsilon 1
 
 lint: $(READY)
@@ -40,6 +40,7 @@ bench: $(READY)  ## speed and memory, as ratios against named baselines in one r
 	$(BIN)/python benchmarks/simulation.py
 	$(BIN)/python benchmarks/privacy.py --largest
 	$(BIN)/python benchmarks/conditions.py
+	$(BIN)/python benchmarks/planner.py
 
 golden: $(READY)  ## write the golden vectors anew, in exact rational arithmetic
 	$(BIN)/python golden/make.py
@@ -47,6 +48,7 @@ golden: $(READY)  ## write the golden vectors anew, in exact rational arithmetic
 pictures: $(READY)  ## draw the pictures of the README and the docs
 	$(BIN)/python docs/pictures.py
 	$(BIN)/inca audit examples/consortium.json --picture docs/pictures/losses.png
+	$(BIN)/inca compare --picture docs/pictures/compare.png
 
 clean:
 	rm -rf $(VENV) build src/*.egg-info

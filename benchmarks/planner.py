@@ -3,7 +3,8 @@
 python benchmarks/planner.py claims        the plan, the paper's recipe, the rivals; simulations and audits (15 minutes)
 python benchmarks/planner.py tails         levels extrapolated from 100 views, held against 2,000 fresh ones (4 minutes)
 python benchmarks/planner.py populations   needs in sub-populations of growing size (2 minutes)
-python benchmarks/planner.py ideas         what helped against dropouts and what did not (6 minutes)
+python benchmarks/planner.py exposure      which of its messages a party's need depends on (1 minute)
+python benchmarks/planner.py ideas [IDEA]  what helped against dropouts and what did not (10 minutes)
 """
 
 from __future__ import annotations
@@ -110,8 +111,8 @@ def needs_of(job: tuple[inca.Wish, Shape, float, int, tuple[float, ...]]) -> Arr
 
 
 def tails(fresh: int = 2000) -> None:
-    print("chance that a run exceeds a level extrapolated from 100 views to a failure of 0.01 and 0.001,")
-    print(f"in {fresh} other views, for four sets of 100 views each")
+    print("chance that a run exceeds a level extrapolated from 100 views to a failure of 0.01, and to one of 0.001,")
+    print(f"in {fresh} other views: mean over eight sets of 100 views, and in how many of them it is above the target")
     base = inca.Wish(parties=100, epsilon=0.2, delta=1e-5, colluding=0.1, messages=40)
     cases = [
         (base, Shape("permutation", 6, quiet=1), 0.0, 2.0),
@@ -124,18 +125,19 @@ def tails(fresh: int = 2000) -> None:
     ]
     for wish, shape, rate, factor in cases:
         found = [
-            each[0] for each in spread(needs_of, [(wish, shape, rate, seed, (factor,)) for seed in range(400 + fresh)])
+            each[0] for each in spread(needs_of, [(wish, shape, rate, seed, (factor,)) for seed in range(800 + fresh)])
         ]
-        worst = np.array([each.max() for each in found[400:]])
+        worst = np.array([each.max() for each in found[800:]])
         chances = []
         for failure in (0.01, 0.001):
             levels = [
                 tail_level(found[start : start + 100], failure / wish.honest, np.random.default_rng(0))
-                for start in range(0, 400, 100)
+                for start in range(0, 800, 100)
             ]
-            chances.append(" ".join(f"{(worst > level).mean():.4f}" for level in levels))
+            exceeded = np.array([(worst > level).mean() for level in levels])
+            chances.append(f"{exceeded.mean():.4f} ({int((exceeded > failure).sum())} of 8)")
         who = f"{wish.parties} parties, {wish.colluding:g} colluding, {wish.eavesdropped:g} tapped, {rate:g} leaving"
-        print(f"{who}; {shape}; factor {factor:g}:  {chances[0]}  |  {chances[1]}", flush=True)
+        print(f"{chances[0]}  {chances[1]}  {who}; {shape}; factor {factor:g}", flush=True)
 
 
 # --- populations ---
@@ -152,6 +154,32 @@ def populations() -> None:
             )
             row.append("  ".join(f"{level:.4f}" for level in np.quantile(needs[0], [0.5, 0.99, 0.999])))
         print(f"{parties:5} parties   nobody leaves: {row[0]}   a tenth leaves: {row[1]}", flush=True)
+
+
+# --- exposure ---
+
+
+def exposed(seed: int) -> tuple[Array, Array]:
+    """For each honest party of a view: which of the messages that it sends and gets are hidden, and what it needs."""
+    found = view(WISH, Shape("permutation", 20, quiet=2), 200, 0.0, seed)
+    needs = Tradeoff(found).least_ratios(np.array([2.0 / WISH.honest]))[0] * 2.0 / WISH.honest
+    sent, got = np.zeros((200, 20)), np.zeros((200, 20))
+    for t in range(20):
+        hidden = np.flatnonzero(~found.seen[t])
+        sent[hidden, t] = 1.0
+        got[found.execution.sends(t + 1).receivers[hidden, 0], t] = 1.0
+    return np.hstack([sent, got])[found.honest], needs
+
+
+def exposure(views: int = 300) -> None:
+    sampled = spread(exposed, range(views))
+    hidden, need = np.concatenate([each[0] for each in sampled]), np.concatenate([each[1] for each in sampled])
+    ones = np.ones((len(need), 1))
+    print("share of the variance of 1/need that a linear regression on hidden messages explains, factor 2, 200 parties")
+    for name, columns in (("sent and got", hidden), ("sent", hidden[:, :20]), ("got", hidden[:, 20:])):
+        design = np.hstack([ones, columns])
+        rest = 1 / need - design @ np.linalg.lstsq(design, 1 / need, rcond=None)[0]
+        print(f"  {name:13} {1 - float(rest.var() / (1 / need).var()):.2f}")
 
 
 # --- ideas ---
@@ -212,12 +240,12 @@ def idea_once(job: tuple[str, float, float, int]) -> Any:
     return found * targets[:, np.newaxis]
 
 
-def ideas(views: int = 120) -> None:
-    names = ["equal shares, last 2 quiet", "quiet 0", "quiet 1", "quiet 3", "quiet 4"]
-    names += ["random receivers", "distinct receivers", "ring", "value at once"]
-    names += ["nothing at the start", "twice as much at the start", "falling", "rising", "fading out over 5 rounds"]
+def ideas(views: int = 80, names: tuple[str, ...] = ()) -> None:
+    usual = ["equal shares, last 2 quiet", "quiet 0", "quiet 1", "quiet 3", "quiet 4"]
+    usual += ["random receivers", "distinct receivers", "ring", "value at once"]
+    usual += ["nothing at the start", "twice as much at the start", "falling", "rising", "fading out over 5 rounds"]
     print("mean squared error / Central DP at the best balance of both kinds of noise, dropouts", *RATES)
-    for name in names:
+    for name in names or usual:
         count = views if name != "value at once" else 24  # this one has no fast route
         row = []
         for rate in RATES:
@@ -232,7 +260,10 @@ def ideas(views: int = 120) -> None:
 
 
 if __name__ == "__main__":
-    parts = {"claims": claims, "tails": tails, "populations": populations, "ideas": ideas}
+    parts = {"claims": claims, "tails": tails, "populations": populations, "exposure": exposure, "ideas": ideas}
+    if sys.argv[1:2] == ["ideas"] and len(sys.argv) > 2:  # only these
+        ideas(names=tuple(sys.argv[2:]))
+        sys.exit()
     chosen = sys.argv[1:] or list(parts)
     if unknown := [name for name in chosen if name not in parts]:
         sys.exit(f"{unknown[0]} is not one of {', '.join(parts)}")

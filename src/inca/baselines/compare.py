@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
@@ -37,7 +38,11 @@ class Entry:
     measured: Measured | None = None
 
 
-def rivals(wish: Wish, views: int = 200) -> Iterator[tuple[str, Callable[[], Mechanism]]]:
+Maker = tuple[str, Callable[[], Mechanism]]
+"""The name of a mechanism, and what makes it, which calibrates it."""
+
+
+def rivals(wish: Wish, views: int = 200) -> Iterator[Maker]:
     """Yield the names of all other mechanisms and what makes them for a wish; making one calibrates it.
 
     >>> [name for name, make in rivals(Wish(64, 0.5, 1e-5))][:3]
@@ -59,7 +64,7 @@ def compare(
     dropouts: Sequence[float],
     *,
     runs: int = 0,
-    views: int = 200,
+    views: int = 300,
     progress: Progress | None = None,
 ) -> list[Entry]:
     """Calibrate every mechanism to the wish at each dropout rate and return their expected errors.
@@ -76,19 +81,23 @@ def compare(
     if not rates:
         raise refuse("dropouts", list(dropouts), "at least one rate")
     whole("runs", runs)
-    makers = [(replace(wish, dropout=rate), number) for number, rate in enumerate(rates)]
     entries: list[Entry] = []
     total = len(rates) * (2 + len(list(rivals(wish))))
-    for each, number in makers:
-        own: list[tuple[str, Callable[[], Mechanism]]] = [
-            ("inca, planned", lambda each=each: Inca(plan(each, views=views))),  # type: ignore[misc]
-            ("inca, the paper's recipe", lambda each=each: Inca(plan(each, recipe="paper", views=views))),  # type: ignore[misc]
+    for number, rate in enumerate(rates):
+        each = replace(wish, dropout=rate)
+        own: list[Maker] = [
+            ("inca, planned", partial(_own, each, "best", views)),
+            ("inca, the paper's recipe", partial(_own, each, "paper", views)),
         ]
         for name, make in [*own, *rivals(each, views)]:
             entries.append(predicted(name, make, each, runs, np.random.default_rng((number, len(entries)))))
             if progress is not None:
                 progress(len(entries), total)
     return entries
+
+
+def _own(wish: Wish, recipe: str, views: int) -> Mechanism:
+    return Inca(plan(wish, recipe=recipe, views=views))
 
 
 def predicted(

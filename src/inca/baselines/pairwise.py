@@ -30,13 +30,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from inca.baselines.base import Estimate, Mechanism, Prediction, shaped
 from inca.error import ErrorBudget
+from inca.planning.sampling import factors
 from inca.planning.wish import Wish
 from inca.validation import Array, finite_array, positive, real, refuse
 
 Flags = NDArray[np.bool_]
-
-_FACTORS = 40
-_LEAST_FACTOR = 1.02  # closer to 1 the cancelling noise grows without bound
 
 
 def losses(
@@ -105,20 +103,6 @@ def complete_ratio(factor: float, honest: int, publishing: int) -> float:
         return 0.0
     spare = target - 1.0 / publishing
     return ((1.0 - 1.0 / publishing) / spare - 1.0) / publishing if spare > 0.0 else math.inf
-
-
-def paper_factor(wish: Wish, degradation: float = 1.3) -> float:
-    """Return the factor that makes sigma_independent^2 = 1.3 s^2 / (mu^2 n (1 - dropout - colluding)), as in the paper.
-
-    >>> round(paper_factor(Wish(parties=200, epsilon=0.2, delta=1e-5, colluding=0.1, dropout=0.2)), 4)
-    1.6714
-    """
-    remaining = wish.honest - wish.leavers
-    if remaining < 1:
-        raise refuse(
-            "colluding + dropout", wish.colluding + wish.dropout, "fractions that leave an honest party present"
-        )
-    return degradation * wish.honest / remaining
 
 
 class Pairwise(Mechanism):
@@ -200,9 +184,7 @@ class Pairwise(Mechanism):
             if not real("factor", factor, least=0.0) > 1.0:
                 raise refuse("factor", factor, "a number above 1")
             return np.array([float(factor)])
-        most = float(self.wish.honest)
-        # The end points of geomspace are exact, so the last factor is Local DP's to the last digit.
-        return np.geomspace(_LEAST_FACTOR, most, _FACTORS) if most > _LEAST_FACTOR else np.ones(1)
+        return factors(self.wish, self.wish.parties)
 
     def run(self, values: ArrayLike, rng: np.random.Generator, dropout: float = 0.0) -> Estimate:
         """Run once: exchange terms, lose parties, roll back, publish, average what is there; None if all leave."""

@@ -45,7 +45,7 @@ def compare(
     messages: Messages = 20,
     failure: Failure = 1e-6,
     rule: Rule = "exact",
-    views: Views = 200,
+    views: Views = 300,
     runs: Annotated[int, typer.Option(help="Also simulate each mechanism so often.")] = 0,
     picture: Annotated[
         Path | None, typer.Option(help="Draw the errors: .png or .svg.", rich_help_panel=_OUTPUT)

@@ -64,7 +64,7 @@ class Plan:
     standard_error: float
     """Of the expected error, from sampling who leaves."""
     structure_bound: float
-    """The proven bound on the chance that the hidden messages do not suffice for any level (Theorem 2's rank)."""
+    """The proven bound on the chance that, everyone being present, no level would suffice (Theorem 2's rank)."""
     sampling: Sampling
     considered: tuple[Option, ...] = ()
     further: tuple[Option, ...] = ()
@@ -153,6 +153,8 @@ class Plan:
             f"hide too little, {wish.failure / 2:.2g} extrapolated",
             f"                     {_sampled(self.sampling, wish)}",
         ]
+        if self.factor >= wish.honest > 1:
+            lines.append("  note               so few messages hide so little that this is Local DP: more would help")
         lines += [f"  with {option.messages:>3} messages  {_change(option.relative_mse)}" for option in self.further]
         return "\n".join(lines)
 

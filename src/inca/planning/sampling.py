@@ -26,10 +26,12 @@ from inca.privacy.tail import tail_level
 from inca.privacy.threads import one_blas_thread
 from inca.privacy.view import View
 from inca.simulation import available_cores
-from inca.validation import Array
+from inca.validation import Array, refuse
 
 WHOLE = 240
 """Up to this many parties views are sampled as they are; larger ones by sub-populations of at least this size."""
+PAPER_FACTOR = 1.3
+"""What the paper multiplies the least independent variance with, "providing a good balance" (section on dropouts)."""
 _CONTACTS = 4  # a sub-population has this many parties per message, so that contacts are seldom met again
 _LARGEST_RUN = 100_000  # parties in an execution that is sampled for its error
 _FACTORS = 40
@@ -47,7 +49,7 @@ def factors(wish: Wish, parties: int) -> Array:
 
     >>> wish = Wish(1000, 0.2, 1e-5, colluding=0.1)
     >>> factors(wish, 1000)[[0, -2, -1]].round(1).tolist(), factors(wish, 200)[[0, -2, -1]].round(1).tolist()
-    ([1.0, 675.3, 900.0], [1.0, 18.0, 900.0])
+    ([1.0, 672.0, 900.0], [1.0, 18.0, 900.0])
     """
     if wish.honest == 1:
         return np.ones(1)
@@ -55,6 +57,19 @@ def factors(wish: Wish, parties: int) -> Array:
         return 1.0 + np.geomspace(0.01, wish.honest - 1.0, _FACTORS)
     most = max(_SMALL_SHARE * _honest(wish, parties), 1.1)
     return np.append(1.0 + np.geomspace(0.01, most - 1.0, _FACTORS - 1), float(wish.honest))
+
+
+def paper_factor(wish: Wish) -> float:
+    """Return the factor of the paper's recipe: independent variance 1.3 s^2 / (mu^2 n (1 - dropout - colluding)).
+
+    >>> round(paper_factor(Wish(parties=200, epsilon=0.2, delta=1e-5, colluding=0.1, dropout=0.2)), 4)
+    1.6714
+    """
+    staying = wish.honest - wish.leavers
+    if staying < 1:
+        expected = "fractions that leave an honest party present, for the paper's factor,"
+        raise refuse("colluding + dropout", wish.colluding + wish.dropout, expected)
+    return PAPER_FACTOR * wish.honest / staying
 
 
 def _honest(wish: Wish, parties: int) -> int:

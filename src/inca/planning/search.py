@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -20,18 +20,17 @@ from inca.planning.sampling import (
     Remains,
     Tick,
     factors,
+    paper_factor,
     population,
     sample_needs,
     sample_remains,
     view,
 )
-from inca.planning.shapes import CannotMeet, Shape, shapes, with_quiet_rounds
+from inca.planning.shapes import CannotMeet, Shape, check_hiding, shapes, with_quiet_rounds
 from inca.planning.wish import Wish
 from inca.privacy.accountant import account
 from inca.simulation import Progress
 from inca.validation import Array, refuse, whole
-
-PAPER_FACTOR = 1.3  # "we chose alpha = 1.3, providing a good balance" (section "Performance when Dropouts Occur")
 
 _FEW, _SOME, _RUNS = 20, 8, 1.5  # a 20th of the views compares kinds, an 8th quiet rounds; executions per view
 _ROUND_UP = 1.0 + 1e-9
@@ -66,7 +65,7 @@ def plan(
     if recipe == "paper":
         shape = _papers_shape(wish, rounds, receivers)
         counter = _Counter(progress, _calibration_views(wish, views))
-        return _calibrated(wish, shape, _papers_factor(wish), views, confidence, counter, recipe)
+        return _calibrated(wish, shape, np.array([paper_factor(wish)]), views, confidence, counter, recipe)
     kinds = shapes(wish, rounds, receivers)
     few, some = max(4, views // _FEW), max(4, views // _SOME)
     compared = few * len(kinds) + some * (len(with_quiet_rounds(kinds[0])) + 2)
@@ -76,11 +75,6 @@ def plan(
     judge = Judge(wish, some, None, counter)
     by_quiet = sorted(((judge.score(shape), shape) for shape in with_quiet_rounds(by_kind[0][1])), key=lambda p: p[0])
     score, best = by_quiet[0]
-    if math.isinf(score):
-        raise CannotMeet(
-            f"messages is {wish.messages}, but no level of noise protects every party in sampled runs; more messages "
-            f"were expected, or Local DP at a mean squared error of {wish.local_mse:.3g}"
-        )
     considered = [
         *(Option(str(shape), shape.messages, score / by_kind[0][0]) for score, shape in by_kind[1:]),
         *(Option(str(shape), shape.messages, other / score) for other, shape in by_quiet[1:]),
@@ -88,7 +82,7 @@ def plan(
     found = _calibrated(wish, best, factors(wish, population(wish, best)), views, confidence, counter, recipe)
     further = _further(wish, best, score, judge) if wish.dropout > 0 else []
     counter.finish()
-    return Plan(**{**vars(found), "considered": tuple(considered), "further": tuple(further)})
+    return replace(found, considered=tuple(considered), further=tuple(further))
 
 
 @dataclass
@@ -105,7 +99,9 @@ class Judge:
         parties = population(self.wish, shape)
         if self.parties is not None:
             parties = min(parties, max(self.parties, 3 * shape.messages))
-        tried, seeds = factors(self.wish, parties), range(self.views)
+        tried = factors(self.wish, parties)
+        # Early injection has no fast route, and is so far behind that a few views show it.
+        seeds = range(self.views if shape.kind == "incremental" else max(4, self.views // 4))
         rates = sorted({0.0, self.wish.dropout})
         sampled = [sample_needs(self.wish, shape, parties, rate, seeds, tried, self.tick) for rate in rates]
         remains = sample_remains(self.wish, shape, self.wish.dropout, 2 * self.views)
@@ -160,8 +156,9 @@ def _calibrated(wish: Wish, shape: Shape, tried: Array, views: int, confidence: 
     row = int(np.argmin(_errors(wish, tried, levels, remains)))
     level = float(levels[row])
     if math.isinf(level):
+        # Only with a given factor: among those tried is Local DP's, which needs no cancelling noise.
         raise CannotMeet(
-            f"recipe is {recipe}, but with {shape} no level of cancelling noise protects every party in sampled runs; "
+            f"recipe is {recipe}, but with {shape} no cancelling noise protects every party of the sampled runs; "
             "more messages or another recipe was expected"
         )
     level, checked = _checked(wish, shape, float(tried[row]), level, parties)
@@ -185,7 +182,9 @@ def _calibrated(wish: Wish, shape: Shape, tried: Array, views: int, confidence: 
 
 def _checked(wish: Wish, shape: Shape, factor: float, level: float, sampled: int) -> tuple[float, int]:
     """Hold a level from sub-populations against whole views, and raise it should it not suffice."""
-    number = next((count for most, count in _CHECK if wish.parties <= most), 0) if sampled < wish.parties else 0
+    if sampled == wish.parties or level == 0.0:
+        return level, 0
+    number = next((count for most, count in _CHECK if wish.parties <= most), 0)
     own = math.sqrt(factor / wish.honest)
     for seed in range(_FRESH, _FRESH + number):
         whole_view = view(wish, shape, wish.parties, 0.0, seed)
@@ -200,7 +199,7 @@ def _further(wish: Wish, shape: Shape, score: float, judge: Judge) -> list[Optio
     for more in (1, shape.rounds):
         other = shape.longer(more)
         fits = other.rounds > other.quiet and (other.schedule != "distinct" or other.messages < wish.parties)
-        if fits and other.log_failure(wish) <= math.log(wish.failure / 2.0):
+        if fits and other.hides(wish):
             found.append(Option(str(other), other.messages, judge.score(other) / score))
     return found
 
@@ -210,17 +209,9 @@ def _papers_shape(wish: Wish, rounds: int | None, receivers: int | None) -> Shap
     longest = wish.messages // k if rounds is None else whole("rounds", rounds, least=1)
     if longest < 1 or longest * k > wish.messages:
         raise refuse("messages", wish.messages, f"at least receivers times rounds ({max(longest, 1) * k})")
-    return Shape("random", longest, k)
-
-
-def _papers_factor(wish: Wish) -> Array:
-    """Return the paper's factor relative to n_H: it divides by the honest parties that stay."""
-    staying = 1.0 - wish.dropout - wish.colluders / wish.parties
-    if staying <= 0:
-        raise refuse(
-            "dropout", wish.dropout, f"less than 1 - colluding ({1 - wish.colluding:g}) for the paper's recipe"
-        )
-    return np.array([PAPER_FACTOR * wish.honest / (wish.parties * staying)])
+    shape = Shape("random", longest, k)
+    check_hiding(wish, [shape])
+    return shape
 
 
 class _Counter:

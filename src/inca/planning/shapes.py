@@ -60,6 +60,10 @@ class Shape:
             wish.parties, wish.colluders, self.rounds, self.receivers, self.schedule, wish.eavesdropped
         )
 
+    def hides(self, wish: Wish) -> bool:
+        """Whether that bound is at most half of the wished chance of failure."""
+        return self.log_failure(wish) <= math.log(wish.failure / 2.0)
+
     def __str__(self) -> str:
         """Say it in a few words."""
         receivers = "1 receiver" if self.receivers == 1 else f"{self.receivers} receivers"
@@ -85,7 +89,6 @@ def shapes(wish: Wish, rounds: int | None = None, receivers: int | None = None) 
     """
     n = wish.parties
     ks = range(1, MOST_RECEIVERS + 1) if receivers is None else [whole("receivers", receivers, 1, n - 1)]
-    allowed = math.log(wish.failure / 2.0)
     found: list[Shape] = []
     for k in ks:
         longest = wish.messages // k if rounds is None else whole("rounds", rounds, least=1)
@@ -95,11 +98,18 @@ def shapes(wish: Wish, rounds: int | None = None, receivers: int | None = None) 
             if (schedule == "permutation" and k > 1) or (schedule == "distinct" and k * longest >= n):
                 continue  # no bound is known; nobody is left to send to
             base = Shape(schedule, longest, k)
-            if base.log_failure(wish) <= allowed:
-                found += [replace(base, quiet=min(2, longest - 1)), replace(base, kind="early")]
-    if not found:
+            found += [replace(base, quiet=min(2, longest - 1)), replace(base, kind="early")]
+    return check_hiding(wish, found, rounds, receivers)
+
+
+def check_hiding(
+    wish: Wish, found: list[Shape], rounds: int | None = None, receivers: int | None = None
+) -> list[Shape]:
+    """Return the designs whose messages hide enough; refuse, with what could be done, if there are none."""
+    enough = [shape for shape in found if shape.hides(wish)]
+    if not enough:
         raise CannotMeet(_why(wish, rounds, receivers))
-    return found
+    return enough
 
 
 def with_quiet_rounds(shape: Shape) -> list[Shape]:

@@ -72,15 +72,15 @@ def tail_level(
     if np.isinf(everything).any():
         return math.inf
     finite_array("samples", everything, (1,), "a list of numbers")
-    top = min(0.5, max(_TOP, _LEAST_TAIL / everything.size, 2.0 * chance))
-    threshold = float(np.quantile(everything, 1.0 - top))
-    views, excess = _excesses(samples, threshold)
     repeats = np.ones((1, len(samples)))
     if rng is not None:
         drawn = generator(rng).multinomial(len(samples), np.full(len(samples), 1.0 / len(samples)), _RESAMPLES)
         repeats = np.vstack([repeats, drawn])
-    sizes = repeats @ np.array([float(each.size) for each in samples])
-    levels = threshold + _exceeded(excess, repeats[:, views], sizes * chance)
+    allowed = chance * (repeats @ np.array([float(each.size) for each in samples]))
+    top = min(0.5, max(_TOP, _LEAST_TAIL / everything.size, 2.0 * chance))
+    threshold = float(np.quantile(everything, 1.0 - top))
+    views, excess = _excesses(samples, threshold)
+    levels = threshold + _exceeded(excess, repeats[:, views], allowed)
     level = float(levels[0])
     if rng is not None:
         level = max(level, float(np.quantile(levels[1:], confidence, method="higher")))

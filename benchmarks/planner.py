@@ -1,6 +1,7 @@
 """What the planner brings, and whether what it relies on holds. Prints tables; each part can be asked for alone.
 
 python benchmarks/planner.py claims        the plan, the paper's recipe, the rivals; simulations and audits (15 minutes)
+python benchmarks/planner.py plans         how long plans take, from 50 parties to a million (8 minutes)
 python benchmarks/planner.py tails         levels extrapolated from 100 views, held against 2,000 fresh ones (4 minutes)
 python benchmarks/planner.py populations   needs in sub-populations of growing size (2 minutes)
 python benchmarks/planner.py exposure      which of its messages a party's need depends on (1 minute)
@@ -105,6 +106,19 @@ def needs_of(job: tuple[inca.Wish, Shape, float, int, tuple[float, ...]]) -> Arr
     targets = np.minimum(np.array(tried) / wish.honest, 1.0)
     found = Tradeoff(view(wish, shape, wish.parties, rate, seed)).least_ratios(targets)
     return np.asarray(found * targets[:, np.newaxis])
+
+
+# --- plans ---
+
+
+def plans() -> None:
+    print("seconds for a plan, epsilon 0.2, delta 1e-5, a tenth colluding, a tenth leaving, 20 messages")
+    for parties in (50, 200, 1000, 5000, 10**6):
+        start = time.perf_counter()
+        plan = inca.plan(replace(WISH, parties=parties, dropout=0.1))
+        seconds = time.perf_counter() - start
+        relative = plan.expected_mse / plan.wish.local_mse
+        print(f"{parties:9,} parties  {seconds:4.0f} s  error {relative:.3g} x Local DP  {plan.shape}", flush=True)
 
 
 # --- tails ---
@@ -260,7 +274,14 @@ def ideas(views: int = 80, names: tuple[str, ...] = ()) -> None:
 
 
 if __name__ == "__main__":
-    parts = {"claims": claims, "tails": tails, "populations": populations, "exposure": exposure, "ideas": ideas}
+    parts = {
+        "claims": claims,
+        "plans": plans,
+        "tails": tails,
+        "populations": populations,
+        "exposure": exposure,
+        "ideas": ideas,
+    }
     if sys.argv[1:2] == ["ideas"] and len(sys.argv) > 2:  # only these
         ideas(names=tuple(sys.argv[2:]))
         sys.exit()

@@ -94,7 +94,10 @@ def test_a_guarantee_that_an_execution_breaks_is_status_1(
     broken = tmp_path / "broken.json"
     broken.write_text(json.dumps(fields))
     status, out, _ = call(capsys, "average", values, "--domain", 0, 2, "--plan", broken)
-    assert status == 1 and "NOT met" in out
+    assert status == 1 and out.startswith("no estimate: the guarantee does not hold for this execution (epsilon 0.")
+    status, out, _ = call(capsys, "average", values, "--domain", 0, 2, "--plan", broken, "--json")
+    report = json.loads(out)
+    assert status == 1 and report["estimate"] is None and report["met"] is False and report["epsilon"] > 0.01
 
 
 REFUSALS = {

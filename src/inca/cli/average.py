@@ -115,7 +115,8 @@ def average(
     parties that left could not cancel.
 
     With --epsilon the run is planned for the least error, and with --plan it follows a plan. Then the execution that
-    came about is audited against a random adversary of the planned size: status 1 if the guarantee does not hold.
+    came about is audited against a random adversary of the planned size: should the guarantee not hold there, the
+    estimate is withheld (status 1).
 
     Example:  inca average examples/waiting-times.csv --domain 0 240 --epsilon 0.5 --colluding 0.1 --dropout 0.1
     """

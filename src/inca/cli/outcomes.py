@@ -43,6 +43,8 @@ def collect(
         report["plan"] = made.as_dict()
         if audited is not None and math.isfinite(audited.worst_epsilon):
             report["epsilon"] = audited.worst_epsilon
+        if report["met"] is False:
+            report["estimate"] = None  # what breaks the promise is not released
     if show_truth:
         report["mean"] = values.mean(axis=0).tolist()
     return report
@@ -53,6 +55,9 @@ def show(report: dict[str, Any], seeded: bool) -> None:
     from rich.console import Console
     from rich.table import Table
 
+    if report.get("met") is False:
+        typer.echo(f"no estimate: the guarantee does not hold for this execution ({_privacy(report)})")
+        return
     if report["estimate"] is None:
         typer.echo("no estimate: none of the parties was present at the end")
         return
@@ -81,7 +86,7 @@ def _privacy(report: dict[str, Any]) -> str:
         return f"planned, not audited (more than {AUDIT_UP_TO} parties)   {wanted}"
     if report["epsilon"] is None:
         return f"NO guarantee   {wanted}"
-    return f"epsilon {report['epsilon']:.6g} by audit{'' if report['met'] else ', NOT met'}   {wanted}"
+    return f"epsilon {report['epsilon']:.6g} by audit   {wanted}"
 
 
 def _adversary(report: dict[str, Any]) -> str:

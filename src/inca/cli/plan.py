@@ -113,5 +113,5 @@ def _show(made: Plan, others: list[dict[str, Any]]) -> None:
         note = "   weaker promise" if other["weaker"] else ""
         typer.echo(
             f"  {other['mechanism']:32} {other['expected_mse']:<10.4g} {relative:>8.3g} x this plan"
-            f" {other['messages']:>8.6g} messages{note}"
+            f" {other['messages']:>9,.0f} messages{note}"
         )

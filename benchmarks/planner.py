@@ -230,9 +230,9 @@ def shares(name: str, rounds: int) -> inca.Injection:
     return inca.Injection(profile / profile.sum(), inca.incremental(rounds).noise)
 
 
-def idea_once(job: tuple[str, float, float, int]) -> Any:
-    """Needs of a view (no weight for the error) or what remains of an execution, for one idea."""
-    name, rate, wanted, seed = job
+def idea_once(job: tuple[str, float, bool, int]) -> Any:
+    """What remains of an execution, or else the needs of a view, for one idea."""
+    name, rate, remains, seed = job
     rng = np.random.default_rng((seed, 1))
     n, rounds, kind, injection = 200, 20, "permutation", inca.incremental(20, quiet=2)
     if name.startswith("quiet"):
@@ -246,7 +246,7 @@ def idea_once(job: tuple[str, float, float, int]) -> Any:
     presence = inca.Presence.leaving(n, rounds, rate, rng)
     schedule = Ring(n, rounds, seed) if name == "ring" else inca.random_schedule(kind, n, rounds, seed=seed)
     execution = inca.Execution(schedule, injection, presence)
-    if wanted:
+    if remains:
         budget = inca.expected_error(execution, 1.0, 1.0)
         return n * budget.independent, n * budget.cancelling
     targets = np.minimum(factors(WISH, n) / WISH.honest, 1.0)
@@ -265,9 +265,9 @@ def ideas(views: int = 80, names: tuple[str, ...] = ()) -> None:
         for rate in RATES:
             levels = []
             for attended in (0.0, rate):
-                found = spread(idea_once, [(name, attended, 0.0, seed) for seed in range(count)])
+                found = spread(idea_once, [(name, attended, False, seed) for seed in range(count)])
                 levels.append([tail_level([each[i] for each in found], CHANCE) for i in range(found[0].shape[0])])
-            remains = np.mean(spread(idea_once, [(name, rate, 1.0, seed) for seed in range(150)]), axis=0)
+            remains = np.mean(spread(idea_once, [(name, rate, True, seed) for seed in range(150)]), axis=0)
             errors = remains[0] * factors(WISH, 200) / WISH.honest + remains[1] * np.max(levels, axis=0)
             row.append(float(errors.min()) * WISH.parties)
         print(f"{name:28}", *(f"{error:7.2f}" for error in row), flush=True)

@@ -17,7 +17,8 @@ from inca.baselines.base import measure
 from inca.baselines.central import LocalDP
 from inca.baselines.cordp import CorDP
 from inca.baselines.gopa import Gopa, cut_off_chance, fewest_neighbours, joined_pairs, random_graph
-from inca.baselines.pairwise import Flags, Pairwise, complete_loss, complete_ratio, losses
+from inca.baselines.pairwise import Pairwise, complete_loss, complete_ratio, losses
+from inca.kernels import Flags
 from inca.planning.sampling import paper_factor
 from inca.planning.wish import Wish
 from inca.validation import Array

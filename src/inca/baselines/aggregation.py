@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 from inca.baselines.base import Estimate, Mechanism, Prediction, shaped
 from inca.error import ErrorBudget
 from inca.planning.wish import Wish
-from inca.validation import real, whole
+from inca.validation import whole
 
 
 class SecureAggregation(Mechanism):
@@ -45,14 +45,11 @@ class SecureAggregation(Mechanism):
     def __init__(self, wish: Wish, assumed_dropout: float | None = None, neighbours: int | None = None) -> None:
         """Choose the noise for the dropouts that are assumed."""
         super().__init__(wish)
-        assumed = wish.leavers if assumed_dropout is None else self._assumed(assumed_dropout)
+        assumed = wish.leavers if assumed_dropout is None else self._leavers(assumed_dropout, "assumed_dropout")
         self.threshold = max(1, wish.parties - assumed)
         self.honest_survivors = max(1, self.threshold - wish.colluders)
         most = wish.parties - 1
         self.neighbours = most if neighbours is None else whole("neighbours", neighbours, least=1, most=most)
-
-    def _assumed(self, dropout: float) -> int:
-        return round(real("assumed_dropout", dropout, 0.0, 1.0) * self.wish.parties)
 
     @property
     def sigma_independent(self) -> float:

@@ -67,8 +67,8 @@ class Mechanism(ABC):
         table = party_values(values, self.wish.parties)
         return table.reshape(len(table), -1), self._leavers(dropout)
 
-    def _leavers(self, dropout: float) -> int:
-        return round(real("dropout", dropout, 0.0, 1.0) * self.wish.parties)
+    def _leavers(self, dropout: float, name: str = "dropout") -> int:
+        return round(real(name, dropout, 0.0, 1.0) * self.wish.parties)
 
     def _missing_values(self, leavers: int) -> float:
         """The error of averaging over those present, if who leaves does not depend on values: v (1/m - 1/n)."""

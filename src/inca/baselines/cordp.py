@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from inca.baselines.pairwise import Flags, Pairwise, complete_ratio
+from inca.baselines.pairwise import Pairwise, complete_ratio
+from inca.kernels import Flags
 from inca.planning.wish import Wish
 from inca.validation import Array, refuse
 

@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 from scipy.special import gammaln, logsumexp
 from scipy.stats import binom, hypergeom
 
-from inca.baselines.pairwise import Flags, Pairwise, complete_ratio
+from inca.baselines.pairwise import Pairwise, complete_ratio
+from inca.kernels import Flags
 from inca.planning.wish import Wish
 from inca.privacy.tail import least_ratios, tail_level
 from inca.schedule import RandomReceivers

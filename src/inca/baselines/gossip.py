@@ -24,6 +24,7 @@ from scipy.sparse import csgraph, csr_array, issparse
 from scipy.spatial import cKDTree
 from scipy.special import comb
 
+from inca.schedule.graphs import hypercube_neighbours
 from inca.validation import Array, InputError, finite_array, generator, party_values, positive, refuse, whole
 
 _MOST = 4096  # parties up to which n x n matrices are stored and their eigenvalues computed
@@ -142,14 +143,11 @@ def hypercube_gossip(parties: int) -> GossipGraph:
 
     Its eigenvalues are (m + 1 - 2k) / (m + 1), each (m choose k) times.
     """
-    n = whole("parties", parties, least=2)
-    if n & (n - 1):
-        raise refuse("parties", parties, "a power of 2 for a hypercube")
-    m, ids = n.bit_length() - 1, np.arange(n)
-    rows, columns = np.repeat(ids, m), (ids[:, np.newaxis] ^ (1 << np.arange(m))).ravel()
-    k = np.arange(m + 1)
+    columns = hypercube_neighbours(parties)
+    n, m = columns.shape
+    rows, k = np.repeat(np.arange(n), m), np.arange(m + 1)
     spectrum = np.repeat((m + 1.0 - 2.0 * k) / (m + 1.0), comb(m, k).round().astype(np.int64))
-    return GossipGraph("hypercube", _metropolis(rows, columns, n), spectrum)
+    return GossipGraph("hypercube", _metropolis(rows, columns.ravel(), n), spectrum)
 
 
 def complete_gossip(parties: int) -> GossipGraph:

@@ -6,7 +6,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from inca.baselines.base import Estimate, Mechanism, Prediction
-from inca.error import ErrorBudget
 from inca.planning.plan import Plan
 from inca.planning.sampling import sample_remains
 from inca.presence import Presence
@@ -45,11 +44,8 @@ class Inca(Mechanism):
         """Return the expected error at a dropout rate: exact for each of many sampled executions."""
         if real("dropout", dropout, 0.0, 1.0) == self.wish.dropout:
             return Prediction(self.plan.budget, self.plan.standard_error)
-        parts = np.array([self.plan.sigma_independent**2, self.plan.sigma_cancelling**2, self.wish.value_variance])
         remains = sample_remains(self.wish, self.plan.shape, dropout, _RUNS)
-        per_party = parts / self.wish.parties
-        budget = ErrorBudget(*(float(part) for part in remains.mean * per_party))
-        return Prediction(budget, remains.standard_error(per_party))
+        return Prediction(*remains.error(self.wish, self.plan.sigma_independent**2, self.plan.sigma_cancelling**2))
 
     def run(self, values: ArrayLike, rng: np.random.Generator, dropout: float = 0.0) -> Estimate:
         """Run Algorithm 2 once, with a fresh schedule."""

@@ -26,15 +26,14 @@ from abc import abstractmethod
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from inca.baselines.base import Estimate, Mechanism, Prediction, shaped
 from inca.error import ErrorBudget
+from inca.kernels import Flags
 from inca.planning.sampling import factors
 from inca.planning.wish import Wish
 from inca.validation import Array, finite_array, positive, real, refuse
-
-Flags = NDArray[np.bool_]
 
 
 def losses(

@@ -22,6 +22,7 @@ from inca.cli.executions import (
     chosen,
 )
 from inca.cli.progress import progress_bar
+from inca.cli.wishes import known_rule
 
 if TYPE_CHECKING:
     from inca import Certificate
@@ -88,7 +89,7 @@ def audit(
             eavesdropped = wish.eavesdropped if eavesdropped is None else eavesdropped
     given = chosen(found, colluding, eavesdropped, seed, sigma_independent, sigma_cancelling)
     with progress_bar("round", given.execution.parties > 2000) as progress:
-        made = inca.certify(given, sensitivity=sensitivity, delta=delta, rule=_rule(rule), progress=progress)
+        made = inca.certify(given, sensitivity=sensitivity, delta=delta, rule=known_rule(rule), progress=progress)
     verdicts = conditions(made.facts)
     met = None if epsilon is None else made.worst_epsilon <= epsilon
     if certificate is not None:
@@ -106,14 +107,6 @@ def audit(
                 typer.echo(f"The {name} is in {place}.")
     if met is False:
         raise typer.Exit(1)
-
-
-def _rule(rule: str) -> Any:
-    from inca.validation import refuse
-
-    if rule not in ("exact", "classic"):
-        raise refuse("--rule", rule, "exact or classic")
-    return rule
 
 
 def _report(made: Certificate, verdicts: list[Verdict], epsilon: float | None, met: bool | None) -> dict[str, Any]:

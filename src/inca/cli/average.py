@@ -12,6 +12,7 @@ import typer
 
 from inca.cli import app
 from inca.cli.progress import progress_bar
+from inca.cli.wishes import WISH, Colluding, Delta, Eavesdropped, Messages, Rule, Views, known_rule
 
 if TYPE_CHECKING:
     import numpy as np
@@ -22,27 +23,22 @@ if TYPE_CHECKING:
 
 _BAR_FROM = 20_000_000  # party-rounds times coordinates from which a progress bar is worth its place
 _INPUT, _PROTOCOL, _ABSENCE, _OUTPUT = "Values", "Protocol", "Absence", "Output"
-_WISH = "Guarantee (then noise and protocol are planned)"
 
 
 @app.command()
 def average(
     values: Annotated[Path, typer.Argument(help="One row per party: CSV, Parquet (.parquet) or NumPy (.npy).")],
     epsilon: Annotated[
-        float | None, typer.Option(help="The wanted epsilon, for every honest party.", rich_help_panel=_WISH)
+        float | None, typer.Option(help="The wanted epsilon, for every honest party.", rich_help_panel=WISH)
     ] = None,
-    delta: Annotated[float, typer.Option(help="The wanted delta.", rich_help_panel=_WISH)] = 1e-5,
-    colluding: Annotated[float, typer.Option(help="Fraction of parties that collude.", rich_help_panel=_WISH)] = 0.0,
-    eavesdropped: Annotated[
-        float, typer.Option(help="Fraction of each round's messages that are tapped.", rich_help_panel=_WISH)
-    ] = 0.0,
-    messages: Annotated[int, typer.Option(help="Messages that a party may send.", rich_help_panel=_WISH)] = 20,
-    rule: Annotated[
-        str, typer.Option(help="exact, or classic: the paper's constant.", rich_help_panel=_WISH)
-    ] = "exact",
-    views: Annotated[int, typer.Option(help="Random views that the planner samples.", rich_help_panel=_WISH)] = 300,
+    delta: Delta = 1e-5,
+    colluding: Colluding = 0.0,
+    eavesdropped: Eavesdropped = 0.0,
+    messages: Messages = 20,
+    rule: Rule = "exact",
+    views: Views = 300,
     plan: Annotated[
-        Path | None, typer.Option(help="A plan that `inca plan --out` wrote, instead.", rich_help_panel=_WISH)
+        Path | None, typer.Option(help="A plan that `inca plan --out` wrote, instead.", rich_help_panel=WISH)
     ] = None,
     domain: Annotated[
         tuple[float, float] | None,
@@ -137,7 +133,7 @@ def average(
     rng = np.random.default_rng(seed)
     by_hand = _ByHand(rounds, receivers, schedule, injection, quiet_rounds, sigma_independent, sigma_cancelling)
     if plan is not None or epsilon is not None:
-        wishes: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "rule": rule, "messages": messages}
+        wishes: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "rule": known_rule(rule), "messages": messages}
         wishes |= {"colluding": colluding, "eavesdropped": eavesdropped, "dropout": dropout}
         made = _plan(plan, wishes, by_hand, bounds, table, views)
         levels = made.sigma_independent, made.sigma_cancelling

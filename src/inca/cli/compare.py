@@ -22,6 +22,7 @@ from inca.cli.wishes import (
     Parties,
     Rule,
     Views,
+    known_rule,
 )
 
 if TYPE_CHECKING:
@@ -74,7 +75,7 @@ def compare(
         eavesdropped=eavesdropped,
         messages=messages,
         failure=failure,
-        rule=rule,  # type: ignore[arg-type]  # checked by the wish
+        rule=known_rule(rule),
     )
     with progress_bar("mechanism", wanted=True) as progress:
         entries = compared(wish, dropout or [0.05, 0.1, 0.2], runs=runs, views=views, progress=progress)

@@ -90,9 +90,11 @@ def _privacy(report: dict[str, Any]) -> str:
 
 
 def _adversary(report: dict[str, Any]) -> str:
+    from inca.privacy.adversary import rounded_up
+
     wish, parties = report["plan"]["wish"], report["parties"]
     tapped = f", {wish['eavesdropped']:.3g} of messages tapped" if wish["eavesdropped"] else ""
-    return f"{math.ceil(wish['colluding'] * parties - 1e-9)} of {parties} parties collude, at random{tapped}"
+    return f"{rounded_up('colluding', wish['colluding'], parties)} of {parties} parties collude, at random{tapped}"
 
 
 def _numbers(value: float | list[float]) -> str:

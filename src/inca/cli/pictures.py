@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,10 +21,8 @@ def check_picture(path: Path) -> None:
     """Refuse a name that no picture can have, before the work is done that it would show."""
     if path.suffix not in (".png", ".svg"):
         raise InputError(f"--picture is {str(path)!r}, but a name that ends in .png or .svg was expected")
-    try:
-        import matplotlib as mpl  # noqa: F401
-    except ImportError:
-        raise InputError("--picture needs matplotlib: pip install 'inca[plots]'") from None
+    if find_spec("matplotlib") is None:
+        raise InputError("--picture needs matplotlib: pip install 'inca[plots]'")
 
 
 def _canvas(width: float, height: float) -> tuple[Any, Any]:

@@ -23,6 +23,7 @@ from inca.cli.wishes import (
     Rule,
     Sensitivity,
     Views,
+    known_rule,
 )
 
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ def plan(
         eavesdropped=eavesdropped,
         dropout=dropout,
         messages=messages,
-        rule=rule,  # type: ignore[arg-type]  # checked by the wish
+        rule=known_rule(rule),
         sensitivity=sensitivity,
         failure=failure,
     )

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
+
+if TYPE_CHECKING:
+    from inca.privacy.gaussian import Rule as KnownRule
 
 WISH, LIMITS = "What is wanted", "What may happen and what may be spent"
 
@@ -25,3 +28,12 @@ Failure = Annotated[
     float, typer.Option(help="Chance, over schedules and adversaries, that it may fail.", rich_help_panel=LIMITS)
 ]
 Views = Annotated[int, typer.Option(help="Random views sampled per dropout rate: more is surer and slower.")]
+
+
+def known_rule(rule: str) -> KnownRule:
+    """Return the rule that --rule names, or refuse it."""
+    from inca.validation import refuse
+
+    if rule not in ("exact", "classic"):
+        raise refuse("--rule", rule, "exact or classic")
+    return cast("KnownRule", rule)

@@ -15,7 +15,7 @@ from functools import cached_property
 
 import numpy as np
 
-from inca.error import expected_error
+from inca.error import ErrorBudget, expected_error
 from inca.execution import Execution
 from inca.planning.shapes import Shape
 from inca.planning.wish import Wish
@@ -126,18 +126,20 @@ def sample_needs(
 ) -> Needs:
     """Sample views of so many parties at a dropout rate."""
     targets = np.minimum(tried / _honest(wish, parties), 1.0)
-    units = (
-        targets if parties == wish.parties else targets * (1.0 + targets)
-    )  # see `factors`: what it is protected more
+    # In a sub-population its own noise protects a party more; see `factors`.
+    units = targets if parties == wish.parties else targets * (1.0 + targets)
 
     def one(seed: int) -> Array:
         needed = Tradeoff(view(wish, shape, parties, dropout, seed)).least_ratios(targets)
-        if tick is not None:
-            tick()
         return np.asarray(needed * units[:, np.newaxis])
 
+    found = []
     with one_blas_thread(), ThreadPoolExecutor(available_cores()) as pool:
-        return Needs(tried, tuple(pool.map(one, seeds)))
+        for needs in pool.map(one, seeds):
+            found.append(needs)
+            if tick is not None:
+                tick()  # here and not in a thread, so that progress is told in order
+    return Needs(tried, tuple(found))
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,9 +156,13 @@ class Remains:
         """The three averages."""
         return np.asarray(self.runs.mean(axis=0))
 
-    def standard_error(self, weights: Array) -> float:
-        """Return the standard error of the average of the columns so weighted; 0 for one run that needs no other."""
-        return float((self.runs @ weights).std(ddof=1) / math.sqrt(len(self.runs))) if len(self.runs) > 1 else 0.0
+    def error(self, wish: Wish, var_independent: float, var_cancelling: float) -> tuple[ErrorBudget, float]:
+        """Return the expected error per coordinate with this noise, and its standard error (0 where one run is all)."""
+        parts = np.array([var_independent, var_cancelling, wish.value_variance]) / wish.parties
+        budget = ErrorBudget(*(float(part) for part in self.mean * parts))
+        if len(self.runs) == 1:
+            return budget, 0.0
+        return budget, float((self.runs @ parts).std(ddof=1) / math.sqrt(len(self.runs)))
 
 
 def sample_remains(wish: Wish, shape: Shape, dropout: float, runs: int, seed: int = 0) -> Remains:

@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from inca.error import ErrorBudget
 from inca.planning.plan import Option, Plan, Sampling
 from inca.planning.sampling import (
     Needs,
@@ -165,7 +164,7 @@ def _calibrated(wish: Wish, shape: Shape, tried: Array, views: int, confidence: 
     # Rounded up, so that a loss of exactly the wish, as in Local DP, is not exceeded by rounding.
     var_independent = wish.var_local * tried[row] / wish.honest * _ROUND_UP
     var_cancelling = wish.var_local * level * _ROUND_UP
-    parts = np.array([var_independent, var_cancelling, wish.value_variance]) / wish.parties
+    budget, standard_error = remains.error(wish, var_independent, var_cancelling)
     return Plan(
         wish,
         shape,
@@ -173,8 +172,8 @@ def _calibrated(wish: Wish, shape: Shape, tried: Array, views: int, confidence: 
         float(tried[row]),
         math.sqrt(var_independent),
         math.sqrt(var_cancelling),
-        ErrorBudget(*(float(part) for part in remains.mean * parts)),
-        remains.standard_error(parts),
+        budget,
+        standard_error,
         math.exp(shape.log_failure(wish)),
         Sampling(views, parties, _attendance(wish), confidence, checked),
     )

@@ -78,11 +78,19 @@ def hypercube(parties: int, rounds: int) -> StaticGraph:
     >>> hypercube(8, rounds=1).slots
     3
     """
+    return StaticGraph(hypercube_neighbours(parties).tolist(), rounds)
+
+
+def hypercube_neighbours(parties: int) -> NDArray[np.int64]:
+    """Return the neighbours of each of n = 2^m parties in the hypercube, as n rows of m.
+
+    >>> hypercube_neighbours(4).tolist()
+    [[1, 2], [0, 3], [3, 0], [2, 1]]
+    """
     n = whole("parties", parties, least=2)
     if n & (n - 1):
         raise refuse("parties", parties, "a power of 2 for a hypercube")
-    bits = [1 << b for b in range(n.bit_length() - 1)]
-    return StaticGraph([[i ^ bit for bit in bits] for i in range(n)], rounds)
+    return np.arange(n)[:, np.newaxis] ^ (1 << np.arange(n.bit_length() - 1))
 
 
 def complete(parties: int, rounds: int) -> StaticGraph:

@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 TESTING := OPENBLAS_NUM_THREADS=1
 READY := $(VENV)/.ready
 
-.PHONY: demo test test-all lint types arrows bench golden pictures clean
+.PHONY: demo test test-all lint types arrows bench golden pictures reproduction clean
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "inca needs Python 3.11 or newer")'
@@ -41,6 +41,7 @@ bench: $(READY)  ## speed and memory, as ratios against named baselines in one r
 	$(BIN)/python benchmarks/privacy.py --largest
 	$(BIN)/python benchmarks/conditions.py
 	$(BIN)/python benchmarks/planner.py
+	$(BIN)/python benchmarks/reproduction.py
 
 golden: $(READY)  ## write the golden vectors anew, in exact rational arithmetic
 	$(BIN)/python golden/make.py
@@ -49,6 +50,9 @@ pictures: $(READY)  ## draw the pictures of the README and the docs
 	$(BIN)/python docs/pictures.py
 	$(BIN)/inca audit examples/consortium.json --picture docs/pictures/losses.png
 	$(BIN)/inca compare --picture docs/pictures/compare.png
+
+reproduction: $(READY)  ## the paper's figures at full size, for the docs: about an hour on two cores; goes on where it stopped
+	$(BIN)/inca reproduce all --out docs/reproduction
 
 clean:
 	rm -rf $(VENV) build src/*.egg-info

@@ -12,9 +12,9 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import inca
+from inca.drawing import ACCENT, LIGHT, WARM
 
 FOLDER = Path(__file__).parent / "pictures"
-INK, LIGHT, ACCENT, WARM = "#1f2a44", "#9aa5b8", "#1667c2", "#c2541b"
 
 
 def execution(dropout: float, injection: inca.Injection, kind: str, seed: int, n: int = 1000) -> inca.Execution:

@@ -230,6 +230,18 @@ def test_a_given_factor_is_used_as_it_is() -> None:
         assert mechanism.sigma_independent**2 == pytest.approx(1.3 * WISH.var_local / 21)
 
 
+def test_given_noise_is_used_as_it_is_and_the_error_is_that_of_a_calibration_that_finds_it() -> None:
+    for found, take in (
+        (Gopa(WISH, factor=paper_factor(WISH), views=100), lambda levels: Gopa(WISH, noise=levels)),
+        (CorDP(WISH), lambda levels: CorDP(WISH, noise=levels)),
+    ):
+        taken = take((found.sigma_independent, found.sigma_cancelling))
+        assert taken.factor == pytest.approx(found.factor)
+        assert taken.expected_error(0.2) == found.expected_error(0.2)
+        values = generator(1).random(30)
+        assert taken.run(values, generator(2), 0.2) == found.run(values, generator(2), 0.2)
+
+
 # Random graphs
 
 
@@ -403,6 +415,8 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
     (lambda: Gopa(WISH, factor=1.0), "factor is 1.0, but a number above 1 was expected"),
     (lambda: CorDP(WISH, factor=0.5), "factor is 0.5, but a number above 1 was expected"),
     (lambda: Gopa(WISH, factor=1.05, views=100), "factor is 1.05, but a larger number (no cancelling noise makes up"),
+    (lambda: Gopa(WISH, noise=(0.0, 1.0)), "sigma_independent is 0.0, but a finite number above 0"),
+    (lambda: CorDP(WISH, noise=(1.0, -1.0)), "sigma_cancelling is -1.0, but a finite number of at least 0"),
     (lambda: Gopa(TAPPED), "eavesdropped is 0.1, but 0 (pairwise noise needs private channels) was expected"),
     (lambda: CorDP(TAPPED), "eavesdropped is 0.1, but 0 (pairwise noise needs private channels) was expected"),
     (lambda: CorDP(LARGE).run(np.zeros(20_000), generator(1)), "n^2 d is 400000000, but at most 2e+08 (all pairs"),

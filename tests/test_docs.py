@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -9,6 +10,8 @@ import sys
 from pathlib import Path
 
 import pytest
+
+from inca.experiments.reproduce import claim_row, read_reproduction
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -31,6 +34,21 @@ def test_shown_output_is_printed(page: str, command: str, output: str) -> None:
     done = subprocess.run(command, shell=True, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
     printed = [line.rstrip() for line in done.stdout.splitlines()]
     assert printed == [line.rstrip() for line in output.splitlines()], done.stderr
+
+
+def test_the_verdicts_on_the_paper_are_those_of_the_data() -> None:
+    """Judged anew by this code from the data in docs/reproduction, which are of the paper's full size."""
+    done = subprocess.run(
+        [sys.executable, "docs/verdicts.py", "--check"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    documents = sorted((ROOT / "docs" / "reproduction").glob("*/*.json"))
+    assert len(documents) == 4
+    for path in documents:
+        document = json.loads(path.read_text())
+        study, findings = read_reproduction(path)
+        assert not study.quick and document["parameters"] == json.loads(json.dumps(study.parameters))
+        assert document["claims"] == [claim_row(claim) for claim in findings.claims]
 
 
 def test_there_are_examples_and_links_lead_somewhere() -> None:

@@ -366,7 +366,7 @@ def test_more_tapping_fails_more_often(
     n, share, (schedule, k), f = case
     rounds = min(rounds, (n - 1) // k)
     less, more = (log_failure_bound(n, int(share * n), rounds, k, schedule, g) for g in sorted((f, other)))
-    assert less <= more + 1e-9 * abs(more)
+    assert less <= more or less - more <= 1e-9 * abs(more)  # both may be minus infinity
 
 
 @pytest.mark.parametrize("n", [40, 500, 10_000])

@@ -18,7 +18,8 @@ class CorDP(Pairwise):
 
     The honest parties' graph is complete, so the least noise is known in closed form and nothing is sampled; it is
     that of full attendance, since leavers' terms only help the survivors' privacy. `factor` is sigma_independent^2
-    over s^2 / (mu^2 n_H), by default the one with the least error at the wish's dropout.
+    over s^2 / (mu^2 n_H), by default the one with the least error at the wish's dropout. With `noise`, a pair
+    (sigma_independent, sigma_cancelling), nothing is chosen, and nothing promised.
 
     >>> wish = Wish(parties=200, epsilon=0.2, delta=1e-5, colluding=0.1, dropout=0.1)
     >>> cordp = CorDP(wish)
@@ -28,10 +29,13 @@ class CorDP(Pairwise):
 
     name = "CorDP-DME"
 
-    def __init__(self, wish: Wish, factor: float | None = None) -> None:
+    def __init__(self, wish: Wish, factor: float | None = None, *, noise: tuple[float, float] | None = None) -> None:
         """Choose the noise."""
         super().__init__(wish)
         self.exchanges = wish.parties - 1
+        if noise is not None:
+            self._take(*noise)
+            return
         factors = self._factors(factor)
         self._settle(factors, lambda place: complete_ratio(float(factors[place]), wish.honest, wish.honest), step=1)
 

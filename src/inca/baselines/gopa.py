@@ -34,7 +34,8 @@ class Gopa(Pairwise):
     only the product of the two is sampled, in `views` graphs, and its tail extrapolated. Above 400 parties the sampled
     graphs have 400 (`sampled_parties`), with the same k and the same share of parties honest and present: the product
     depends on a party's surroundings, and those hardly depend on n. `factor` is sigma_independent^2 over s^2 / (mu^2
-    n_H), by default the one with the least error at the wish's dropout.
+    n_H), by default the one with the least error at the wish's dropout. With `noise`, a pair (sigma_independent,
+    sigma_cancelling), nothing is chosen, and nothing promised.
 
     >>> wish = Wish(parties=40, epsilon=0.5, delta=1e-5, colluding=0.1, dropout=0.1, messages=12)
     >>> gopa = Gopa(wish, views=100)
@@ -54,6 +55,7 @@ class Gopa(Pairwise):
         factor: float | None = None,
         *,
         late_leavers: int | None = None,
+        noise: tuple[float, float] | None = None,
         views: int = 200,
         seed: int = 0,
     ) -> None:
@@ -66,6 +68,9 @@ class Gopa(Pairwise):
         self.views = whole("views", views, least=100)
         self.seed = whole("seed", seed)
         self.sampled_parties = min(wish.parties, _LARGEST)
+        if noise is not None:
+            self._take(*noise)
+            return
         # Whoever is to be protected is honest and there, so one such party is always left.
         self._publishing = max(1, wish.honest - (wish.leavers - self._late(wish.leavers)))
         factors = self._factors(factor)

@@ -177,6 +177,12 @@ class Pairwise(Mechanism):
         self.sigma_independent = math.sqrt(self.factor * unit)
         self.sigma_cancelling = math.sqrt(found) * self.sigma_independent
 
+    def _take(self, sigma_independent: float, sigma_cancelling: float) -> None:
+        """Take noise as given."""
+        self.sigma_independent = positive("sigma_independent", sigma_independent)
+        self.sigma_cancelling = real("sigma_cancelling", sigma_cancelling, least=0.0)
+        self.factor = self.sigma_independent**2 * self.wish.honest / self.wish.var_local
+
     def _factors(self, factor: float | None) -> Array:
         """The factors to choose from: the one given, or from just above 1 to Local DP's."""
         if factor is not None:

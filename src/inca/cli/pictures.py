@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from inca.drawing import canvas, check_matplotlib, save
 from inca.privacy.gaussian import epsilon_for
-from inca.transcript import write_whole
 from inca.validation import InputError
 
 if TYPE_CHECKING:
@@ -21,29 +20,13 @@ def check_picture(path: Path) -> None:
     """Refuse a name that no picture can have, before the work is done that it would show."""
     if path.suffix not in (".png", ".svg"):
         raise InputError(f"--picture is {str(path)!r}, but a name that ends in .png or .svg was expected")
-    if find_spec("matplotlib") is None:
-        raise InputError("--picture needs matplotlib: pip install 'inca[plots]'")
-
-
-def _canvas(width: float, height: float) -> tuple[Any, Any]:
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(width, height), layout="constrained")
-    return figure, figure.subplots()
-
-
-def _save(figure: Any, path: Path) -> None:
-    import matplotlib as mpl
-
-    undated = {"Date": None} if path.suffix == ".svg" else None
-    with mpl.rc_context({"svg.hashsalt": "inca"}):  # the same picture from the same input
-        write_whole(path, lambda file: figure.savefig(file, format=path.suffix[1:], dpi=120, metadata=undated))
+    check_matplotlib("--picture")
 
 
 def draw_comparison(wish: Wish, entries: list[Entry], path: Path) -> None:
     """Draw every mechanism's error over the dropout rates, as multiples of Central DP's with everyone present."""
     check_picture(path)
-    figure, axes = _canvas(8, 5)
+    figure, axes = canvas(8, 5)
     for name in dict.fromkeys(each.mechanism for each in entries):
         row = [each for each in entries if each.mechanism == name and each.relative is not None]
         if not row:
@@ -70,7 +53,7 @@ def draw_comparison(wish: Wish, entries: list[Entry], path: Path) -> None:
         f"{wish.messages} messages each"
     )
     axes.legend(fontsize="small", loc="center left", bbox_to_anchor=(1.0, 0.5))
-    _save(figure, path)
+    save(figure, path)
 
 
 def draw_losses(made: Certificate, path: Path) -> None:
@@ -78,7 +61,7 @@ def draw_losses(made: Certificate, path: Path) -> None:
     check_picture(path)
     epsilon = np.sort(made.epsilon)
     finite = epsilon[np.isfinite(epsilon)]
-    figure, axes = _canvas(7, 4)
+    figure, axes = canvas(7, 4)
     axes.plot(np.arange(1, finite.size + 1), finite, ".", label="this execution, exact")
     noise = made.transcript.sigma_independent
     if noise:
@@ -93,4 +76,4 @@ def draw_losses(made: Certificate, path: Path) -> None:
     lost = epsilon.size - finite.size
     axes.set_title(f"What the adversary learns{f'; {lost} parties have no guarantee' if lost else ''}")
     axes.legend()
-    _save(figure, path)
+    save(figure, path)

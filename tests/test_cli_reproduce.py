@@ -59,6 +59,7 @@ class Running:
             time.sleep(0.02)
 
 
+@pytest.mark.slow
 def test_killed_in_mid_work_it_goes_on_and_ends_as_if_it_had_not_been(tmp_path: Path) -> None:
     """The command and all its workers are killed with SIGKILL."""
     killed = Running(tmp_path / "killed")

@@ -83,7 +83,7 @@ def test_a_real_cluster_gives_the_same(expected: list[Any], tmp_path: Path) -> N
 
     with Engine("dask", workers=2) as engine:  # started by us
         assert do(JOBS, engine, Notebook(tmp_path / "own.jsonl"), silent) == expected
-    cluster: Any = LocalCluster(  # type: ignore[no-untyped-call]
+    cluster: Any = LocalCluster(
         n_workers=1, threads_per_worker=1, host="127.0.0.1", dashboard_address=None, silence_logs=50
     )
     with cluster, Engine("dask", address=cluster.scheduler_address) as engine:  # somebody else's

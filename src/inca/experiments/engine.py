@@ -110,13 +110,13 @@ def _client(address: str | None, workers: int) -> Iterator[None]:
     with ExitStack() as stack:
         try:
             if address is None:
-                cluster = LocalCluster(  # type: ignore[no-untyped-call]
+                cluster = LocalCluster(
                     n_workers=workers, threads_per_worker=1, host="127.0.0.1", dashboard_address=None, silence_logs=50
                 )
                 stack.enter_context(cluster)
-                stack.enter_context(Client(cluster))  # type: ignore[no-untyped-call]
+                stack.enter_context(Client(cluster))
             else:
-                stack.enter_context(Client(address, timeout=TIMEOUT))  # type: ignore[no-untyped-call]
+                stack.enter_context(Client(address, timeout=TIMEOUT))
         except (OSError, ValueError) as error:
             raise InputError(f"address is {address!r}, but no dask scheduler answers there: {error}") from None
         yield

@@ -58,7 +58,7 @@ class Figure4(Study):
 
     @property
     def _messages(self) -> Sequence[int]:
-        return (10, 20) if self.quick else (10, 20, 40)
+        return (8, 12) if self.quick else (10, 20, 40)
 
     @property
     def _planned_dropouts(self) -> Sequence[float]:

@@ -69,7 +69,7 @@ class Counting(Engine):
         return super().results(jobs)
 
 
-@pytest.mark.parametrize(("kind", "workers"), [("serial", None), ("processes", 1), ("processes", 2), ("processes", 3)])
+@pytest.mark.parametrize(("kind", "workers"), [("serial", None), ("processes", 2), ("processes", 3)])
 def test_neither_engine_nor_workers_change_a_result(
     kind: str, workers: int | None, expected: list[Any], tmp_path: Path
 ) -> None:

@@ -188,8 +188,8 @@ def test_the_design_does_not_depend_on_epsilon_and_noise_scales_with_sensitivity
     [
         ({"dropout": 0.05}, {"dropout": 0.2}),
         ({"messages": 20}, {"messages": 8}),
-        ({"colluding": 0.0}, {"colluding": 0.3}),
-        ({"eavesdropped": 0.0}, {"eavesdropped": 0.3}),
+        pytest.param({"colluding": 0.0}, {"colluding": 0.3}, marks=pytest.mark.slow),
+        pytest.param({"eavesdropped": 0.0}, {"eavesdropped": 0.3}, marks=pytest.mark.slow),
     ],
 )
 def test_the_error_falls_and_rises_as_it_should(better: dict[str, Any], worse: dict[str, Any]) -> None:

@@ -70,7 +70,7 @@ class Figure1(Study):
 
     def work(self, perform: Perform) -> list[Table]:
         """Simulate inca on fresh schedules, each calibrated exactly, and the others."""
-        pieces = chunks(self._runs, 50 if self.quick else 100)
+        pieces = chunks(self._runs, 100)
         own = [
             Job(
                 "own_errors",

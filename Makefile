@@ -51,8 +51,9 @@ pictures: $(READY)  ## draw the pictures of the README and the docs
 	$(BIN)/inca audit examples/consortium.json --picture docs/pictures/losses.png
 	$(BIN)/inca compare --picture docs/pictures/compare.png
 
-reproduction: $(READY)  ## the paper's figures at full size, for the docs: about an hour on two cores; goes on where it stopped
+reproduction: $(READY)  ## the paper's figures at full size, for the docs: 35 minutes on two cores; goes on where it stopped
 	$(BIN)/inca reproduce all --out docs/reproduction
+	$(BIN)/python docs/verdicts.py
 
 clean:
 	rm -rf $(VENV) build src/*.egg-info

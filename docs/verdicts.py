@@ -26,13 +26,19 @@ def block(name: str) -> str:
     return "\n".join([*table, *([""] if reasons else []), *reasons])
 
 
+def filled(text: str, name: str) -> str:
+    """Return the page with the verdicts of one figure in their place."""
+    between = rf"(<!-- verdicts of {name} -->\n)(.*?)(\n<!-- end -->)"
+    text, found = re.subn(between, lambda match: match[1] + block(name) + match[3], text, flags=re.DOTALL)
+    assert found == 1, f"{PAGE.name} has no place for the verdicts of {name}"
+    return text
+
+
 def main() -> None:
     """Write the page, or compare."""
     text = old = PAGE.read_text(encoding="utf-8")
     for name in STUDIES:
-        between = rf"(<!-- verdicts of {name} -->\n)(.*?)(\n<!-- end -->)"
-        text, found = re.subn(between, lambda match: match[1] + block(name) + match[3], text, flags=re.DOTALL)  # noqa: B023
-        assert found == 1, f"{PAGE.name} has no place for the verdicts of {name}"
+        text = filled(text, name)
     if "--check" in sys.argv[1:]:
         sys.exit(0 if text == old else f"{PAGE.name} does not say what the data say: python docs/verdicts.py")
     PAGE.write_text(text, encoding="utf-8")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -90,7 +92,7 @@ def test_the_ends() -> None:
         ({"seed": 2**63}, "seed is 9223372036854775808"),
     ],
 )
-def test_bad_input_is_refused(arguments: dict[str, float], name: str) -> None:
-    usual: dict[str, float] = {"parties": 10, "colluding": 2, "runs": 3, "seed": 1, "first": 0}
+def test_bad_input_is_refused(arguments: dict[str, Any], name: str) -> None:
+    usual: dict[str, Any] = {"parties": 10, "colluding": 2, "runs": 3, "seed": 1, "first": 0}
     with pytest.raises(InputError, match=name):
-        rounds_needed(**{**usual, **arguments})  # type: ignore[arg-type]
+        rounds_needed(**{**usual, **arguments})

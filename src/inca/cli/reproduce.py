@@ -85,7 +85,7 @@ def _show(made: Reproduction) -> None:
     for name in (made.name, "claim", "found"):
         table.add_column(name)
     for claim in made.findings.claims:
-        told = claim.found + (f". Why: {claim.why}" if claim.why and claim.agrees is False else "")
+        told = claim.found + (f". Why: {claim.why}" if claim.why else "")
         table.add_row(claim.verdict, claim.text, told)
     Console().print(table)
     typer.echo(f"Read {made.page}; data and pictures are beside it.\n")

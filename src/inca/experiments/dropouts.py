@@ -19,9 +19,10 @@ from inca.baselines.central import CentralDP, LocalDP
 from inca.baselines.cordp import CorDP
 from inca.baselines.gopa import Gopa
 from inca.baselines.pairwise import complete_loss, complete_ratio
-from inca.experiments.study import Job, Perform, Row, chunks
-from inca.planning.sampling import PAPER_FACTOR
+from inca.experiments.study import Job, Perform, Row, chunks, mean_and_error
+from inca.planning.sampling import paper_factor
 from inca.planning.wish import Wish
+from inca.privacy.gaussian import Rule
 from inca.validation import Array, InputError
 
 PARTIES, EPSILON, DELTA, COLLUDING, EXCHANGES = 200, 0.2, 1e-5, 0.1, 20
@@ -32,12 +33,12 @@ PAPER, OURS = "paper's mode", "our mode"
 THEOREM, EXACT = 0, 1  # columns of `runs.noise_needed`
 _HIGH = 0.95  # the quantile above which needs count as tail
 
-_RULES = {PAPER: "classic", OURS: "exact"}
+_RULES: dict[str, Rule] = {PAPER: "classic", OURS: "exact"}
 _STEPS = (
-    ("Theorem 4, classic constant, at the dropout rate (the paper's mode)", THEOREM, "classic", False),
-    ("exact loss instead of Theorem 4", EXACT, "classic", False),
-    ("and private at full attendance, too", EXACT, "classic", True),
-    ("and the exact rule (our mode)", EXACT, "exact", True),
+    ("Theorem 4, classic constant, at the dropout rate (the paper's mode)", THEOREM, PAPER, False),
+    ("exact loss instead of Theorem 4", EXACT, PAPER, False),
+    ("and private at full attendance, too", EXACT, PAPER, True),
+    ("and the exact rule (our mode)", EXACT, OURS, True),
 )
 
 
@@ -63,21 +64,22 @@ class Design(NamedTuple):
     rounds: int
 
 
-def wish_for(mode_or_rule: str, dropout: float, messages: int = EXCHANGES) -> Wish:
+def wish_for(mode: str, dropout: float, messages: int = EXCHANGES) -> Wish:
     """Return the wish of Figure 4 under a mode's rule."""
-    rule: Any = _RULES.get(mode_or_rule, mode_or_rule)
+    rule = _RULES[mode]
     return Wish(PARTIES, EPSILON, DELTA, colluding=COLLUDING, dropout=dropout, messages=messages, rule=rule)
 
 
 def own_noise(dropout: float) -> float:
     """Return the independent noise: 1.3 times its least value with n (1 - dropout - colluding) honest parties."""
-    return PAPER_FACTOR / (PARTIES * (1.0 - dropout - COLLUDING))
+    wish = wish_for(PAPER, dropout)
+    return paper_factor(wish) / wish.honest
 
 
 def late_leavers(kind: str, dropout: float) -> int:
     """Return how many leave GOPA in its rollback round: halves to the even number, as everywhere."""
     share = LATE[kind]
-    return 1 if share is None else round(round(dropout * PARTIES) / share)
+    return 1 if share is None else round(wish_for(PAPER, dropout).leavers / share)
 
 
 class Dropouts:
@@ -164,7 +166,7 @@ class Dropouts:
     def _gopa_settings(self) -> Iterator[tuple[float, int, int]]:
         """Yield (rate, early, late): the leavers of the figure, the early ones alone, and nobody."""
         for rate in self.dropouts:
-            leavers = round(rate * PARTIES)
+            leavers = wish_for(PAPER, rate).leavers
             places = {(leavers - late_leavers(kind, rate), late_leavers(kind, rate)) for kind in LATE}
             for early, late in sorted(places | {(early, 0) for early, _ in places} | {(0, 0)}):
                 yield rate, early, late
@@ -184,7 +186,7 @@ def _inca_row(place: tuple[Design, float], mode: str, level: Level, squares: Arr
     (k, rounds), rate = place
     sigmas = _sigmas(mode, rate, level)
     parts = [sigmas[0] ** 2, sigmas[1] ** 2, wish_for(mode, rate).value_variance]
-    expected, error = _mean(remains @ parts)
+    expected, error = mean_and_error(remains @ parts)
     error = math.hypot(error, float(remains[:, 1].mean()) * parts[1] * level.error / level.value)
     sizes = {"receivers": k, "rounds": rounds, "messages": k * rounds}
     found = _simulated(squares, expected, error)
@@ -204,8 +206,8 @@ def _steps(needs: Needs, place: tuple[Design, float], remains: Array) -> list[Ro
     """Return the expected error as the paper's mode turns into ours, one change at a time."""
     design, rate = place
     rows = []
-    for number, (name, column, rule, always) in enumerate(_STEPS):
-        wish = wish_for(rule, rate)
+    for number, (name, column, mode, always) in enumerate(_STEPS):
+        wish = wish_for(mode, rate)
         level = _worst(needs, place, column, always).value
         parts = remains * [wish.var_local * own_noise(rate), wish.var_local * level, wish.value_variance]
         rows.append(
@@ -250,7 +252,7 @@ def _gopa_level(pairs: Needs, place: tuple[str, float], mode: str) -> Level:
     """As for inca. For GOPA to be private whoever leaves is worst with the early leavers gone and none late."""
     kind, rate = place
     late = late_leavers(kind, rate)
-    early = round(rate * PARTIES) - late
+    early = wish_for(mode, rate).leavers - late
     cases = [(rate, early, late)] if mode == PAPER else [(rate, early, 0), (rate, 0, 0)]
     return max(_largest(pairs[case]) for case in cases)
 
@@ -265,17 +267,12 @@ def _sigmas(mode: str, rate: float, level: Level) -> list[float]:
     return [math.sqrt(local * own_noise(rate)), math.sqrt(local * level.value)]
 
 
-def _mean(samples: Array) -> tuple[float, float]:
-    """Return the mean of samples and its standard error."""
-    return float(samples.mean()), float(samples.std(ddof=1) / math.sqrt(samples.size))
-
-
 def _simulated(squares: Array, expected: float, expected_error: float) -> Row:
     """Return the mean of squared errors beside what was expected, given the noise.
 
     The standard error of the latter is that of the noise, had other runs calibrated it, and of the sampled executions.
     """
-    mse, error = _mean(squares)
+    mse, error = mean_and_error(squares)
     found = {"mse": mse, "standard_error": error, "expected": expected, "expected_standard_error": expected_error}
     return {**found, "runs": int(squares.size)}
 

@@ -24,9 +24,11 @@ from inca.experiments.study import (
     chunks,
     column,
     less,
+    mean_and_error,
     pick,
 )
 from inca.planning.wish import Wish
+from inca.privacy.gaussian import Rule
 
 PARTIES, EPSILON, DELTA = 1024, 0.1, 1e-5
 ROUNDS = 40  # enough for 70 % colluding (docs/chance.md), so that a factor near 1 needs little cancelling noise
@@ -36,8 +38,8 @@ INCA, CENTRAL, LOCAL = "inca", "Central DP", "Local DP"
 PRINTED, CORRECTED = "Muffliato, printed", "Muffliato, corrected"
 
 
-def _wish(colluding: float = 0.0, rule: str = "classic") -> Wish:
-    return Wish(PARTIES, EPSILON, DELTA, colluding=colluding, rule=rule, messages=ROUNDS)  # type: ignore[arg-type]
+def _wish(colluding: float = 0.0, rule: Rule = "classic") -> Wish:
+    return Wish(PARTIES, EPSILON, DELTA, colluding=colluding, rule=rule, messages=ROUNDS)
 
 
 class Figure1(Study):
@@ -183,7 +185,7 @@ _CAPTION = (
 
 def _row(name: str, colluding: float | None, squares: list[float], **extra: Any) -> Row:
     """Return theory and simulation of one point."""
-    wish, exact = (_wish(colluding or 0.0, rule) for rule in ("classic", "exact"))
+    wish, exact = _wish(colluding or 0.0), _wish(colluding or 0.0, "exact")
     row: Row = {"mechanism": name, "colluding": colluding, "honest": wish.honest, "rounds": None, **extra}
     if name.startswith("Muffliato"):
         made = Muffliato(wish, stopping="printed" if name == PRINTED else "corrected")
@@ -193,9 +195,8 @@ def _row(name: str, colluding: float | None, squares: list[float], **extra: Any)
         least = {INCA: 1.0 / (wish.honest * PARTIES), CENTRAL: 1.0 / PARTIES**2, LOCAL: 1.0 / PARTIES}[name]
         row |= {"theory": wish.var_local * least, "exact_rule": exact.var_local * least}
         row |= {"expected": row["theory"] * (FACTOR if name == INCA else 1.0)}
-    errors = np.array(squares)
-    row |= {"simulated": float(errors.mean()), "runs": errors.size}
-    return row | {"standard_error": float(errors.std(ddof=1) / math.sqrt(errors.size))}
+    simulated, error = mean_and_error(np.array(squares))
+    return row | {"simulated": simulated, "runs": len(squares), "standard_error": error}
 
 
 def _draw(rows: Sequence[Row]) -> Any:

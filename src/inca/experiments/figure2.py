@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from scipy.stats import beta
+from scipy.stats import binomtest
 
 from inca.drawing import ACCENT, SERIES, canvas
 from inca.experiments.study import (
@@ -142,9 +142,7 @@ _CAPTION = (
 
 
 def _row(adversary: str, k: int, t: int, met: int, runs: int) -> Row:
-    tail = (1.0 - _SURE) / 2.0
-    low = float(beta.ppf(tail, met, runs - met + 1)) if met > 0 else 0.0
-    high = float(beta.ppf(1.0 - tail, met + 1, runs - met)) if met < runs else 1.0
+    interval = binomtest(met, runs).proportion_ci(_SURE, method="exact")  # Clopper, Pearson 1934
     return {
         "adversary": adversary,
         "receivers": k,
@@ -153,8 +151,8 @@ def _row(adversary: str, k: int, t: int, met: int, runs: int) -> Row:
         "runs": runs,
         "met": met,
         "rate": met / runs,
-        "low": low,
-        "high": high,
+        "low": float(interval.low),
+        "high": float(interval.high),
     }
 
 

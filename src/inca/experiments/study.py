@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from inca.drawing import look, rendered
+from inca.validation import Array
 
 Row = dict[str, Any]
 """One observation: parameters, and what was found for them. Numbers, texts, and None where there is nothing."""
@@ -43,8 +45,8 @@ class Table:
 class Claim:
     """A sentence of the paper, or a statement of ours, held against the data.
 
-    `agrees` is None where so few runs leave it open; `why` says why data and sentence differ, and is dropped where they
-    do not.
+    `agrees` is None where so few runs leave it open; `why` says why data and sentence differ, and is dropped where that
+    is not the verdict.
 
     >>> Claim("One is less than two.", "Section 1", True, "it is", why="arithmetic").why
     ''
@@ -58,7 +60,7 @@ class Claim:
 
     def __post_init__(self) -> None:
         """Drop a reason that is not needed."""
-        if self.agrees:
+        if self.agrees is not False:
             object.__setattr__(self, "why", "")
 
     @property
@@ -138,6 +140,16 @@ def pick(rows: Iterable[Row], **wanted: Any) -> list[Row]:
 def column(rows: Iterable[Row], name: str) -> list[Any]:
     """Return one column of rows."""
     return [row[name] for row in rows]
+
+
+def mean_and_error(samples: Array) -> tuple[float, float]:
+    """Return the mean of samples and its standard error.
+
+    >>> import numpy as np
+    >>> mean_and_error(np.array([1.0, 3.0]))
+    (2.0, 1.0)
+    """
+    return float(samples.mean()), float(samples.std(ddof=1) / math.sqrt(samples.size))
 
 
 def all_of(answers: Iterable[bool | None]) -> bool | None:

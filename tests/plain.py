@@ -5,7 +5,7 @@ Slow and simple on purpose: what the library computes is held against this. Work
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 Number = Any
@@ -76,6 +76,47 @@ def run(
         y.append(messages)
         beside.append(masses)
     return y, beside
+
+
+def balances(
+    offers: Sequence[Sequence[Sequence[int]]],
+    share: Number,
+    present: Sequence[Sequence[bool]],
+    undelivered: Mapping[tuple[int, int, int], int],
+    credited: Collection[tuple[int, int, int]],
+    injected: Callable[[int, int], Number],
+) -> Matrix:
+    """What every party holds after rounds 0..T if each share is debited, offered, and credited, returned or lost.
+
+    `offers[t - 1][i]` are the receivers that i offers a share in round t, -1 for nobody; `undelivered[t, i, j]` is the
+    round in which i has that share back, 0 for never; but if (t, i, j) is in `credited`, j got it in round t.
+    `injected(i, t)` is what i puts in.
+    """
+    n, rounds = len(present[0]), len(offers)
+    held = [injected(i, 0) for i in range(n)]
+    history, pending = [list(held)], []
+    for t in range(1, rounds + 1):
+        before = list(held)
+        for i in range(n):
+            for j in offers[t - 1][i] if present[t][i] else ():
+                if j < 0:
+                    continue
+                amount = share * before[i]
+                held[i] -= amount
+                if (t, i, j) in credited:
+                    held[j] += amount
+                elif (t, i, j) in undelivered:
+                    pending.append((undelivered[t, i, j], i, amount))
+                else:
+                    held[j if present[t][j] else i] += amount
+        for back, i, amount in pending:
+            if back == t:
+                held[i] += amount
+        for i in range(n):
+            if present[t][i]:
+                held[i] += injected(i, t)
+        history.append(list(held))
+    return history
 
 
 def intended_weights(receivers: Sequence[Sequence[int]], fractions: Sequence[Sequence[Number]]) -> Matrix:

@@ -70,6 +70,32 @@ def executions(draw: st.DrawFn, all_at_end: bool = False, largest: int = 8) -> i
     return inca.Execution(draw(schedules(n, rounds)), draw(injections(rounds)), presence)
 
 
+@st.composite
+def interrupted(draw: st.DrawFn, largest: int = 6) -> inca.Execution:
+    """Executions with offers that were not credited: back in their round, late, or lost."""
+    n, rounds = draw(st.integers(2, largest)), draw(st.integers(1, 5))
+    k, seed = draw(st.integers(1, min(3, n - 1))), draw(st.integers(0, 2**32))
+    rng = np.random.default_rng(seed)
+    share = draw(st.sampled_from([None, 0.9 / k]))
+    rate = draw(st.sampled_from([0.0, 0.3]))
+    flags = rng.random((rounds + 1, n)) >= rate
+    flags[0] = True
+    drawn = inca.RandomReceivers(n, rounds, k, seed=seed)
+    receivers = np.stack([drawn.round(t).receivers for t in range(1, rounds + 1)])
+    receivers[rng.random(receivers.shape) < 0.1] = -1
+    failed = rng.random(receivers.shape) < draw(st.sampled_from([0.1, 0.3]))
+    failed[rng.integers(rounds), rng.integers(n)] = True
+    failed &= (receivers >= 0) & flags[1:, :, np.newaxis]
+    undelivered = []
+    for step, sender, slot in np.argwhere(failed):
+        t = int(step) + 1
+        back = int(rng.choice([0, t, *range(t, rounds + 1)]))
+        undelivered.append((t, int(sender), int(receivers[step, sender, slot]), back))
+    receivers[failed] = -1
+    schedule, presence = inca.ExplicitSchedule(receivers, share), inca.Presence.explicit(flags)
+    return inca.Execution(schedule, draw(injections(rounds)), presence, undelivered=undelivered)
+
+
 def generator(seed: int) -> np.random.Generator:
     return np.random.default_rng(seed)
 

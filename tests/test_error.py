@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import inca
-from inca.error import reach
+from inca.error import reach, reach_by_term
 from strategies import executions, generator, seeds
 
 
@@ -97,3 +97,15 @@ def test_error_grows_with_noise_and_needs_one_prior() -> None:
         inca.expected_error(execution, 1, 1.0, variance=float("nan"))
     with pytest.raises(inca.InputError, match="dimensions is 0"):
         inca.expected_error(execution, 1, 1.0, dimensions=0)
+
+
+def test_late_and_lost_shares_are_refused() -> None:
+    schedule = inca.ExplicitSchedule([[[-1], [0]], [[1], [0]]])
+    late, lost, in_time = (
+        inca.Execution(schedule, inca.incremental(2), undelivered=[(1, 0, 1, back)]) for back in (2, 0, 1)
+    )
+    for execution in (late, lost):
+        for compute in (reach, reach_by_term, lambda each: inca.expected_error(each, 1.0, 1.0)):
+            with pytest.raises(inca.InputError, match=r"an entry of undelivered is .* not simulated, was expected"):
+                compute(execution)
+    assert inca.expected_error(in_time, 2.0, 9.0).total == pytest.approx(2.0)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -8,7 +9,9 @@ from hypothesis import given
 
 import inca
 import plain
-from strategies import executions, generator, seeds
+from inca.execution import Undelivered
+from inca.schedule import Round
+from strategies import executions, generator, interrupted, seeds
 
 
 def intended(execution: inca.Execution) -> list[plain.Matrix]:
@@ -78,8 +81,132 @@ def test_weight_is_conserved_in_every_round(execution: inca.Execution) -> None:
     assert execution.weight == pytest.approx(weights[execution.published].sum(), abs=1e-12)
 
 
+def offers(execution: inca.Execution) -> list[list[list[int]]]:
+    """Who offers a share to whom in rounds 1..T, those that were not credited included."""
+    rounds = [step.receivers.tolist() for step in execution.intended()]
+    for t, sender, receiver, _ in execution.undelivered:
+        rounds[t - 1][sender].append(receiver)
+    return rounds
+
+
+def present_flags(execution: inca.Execution) -> list[list[bool]]:
+    return [[bool(flag) for flag in execution.presence.row(t)] for t in range(execution.rounds + 1)]
+
+
+def fates(execution: inca.Execution) -> dict[tuple[int, int, int], int]:
+    return {(t, sender, receiver): back for t, sender, receiver, back in execution.undelivered}
+
+
+@given(interrupted())
+def test_weights_are_those_of_accounts_with_pending_shares(execution: inca.Execution) -> None:
+    own = [execution.coefficients(i)[0].tolist() for i in range(execution.parties)]
+    share = execution.schedule.round(1).share
+    expected = plain.balances(
+        offers(execution), share, present_flags(execution), fates(execution), (), lambda i, t: own[i][t]
+    )
+    np.testing.assert_allclose(list(execution.weight_history()), expected, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(execution.message_weights, expected[-1], rtol=0, atol=1e-12)
+    lose = np.arange(execution.parties) == 0
+    for run in (execution, execution.losing(lose)):
+        assert run.undelivered == execution.undelivered
+        assert run.weight == pytest.approx(np.array(expected[-1])[run.published].sum(), abs=1e-12)
+    everyone = inca.Execution(execution.schedule, execution.injection, undelivered=execution.undelivered)
+    assert everyone.weight == pytest.approx(everyone.message_weights.sum(), abs=1e-12)
+    missing = execution.parties - everyone.weight
+    assert missing >= -1e-12 and (missing < 1e-12 or any(entry.back == 0 for entry in execution.late))
+
+
+@given(interrupted())
+def test_undelivered_offers_are_kept_in_the_weights_of_a_round(execution: inca.Execution) -> None:
+    silent = inca.Execution(execution.schedule, execution.injection, execution.presence)
+    for t in range(1, execution.rounds + 1):
+        assert np.array_equal(execution.weights(t).toarray(), silent.weights(t).toarray())
+    assert list(execution.undelivered) == sorted(execution.undelivered)
+    assert execution.late == tuple(entry for entry in execution.undelivered if entry.back != entry.round)
+    meant = [[sorted(row)[-execution.schedule.slots :] for row in step] for step in offers(execution)]
+    whole = execution.offered()
+    steps = [whole.round(t) for t in range(1, execution.rounds + 1)]
+    assert [[sorted(row) for row in step.receivers.tolist()] for step in steps] == meant
+    assert {step.share for step in steps} == {execution.schedule.round(1).share}
+    assert silent.offered() is silent.schedule
+
+
+def test_lost_shares_are_not_in_the_weight_though_everyone_publishes() -> None:
+    schedule = inca.ExplicitSchedule([[[-1], [0]], [[1], [0]]])
+    lost, late = (inca.Execution(schedule, inca.early(2), undelivered=[(1, 0, 1, back)]) for back in (0, 2))
+    assert (lost.weight, late.weight) == (1.5, 2.0)
+    assert lost.undelivered == (Undelivered(round=1, sender=0, receiver=1, back=0),)
+
+
 def small() -> inca.Execution:
     return inca.Execution(inca.RandomReceivers(4, 3, seed=1), inca.incremental(3))
+
+
+def torn(*undelivered: Any, weights: bool = False, present: Any = None) -> inca.Execution:
+    """Three parties, two rounds; in round 1 party 0 sends to nobody, party 1 to one of two, party 2 to two."""
+    receivers = np.array([[[-1, -1], [2, -1], [0, 1]], [[1, 2], [2, 0], [0, 1]]])
+    fractions = np.where(receivers >= 0, 0.25, 0.0) if weights else None
+    schedule = inca.ExplicitSchedule(receivers, weights=fractions)
+    presence = None if present is None else inca.Presence.explicit(present)
+    return inca.Execution(schedule, inca.incremental(2), presence, undelivered=undelivered)
+
+
+class Fading(inca.Schedule):
+    """Shares that change from round to round, so that their sizes are not in the files."""
+
+    parties, rounds, slots = 2, 2, 1
+
+    def round(self, t: int) -> Round:
+        return Round(np.array([[-1], [0]], dtype=np.int32), 0.5**t)
+
+
+def test_shares_of_unknown_size_may_be_undelivered_if_they_are_back_in_time() -> None:
+    assert torn((1, 0, 1, 1), weights=True).offered().round(1).receivers[0].tolist() == [-1, -1]
+    faded = inca.Execution(Fading(), inca.incremental(2), undelivered=[(2, 0, 1, 2)])
+    assert faded.offered() is faded.schedule and faded.late == ()
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: torn(5), r"an entry of undelivered is 5, but \(round, sender, receiver, back\) was expected"),
+        (lambda: torn((1, 0, 1)), r"an entry of undelivered is \(1, 0, 1\), but \(round, sender"),
+        (lambda: torn((0, 0, 1, 0)), "a round in undelivered is 0, but a whole number from 1 to 2 was expected"),
+        (lambda: torn((3, 0, 1, 0)), "a round in undelivered is 3"),
+        (lambda: torn((1.5, 0, 1, 0)), "a round in undelivered is 1.5"),
+        (lambda: torn((1, 3, 1, 0)), "a sender in undelivered is 3, but a whole number from 0 to 2"),
+        (lambda: torn((1, 0, -1, 0)), "a receiver in undelivered is -1, but a whole number from 0 to 2"),
+        (lambda: torn((1, 0, 1, 3)), "a round of return in undelivered is 3, but a whole number from 0 to 2"),
+        (lambda: torn((2, 0, 1, 1)), r"undelivered is \(2, 0, 1, 1\), but a return in the round of the offer or later"),
+        (lambda: torn((1, 0, 0, 1)), r"undelivered is \(1, 0, 0, 1\), but another receiver than the sender itself"),
+        (
+            lambda: torn((1, 0, 1, 1), present=[[1, 1, 1], [0, 1, 1], [1, 1, 1]]),
+            r"undelivered is \(1, 0, 1, 1\), but a sender that is present in that round was expected",
+        ),
+        (
+            lambda: torn((2, 0, 1, 2)),
+            r"undelivered offers of party 0 in round 2 is 1, but at most that of its slots with -1 \(0\) was expected",
+        ),
+        (lambda: torn((1, 1, 0, 1), (1, 1, 2, 1)), r"offers of party 1 in round 1 is 2, but at most .* \(1\)"),
+        (
+            lambda: torn((1, 0, 1, 1), (1, 0, 1, 0)),
+            r"receivers of party 0 in round 1, undelivered ones included, is \[1, 1\], but every receiver at most once",
+        ),
+        (lambda: torn((1, 1, 2, 1)), r"receivers of party 1 in round 1, undelivered ones included, is \[2, 2\], but"),
+        (
+            lambda: torn((1, 0, 1, 2), weights=True),
+            r"undelivered is \(1, 0, 1, 2\), but a share back in its own round, as shares of different sizes",
+        ),
+        (
+            lambda: inca.Execution(Fading(), inca.incremental(2), undelivered=[(2, 0, 1, 0)]),
+            r"undelivered is \(2, 0, 1, 0\), but a share back in its own round",
+        ),
+    ],
+)
+def test_bad_undelivered_offers_are_refused(make: Callable[[], object], words: str) -> None:
+    with pytest.raises(inca.InputError, match=words) as error:
+        make()
+    assert "\n" not in str(error.value)
 
 
 def test_a_lost_final_message_is_not_counted_but_its_mixing_happened() -> None:

@@ -382,3 +382,20 @@ def test_command_as_a_program(runs: Path) -> None:
             [sys.executable, "-c", code, "attack", *words], capture_output=True, text=True, check=True, timeout=120
         )
         assert sentence in " ".join(done.stdout.split()) and done.stderr == ""
+
+
+def test_late_and_lost_shares_are_refused() -> None:
+    schedule = inca.ExplicitSchedule([[[-1], [0]], [[1], [0]]])
+    late, in_time = (
+        View(inca.Execution(schedule, inca.incremental(2), undelivered=[(1, 0, 1, back)])) for back in (0, 1)
+    )
+    outcome = inca.simulate(in_time.execution, [1.0, 2.0], 0.0, 1.0, generator(1), record=True)
+    for call in (
+        lambda: watch(late, [1.0, 2.0], 1.0, 1.0, generator(1)),
+        lambda: observe(late, inca.Outcome(late.execution, outcome.messages, outcome.history)),
+        lambda: reconstruct(late, np.zeros(3), 1.0, 1.0, prior=(0.0, 1.0)),
+        lambda: distinguish(late, 0, 1.0, 1.0, 0.1, generator(1)),
+    ):
+        with pytest.raises(inca.InputError, match=r"an entry of undelivered is \(1, 0, 1, 0\), but a share back in"):
+            call()
+    assert watch(in_time, [1.0, 2.0], 1.0, 1.0, generator(1)).shape == (2,)

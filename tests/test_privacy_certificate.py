@@ -188,3 +188,23 @@ def test_audit_refuses_with_one_sentence(
 def test_a_missing_file_is_one_sentence(tmp_path: Path) -> None:
     done = run("audit", tmp_path / "none.json")
     assert done.returncode == 2 and done.stderr.count("\n") == 1 and "cannot be read" in done.stderr
+
+
+def test_with_undelivered_offers_it_says_what_would_be_had_they_arrived() -> None:
+    whole = transcript()
+    meant = np.stack([step.receivers for step in whole.execution.intended()])
+    torn = meant.copy()
+    torn[[0, 3], [7, 9]] = -1
+    offers = [(1, 7, int(meant[0, 7, 0]), 1), (4, 9, int(meant[3, 9, 0]), 0)]
+    execution = inca.Execution(inca.ExplicitSchedule(torn), inca.incremental(12), undelivered=offers)
+    full = inca.certify(whole).losses
+    for intended in (None, whole.execution.schedule):
+        made = inca.certify(replace(whole, execution=execution), intended=intended)
+        assert made.full_attendance is not None
+        np.testing.assert_allclose(made.full_attendance.mu, full.mu, rtol=1e-9)
+        assert made.worst_epsilon == max(float(made.epsilon.max()), float(made.full_attendance.epsilon(1e-5).max()))
+        assert "had nobody been absent and all shares arrived" in str(made)
+    other = inca.certify(whole, intended=inca.RandomReceivers(40, 12, seed=5))
+    assert other.full_attendance is not None and not np.allclose(other.full_attendance.mu, full.mu)
+    with pytest.raises(inca.InputError, match=r"of intended is \(39, 12\), but that of the execution \(40, 12\) was"):
+        inca.certify(whole, intended=inca.RandomReceivers(39, 12, seed=5))

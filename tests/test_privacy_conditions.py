@@ -29,7 +29,7 @@ from inca.privacy.conditions import (
 )
 from inca.privacy.hiding import Hidden, edge_vectors, hidden_rank
 from inca.privacy.view import View
-from strategies import executions, generator
+from strategies import executions, generator, interrupted
 
 flint = pytest.importorskip("flint")
 
@@ -483,3 +483,16 @@ def test_facts_share_work() -> None:
     facts = Facts(view)
     conditions(facts)
     assert facts.hidden.rank == Hidden.of(view).rank == hidden_rank(view)
+
+
+@given(interrupted(), st.integers(0, 2**32))
+def test_messages_of_late_or_lost_shares_hide_nothing(execution: inca.Execution, seed: int) -> None:
+    rng = generator(seed)
+    view = View(execution, Adversary(rng.choice(execution.parties, 1).tolist() if rng.random() < 0.7 else ()))
+    hidden = Hidden.of(view)
+    messages = {(int(t), int(view.honest[i])) for t, i in zip(hidden.round, hidden.sender, strict=True)}
+    assert not messages & {(entry.round - 1, entry.sender) for entry in execution.late}
+    ranks = [hidden.until(r).rank.hidden for r in range(execution.rounds + 1)]
+    assert rank_curve(view).tolist() == ranks
+    needed = view.honest.size - 1
+    assert first_round_met(view) == (ranks.index(needed) if needed in ranks else None)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import inca
 import plain
 from inca.validation import Array
-from strategies import executions, generator, seeds
+from strategies import executions, generator, interrupted, seeds
 from test_execution import intended
 
 
@@ -62,6 +62,35 @@ def test_the_view_holds_exactly_the_messages_that_the_paper_says(execution: inca
                 sent = execution.schedule.round(t + 1).receivers[i]
                 expected |= any(j >= 0 and there[j] and int(j) in theirs for j in sent)
             assert seen[t, i] == expected
+
+
+@given(interrupted(), seeds)
+def test_offers_count_as_seen_by_colluders_and_late_shares_by_all(execution: inca.Execution, seed: int) -> None:
+    adversary = adversary_of(execution, seed)
+    view = inca.View(execution, adversary)
+    silent = inca.View(inca.Execution(execution.schedule, execution.injection, execution.presence), adversary)
+    expected = silent.seen.copy()
+    for t, sender, receiver, back in execution.undelivered:
+        if receiver in adversary.colluding or back != t:
+            expected[t - 1, sender] = True
+    assert np.array_equal(view.seen, expected)
+    for row in range(len(view.rows)):
+        assert not view.explain(row).endswith("seen: ")  # there is a reason for every row
+
+
+def test_reasons_for_offers_that_were_not_credited() -> None:
+    schedule = inca.ExplicitSchedule([[[-1, -1], [0, -1], [0, 1], [0, 1]]] * 2)
+    undelivered = [(1, 0, 3, 1), (1, 0, 1, 1), (1, 1, 2, 2), (2, 0, 3, 0), (2, 1, 2, 2)]
+    execution = inca.Execution(schedule, inca.incremental(2), undelivered=undelivered)
+    view = inca.View(execution, inca.Adversary([3]))
+    reasons = {(int(t), int(i)): view.explain(row).split("seen: ")[1] for row, (t, i) in enumerate(view.rows)}
+    assert reasons == {
+        (0, 0): "offered to colluder 3 in round 1, not credited",
+        (0, 1): "offered to party 2 in round 1, and the share was late or lost, so counted as known",
+        (1, 0): "offered to colluder 3 in round 2, not credited",
+        **{(2, i): "final, hence public" for i in range(3)},
+    }
+    assert len(inca.View(execution).rows) == 2 + 4
 
 
 @given(executions(largest=6), seeds)

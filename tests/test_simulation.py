@@ -177,3 +177,13 @@ def test_noise_of_the_wrong_shape_is_refused() -> None:
         inca.simulate(execution, np.ones(4), noise=inca.Noise(np.ones(4), np.ones((4, 2))))
     with pytest.raises(inca.InputError, match=r"noise\.independent"):
         inca.simulate(execution, np.ones(4), noise=inca.Noise(np.full(4, np.nan), np.ones((4, 3))))
+
+
+def test_late_and_lost_shares_are_not_simulated() -> None:
+    schedule = inca.ExplicitSchedule([[[-1], [0]], [[1], [0]]])
+    for back in (0, 2):
+        execution = inca.Execution(schedule, inca.incremental(2), undelivered=[(1, 0, 1, back)])
+        with pytest.raises(inca.InputError, match=rf"an entry of undelivered is \(1, 0, 1, {back}\), but a share back"):
+            inca.simulate(execution, [1.0, 2.0], 0.0, 1.0, generator(1))
+    in_time = inca.Execution(schedule, inca.incremental(2), undelivered=[(1, 0, 1, 1)])
+    assert inca.simulate(in_time, [1.0, 2.0], 0.0, 1.0, generator(1)).estimate == pytest.approx(1.5)

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 import inca
 from inca.schedule import Round
-from inca.transcript import Transcript
+from inca.transcript import Transcript, digest
 from inca.transcript import read_execution as read
 from inca.transcript import write_execution as write
-from strategies import executions
+from strategies import executions, interrupted
 
 
 def same(a: inca.Execution, b: inca.Execution) -> bool:
@@ -23,6 +23,7 @@ def same(a: inca.Execution, b: inca.Execution) -> bool:
         (a.parties, a.rounds) == (b.parties, b.rounds)
         and a.presence == b.presence
         and np.array_equal(a.published, b.published)
+        and a.undelivered == b.undelivered
         and np.array_equal(a.injection.value, b.injection.value)
         and np.array_equal(a.injection.noise, b.injection.noise)
         and all(np.array_equal(a.weights(t).toarray(), b.weights(t).toarray()) for t in rounds)
@@ -41,6 +42,20 @@ def test_what_is_written_is_read(tmp_path: Path, execution: inca.Execution, name
     assert (again.sigma_independent, again.sigma_cancelling) == (1.5, 0.0)
     assert (again.colluding, again.eavesdropped) == (written.colluding, written.eavesdropped)
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
+
+
+@given(interrupted(), st.sampled_from(["run.json", "run.npz"]))
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_undelivered_offers_are_written_and_read(tmp_path: Path, execution: inca.Execution, name: str) -> None:
+    written = Transcript(execution)
+    write(tmp_path / name, written)
+    again = read(tmp_path / name)
+    assert same(execution, again.execution) and digest(again) == digest(written)
+    assert np.array_equal(again.execution.message_weights, execution.message_weights)
+    silent = Transcript(inca.Execution(execution.schedule, execution.injection, execution.presence))
+    assert (digest(silent) == digest(written)) == (execution.undelivered == ())
+    write(tmp_path / "run.json", silent)
+    assert b"undelivered" not in (tmp_path / "run.json").read_bytes()
 
 
 @pytest.mark.parametrize("name", ["run.json", "run.npz"])
@@ -112,6 +127,16 @@ def test_defaults(tmp_path: Path) -> None:
         ({"adversary": {"eavesdropped": [[3, 0]]}}, "a round in adversary.eavesdropped is 3"),
         ({"adversary": {"eavesdropped": [[0]]}}, "length"),
         ({"sigma_independent": -1.0}, "sigma_independent is -1.0"),
+        ({"undelivered": 1}, "undelivered is 1"),
+        ({"undelivered": "none"}, "undelivered is 'none'"),
+        ({"undelivered": [1]}, "an entry of undelivered is 1, but"),
+        (
+            {"undelivered": [[1, 0, 1]]},
+            r"an entry of undelivered is \[1, 0, 1\], but \(round, sender, receiver, back\)",
+        ),
+        ({"undelivered": [[1, 0, 1, "2"]]}, "a round of return in undelivered is '2'"),
+        ({"undelivered": [[1, 0, 10**30, 0]]}, "a receiver in undelivered is 1000"),
+        ({"undelivered": [[1, 0, 2, 0]]}, "the number of undelivered offers of party 0 in round 1 is 1"),
     ],
 )
 def test_bad_documents_are_refused(tmp_path: Path, changes: dict[str, Any], words: str) -> None:

@@ -92,6 +92,7 @@ def reach_by_term(execution: Execution) -> tuple[Array, Array]:
 
 def _backwards(execution: Execution) -> Iterator[tuple[int, Flags, Array, NDArray[np.int64]]]:
     """Yield, for t = T..0: t, who is present, what of each message reaches the sum, rounds attended before."""
+    execution.refuse_late()
     counter = execution.presence.rounds_attended().astype(np.int64)
     a = execution.published.astype(np.float64)
     for t in range(execution.rounds, -1, -1):
@@ -116,13 +117,15 @@ def expected_error(
     """Return the exact E ||estimate - mean of all values||^2 over the noise, summed over coordinates.
 
     The data part takes one of: given `values`; independent values of equal mean and `variance` (summed over
-    coordinates); the worst case in a `domain`. Without any it is 0: the noise alone.
+    coordinates); the worst case in a `domain`. Without any it is 0: the noise alone. Executions with shares that came
+    back late or never are refused.
 
     >>> from inca import Execution, RandomReceivers, incremental
     >>> execution = Execution(RandomReceivers(100, rounds=5, seed=1), incremental(5))
     >>> round(expected_error(execution, 2.0, 30.0).total, 9)  # sigma_independent^2 / n
     0.04
     """
+    execution.refuse_late()
     var_independent = real("sigma_independent", sigma_independent, least=0.0) ** 2
     var_cancelling = real("sigma_cancelling", sigma_cancelling, least=0.0) ** 2
     given = None if values is None else party_values(values, execution.parties)

@@ -3,14 +3,19 @@
 Messages obey y^(t) = W^O_t y^(t-1) + c^(.)_t (x + eta*) + Z^(.)_t eta (Eqs. for y_i^(t) with Gaussian terms,
 erratum E5), where W^O_t are the effective weights under absence (erratum E1) and c^(i), Z^(i) are adapted to
 the presence of party i (erratum E2). Nothing private is in here.
+
+On a network, an offered share may fail to be credited, and come back late or never. W^O_t keeps such a share with its
+sender; what that leaves out is corrected in the weights here, and accounted for in docs/accounting.md.
 """
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Iterator
+from collections import defaultdict, deque
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
+from itertools import groupby
+from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -19,9 +24,26 @@ from numpy.typing import ArrayLike
 from inca.injection import Injection
 from inca.kernels import Flags, gather, gather_one, redirect, scatter, scatter_one
 from inca.presence import Presence
-from inca.schedule import Round, Schedule
+from inca.schedule import ExplicitSchedule, Round, Schedule
 from inca.schedule.base import check_round
 from inca.validation import Array, InputError, party_values, refuse, whole
+
+
+class Undelivered(NamedTuple):
+    """An offer that was not credited: in `round`, `sender` offered a share of its last message to `receiver`.
+
+    `back` is the round in which the share was with its sender again: `round` itself, a later one, or 0 for never.
+    """
+
+    round: int
+    sender: int
+    receiver: int
+    back: int
+
+    @property
+    def late(self) -> bool:
+        """Whether the share was missing at the end of the round, for a while or for good."""
+        return self.back != self.round
 
 
 class Execution:
@@ -29,6 +51,9 @@ class Execution:
 
     `published` marks whose final message reached the others; default: everyone present in round T. A final
     message lost on the way counts as its owner's absence at the end, although its sends in round T happened.
+
+    `undelivered` are offers (round, sender, receiver, back) that were not credited; see `Undelivered`. In the schedule
+    their slots are -1. If a share was late or lost, its size must be known, so all shares must be of one size.
 
     >>> from inca import RandomReceivers, incremental
     >>> execution = Execution(RandomReceivers(100, rounds=20, seed=1), incremental(20))
@@ -42,6 +67,7 @@ class Execution:
         injection: Injection,
         presence: Presence | None = None,
         published: Flags | None = None,
+        undelivered: Iterable[tuple[int, int, int, int]] = (),
     ) -> None:
         """Fill in the defaults and refuse parts that do not fit together."""
         self.schedule = schedule
@@ -62,6 +88,46 @@ class Execution:
         if (stray := self.published & ~last).any():
             raise refuse("published", int(np.flatnonzero(stray)[0]), "only parties that are present in round T")
         self.published.flags.writeable = False
+        self.undelivered = tuple(sorted(self._entry(given) for given in undelivered))
+        self._check_undelivered()
+
+    def _entry(self, given: tuple[int, int, int, int]) -> Undelivered:
+        """Return an entry of `undelivered`, or refuse it for what it says by itself."""
+        name = "an entry of undelivered"
+        try:
+            t, sender, receiver, back = given
+        except (TypeError, ValueError):
+            raise refuse(name, given, "(round, sender, receiver, back)") from None
+        entry = Undelivered(
+            whole("a round in undelivered", t, 1, self.rounds),
+            whole("a sender in undelivered", sender, 0, self.parties - 1),
+            whole("a receiver in undelivered", receiver, 0, self.parties - 1),
+            whole("a round of return in undelivered", back, 0, self.rounds),
+        )
+        if 0 < entry.back < entry.round:
+            raise refuse(name, tuple(entry), "a return in the round of the offer or later, or 0 for never,")
+        if entry.sender == entry.receiver:
+            raise refuse(name, tuple(entry), "another receiver than the sender itself")
+        if not self.presence.row(entry.round)[entry.sender]:
+            raise refuse(name, tuple(entry), "a sender that is present in that round")
+        return entry
+
+    def _check_undelivered(self) -> None:
+        """Refuse entries of `undelivered` that do not fit the schedule."""
+        for t, those in groupby(self.undelivered, key=lambda entry: entry.round):
+            receivers = self._intended(t).receivers
+            for sender, group in groupby(those, key=lambda entry: entry.sender):
+                entries, row = list(group), receivers[sender].tolist()
+                if len(entries) > (free := row.count(-1)):
+                    name = f"the number of undelivered offers of party {sender} in round {t}"
+                    raise refuse(name, len(entries), f"at most that of its slots with -1 ({free})")
+                offered = [entry.receiver for entry in entries]
+                if len({*offered, *row} - {-1}) < len(offered) + len(row) - free:
+                    name = f"the receivers of party {sender} in round {t}, undelivered ones included,"
+                    raise refuse(name, sorted([*offered, *row])[free:], "every receiver at most once a round")
+        if self.late and common_share(self.intended()) is None:
+            wanted = "a share back in its own round, as shares of different sizes do not tell what was missing,"
+            raise refuse("an entry of undelivered", tuple(self.late[0]), wanted)
 
     @property
     def parties(self) -> int:
@@ -78,12 +144,41 @@ class Execution:
         gone = np.asarray(lost, dtype=bool)
         if gone.shape != (self.parties,):
             raise refuse("the shape of lost", gone.shape, f"({self.parties},)")
-        return Execution(self.schedule, self.injection, self.presence, self.published & ~gone)
+        return Execution(self.schedule, self.injection, self.presence, self.published & ~gone, self.undelivered)
+
+    @cached_property
+    def late(self) -> tuple[Undelivered, ...]:
+        """The undelivered offers whose shares came back after their round, or never."""
+        return tuple(entry for entry in self.undelivered if entry.late)
+
+    def refuse_late(self) -> None:
+        """Refuse shares that were late or lost, for what would follow the weights W^O_t, which keep them."""
+        if self.late:
+            wanted = "a share back in its own round, as runs with late or lost shares are not simulated,"
+            raise refuse("an entry of undelivered", tuple(self.late[0]), wanted)
+
+    def offered(self) -> Schedule:
+        """Return the schedule with the undelivered offers in their places, as far as the sizes of shares are known.
+
+        >>> from inca import ExplicitSchedule, incremental
+        >>> execution = Execution(ExplicitSchedule([[[-1], [0]]]), incremental(1), undelivered=[(1, 0, 1, 0)])
+        >>> execution.offered().round(1).receivers.tolist()
+        [[1], [0]]
+        """
+        steps = self.intended() if self.undelivered else []
+        if not steps or (share := common_share(steps)) is None:
+            return self.schedule
+        receivers = np.stack([step.receivers for step in steps])
+        for t, sender, receiver, _ in self.undelivered:
+            row = receivers[t - 1, sender]
+            row[np.flatnonzero(row < 0)[0]] = receiver
+        return ExplicitSchedule(receivers, share)
 
     def sends(self, t: int) -> Round:
         """Return what is really sent in round t = 1..T: W^O_t of Algorithm 2, with erratum E1.
 
-        A share that has an absent party at either end stays with its sender (it appears as the receiver).
+        A share that has an absent party at either end stays with its sender (it appears as the receiver), and so does
+        one that was offered but not credited, even if it came back late or never.
 
         >>> from inca import ExplicitSchedule, Presence, incremental
         >>> presence = Presence.explicit([[1, 1, 1], [1, 0, 1]])
@@ -174,14 +269,35 @@ class Execution:
         return np.where(attended == self.rounds, 1.0 - self.injection.value[-1] + last, portions[attended] + last)
 
     def weight_history(self) -> Iterator[Array]:
-        """Yield the weight carried by every party's message in rounds 0..T: what travels beside the values."""
+        """Yield the weight carried by every party's message in rounds 0..T: what travels beside the values.
+
+        A share that is late is missing until it is back.
+
+        >>> from inca import ExplicitSchedule, early
+        >>> schedule = ExplicitSchedule([[[-1], [0]], [[1], [0]]])
+        >>> for weights in Execution(schedule, early(2), undelivered=[(1, 0, 1, 2)]).weight_history():
+        ...     print(weights.tolist())
+        [1.0, 1.0]
+        [1.0, 0.5]
+        [1.25, 0.75]
+        """
         counter = np.ones(self.parties, dtype=np.int32)
         y = np.full(self.parties, self.injection.value[0])
+        missing, returns = defaultdict(list), defaultdict(list)
+        for entry in self.late:
+            missing[entry.round].append(entry)
+        share = self.schedule.round(1).share  # of all, if any is late
         yield y
         for t in range(1, self.rounds + 1):
-            here = self.presence.row(t)
-            y = self.mix(t, y) + np.where(here, self.injection.value[counter], 0.0)
+            here, before = self.presence.row(t), y
+            y = self.mix(t, before) + np.where(here, self.injection.value[counter], 0.0)
             counter += here
+            for entry in missing[t]:
+                amount = share * before[entry.sender]
+                y[entry.sender] -= amount
+                returns[entry.back].append((entry.sender, amount))
+            for sender, amount in returns[t]:
+                y[sender] += amount
             yield y
 
     @cached_property
@@ -192,9 +308,20 @@ class Execution:
     @cached_property
     def weight(self) -> float:
         """The total weight of the published messages: the divisor of the estimate."""
-        if self.published.all():
-            return float(self.total_weights.sum())  # mixing conserves it
+        if self.published.all() and all(entry.back for entry in self.late):
+            return float(self.total_weights.sum())  # mixing conserves it, and so do returns
         return float(self.message_weights[self.published].sum())
+
+
+def common_share(steps: Sequence[Round]) -> float | None:
+    """Return the fraction that each receiver, nobody aside, gets from everyone in every round; None if there is none.
+
+    >>> from inca import ExplicitSchedule
+    >>> common_share([ExplicitSchedule([[[1], [-1]]]).round(1)])
+    0.5
+    """
+    alike = all(step.weights is None and step.share == steps[0].share for step in steps)
+    return steps[0].share if alike else None
 
 
 def _keep(step: Round, y: Array) -> Array:

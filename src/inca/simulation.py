@@ -93,7 +93,7 @@ def simulate(
     """Run Algorithm 2 (Algorithm 1 when nobody is absent) on values of shape (n,) or (n, d).
 
     Noise is drawn from `rng` with the given standard deviations, or given as `noise`. With `record` every
-    message of every round is kept.
+    message of every round is kept. Executions with shares that came back late or never are refused.
 
     >>> import inca
     >>> execution = inca.Execution(inca.RandomReceivers(1000, rounds=10, seed=1), inca.incremental(10))
@@ -101,6 +101,7 @@ def simulate(
     >>> round(outcome.estimate, 9), outcome.weight
     (0.25, 1000.0)
     """
+    execution.refuse_late()
     given = party_values(values, execution.parties)
     # Handing a small round over to a thread takes longer than the round.
     usual = available_cores() if given.size > _SMALL else 1

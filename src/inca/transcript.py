@@ -18,7 +18,7 @@ import msgspec
 import numpy as np
 from numpy.typing import ArrayLike
 
-from inca.execution import Execution
+from inca.execution import Execution, common_share
 from inca.injection import Injection, early, incremental
 from inca.presence import Presence
 from inca.schedule import ExplicitSchedule
@@ -141,6 +141,7 @@ class _Document(msgspec.Struct, forbid_unknown_fields=True):
     weights: Any = None
     present: Any = None
     published: Any = None
+    undelivered: Any = None
     adversary: _Adversary = msgspec.field(default_factory=_Adversary)
     sigma_independent: float | None = None
     sigma_cancelling: float | None = None
@@ -163,7 +164,9 @@ def _transcript(document: _Document) -> Transcript:
         if published.dtype.kind not in "iub" or not np.isin(published, (0, 1)).all():
             raise InputError("published has an entry that is not 0 or 1, but only 0 and 1 were expected")
         published = published.astype(bool)
-    execution = Execution(schedule, _injection(document.injection, schedule.rounds), presence, published)
+    undelivered: Any = () if document.undelivered is None else _numbers("undelivered", document.undelivered)
+    injection = _injection(document.injection, schedule.rounds)
+    execution = Execution(schedule, injection, presence, published, undelivered)
     return Transcript(
         execution,
         document.sigma_independent,
@@ -204,8 +207,8 @@ def _fields(transcript: Transcript) -> dict[str, Any]:
     steps = execution.intended()
     fields: dict[str, Any] = {"format": FORMAT, "parties": execution.parties, "rounds": execution.rounds}
     fields["receivers"] = np.stack([step.receivers for step in steps])
-    if all(step.weights is None and step.share == steps[0].share for step in steps):
-        fields["share"] = steps[0].share
+    if (share := common_share(steps)) is not None:
+        fields["share"] = share
     else:
         fields["weights"] = np.stack([step.fractions for step in steps])
     if not execution.presence.nobody_absent:
@@ -213,6 +216,8 @@ def _fields(transcript: Transcript) -> dict[str, Any]:
         fields["present"] = np.stack(rows).astype(np.uint8)
     if not np.array_equal(execution.published, execution.presence.row(execution.rounds)):
         fields["published"] = execution.published.astype(np.uint8)
+    if execution.undelivered:
+        fields["undelivered"] = np.array(execution.undelivered, dtype=np.int64)
     fields["injection"] = injection_fields(execution.injection)
     if transcript.colluding or transcript.eavesdropped:
         fields["adversary"] = {

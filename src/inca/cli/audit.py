@@ -64,8 +64,8 @@ def audit(
     """Tell exactly what an adversary learns of each honest party from an execution.
 
     The adversary knows who sent to whom and who was present, sees what its colluders and taps see and all final
-    messages, and combines it all in the best way. The loss is exact, not a bound. If someone was absent, the loss at
-    full attendance is reported, too, and a wanted guarantee must hold there as well.
+    messages, and combines it all in the best way. The loss is exact, not a bound. If someone was absent or a share did
+    not arrive, the loss at full attendance is reported, too, and a wanted guarantee must hold there as well.
 
     Example:  inca average examples/waiting-times.csv --domain 0 240 --sigma-independent 30 --sigma-cancelling 200
     --transcript run.json, then  inca audit run.json --colluding 0.1 --domain 0 240

@@ -89,6 +89,8 @@ class Adversary:
 
         Message y_i^(t) is computed in round t and sent in round t+1. Seen are: all messages of colluders; those
         sent to a colluder while both ends are present; tapped ones; final messages of all parties present at T.
+        So is what was offered to a colluder, though not credited. A message of which a share came back late or never
+        counts as seen, whoever was offered it: then the weights W^O_t tell the loss (docs/accounting.md).
 
         >>> from inca import ExplicitSchedule, incremental
         >>> swap = Execution(ExplicitSchedule([[[1], [0], [0]]]), incremental(1))
@@ -106,6 +108,9 @@ class Adversary:
                 # A share that could not be delivered has gone back: its sender appears as the receiver.
                 seen[t] |= theirs[execution.sends(t + 1).receivers].any(axis=1)
         seen[rounds] = execution.presence.row(rounds) | theirs[:n]
+        for entry in execution.undelivered:
+            if entry.late or theirs[entry.receiver]:
+                seen[entry.round - 1, entry.sender] = True
         for t, party in self.eavesdropped:
             if t > rounds or party >= n:
                 wanted = f"a message (t, i) with t from 0 to {rounds} and i from 0 to {n - 1}"

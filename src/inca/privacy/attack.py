@@ -11,6 +11,7 @@ covariance of the noise in it, and h_i, the column of B that belongs to party i:
 
 Where h_i has a part outside the range of Sigma, noise does not touch that part and the value is recovered exactly.
 Every coordinate of a vector is attacked by itself: noise is independent across coordinates, so nothing is lost.
+Executions with shares that came back late or never are refused: their messages are not those of the view's rows.
 """
 
 from __future__ import annotations
@@ -80,6 +81,7 @@ def observe(view: View, outcome: Outcome, values: ArrayLike | None = None, noise
     >>> observe(View(execution), outcome)
     array([2.5, 3.5])
     """
+    view.execution.refuse_late()
     seen, colluding = _seen(view, outcome), list(view.adversary.colluding)
     if not colluding:
         return seen
@@ -119,6 +121,7 @@ def reconstruct(
     >>> reconstruct(View(execution), y, 0.0, 9.0, prior=(0.0, 1.0)).standard_error.round(3).tolist()
     [0.706, 0.706]
     """
+    view.execution.refuse_late()  # y would not be what the view's rows say
     levels = _levels(sigma_independent, sigma_cancelling)
     rows = view.shape[0]
     given = finite_array("y", y, (1, 2), f"({rows},) or ({rows}, d)")
@@ -170,6 +173,7 @@ def distinguish(
     >>> round(found.mu, 3), round(found.epsilon, 2), 0.5 * found.epsilon < found.epsilon_lower < found.epsilon
     (1.124, 1.88, True)
     """
+    view.execution.refuse_late()
     levels = _levels(sigma_independent, sigma_cancelling)
     chosen = whole("party", party, 0, view.execution.parties - 1)
     if chosen not in view.honest:

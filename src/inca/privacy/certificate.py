@@ -1,7 +1,8 @@
 """A certificate: what an execution has given away, to whom, under which assumptions. Anyone can compute it again.
 
-It says something about one adversary and one realised execution. If someone was absent, it also says what the same
-noise gives at full attendance, since noise that leavers could not cancel protects the others by accident (erratum E11).
+It says something about one adversary and one realised execution. If someone was absent or a share did not arrive, it
+also says what the same noise gives at full attendance with all shares delivered, since noise that leavers could not
+cancel protects the others by accident (erratum E11).
 """
 
 from __future__ import annotations
@@ -23,9 +24,10 @@ from inca.privacy.conditions import Facts
 from inca.privacy.gaussian import Rule
 from inca.privacy.hiding import HiddenRank
 from inca.privacy.view import View
+from inca.schedule import Schedule
 from inca.simulation import Progress
 from inca.transcript import Transcript, digest, write_whole
-from inca.validation import Array, InputError, real
+from inca.validation import Array, InputError, real, refuse
 from inca.version import __version__
 
 FORMAT = "inca-certificate/1"
@@ -36,7 +38,7 @@ ASSUMPTIONS = (
     "and messages, the tapped messages, and the final messages of all parties present at the end.",
     "Noise is Gaussian with the stated levels, drawn anew for this execution; noise in floating point is not covered.",
     "Two inputs are neighbours if one party's value differs, by at most the sensitivity in Euclidean distance.",
-    "Who is absent does not depend on values or noise.",
+    "Who is absent, and which shares arrive, does not depend on values or noise.",
 )
 
 
@@ -47,7 +49,7 @@ class Certificate:
     transcript: Transcript
     losses: Losses
     full_attendance: Losses | None
-    """The losses if everyone had been present throughout; None if everyone was."""
+    """The losses if everyone had been present and all shares had arrived; None if that is what happened."""
     sensitivity: float
     delta: float
     rule: Rule
@@ -131,7 +133,9 @@ class Certificate:
             f"  all honest         epsilon from {in_words(least)} over {in_words(median)} (median) to {in_words(most)}",
         ]
         if full is not None:
-            lines.append(f"  full attendance    epsilon {in_words(full['epsilon'])} at worst, had nobody been absent")
+            more = " and all shares arrived" if execution.undelivered else ""
+            told = f"epsilon {in_words(full['epsilon'])} at worst, had nobody been absent{more}"
+            lines.append(f"  full attendance    {told}")
         met = "met" if self.rank.met else "NOT met"
         lines += [
             f"  hidden messages    rank {self.rank.hidden} of {self.rank.needed} needed: {met} ({self.rank.how})",
@@ -147,9 +151,13 @@ def certify(
     sensitivity: float = 1.0,
     delta: float = 1e-5,
     rule: Rule = "exact",
+    intended: Schedule | None = None,
     progress: Progress | None = None,
 ) -> Certificate:
     """Account for an execution, its noise levels and its adversary, all in `transcript`.
+
+    `intended` is the schedule as it was meant, for the case of full attendance. By default it is that of the execution
+    with the undelivered offers in their places.
 
     >>> import inca
     >>> execution = inca.Execution(inca.RandomReceivers(50, rounds=10, seed=1), inca.incremental(10))
@@ -163,11 +171,14 @@ def certify(
     real("delta", delta, 0.0, 1.0)
     execution, levels = transcript.execution, (transcript.sigma_independent or 0.0, transcript.sigma_cancelling or 0.0)
     adversary = Adversary(transcript.colluding, transcript.eavesdropped)
+    size = (execution.parties, execution.rounds)
+    if intended is not None and (theirs := (intended.parties, intended.rounds)) != size:
+        raise refuse("the (parties, rounds) of intended", theirs, f"that of the execution {size}")
     view = View(execution, adversary)
     losses = account(view, *levels, sensitivity, progress=progress)
     full = None
-    if not execution.presence.nobody_absent:
-        attended = View(Execution(execution.schedule, execution.injection), adversary)
+    if intended is not None or execution.undelivered or not execution.presence.nobody_absent:
+        attended = View(Execution(intended or execution.offered(), execution.injection), adversary)
         full = account(attended, *levels, sensitivity, progress=progress)
     return Certificate(transcript, losses, full, float(sensitivity), float(delta), rule, Facts(view))
 

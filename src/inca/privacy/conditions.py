@@ -361,7 +361,7 @@ def _single(view: View) -> tuple[Ids, Flags, Flags | None]:
     receivers = np.stack([s.receivers if s.weights is None else np.where(delivered(s), s.receivers, -1) for s in steps])
     colluding = np.ones(execution.parties, dtype=bool)
     colluding[view.honest] = False
-    plain = execution.presence.nobody_absent and not view.adversary.eavesdropped
+    plain = execution.presence.nobody_absent and not view.adversary.eavesdropped and not execution.undelivered
     return receivers[:, :, 0], colluding, None if plain else view.known_when_sent
 
 

@@ -4,6 +4,8 @@ Unknown are the honest parties' noisy values x + eta* and cancelling noise eta; 
 from the execution (appendix "Knowledge in Linear Relations"). Each row is one observed message of an honest party.
 Messages of colluders add no row: they are combinations of messages sent to colluders and of what colluders know.
 A message that its owner still holds because it was absent is the same message, hence one row.
+Rows follow the weights W^O_t. If a share came back late or never, real messages differ from the rows by multiples of
+known messages, so both tell the same (docs/accounting.md).
 """
 
 from __future__ import annotations
@@ -144,7 +146,21 @@ class View:
                 receivers = self.execution.sends(held + 1).receivers[party].tolist()
                 theirs = sorted(set(receivers) & set(self.adversary.colluding))
                 reasons += [f"sent to colluder {j} in round {held + 1}" for j in theirs]
+                reasons += self._offers.get((held, party), [])
         return f"y_{party}^({t}), computed by party {party} in round {t}; seen: {'; '.join(reasons)}"
+
+    @cached_property
+    def _offers(self) -> dict[tuple[int, int], list[str]]:
+        """Why messages (t, i) are seen although the shares offered in round t+1 were not credited."""
+        reasons: dict[tuple[int, int], list[str]] = {}
+        for entry in self.execution.undelivered:
+            told = reasons.setdefault((entry.round - 1, entry.sender), [])
+            if entry.receiver in self.adversary.colluding:
+                told.append(f"offered to colluder {entry.receiver} in round {entry.round}, not credited")
+            elif entry.late:
+                offered = f"offered to party {entry.receiver} in round {entry.round}"
+                told.append(f"{offered}, and the share was late or lost, so counted as known")
+        return reasons
 
     @cached_property
     def _system(self) -> tuple[Array, Array]:
@@ -154,6 +170,8 @@ class View:
                 f"the linear system has {self.shape[0]} rows and {sum(self.shape[1:])} columns, which take "
                 f"{self._bytes / 2**30:.0f} GiB, but at most {_MOST_BYTES // 2**30} GiB was expected"
             )
+        # W^O_t keeps shares that were late or lost. Real messages differ from these rows by multiples of earlier known
+        # messages, that is, by an invertible combination of rows: the span, and all that follows from it, is the same.
         execution, count, rounds = self.execution, self.honest.size, self.execution.rounds
         histories = [execution.coefficients(int(party)) for party in self.honest]
         b, a = np.zeros((execution.parties, count)), np.zeros((execution.parties, count * rounds))

@@ -1,13 +1,17 @@
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import inca
+import plain
 from inca.error import reach, reach_by_term
-from strategies import executions, generator, seeds
+from strategies import executions, generator, interrupted, seeds
+from test_execution import fates, offers, present_flags
 
 
 def plain_reach(execution: inca.Execution) -> tuple[np.ndarray, np.ndarray]:
@@ -99,13 +103,27 @@ def test_error_grows_with_noise_and_needs_one_prior() -> None:
         inca.expected_error(execution, 1, 1.0, dimensions=0)
 
 
-def test_late_and_lost_shares_are_refused() -> None:
-    schedule = inca.ExplicitSchedule([[[-1], [0]], [[1], [0]]])
-    late, lost, in_time = (
-        inca.Execution(schedule, inca.incremental(2), undelivered=[(1, 0, 1, back)]) for back in (2, 0, 1)
-    )
-    for execution in (late, lost):
-        for compute in (reach, reach_by_term, lambda each: inca.expected_error(each, 1.0, 1.0)):
-            with pytest.raises(inca.InputError, match=r"an entry of undelivered is .* not simulated, was expected"):
-                compute(execution)
-    assert inca.expected_error(in_time, 2.0, 9.0).total == pytest.approx(2.0)
+@given(interrupted())
+def test_late_and_lost_shares_reach_the_sum_as_accounts_with_pending_shares_say(execution: inca.Execution) -> None:
+    n, share = execution.parties, execution.schedule.round(1).share
+    histories = [execution.coefficients(i) for i in range(n)]
+
+    def reached(party: int, coefficients: Sequence[float]) -> float:
+        """What ends up in the published sum if this party alone puts in these amounts."""
+        held = plain.balances(
+            offers(execution),
+            share,
+            present_flags(execution),
+            fates(execution),
+            (),
+            lambda i, t: float(coefficients[t]) if i == party else 0.0,
+        )[-1]
+        return float(np.array(held)[execution.published].sum())
+
+    values = [reached(i, c.tolist()) for i, (c, _) in enumerate(histories)]
+    terms = [[reached(i, column) for column in z.T.tolist()] for i, (_, z) in enumerate(histories)]
+    found, by_term = reach(execution), reach_by_term(execution)
+    np.testing.assert_allclose(found.value, values, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(by_term[0], values, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(by_term[1], terms, rtol=0, atol=1e-10)
+    np.testing.assert_allclose(found.noise, np.square(terms).sum(axis=1), rtol=1e-9, atol=1e-10)

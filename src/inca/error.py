@@ -3,6 +3,7 @@
 The estimate is linear: with a^(T) the indicator of the published messages and a^(t-1) the adjoint mixing of
 a^(t), a^(t)_i is how much of what party i injects in round t reaches the final sum. Value and independent noise
 of party i therefore reach it with g_i = sum_t a^(t)_i c^(i)_t, and noise term k with sum_t a^(t)_i Z^(i)_{t,k}.
+A share that was back with its sender only in round b reaches the sum as that sender's message of round b does.
 """
 
 from __future__ import annotations
@@ -92,7 +93,8 @@ def reach_by_term(execution: Execution) -> tuple[Array, Array]:
 
 def _backwards(execution: Execution) -> Iterator[tuple[int, Flags, Array, NDArray[np.int64]]]:
     """Yield, for t = T..0: t, who is present, what of each message reaches the sum, rounds attended before."""
-    execution.refuse_late()
+    share = execution.schedule.round(1).share  # of all, if any is late
+    after: dict[int, Array] = {0: np.zeros(execution.parties)}  # a^(b) for the rounds of return, and for never
     counter = execution.presence.rounds_attended().astype(np.int64)
     a = execution.published.astype(np.float64)
     for t in range(execution.rounds, -1, -1):
@@ -100,8 +102,12 @@ def _backwards(execution: Execution) -> Iterator[tuple[int, Flags, Array, NDArra
         if t < execution.rounds:
             counter -= here
         yield t, here, a, counter
+        after[t] = a
         if t > 0:
             a = execution.mix_adjoint(t, a)
+            for entry in execution.late:
+                if entry.round == t:
+                    a[entry.sender] += share * (after[entry.back] - after[t])[entry.sender]
 
 
 def expected_error(
@@ -117,15 +123,13 @@ def expected_error(
     """Return the exact E ||estimate - mean of all values||^2 over the noise, summed over coordinates.
 
     The data part takes one of: given `values`; independent values of equal mean and `variance` (summed over
-    coordinates); the worst case in a `domain`. Without any it is 0: the noise alone. Executions with shares that came
-    back late or never are refused.
+    coordinates); the worst case in a `domain`. Without any it is 0: the noise alone.
 
     >>> from inca import Execution, RandomReceivers, incremental
     >>> execution = Execution(RandomReceivers(100, rounds=5, seed=1), incremental(5))
     >>> round(expected_error(execution, 2.0, 30.0).total, 9)  # sigma_independent^2 / n
     0.04
     """
-    execution.refuse_late()
     var_independent = real("sigma_independent", sigma_independent, least=0.0) ** 2
     var_cancelling = real("sigma_cancelling", sigma_cancelling, least=0.0) ** 2
     given = None if values is None else party_values(values, execution.parties)

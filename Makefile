@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 TESTING := OPENBLAS_NUM_THREADS=1
 READY := $(VENV)/.ready
 
-.PHONY: demo test test-all lint types arrows bench golden pictures reproduction clean
+.PHONY: demo test test-all lint types arrows bench conservation golden pictures reproduction clean
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "inca needs Python 3.11 or newer")'
@@ -15,10 +15,8 @@ $(READY): pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
 	touch $@
 
-demo: $(READY)  ## a planned private average with parties dropping out, and what a run of sixty hospitals gave away
-	$(BIN)/inca average examples/waiting-times.csv --domain 0 240 --plan examples/waiting-times-plan.json --dropout 0.05 \
-		--show-truth
-	$(BIN)/inca audit examples/consortium.json --epsilon 1
+demo: $(READY)  ## twelve real processes over TLS on this machine, three of them killed: the mean and what leaked
+	$(BIN)/inca demo
 
 lint: $(READY)
 	$(BIN)/ruff check .
@@ -42,6 +40,11 @@ bench: $(READY)  ## speed and memory, as ratios against named baselines in one r
 	$(BIN)/python benchmarks/conditions.py
 	$(BIN)/python benchmarks/planner.py
 	$(BIN)/python benchmarks/reproduction.py
+	$(BIN)/python benchmarks/transport.py
+	$(BIN)/python benchmarks/network.py grow
+
+conservation: $(READY)  ## 10,000 simulated sessions with all faults together, the ledgers added up after every write
+	$(BIN)/python benchmarks/conservation.py --sessions 10000
 
 golden: $(READY)  ## write the golden vectors anew, in exact rational arithmetic
 	$(BIN)/python golden/make.py

@@ -1,0 +1,205 @@
+"""Whole sessions on a simulated network under all faults at once, with the ledgers added up after every write.
+
+    python benchmarks/conservation.py [--sessions 10000] [--first 0] [--workers N]
+    python benchmarks/conservation.py --seed 7
+
+A session is drawn from its seed: sizes, loss, duplication, delay, partitions, false hints, clocks, crashes at journal
+writes, lost disks. `violations` counts the sessions in which mass was lost or counted twice, results differed or were
+not the exact ones, a doubt was not reported, or a session hung; it must be 0, and the exit status is 1 otherwise.
+`--seed` replays one session and tells what happened.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, field, fields
+
+from inca.network.desk import Effects
+from inca.network.ledger import Left
+from inca.network.simulated import World
+from inca.simulation import available_cores
+
+_CHUNK = 25  # sessions that a worker takes at a time
+
+
+@dataclass
+class Tally:
+    """What sessions have come to."""
+
+    sessions: int = 0
+    steps: int = 0
+    checks: int = 0
+    writes: int = 0
+    crashes: int = 0
+    disks: int = 0
+    with_result: int = 0
+    survivors: int = 0
+    with_the_result: int = 0
+    seconds: float = 0.0
+    without: Counter[str] = field(default_factory=Counter)
+    violations: dict[int, str] = field(default_factory=dict)
+
+    def add(self, other: Tally) -> None:
+        for each in fields(self):
+            mine, theirs = getattr(self, each.name), getattr(other, each.name)
+            if isinstance(mine, dict):
+                mine.update(theirs)  # counters add up, violations are of different seeds
+            else:
+                setattr(self, each.name, mine + theirs)
+
+
+class Watched(World):
+    """A world that counts what it goes through, and tells it if asked."""
+
+    told = False
+    checks = writes = 0
+
+    def check(self) -> None:
+        super().check()
+        self.checks += 1
+
+    def _perform(self, i: int, effects: Effects) -> None:
+        self.writes += bool(effects.records)
+        if self.told:
+            self._tell(i, effects)
+        super()._perform(i, effects)
+
+    def _crash(self, i: int) -> None:
+        before = len(self.machines[i].ghosts)
+        super()._crash(i)
+        if self.told:
+            lost = ", and its disk is lost" if len(self.machines[i].ghosts) > before else ""
+            print(f"{self.now:9.4f}  party {i} dies{lost}")
+
+    def _tell(self, i: int, effects: Effects) -> None:
+        for event, details in effects.notes:
+            print(f"{self.now:9.4f}  party {i}: {event} " + ", ".join(f"{k}={v}" for k, v in details.items()))
+        for record in effects.records:
+            print(f"{self.now:9.4f}  party {i} writes {type(record).__name__}")
+
+
+def reason_class(world: World) -> str:
+    """Return why a session has no result, in a few words and without its numbers."""
+    parties = world.survivors.values()
+    if not parties:
+        gone = [machine for machine in world.machines if machine.party is None]
+        return "everyone is dead" if len(gone) == len(world.machines) else "everyone left or is dead"
+    most, _ = Counter(party.reason for party in parties).most_common(1)[0]
+    for words in ("no agreement", "parties are there at the end", "final messages", "loss", "tossed", "journal"):
+        if words in most:
+            return {"parties are there at the end": "cohort too small", "final messages": "too few final messages"}.get(
+                words, words
+            )
+    return most or "no reason given"
+
+
+def live(seed: int, told: bool = False) -> tuple[Tally, Watched]:
+    """Run one session; violations are part of the tally."""
+    began = time.perf_counter()
+    world = Watched(seed)
+    world.told = told
+    tally = Tally(sessions=1)
+    try:
+        world.run()
+        world.check_end()
+    except Exception as error:  # whatever goes wrong in a session is what is looked for
+        tally.violations[seed] = f"{type(error).__name__}: {error}"
+    tally.seconds = time.perf_counter() - began
+    tally.steps, tally.checks, tally.writes, tally.crashes = world.steps, world.checks, world.writes, world.crashes
+    tally.disks = sum(len(machine.ghosts) for machine in world.machines)
+    results = world.results
+    if results:
+        tally.with_result, tally.survivors, tally.with_the_result = 1, len(world.survivors), len(results)
+    else:
+        tally.without[reason_class(world)] += 1
+    return tally, world
+
+
+def live_many(seeds: range) -> Tally:
+    total = Tally()
+    for seed in seeds:
+        total.add(live(seed)[0])
+    return total
+
+
+def chunks(first: int, count: int) -> Iterator[range]:
+    for begin in range(first, first + count, _CHUNK):
+        yield range(begin, min(begin + _CHUNK, first + count))
+
+
+def run_all(first: int, count: int, workers: int) -> Tally:
+    total, began = Tally(), time.perf_counter()
+    with ProcessPoolExecutor(workers) as pool:
+        for part in pool.map(live_many, chunks(first, count)):
+            total.add(part)
+            rate = total.sessions / (time.perf_counter() - began)
+            left = (count - total.sessions) / rate
+            print(
+                f"\r{total.sessions:,} of {count:,} sessions, {len(total.violations)} violations, {left:.0f} s left   ",
+                end="",
+                file=sys.stderr,
+                flush=True,
+            )
+    print(file=sys.stderr)
+    return total
+
+
+def report(total: Tally) -> None:
+    lines = {
+        "sessions": f"{total.sessions:,}",
+        "steps": f"{total.steps:,}",
+        "ledgers added up": f"{total.checks:,} times",
+        "journal writes": f"{total.writes:,}",
+        "crashes": f"{total.crashes:,}",
+        "disks lost": f"{total.disks:,}",
+        "sessions with a result": f"{total.with_result:,}",
+        "  survivors with it": f"{total.with_the_result:,} of {total.survivors:,}",
+        "sessions without a result": f"{total.without.total():,}",
+        **{f"  {reason}": f"{count:,}" for reason, count in total.without.most_common()},
+        "time per session": f"{1e3 * total.seconds / max(1, total.sessions):.1f} ms on one core",
+        "violations": f"{len(total.violations)}",
+    }
+    for name, value in lines.items():
+        print(f"{name:32s} {value}")
+    for seed, what in sorted(total.violations.items()):
+        print(f"  seed {seed}: {what}")
+
+
+def replay_one(seed: int) -> Tally:
+    tally, world = live(seed, told=True)
+    print(world.session)
+    print(world.faults)
+    for i, machine in enumerate(world.machines):
+        party = machine.party
+        left = [record.reason for record in machine.journal if isinstance(record, Left)]
+        if party is None:
+            print(f"party {i} is dead" + (f", and had left: {left[0]}" if left else ""))
+        else:
+            outcome = f"result of {sorted(party.result.finals)}" if party.result else f"no result: {party.reason}"
+            print(f"party {i} is {party.stage}, {outcome}")
+    report(tally)
+    return tally
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--sessions", type=int, default=10_000)
+    parser.add_argument("--first", type=int, default=0, help="the first seed")
+    parser.add_argument("--workers", type=int, default=available_cores())
+    parser.add_argument("--seed", type=int, default=None, help="replay this one session and tell what happens")
+    options = parser.parse_args()
+    if options.seed is not None:
+        total = replay_one(options.seed)
+    else:
+        total = run_all(options.first, options.sessions, options.workers)
+        report(total)
+    return 1 if total.violations else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,354 @@
+"""Sessions of real processes on this machine, over TLS on the loopback interface, with some of them killed.
+
+    python benchmarks/network.py kill [--parties 100] [--rounds 20] [--dimension 1000] [--share 0.2] [--runs 1]
+    python benchmarks/network.py compare [--parties 100] [--rounds 20] [--dimension 10000] [--share 0.1]
+    python benchmarks/network.py grow [--numbers 6 12 24 48] [--lengths 5 10 20 40] [--sizes 1 1000 10000 100000]
+
+`kill`: a share of the processes is killed (SIGKILL), each when its own log says that it has reached a round or a stage
+of the end drawn at random; half of them are started again a second later. `compare`: some are killed in the middle and
+stay away; beside published figures of secure aggregation through a server. `grow`: time, CPU and memory of a session
+without faults, one size varied at a time.
+
+A session's time runs from the agreed start to the end of the last process; starting the processes comes before, and the
+start leaves time for it (`--starting`). Everything shares the cores of this machine; the first line tells how many.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from inca.network.local import Consortium, load
+from inca.network.roster import Terms
+
+ENDING = ("settling", "digests", "assessing", "finals", "agreeing", "serving")
+MOST = 14  # periods from the end of the last round to the end of everything, at the very most
+TICK = os.sysconf("SC_CLK_TCK")
+
+
+@dataclass
+class Watch:
+    """Follows a party's log, and knows how far the party is: its round, or beyond the last one, its stage."""
+
+    path: Path
+    rounds: int
+    place: int = 0
+    listens: float = 0.0
+    known: float = 0.0  # when it had the result, and only others may still lack something
+    ended: float = 0.0
+    _read: int = 0
+
+    def look(self) -> int:
+        if not self.path.exists():
+            return self.place
+        with self.path.open("rb") as file:
+            file.seek(self._read)
+            lines = file.read().splitlines(keepends=True)
+        for line in lines:
+            if not line.endswith(b"\n"):
+                break
+            self._read += len(line)
+            entry = json.loads(line)
+            match entry["event"]:
+                case "listens":
+                    self.listens, self.ended = self.listens or entry["time"], 0.0
+                case "round":
+                    self.place = entry["round"]
+                case "stage" if entry["stage"] in ENDING:
+                    self.place = self.rounds + 1 + ENDING.index(entry["stage"])
+                    self.known = entry["time"] if entry["stage"] == "serving" else 0.0
+                case "ended":
+                    self.ended = entry["time"]
+        return self.place
+
+
+@dataclass
+class Trial:
+    """A session: its processes, whom to kill where, and what came of it."""
+
+    consortium: Consortium
+    began: float
+    moments: dict[int, int] = field(default_factory=dict)
+    returning: frozenset[int] = frozenset()
+    measured: bool = False
+    killed: dict[int, int] = field(default_factory=dict)
+    hanging: list[int] = field(default_factory=list)
+    cpu: list[float] = field(default_factory=list)
+    memory: dict[int, tuple[float, float]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        rounds, parties = self.consortium.terms.rounds, range(len(self.consortium.names))
+        self.watches = {i: Watch(self.consortium.session_folder(i) / "log.jsonl", rounds) for i in parties}
+
+    def run(self) -> None:
+        """Start everything, kill in time, and wait for the end."""
+        consortium, terms = self.consortium, self.consortium.terms
+        for i in self.watches:
+            consortium.start(i)
+        time.sleep(max(0.0, terms.start - 0.5 - time.time()))
+        before = self._spent() if self.measured else {}
+        deadline = terms.start + (terms.rounds + MOST) * terms.period
+        waiting, restarts = dict(self.moments), dict[int, float]()
+        spent, sampled = dict(before), 0.0
+        while time.time() < deadline:
+            for i, moment in list(waiting.items()):
+                if self.watches[i].look() >= moment:
+                    del waiting[i]
+                    self._kill(i, restarts)
+            for i, when in list(restarts.items()):
+                if time.time() >= when:
+                    del restarts[i]
+                    consortium.start(i)
+            if self.measured:
+                spent |= self._spent()  # the last time that each was seen
+                if time.time() >= sampled + 1.0:
+                    sampled = time.time()
+                    self._sample()
+            if not restarts and not consortium.running():
+                break
+            time.sleep(0.005 if waiting else 0.05)
+        self.cpu = [spent[i] - before[i] for i in before]
+        self.hanging = consortium.running()
+        for watch in self.watches.values():
+            watch.look()
+
+    def _kill(self, i: int, restarts: dict[int, float]) -> None:
+        if not self.consortium.processes[i].is_alive():
+            return  # it was faster
+        self.consortium.kill(i)
+        self.killed[i] = self.watches[i].look()
+        if i in self.returning:
+            restarts[i] = time.time() + 1.0
+
+    def _spent(self) -> dict[int, float]:
+        seconds = ((i, cpu_seconds(process.pid)) for i, process in self.consortium.processes.items())
+        return {i: each for i, each in seconds if each is not None}
+
+    def _sample(self) -> None:
+        for i, process in self.consortium.processes.items():
+            now, before = memory_of(process.pid), self.memory.get(i, (0.0, 0.0))
+            self.memory[i] = max(now[0], before[0]), max(now[1], before[1])
+
+    @property
+    def ready(self) -> float:
+        return max(watch.listens for watch in self.watches.values()) - self.began
+
+    @property
+    def late(self) -> int:
+        """How many were not ready before the start."""
+        start = self.consortium.terms.start
+        return sum(not 0.0 < watch.listens < start - 1.0 for watch in self.watches.values())
+
+    def seconds(self, parties: Iterable[int]) -> tuple[float, float]:
+        """From the start until the last of these had the result, and until the last had ended."""
+        found, start = [self.watches[i] for i in parties], self.consortium.terms.start
+        return max(watch.known for watch in found) - start, max(watch.ended for watch in found) - start
+
+    @property
+    def undisturbed(self) -> list[int]:
+        return [i for i in self.watches if i not in self.killed]
+
+    @property
+    def expected(self) -> list[int]:
+        """Who ran at the end, and should have the result."""
+        return [i for i in self.watches if i not in self.killed or i in self.returning]
+
+    def said(self, i: int) -> str:
+        """Return the last words of a process."""
+        words = (self.consortium.party_folder(i) / "output.txt").read_text().split("\n")
+        return next((word for word in reversed(words) if word), "no report, no word")
+
+    def results(self) -> dict[int, dict[str, Any]]:
+        return {i: found for i in self.watches if (found := self.consortium.result(i))}
+
+
+def cpu_seconds(pid: int | None) -> float | None:
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return None  # it has ended
+    return (int(fields[11]) + int(fields[12])) / TICK
+
+
+def memory_of(pid: int | None) -> tuple[float, float]:
+    """Return what a process holds in MiB: its fair part of what is shared (PSS), and what is its own alone."""
+    try:
+        lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()[1:]
+    except OSError:
+        return 0.0, 0.0
+    sizes = {line.split(":")[0]: int(line.split()[1]) / 1024 for line in lines}
+    return sizes.get("Pss", 0.0), sizes.get("Private_Clean", 0.0) + sizes.get("Private_Dirty", 0.0)
+
+
+@contextmanager
+def trial(options: argparse.Namespace, parties: int, rounds: int, dimension: int, **more: Any) -> Iterator[Trial]:
+    """Make identities, values and a roster, and leave no process behind."""
+    rng = np.random.default_rng(options.seed)
+    values = rng.standard_normal((parties, dimension))
+    values *= 0.9 / np.linalg.norm(values, axis=1, keepdims=True)
+    load()
+    began = time.time()
+    starting = options.starting * parties / (os.cpu_count() or 1) + 6.0
+    terms = Terms(
+        rounds=rounds,
+        receivers=1,
+        schedule="permutation",
+        quiet_rounds=min(2, rounds),
+        sigma_independent=0.5,
+        sigma_cancelling=5.0,
+        dimension=dimension,
+        radius=1.0,
+        epsilon=100.0,
+        delta=1e-5,
+        rule="exact",
+        colluding=options.colluding,
+        coalitions=options.coalitions,
+        least_cohort=max(2, parties // 4),
+        start=began + starting,
+        period=options.period,
+        clock_bound=0.4 * options.period,
+        seed=rng.bytes(16).hex(),
+    )
+    with tempfile.TemporaryDirectory(prefix="inca-benchmark-") as folder:
+        consortium = Consortium(Path(folder), values, [f"party {i}" for i in range(parties)], terms)
+        try:
+            yield Trial(consortium, began, **more)
+        finally:
+            consortium.stop()
+
+
+def line(name: str, value: str) -> None:
+    print(f"  {name:36s} {value}", flush=True)
+
+
+def heading(options: argparse.Namespace, parties: int, rounds: int, dimension: int) -> None:
+    print(
+        f"n = {parties:,}, T = {rounds}, d = {dimension:,}, one receiver, period {options.period:g} s, "
+        f"{options.coalitions} coalitions of {options.colluding:.0%} checked by each party, {os.cpu_count()} cores",
+        flush=True,
+    )
+
+
+def outcome(held: Trial) -> None:
+    """Print who has which result, and whether it is the exact one."""
+    results, expected = held.results(), held.expected
+    kinds = Counter(
+        (found["execution"], tuple(np.atleast_1d(found["total"])), found["total_weight"])
+        for found in results.values()
+        if found["estimate"] is not None
+    )
+    holders = [i for i, found in results.items() if found["estimate"] is not None]
+    line("all ready after", f"{held.ready:8.1f} s ({held.late} too late)")
+    known, ended = held.seconds(held.undisturbed)
+    line("session, until all have the result", f"{known:8.2f} s")
+    line("session, until the last has ended", f"{ended:8.2f} s")
+    if back := held.returning & set(held.killed):
+        line("  of those that came back", f"{held.seconds(back)[1]:8.2f} s")
+    same = max(kinds.values(), default=0)
+    line("the same result", f"{same:8d} of {len(expected)} that ran at the end, {len(kinds)} different results")
+    reasons = Counter(results[i]["reason"] if i in results else held.said(i) for i in expected if i not in holders)
+    for reason, times in reasons.most_common(5):
+        line("  without, since", f"{times:8d} {reason}")
+    line("processes that hang", f"{len(held.hanging):8d}")
+    if holders:
+        found = results[holders[0]]
+        if held.consortium.replayed(holders[0]) == [*found["total"], found["total_weight"]]:
+            verdict = "equal, to the last unit"
+        else:
+            verdict = "DIFFERENT" if found["exact"] else "not comparable: shares of vanished parties are in doubt"
+        line("beside the replay of all journals", f"         {verdict}")
+        weight = f"weight {found['weight_in_doubt']:.3g} of {found['weight']:.4g}"
+        line("shares in doubt", f"{len(found['in_doubt']):8d} ({weight})")
+        line("final messages that count", f"{found['present']:8d}")
+
+
+def kill(options: argparse.Namespace) -> None:
+    n, rounds = options.parties, options.rounds
+    for run in range(options.runs):
+        rng = random.Random(options.seed + run)
+        victims = rng.sample(range(n), round(options.share * n))
+        moments = {i: rng.randint(1, rounds + len(ENDING) - 1) for i in victims}
+        returning = frozenset(victims[: len(victims) // 2])
+        heading(options, n, rounds, options.dimension)
+        with trial(options, n, rounds, options.dimension, moments=moments, returning=returning) as held:
+            held.run()
+            middle = sum(place <= rounds for place in held.killed.values())
+            where = f"{middle} in rounds, {len(held.killed) - middle} after them"
+            missed, back = len(victims) - len(held.killed), len(returning & set(held.killed))
+            line("killed", f"{len(held.killed):8d} ({where}, {missed} missed); {back} started again a second later")
+            outcome(held)
+
+
+def compare(options: argparse.Namespace) -> None:
+    n, rounds = options.parties, options.rounds
+    rng = random.Random(options.seed)
+    victims = rng.sample(range(n), round(options.share * n))
+    moments = {i: rng.randint(rounds // 4, 3 * rounds // 4) for i in victims}
+    heading(options, n, rounds, options.dimension)
+    with trial(options, n, rounds, options.dimension, moments=moments) as held:
+        held.run()
+        line("killed in the middle, none back", f"{len(held.killed):8d}")
+        outcome(held)
+        known, ended = held.seconds(held.undisturbed)
+        line("inca, no server, whole session", f"{known:8.2f} s until all have the result, {ended:.2f} s until all end")
+    line("Flower SecAgg+, a server, one round", "38 to 40 s (published: 100 simulated clients, 10 dropped, d = 10,000)")
+
+
+def grow(options: argparse.Namespace) -> None:
+    base = (options.parties, options.rounds, options.dimension)
+    cases = [(n, *base[1:]) for n in options.numbers]
+    cases += [(base[0], rounds, base[2]) for rounds in options.lengths if rounds != base[1]]
+    cases += [(*base[:2], size) for size in options.sizes if size != base[2]]
+    heading(options, *base)
+    names = ("n", "T", "d", "result", "end", "CPU / party", "PSS / party", "unique", "ready after", "same result")
+    print("  {:>4s} {:>4s} {:>8s} {:>10s} {:>10s} {:>12s} {:>12s} {:>10s} {:>12s} {:>12s}".format(*names))
+    for n, rounds, size in dict.fromkeys(cases):
+        with trial(options, n, rounds, size, measured=True) as held:
+            held.run()
+            results = [found for found in held.results().values() if found["estimate"] is not None]
+            same = max(Counter(found["execution"] for found in results).values(), default=0)
+            (known, ended), cpu = held.seconds(held.undisturbed), np.mean(held.cpu)
+            pss, unique = np.array(list(held.memory.values())).mean(axis=0)
+            print(
+                f"  {n:4d} {rounds:4d} {size:8,d} {known:8.2f} s {ended:8.2f} s {cpu:10.2f} s {pss:8.1f} MiB "
+                f"{unique:6.1f} MiB {held.ready:10.1f} s {same:5d} of {n:3d}",
+                flush=True,
+            )
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    commands = parser.add_subparsers(required=True)
+    for run, defaults in ((kill, (100, 20, 1000)), (compare, (100, 20, 10_000)), (grow, (12, 10, 1000))):
+        command = commands.add_parser(run.__name__)
+        command.set_defaults(run=run)
+        for name, default in zip(("parties", "rounds", "dimension"), defaults, strict=True):
+            command.add_argument(f"--{name}", type=int, default=default)
+        command.add_argument("--period", type=float, default=10.0)
+        command.add_argument("--starting", type=float, default=0.6, help="seconds of a core to start a process")
+        command.add_argument("--coalitions", type=int, default=3)
+        command.add_argument("--colluding", type=float, default=0.1)
+        command.add_argument("--seed", type=int, default=1)
+        if run is kill:
+            command.add_argument("--share", type=float, default=0.2, help="of the parties, killed; half come back")
+            command.add_argument("--runs", type=int, default=1)
+        elif run is compare:
+            command.add_argument("--share", type=float, default=0.1, help="of the parties, killed for good")
+        else:
+            command.add_argument("--numbers", type=int, nargs="*", default=[6, 12, 24, 48])
+            command.add_argument("--lengths", type=int, nargs="*", default=[5, 10, 20, 40])
+            command.add_argument("--sizes", type=int, nargs="*", default=[1, 1000, 10_000, 100_000])
+    options = parser.parse_args()
+    options.run(options)

@@ -1,0 +1,112 @@
+"""`inca demo`: a consortium of real processes on this machine, some of which are killed."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from inca.cli import app
+from inca.cli.node import AsJson
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from inca.network.rehearsal import Rehearsal
+
+
+@app.command()
+def demo(
+    parties: Annotated[int, typer.Option(min=4, max=60, help="Processes to start.")] = 12,
+    kill: Annotated[int, typer.Option(min=0, help="How many of them to kill, with SIGKILL, in mid-session.")] = 3,
+    back: Annotated[int, typer.Option(min=0, help="How many of the killed come back.")] = 1,
+    keep: Annotated[bool, typer.Option(help="Keep all files of the parties, and say where they are.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Hold a session of real processes over TLS on this machine, kill some of them, and show what comes out.
+
+    Every process is a party with an identity, a private value (a waiting time from 0 to 240 minutes), a journal and a
+    port of its own; nobody is in charge. At the end each of those who are left holds the same estimate and has worked
+    out for itself what the session gave away. The table follows the parties' rounds.
+
+    Example:  inca demo --parties 12 --kill 3 --back 1
+    """
+    from inca.network.rehearsal import Rehearsal
+    from inca.validation import refuse
+
+    if kill > (parties - 1) // 2:
+        raise refuse("--kill", kill, f"fewer than half of {parties} parties, as more than half must agree on a result,")
+    if back > kill:
+        raise refuse("--back", back, f"at most --kill ({kill})")
+    with Rehearsal(parties, kill=kill, back=back, keep=keep) as rehearsal:
+        if as_json or not sys.stderr.isatty():
+            for line in rehearsal.follow():
+                print(line, file=sys.stderr, flush=True)
+        else:
+            _watch(rehearsal)
+        report = rehearsal.report()
+    if as_json:
+        typer.echo(json.dumps(report))
+    else:
+        _show(report)
+    if not report["agreed"]:
+        raise typer.Exit(1)
+
+
+def _watch(rehearsal: Rehearsal) -> None:
+    from rich.console import Console, Group
+    from rich.live import Live
+    from rich.text import Text
+
+    said: list[str] = []
+    with Live(console=Console(stderr=True), refresh_per_second=8, transient=True) as live:
+        for line in rehearsal.follow(pulse=True):
+            if line:
+                said.append(line)
+            live.update(Group(_table(rehearsal), *(Text(each) for each in said[-6:])))
+    for each in said:
+        print(each, file=sys.stderr)
+
+
+def _table(rehearsal: Rehearsal) -> Table:
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(title=f"Session {rehearsal.session[:16]}: {rehearsal.rounds} rounds over TLS on this machine")
+    for name in ("party", "process", "rounds", "stage", "offers open"):
+        table.add_column(name)
+    for row in rehearsal.rows():
+        style = "red" if row["process"] == "killed" else "yellow" if "back" in row["process"] else ""
+        cells = [row["party"], row["process"], row["presence"], row["stage"], str(row["open"])]
+        table.add_row(*(Text(cell, style=style) for cell in cells))
+    return table
+
+
+def _show(report: dict[str, Any]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(title=f"{report['parties']} parties, {report['rounds']} rounds; # took part, . was absent")
+    for name in ("party", "process", "rounds", "estimate", "own loss"):
+        table.add_column(name)
+    for row in report["rows"]:
+        estimate = "" if row["estimate"] is None else f"{row['estimate']:.4f}"
+        loss = "" if row["epsilon"] is None else f"epsilon {row['epsilon']:.3f}"
+        table.add_row(row["party"], row["process"], row["presence"], estimate, loss)
+    Console().print(table)
+    if not report["agreed"]:
+        typer.echo(f"no common result: {report['reason']}")
+        return
+    typer.echo(f"estimate     {report['estimate']:.2f} min, the same for all {report['holders']} who are left")
+    typer.echo(f"truth        {report['truth']:.2f} min is the mean of all {report['parties']} values")
+    if report["standard_error"] is not None:
+        typer.echo(f"noise        {report['standard_error']:.2f} min standard error: few parties, and some left")
+    typer.echo(f"lattice      {report['lattice']}")
+    typer.echo(f"in doubt     {report['in_doubt']} shares of parties that left, weight {report['weight_in_doubt']:.3g}")
+    typer.echo(f"time         {report['seconds']:.1f} s from the start of the first round to the last party's end")
+    typer.echo("")
+    typer.echo(report["certificate"])
+    if report["folder"]:
+        typer.echo(f"\nAll files are in {report['folder']}.")

@@ -55,11 +55,17 @@ class Ending:
         return self._cohort
 
     def seal(self, heard: dict[int, Account]) -> None:
-        """Make the balance final, and the digest with it: both once."""
-        if not self._desk.ledger.sealed:
+        """Make the balance final, and the digest with it: both once.
+
+        Whoever came late and was there in no round has nothing to tell, and may have told it in an earlier life, with a
+        journal that is lost: it makes no digest.
+        """
+        ledger = self._desk.ledger
+        if not ledger.sealed:
             self._desk.record(Sealed())
-        if "digest" not in self._desk.ledger.signed:
-            self._desk.publish("digest", Digest(self._desk.ledger.account, sorted(heard.items())), once=True)
+        silent = ledger.opened is not None and ledger.opened.late and ledger.round == 0
+        if "digest" not in ledger.signed and not silent:
+            self._desk.publish("digest", Digest(ledger.account, sorted(heard.items())), once=True)
 
     def assess(self) -> bool:
         """Ask for the own loss to be worked out; return whether there is anything to wait for."""

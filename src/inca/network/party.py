@@ -278,7 +278,7 @@ class Party:
                     self._ending.seal(self._transfers.heard)
                     self._enter(now, "digests")
             case "digests":
-                if late or missing("digest") <= self._desk.down:
+                if late or missing("digest") - {self.me} <= self._desk.down:
                     self._enter(now, "assessing" if self._ending.assess() else "finals")
             case "finals":
                 if late or not (self._ending.cohort & missing("final")) - self._desk.down:

@@ -14,7 +14,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from inca.network.doctor import EITHER, NETWORK, OURS, THEIRS, Diagnosis, Finding, examine
+from inca.network.doctor import Diagnosis, examine
+from inca.network.finding import EITHER, NETWORK, OURS, THEIRS, Finding
 from inca.network.framing import Limits
 from inca.network.identity import Identity
 from inca.network.journal import Journal
@@ -92,7 +93,7 @@ class World:
 @pytest.fixture(autouse=True)
 def hurry(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody else has questions, except where doctors meet."""
-    monkeypatch.setattr("inca.network.doctor._STAY", 0.1)
+    monkeypatch.setattr("inca.network.visit._STAY", 0.1)
 
 
 @pytest.fixture
@@ -126,7 +127,7 @@ def test_a_fine_peer_and_absent_ones(world: World) -> None:
 
 @pytest.mark.parametrize("pause", [0.0, 0.7])
 def test_doctors_meet_even_if_one_comes_later(world: World, pause: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("inca.network.doctor._STAY", 1.0)
+    monkeypatch.setattr("inca.network.visit._STAY", 1.0)
 
     async def work() -> None:
         async def later(party: int) -> Diagnosis:

@@ -374,9 +374,14 @@ def unopened() -> Ledger:
     return ledger
 
 
-def joined() -> Ledger:
+def late() -> Ledger:
     ledger = fresh(SESSION, late=True)
     ledger.apply(Joined(2))
+    return ledger
+
+
+def joined() -> Ledger:
+    ledger = late()
     ledger.apply(Began(2, ledger.next_share()))
     return ledger
 
@@ -432,6 +437,7 @@ ILLEGAL: dict[str, tuple[Ledger, Record]] = {
     "a tombstone of no round": (in_round(1), Tombstoned(T + 1, 1, 0)),
     "another acceptance in the same ballot": (bound(), Accepted(8, b"\x02", b"\x02")),
     "joining after a round": (joined(), Joined(1)),
+    "joining twice": (late(), Joined(3)),
     "joining without having come late": (fresh(SESSION), Joined(1)),
     "joining before the opening": (unopened(), Joined(1)),
 }

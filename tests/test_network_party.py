@@ -1347,7 +1347,7 @@ def test_final_messages_count_only_with_their_digests() -> None:
     hearer = PACED.topology(b"p" * 32).receivers[PACED.rounds][4][0]  # nobody else has heard of party 4 in round T
     without = Vote(bits(set(range(N)) - {4, hearer}, N), bits(set(range(N)), N))
     party.gossip.add(foreign(PACED, 0).make("decision", without))
-    assert party._ending.finish() and party.result is not None
+    assert party._ending.decided() and party.result is not None
     counted = set(np.flatnonzero(party.result.realised.execution.published).tolist())
     assert party.result.finals == counted
 

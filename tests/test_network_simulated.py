@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 
 from inca.network.arrival import Arrival
+from inca.network.faults import Faults, without_faults
 from inca.network.gossip import Sign, Verify
 from inca.network.ledger import Ledger, Opened, Sealed, Settled
 from inca.network.party import Party
 from inca.network.session import WEIGHT, Session
-from inca.network.simulated import Faults, MakeParty, Violation, World, plain_party, without_faults
+from inca.network.simulated import MakeParty, Violation, World, plain_party
 from inca.network.transfers import Transfers
 from inca.network.wire import Resolve, Voided, pack
 

@@ -7,6 +7,7 @@ written whole or not at all.
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import zipfile
 from collections.abc import Callable, Sequence
@@ -116,6 +117,12 @@ def write_whole(path: Path, produce: Callable[[IO[bytes]], Any]) -> None:
                 raise
     except OSError as error:
         raise InputError(f"{path} cannot be written: {error.strerror or error}") from None
+
+
+def write_json(path: str | Path, fields: Any, *, indent: int | None = None) -> None:
+    """Write something as JSON, whole or not at all; infinite and undefined numbers are refused."""
+    text = json.dumps(fields, indent=indent, allow_nan=False) + "\n"
+    write_whole(Path(path), lambda file: file.write(text.encode()))
 
 
 class _Injection(msgspec.Struct, forbid_unknown_fields=True):

@@ -12,7 +12,8 @@ from inca.cli.node import app as _node_app
 from inca.cli.party import Keys, State, _address
 
 if TYPE_CHECKING:
-    from inca.network.doctor import Diagnosis, Finding
+    from inca.network.doctor import Diagnosis
+    from inca.network.finding import Finding
 
 
 @_node_app.command()

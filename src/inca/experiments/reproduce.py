@@ -22,7 +22,7 @@ from inca.experiments.report import Stamp, page
 from inca.experiments.study import Claim, Findings, Job, Row, Study, Table
 from inca.privacy.certificate import null_for_infinity
 from inca.simulation import Progress
-from inca.transcript import write_whole
+from inca.transcript import write_json, write_whole
 from inca.validation import InputError, refuse, whole
 from inca.version import __version__
 
@@ -148,9 +148,7 @@ def _write(made: Reproduction, study: Study) -> None:
         "notes": list(findings.notes),
         "tables": [asdict(table) for table in findings.tables],
     }
-    _put(
-        home / f"{made.name}.json", (json.dumps(null_for_infinity(document), indent=1, allow_nan=False) + "\n").encode()
-    )
+    write_json(home / f"{made.name}.json", null_for_infinity(document), indent=1)
     text = page(made.name, study.title, study.parameters, findings, made.stamp, drawn)
     _put(made.page, text.encode())
 

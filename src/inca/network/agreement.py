@@ -14,7 +14,7 @@ import hashlib
 from inca.network.desk import Desk
 from inca.network.gossip import Vote
 from inca.network.ledger import Accepted, Promised
-from inca.network.wire import Accept, Ballot, Have, Nonsense, Prepare, Promise, Yes, bits, members
+from inca.network.wire import Accept, Agreeing, Ballot, Have, Nonsense, Prepare, Promise, Yes, bits, members
 
 _TURNS = 8  # turns to propose in a period
 _JUMP = 1000  # how many ballots a proposal may be ahead
@@ -65,7 +65,7 @@ class Agreement:
             self._again = now + self._slot
             self._press()
 
-    def hear(self, now: float, peer: int, message: Prepare | Promise | Accept | Yes) -> None:
+    def hear(self, now: float, peer: int, message: Agreeing) -> None:
         """Take a message of the agreement; those of old ballots change nothing."""
         if not self.votes:
             return
@@ -84,7 +84,7 @@ class Agreement:
                     self._yes.add(peer)
                     self._decide()
 
-    def _check(self, peer: int, message: Prepare | Promise | Accept | Yes) -> None:
+    def _check(self, peer: int, message: Agreeing) -> None:
         """Refuse ballots of others than their proposers or far ahead, and proposals that leave out most parties."""
         n = self._desk.session.parties
         furthest = self._desk.ledger.promised + _JUMP * n

@@ -10,9 +10,10 @@ import asyncio
 import time
 from collections.abc import Callable
 
+from inca.network.listener import Unreachable
 from inca.network.setting import Setting
 from inca.network.talk import steps
-from inca.network.transport import Measured, Transport, Unreachable
+from inca.network.transport import Measured, Transport
 from inca.validation import InputError
 
 _LATE = 1.0  # seconds that a party which comes late spends on it at most

@@ -13,77 +13,28 @@ import shutil
 import stat
 import tempfile
 import time
-from collections.abc import AsyncIterator, Iterator, Mapping
-from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
-from inca.network.clocks import uncertainty
+from inca.network.finding import EVERYONE, OURS, Finding, fine, wrong
 from inca.network.identity import Identity
 from inca.network.journal import Journal, JournalError
 from inca.network.ledger import Credited
-from inca.network.node import check_room, limits_for
+from inca.network.node import check_room
 from inca.network.roster import Roster
 from inca.network.setting import Setting
-from inca.network.tls import client_context, server_context
-from inca.network.transport import Measured, Transport, Unreachable
+from inca.network.transport import Measured
 from inca.network.verdict import Judge
+from inca.network.visit import Visit
 from inca.validation import InputError, positive
 
 FORMAT = "inca-doctor/1"
-OURS, THEIRS, NETWORK, EITHER, EVERYONE = "ours", "theirs", "the network's", "ours or theirs", "everyone's"
-
 _TRIALS, _LEAST_TRIALS, _BYTES = 200, 3, 2**28  # transactions of the journal's test, and how much it writes at most
-_TOGETHER = 64  # peers asked at the same time
-_STAY = 1.0  # seconds that a peer has for its own questions
-_PAUSE = 0.2  # seconds before a peer that is not there is asked again
 _MARGIN = 1.5  # by which a suggested period exceeds what was measured
 _DOUBTFUL = dict.fromkeys(("tmpfs", "ramfs"), "forgets everything at a restart of the machine")
 _DOUBTFUL |= dict.fromkeys(("nfs", "nfs4", "cifs", "smb3", "9p", "fuse.sshfs"), "is only as durable as another machine")
-
-# What a transport says of a peer -> the state in a word or two, and whose fault it looks like.
-_SIGNS = (
-    ("refused: nothing listens", "not there", THEIRS),
-    ("wrong certificate", "wrong certificate", THEIRS),
-    ("in another session", "other session", EITHER),
-    ("another version", "other version", EITHER),
-    ("another protocol", "other version", EITHER),
-    ("refuses us in TLS", "refused", EITHER),
-    ("does not believe", "refused", EITHER),
-    ("too many errors", "refused", EITHER),
-    ("closed the connection", "refused", THEIRS),
-    ("does not speak TLS", "refused", THEIRS),
-    ("no address", "no address", OURS),
-    ("our own machine", "failed", OURS),
-    ("no route", "no route", NETWORK),
-    ("does not answer at all", "timed out", NETWORK),
-    ("nothing answers", "timed out", NETWORK),
-    ("timed out", "timed out", THEIRS),
-)
-_ADVICE = {
-    "wrong certificate": "another key answers at its address than the roster has: compare fingerprints by telephone",
-    "other session": "its roster is not ours: compare the session's id, as `inca node roster show` prints it",
-    "other version": "it runs another version of inca",
-}
-
-
-@dataclass(frozen=True)
-class Finding:
-    """One thing that was looked at, in words and figures; `fault` says whose it looks like unless all is well."""
-
-    what: str
-    level: Literal["fine", "note", "problem"]
-    text: str
-    state: str = ""
-    """For a peer: fine, not there, timed out, ... in a word or two."""
-    fault: str = ""
-    figures: Mapping[str, float | None] = field(default_factory=dict)
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return all fields for JSON."""
-        words = {"what": self.what, "level": self.level, "state": self.state or self.level, "text": self.text}
-        return words | {"fault": self.fault or None} | dict(self.figures)
 
 
 @dataclass(frozen=True)
@@ -123,14 +74,14 @@ async def examine(
     if roster.missing or me is None:
         return Diagnosis(roster, identity.name, tuple(_gaps(roster, identity, me)))
     setting = Setting(roster)
-    checks = [_fine("roster", f"complete: {len(roster.parties)} parties, of which this is party {me}")]
+    checks = [fine("roster", f"complete: {len(roster.parties)} parties, of which this is party {me}")]
     checks += [_beginning(setting, me, state / roster.session.hex()[:16])]
     peers: list[Finding] = []
     measured: dict[int, Measured] = {}
     if checks[-1].level == "problem":
         others = await asyncio.to_thread(_examine_machine, setting, me, state)
     else:
-        visit = _Visit(setting, me)
+        visit = Visit(setting, me)
         async with visit.open(identity, seconds, listen) as address:
             checks.append(address)
             if address.level != "problem":
@@ -148,34 +99,26 @@ async def examine(
 # --- this machine ---------------------------------------------------------------------------------------------------
 
 
-def _fine(what: str, text: str, **figures: float) -> Finding:
-    return Finding(what, "fine", text, figures=figures)
-
-
-def _wrong(what: str, text: str, **figures: float) -> Finding:
-    return Finding(what, "problem", text, fault=OURS, figures=figures)
-
-
 def _gaps(roster: Roster, identity: Identity, me: int | None) -> Iterator[Finding]:
     for sentence in roster.missing:
-        yield _wrong("roster", f"not complete: {sentence}")
+        yield wrong("roster", f"not complete: {sentence}")
     if me is None:
-        yield _wrong("identity", f"the roster does not have the certificate of {identity.name}")
+        yield wrong("identity", f"the roster does not have the certificate of {identity.name}")
 
 
 def _beginning(setting: Setting, me: int, folder: Path) -> Finding:
     """Is the session still to come, and does no node of this party run? Else the doctor would be in its way."""
     left = setting.roster.terms.start - time.time()
     if (folder / "ended.json").exists():
-        return _wrong("start", "the session has ended here before, and a session is never held twice")
+        return wrong("start", "the session has ended here before, and a session is never held twice")
     if (folder / "journal.db").exists():
         try:
             Journal(folder / "journal.db", session=setting.session.id, party=me).close()
         except (InputError, JournalError) as error:
-            return _wrong("start", str(error))
+            return wrong("start", str(error))
     if left <= 0:
-        return _wrong("start", f"the session began {_length(-left)} ago: peers are left in peace", seconds_left=left)
-    return _fine("start", f"in {_length(left)}", seconds_left=left)
+        return wrong("start", f"the session began {_length(-left)} ago: peers are left in peace", seconds_left=left)
+    return fine("start", f"in {_length(left)}", seconds_left=left)
 
 
 def _examine_machine(setting: Setting, me: int, state: Path) -> list[Finding]:
@@ -184,7 +127,7 @@ def _examine_machine(setting: Setting, me: int, state: Path) -> list[Finding]:
         state.mkdir(mode=0o700, parents=True, exist_ok=True)
         disk = [_space(setting, state), _journal(setting, state)]
     except OSError as error:
-        disk = [_wrong("journal", f"{state} cannot be used: {error.strerror or error}")]
+        disk = [wrong("journal", f"{state} cannot be used: {error.strerror or error}")]
     return [*disk, _loss(setting, me)]
 
 
@@ -193,10 +136,10 @@ def _space(setting: Setting, state: Path) -> Finding:
     try:
         check_room(state, setting)
     except InputError as error:
-        return _wrong("space", str(error), free=free)
+        return wrong("space", str(error), free=free)
     if mode & 0o022:
-        return _wrong("space", f"the mode of {state} is {mode:04o}: others can replace what is in it", free=free)
-    return _fine("space", f"{free / 2**30:.1f} GiB are free, enough", free=free)
+        return wrong("space", f"the mode of {state} is {mode:04o}: others can replace what is in it", free=free)
+    return fine("space", f"{free / 2**30:.1f} GiB are free, enough", free=free)
 
 
 def _journal(setting: Setting, state: Path) -> Finding:
@@ -215,17 +158,17 @@ def _journal(setting: Setting, state: Path) -> Finding:
             kept = len(journal.read())
             journal.close()
         except JournalError as error:
-            return _wrong("journal", str(error))
+            return wrong("journal", str(error))
     rate, middle, slowest = trials / sum(times), sorted(times)[trials // 2], max(times)
     figures = {"commits": trials, "commits_per_second": rate, "median": middle, "slowest": slowest}
     if any(mode & 0o077 for mode in modes):
-        return _wrong("journal", f"{state} does not keep files private: their mode is {modes[-1]:04o}", **figures)
+        return wrong("journal", f"{state} does not keep files private: their mode is {modes[-1]:04o}", **figures)
     if kept != trials:
-        return _wrong("journal", f"of {trials} records only {kept} could be read again", **figures)
+        return wrong("journal", f"of {trials} records only {kept} could be read again", **figures)
     text = f"{rate:,.0f} durable commits per second, {1e3 * middle:.1f} ms each, the slowest {1e3 * slowest:.1f} ms"
     if doubt := _DOUBTFUL.get(kind := _file_system(state)):
         return Finding("journal", "note", f"{text}; but {kind} {doubt}", fault=OURS, figures=figures)
-    return _fine("journal", text, **figures)
+    return fine("journal", text, **figures)
 
 
 def _file_system(place: Path) -> str:
@@ -242,12 +185,12 @@ def _file_system(place: Path) -> str:
 def _loss(setting: Setting, me: int) -> Finding:
     seed = setting.session.seed
     if seed is None:
-        return _fine("loss", "worked out when the parties have tossed the seed, before anything is sent")
+        return fine("loss", "worked out when the parties have tossed the seed, before anything is sent")
     planned = Judge(setting.roster, setting.session.topology(seed), seed).planned(me)
     figures = {"epsilon": planned.epsilon, "allowed": planned.allowed, "coalitions": planned.coalitions}
     if planned.refusal:
-        return _wrong("loss", f"even with everyone present {planned.refusal}", **figures)
-    return _fine("loss", f"epsilon {planned.epsilon:.4g} of {planned.allowed:g} with everyone present", **figures)
+        return wrong("loss", f"even with everyone present {planned.refusal}", **figures)
+    return fine("loss", f"epsilon {planned.epsilon:.4g} of {planned.allowed:g} with everyone present", **figures)
 
 
 def _period(setting: Setting, measured: Mapping[int, Measured], write: float) -> Finding:
@@ -257,7 +200,7 @@ def _period(setting: Setting, measured: Mapping[int, Measured], write: float) ->
     needed = clocks + trips + write
     parts = f"clocks {clocks:g} s, round trips {trips:.2g} s, durable write {write:.2g} s"
     if needed < period:
-        return _fine(
+        return fine(
             "period", f"{period:g} s, of which {needed:.3g} s are needed: {parts}", period=period, needed=needed
         )
     suggested = float(f"{_MARGIN * needed:.1e}")
@@ -270,135 +213,3 @@ def _length(seconds: float) -> str:
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s" if minutes else f"{rest} s"
-
-
-# --- peers ----------------------------------------------------------------------------------------------------------
-
-
-class _Visit:
-    """Shakes hands with all peers; the listener of a transport that sends nothing but hellos and pings."""
-
-    def __init__(self, setting: Setting, me: int) -> None:
-        self._roster, self._setting, self._me = setting.roster, setting, me
-        self._failures: dict[int, str] = {}
-        self._arrived: dict[int, asyncio.Event] = {}
-        self._last = 0.0  # when a peer was reached last
-        self.strangers: list[Finding] = []
-
-    def received(self, peer: int, frame: bytes) -> None:
-        """Ignore what a waiting node says: it will say it again to ours."""
-
-    def unsent(self, peer: int, token: object) -> None:
-        """Nothing was sent."""
-
-    def down(self, peer: int, reason: str) -> None:
-        """`measure` tells as much."""
-
-    def up(self, peer: int) -> None:
-        """Ask a peer that has come to us at once: it may not stay."""
-        self._last = time.monotonic()
-        self._arrived.setdefault(peer, asyncio.Event()).set()
-
-    def note(self, event: str, **fields: object) -> None:
-        """Remember who knocked and could not come in."""
-        if event == "fault" and fields.get("peer") is None and len(self.strangers) < _TOGETHER:
-            text = f"was turned away: it {fields['reason']}"
-            self.strangers.append(Finding(str(fields["address"]), "note", text, "stranger", EITHER))
-
-    @asynccontextmanager
-    async def open(self, identity: Identity, seconds: float, listen: tuple[str, int] | None) -> AsyncIterator[Finding]:
-        """Listen where the party will."""
-        roster, card = self._roster, self._roster.parties[self._me]
-        self._transport = Transport(
-            me=self._me,
-            addresses=[(each.host, each.port) for each in roster.parties],
-            session=roster.session,
-            server=server_context(identity, roster),
-            client=client_context(identity, roster),
-            identify=roster.index,
-            limits=replace(limits_for(self._setting), handshake=0.8 * seconds, hello=0.8 * seconds),
-            listener=self,
-        )
-        host, port = listen or (card.host, card.port)
-        try:
-            await self._transport.start(host, port)
-        except OSError as error:
-            yield _wrong("address", f"cannot listen on {host}:{port}: {error.strerror or error}")
-            return
-        try:
-            yield _fine("address", f"listens on {host}:{port}")
-        finally:
-            await self._transport.close()
-
-    async def meet(self, seconds: float) -> dict[int, Measured]:
-        """Compare clocks with every peer that shows up in time."""
-        until, room = time.monotonic() + seconds, asyncio.Semaphore(_TOGETHER)
-        peers = [peer for peer in range(len(self._roster.parties)) if peer != self._me]
-
-        async def ask(peer: int) -> Measured | None:
-            while True:
-                async with room:
-                    try:
-                        left = max(_PAUSE, until - time.monotonic())
-                        return await asyncio.wait_for(self._transport.measure(peer), left)
-                    except Unreachable as error:
-                        self._failures[peer] = str(error)
-                    except TimeoutError:
-                        self._failures.setdefault(peer, f"timed out: it did not answer within {seconds:g} s")
-                # Only who is not there yet is asked again: a party that refuses us counts our attempts.
-                if _state(self._failures[peer])[0] != "not there" or time.monotonic() + _PAUSE > until:
-                    return None
-                with suppress(TimeoutError):
-                    await asyncio.wait_for(self._arrived.setdefault(peer, asyncio.Event()).wait(), _PAUSE)
-                self._arrived[peer].clear()
-
-        found = await asyncio.gather(*map(ask, peers))
-        return {peer: each for peer, each in zip(peers, found, strict=True) if each is not None}
-
-    async def stay(self) -> None:
-        """Wait until a peer that was reached a moment ago has had time to compare clocks with us, too."""
-        await asyncio.sleep(self._last + _STAY - time.monotonic())
-
-    def findings(self, measured: dict[int, Measured]) -> list[Finding]:
-        """Say what was found of every peer."""
-        names, bound = self._roster.names, self._roster.terms.clock_bound
-        found = [
-            self._measured(peer, measured[peer], bound)
-            if peer in measured
-            else self._missed(peer, self._failures[peer])
-            for peer in range(len(names))
-            if peer != self._me
-        ]
-        answered = [each for each in found if each.state not in ("not there", "timed out", "no route")]
-        return [_blamed(each, answered) for each in found]
-
-    def _measured(self, peer: int, each: Measured, bound: float) -> Finding:
-        figures = {"offset": each.offset, "round_trip": each.round_trip}
-        name, text = self._roster.names[peer], f"clock {each.offset:+.3f} s, round trip {1e3 * each.round_trip:.1f} ms"
-        if abs(each.offset) > bound:
-            text = f"its clock is {each.offset:+.3f} s off ours, but at most {bound:g} s was agreed"
-            return Finding(name, "problem", text, "clock off", EITHER, figures)
-        if uncertainty(each) > bound:
-            text = f"a round trip of {each.round_trip:.3g} s leaves its clock uncertain by more than {bound:g} s"
-            return Finding(name, "problem", text, "too slow", NETWORK, figures)
-        return Finding(name, "fine", text, "fine", "", figures)
-
-    def _missed(self, peer: int, failure: str) -> Finding:
-        state, fault = _state(failure)
-        name, address = self._roster.names[peer], self._roster.parties[peer].address
-        if state == "not there":
-            return Finding(name, "note", f"nothing listens at {address} yet", state, fault)
-        return Finding(name, "problem", f"{_ADVICE[state]} ({failure})" if state in _ADVICE else failure, state, fault)
-
-
-def _state(failure: str) -> tuple[str, str]:
-    """Return what a failure is in a word or two, and whose fault it looks like."""
-    return next(((state, fault) for sign, state, fault in _SIGNS if sign in failure), ("failed", EITHER))
-
-
-def _blamed(finding: Finding, answered: list[Finding]) -> Finding:
-    """If most of those who answered have the same trouble with us it is ours; if one of several has, it is theirs."""
-    if finding.fault != EITHER or len(answered) < 2:
-        return finding
-    alike = sum(each.state == finding.state for each in answered)
-    return replace(finding, fault=OURS if alike > len(answered) / 2 else THEIRS if alike == 1 else EITHER)

@@ -93,18 +93,14 @@ class Ending:
                 self.reason = self._withheld = read(item, Final).withheld
 
     def check(self, item: Item) -> None:
-        """Refuse a digest with accounts that cannot be."""
+        """Refuse a digest whose account of its own party cannot be."""
         if item.kind == "digest" and item.party not in self._desk.gossip.items["digest"]:
             check_account(self._desk.session, self._desk.topology, item.party, read(item, Digest).account)
 
     def decided(self) -> bool:
         """Make the result once it is decided and all its parts are there; return whether that has just happened."""
-        return not self.finished and self.finish()
-
-    def finish(self) -> bool:
-        """Make the result of what was decided; return whether that is possible yet."""
         gossip, session = self._desk.gossip, self._desk.session
-        if not gossip.items["decision"]:
+        if self.finished or not gossip.items["decision"]:
             return False
         chosen = next(iter(gossip.bodies("decision", Vote).values()))
         digests, finals = members(chosen.digests, session.parties), members(chosen.finals, session.parties)

@@ -210,6 +210,7 @@ class Ledger:
                 self.signed[record.item.kind] = record.item
             case Joined():
                 _check(self.opened is not None and self.opened.late and self.round == 0, "a late coming after a round")
+                _check(self.since == 0, "a second late coming")
                 self.since = record.round
             case Promised():
                 _check(record.ballot > self.promised, "a promise that breaks an earlier one")

@@ -37,27 +37,7 @@ from inca.network.ledger import Ledger, Left, Opened, Record
 from inca.network.session import Session
 from inca.network.talk import Talk
 from inca.network.transfers import Transfers
-from inca.network.wire import (
-    Accept,
-    Ack,
-    Ask,
-    Have,
-    Items,
-    Message,
-    Nonsense,
-    Nudge,
-    Numbers,
-    Offer,
-    Prepare,
-    Promise,
-    Resolve,
-    Seen,
-    Skipped,
-    Voided,
-    Want,
-    Yes,
-    pack,
-)
+from inca.network.wire import Agreeing, Ask, Message, Nonsense, Numbers, Offer, Seen, Talking, pack
 
 Stage = Literal[
     "gathering", "asking", "rounds", "settling", "digests", "assessing", "finals", "agreeing", "serving", "over", "left"
@@ -392,39 +372,21 @@ class Party:
     def _hear(self, now: float, peer: int, message: Message) -> None:
         if peer not in self._desk.others:
             raise Nonsense("a message of nobody else")
-        match message:
-            case Offer():
-                self._transfers.hear_offer(peer, message)
-            case Ack() | Voided():
-                self._transfers.hear_answer(peer, message)
-            case Resolve():
-                self._transfers.hear_resolve(peer, message)
-            case Nudge():
-                away = self.stage == "asking" or (self.stage == "gathering" and self._arrival.away)
-                self._transfers.hear_nudge(peer, message, away=away)
-            case Skipped():
-                self._transfers.hear_skipped(peer, message)
-            case _:
-                self._hear_more(now, peer, message)
-
-    def _hear_more(self, now: float, peer: int, message: Message) -> None:
-        match message:
-            case Ask():
-                self._desk.down.add(peer)  # it is on its way back: to be waited for when it says something else
-                if not (self.stage in ("gathering", "asking") and self._arrival.fresh):
-                    seen = self._transfers.seen_of(peer)
-                    self._desk.send(peer, Seen(seen, self._where(now), self.ledger.since))
-            case Seen():
-                self._hear_seen(peer, message)
-            case Have():
-                self._talk.hear_have(now, peer, message)
-            case Want():
-                self._talk.hear_want(peer, message)
-            case Items():
-                self._talk.hear_items(message)
-            case Prepare() | Promise() | Accept() | Yes():
-                if self.stage != "asking":
-                    self._agreement.hear(now, peer, message)
+        if isinstance(message, Ask):
+            self._desk.down.add(peer)  # it is on its way back: to be waited for when it says something else
+            if not (self.stage in ("gathering", "asking") and self._arrival.fresh):
+                seen = self._transfers.seen_of(peer)
+                self._desk.send(peer, Seen(seen, self._where(now), self.ledger.since))
+        elif isinstance(message, Seen):
+            self._hear_seen(peer, message)
+        elif isinstance(message, Talking):
+            self._talk.hear(now, peer, message)
+        elif isinstance(message, Agreeing):
+            if self.stage != "asking":
+                self._agreement.hear(now, peer, message)
+        else:
+            away = self.stage == "asking" or (self.stage == "gathering" and self._arrival.away)
+            self._transfers.hear(peer, message, away=away)
 
     def _where(self, now: float) -> int:
         """The round in which this party is; T+1 at the end."""

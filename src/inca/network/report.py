@@ -5,7 +5,6 @@ The estimate is public to all parties. `ended.json` marks the session as held, s
 
 from __future__ import annotations
 
-import json
 import math
 import time
 from pathlib import Path
@@ -15,7 +14,7 @@ from inca.error import expected_error
 from inca.network.node import Ended
 from inca.network.setting import Setting
 from inca.privacy.certificate import Certificate, null_for_infinity
-from inca.transcript import Transcript, digest, write_execution, write_whole
+from inca.transcript import Transcript, digest, write_execution, write_json
 from inca.validation import InputError
 from inca.version import __version__
 
@@ -71,9 +70,9 @@ def write_report(folder: Path, setting: Setting, party: int, ended: Ended) -> di
         write_execution(folder / "execution.json", _transcript(setting, ended))
     if certificate is not None:
         certificate.write(folder / "certificate.json")
-    _write_json(folder / "result.json", fields)
+    write_json(folder / "result.json", fields)
     marks = {"session": fields["session"], "ended": round(time.time(), 3), "reason": ended.reason}
-    _write_json(folder / "ended.json", marks)
+    write_json(folder / "ended.json", marks)
     return fields
 
 
@@ -94,8 +93,3 @@ def _standard_error(setting: Setting, ended: Ended) -> float | None:
     except InputError:
         return None
     return math.sqrt(budget.noise)
-
-
-def _write_json(path: Path, fields: dict[str, Any]) -> None:
-    text = json.dumps(fields, allow_nan=False) + "\n"
-    write_whole(path, lambda file: file.write(text.encode()))

@@ -27,7 +27,7 @@ from inca.privacy.adversary import rounded_up
 from inca.privacy.chance import SCHEDULES
 from inca.privacy.gaussian import Rule, mu_for
 from inca.schedule import random_schedule
-from inca.transcript import write_whole
+from inca.transcript import write_json
 from inca.validation import InputError, positive, real, refuse, whole
 
 if TYPE_CHECKING:
@@ -239,8 +239,7 @@ class Roster:
 
     def write(self, path: str | Path) -> None:
         """Write the roster as JSON, whole or not at all."""
-        text = json.dumps(self.as_dict(), indent=1, allow_nan=False) + "\n"
-        write_whole(Path(path), lambda file: file.write(text.encode()))
+        write_json(path, self.as_dict(), indent=1)
 
     @cached_property
     def _ids(self) -> dict[bytes, int]:

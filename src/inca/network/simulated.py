@@ -19,6 +19,7 @@ import numpy as np
 
 from inca.network.desk import Effects
 from inca.network.ending import Result
+from inca.network.faults import PERIOD, Faults, random_session
 from inca.network.gossip import Gossip, Sign, Verify
 from inca.network.lattice import Keystream, discrete_gaussian
 from inca.network.ledger import Credited, Ledger, Record
@@ -28,71 +29,9 @@ from inca.network.session import Session
 from inca.network.wire import OPEN, Message, Numbers, decode, encode, pack
 from inca.transcript import Transcript, digest
 
-_PERIOD = 1.0
-
 
 class Violation(AssertionError):
     """Something that must never happen has happened; the seed replays it."""
-
-
-@dataclass(frozen=True)
-class Faults:
-    """How bad the network and the machines are; chances are per message, per journal write, or per party."""
-
-    loss: float = 0.0
-    duplication: float = 0.0
-    delay: float = 0.01  # seconds, on average
-    crash: float = 0.0
-    comeback: float = 0.5
-    disk_loss: float = 0.0
-    partitions: int = 0
-    false_hints: float = 0.0
-    skew: float = 0.0  # seconds, at most
-    refusal: float = 0.0  # chance that a party finds its loss too large
-    late: float = 0.0  # chance that a party starts late
-
-    @classmethod
-    def random(cls, rng: random.Random) -> Faults:
-        """Draw a world with all faults together, from mild to bad."""
-        bad = rng.random()
-        return cls(
-            loss=0.3 * bad * rng.random(),
-            duplication=0.2 * rng.random(),
-            delay=0.05 * rng.random() ** 2 * _PERIOD,
-            crash=0.1 * bad * rng.random(),
-            comeback=rng.random(),
-            disk_loss=0.2 * rng.random(),
-            partitions=rng.choice([0, 0, 1, 2]),
-            false_hints=0.02 * rng.random(),
-            skew=0.2 * rng.random() * _PERIOD,
-            refusal=rng.choice([0.0, 0.0, 0.05]),
-            late=rng.choice([0.0, 0.0, 0.1]),
-        )
-
-
-def random_session(rng: random.Random) -> Session:
-    """Draw a small session."""
-    n, rounds = rng.randint(4, 7), rng.randint(2, 6)
-    kind = rng.choice(["random", "permutation", "distinct"])
-    if kind == "distinct":
-        rounds = min(rounds, n - 1)
-    receivers = rng.choice([1, 1, 2]) if kind != "distinct" else 1
-    return Session(
-        id=rng.randbytes(32),
-        parties=n,
-        rounds=rounds,
-        receivers=receivers,
-        schedule=kind,
-        quiet=rng.randint(0, rounds - 1),
-        dimension=rng.choice([1, 2, 3]),
-        sigma_independent=2**30,
-        sigma_cancelling=2**33,
-        least_cohort=rng.randint(2, 3),
-        start=10.0,
-        period=_PERIOD,
-        pace=rng.choice([0.0, 0.0, 0.1, 0.4]) * _PERIOD,
-        seed=rng.randbytes(32) if rng.random() < 0.7 else None,
-    )
 
 
 @dataclass
@@ -146,11 +85,11 @@ class World:
         self.machines = [self._machine(i) for i in range(n)]
         for i in range(n):
             late = self.rng.random() < self.faults.late
-            self._at(self.session.start + 2 * _PERIOD if late else self.rng.random() * 5.0, self._boot, i)
+            self._at(self.session.start + 2 * PERIOD if late else self.rng.random() * 5.0, self._boot, i)
         for _ in range(self.faults.partitions):
-            begin = self.session.start + self.rng.random() * (self.session.rounds + 2) * _PERIOD
+            begin = self.session.start + self.rng.random() * (self.session.rounds + 2) * PERIOD
             self._at(begin, self._cut)
-            self._at(begin + self.rng.random() * 2 * _PERIOD, self._heal)
+            self._at(begin + self.rng.random() * 2 * PERIOD, self._heal)
 
     # --- the world ----------------------------------------------------------------------------------------------
 
@@ -158,7 +97,7 @@ class World:
         """Let everything happen; a session that does not end within its deadlines is a violation."""
         while self._queue:
             self.now, _, action = heapq.heappop(self._queue)
-            end = max(self.session.deadline(self.session.rounds), self._booted) + 14 * _PERIOD
+            end = max(self.session.deadline(self.session.rounds), self._booted) + 14 * PERIOD
             action()
             self.steps += 1
             if self.now > end or self.steps > most:
@@ -220,7 +159,7 @@ class World:
                 machine.ghosts.append(machine.book)
                 machine.journal, machine.book = [], None
                 machine.noisy = machine.noisy + 1  # its independent noise is drawn anew
-            self._at(self.now + self.rng.random() * 3 * _PERIOD, self._boot, i)
+            self._at(self.now + self.rng.random() * 3 * PERIOD, self._boot, i)
 
     def _book(self, i: int, records: list[Record]) -> Ledger:
         ledger = Ledger(self.session, i)
@@ -417,8 +356,3 @@ def _mark(text: bytes) -> bytes:
 
 def _verify(party: int, text: bytes, signature: bytes) -> bool:
     return signature == _mark(party.to_bytes(4, "little") + text)
-
-
-def without_faults() -> Faults:
-    """Return a world in which nothing goes wrong."""
-    return Faults(delay=0.001 * _PERIOD)

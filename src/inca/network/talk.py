@@ -11,7 +11,7 @@ from collections.abc import Set as AbstractSet
 
 from inca.network.desk import Desk
 from inca.network.ending import Ending
-from inca.network.wire import Have, Items, Want
+from inca.network.wire import Have, Items, Talking, Want
 
 _SELDOM = 25  # times in a period, if there is no news
 _OFTEN = 200  # times in a period, at first
@@ -52,6 +52,16 @@ class Talk:
         asked = {self._partner(up)} | (missed if len(missed) <= 2 * len(near) else set())
         for peer in sorted(asked):
             self._desk.send(peer, self._desk.gossip.have())
+
+    def hear(self, now: float, peer: int, message: Talking) -> None:
+        """Take a message about items."""
+        match message:
+            case Have():
+                self.hear_have(now, peer, message)
+            case Want():
+                self.hear_want(peer, message)
+            case Items():
+                self.hear_items(message)
 
     def hear_have(self, now: float, peer: int, message: Have) -> None:
         """Ask for what is lacking here, and tell the peer if there is something that it lacks."""

@@ -9,7 +9,20 @@ from __future__ import annotations
 from inca.network.desk import Desk
 from inca.network.ledger import Began, Credited, Settled, Tombstoned
 from inca.network.realised import check_account
-from inca.network.wire import OPEN, Account, Ack, Nonsense, Nudge, Offer, Resolve, Skipped, Voided, pack, unpack
+from inca.network.wire import (
+    OPEN,
+    Account,
+    Ack,
+    Nonsense,
+    Nudge,
+    Offer,
+    Resolve,
+    Skipped,
+    Transfer,
+    Voided,
+    pack,
+    unpack,
+)
 
 
 class Transfers:
@@ -24,6 +37,20 @@ class Transfers:
         self._skipped: set[tuple[int, int]] = set()  # (round, party): it says that it is not there
         self._early: dict[tuple[int, int, int], Offer] = {}
         self._left: dict[tuple[int, int], int] = {}  # attempts that may have left, for offers made in this life
+
+    def hear(self, peer: int, message: Transfer, *, away: bool) -> None:
+        """Take a message about transfers; `away`: this party is not in any round yet."""
+        match message:
+            case Offer():
+                self.hear_offer(peer, message)
+            case Ack() | Voided():
+                self.hear_answer(peer, message)
+            case Resolve():
+                self.hear_resolve(peer, message)
+            case Nudge():
+                self.hear_nudge(peer, message, away=away)
+            case Skipped():
+                self.hear_skipped(peer, message)
 
     # --- own offers ---------------------------------------------------------------------------------------------
 

@@ -160,8 +160,10 @@ class Yes(msgspec.Struct, frozen=True, tag="yes", array_like=True, forbid_unknow
     ballot: Ballot
 
 
-_Transfer = Offer | Ack | Voided | Resolve | Nudge | Skipped | Ask | Seen
-Message = _Transfer | Have | Want | Items | Prepare | Promise | Accept | Yes
+Transfer = Offer | Ack | Voided | Resolve | Nudge | Skipped
+Talking = Have | Want | Items
+Agreeing = Prepare | Promise | Accept | Yes
+Message = Transfer | Ask | Seen | Talking | Agreeing
 
 _encoder = msgspec.msgpack.Encoder()
 _decoder: msgspec.msgpack.Decoder[Message] = msgspec.msgpack.Decoder(Message)

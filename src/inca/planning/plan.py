@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -17,7 +16,7 @@ from inca.planning.shapes import Shape
 from inca.planning.wish import Wish
 from inca.presence import Presence
 from inca.privacy.adversary import Adversary
-from inca.transcript import Transcript, injection_fields, write_whole
+from inca.transcript import Transcript, injection_fields, write_json
 from inca.validation import InputError, refuse
 from inca.version import __version__
 
@@ -132,8 +131,7 @@ class Plan:
 
     def write(self, path: str | Path) -> None:
         """Write the plan as JSON, whole or not at all."""
-        text = json.dumps(self.as_dict(), indent=1, allow_nan=False) + "\n"
-        write_whole(Path(path), lambda file: file.write(text.encode()))
+        write_json(path, self.as_dict(), indent=1)
 
     def __str__(self) -> str:
         """Explain the plan."""

@@ -7,7 +7,6 @@ cancel protects the others by accident (erratum E11).
 
 from __future__ import annotations
 
-import json
 import math
 from dataclasses import dataclass
 from functools import cached_property
@@ -26,7 +25,7 @@ from inca.privacy.hiding import HiddenRank
 from inca.privacy.view import View
 from inca.schedule import Schedule
 from inca.simulation import Progress
-from inca.transcript import Transcript, digest, write_whole
+from inca.transcript import Transcript, digest, write_json
 from inca.validation import Array, InputError, real, refuse
 from inca.version import __version__
 
@@ -110,8 +109,7 @@ class Certificate:
 
     def write(self, path: str | Path) -> None:
         """Write the certificate as JSON, whole or not at all."""
-        text = json.dumps(self.as_dict(), allow_nan=False) + "\n"
-        write_whole(Path(path), lambda file: file.write(text.encode()))
+        write_json(path, self.as_dict())
 
     def __str__(self) -> str:
         """Write the certificate for people."""

@@ -53,6 +53,18 @@ def test_a_seed_decides_everything(seed: int) -> None:
     assert {i: party.stage for i, party in one.survivors.items()} == {i: p.stage for i, p in two.survivors.items()}
 
 
+def test_nobody_waits_for_parties_that_have_said_that_they_are_done() -> None:
+    """Whoever hears it first leaves first, and those who hear it from nobody would wait a whole period."""
+    for seed in range(40):
+        world = World(seed, faults=without_faults())
+        while len(world.results) < len(world.machines):
+            world.step()
+        known = world.now
+        while not all(party.finished for party in world.survivors.values()):
+            world.step()
+        assert world.now - known < 0.5 * world.session.period, seed
+
+
 def test_without_faults_everyone_has_the_exact_result() -> None:
     for seed in range(20):
         world = World(seed, faults=without_faults())

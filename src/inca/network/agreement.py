@@ -17,6 +17,7 @@ from inca.network.ledger import Accepted, Promised
 from inca.network.wire import Accept, Agreeing, Ballot, Have, Nonsense, Prepare, Promise, Yes, bits, members
 
 _TURNS = 8  # turns to propose in a period
+_SOON = 16  # parts of a turn after which whoever has not answered is asked again, at first
 _JUMP = 1000  # how many ballots a proposal may be ahead
 
 
@@ -32,6 +33,7 @@ class Agreement:
         self._yes: set[int] = set()
         self._next = float("inf")
         self._again = float("inf")
+        self._pause = 0.0  # before those who have not answered are asked again
         session = desk.session
         marks = [
             hashlib.sha256(session.id + b"turn" + p.to_bytes(4, "little")).digest() for p in range(session.parties)
@@ -62,7 +64,8 @@ class Agreement:
             self._next = now + self._slot * len(self._order)
             self._propose(now)
         if now >= self._again:
-            self._again = now + self._slot
+            self._pause = min(2 * self._pause, self._slot)
+            self._again = now + self._pause
             self._press()
 
     def hear(self, now: float, peer: int, message: Agreeing) -> None:
@@ -107,7 +110,8 @@ class Agreement:
         highest = max(self._ballot, self._desk.ledger.promised)
         self._ballot = (highest // n + 1) * n + self._desk.me  # above all seen, and no other party's
         self._promises, self._proposed, self._yes = {}, None, set()
-        self._again = now + self._slot
+        self._pause = self._slot / _SOON  # an answer may lack nothing but an item that is on its way
+        self._again = now + self._pause
         self._desk.note("proposes", ballot=self._ballot)
         for peer in sorted(self._desk.others):
             self._desk.send(peer, Prepare(self._ballot))

@@ -272,7 +272,10 @@ class Party:
                     )
                     self._serve(now)
             case "serving":
-                if late or missing("done") <= self._gone(now):
+                if not missing("done"):
+                    self._talk.farewell()
+                    self.stage = "over"
+                elif late or missing("done") <= self._gone(now):
                     self.stage = "over"
 
     @property

@@ -96,13 +96,17 @@ class World:
     def run(self, most: int = 200_000) -> None:
         """Let everything happen; a session that does not end within its deadlines is a violation."""
         while self._queue:
-            self.now, _, action = heapq.heappop(self._queue)
             end = max(self.session.deadline(self.session.rounds), self._booted) + 14 * PERIOD
-            action()
-            self.steps += 1
+            self.step()
             if self.now > end or self.steps > most:
                 stages = [(i, m.party.stage) for i, m in enumerate(self.machines) if m.party and not m.party.finished]
                 raise Violation(f"the session hangs at {self.now:.1f} s: {stages}")
+
+    def step(self) -> None:
+        """Let the next thing happen."""
+        self.now, _, action = heapq.heappop(self._queue)
+        action()
+        self.steps += 1
 
     @property
     def survivors(self) -> dict[int, Party]:

@@ -98,6 +98,15 @@ class Talk:
                 self._ending.check(item)
                 self._desk.gossip.add(item)
 
+    def farewell(self) -> None:
+        """Let the neighbours know that everyone is done, before there is nobody left whom they could ask."""
+        for peer in sorted(self._near() - self._desk.down):
+            self._desk.send(peer, Items(list(self._desk.gossip.items["done"].values())))
+
+    def _near(self) -> set[int]:
+        n, me = self._desk.session.parties, self._desk.me
+        return {(me + sign * step) % n for step in steps(n) for sign in (1, -1)} & self._desk.others
+
     def _partner(self, up: frozenset[int]) -> int:
         n, me = self._desk.session.parties, self._desk.me
         while 1 << self._distance < n:
@@ -105,7 +114,7 @@ class Talk:
             self._distance += 1
             if partner in up:
                 return partner
-        near = {(me + sign * step) % n for step in steps(n) for sign in (1, -1)} & up
+        near = self._near() & up
         return self._desk.rng.choice(sorted(near if len(near) >= _FEW else up or self._desk.others))
 
 

@@ -104,7 +104,8 @@ def _show(report: dict[str, Any]) -> None:
     if report["standard_error"] is not None:
         typer.echo(f"noise        {report['standard_error']:.2f} min standard error: few parties, and some left")
     typer.echo(f"lattice      {report['lattice']}")
-    typer.echo(f"in doubt     {report['in_doubt']} shares of parties that left, weight {report['weight_in_doubt']:.3g}")
+    doubts = f"{report['in_doubt']} {'share' if report['in_doubt'] == 1 else 'shares'}"
+    typer.echo(f"in doubt     {doubts} of parties that left, weight {report['weight_in_doubt']:.3g}")
     typer.echo(f"time         {report['seconds']:.1f} s from the start of the first round to the last party's end")
     typer.echo("")
     typer.echo(report["certificate"])

@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 # Tests run in one process per core, file by file, since the code blocks of a page build on each other; BLAS threads on top
-# of that would only wait for each other.
+# of that would only wait for each other. In the order of the files, since those with few tests are not the short ones.
 TESTING := OPENBLAS_NUM_THREADS=1
 READY := $(VENV)/.ready
 
@@ -29,10 +29,10 @@ arrows: $(READY)
 	$(BIN)/lint-imports
 
 test: lint types arrows  ## everything that must hold at every commit
-	$(TESTING) $(BIN)/python -m pytest -n auto --dist loadfile -m 'not slow'
+	$(TESTING) $(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder -m 'not slow'
 
 test-all: lint types arrows  ## the same and the slow suites
-	$(TESTING) $(BIN)/python -m pytest -n auto --dist loadfile
+	$(TESTING) $(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder
 
 bench: $(READY)  ## speed and memory, as ratios against named baselines in one run
 	$(BIN)/python benchmarks/simulation.py

@@ -66,7 +66,7 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Processes]:
     """Four processes with values from everywhere; cleo is stopped when all are there, and goes on."""
     # Next to no noise, so that the estimate can be compared; and time for five processes to begin on two busy cores.
     noise = {"sigma_independent": 0.05, "epsilon": 1e9}
-    agreed = terms(seed=SEED, start=time.time() + 24.0, period=2.0, clock_bound=0.5, **noise)
+    agreed = terms(seed=SEED, start=time.time() + 18.0, period=2.0, clock_bound=0.5, **noise)
     made = Processes(tmp_path_factory.mktemp("session"), VALUES, NAMES, agreed)
     anna, bert, cleo, dora = (made.party_folder(i) / "value.txt" for i in range(4))
     bert.write_text(f"{OUTSIDE}\n")

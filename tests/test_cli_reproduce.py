@@ -80,6 +80,7 @@ def test_a_worker_that_dies_ends_the_work_with_a_sentence(tmp_path: Path) -> Non
     assert "Traceback" not in err
 
 
+@pytest.mark.slow
 def test_all_reproduces_all(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -187,7 +187,7 @@ def test_the_design_does_not_depend_on_epsilon_and_noise_scales_with_sensitivity
     ("better", "worse"),
     [
         ({"dropout": 0.05}, {"dropout": 0.2}),
-        ({"messages": 20}, {"messages": 8}),
+        pytest.param({"messages": 20}, {"messages": 8}, marks=pytest.mark.slow),
         pytest.param({"colluding": 0.0}, {"colluding": 0.3}, marks=pytest.mark.slow),
         pytest.param({"eavesdropped": 0.0}, {"eavesdropped": 0.3}, marks=pytest.mark.slow),
     ],
@@ -196,6 +196,7 @@ def test_the_error_falls_and_rises_as_it_should(better: dict[str, Any], worse: d
     assert planned(replace(SMALL, **better)).expected_mse < planned(replace(SMALL, **worse)).expected_mse
 
 
+@pytest.mark.slow
 def test_simulated_errors_agree_with_the_predicted_one() -> None:
     # 6 standard errors: even with the skewness of squares, a false alarm has a chance below 1e-6.
     made = planned()
@@ -238,6 +239,7 @@ def test_rounds_and_receivers_can_be_fixed() -> None:
     assert (made.shape.rounds, made.shape.receivers) == (8, 2)
 
 
+@pytest.mark.slow
 def test_a_plan_for_a_million_parties_uses_sub_populations_and_says_so() -> None:
     wish = inca.Wish(parties=10**6, epsilon=0.2, delta=1e-6, colluding=0.1, messages=20)
     made = inca.plan(wish, views=8)

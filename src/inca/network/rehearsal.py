@@ -2,10 +2,12 @@
 
 The noise levels are those of a plan: `inca plan --parties 12 --epsilon 8 --delta 1e-5 --colluding 0.08 --dropout 0.2
 --messages 20 --sensitivity 240`. Twelve parties are few, so a small epsilon would drown their mean in noise.
+Fewer still share the same protection among themselves, and need more of both kinds.
 """
 
 from __future__ import annotations
 
+import math
 import random
 import shutil
 import tempfile
@@ -29,6 +31,17 @@ _STARTING = 0.4  # seconds that a process takes to start, with room for a busy m
 _FIRST_KILL = 4  # round
 
 
+def levels(parties: int) -> tuple[float, float]:
+    """Return the levels of independent and cancelling noise: those of the plan, or more where fewer take part.
+
+    >>> levels(12), levels(6)[0] > 80.0
+    ((51.62, 177.6), True)
+    """
+    # The noise of n - 1 honest parties adds up in the mean; a quarter more, for those who leave.
+    scale = 1.0 if parties >= len(_NAMES) else 1.25 * math.sqrt((len(_NAMES) - 1) / (parties - 1))
+    return _SIGMAS[0] * scale, _SIGMAS[1] * scale
+
+
 class Rehearsal:
     """The processes, their rounds and what came out; to be used as a context, which cleans up."""
 
@@ -41,13 +54,14 @@ class Rehearsal:
         self.truth = float(values.mean())
         self.rounds = 20
         load()
+        independent, cancelling = levels(parties)
         terms = Terms(
             rounds=self.rounds,
             receivers=1,
             schedule="permutation",
             quiet_rounds=4,
-            sigma_independent=_SIGMAS[0],
-            sigma_cancelling=_SIGMAS[1],
+            sigma_independent=independent,
+            sigma_cancelling=cancelling,
             dimension=1,
             lower=_LOW,
             upper=_HIGH,

@@ -1,0 +1,23 @@
+"""The demonstration's noise suffices for any number of parties that may be asked for."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import inca
+from inca.network.rehearsal import levels
+
+
+@pytest.mark.parametrize("parties", [4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 24])
+def test_its_noise_keeps_the_agreed_loss_against_every_single_party(parties: int) -> None:
+    rng = np.random.default_rng(parties)
+    independent, cancelling = levels(parties)
+    for seed in range(5):
+        schedule = inca.PermutationReceivers(parties, rounds=20, seed=seed)
+        for rate in (0.0, 0.2, 0.4):
+            presence = inca.Presence.leaving(parties, 20, rate, rng)
+            execution = inca.Execution(schedule, inca.incremental(20, quiet=4), presence)
+            for colluder in range(min(parties, 6)):
+                losses = inca.account(inca.View(execution, inca.Adversary([colluder])), independent, cancelling, 240.0)
+                assert losses.epsilon(1e-5).max() < 8.0

@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 TESTING := OPENBLAS_NUM_THREADS=1
 READY := $(VENV)/.ready
 
-.PHONY: demo test test-all lint types arrows bench conservation golden pictures reproduction clean
+.PHONY: demo test test-all lint types arrows bench conservation golden pictures reproduction site clean
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "inca needs Python 3.11 or newer")'
@@ -42,6 +42,7 @@ bench: $(READY)  ## speed and memory, as ratios against named baselines in one r
 	$(BIN)/python benchmarks/reproduction.py
 	$(BIN)/python benchmarks/transport.py
 	$(BIN)/python benchmarks/network.py grow
+	$(BIN)/python benchmarks/dashboard.py
 
 conservation: $(READY)  ## 10,000 simulated sessions with all faults together, the ledgers added up after every write
 	$(BIN)/python benchmarks/conservation.py --sessions 10000
@@ -51,12 +52,17 @@ golden: $(READY)  ## write the golden vectors anew, in exact rational arithmetic
 
 pictures: $(READY)  ## draw the pictures of the README and the docs
 	$(BIN)/python docs/pictures.py
+	$(BIN)/python docs/pictures_accountant.py
+	$(BIN)/python docs/screens.py
 	$(BIN)/inca audit examples/consortium.json --picture docs/pictures/losses.png
 	$(BIN)/inca compare --picture docs/pictures/compare.png
 
 reproduction: $(READY)  ## the paper's figures at full size, for the docs: 35 minutes on two cores; goes on where it stopped
 	$(BIN)/inca reproduce all --out docs/reproduction
 	$(BIN)/python docs/verdicts.py
+
+site: $(READY)  ## the documentation site, into build/site; python -m http.server -d build/site shows it
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 clean:
 	rm -rf $(VENV) build src/*.egg-info

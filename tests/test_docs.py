@@ -14,7 +14,7 @@ import pytest
 from inca.experiments.reproduce import claim_row, read_reproduction
 
 ROOT = Path(__file__).parent.parent
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 
 def examples() -> list[tuple[str, str, str]]:

@@ -38,7 +38,19 @@ _UsageError = cast(type[Exception], typer.BadParameter.__base__)  # the base of 
 
 def main() -> None:
     """Run the command line; what is refused becomes one sentence on stderr and status 2."""
-    from inca.cli import attack, audit, average, compare, demo, doctor, node, party, plan, reproduce  # noqa: F401  # register their commands
+    from inca.cli import (  # noqa: F401  # register their commands
+        attack,
+        audit,
+        average,
+        compare,
+        dashboard,
+        demo,
+        doctor,
+        node,
+        party,
+        plan,
+        reproduce,
+    )
     from inca.validation import InputError
 
     try:

@@ -125,9 +125,10 @@ def status(
 
     Example:  inca node status sessions
     """
+    from inca.network.log import statuses
     from inca.validation import InputError
 
-    found = [_status_of(place) for place in sorted(state.glob("*/status.json"))]
+    found = statuses(state)
     if not found:
         raise InputError(f"FOLDER is {str(state)!r}, but there is no session in it")
     if as_json:
@@ -142,29 +143,6 @@ def status(
         )
         if each["reason"]:
             typer.echo(f"  {each['reason']}")
-
-
-def _status_of(place: Path) -> dict[str, Any]:
-    from inca.validation import InputError
-
-    try:
-        fields: dict[str, Any] = json.loads(place.read_text())
-        running = _runs(int(fields["process"]))
-    except (OSError, ValueError, KeyError, TypeError):
-        raise InputError(f"{place} cannot be read: it is not what a node writes") from None
-    return fields | {"running": running, "ended": place.with_name("ended.json").exists()}
-
-
-def _runs(process: int) -> bool:
-    import os
-
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True
 
 
 def _address(text: str) -> tuple[str, int]:

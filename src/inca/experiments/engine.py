@@ -202,7 +202,7 @@ def counted_sources() -> list[str]:
     """Return the source files on which results depend: the library and what workers do; no pictures, pages or nodes."""
     names = sorted(path.relative_to(_HOME).as_posix() for path in _HOME.rglob("*.py"))
     working = ("experiments/runs.py", "experiments/connecting.py")
-    shown = ("__main__.py", "cli/", "experiments/", "network/", "drawing.py")
+    shown = ("__main__.py", "cli/", "dashboard/", "experiments/", "learn/", "network/", "drawing.py")
     return [name for name in names if not name.startswith(shown) or name in working]
 
 

@@ -11,6 +11,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
+from inca.validation import InputError
+
 _PEERS = ("peer", "party")
 _REPEATED, _FIRST = ("nonsense", "fault", "throttled", "down", "lost", "connected"), 20
 _OFTEN = 0.2  # seconds between two writings of the status
@@ -73,3 +75,27 @@ class Status:
             temporary.replace(self._path)
         except OSError:
             temporary.unlink(missing_ok=True)
+
+
+def statuses(state: Path) -> list[dict[str, Any]]:
+    """Return where the sessions of a `--state` folder are; `running`: whether the process that wrote it is there."""
+    return [_status(place) for place in sorted(state.glob("*/status.json"))]
+
+
+def _status(place: Path) -> dict[str, Any]:
+    try:
+        fields: dict[str, Any] = json.loads(place.read_text())
+        running = _runs(int(fields["process"]))
+    except (OSError, ValueError, KeyError, TypeError):
+        raise InputError(f"{place} cannot be read: it is not what a node writes") from None
+    return fields | {"running": running, "ended": place.with_name("ended.json").exists()}
+
+
+def _runs(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True

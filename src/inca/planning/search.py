@@ -92,9 +92,15 @@ class Judge:
     views: int
     parties: int | None
     tick: Tick
+    crowd: int | None = None
+    """How many parties the executions have that are sampled for their error, if not all."""
 
     def score(self, shape: Shape) -> float:
         """Return the least expected error of a design over the balance of both kinds of noise."""
+        return self.best(shape)[0]
+
+    def best(self, shape: Shape) -> tuple[float, float, float, Remains]:
+        """Return the same, the factor and the level of cancelling noise that give it, and what remains of both."""
         parties = population(self.wish, shape)
         if self.parties is not None:
             parties = min(parties, max(self.parties, 3 * shape.messages))
@@ -103,11 +109,14 @@ class Judge:
         seeds = range(self.views if shape.kind == "incremental" else max(4, self.views // 4))
         rates = sorted({0.0, self.wish.dropout})
         sampled = [sample_needs(self.wish, shape, parties, rate, seeds, tried, self.tick) for rate in rates]
-        remains = sample_remains(self.wish, shape, self.wish.dropout, 2 * self.views)
+        crowd = self.wish if self.crowd is None else replace(self.wish, parties=min(self.crowd, self.wish.parties))
+        remains = sample_remains(crowd, shape, self.wish.dropout, 2 * self.views)
         # Few samples say little about a chance of 1e-6: to compare designs, a chance that they do show is better.
         chance = max(_chance(self.wish), 2.0 / sum(needs.size for needs in sampled))
         levels = np.max([needs.levels(chance) for needs in sampled], axis=0)
-        return float(_errors(self.wish, tried, levels, remains).min())
+        errors = _errors(self.wish, tried, levels, remains)
+        row = int(np.argmin(errors))
+        return float(errors[row]), float(tried[row]), float(levels[row]), remains
 
 
 def _errors(wish: Wish, tried: Array, levels: Array, remains: Remains) -> Array:

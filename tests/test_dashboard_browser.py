@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 import re
 import threading
 from collections.abc import Iterator
@@ -15,6 +16,7 @@ from playwright.sync_api import Browser, Page, expect
 import inca
 from browser_room import Watched, browser, watched
 from dashboard_room import Dashboard, running
+from inca.dashboard.scene import Description
 from inca.network.rehearsal import Rehearsal
 
 ROOT = Path(__file__).parents[1]
@@ -137,6 +139,30 @@ def test_a_party_is_killed_and_comes_back(window: Watched, board: Dashboard) -> 
     found = board.ask("run", parties=12, rounds=8, seed=3, absent="5:4-5")
     result = page.get_by_role("region", name="The result").inner_text()
     assert any(each == pytest.approx(found["estimates"][-1], rel=1e-3) for each in numbers(result)), result
+
+
+EDIT = """async (edits) => {
+  const { leaves, comesBack } = await import("/static/js/absences.js");
+  let words = "";
+  return edits.map(([leave, party, round]) => (words = (leave ? leaves : comesBack)(words, party, round)));
+}"""
+
+
+def test_edits_of_absences_mean_to_the_page_what_they_mean_to_the_server(window: Watched) -> None:
+    page, rng, rounds, parties = open_at(window, "/file"), random.Random(1), 12, 3
+    for _ in range(40):
+        edits = [(rng.random() < 0.5, rng.randrange(parties), rng.randint(1, rounds)) for _ in range(12)]
+        present = np.ones((rounds + 1, parties), dtype=bool)
+        for (leave, party, at), words in zip(edits, page.evaluate(EDIT, edits), strict=True):
+            if leave:
+                present[at:, party] = False
+            else:  # until its next absence
+                back = at
+                while back <= rounds and not present[back, party]:
+                    present[back, party] = True
+                    back += 1
+            read = Description(parties=parties, rounds=rounds, absent=words).presence()
+            np.testing.assert_array_equal([read.row(t) for t in range(rounds + 1)], present)
 
 
 def test_everyone_gone_has_no_estimate_and_says_so(window: Watched) -> None:

@@ -37,16 +37,15 @@ def call(capsys: pytest.CaptureFixture[str], *words: object) -> tuple[int, str, 
     return int(ended.value.code or 0), printed.out, printed.err
 
 
-def average(*words: object) -> dict[str, Any]:
-    done = run("average", *words, *NOISE, "--json")
-    assert done.returncode == 0, done.stderr
-    assert done.stderr == ""
-    report: dict[str, Any] = json.loads(done.stdout)
+def average(capsys: pytest.CaptureFixture[str], *words: object) -> dict[str, Any]:
+    status, out, err = call(capsys, "average", *words, *NOISE, "--json")
+    assert (status, err) == (0, "")
+    report: dict[str, Any] = json.loads(out)
     return report
 
 
-def test_average_of_a_file() -> None:
-    report = average(EXAMPLE, "--domain", 0, 240, "--show-truth")
+def test_average_of_a_file(capsys: pytest.CaptureFixture[str]) -> None:
+    report = average(capsys, EXAMPLE, "--domain", 0, 240, "--show-truth")
     assert report["present"] == report["parties"] == 1000
     assert report["weight"] == pytest.approx(1000) and report["epsilon"] is report["delta"] is None
     assert report["standard_error"] == pytest.approx(2 / 1000**0.5)
@@ -54,17 +53,19 @@ def test_average_of_a_file() -> None:
     assert abs(report["estimate"] - report["mean"]) < 10 * report["standard_error"]
 
 
-def test_a_seed_repeats_the_run_and_nothing_else_does() -> None:
+def test_a_seed_repeats_the_run_and_nothing_else_does(capsys: pytest.CaptureFixture[str]) -> None:
     words = [EXAMPLE, "--domain", 0, 240, "--dropout", 0.1, "--quiet-rounds", 3, "--schedule", "permutation"]
-    first, second = average(*words, "--seed", 5), average(*words, "--seed", 5)
+    first, second = average(capsys, *words, "--seed", 5), average(capsys, *words, "--seed", 5)
     assert first == second and first["present"] == 900
-    assert average(*words)["estimate"] != average(*words)["estimate"]
+    assert average(capsys, *words)["estimate"] != average(capsys, *words)["estimate"]
 
 
-def test_the_transcript_is_the_execution(tmp_path: Path) -> None:
+def test_the_transcript_is_the_execution(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     for name in ("run.json", "run.npz"):
         path = tmp_path / name
-        report = average(EXAMPLE, "--domain", 0, 240, "--rounds", 5, "--absence", 0.1, 0.5, "--transcript", path)
+        report = average(
+            capsys, EXAMPLE, "--domain", 0, 240, "--rounds", 5, "--absence", 0.1, 0.5, "--transcript", path
+        )
         transcript = read(path)
         assert transcript.execution.rounds == 5 and transcript.sigma_cancelling == 20
         assert int(transcript.execution.published.sum()) == report["present"]
@@ -73,20 +74,21 @@ def test_the_transcript_is_the_execution(tmp_path: Path) -> None:
         assert budget.total**0.5 == pytest.approx(report["standard_error"])
 
 
-def test_values_from_csv_parquet_and_numpy(tmp_path: Path) -> None:
+def test_values_from_csv_parquet_and_numpy(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     table = np.random.default_rng(1).random((50, 2)).round(6)
     np.save(tmp_path / "v.npy", table)
     np.savetxt(tmp_path / "bare.csv", table, delimiter=",", fmt="%.6f")
     (tmp_path / "names.csv").write_text("a,b\n" + "\n".join(f"{a},{b}" for a, b in table) + "\n\n")
     pq.write_table(pa.table({"a": table[:, 0], "b": table[:, 1]}), tmp_path / "v.parquet")
     reports = [
-        average(tmp_path / name, "--domain", 0, 1, "--seed", 3)
+        average(capsys, tmp_path / name, "--domain", 0, 1, "--seed", 3)
         for name in ("v.npy", "bare.csv", "names.csv", "v.parquet")
     ]
     assert len(reports[0]["estimate"]) == 2
     assert all(report == reports[0] for report in reports[1:])
     one = [
-        average(tmp_path / name, "--domain", 0, 1, "--seed", 3, "--column", "b") for name in ("names.csv", "v.parquet")
+        average(capsys, tmp_path / name, "--domain", 0, 1, "--seed", 3, "--column", "b")
+        for name in ("names.csv", "v.parquet")
     ]
     assert isinstance(one[0]["estimate"], float) and one[0] == one[1]
 
@@ -108,18 +110,18 @@ def test_clipping_and_balls(tmp_path: Path) -> None:
     assert json.loads(done.stdout)["estimate"] == pytest.approx([0.5**0.5] * 2)
 
 
-def test_a_trace_drives_absence(tmp_path: Path) -> None:
+def test_a_trace_drives_absence(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     (tmp_path / "trace.csv").write_text("party,leaves,returns\n0,1,\n1,2,3\n")
-    report = average(EXAMPLE, "--domain", 0, 240, "--rounds", 4, "--trace", tmp_path / "trace.csv")
+    report = average(capsys, EXAMPLE, "--domain", 0, 240, "--rounds", 4, "--trace", tmp_path / "trace.csv")
     assert report["present"] == 999
 
 
-def test_nobody_left_is_an_answer(tmp_path: Path) -> None:
-    done = run("average", EXAMPLE, "--domain", 0, 240, *NOISE, "--dropout", 1)
-    assert done.returncode == 1 and done.stdout == "no estimate: none of the parties was present at the end\n"
-    done = run("average", EXAMPLE, "--domain", 0, 240, *NOISE, "--dropout", 1, "--json")
-    report = json.loads(done.stdout)
-    assert done.returncode == 1 and report["estimate"] is None and report["present"] == 0 and report["weight"] == 0
+def test_nobody_left_is_an_answer(capsys: pytest.CaptureFixture[str]) -> None:
+    status, out, _ = call(capsys, "average", EXAMPLE, "--domain", 0, 240, *NOISE, "--dropout", 1)
+    assert status == 1 and out == "no estimate: none of the parties was present at the end\n"
+    status, out, _ = call(capsys, "average", EXAMPLE, "--domain", 0, 240, *NOISE, "--dropout", 1, "--json")
+    report = json.loads(out)
+    assert status == 1 and report["estimate"] is None and report["present"] == 0 and report["weight"] == 0
 
 
 def test_the_table_for_people() -> None:

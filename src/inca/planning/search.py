@@ -54,7 +54,7 @@ def plan(
     the least independent noise for n (1 - dropout - colluding) honest parties. The result does not depend on chance:
     what is sampled is sampled from fixed seeds.
 
-    >>> found = plan(Wish(parties=60, epsilon=1.0, delta=1e-5, colluding=0.1, dropout=0.1), views=20)
+    >>> found = plan(Wish(parties=30, epsilon=1.0, delta=1e-5, dropout=0.1, messages=10), views=10)
     >>> found.shape.receivers, found.expected_mse < found.wish.local_mse / 3
     (1, True)
     """

@@ -43,6 +43,7 @@ bench: $(READY)  ## speed and memory, as ratios against named baselines in one r
 	$(BIN)/python benchmarks/transport.py
 	$(BIN)/python benchmarks/network.py grow
 	$(BIN)/python benchmarks/dashboard.py
+	$(BIN)/python benchmarks/learning.py
 
 conservation: $(READY)  ## 10,000 simulated sessions with all faults together, the ledgers added up after every write
 	$(BIN)/python benchmarks/conservation.py --sessions 10000

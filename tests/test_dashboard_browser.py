@@ -276,7 +276,7 @@ def test_a_file_that_is_none_of_ours_is_refused(window: Watched, tmp_path: Path)
 ADDRESSES = ("/plan", f"/run?{RUN}", "/eyes?parties=9&colluding=2", "/sessions", "/file")
 
 
-@pytest.mark.parametrize("dark", [False, True])
+@pytest.mark.parametrize("dark", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_all_views_fit_a_telephone_in_light_and_dark(chromium: Browser, board: Dashboard, dark: bool) -> None:
     with watched(chromium, board.root, width=390, height=800, dark=dark) as window:
         for address in ADDRESSES:

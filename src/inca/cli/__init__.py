@@ -46,6 +46,7 @@ def main() -> None:
         dashboard,
         demo,
         doctor,
+        learn,
         node,
         party,
         plan,

@@ -232,6 +232,17 @@ def test_switching_the_adversary_changes_what_is_lost(window: Watched, board: Da
     assert more > one
 
 
+def test_curves_in_the_page_are_the_librarys(window: Watched) -> None:
+    page = open_at(window, "/file")
+    asked = [(mu, epsilon) for mu in (0.05, 0.5, 2.0, 5.0) for epsilon in (0.0, 0.1, 1.0, 5.0)]
+    script = """async (asked) => {
+      const { deltaFor } = await import("/static/js/normal.js");
+      return asked.map(([mu, epsilon]) => deltaFor(mu, epsilon));
+    }"""
+    exact = [float(inca.delta_for(mu, epsilon)) for mu, epsilon in asked]
+    np.testing.assert_allclose(page.evaluate(script, asked), exact, rtol=1e-4, atol=1e-9)
+
+
 def test_the_broken_variant_is_worse(window: Watched) -> None:
     page = open_at(
         window, "/eyes?parties=8&rounds=6&sigma_independent=0.3&sigma_cancelling=50&tapped=0:*+1:*+2:*+3:*+4:*"

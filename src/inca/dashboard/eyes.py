@@ -12,12 +12,11 @@ from inca.privacy.accountant import account
 from inca.privacy.attack import observe, reconstruct
 from inca.privacy.certificate import null_for_infinity
 from inca.privacy.conditions import Facts, conditions
-from inca.privacy.gaussian import delta_for, epsilon_for
+from inca.privacy.gaussian import epsilon_for
 from inca.privacy.view import View
 from inca.simulation import simulate
-from inca.validation import InputError, real, whole
+from inca.validation import InputError, real
 
-_POINTS = 121  # of a curve
 _WORK = 3e10  # rows^2 x columns beyond which guesses would keep the page waiting
 _PRIOR = 0.5, 1.0 / 12.0  # mean and variance of a value that is anywhere between 0 and 1
 
@@ -31,10 +30,6 @@ def eyes_view(scene: Scene, given: Mapping[str, str]) -> dict[str, Any]:
     losses = account(view, scene.sigma_independent, scene.sigma_cancelling)
     epsilon = losses.epsilon(delta)
     worst, mu = losses.worst
-    focus = whole("focus", number("focus", given["focus"], int), 0) if "focus" in given else worst
-    if focus not in losses.honest:
-        raise InputError(f"focus is {focus}, but an honest party was expected")
-    at = int(np.searchsorted(losses.honest, focus))
     return null_for_infinity(  # type: ignore[no-any-return]
         {
             "colluding": list(view.adversary.colluding),
@@ -50,7 +45,6 @@ def eyes_view(scene: Scene, given: Mapping[str, str]) -> dict[str, Any]:
             "local": float(epsilon_for(1.0 / scene.sigma_independent, delta)) if scene.sigma_independent else None,
             "conditions": _conditions(view),
             "guesses": _guesses(scene, view),
-            "focus": _focus(focus, float(losses.mu[at]), float(epsilon[at]), delta),
         }
     )
 
@@ -88,24 +82,3 @@ def _guesses(scene: Scene, view: View) -> dict[str, Any]:
 
 def _finite(value: float) -> float | None:
     return float(value) if np.isfinite(value) else None
-
-
-def _focus(party: int, mu: float, epsilon: float, delta: float) -> dict[str, Any]:
-    """Return how the best test of value 0 against 1 is spread in both cases, and what it promises at every delta.
-
-    In units of its own noise the statistic is normal around 0 with value 0, and around mu with value 1.
-    """
-    if not np.isfinite(mu):
-        return {"party": party, "mu": mu, "epsilon": epsilon, "delta": delta, "statistic": None, "curve": None}
-    reach = np.linspace(-4.0, 4.0 + mu, _POINTS)
-    bell = np.exp(-0.5 * reach**2) / np.sqrt(2.0 * np.pi)
-    shifted = np.exp(-0.5 * (reach - mu) ** 2) / np.sqrt(2.0 * np.pi)
-    losses = np.linspace(0.0, max(2.0 * epsilon, 0.1) if np.isfinite(epsilon) else 10.0, _POINTS)
-    return {
-        "party": party,
-        "mu": mu,
-        "epsilon": epsilon,
-        "delta": delta,
-        "statistic": {"at": reach.tolist(), "low": bell.tolist(), "high": shifted.tolist()},
-        "curve": {"epsilon": losses.tolist(), "delta": [float(delta_for(mu, each)) for each in losses]},
-    }

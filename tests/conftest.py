@@ -11,3 +11,12 @@ settings.register_profile(
     "inca", deadline=None, derandomize=True, max_examples=60, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("inca")
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say loudly what could not be tested on this machine."""
+    from browser_room import found
+
+    if found() is None:
+        sentence = "NOT TESTED: there is no Chromium on this machine, so the dashboard was not tried in a browser"
+        terminalreporter.write_line(sentence, red=True, bold=True)

@@ -288,6 +288,7 @@ def leaving() -> Aggregator:
     return Aggregator.of("inca", 20, dropout=0.2, views=10)
 
 
+@pytest.mark.slow
 def test_parties_that_leave_in_every_step_are_back_in_the_next(leaving: Aggregator) -> None:
     # One party of 20 alone knows the last coordinate, and it takes many steps to learn. It leaves in a fifth of them:
     # had leavers stayed away, it would have been there for five steps on average.

@@ -186,7 +186,7 @@ def test_the_design_does_not_depend_on_epsilon_and_noise_scales_with_sensitivity
 @pytest.mark.parametrize(
     ("better", "worse"),
     [
-        ({"dropout": 0.05}, {"dropout": 0.2}),
+        pytest.param({"dropout": 0.05}, {"dropout": 0.2}, marks=pytest.mark.slow),
         pytest.param({"messages": 20}, {"messages": 8}, marks=pytest.mark.slow),
         pytest.param({"colluding": 0.0}, {"colluding": 0.3}, marks=pytest.mark.slow),
         pytest.param({"eavesdropped": 0.0}, {"eavesdropped": 0.3}, marks=pytest.mark.slow),

@@ -63,7 +63,7 @@ def full(given: Mapping[str, str], progress: Progress) -> dict[str, Any]:
     views = whole("views", number("views", given.get("views", str(_VIEWS)), int), 2, 10_000)
     made = plan(wish_for(given), views=views, progress=progress)
     own = _own("inca, planned", made.budget, made.wish) | {"design": asdict(made.shape) | {"text": str(made.shape)}}
-    return null_for_infinity({"entry": own, "plan": made.as_dict(), "text": str(made)})  # type: ignore[no-any-return]
+    return dict(null_for_infinity({"entry": own, "plan": made.as_dict(), "text": str(made)}))
 
 
 def slow_rivals(given: Mapping[str, str]) -> Iterator[Callable[[], dict[str, Any]]]:

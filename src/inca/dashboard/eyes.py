@@ -30,23 +30,22 @@ def eyes_view(scene: Scene, given: Mapping[str, str]) -> dict[str, Any]:
     losses = account(view, scene.sigma_independent, scene.sigma_cancelling)
     epsilon = losses.epsilon(delta)
     worst, mu = losses.worst
-    return null_for_infinity(  # type: ignore[no-any-return]
-        {
-            "colluding": list(view.adversary.colluding),
-            "tapped": len(view.adversary.eavesdropped),
-            "notion": view.adversary.notion,
-            "seen": view.seen.astype(int).tolist(),
-            "rows": int(view.shape[0]),
-            "honest": losses.honest.tolist(),
-            "mu": losses.mu.tolist(),
-            "epsilon": epsilon.tolist(),
-            "delta": delta,
-            "worst": {"party": worst, "mu": mu, "epsilon": float(epsilon.max())},
-            "local": float(epsilon_for(1.0 / scene.sigma_independent, delta)) if scene.sigma_independent else None,
-            "conditions": _conditions(view),
-            "guesses": _guesses(scene, view),
-        }
-    )
+    fields = {
+        "colluding": list(view.adversary.colluding),
+        "tapped": len(view.adversary.eavesdropped),
+        "notion": view.adversary.notion,
+        "seen": view.seen.astype(int).tolist(),
+        "rows": int(view.shape[0]),
+        "honest": losses.honest.tolist(),
+        "mu": losses.mu.tolist(),
+        "epsilon": epsilon.tolist(),
+        "delta": delta,
+        "worst": {"party": worst, "mu": mu, "epsilon": float(epsilon.max())},
+        "local": float(epsilon_for(1.0 / scene.sigma_independent, delta)) if scene.sigma_independent else None,
+        "conditions": _conditions(view),
+        "guesses": _guesses(scene, view),
+    }
+    return dict(null_for_infinity(fields))
 
 
 def _conditions(view: View) -> list[dict[str, Any]]:

@@ -79,4 +79,4 @@ def _rounded(numbers: Array) -> list[Any]:
     """Six digits are more than a screen shows, and a third of the bytes."""
     with np.errstate(divide="ignore", invalid="ignore"):
         scale = 10.0 ** (5 - np.floor(np.log10(np.abs(np.where(numbers == 0.0, 1.0, numbers)))))
-        return (np.round(numbers * scale) / scale).tolist()  # type: ignore[no-any-return]
+        return list((np.round(numbers * scale) / scale).tolist())

@@ -25,9 +25,11 @@ from inca.network.framing import Limits
 from inca.network.identity import Identity, verify
 from inca.network.journal import Journal, JournalError
 from inca.network.ledger import Broken
+from inca.network.listener import Listener
 from inca.network.log import Log, Status
 from inca.network.party import Party
 from inca.network.realised import Realised
+from inca.network.roster import Roster
 from inca.network.setting import Setting
 from inca.network.tls import client_context, server_context
 from inca.network.transport import Transport
@@ -233,16 +235,7 @@ class Node:
 
     async def _open_transport(self) -> None:
         roster, terms = self.setting.roster, self.setting.roster.terms
-        self._transport = Transport(
-            me=self.me,
-            addresses=[(card.host, card.port) for card in roster.parties],
-            session=roster.session,
-            server=server_context(self.identity, roster),
-            client=client_context(self.identity, roster),
-            identify=roster.index,
-            limits=limits_for(self.setting),
-            listener=self,
-        )
+        self._transport = transport_for(roster, self.me, self.identity, limits_for(self.setting), self)
         try:
             await self._transport.start(*(self._listen or ()))
         except OSError as error:
@@ -296,6 +289,20 @@ def _said(task: asyncio.Future[str]) -> str:
     """Return what a job said; one that failed speaks against publishing."""
     error = task.exception()
     return task.result() if error is None else f"its loss could not be worked out: {error}"
+
+
+def transport_for(roster: Roster, me: int, identity: Identity, limits: Limits, listener: Listener) -> Transport:
+    """Return a transport to all parties of a roster, which trusts exactly their certificates."""
+    return Transport(
+        me=me,
+        addresses=[(card.host, card.port) for card in roster.parties],
+        session=roster.session,
+        server=server_context(identity, roster),
+        client=client_context(identity, roster),
+        identify=roster.index,
+        limits=limits,
+        listener=listener,
+    )
 
 
 def limits_for(setting: Setting) -> Limits:

@@ -12,10 +12,9 @@ from inca.network.clocks import uncertainty
 from inca.network.finding import EITHER, NETWORK, OURS, THEIRS, Finding, fine, wrong
 from inca.network.identity import Identity
 from inca.network.listener import Unreachable
-from inca.network.node import limits_for
+from inca.network.node import limits_for, transport_for
 from inca.network.setting import Setting
-from inca.network.tls import client_context, server_context
-from inca.network.transport import Measured, Transport
+from inca.network.transport import Measured
 
 _TOGETHER = 64  # peers asked at the same time
 _STAY = 1.0  # seconds that a peer has for its own questions
@@ -82,16 +81,8 @@ class Visit:
     async def open(self, identity: Identity, seconds: float, listen: tuple[str, int] | None) -> AsyncIterator[Finding]:
         """Listen where the party will."""
         roster, card = self._roster, self._roster.parties[self._me]
-        self._transport = Transport(
-            me=self._me,
-            addresses=[(each.host, each.port) for each in roster.parties],
-            session=roster.session,
-            server=server_context(identity, roster),
-            client=client_context(identity, roster),
-            identify=roster.index,
-            limits=replace(limits_for(self._setting), handshake=0.8 * seconds, hello=0.8 * seconds),
-            listener=self,
-        )
+        limits = replace(limits_for(self._setting), handshake=0.8 * seconds, hello=0.8 * seconds)
+        self._transport = transport_for(roster, self._me, identity, limits, self)
         host, port = listen or (card.host, card.port)
         try:
             await self._transport.start(host, port)

@@ -93,21 +93,11 @@ def test_values_from_csv_parquet_and_numpy(capsys: pytest.CaptureFixture[str], t
     assert isinstance(one[0]["estimate"], float) and one[0] == one[1]
 
 
-def test_clipping_and_balls(tmp_path: Path) -> None:
+def test_clipping_and_balls(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     np.save(tmp_path / "v.npy", np.full((20, 2), 3.0))
-    done = run(
-        "average",
-        tmp_path / "v.npy",
-        "--ball",
-        1,
-        "--sigma-independent",
-        0,
-        "--sigma-cancelling",
-        9,
-        "--clip",
-        "--json",
-    )
-    assert json.loads(done.stdout)["estimate"] == pytest.approx([0.5**0.5] * 2)
+    noise = ["--sigma-independent", 0, "--sigma-cancelling", 9]
+    _, out, _ = call(capsys, "average", tmp_path / "v.npy", "--ball", 1, *noise, "--clip", "--json")
+    assert json.loads(out)["estimate"] == pytest.approx([0.5**0.5] * 2)
 
 
 def test_a_trace_drives_absence(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
@@ -163,7 +153,19 @@ CASES: dict[str, tuple[list[object], str]] = {
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_bad_input_is_one_sentence_and_status_2(case: str, tmp_path: Path) -> None:
+def test_bad_input_is_one_sentence_and_status_2(
+    case: str, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words, sentence = CASES[case]
+    monkeypatch.chdir(tmp_path)
+    status, out, err = call(capsys, "average", *words, *NOISE)
+    assert (status, out) == (2, "")
+    assert sentence in err and err.count("\n") == 1 and "Traceback" not in err
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("case", ["no such file", "transcript"])  # before any work, and after all of it
+def test_a_process_of_its_own_refuses_in_the_same_way(case: str, tmp_path: Path) -> None:
     words, sentence = CASES[case]
     done = run("average", *words, *NOISE, cwd=tmp_path)
     assert done.returncode == 2 and done.stdout == ""
@@ -185,15 +187,15 @@ USAGE: dict[str, tuple[list[str], str]] = {
 
 
 @pytest.mark.parametrize("case", USAGE)
-def test_bad_usage_is_one_sentence_and_status_2(case: str) -> None:
+def test_bad_usage_is_one_sentence_and_status_2(case: str, capsys: pytest.CaptureFixture[str]) -> None:
     words, sentence = USAGE[case]
-    done = run(*words)
-    assert done.returncode == 2 and done.stdout == ""
-    assert done.stderr.startswith("inca: ") and sentence in done.stderr and done.stderr.count("\n") == 1
+    status, out, err = call(capsys, *words)
+    assert (status, out) == (2, "")
+    assert err.startswith("inca: ") and sentence in err and err.count("\n") == 1
 
 
-def test_a_call_without_arguments_prints_the_help() -> None:
-    assert "average" in run().stdout
+def test_a_call_without_arguments_prints_the_help(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "average" in call(capsys)[1]
 
 
 FILES: dict[str, tuple[str, bytes, str]] = {
@@ -211,11 +213,14 @@ FILES: dict[str, tuple[str, bytes, str]] = {
 
 
 @pytest.mark.parametrize("case", FILES)
-def test_bad_files_are_refused(case: str, tmp_path: Path) -> None:
+def test_bad_files_are_refused(
+    case: str, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     name, content, sentence = FILES[case]
     (tmp_path / name).write_bytes(content)
-    done = run("average", name, "--domain", 0, 10, *NOISE, cwd=tmp_path)
-    assert done.returncode == 2 and sentence in done.stderr and done.stderr.count("\n") == 1, done.stderr
+    monkeypatch.chdir(tmp_path)
+    status, _, err = call(capsys, "average", name, "--domain", 0, 10, *NOISE)
+    assert status == 2 and sentence in err and err.count("\n") == 1, err
 
 
 def test_help_teaches_and_is_quick_to_import() -> None:
@@ -235,7 +240,7 @@ def test_help_teaches_and_is_quick_to_import() -> None:
 
 
 def test_progress_is_shown_on_a_terminal(tmp_path: Path) -> None:
-    np.save(tmp_path / "v.npy", np.zeros(1_000_000))
+    np.save(tmp_path / "v.npy", np.zeros((1000, 1000)))
     main, side = pty.openpty()
     command = [sys.executable, "-c", "from inca.cli import main; main()", "average", str(tmp_path / "v.npy")]
     with subprocess.Popen([*command, "--domain", "0", "1", *NOISE], stdout=subprocess.PIPE, stderr=side) as process:

@@ -21,7 +21,7 @@ from inca.network.ledger import Began, Credited, Opened
 from inca.network.local import Consortium, free_ports
 from inca.network.roster import Roster, read_roster
 from inca.network.wire import unpack
-from test_cli import call, run
+from test_cli import call
 from test_network_doctor import SEED, terms
 
 NAMES = ("anna", "bert", "cleo", "dora")
@@ -267,15 +267,15 @@ def test_a_roster_that_is_not_complete_is_refused(capsys: Capture, tmp_path: Pat
     assert not (tmp_path / "state").exists()
 
 
-def test_a_damaged_journal_stops_the_party(tmp_path: Path, roster: Path) -> None:
+def test_a_damaged_journal_stops_the_party(capsys: Capture, tmp_path: Path, roster: Path) -> None:
     folder = tmp_path / "state" / read_roster(roster).session.hex()[:16]
     folder.mkdir(parents=True)
     (folder / "journal.db").write_bytes(b"nonsense " * 1000)
     (folder / "journal.db").chmod(0o600)
     words = ["--identity", roster.parent / "anna", "--state", tmp_path / "state", "--value-command", "echo 5"]
-    done = run("node", "run", roster, *words, "--quiet")
-    assert (done.returncode, done.stdout) == (1, "") and done.stderr.count("\n") == 1
-    assert "cannot be used: file is not a database" in done.stderr
+    status, out, err = call(capsys, "node", "run", roster, *words, "--quiet")
+    assert (status, out) == (1, "") and err.count("\n") == 1
+    assert "cannot be used: file is not a database" in err
 
 
 def test_status_of_nothing_and_of_nonsense(capsys: Capture, tmp_path: Path) -> None:

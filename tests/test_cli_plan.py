@@ -9,21 +9,21 @@ import pytest
 import inca
 from test_cli import call
 
-WISH = ["--parties", 40, "--epsilon", 1, "--colluding", 0.1, "--dropout", 0.1, "--messages", 16]
+WISH = ["--parties", 20, "--epsilon", 1, "--colluding", 0.1, "--dropout", 0.1, "--messages", 10]
 FEW = ["--views", 10]
 
 
 @pytest.fixture(scope="module")
 def plan_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("plan") / "plan.json"
-    wish = inca.Wish(parties=40, epsilon=1.0, delta=1e-5, colluding=0.1, dropout=0.1, messages=16, sensitivity=2.0)
+    wish = inca.Wish(parties=20, epsilon=1.0, delta=1e-5, colluding=0.1, dropout=0.1, messages=10, sensitivity=2.0)
     inca.plan(wish, views=10).write(path)
     return path
 
 
 @pytest.fixture
 def values(tmp_path: Path) -> Path:
-    np.save(tmp_path / "v.npy", np.random.default_rng(1).random(40) * 2)
+    np.save(tmp_path / "v.npy", np.random.default_rng(1).random(20) * 2)
     return tmp_path / "v.npy"
 
 
@@ -31,7 +31,7 @@ def test_plan_prints_json_with_all_that_was_promised(capsys: pytest.CaptureFixtu
     status, out, err = call(capsys, "plan", *WISH, *FEW, "--json", "--out", tmp_path / "plan.json")
     assert (status, err) == (0, "")
     fields = json.loads(out)
-    assert fields["rounds"] * fields["receivers"] <= 16 and fields["schedule"] in ("random", "distinct", "permutation")
+    assert fields["rounds"] * fields["receivers"] <= 10 and fields["schedule"] in ("random", "distinct", "permutation")
     assert fields["central_mse"] < fields["expected_mse"] < fields["local_mse"]
     assert 0 < fields["failure_probability"] <= 1e-6
     assert fields["sigma_independent"] > 0 and fields["sigma_cancelling"] > 0 and fields["injection"]
@@ -46,7 +46,7 @@ def test_plan_explains_itself(capsys: pytest.CaptureFixture[str]) -> None:
     for part in ("independent noise", "noise left by leavers", "lost values", "x Central DP", "GOPA", "weaker promise"):
         assert part in out
     status, out, _ = call(capsys, "plan", *WISH, *FEW, "--no-rivals")
-    assert status == 0 and "with  17 messages" in out and "GOPA" not in out
+    assert status == 0 and "with  11 messages" in out and "GOPA" not in out
 
 
 def test_a_wish_that_cannot_be_met_is_status_1_and_nonsense_status_2(
@@ -67,13 +67,13 @@ def test_a_plan_drives_a_run_its_certificate_and_its_audit(
     status, out, err = call(capsys, "average", values, *words, "--json")
     assert (status, err) == (0, "")
     report = json.loads(out)
-    assert report["present"] == 36 and report["met"] is True and 0 < report["epsilon"] <= report["wanted"] == 1.0
+    assert report["present"] == 18 and report["met"] is True and 0 < report["epsilon"] <= report["wanted"] == 1.0
     assert json.loads(proof.read_text())["worst"]["epsilon"] <= report["epsilon"]
-    assert len(inca.read_execution(run).colluding) == 4
+    assert len(inca.read_execution(run).colluding) == 2
     status, out, _ = call(capsys, "audit", run, "--plan", plan_file)
     assert status == 0 and "(1, 1e-05)-DP holds" in out
     status, out, _ = call(capsys, "average", values, *words, "--seed", 1)
-    assert status == 0 and "by audit   wanted 1 at delta 1e-05" in out and "4 of 40 parties collude" in out
+    assert status == 0 and "by audit   wanted 1 at delta 1e-05" in out and "2 of 20 parties collude" in out
 
 
 def test_an_epsilon_is_planned_for(capsys: pytest.CaptureFixture[str], values: Path) -> None:
@@ -81,7 +81,7 @@ def test_an_epsilon_is_planned_for(capsys: pytest.CaptureFixture[str], values: P
     status, out, _ = call(capsys, "average", values, *words, "--json")
     report = json.loads(out)
     assert status == 0 and report["epsilon"] <= 2.0 and report["delta"] == 1e-5
-    wish = inca.Wish(parties=40, epsilon=2.0, delta=1e-5, sensitivity=2.0)
+    wish = inca.Wish(parties=20, epsilon=2.0, delta=1e-5, sensitivity=2.0)
     # Nobody leaves or colludes: Central DP's error but for the factor of at most 1.05.
     assert report["standard_error"] == pytest.approx(wish.central_mse**0.5, rel=0.03)
 
@@ -119,10 +119,10 @@ def test_options_that_do_not_go_together_are_refused(
 
 
 def test_a_plan_for_others_is_refused(capsys: pytest.CaptureFixture[str], plan_file: Path, tmp_path: Path) -> None:
-    np.save(tmp_path / "few.npy", np.ones(30))
-    np.save(tmp_path / "wide.npy", np.ones(40))
+    np.save(tmp_path / "few.npy", np.ones(15))
+    np.save(tmp_path / "wide.npy", np.ones(20))
     for name, domain, sentence in (
-        ("few.npy", (0, 2), "the number of parties in --plan is 40, but one per row of values (30) was expected"),
+        ("few.npy", (0, 2), "the number of parties in --plan is 20, but one per row of values (15) was expected"),
         ("wide.npy", (0, 3), "the sensitivity in --plan is 2.0, but at least that of the domain (3) was expected"),
     ):
         status, _, err = call(capsys, "average", tmp_path / name, "--domain", *domain, "--plan", plan_file)
@@ -134,7 +134,7 @@ def test_a_plan_for_others_is_refused(capsys: pytest.CaptureFixture[str], plan_f
 
 
 def test_compare_prints_a_table_and_draws_a_picture(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    setting = ["--parties", 32, "--epsilon", 1, "--messages", 12, "--dropout", 0.1, "--views", 8]
+    setting = ["--parties", 16, "--epsilon", 1, "--messages", 8, "--dropout", 0.1, "--views", 4]
     picture = tmp_path / "compare.svg"
     status, out, err = call(capsys, "compare", *setting, "--picture", picture, "--runs", 20)
     assert (status, err) == (0, "")

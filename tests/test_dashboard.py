@@ -21,6 +21,7 @@ from inca.baselines.central import LocalDP
 from inca.dashboard.scene import Description
 from inca.dashboard.serving import names
 from inca.validation import InputError
+from test_cli import call
 
 EXECUTION = Path(__file__).parents[1] / "examples" / "consortium.json"
 
@@ -349,10 +350,22 @@ def test_the_command_serves_until_it_is_interrupted(tmp_path: Path) -> None:
         (["--port", "70000"], "--port is 70000, but a whole number from 0 to 65535 was expected"),
     ],
 )
-def test_the_command_refuses_bad_input(arguments: list[str], sentence: str, tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "inca", "dashboard", "--no-browser", *arguments]
+def test_the_command_refuses_bad_input(
+    arguments: list[str],
+    sentence: str,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    status, _, err = call(capsys, "dashboard", "--no-browser", *arguments)
+    assert status == 2 and sentence in err and err.count("\n") == 1
+
+
+def test_the_command_refuses_as_a_process_of_its_own(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "inca", "dashboard", "--no-browser", "nothing.json"]
     done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, timeout=60, check=False)
-    assert done.returncode == 2 and sentence in done.stderr and done.stderr.count("\n") == 1
+    assert done.returncode == 2 and "nothing.json cannot be read" in done.stderr and done.stderr.count("\n") == 1
 
 
 def test_without_its_libraries_it_says_what_to_install() -> None:

@@ -261,7 +261,14 @@ def test_epidemic_rounds_are_the_least(n: int, failure: float, loss: float) -> N
 
 
 @pytest.mark.parametrize(
-    ("n", "rounds", "loss"), [(2, 4, 0.3), (5, 8, 0.1), (10, 10, 0.0), (40, 18, 0.2), (70, 14, 0.0)]
+    ("n", "rounds", "loss"),
+    [
+        (2, 4, 0.3),
+        (10, 10, 0.0),
+        (40, 18, 0.2),
+        pytest.param(5, 8, 0.1, marks=pytest.mark.slow),
+        pytest.param(70, 14, 0.0, marks=pytest.mark.slow),
+    ],
 )
 def test_the_bound_holds_in_simulation(n: int, rounds: int, loss: float) -> None:
     bound = d.epidemic_loss(n, rounds, loss)

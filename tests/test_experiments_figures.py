@@ -1,10 +1,14 @@
-"""The quick versions of all four figures, really run; and that their verdicts follow the data, whatever it is."""
+"""The quick versions of all four figures, really run; and that their verdicts follow the data, whatever it is.
+
+Of figures 2 and 4, which take longest, the runs are left to the slow suite, and so are the verdicts on figure 4. Those
+on figure 2 are also tried on the data in docs/reproduction, which are of the paper's full size.
+"""
 
 from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
@@ -15,44 +19,57 @@ import pytest
 from inca.experiments.dropouts import PARTIES, late_leavers, own_noise, wish_for
 from inca.experiments.engine import Engine
 from inca.experiments.reproduce import STUDIES, Reproduction, read_reproduction, reproduce, study_named
-from inca.experiments.study import Claim, Job, Row, Study, Table
+from inca.experiments.study import Claim, Findings, Job, Row, Study, Table
 from inca.validation import InputError
 
 
 class Made(dict[str, Reproduction]):
     """Reproductions that are made when they are first asked for."""
 
-    def __init__(self, folder: Path, engine: Engine) -> None:
+    def __init__(self, folder: Path) -> None:
         super().__init__()
-        self.folder, self.engine = folder, engine
+        self.folder = folder
 
     def __missing__(self, name: str) -> Reproduction:
-        self[name] = reproduce(name, self.folder, quick=True, seed=1, engine=self.engine)
+        # All engines give the same (test_experiments_engine.py); to start workers takes longer than figures 1 and 3.
+        with Engine("processes" if name in LONG else "serial") as engine:
+            self[name] = reproduce(name, self.folder, quick=True, seed=1, engine=engine)
         return self[name]
 
 
-# Figure 4 makes plans and calibrates rivals: it takes longer than the others together.
-FIGURES = [pytest.param(name, marks=pytest.mark.slow) if name == "fig4" else name for name in STUDIES]
+# Figure 2 finds many ranks. Figure 4 makes plans and calibrates rivals: it takes longer than the others together.
+LONG = ("fig2", "fig4")
+FIGURES = [pytest.param(name, marks=pytest.mark.slow) if name in LONG else name for name in STUDIES]
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Reproduction]]:
-    with Engine() as engine:
-        yield Made(tmp_path_factory.mktemp("reproduction"), engine)
+def made(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Reproduction]:
+    return Made(tmp_path_factory.mktemp("reproduction"))
 
 
-def verdicts(found: Reproduction) -> dict[str, bool | None]:
-    return {claim.text: claim.agrees for claim in found.findings.claims}
+@pytest.fixture(scope="module", params=["full", pytest.param("quick", marks=pytest.mark.slow)])
+def figure_2(request: pytest.FixtureRequest, made: dict[str, Reproduction]) -> tuple[Study, Findings]:
+    """Figure 2 of the paper's size, from its file, or the quick one, really run."""
+    if request.param == "full":
+        return read_reproduction(Path(__file__).parents[1] / "docs" / "reproduction" / "fig2" / "fig2.json")
+    return study_named("fig2", 1, quick=True), made["fig2"].findings
+
+
+def verdicts(findings: Findings) -> dict[str, bool | None]:
+    return {claim.text: claim.agrees for claim in findings.claims}
 
 
 def judged(found: Reproduction, name: str, change: Callable[[Row], Row]) -> dict[str, bool | None]:
     """Return the verdicts had the rows of a table been others."""
-    study = study_named(found.name, 1, quick=True)
+    return judged_by(study_named(found.name, 1, quick=True), found.findings, name, change)
+
+
+def judged_by(study: Study, findings: Findings, name: str, change: Callable[[Row], Row]) -> dict[str, bool | None]:
     tables = [
         replace(table, rows=[change(dict(row)) for row in table.rows]) if table.name == name else table
-        for table in found.findings.tables
+        for table in findings.tables
     ]
-    return {claim.text: claim.agrees for claim in study.findings(tables).claims}
+    return verdicts(study.findings(tables))
 
 
 def about(answers: dict[str, bool | None], words: str) -> bool | None:
@@ -111,7 +128,7 @@ def test_a_second_call_does_no_work_and_changes_nothing(
 
 
 def test_figure_1_agrees_where_the_paper_is_right_and_differs_where_it_slips(made: dict[str, Reproduction]) -> None:
-    answers = verdicts(made["fig1"])
+    answers = verdicts(made["fig1"].findings)
     assert about(answers, "c^2 / (n_H n epsilon^2)") is True
     assert about(answers, "closer to Central DP") is True
     assert about(answers, "Muffliato is significantly higher") is True
@@ -132,24 +149,25 @@ def test_figure_1_notices_other_data(made: dict[str, Reproduction]) -> None:
         assert about(answers, words) is False
 
 
-def test_figure_2_agrees_and_notices_other_data(made: dict[str, Reproduction]) -> None:
-    answers = verdicts(made["fig2"])
+def test_figure_2_agrees_and_notices_other_data(figure_2: tuple[Study, Findings]) -> None:
+    study, findings = figure_2
+    answers = verdicts(findings)
     assert about(answers, "(2a)") is True and about(answers, "(2b)") is True and about(answers, "(2c)") is True
 
     def mirrored(row: Row) -> Row:
         return {**row, "receivers": 6 - row["receivers"]}
 
-    mirror = judged(made["fig2"], "success", mirrored)
+    mirror = judged_by(study, findings, "success", mirrored)
     assert about(mirror, "(2a)") is False and about(mirror, "(2c)") is False
 
     def at_once(row: Row) -> Row:
         return {**row, "rate": 1.0, "met": row["runs"]} if row["receivers"] == 5 else row
 
-    assert about(judged(made["fig2"], "success", at_once), "(2b)") is False
+    assert about(judged_by(study, findings, "success", at_once), "(2b)") is False
 
 
-def test_figure_2_has_the_papers_grid_with_intervals(made: dict[str, Reproduction]) -> None:
-    rows = made["fig2"].findings.tables[0].rows
+def test_figure_2_has_the_papers_grid_with_intervals(figure_2: tuple[Study, Findings]) -> None:
+    rows = figure_2[1].tables[0].rows
     for k in range(1, 6):
         for t in (2, 4, 6, 8, 10):
             assert len([r for r in rows if (r["receivers"], r["rounds"], r["runs"]) == (k, t, 100)]) == 2
@@ -159,7 +177,7 @@ def test_figure_2_has_the_papers_grid_with_intervals(made: dict[str, Reproductio
 
 
 def test_figure_3_follows_the_closed_form_and_notices_other_data(made: dict[str, Reproduction]) -> None:
-    answers = verdicts(made["fig3"])
+    answers = verdicts(made["fig3"].findings)
     assert about(answers, "bounds the chance") is True and about(answers, "tells the rounds") is True
     assert about(answers, "slightly higher than 15") is None  # not with so few runs and parties
 
@@ -232,7 +250,7 @@ def test_figure_4s_verdicts_follow_the_data(
 
 @pytest.mark.slow
 def test_figure_4_is_consistent(made: dict[str, Reproduction]) -> None:
-    answers = verdicts(made["fig4"])
+    answers = verdicts(made["fig4"].findings)
     assert about(answers, "Simulated errors") is True
     enough = "calibrated at the dropout rate is enough"
     more = judged(

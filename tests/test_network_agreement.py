@@ -34,8 +34,8 @@ from inca.network.wire import (
 )
 from test_network_ledger import SESSION, opening
 
-SEEDS, CHUNK = 200, 40
-MORE = 1000
+SEEDS, CHUNK = 80, 40
+MORE = 1120
 
 
 def sign(me: int) -> Callable[[bytes], bytes]:

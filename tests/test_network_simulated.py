@@ -32,7 +32,9 @@ def live(seed: int) -> World:
     return world
 
 
-@pytest.mark.parametrize("first", range(0, SEEDS, CHUNK))
+@pytest.mark.parametrize(
+    "first", [0, CHUNK, *(pytest.param(first, marks=pytest.mark.slow) for first in range(2 * CHUNK, SEEDS, CHUNK))]
+)
 def test_nothing_is_lost_or_counted_twice_under_all_faults(first: int) -> None:
     worlds = [live(seed) for seed in range(first, first + CHUNK)]
     assert any(world.results for world in worlds) and any(world.crashes for world in worlds)  # both were tested

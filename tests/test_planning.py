@@ -22,11 +22,12 @@ from inca.planning.shapes import Shape, shapes, with_quiet_rounds
 from inca.privacy.calibrate import Tradeoff
 
 SMALL = inca.Wish(parties=40, epsilon=1.0, delta=1e-5, colluding=0.1, dropout=0.1, messages=16)
+TINY = replace(SMALL, parties=20, messages=10)
 FEW = 16  # sampled views: enough for a cautious plan
 
 
 @cache
-def planned(wish: inca.Wish = SMALL, recipe: str = "best") -> inca.Plan:
+def planned(wish: inca.Wish = TINY, recipe: str = "best") -> inca.Plan:
     return inca.plan(wish, recipe=recipe, views=FEW)
 
 
@@ -159,10 +160,10 @@ def test_a_plan_keeps_its_promise_in_fresh_views_at_every_dropout_rate() -> None
 
 
 def test_without_dropouts_the_error_is_theorem_2s_up_to_the_factor_and_tends_to_central_dp() -> None:
-    wish = replace(SMALL, dropout=0.0, colluding=0.1)
+    wish = replace(TINY, dropout=0.0, colluding=0.1)
     made = planned(wish)
     least = wish.var_local / (wish.honest * wish.parties)
-    assert made.expected_mse == pytest.approx(made.factor * least, rel=1e-9)
+    assert made.expected_mse == pytest.approx(made.factor * least, rel=2e-9)  # noise is rounded up by 1e-9
     assert made.factor <= 1.05
     alone = planned(replace(wish, colluding=0.0))
     assert wish.central_mse < alone.expected_mse <= 1.05 * wish.central_mse
@@ -176,7 +177,7 @@ def test_one_honest_party_gets_local_dp() -> None:
 
 
 def test_the_design_does_not_depend_on_epsilon_and_noise_scales_with_sensitivity_over_mu() -> None:
-    one, other = planned(), planned(replace(SMALL, epsilon=0.3, sensitivity=5.0))
+    one, other = planned(), planned(replace(TINY, epsilon=0.3, sensitivity=5.0))
     assert (one.shape, one.factor) == (other.shape, other.factor)
     scale = 5.0 * one.wish.mu / other.wish.mu
     assert other.sigma_independent == pytest.approx(scale * one.sigma_independent)
@@ -211,8 +212,8 @@ def test_simulated_errors_agree_with_the_predicted_one() -> None:
 def test_parts_add_up_and_the_papers_recipe_is_the_papers() -> None:
     paper, best = planned(recipe="paper"), planned()
     wish = paper.wish
-    assert str(paper.shape) == "random, 16 rounds, 1 receiver, value in shares"
-    assert paper.sigma_independent**2 == pytest.approx(1.3 * wish.var_local / (40 * (1 - 0.1 - 0.1)))
+    assert str(paper.shape) == "random, 10 rounds, 1 receiver, value in shares"
+    assert paper.sigma_independent**2 == pytest.approx(1.3 * wish.var_local / (20 * (1 - 0.1 - 0.1)))
     assert best.expected_mse < 0.8 * paper.expected_mse
     for made in (paper, best):
         budget = made.budget
@@ -221,11 +222,11 @@ def test_parts_add_up_and_the_papers_recipe_is_the_papers() -> None:
 
 
 def test_where_messages_hide_too_little_the_plan_is_local_dp_and_says_so() -> None:
-    wish = replace(SMALL, dropout=0.3, messages=5)
+    wish = replace(TINY, dropout=0.3, messages=5)
     made = planned(wish)
     assert made.factor == wish.honest and made.sigma_cancelling == 0.0
     assert "this is Local DP" in str(made) and "this is Local DP" not in str(planned())
-    fresh = view(wish, made.shape, 40, 0.3, 1)
+    fresh = view(wish, made.shape, 20, 0.3, 1)
     assert inca.account(fresh, made.sigma_independent, made.sigma_cancelling).worst[1] <= wish.mu
 
 
@@ -235,7 +236,7 @@ def test_the_papers_recipe_must_hide_enough_too() -> None:
 
 
 def test_rounds_and_receivers_can_be_fixed() -> None:
-    made = inca.plan(replace(SMALL, messages=16), rounds=8, receivers=2, views=FEW)
+    made = inca.plan(replace(TINY, messages=16), rounds=8, receivers=2, views=FEW)
     assert (made.shape.rounds, made.shape.receivers) == (8, 2)
 
 
@@ -250,7 +251,7 @@ def test_a_plan_for_a_million_parties_uses_sub_populations_and_says_so() -> None
 
 def test_progress_is_told_and_ends_at_the_total() -> None:
     steps: list[tuple[int, int]] = []
-    inca.plan(replace(SMALL, parties=20, messages=8), views=4, progress=lambda done, total: steps.append((done, total)))
+    inca.plan(replace(TINY, messages=8), views=4, progress=lambda done, total: steps.append((done, total)))
     assert steps == sorted(steps) and steps[-1][0] == steps[-1][1] > 50
 
 
@@ -299,7 +300,7 @@ def test_executions_are_held_against_the_plan() -> None:
     made.check(inca.Transcript(made.execution(1), *levels))
     with pytest.raises(inca.InputError, match=r"sigma_cancelling of the execution is 1\.0, but"):
         made.check(inca.Transcript(made.execution(1), levels[0], 1.0))
-    other = inca.Execution(made.shape.draw(40, 1), inca.early(made.shape.rounds))
+    other = inca.Execution(made.shape.draw(made.wish.parties, 1), inca.early(made.shape.rounds))
     with pytest.raises(inca.InputError, match="another injection"):
         made.check(inca.Transcript(other, *levels))
 

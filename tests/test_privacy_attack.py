@@ -141,7 +141,7 @@ def test_no_attack_beats_the_accountant(view: View, seed: int, levels: tuple[flo
     assert 0.0 <= found.epsilon_lower <= float(epsilon_for(mu * sensitivity, delta)) * (1 + 1e-9)
 
 
-@pytest.mark.parametrize("delta", [0.0, 0.05, 0.2])
+@pytest.mark.parametrize("delta", [0.0, 0.05, pytest.param(0.2, marks=pytest.mark.slow)])
 def test_many_trials_come_close(delta: float) -> None:
     view, trials = gossip(inca.incremental(12), n=8), 150_000
     done: list[tuple[int, int]] = []
@@ -372,16 +372,13 @@ def test_command_refuses_in_one_sentence(runs: Path, capsys: pytest.CaptureFixtu
         assert status == 2 and out == "" and sentence in err and err.count("\n") == 1, err
 
 
-def test_command_as_a_program(runs: Path) -> None:
+def test_command_as_a_program(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    status, out, err = command(capsys, "--help")
+    assert (status, err) == (0, "") and "differential privacy is about" in " ".join(out.split())
     code = "from inca.cli import attack, main; main()"
-    for words, sentence in (
-        (["--help"], "differential privacy is about"),
-        ([str(runs / "run.json"), "--trials", "200"], "attack shows"),
-    ):
-        done = subprocess.run(
-            [sys.executable, "-c", code, "attack", *words], capture_output=True, text=True, check=True, timeout=120
-        )
-        assert sentence in " ".join(done.stdout.split()) and done.stderr == ""
+    words = ["attack", str(runs / "run.json"), "--trials", "200"]
+    done = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True, check=True, timeout=120)
+    assert "attack shows" in " ".join(done.stdout.split()) and done.stderr == ""
 
 
 def test_late_and_lost_shares_are_refused() -> None:

@@ -238,20 +238,21 @@ def simulated_failures(kind: str, n: int, c: int, rounds: int, k: int, tapped: i
     return int((np.bincount(run_of[sink], minlength=runs) > 1).sum())
 
 
+# Every kind of schedule, k = 1 and more, with messages tapped and without: what is slow repeats them with more parties.
 @pytest.mark.parametrize(
     ("kind", "n", "c", "rounds", "k", "tapped", "runs", "tight"),
     [
         ("random", 100, 50, 6, 1, 0, 2000, 0.85),
-        ("random", 100, 20, 5, 1, 20, 1500, 0.8),
-        ("distinct", 100, 50, 6, 1, 0, 1000, 0.85),
+        pytest.param("random", 100, 20, 5, 1, 20, 1500, 0.8, marks=pytest.mark.slow),
+        pytest.param("distinct", 100, 50, 6, 1, 0, 1000, 0.85, marks=pytest.mark.slow),
         ("distinct", 60, 20, 5, 1, 10, 1000, 0.6),
-        ("permutation", 100, 50, 5, 1, 0, 1200, 0.9),
+        pytest.param("permutation", 100, 50, 5, 1, 0, 1200, 0.9, marks=pytest.mark.slow),
         ("permutation", 20, 5, 2, 1, 0, 2000, 0.9),
         ("permutation", 20, 5, 3, 1, 3, 1200, 0.8),
         ("permutation", 10, 0, 2, 1, 2, 2000, 0.6),
-        ("random", 100, 30, 8, 2, 0, 1000, 0.4),
+        pytest.param("random", 100, 30, 8, 2, 0, 1000, 0.4, marks=pytest.mark.slow),
         ("random", 20, 5, 6, 2, 2, 1000, 0.5),
-        ("random", 100, 10, 6, 3, 5, 1000, 0.3),
+        pytest.param("random", 100, 10, 6, 3, 5, 1000, 0.3, marks=pytest.mark.slow),
         ("distinct", 40, 10, 7, 2, 0, 500, 0.0),
     ],
 )

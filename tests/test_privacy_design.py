@@ -136,7 +136,7 @@ def test_cuts_hold_for_whatever_meets_the_target(groups: Grouping, view: inca.Vi
 
 @groupings
 def test_costs_fall_like_one_over_the_square_of_mu(groups: Grouping) -> None:
-    view = example(12, 4)
+    view = example(8, 3)
     cost = costs(view, groups)
     one = design(view, 1.0, cost, groups)
     for mu, sensitivity in ((0.1, 1.0), (0.5, 1.0), (3.0, 1.0), (1.0, 7.0)):

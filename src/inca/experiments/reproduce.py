@@ -65,7 +65,7 @@ def reproduce(
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as place:
-    ...     made = reproduce("fig3", place, quick=True)
+    ...     made = reproduce("fig3", place, quick=True, engine=Engine("serial"))
     ...     sorted(path.name for path in made.folder.iterdir())
     ['beyond.csv', 'failing.csv', 'fig3.html', 'fig3.json', 'fig3.png', 'fig3.svg', 'least.csv', 'work.jsonl']
     """

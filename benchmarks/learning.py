@@ -26,7 +26,8 @@ from sklearn.model_selection import train_test_split
 from inca.baselines.own import Inca
 from inca.learn.aggregator import Aggregator
 from inca.learn.budget import Budget
-from inca.learn.logistic import LogisticModel, PrivateLogisticRegression
+from inca.learn.logistic import PrivateLogisticRegression
+from inca.learn.models import LogisticModel
 from inca.learn.training import Clipping, Level, Part, train
 from inca.randomness import fill, split
 from inca.simulation import _BLOCK, _Crew, available_cores
@@ -181,7 +182,7 @@ if __name__ == "__main__":
     size, steps, seeds = (5000, 10, 5) if options.quick else (options.parameters, options.steps, options.seeds)
     views = 10 if options.quick else 100
     started = time.perf_counter()
-    planned = Aggregator.of("inca", options.parties, colluding=0.1, dropout=0.1, views=views)
+    planned = Aggregator.of("inca", options.parties, colluding=0.1, dropout=0.1, views=views, releases=steps)
     print(f"plan made in {time.perf_counter() - started:.1f} s (a tenth colluding, a tenth leaving in every step)")
     speed(planned, size, steps)
     memory(planned, size)

@@ -70,6 +70,12 @@ def test_the_composed_epsilon_is_an_independent_accountants() -> None:
         (lambda: Aggregator.of("server", 10), "kind is 'server', but one of inca"),
         (lambda: Aggregator.of("central", 1), "parties is 1"),
         (lambda: Aggregator.of("central", 10, dropout=1.0), "dropout is 1"),
+        (lambda: Aggregator.of("central", 10, releases=0), "releases is 0, but a whole number of at least 1"),
+        (lambda: Aggregator.of("central", 10, releases=2.5), "releases is 2.5"),  # type: ignore[arg-type]
+        (lambda: Aggregator.of("central", 10, failure=0.0), "failure is 0.0, but a number between 0 and 1"),
+        (lambda: Aggregator.of("central", 10, failure=1.0, releases=5), "failure is 1.0, but a number between 0 and 1"),
+        (lambda: Aggregator.of("central", 10, failure=math.nan), "failure is nan"),
+        (lambda: Aggregator.of("inca", 4, colluding=0.5, messages=20, releases=100), "at least 24 messages"),
         (lambda: Aggregator(CentralDP(inca.Wish(10, 1.0, 1e-5, sensitivity=2.0))), "the sensitivity of the mechanism"),
     ],
 )
@@ -82,8 +88,8 @@ def test_bad_budgets_and_aggregators_are_refused(make: object, sentence: str) ->
 
 
 @cache
-def aggregator(kind: str, dropout: float = 0.0) -> Aggregator:
-    return Aggregator.of(kind, 12, colluding=0.1, dropout=dropout, messages=8, views=10)
+def aggregator(kind: str, dropout: float = 0.0, releases: int = 1) -> Aggregator:
+    return Aggregator.of(kind, 12, colluding=0.1, dropout=dropout, messages=8, views=10, releases=releases)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -121,6 +127,18 @@ def test_noise_follows_sensitivity_over_mu(sensitivity: float, mu: float) -> Non
 def test_without_dropouts_inca_is_near_central_dp_and_far_below_local_dp() -> None:
     own, central, local = (aggregator(kind).noise(1.0, 1.0) for kind in ("inca", "central", "local"))
     assert central <= own < 1.5 * central < local
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_all_releases_together_have_the_chance_of_failure(kind: str) -> None:
+    """Noise never falls, exactly: the same views are sampled, and a smaller chance is further out in the same tail."""
+    once, often = aggregator(kind, 0.17), aggregator(kind, 0.17, releases=1000)
+    assert (once.mechanism.wish.failure, often.mechanism.wish.failure) == (1e-6, 1e-6 / 1000)
+    least, most = (each.noise(1.0, 1.0) for each in (once, often))
+    # Where both are few, GOPA joins all pairs or is Local DP; CorDP-DME, Central and Local DP have no such chance.
+    assert least < most if kind == "inca" else least <= most
+    chosen = Aggregator.of(kind, 12, messages=8, views=4, failure=1e-4, releases=20)
+    assert chosen.mechanism.wish.failure == 1e-4 / 20
 
 
 @pytest.mark.parametrize(

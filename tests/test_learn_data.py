@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inca.learn.data import NAMES, Mix, Sizes, divide, load
+from inca.learn.data import CLASSIFIED, NAMES, Mix, Sizes, divide, load
 from inca.validation import InputError
 
 
@@ -16,6 +16,7 @@ def test_data_is_scaled_into_public_bounds(name: str) -> None:
     found = load(name)
     assert found.features.shape[0] == len(found.target) > 400
     assert np.abs(found.features).max() <= 1.0 + 1e-12
+    assert bool(found.classes) == (name in CLASSIFIED)
     if found.classes:
         assert sorted(set(found.target.tolist())) == list(range(found.classes))
     else:

@@ -19,9 +19,11 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from inca import InputError
+from inca import InputError, Wish
+from inca.baselines.central import CentralDP
 from inca.learn.aggregator import Aggregator
-from inca.learn.logistic import LogisticModel, PrivateLogisticRegression
+from inca.learn.logistic import PrivateLogisticRegression
+from inca.learn.models import LogisticModel
 from inca.validation import Array
 
 FREE = 1e16  # epsilon at which noise is far below what is compared
@@ -119,6 +121,20 @@ def test_a_given_aggregator_and_groups_of_any_names() -> None:
     assert np.array_equal(found.coef_, again.coef_)
     with pytest.raises(InputError, match="the number of parts is 3, but one for each of 5"):
         regression(aggregator=Aggregator.of("central", 5)).fit(x, y, groups)
+
+
+def test_the_plan_is_for_all_steps_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int] = []
+
+    def noted(kind: str, parties: int, **more: Any) -> Aggregator:
+        asked.append(more["releases"])
+        return Aggregator(CentralDP(Wish(parties, 1.0, 1e-5)))
+
+    monkeypatch.setattr(Aggregator, "of", noted)
+    x, y = clouds(26)  # as many parties as no other test has, since aggregators are kept
+    for steps in (3, 5, 3):
+        regression(1.0, parties=13, steps=steps).fit(x, y)
+    assert asked == [3, 5]
 
 
 def test_a_party_may_hold_one_class_only() -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -20,7 +20,7 @@ from inca.baselines.gopa import Gopa
 from inca.baselines.own import Inca
 from inca.planning.search import plan
 from inca.planning.wish import Wish
-from inca.validation import Array, finite_array, generator, positive, real, refuse
+from inca.validation import Array, finite_array, generator, positive, real, refuse, whole
 
 KINDS = ("inca", "central", "gopa", "cordp", "local")
 _GRAPHS = 100  # fewest that GOPA's noise is calibrated on
@@ -66,9 +66,30 @@ class Aggregator:
         dropout: float = 0.0,
         messages: int = 20,
         views: int = 100,
+        releases: int = 1,
+        failure: float = 1e-6,
     ) -> Aggregator:
-        """Calibrate one of `KINDS` for so many parties: inca by a plan, GOPA with half of its leavers late."""
-        wish = Wish(parties, _EPSILON, _DELTA, colluding=colluding, dropout=dropout, messages=messages, variance=0.0)
+        """Calibrate one of `KINDS` for so many parties: inca by a plan, GOPA with half of its leavers late.
+
+        `failure` is the chance, over random schedules and adversaries, that the promise fails in any of `releases`
+        averages. Each of them gets an equal part (union bound, so the adversary may be the same in all of them). Only
+        inca and GOPA have such a chance; what of it is proven and what extrapolated is in docs/planner.md.
+
+        >>> Aggregator.of("inca", 20, messages=8, views=10, releases=50).mechanism.wish.failure
+        2e-08
+        """
+        if not 0.0 < real("failure", failure, 0.0, 1.0) < 1.0:
+            raise refuse("failure", failure, "a number between 0 and 1")
+        wish = Wish(
+            parties,
+            _EPSILON,
+            _DELTA,
+            colluding=colluding,
+            dropout=dropout,
+            messages=messages,
+            failure=failure / whole("releases", releases, least=1),
+            variance=0.0,
+        )
         match kind:
             case "inca":
                 return cls(Inca(plan(wish, views=views)), dropout)
@@ -91,11 +112,21 @@ class Aggregator:
         """Return the variance of the noise in each coordinate of a mean released with this loss."""
         return self._noise * (positive("sensitivity", sensitivity) * self.mechanism.wish.mu / positive("mu", mu)) ** 2
 
-    def average(self, vectors: ArrayLike, sensitivity: float, mu: float, rng: np.random.Generator) -> Average:
+    def average(
+        self,
+        vectors: ArrayLike,
+        sensitivity: float,
+        mu: float,
+        rng: np.random.Generator,
+        *,
+        reach: float | None = None,
+    ) -> Average:
         """Average one vector per party, (n, d), of which any two differ by at most `sensitivity` in Euclidean norm.
 
-        The release has loss mu against the mechanism's adversary: that is for the caller's budget.
+        The release has loss mu against the mechanism's adversary: that is for the caller's budget. A `reach`, which
+        networks need, means nothing here.
         """
+        del reach
         table = finite_array("vectors", vectors, (2,), "one row of numbers per party")
         if len(table) != self.parties:
             raise refuse("the number of vectors", len(table), f"one for each of {self.parties} parties")
@@ -104,3 +135,17 @@ class Aggregator:
         found = self.mechanism.run(scale * table, generator(rng), self.dropout)
         vector = None if found is None else np.asarray(found) / scale
         return Average(vector, noise if vector is not None else math.inf, mu)
+
+
+@lru_cache(maxsize=16)
+def calibrated(
+    kind: str, parties: int, colluding: float, dropout: float, messages: int, views: int, releases: int
+) -> Aggregator:
+    """Return `Aggregator.of` these, and keep the last few: a plan takes seconds, and depends on no data.
+
+    >>> calibrated("local", 9, 0.0, 0.0, 20, 100, 5) is calibrated("local", 9, 0.0, 0.0, 20, 100, 5)
+    True
+    """
+    return Aggregator.of(
+        kind, parties, colluding=colluding, dropout=dropout, messages=messages, views=views, releases=releases
+    )

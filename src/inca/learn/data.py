@@ -17,7 +17,9 @@ from inca.validation import Array, InputError, generator, refuse, whole
 Labels = NDArray[np.int64]
 Sizes = Literal["equal", "unequal"]
 Mix = Literal["similar", "skewed"]
-NAMES = ("breast_cancer", "digits", "diabetes")
+CLASSIFIED = ("breast_cancer", "digits")
+"""Data sets whose target is a class."""
+NAMES = (*CLASSIFIED, "diabetes")
 _ALPHA = 0.3  # of the Dirichlet law of a skewed party's classes: most of its records are of one or two
 _RATIO = 10.0  # the largest of unequal parties has about so many times the records of the smallest
 

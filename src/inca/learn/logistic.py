@@ -6,7 +6,6 @@ It needs scikit-learn, which is optional elsewhere: pip install 'inca[learn]'.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -18,54 +17,13 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from inca.domain import Ball
-from inca.learn.aggregator import KINDS, Aggregator
+from inca.learn.aggregator import KINDS, Aggregator, calibrated
 from inca.learn.budget import Budget
+from inca.learn.models import LogisticModel
 from inca.learn.training import Clipping, Descent, Level, LocalSteps, Weights, train
 from inca.validation import Array, InputError, positive, real, refuse, whole
 
-
-class LogisticModel:
-    """The loss of logistic regression: one row of weights for two classes, a softmax over one row each for more.
-
-    Targets are numbers of classes, 0..K-1. Features come with a column of ones if there shall be an intercept.
-
-    >>> model = LogisticModel(features=2, classes=2)
-    >>> model.gradient(model.parameters, np.array([[1.0, 3.0]]), np.array([1])).tolist()
-    [-0.5, -1.5]
-    """
-
-    def __init__(self, features: int, classes: int) -> None:
-        """Begin with weights of 0, where all classes are equally likely."""
-        self.features, self.classes = whole("features", features, least=1), whole("classes", classes, least=2)
-        self.rows = 1 if classes == 2 else classes
-
-    @property
-    def parameters(self) -> Array:
-        """Zeros."""
-        return np.zeros(self.rows * self.features)
-
-    def scores(self, parameters: Array, features: Array) -> Array:
-        """Return each row's score of each record, (m, 1) for two classes and (m, K) for more."""
-        return features @ parameters.reshape(self.rows, self.features).T
-
-    def gradient(self, parameters: Array, features: NDArray[Any], targets: NDArray[Any]) -> Array:
-        """Return the mean of (probabilities - one-hot target) times features."""
-        total: Array = self._residuals(parameters, features, targets).T @ features
-        return total.reshape(-1) / len(features)
-
-    def record_gradients(self, parameters: Array, features: NDArray[Any], targets: NDArray[Any]) -> Array:
-        """Return (probabilities - one-hot target) times features of each record."""
-        residuals = self._residuals(parameters, features, targets)
-        products: Array = residuals[:, :, np.newaxis] * features[:, np.newaxis, :]
-        return products.reshape(len(features), -1)
-
-    def _residuals(self, parameters: Array, features: Array, targets: NDArray[Any]) -> Array:
-        scores = self.scores(parameters, features)
-        if self.rows == 1:
-            return np.asarray(expit(scores) - targets[:, np.newaxis])
-        found = np.asarray(softmax(scores, axis=1))
-        found[np.arange(len(targets)), targets] -= 1.0
-        return found
+_MESSAGES = 20  # of a party in each average
 
 
 class PrivateLogisticRegression(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
@@ -78,7 +36,8 @@ class PrivateLogisticRegression(ClassifierMixin, BaseEstimator):  # type: ignore
     each party with all its records ("party"), or each record ("record": for many records, far less noise).
     `parties`: how many equal parts the records are divided into, in order, if `fit` gets no groups.
     `aggregator`: a kind ("inca", "central", "gopa", "cordp", "local"), calibrated with `colluding` and `dropout` (the
-    fraction that leaves during every step), or an `Aggregator`.
+    fraction that leaves during every step), so that the promise fails in any of the steps with a chance of at most one
+    in a million; or an `Aggregator`, which should be made for as many `releases` as there are steps.
     `radius`: records longer than this are scaled down to it, in `fit` and when predicting; features should be scaled by
     public numbers beforehand. `clip`: the length that gradients of parties or records are cut to.
     `steps`, `rate`, `momentum`: of the shared descent. `local_steps`: more than one makes it model averaging (steps
@@ -195,13 +154,8 @@ class PrivateLogisticRegression(ClassifierMixin, BaseEstimator):  # type: ignore
             return self.aggregator
         if not isinstance(self.aggregator, str):
             raise refuse("aggregator", self.aggregator, f"an Aggregator or one of {', '.join(KINDS)}")
-        return _calibrated(self.aggregator, parties, self.colluding, self.dropout, self.views)
-
-
-@lru_cache(maxsize=8)
-def _calibrated(kind: str, parties: int, colluding: float, dropout: float, views: int) -> Aggregator:
-    """Keep the last few: a plan takes seconds, and depends on no data."""
-    return Aggregator.of(kind, parties, colluding=colluding, dropout=dropout, views=views)
+        steps = whole("steps", self.steps, least=1)
+        return calibrated(self.aggregator, parties, self.colluding, self.dropout, _MESSAGES, self.views, steps)
 
 
 def _numbered(labels: NDArray[Any], classes: Sequence[Any] | None) -> tuple[NDArray[Any], NDArray[np.intp]]:

@@ -23,6 +23,7 @@ import typer
 import inca
 import inca.cli
 import inca.disseminate
+import inca.learn
 from inca.baselines import compare
 from inca.baselines.base import Mechanism
 
@@ -40,8 +41,9 @@ def test_every_exported_name_is_in_the_reference_exactly_once() -> None:
     names = reference()
     assert sorted(names) == sorted(set(names))
     assert {name.removeprefix("inca.") for name in names if name.count(".") == 1} == set(inca.__all__)
-    spreading = {name.split(".")[2] for name in names if name.startswith("inca.disseminate.")}
-    assert spreading == set(inca.disseminate.__all__)
+    for room in (inca.disseminate, inca.learn):
+        theirs = {name.removeprefix(f"{room.__name__}.") for name in names if name.startswith(f"{room.__name__}.")}
+        assert {name for name in theirs if "." not in name} == set(room.__all__)
 
 
 def test_every_name_in_the_reference_exists_and_says_what_it_is() -> None:

@@ -46,6 +46,7 @@ def test_two_records_are_no_further_apart_than_the_diameter(kind: tuple[str, int
     pair = features(data.draw(arrays(float, (2, kind[1]), elements=units)))
     assert pair.shape == (2, features.size)
     assert np.linalg.norm(pair[0] - pair[1]) <= features.diameter * (1 + 1e-12)
+    assert np.linalg.norm(pair, axis=1).max() <= features.reach * (1 + 1e-12)
 
 
 @pytest.mark.parametrize(("kind", "columns"), [("powers", 1), ("powers", 3), ("products", 2), ("products", 3)])
@@ -142,7 +143,7 @@ def test_sums_are_those_of_each_party(sizes: list[int], seed: int) -> None:
     records = Records.of([rng.uniform(-1, 1, (size, 3)) for size in sizes], UNIT)
     features = features_of("products", 3)
     sums = records.sums(features, features.size)
-    for party, table in enumerate(records.tables):
+    for party, table in enumerate(map(np.asarray, records.tables)):
         assert np.allclose(sums[party], features(table).sum(axis=0) if len(table) else 0.0)
     assert records.total == sum(sizes) == len(records.everything())
 
@@ -151,7 +152,7 @@ def test_sums_of_more_records_than_fit_in_one_piece() -> None:
     rng = np.random.default_rng(2)
     records = Records.of([rng.uniform(-1, 1, size) for size in (70_000, 3, 0, 140_000, 1)], UNIT)
     features = features_of("powers", 1)
-    expected = [features(table).sum(axis=0) for table in records.tables]
+    expected = [features(np.asarray(table)).sum(axis=0) for table in records.tables]
     assert np.allclose(records.sums(features, 2), expected)
 
 
@@ -161,7 +162,7 @@ def test_sums_of_more_records_than_fit_in_one_piece() -> None:
 def test_a_cap_leaves_out_the_later_records_and_bounds_what_a_party_moves() -> None:
     held = [[0.1, 0.2, 0.3], [0.4], []]
     capped = Records.of(held, UNIT, level="party", cap=2)
-    assert capped.tables[0].ravel().tolist() == [0.1, 0.2] and capped.sizes.tolist() == [2, 1, 0]
+    assert np.ravel(np.asarray(capped.tables[0])).tolist() == [0.1, 0.2] and capped.sizes.tolist() == [2, 1, 0]
     assert capped.sensitivity(1.0) == 2.0 and Records.of(held, UNIT, level="party").sensitivity(1.0) == 3.0
     assert Records.of(held, UNIT).sensitivity(1.0) == 1.0
 

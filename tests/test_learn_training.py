@@ -115,8 +115,11 @@ class Spy(Aggregator):
         super().__init__(Aggregator.of("central", parties).mechanism)
         self.seen: list[tuple[Array, float]] = []
 
-    def average(self, vectors: Any, sensitivity: float, mu: float, rng: np.random.Generator) -> Average:
+    def average(
+        self, vectors: Any, sensitivity: float, mu: float, rng: np.random.Generator, *, reach: float | None = None
+    ) -> Average:
         self.seen.append((np.array(vectors), sensitivity))
+        assert reach is not None and np.linalg.norm(vectors, axis=1).max() <= reach * (1 + 1e-12)
         return super().average(vectors, sensitivity, mu, rng)
 
 
@@ -257,8 +260,10 @@ def test_parameters_that_leave_the_range_of_numbers_are_refused() -> None:
 
 def test_steps_in_which_nobody_is_left_are_skipped_and_counted() -> None:
     class Deserted(Spy):
-        def average(self, vectors: Any, sensitivity: float, mu: float, rng: np.random.Generator) -> Average:
-            average = super().average(vectors, sensitivity, mu, rng)
+        def average(
+            self, vectors: Any, sensitivity: float, mu: float, rng: np.random.Generator, *, reach: float | None = None
+        ) -> Average:
+            average = super().average(vectors, sensitivity, mu, rng, reach=reach)
             return average if len(self.seen) % 2 else Average(None, math.inf, mu)
 
     parts, released = records([3] * 4), []

@@ -163,6 +163,17 @@ def test_the_session_is_the_hash_of_the_canonical_text() -> None:
     assert session.hex() == "bfa89cd87702a7452396d477337c5b8e3b0aa0f752bd4eeab71e184ec00dfd5d"
 
 
+def test_a_distance_is_what_is_protected_and_a_roster_without_one_says_nothing_of_it(tmp_path: Path) -> None:
+    near = Roster("trial", terms(distance=0.25))
+    near.write(tmp_path / "near.json")
+    assert read_roster(tmp_path / "near.json") == near and near.terms.sensitivity == 0.25
+    assert terms().sensitivity == terms().domain.sensitivity(terms().dimension)
+    assert "distance" not in Roster("trial", terms()).as_dict()["terms"]
+    for wrong in (0.0, -1.0, float("nan"), 100.0):
+        with pytest.raises(InputError, match="distance is"):
+            terms(distance=wrong)
+
+
 CHANGES: dict[str, Any] = {
     "rounds": 7,
     "receivers": 2,
@@ -173,6 +184,7 @@ CHANGES: dict[str, Any] = {
     "dimension": 5,
     "lower": 0.1,
     "upper": 1.1,
+    "distance": 0.5,
     "epsilon": 1.1,
     "delta": 1e-6,
     "rule": "classic",

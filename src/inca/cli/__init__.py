@@ -51,6 +51,7 @@ def main() -> None:
         party,
         plan,
         reproduce,
+        study,
     )
     from inca.validation import InputError
 

@@ -9,7 +9,7 @@ import typer
 
 from inca.cli.node import AsJson, File
 from inca.cli.node import app as _node_app
-from inca.cli.party import Keys, State, _address
+from inca.cli.party import Keys, State, address
 
 if TYPE_CHECKING:
     from inca.network.doctor import Diagnosis
@@ -45,7 +45,7 @@ def doctor(
     from inca.network.roster import read_roster
     from inca.validation import InputError
 
-    place = None if listen is None else _address(listen)
+    place = None if listen is None else address(listen)
     work = examine(read_roster(roster), Identity.read(identity), state, seconds=seconds, listen=place)
     try:
         found = asyncio.run(work)

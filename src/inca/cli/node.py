@@ -38,12 +38,17 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.", rich_help_pa
 
 @app.callback()
 def _node() -> None:
+    check_network("inca node")
+
+
+def check_network(command: str) -> None:
+    """Refuse a command that needs what is not installed."""
     from importlib.util import find_spec
 
     from inca.validation import InputError
 
     if find_spec("cryptography") is None:
-        raise InputError("inca node needs cryptography: pip install 'inca[network]'")
+        raise InputError(f"{command} needs cryptography: pip install 'inca[network]'")
 
 
 @app.command()
@@ -85,6 +90,10 @@ def init(
     domain: Annotated[tuple[float, float] | None, _values(help="LOW HIGH: every coordinate lies between.")] = None,
     ball: Annotated[float | None, _values(help="RADIUS: every value has at most this length.")] = None,
     dimension: Annotated[int, _values(help="Coordinates of a value.")] = 1,
+    distance: Annotated[
+        float | None,
+        _values(help="Protect values at most so far apart, such as sums that differ in one record. Default: any two."),
+    ] = None,
     period: Annotated[str, _time(help="How long a round lasts at most: 10s, 500ms, 2m.")] = "10s",
     clock_bound: Annotated[
         str | None, _time(help="How wrong a party's clock may be. Default: a tenth of --period.")
@@ -130,6 +139,7 @@ def init(
         raise InputError("--domain LOW HIGH or --ball RADIUS is needed to say where values may lie, and only one")
     lasts = _seconds("--period", period)
     agreed: dict[str, Any] = {"dimension": dimension, "radius": ball, "coalitions": coalitions, "seed": seed}
+    agreed["distance"] = distance
     agreed |= {"lower": None, "upper": None} if domain is None else {"lower": domain[0], "upper": domain[1]}
     agreed |= {"start": _moment(start), "period": lasts, "least_cohort": least_cohort}
     agreed["pace"] = _seconds("--pace", pace)
@@ -272,11 +282,14 @@ def _show_terms(terms: Terms) -> None:
 
     where = f"of length at most {terms.radius:g}" if terms.radius is not None else f"each in {terms.domain}"
     values = f"one number in {terms.domain}" if terms.dimension == 1 else f"{terms.dimension:,} numbers, {where}"
+    alike = (
+        "two values of a party differ by at most" if terms.distance is None else "protected if they differ by at most"
+    )
     plural = "" if terms.receivers == 1 else "s"
     quiet = f", the last {terms.quiet_rounds} without a share of the value" if terms.quiet_rounds else ""
     share = f"{terms.colluding:.3g} of the parties" if terms.colluding > 0.0 else "nobody"
     for name, text in (
-        ("values", f"{values}; two values of a party differ by at most {terms.sensitivity:.6g}"),
+        ("values", f"{values}; {alike} {terms.sensitivity:.6g}"),
         ("protocol", f"{terms.rounds} rounds, {terms.receivers} receiver{plural} each ({terms.schedule}){quiet}"),
         ("noise", f"sigma_independent {terms.sigma_independent:.6g}, sigma_cancelling {terms.sigma_cancelling:.6g}"),
         ("guarantee", f"({terms.epsilon:g}, {terms.delta:g})-DP by the {terms.rule} rule"),

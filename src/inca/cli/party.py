@@ -71,7 +71,7 @@ def run(
             folder,
             lambda: _admissible(setting, _read_value(value, value_command), clip),
             clip=clip,
-            listen=None if listen is None else _address(listen),
+            listen=None if listen is None else address(listen),
             shred=shred,
             echo=None if quiet or as_json else _tell,
         )
@@ -145,7 +145,8 @@ def status(
             typer.echo(f"  {each['reason']}")
 
 
-def _address(text: str) -> tuple[str, int]:
+def address(text: str) -> tuple[str, int]:
+    """Return the host and port that --listen names."""
     from inca.validation import refuse
 
     host, _, port = text.rpartition(":")

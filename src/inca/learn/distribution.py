@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.optimize import isotonic_regression
 
-from inca.learn.aggregator import Aggregator
 from inca.learn.answers import Answer, Target, normal_quantile
+from inca.learn.averaging import Averaging
 from inca.learn.features import Bins, root_of_sums
 from inca.learn.records import Records
 from inca.learn.release import Loss, release
@@ -109,7 +109,7 @@ class Quantile:
 def distribution(
     records: Records,
     grid: ArrayLike,
-    aggregator: Aggregator,
+    aggregator: Averaging,
     loss: Loss,
     rng: np.random.Generator,
     *,
@@ -121,6 +121,7 @@ def distribution(
     function that never falls (isotonic regression) and stays within 0 and 1.
 
     >>> from inca.domain import Interval
+    >>> from inca.learn import Aggregator
     >>> records = Records.of([[i / 1000] for i in range(1000)], Interval(0, 1))
     >>> grid = np.linspace(0, 1, 33)[1:-1]
     >>> shares = distribution(records, grid, Aggregator.of("central", 1000), 1.0, np.random.default_rng(1))
@@ -159,7 +160,7 @@ def distribution(
 def quantile(
     records: Records,
     share: float,
-    aggregator: Aggregator,
+    aggregator: Averaging,
     loss: Loss,
     rng: np.random.Generator,
     *,
@@ -171,6 +172,7 @@ def quantile(
     The number of points hardly matters for the noise, so take one that resolves what is of interest.
 
     >>> from inca.domain import Interval
+    >>> from inca.learn import Aggregator
     >>> records = Records.of([[i / 1000] for i in range(1000)], Interval(0, 1))
     >>> median = quantile(records, 0.5, Aggregator.of("central", 1000), 1.0, np.random.default_rng(1))
     >>> round(median.value, 2), [round(end, 2) for end in median.interval()]

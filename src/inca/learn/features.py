@@ -33,6 +33,11 @@ class Features(Protocol):
         """A bound on the Euclidean distance between the features of two records."""
         ...
 
+    @property
+    def reach(self) -> float:
+        """A bound on the Euclidean norm of a record's features."""
+        ...
+
     def __call__(self, table: Array) -> Array:
         """Return the features of (m, p) records, (m, size)."""
         ...
@@ -91,6 +96,11 @@ class Powers(Scaled):
         """2 sqrt p."""
         return 2.0 * math.sqrt(self.lower.size)
 
+    @property
+    def reach(self) -> float:
+        """sqrt(p (1 + w^2))."""
+        return math.sqrt(self.lower.size * (1.0 + self.weight**2))
+
     def __call__(self, table: Array) -> Array:
         """Return first powers, then weighted squares."""
         unit = self.unit(table)
@@ -131,6 +141,11 @@ class Products(Scaled):
     def diameter(self) -> float:
         """W sqrt 2 (p + k^2)."""
         return self.weight * math.sqrt(2.0) * (self.lower.size + self._constant)
+
+    @property
+    def reach(self) -> float:
+        """sqrt(p + (w p)^2)."""
+        return math.hypot(math.sqrt(self.lower.size), self.weight * self.lower.size)
 
     @property
     def _constant(self) -> float:
@@ -190,6 +205,11 @@ class Bins:
         gram = self.strategy.T @ self.strategy
         squares = np.diag(gram)
         return math.sqrt(float((squares[:, np.newaxis] + squares - 2.0 * gram).max()))
+
+    @property
+    def reach(self) -> float:
+        """The length of the longest column of M."""
+        return float(np.linalg.norm(self.strategy, axis=0).max())
 
     def __call__(self, table: Array) -> Array:
         """Return the column of each record's bin."""

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from inca.domain import Interval
+from inca.learn.averaging import Elsewhere
 from inca.validation import Array, InputError, finite_array, positive, refuse, whole
 
 Level = Literal["record", "party"]
@@ -25,7 +26,7 @@ class Records:
 
     How many records each party holds is public, as is the box. `level` says who is protected: at "record", two
     holdings are neighbours if one record of one party is replaced; at "party", if all records of one party are.
-    A party may be empty.
+    A party may be empty. Of parties whose records are `Elsewhere` only the number of records is known.
 
     >>> records = Records.of([[1.0, 2.0], [4.0], []], Interval(0, 4))
     >>> records.parties, records.total, records.sizes.tolist(), records.columns
@@ -36,7 +37,7 @@ class Records:
     2.0
     """
 
-    tables: tuple[Array, ...]
+    tables: tuple[Array | Elsewhere, ...]
     lower: Array
     upper: Array
     level: Level = "record"
@@ -46,7 +47,7 @@ class Records:
     @classmethod
     def of(
         cls,
-        data: Sequence[ArrayLike],
+        data: Sequence[ArrayLike | Elsewhere],
         domain: Box,
         *,
         level: Level = "record",
@@ -66,10 +67,11 @@ class Records:
         if len(data) == 0:
             raise InputError("data is empty, but one array of records per party was expected")
         most = None if cap is None else whole("cap", cap, least=1)
-        checked = [_table(f"data[{party}]", held)[:most] for party, held in enumerate(data)]
-        shapes = {table.shape[1:] for table in checked if len(table)}
-        if not shapes:
+        checked = [_table(f"data[{party}]", held, most) for party, held in enumerate(data)]
+        if not any(len(table) for table in checked):
             raise InputError("no party holds a record, but at least one record was expected")
+        shapes = {table.shape[1:] for table in checked if not isinstance(table, Elsewhere) and len(table)}
+        shapes = shapes or {_shape(domain)}  # this party has none, the others have
         if len(shapes) > 1:
             raise refuse("the shapes of records", sorted(shapes), "the same shape for all records")
         shape = shapes.pop()
@@ -78,7 +80,9 @@ class Records:
             raise InputError("records have no columns, but at least one was expected")
         lower, upper = _box(domain, columns)
         tables = tuple(
-            _inside(f"data[{party}]", table.reshape(len(table), columns), lower, upper, clip)
+            table
+            if isinstance(table, Elsewhere)
+            else _inside(f"data[{party}]", table.reshape(len(table), columns), lower, upper, clip)
             for party, table in enumerate(checked)
         )
         return cls(tables, lower, upper, level, scalar=not shape)
@@ -105,7 +109,14 @@ class Records:
 
     def everything(self) -> Array:
         """Return all records in one (N, p) table; it is what nobody in a protocol ever sees, and for checks only."""
-        return np.concatenate(self.tables)
+        if len(self.held) < self.parties:
+            raise InputError(f"the records of {self.parties - len(self.held)} parties are elsewhere")
+        return np.concatenate([table for table in self.tables if not isinstance(table, Elsewhere)])
+
+    @property
+    def held(self) -> list[int]:
+        """The parties whose records are here: all in a simulation, one on a network."""
+        return [party for party, table in enumerate(self.tables) if not isinstance(table, Elsewhere)]
 
     def column(self, index: int) -> Records:
         """Return one column as plain numbers.
@@ -114,14 +125,18 @@ class Records:
         array([2., 3.])
         """
         at = whole("index", index, 0, self.columns - 1)
-        tables = tuple(np.ascontiguousarray(table[:, at : at + 1]) for table in self.tables)
+        tables = tuple(
+            table if isinstance(table, Elsewhere) else np.ascontiguousarray(table[:, at : at + 1])
+            for table in self.tables
+        )
         return Records(tables, self.lower[[at]], self.upper[[at]], self.level, scalar=True)
 
     def sums(self, features: Callable[[Array], Array], size: int) -> Array:
-        """Return each party's sum of `size` features over its records, (n, size); empty parties have zeros."""
-        sums = np.zeros((self.parties, size))
-        table, owner = self.everything(), np.repeat(np.arange(self.parties), self.sizes)
-        for begin in range(0, self.total, _ROWS):
+        """Return the sum of `size` features over the records of each party that is here; empty ones have zeros."""
+        held = [table for table in self.tables if not isinstance(table, Elsewhere)]
+        sums = np.zeros((len(held), size))
+        table, owner = np.concatenate(held), np.repeat(np.arange(len(held)), [len(each) for each in held])
+        for begin in range(0, len(table), _ROWS):
             owners = owner[begin : begin + _ROWS]  # sorted, so each owner's rows are together
             starts = np.flatnonzero(np.diff(owners, prepend=-1))
             sums[owners[starts]] += np.add.reduceat(features(table[begin : begin + _ROWS]), starts, axis=0)
@@ -136,8 +151,17 @@ class Records:
         return moved * positive("diameter", diameter)
 
 
-def _table(name: str, held: ArrayLike) -> Array:
-    return finite_array(name, held, (1, 2), "one number or one row of numbers per record")
+def _table(name: str, held: ArrayLike | Elsewhere, most: int | None) -> Array | Elsewhere:
+    if isinstance(held, Elsewhere):
+        return held if most is None else Elsewhere(min(held.count, most))
+    return finite_array(name, held, (1, 2), "one number or one row of numbers per record")[:most]
+
+
+def _shape(domain: Box) -> tuple[int, ...]:
+    """Return the shape of a record as far as the box tells it."""
+    if isinstance(domain, Interval):
+        return ()
+    return (len(domain),) if isinstance(domain[0], Interval) else np.shape(domain[0])
 
 
 def _box(domain: Box, columns: int) -> tuple[Array, Array]:

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from inca.learn.aggregator import Aggregator
 from inca.learn.answers import Answer
+from inca.learn.averaging import Averaging
 from inca.learn.features import Products
 from inca.learn.records import Records
 from inca.learn.release import Loss, Release, release
@@ -54,7 +54,7 @@ class Line:
 
 def linear_regression(
     records: Records,
-    aggregator: Aggregator,
+    aggregator: Averaging,
     loss: Loss,
     rng: np.random.Generator,
     *,
@@ -68,6 +68,7 @@ def linear_regression(
     are below the largest that noise alone would show are raised to it, so that a line always exists.
 
     >>> from inca.domain import Interval
+    >>> from inca.learn import Aggregator
     >>> rng = np.random.default_rng(1)
     >>> x = rng.random((2000, 1))
     >>> rows = np.column_stack([x, 1.0 + 2.0 * x + 0.1 * rng.standard_normal(x.shape)])

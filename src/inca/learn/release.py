@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from inca.learn.aggregator import Aggregator
 from inca.learn.answers import Answer, NoResult
+from inca.learn.averaging import Averaging
 from inca.learn.budget import Budget, UsedUp
 from inca.learn.features import Features
 from inca.learn.records import Records
@@ -51,7 +51,7 @@ class Release:
 def release(
     records: Records,
     features: Features,
-    aggregator: Aggregator,
+    aggregator: Averaging,
     loss: Loss,
     rng: np.random.Generator,
     fraction: float | None = None,
@@ -65,6 +65,7 @@ def release(
     scale: a large one, so that its noise does not matter, costs nothing.
 
     >>> from inca.domain import Interval
+    >>> from inca.learn.aggregator import Aggregator
     >>> from inca.learn.features import Powers
     >>> records = Records.of([[0.0, 1.0]] * 50, Interval(0, 1))
     >>> found = release(records, Powers(records.lower, records.upper), Aggregator.of("central", 50), 1.0,
@@ -82,11 +83,13 @@ def release(
         raise NoResult("all parties are said to leave, so there is no release, and nothing was spent")
     mu = spend(loss, fraction)
     sums, sizes = records.sums(features, features.size), records.sizes
+    reach = float(sizes.max()) * features.reach
     varying = aggregator.dropout > 0.0 and bool((sizes != sizes[0]).any())
     if varying:
         scale = math.sqrt(aggregator.noise(sensitivity, mu)) / (_PRECISION * sizes.mean())
-        sums = np.column_stack([sums, scale * sizes])
-    average = aggregator.average(sums, sensitivity, mu, rng)
+        sums = np.column_stack([sums, scale * sizes[records.held]])
+        reach = math.hypot(reach, scale * float(sizes.max()))
+    average = aggregator.average(sums, sensitivity, mu, rng, reach=reach)
     if average.vector is None:
         raise NoResult("all parties left before a result was published, and the loss of the release is spent")
     vector, each = average.vector, float(sizes.mean())

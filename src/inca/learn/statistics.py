@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from inca.learn.aggregator import Aggregator
 from inca.learn.answers import Answer
+from inca.learn.averaging import Averaging
 from inca.learn.features import Bins, Powers, Products
 from inca.learn.records import Records
 from inca.learn.release import Loss, release
@@ -29,11 +29,12 @@ class Moments:
 
 
 def moments(
-    records: Records, aggregator: Aggregator, loss: Loss, rng: np.random.Generator, *, fraction: float | None = None
+    records: Records, aggregator: Averaging, loss: Loss, rng: np.random.Generator, *, fraction: float | None = None
 ) -> Moments:
     """Estimate means and variances of the columns; together they cost as much as the means alone (see `Powers`).
 
     >>> from inca.domain import Interval
+    >>> from inca.learn import Aggregator
     >>> rng = np.random.default_rng(1)
     >>> records = Records.of([rng.normal(50, 10, size=3) for _ in range(200)], Interval(0, 100), clip=True)
     >>> found = moments(records, Aggregator.of("central", 200), 1.0, rng)
@@ -60,11 +61,12 @@ def moments(
 
 
 def mean(
-    records: Records, aggregator: Aggregator, loss: Loss, rng: np.random.Generator, *, fraction: float | None = None
+    records: Records, aggregator: Averaging, loss: Loss, rng: np.random.Generator, *, fraction: float | None = None
 ) -> Answer:
     """Estimate the mean of each column.
 
     >>> from inca.domain import Interval
+    >>> from inca.learn import Aggregator
     >>> records = Records.of([[i / 100] for i in range(100)], Interval(0, 1))
     >>> answer = mean(records, Aggregator.of("central", 100), 1.0, np.random.default_rng(1))
     >>> print(f"{answer.value:.3f} +- {answer.standard_error:.3f}")
@@ -74,11 +76,12 @@ def mean(
 
 
 def variance(
-    records: Records, aggregator: Aggregator, loss: Loss, rng: np.random.Generator, *, fraction: float | None = None
+    records: Records, aggregator: Averaging, loss: Loss, rng: np.random.Generator, *, fraction: float | None = None
 ) -> Answer:
     """Estimate the variance of each column, with divisor N.
 
     >>> from inca.domain import Interval
+    >>> from inca.learn import Aggregator
     >>> records = Records.of([[i / 100] for i in range(100)], Interval(0, 1))
     >>> answer = variance(records, Aggregator.of("central", 100), 1.0, np.random.default_rng(1))
     >>> print(f"{answer.value:.3f} +- {answer.standard_error:.3f}")
@@ -88,7 +91,7 @@ def variance(
 
 
 def covariance(
-    records: Records, aggregator: Aggregator, loss: Loss, rng: np.random.Generator, *, fraction: float | None = None
+    records: Records, aggregator: Averaging, loss: Loss, rng: np.random.Generator, *, fraction: float | None = None
 ) -> Answer:
     """Estimate the (p, p) covariance matrix of records with p >= 2 columns, with divisor N.
 
@@ -96,6 +99,7 @@ def covariance(
     the estimate before that. For the population they are on the safe side, see `fourth_moment`.
 
     >>> from inca.domain import Interval
+    >>> from inca.learn import Aggregator
     >>> rng = np.random.default_rng(1)
     >>> first = rng.random(500)
     >>> records = Records.of([[[a, a]] for a in first], Interval(0, 1))
@@ -134,7 +138,7 @@ def covariance(
 def histogram(
     records: Records,
     edges: ArrayLike,
-    aggregator: Aggregator,
+    aggregator: Averaging,
     loss: Loss,
     rng: np.random.Generator,
     *,
@@ -146,6 +150,7 @@ def histogram(
     1; this takes off the part of the noise that all bins have in common.
 
     >>> from inca.domain import Interval
+    >>> from inca.learn import Aggregator
     >>> records = Records.of([[i / 100] for i in range(100)], Interval(0, 1))
     >>> answer = histogram(records, [0, 0.25, 1], Aggregator.of("central", 100), 1.0, np.random.default_rng(1))
     >>> answer.value.round(2), answer.standard_error.round(4)

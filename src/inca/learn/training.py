@@ -1,6 +1,6 @@
 """Training a shared model by private averages of what the parties would change in it.
 
-In each step every party works out an update on its own data, clips it, and an `Aggregator` averages the updates;
+In each step every party works out an update on its own data, clips it, and the updates are averaged privately;
 everyone then takes the same step of an optimiser. A Gaussian shift of mu per step makes sqrt(steps) mu in all, also
 though the updates of a step depend on the results of earlier ones (docs/accounting.md).
 """
@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from inca.domain import Ball
-from inca.learn.aggregator import Aggregator
+from inca.learn.averaging import Averaging, Elsewhere
 from inca.learn.budget import Budget, UsedUp
 from inca.validation import Array, InputError, finite_array, generator, positive, real, refuse, whole
 
@@ -24,6 +24,7 @@ Level = Literal["party", "record"]
 Weights = Literal["equal", "records"]
 Part = tuple[ArrayLike, ArrayLike]
 """One party's records: features and targets, of the same length."""
+_Tables = tuple[NDArray[Any], NDArray[Any]]
 Move = Callable[[Array, Array], Array]
 """From parameters and a gradient to the next parameters."""
 
@@ -232,8 +233,8 @@ class Training:
 
 def train(
     model: Model,
-    parts: Sequence[Part],
-    aggregator: Aggregator,
+    parts: Sequence[Part | Elsewhere],
+    aggregator: Averaging,
     budget: Budget,
     steps: int,
     rng: np.random.Generator,
@@ -256,6 +257,10 @@ def train(
     privacy and is not clipped. `after` is called with the number of the step, from 1, and the released parameters.
     All records are used in all steps. Memory grows with parties times parameters, not with steps.
 
+    On a network (`inca.learn.sessions.Sessions`) each party calls this with its own part, `Elsewhere` for those of the
+    others, and all else the same; it ends with the same parameters for all.
+
+    >>> from inca.learn import Aggregator
     >>> class Mean:
     ...     parameters = np.zeros(2)
     ...     def gradient(self, parameters, features, targets):
@@ -276,7 +281,8 @@ def train(
     share = _reserve(budget, count, mu)
     history = []
     for step in range(1, count + 1):
-        average = aggregator.average(work.contributions(parameters, step), work.sensitivity, share, source)
+        rows = work.contributions(parameters, step)
+        average = aggregator.average(rows, work.sensitivity, share, source, reach=work.reach)
         history.append(
             Step(share, math.sqrt(average.noise), None if average.vector is None else _length(average.vector))
         )
@@ -290,12 +296,12 @@ def train(
 
 
 class _Work:
-    """What the parties do in a step; one (n, d) table serves all steps."""
+    """What the parties whose data are here do in a step; one table with a row each serves all steps."""
 
     def __init__(
         self,
         model: Model,
-        parts: list[tuple[NDArray[Any], NDArray[Any]]],
+        parts: list[_Tables | Elsewhere],
         clipping: Clipping,
         local: LocalSteps | None,
         dimensions: int,
@@ -307,17 +313,19 @@ class _Work:
             )
         if by_record and not isinstance(model, RecordModel):
             raise refuse("model", type(model).__name__, "a model with record_gradients, for level 'record'")
-        self.model, self.parts, self.local, self.ball = model, parts, local, Ball(clipping.length)
-        self.by_record = by_record
-        sizes = [len(targets) for _, targets in parts]
-        self.weights, self.sensitivity = clipping.party_weights(sizes), clipping.sensitivity(sizes)
-        self.table = np.empty((len(parts), dimensions))
+        self.model, self.local, self.ball, self.by_record = model, local, Ball(clipping.length), by_record
+        sizes = [len(part) if isinstance(part, Elsewhere) else len(part[1]) for part in parts]
+        weights, self.sensitivity = clipping.party_weights(sizes), clipping.sensitivity(sizes)
+        self.reach = clipping.length * float(weights.max())
+        self.held = [(party, part) for party, part in enumerate(parts) if not isinstance(part, Elsewhere)]
+        self.weights = weights[[party for party, _ in self.held], np.newaxis]
+        self.table = np.empty((len(self.held), dimensions))
 
     def contributions(self, parameters: Array, step: int) -> Array:
-        """Return one clipped and weighted row per party, or refuse the step."""
+        """Return one clipped and weighted row per party that is here, or refuse the step."""
         self.table.fill(0.0)
-        for party, row in enumerate(self.table):
-            for part, found in self._updates(parameters, party):
+        for (party, tables), row in zip(self.held, self.table, strict=True):
+            for part, found in self._updates(parameters, *tables):
                 if found.shape[1:] != row.shape or not np.isfinite(found).all():
                     what = f"of shape {found.shape}" if found.shape[1:] != row.shape else "not finite"
                     raise InputError(
@@ -326,12 +334,13 @@ class _Work:
                     )
                 with np.errstate(over="ignore"):  # longer than any number: scaled to nothing
                     row[:] += part * self.ball.admit(found, clip=True).sum(axis=0)
-        self.table *= self.weights[:, np.newaxis]
+        self.table *= self.weights
         return self.table
 
-    def _updates(self, parameters: Array, party: int) -> Iterator[tuple[float, Array]]:
+    def _updates(
+        self, parameters: Array, features: NDArray[Any], targets: NDArray[Any]
+    ) -> Iterator[tuple[float, Array]]:
         """Yield weights and rows to be clipped: the party's one update, or gradients of its records in blocks."""
-        features, targets = self.parts[party]
         model = self.model
         if not self.by_record:
             update = self.local.update if self.local is not None else _gradient
@@ -366,13 +375,18 @@ def _reserve(budget: Budget, steps: int, mu: float | None) -> float:
     return share
 
 
-def _checked(parts: Sequence[Part], parties: int) -> list[tuple[NDArray[Any], NDArray[Any]]]:
+def _checked(parts: Sequence[Part | Elsewhere], parties: int) -> list[_Tables | Elsewhere]:
     """Return the parts as arrays, without looking at what they hold; refuse wrong numbers of them and empty ones."""
     if len(parts) != parties:
         raise refuse("the number of parts", len(parts), f"one for each of {parties} parties")
-    tables = []
-    for party, (features, targets) in enumerate(parts):
-        x, y = np.asarray(features), np.asarray(targets)
+    tables: list[_Tables | Elsewhere] = []
+    for party, part in enumerate(parts):
+        if isinstance(part, Elsewhere):
+            if len(part) == 0:
+                raise InputError(f"parts[{party}] is empty, but every party needs at least one record")
+            tables.append(part)
+            continue
+        x, y = np.asarray(part[0]), np.asarray(part[1])
         if x.ndim == 0 or y.ndim == 0 or len(x) != len(y):
             raise refuse(f"the shapes of parts[{party}]", (x.shape, y.shape), "as many targets as rows of features")
         if len(y) == 0:

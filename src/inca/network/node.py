@@ -152,11 +152,16 @@ class Node:
                 effects.extend(self._events.popleft()(time.time()))
             effects.extend(party.tick(time.time()))
             self._commit(effects)
-            if self._concludes is not None and party.stage in ("serving", "over", "left"):
-                conclude, self._concludes = self._concludes, None
-                await asyncio.to_thread(conclude, self._ended())
+            await self._conclude()
             await asyncio.sleep(0)  # let the transport read and write
+        await self._conclude()  # who comes after the end of everything has left before it began
         self._show(now=True)
+
+    async def _conclude(self) -> None:
+        """Tell how the session ends, once, as soon as that is known."""
+        if self._concludes is not None and self._party.stage in ("serving", "over", "left"):
+            conclude, self._concludes = self._concludes, None
+            await asyncio.to_thread(conclude, self._ended())
 
     def _ended(self) -> Ended:
         party = self._party
@@ -291,12 +296,14 @@ def _said(task: asyncio.Future[str]) -> str:
     return task.result() if error is None else f"its loss could not be worked out: {error}"
 
 
-def transport_for(roster: Roster, me: int, identity: Identity, limits: Limits, listener: Listener) -> Transport:
+def transport_for(
+    roster: Roster, me: int, identity: Identity, limits: Limits, listener: Listener, session: bytes | None = None
+) -> Transport:
     """Return a transport to all parties of a roster, which trusts exactly their certificates."""
     return Transport(
         me=me,
         addresses=[(card.host, card.port) for card in roster.parties],
-        session=roster.session,
+        session=session or roster.session,
         server=server_context(identity, roster),
         client=client_context(identity, roster),
         identify=roster.index,

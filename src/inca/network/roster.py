@@ -53,11 +53,12 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
     Values have `dimension` coordinates, each from `lower` to `upper`, or a length of at most `radius`. The guarantee is
     (epsilon, delta)-DP by the `rule` against coalitions of a fraction `colluding` of the parties; every party checks it
-    against so many random `coalitions` of that size. Without final messages of `least_cohort` parties there is no
-    result. Round t = 1..T ends at the latest at `start` (Unix time, kept to the microsecond) + t `period` (seconds), by
-    clocks that are wrong by at most `clock_bound` seconds; sooner if all is said, but not before it has lasted `pace`
-    seconds, which gives those who crash time to come back. `seed` (hexadecimal) decides who sends to whom; with None
-    the parties toss it.
+    against so many random `coalitions` of that size. It is for any two values of a party, or, with a `distance`, for
+    those at most so far apart: a value made of many records moves little if one of them changes. Without final messages
+    of `least_cohort` parties there is no result. Round t = 1..T ends at the latest at `start` (Unix time, kept to the
+    microsecond) + t `period` (seconds), by clocks that are wrong by at most `clock_bound` seconds; sooner if all is
+    said, but not before it has lasted `pace` seconds, which gives those who crash time to come back. `seed`
+    (hexadecimal) decides who sends to whom; with None the parties toss it.
     """
 
     rounds: int
@@ -70,6 +71,7 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     lower: float | None = None
     upper: float | None = None
     radius: float | None = None
+    distance: float | None = None
     epsilon: float
     delta: float
     rule: Rule
@@ -111,8 +113,8 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
     @property
     def sensitivity(self) -> float:
-        """The largest distance between two values of a party."""
-        return self.domain.sensitivity(self.dimension)
+        """The largest distance between two values of a party that must look alike: by default, of any two."""
+        return self.domain.sensitivity(self.dimension) if self.distance is None else self.distance
 
     @property
     def injection(self) -> Injection:
@@ -128,6 +130,7 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         lower: float | None = None,
         upper: float | None = None,
         radius: float | None = None,
+        distance: float | None = None,
         start: float,
         period: float,
         clock_bound: float,
@@ -136,7 +139,7 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         pace: float = 0.0,
         seed: str | None = None,
     ) -> Terms:
-        """Return the terms of a planned run; the domain must be one that the plan's noise was made for."""
+        """Return the terms of a planned run; distances must be those that the plan's noise was made for."""
         wish, shape = plan.wish, plan.shape
         if shape.kind != "incremental":
             raise refuse("the injection of the plan", shape.kind, "incremental")
@@ -144,6 +147,7 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         planned |= {"rounds": shape.rounds, "receivers": shape.receivers, "schedule": shape.schedule}
         planned |= {"sigma_independent": plan.sigma_independent, "sigma_cancelling": plan.sigma_cancelling}
         bounds: dict[str, Any] = {"dimension": dimension, "lower": lower, "upper": upper, "radius": radius}
+        bounds["distance"] = distance
         agreed: dict[str, Any] = {
             "start": start,
             "period": period,
@@ -154,7 +158,8 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         agreed |= {"least_cohort": least_cohort, "coalitions": coalitions, "quiet_rounds": shape.quiet}
         terms = cls(**planned, **bounds, **agreed)
         if not math.isclose(wish.sensitivity, terms.sensitivity, rel_tol=1e-12):
-            raise refuse("the plan's sensitivity", wish.sensitivity, f"the domain's ({terms.sensitivity:.12g})")
+            whose = "the domain's" if distance is None else "the distance"
+            raise refuse("the plan's sensitivity", wish.sensitivity, f"{whose} ({terms.sensitivity:.12g})")
         return terms
 
     def _check_domain(self) -> None:
@@ -169,7 +174,11 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
                 raise refuse("upper", self.upper, f"a number above lower ({self.lower:g})")
         if self.radius is not None:
             force_setattr(self, "radius", positive("radius", self.radius))
-        positive("the sensitivity", self.sensitivity)
+        widest = positive("the sensitivity", self.domain.sensitivity(self.dimension))
+        if self.distance is not None:
+            force_setattr(self, "distance", positive("distance", self.distance))
+            if self.distance > widest:
+                raise refuse("distance", self.distance, f"at most the domain's diameter ({widest:.12g})")
 
     def _check_promise(self) -> None:
         if not 0.0 < self.delta < 1.0:
@@ -234,6 +243,8 @@ class Roster:
     def as_dict(self) -> dict[str, Any]:
         """Return all fields for JSON."""
         terms = msgspec.to_builtins(self.terms) | {"start": to_utc(self.terms.start)}
+        if self.terms.distance is None:
+            del terms["distance"]  # rosters without one stay what they were before there was such a term
         cards = [msgspec.to_builtins(card) for card in self.parties]
         return {"format": FORMAT, "name": self.name, "terms": terms, "parties": cards}
 

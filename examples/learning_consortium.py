@@ -1,0 +1,155 @@
+"""Ten clinics learn to tell tumours apart without showing a record: real processes over TLS, one of which is killed.
+
+    python examples/learning_consortium.py [--steps 6] [--epsilon 3]
+
+Each clinic is a process (`inca learn party`) with a CSV file of its own; together they hold breast cancer records that
+ship with scikit-learn, in unequal numbers and with different mixtures of classes. Each step of the training is a
+session with fresh noise, and one budget is for all of them. It takes about a minute and a half.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+import secrets
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.datasets import load_breast_cancer
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import inca
+from inca.learn.data import divide
+from inca.network.identity import Identity
+from inca.network.local import free_ports
+from inca.network.roster import Roster, Terms
+
+NAMES = ("Aachen", "Bergen", "Cork", "Delft", "Evora", "Faro", "Ghent", "Halle", "Ieper", "Jena")
+# What a measurement can be: agreed on beforehand, not taken from the records.
+COLUMNS = {"mean radius": (5.0, 30.0), "mean texture": (5.0, 40.0), "mean smoothness": (0.05, 0.17)}
+COLUMNS |= {"mean concavity": (0.0, 0.45), "mean symmetry": (0.1, 0.32), "worst concave points": (0.0, 0.3)}
+CLASSES = ("malignant", "benign")  # as scikit-learn numbers them
+INTERVAL, GATHERING = 8.0, 2.0  # seconds between sessions, and for a meeting
+
+Numbers = NDArray[Any]
+
+
+def share_out(folder: Path) -> tuple[Numbers, Numbers, Numbers]:
+    """Write each clinic's records; return all of them, which nobody ever has, their classes and their owners."""
+    data = load_breast_cancer()
+    places = [list(data.feature_names).index(name) for name in COLUMNS]
+    table, target, rng = data.data[:, places], data.target, np.random.default_rng(1)
+    owner = np.full(len(target), -1)  # nobody trains on a quarter of them
+    trained = rng.permutation(len(target))[len(target) // 4 :]
+    owner[trained] = divide(target[trained], len(NAMES), rng, "unequal", "skewed")
+    for i, name in enumerate(NAMES):
+        with (folder / f"{name}.csv").open("w", newline="") as file:
+            rows = csv.writer(file)
+            rows.writerow([*COLUMNS, "diagnosis"])
+            rows.writerows([*table[k], CLASSES[target[k]]] for k in np.flatnonzero(owner == i))
+    return table, target, owner
+
+
+def agree(folder: Path, sizes: list[int], steps: int, epsilon: float) -> float:
+    """Write the study and the roster, which all clinics have; return when the first session begins."""
+    study: dict[str, Any] = {"format": "inca-study/1", "name": "tumours", "task": "logistic", "columns": COLUMNS}
+    study |= {"target": "diagnosis", "classes": ["benign", "malignant"], "level": "record", "clip": 1.0, "rate": 4.0}
+    study |= {"records": dict(zip(NAMES, sizes, strict=True)), "steps": steps, "epsilon": epsilon, "delta": 1e-5}
+    study |= {"interval": INTERVAL, "gathering": GATHERING}
+    (folder / "study.json").write_text(json.dumps(study, indent=1))
+    wish = inca.Wish(parties=len(NAMES), epsilon=1.0, delta=1e-5, colluding=0.1, dropout=0.1, failure=1e-6 / steps)
+    plan = inca.plan(wish, views=50)  # against any one of them; each session scales its noise
+    cards = []
+    for name, port in zip(NAMES, free_ports(len(NAMES)), strict=True):
+        identity = Identity.create(name)
+        identity.write(folder / name, "127.0.0.1", port)
+        cards.append(identity.card("127.0.0.1", port))
+    start = time.time() + 5.0 + 2.0 * len(NAMES) * seconds_to_load()
+    times: dict[str, Any] = {"start": start, "period": 2.0, "clock_bound": 0.2, "least_cohort": len(NAMES) // 2 + 1}
+    times["seed"] = secrets.token_hex(16)  # without one they would toss it, which needs all of them
+    terms = Terms.from_plan(plan, dimension=1, lower=0.0, upper=1.0, coalitions=len(NAMES), **times)
+    Roster("tumours", terms, tuple(cards)).write(folder / "roster.json")
+    return start
+
+
+def seconds_to_load() -> float:
+    """Return how long a process takes to load, which decides how soon all of them can be there."""
+    began = time.time()
+    subprocess.run([sys.executable, "-c", "import inca.network.loaded"], check=True)
+    return time.time() - began
+
+
+def begin(folder: Path, name: str) -> subprocess.Popen[str]:
+    """Start the process of a clinic."""
+    command = [sys.executable, "-m", "inca", "learn", "party", "study.json", "roster.json", "--identity", name]
+    command += ["--state", f"{name}/state", "--records", f"{name}.csv", "--clip", "--json"]
+    return subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def learn(folder: Path, start: float) -> dict[str, dict[str, Any]]:
+    """Let all clinics take part; return the answers that they have."""
+    parties = {name: begin(folder, name) for name in NAMES}
+    try:
+        time.sleep(max(0.0, start + INTERVAL + 1.0 - time.time()))
+        print("In the second session the process of Cork is killed, and started again in the third.", flush=True)
+        parties["Cork"].kill()
+        parties["Cork"].communicate()
+        time.sleep(max(0.0, start + 2.0 * INTERVAL + 1.0 - time.time()))
+        parties["Cork"] = begin(folder, "Cork")
+        answers = {}
+        for name, process in parties.items():
+            output, errors = process.communicate(timeout=600)
+            if process.returncode:
+                raise SystemExit(f"{name}: {errors}")
+            answers[name] = json.loads(output)
+        return answers
+    finally:
+        for process in parties.values():
+            process.kill()
+
+
+def accuracy(answer: dict[str, Any], table: Numbers, target: Numbers) -> float:
+    """Return the share of records that the clinics' model puts in the right class."""
+    low, high = np.array(list(COLUMNS.values())).T
+    weights = np.array([answer["coefficients"]["malignant"][name] for name in COLUMNS])
+    scores = np.clip(table, low, high) @ weights + answer["intercept"]["malignant"]
+    return float(np.mean((scores > 0.0) == (target == CLASSES.index("malignant"))))
+
+
+def main(steps: int, epsilon: float) -> None:
+    """Hold the study and tell what came out."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        table, target, owner = share_out(folder)
+        start = agree(folder, np.bincount(owner[owner >= 0]).tolist(), steps, epsilon)
+        command = [sys.executable, "-m", "inca", "learn", "agree", "study.json", "roster.json"]
+        subprocess.run(command, cwd=folder, check=True)
+        answers = learn(folder, start)
+    one, test = answers[NAMES[0]], owner < 0
+    same = all(each["coefficients"] == one["coefficients"] for each in answers.values())
+    lost = one["steps_without_result"]
+    print(f"All {len(answers)} clinics have the same model: {same}; {steps - lost} of {steps} sessions had a result")
+    for column, weight in one["coefficients"]["malignant"].items():
+        print(f"  {column:24} {weight:+.3f}")
+    plain = make_pipeline(StandardScaler(), LogisticRegression()).fit(table[~test], target[~test])
+    print(f"accuracy on {test.sum()} other records: {accuracy(one, table[test], target[test]):.3f}")
+    print(f"the same if all records were in one place and not private: {plain.score(table[test], target[test]):.3f}")
+    print(f"agreed: epsilon {one['epsilon']:.3g} at delta 1e-5 for each record; what was given away in the end:")
+    print("  " + ", ".join(f"{name} {each['own_epsilon']:.2f}" for name, each in answers.items()))
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--steps", type=int, default=6, help="sessions, each a step of the training")
+    parser.add_argument("--epsilon", type=float, default=3.0, help="for all of them together")
+    options = parser.parse_args()
+    main(options.steps, options.epsilon)

@@ -123,7 +123,7 @@ def test_parties_with_different_studies_are_in_different_sessions(tmp_path: Path
 
 
 def test_records_come_in_the_order_of_the_study(tmp_path: Path) -> None:
-    (tmp_path / "a.csv").write_text("\ufeffill,name, weight ,age\nyes,anna,70,30\nno,bert, 80.5,41\n")
+    (tmp_path / "a.csv").write_text("\ufeffill,name, weight ,age\nyes,anna,70,30\nno,bert, 80.5,41\n\n")
     table, labels = read_records(tmp_path / "a.csv", study(tmp_path, **LOGISTIC))
     assert table.tolist() == [[30.0, 70.0], [41.0, 80.5]] and labels == ["yes", "no"]
     assert read_records(tmp_path / "a.csv", study(tmp_path, **REGRESSION))[0].tolist() == [[70.0, 30.0], [80.5, 41.0]]
@@ -239,9 +239,13 @@ def test_three_classes_have_a_row_each_and_a_step_without_result_is_counted(tmp_
 
 
 def test_the_agreed_number_of_records_is_insisted_on(tmp_path: Path) -> None:
+    (tmp_path / "again").mkdir()
     place = Place(tmp_path)
     with pytest.raises(InputError, match="the number of records is 2, but 9, as the study says"):
         carry_out(place.study, place.sessions(), place.tables[1][:2], [])
+    classified = Place(tmp_path / "again", **LOGISTIC)
+    with pytest.raises(InputError, match="the number of labels is 1, but one for each of 9 records"):
+        carry_out(classified.study, classified.sessions(), place.tables[1], ["yes"])
 
 
 # --- the commands ---------------------------------------------------------------------------------------------------

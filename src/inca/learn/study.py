@@ -153,22 +153,25 @@ def read_records(path: str | Path, study: Study, *, clip: bool = False) -> tuple
         if header.count(name) != 1:
             raise InputError(f"{path} has {header.count(name)} columns named {name!r}, but one was expected")
     lower, upper = study.bounds
-    table, labels = np.empty((len(rows) - 1, len(study.inputs))), []
-    for number, row in enumerate(rows[1:]):
-        where = f"in line {number + 2} of {path}"
+    table: list[list[float]] = []
+    labels: list[str] = []
+    for number, row in enumerate(rows[1:], start=2):
+        where = f"in line {number} of {path}"
+        if not row:  # an empty line, as at the end of some files
+            continue
         if len(row) != len(header):
             raise InputError(f"there are {len(row)} cells {where}, but {len(header)} were expected, as in its header")
         cells = [row[header.index(name)].strip() for name in wanted]
-        for column, cell in enumerate(cells[: len(study.inputs)]):
-            found = _number(cell)
-            if not (lower[column] <= found <= upper[column] or (clip and not math.isnan(found))):
-                span = f"a number from {lower[column]:g} to {upper[column]:g}"
-                raise InputError(f"{wanted[column]} {where} is something else than {span}, which was expected")
-            table[number, column] = min(max(found, lower[column]), upper[column])
+        numbers = [_number(cell) for cell in cells[: len(study.inputs)]]
+        for name, found, low, high in zip(study.inputs, numbers, lower, upper, strict=True):
+            if not (low <= found <= high or (clip and not math.isnan(found))):
+                span = f"a number from {low:g} to {high:g}"
+                raise InputError(f"{name} {where} is something else than {span}, which was expected")
+        table.append(numbers)
         labels += cells[len(study.inputs) :]
         if labels and labels[-1] not in study.classes:
             raise InputError(f"{study.target} {where} is none of the study's classes, but one of them was expected")
-    return table, labels
+    return np.clip(np.reshape(table, (-1, len(study.inputs))), lower, upper), labels
 
 
 def carry_out(study: Study, sessions: Sessions, table: Array, labels: Sequence[str], *, clip: bool = False) -> Answers:
@@ -181,6 +184,8 @@ def carry_out(study: Study, sessions: Sessions, table: Array, labels: Sequence[s
     sizes = study.sizes(roster)
     if len(table) != sizes[sessions.me]:
         raise refuse("the number of records", len(table), f"{sizes[sessions.me]}, as the study says,")
+    if study.task == "logistic" and len(labels) != len(table):
+        raise refuse("the number of labels", len(labels), f"one for each of {len(table)} records")
     budget = Budget(study.epsilon, study.delta)
     held = Records.of(sessions.with_others(table, sizes), study.bounds, level=study.level, clip=clip)
     if study.task == "moments":

@@ -18,6 +18,7 @@ from inca.learn.records import Records
 from inca.learn.sessions import Sessions
 from inca.learn.statistics import mean
 from inca.learn.training import Clipping, Descent, train
+from inca.network.course import Course
 from inca.network.identity import Identity
 from inca.network.local import _FORKS, free_ports
 from inca.network.roster import Roster, Terms, read_roster
@@ -73,14 +74,15 @@ def _learn(folder: Path, home: Path, i: int) -> None:
     features, targets = parts()[i]
     rng = np.random.default_rng(0)
     identity = Identity.read(home)
-    with Sessions(
+    course = Course(
         read_roster(folder / "roster.json"),
         identity,
         home / "course",
         interval=INTERVAL,
         gathering=GATHERING,
         tell=lambda text: print(f"{time.time():.1f} {text}"),
-    ) as sessions:
+    )
+    with Sessions(course) as sessions:
         budget = Budget(EPSILON, 1e-5)
         each = budget.part(1.0 / (STEPS + 1))
         found = train(

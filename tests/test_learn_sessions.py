@@ -157,7 +157,7 @@ def roster(tmp_path: Path) -> Roster:
 def sessions(tmp_path: Path, roster: Roster) -> Callable[..., Sessions]:
     def made(**options: Any) -> Sessions:
         times = {"interval": 0.4, "gathering": 0.1} | options
-        return Sessions(roster, Identity.read(tmp_path / "1"), tmp_path / "1" / "course", **times)
+        return Sessions(Course(roster, Identity.read(tmp_path / "1"), tmp_path / "1" / "course", **times))
 
     return made
 

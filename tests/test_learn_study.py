@@ -18,6 +18,7 @@ from inca.learn.records import Records
 from inca.learn.sessions import Sessions
 from inca.learn.study import Study, carry_out, read_records, read_study
 from inca.network.chain import Chain
+from inca.network.course import Course
 from inca.network.identity import Identity
 from inca.network.roster import Roster
 from inca.validation import Array, InputError
@@ -181,7 +182,7 @@ class Place:
 
     def sessions(self) -> Sessions:
         identity, folder = Identity.read(self.folder), self.folder / "course"
-        return Sessions(self.roster, identity, folder, interval=4.0, gathering=1.0)
+        return Sessions(Course(self.roster, identity, folder, interval=4.0, gathering=1.0))
 
     @property
     def chain(self) -> Chain:

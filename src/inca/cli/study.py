@@ -83,6 +83,7 @@ def party(
     from inca.learn.budget import Budget
     from inca.learn.sessions import Sessions
     from inca.learn.study import carry_out, read_records, read_study
+    from inca.network.course import Course
     from inca.network.identity import Identity
     from inca.network.roster import read_roster
     from inca.transcript import write_json
@@ -97,7 +98,7 @@ def party(
             print(f"{time.strftime('%H:%M:%S')} {text}", file=sys.stderr, flush=True)
 
     try:
-        with Sessions(
+        course = Course(
             agreed.agreement(made),
             Identity.read(identity),
             folder,
@@ -106,7 +107,8 @@ def party(
             limit=Budget(agreed.epsilon, agreed.delta).mu,
             listen=None if listen is None else address(listen),
             tell=tell,
-        ) as sessions:
+        )
+        with Sessions(course) as sessions:
             answer = carry_out(agreed, sessions, table, labels, clip=clip)
             write_json(folder / "answer.json", answer, indent=1)
             answer["own_epsilon"] = sessions.report()["own_epsilon"]

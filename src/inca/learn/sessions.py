@@ -1,6 +1,6 @@
 """Averages over a network, for statistics and training: each party runs the same program on its own records.
 
-    with Sessions(read_roster("roster.json"), Identity.read("anna"), "course") as sessions:
+    with Sessions(Course(read_roster("roster.json"), Identity.read("anna"), "course")) as sessions:
         parts = sessions.with_others((features, targets), sizes)
         found = train(model, parts, sessions, Budget(2.0, 1e-5), steps=20, rng=rng, clipping=Clipping(1.0))
 
@@ -10,8 +10,7 @@ pip install 'inca[network]'.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 from types import TracebackType
 from typing import Any, TypeVar
 
@@ -21,8 +20,6 @@ from numpy.typing import ArrayLike
 from inca.learn.aggregator import Average
 from inca.learn.averaging import Elsewhere
 from inca.network.course import Course
-from inca.network.identity import Identity
-from inca.network.roster import Roster
 from inca.privacy.gaussian import mu_for
 from inca.validation import InputError, finite_array, positive, refuse
 
@@ -33,33 +30,13 @@ class Sessions:
     """One party's side of averages that are sessions of a roster, one after the other; see `inca.network.course`.
 
     The roster's terms say how much noise one average of some distance and loss needs; each average scales it to its
-    own. `folder` keeps all outcomes, so that a program which was stopped can be started again from the beginning.
+    own. The course keeps all outcomes, so a program that was stopped can be started again from the beginning.
     """
 
-    def __init__(
-        self,
-        roster: Roster,
-        identity: Identity,
-        folder: str | Path,
-        *,
-        interval: float | None = None,
-        gathering: float | None = None,
-        limit: float | None = None,
-        listen: tuple[str, int] | None = None,
-        tell: Callable[[str], None] | None = None,
-    ) -> None:
-        """Take part as the roster's party with this identity; the other arguments are those of `Course`."""
-        self.course = Course(
-            roster,
-            identity,
-            Path(folder),
-            interval=interval,
-            gathering=gathering,
-            limit=limit,
-            listen=listen,
-            tell=tell,
-        )
-        terms = roster.terms
+    def __init__(self, course: Course) -> None:
+        """Go through a course."""
+        self.course = course
+        terms = course.roster.terms
         self._unit = mu_for(terms.epsilon, terms.delta, terms.rule) / terms.sensitivity
 
     @property

@@ -15,7 +15,6 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import importlib
-import json
 import math
 import time
 from collections.abc import Callable
@@ -30,6 +29,7 @@ from inca.network.attend import attend
 from inca.network.chain import Chain, last_result
 from inca.network.identity import Identity
 from inca.network.lattice import granularity_for
+from inca.network.log import fields_of
 from inca.network.meeting import Heard, Meeting
 from inca.network.roster import Roster, Terms
 from inca.network.setting import Setting
@@ -75,7 +75,7 @@ class Course:
         self,
         roster: Roster,
         identity: Identity,
-        folder: Path,
+        folder: str | Path,
         *,
         interval: float | None = None,
         gathering: float | None = None,
@@ -101,7 +101,7 @@ class Course:
         self._interval, self._gathering = self.times(roster.terms, interval, gathering)
         importlib.import_module("inca.network.loaded")  # now, and not when a session begins
         self._tell = tell or (lambda text: None)
-        self.chain = Chain(folder)
+        self.chain = Chain(Path(folder))
         self._limit = math.inf if limit is None else positive("limit", limit)
         self._number = self._alone = 0
 
@@ -138,14 +138,14 @@ class Course:
 
     def result(self, number: int) -> dict[str, Any]:
         """Return what this party reported of a session; empty if it did not take part to its end."""
-        found = [_json(place / "result.json") for place in self._held(number)]
+        found = [fields_of(place / "result.json") for place in self._held(number)]
         return found[0] if len(found) == 1 else {}
 
     def report(self) -> dict[str, Any]:
         """Return what the sessions gave away of this party: what was agreed, and what came about."""
         terms, rows, asked = self.roster.terms, [], 0.0
         for number in range(1, self.chain.settled + 1):
-            agreed = _json(self._asked(number)).get("mu", 0.0) if self._held(number) else 0.0
+            agreed = fields_of(self._asked(number)).get("mu", 0.0) if self._held(number) else 0.0
             asked = math.hypot(asked, agreed)
             row = {"number": number, "took_part": bool(self._held(number)), "mu": agreed, "own_mu": self._loss(number)}
             row |= {"result": self.chain.average(number) is not None, "reason": self.result(number).get("reason", "")}
@@ -163,7 +163,7 @@ class Course:
         if (own := fields.get("epsilon")) is not None:
             return mu_for(own, terms.delta, terms.rule) if own > 0.0 else 0.0
         worked_out = fields.get("coalitions") is not None  # and then null stands for infinity
-        return math.inf if worked_out else float(_json(self._asked(number)).get("mu", 0.0))
+        return math.inf if worked_out else float(fields_of(self._asked(number)).get("mu", 0.0))
 
     # --- the next session -------------------------------------------------------------------------------------------
 
@@ -236,7 +236,7 @@ class Course:
         if not path.exists():
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             write_json(path, asdict(asked))
-        elif (before := _json(path)) != asdict(asked):
+        elif (before := fields_of(path)) != asdict(asked):
             raise InputError(
                 f"average {number} is asked for with {asdict(asked)}, but was with {before} before: the program or "
                 "what it was given has changed"
@@ -303,11 +303,3 @@ def terms_for(base: Terms, asked: Asked, parties: int) -> Terms:
         sigma_cancelling=cancelling * rounding,
         epsilon=float(epsilon_for(asked.mu * (1.0 + _SLACK), base.delta, base.rule)),
     )
-
-
-def _json(path: Path) -> dict[str, Any]:
-    try:
-        fields: dict[str, Any] = json.loads(path.read_text())
-    except (OSError, ValueError):
-        return {}
-    return fields

@@ -24,6 +24,7 @@ from inca.network.attend import attend
 from inca.network.identity import Identity
 from inca.network.journal import Journal
 from inca.network.ledger import Opened
+from inca.network.log import fields_of
 from inca.network.replay import replay
 from inca.network.roster import Roster, Terms, read_roster
 from inca.network.setting import Setting
@@ -98,11 +99,11 @@ class Consortium:
 
     def status(self, i: int) -> dict[str, Any]:
         """Return what a party's status file says; empty before there is one."""
-        return _json(self.session_folder(i) / "status.json")
+        return fields_of(self.session_folder(i) / "status.json")
 
     def result(self, i: int) -> dict[str, Any]:
         """Return what a party reported at the end; empty if it has not."""
-        return _json(self.session_folder(i) / "result.json")
+        return fields_of(self.session_folder(i) / "result.json")
 
     def replayed(self, i: int) -> list[int]:
         """Return the sums that party i's execution and everyone's journals give: coordinates, then the weight."""
@@ -163,11 +164,3 @@ def free_ports(count: int) -> list[int]:
     finally:
         for each in sockets:
             each.close()
-
-
-def _json(path: Path) -> dict[str, Any]:
-    try:
-        fields: dict[str, Any] = json.loads(path.read_text())
-    except (OSError, ValueError):
-        return {}
-    return fields

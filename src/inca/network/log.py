@@ -82,6 +82,15 @@ def statuses(state: Path) -> list[dict[str, Any]]:
     return [_status(place) for place in sorted(state.glob("*/status.json"))]
 
 
+def fields_of(path: Path) -> dict[str, Any]:
+    """Return the fields of a file that a node writes; none if it is not there."""
+    try:
+        fields: dict[str, Any] = json.loads(path.read_text())
+    except (OSError, ValueError):
+        return {}
+    return fields
+
+
 def _status(place: Path) -> dict[str, Any]:
     try:
         fields: dict[str, Any] = json.loads(place.read_text())

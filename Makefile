@@ -2,9 +2,11 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-# Tests run in one process per core, file by file, since the code blocks of a page build on each other; BLAS threads on top
-# of that would only wait for each other. In the order of the files, since those with few tests are not the short ones.
-TESTING := OPENBLAS_NUM_THREADS=1
+# Tests run in one process per core and one more, as some wait for clocks and networks; file by file, since the code blocks
+# of a page build on each other; in the order of the files, since those with few tests are not the short ones. BLAS threads
+# on top of that would only wait for each other, and every process would compile all tests if bytecode were not kept.
+TESTING := OPENBLAS_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE=
+WORKERS := $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 READY := $(VENV)/.ready
 
 .PHONY: demo test test-all lint types arrows bench conservation golden pictures reproduction site clean
@@ -29,10 +31,10 @@ arrows: $(READY)
 	$(BIN)/lint-imports
 
 test: lint types arrows  ## everything that must hold at every commit
-	$(TESTING) $(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder -m 'not slow'
+	$(TESTING) $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder -m 'not slow'
 
 test-all: lint types arrows  ## the same and the slow suites
-	$(TESTING) $(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder
+	$(TESTING) $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 bench: $(READY)  ## speed and memory, as ratios against named baselines in one run
 	$(BIN)/python benchmarks/simulation.py

@@ -79,6 +79,7 @@ def test_neither_engine_nor_workers_change_a_result(
         assert do(JOBS, engine, Notebook(tmp_path / "work.jsonl"), silent) == expected
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("default")  # those of the cluster's own libraries are not ours to mend
 def test_a_real_cluster_gives_the_same(expected: list[Any], tmp_path: Path) -> None:
     from distributed import LocalCluster

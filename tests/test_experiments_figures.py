@@ -1,7 +1,7 @@
 """The quick versions of all four figures, really run; and that their verdicts follow the data, whatever it is.
 
-Of figures 2 and 4, which take longest, the runs are left to the slow suite, and so are the verdicts on figure 4. Those
-on figure 2 are also tried on the data in docs/reproduction, which are of the paper's full size.
+All but figure 3 are run in the slow suite only, and figure 4, which takes longest, is judged there, too. Verdicts on
+figures 1 and 2 are also tried on the data in docs/reproduction, which are of the paper's full size.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Made(dict[str, Reproduction]):
 
 # Figure 2 finds many ranks. Figure 4 makes plans and calibrates rivals: it takes longer than the others together.
 LONG = ("fig2", "fig4")
-FIGURES = [pytest.param(name, marks=pytest.mark.slow) if name in LONG else name for name in STUDIES]
+FIGURES = [name if name == "fig3" else pytest.param(name, marks=pytest.mark.slow) for name in STUDIES]
 
 
 @pytest.fixture(scope="module")
@@ -47,12 +47,14 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Reproduction]:
     return Made(tmp_path_factory.mktemp("reproduction"))
 
 
-@pytest.fixture(scope="module", params=["full", pytest.param("quick", marks=pytest.mark.slow)])
-def figure_2(request: pytest.FixtureRequest, made: dict[str, Reproduction]) -> tuple[Study, Findings]:
-    """Figure 2 of the paper's size, from its file, or the quick one, really run."""
-    if request.param == "full":
-        return read_reproduction(Path(__file__).parents[1] / "docs" / "reproduction" / "fig2" / "fig2.json")
-    return study_named("fig2", 1, quick=True), made["fig2"].findings
+TWICE = pytest.mark.parametrize("size", ["full", pytest.param("quick", marks=pytest.mark.slow)])
+
+
+def judgement(name: str, size: str, made: dict[str, Reproduction]) -> tuple[Study, Findings]:
+    """Return a figure of the paper's size, from its file, or the quick one, really run."""
+    if size == "full":
+        return read_reproduction(Path(__file__).parents[1] / "docs" / "reproduction" / name / f"{name}.json")
+    return study_named(name, 1, quick=True), made[name].findings
 
 
 def verdicts(findings: Findings) -> dict[str, bool | None]:
@@ -127,30 +129,36 @@ def test_a_second_call_does_no_work_and_changes_nothing(
     assert before == {path.name: path.read_bytes() for path in folder.iterdir() if path.suffix in (".csv", ".svg")}
 
 
-def test_figure_1_agrees_where_the_paper_is_right_and_differs_where_it_slips(made: dict[str, Reproduction]) -> None:
-    answers = verdicts(made["fig1"].findings)
+@TWICE
+def test_figure_1_agrees_where_the_paper_is_right_and_differs_where_it_slips(
+    size: str, made: dict[str, Reproduction]
+) -> None:
+    _, findings = judgement("fig1", size, made)
+    answers = verdicts(findings)
     assert about(answers, "c^2 / (n_H n epsilon^2)") is True
     assert about(answers, "closer to Central DP") is True
     assert about(answers, "Muffliato is significantly higher") is True
-    rows = {row["mechanism"]: row for row in made["fig1"].findings.tables[0].rows}
+    rows = {row["mechanism"]: row for row in findings.tables[0].rows}
     assert rows["Muffliato, printed"]["theory"] == pytest.approx(0.1764, abs=5e-5)
     assert rows["Muffliato, printed"]["rounds"] == 8 and rows["Muffliato, corrected"]["rounds"] == 17
-    for row in made["fig1"].findings.tables[0].rows:
+    for row in findings.tables[0].rows:
         if row["mechanism"] == "inca":
             assert row["worst_epsilon"] <= 0.1 * (1 + 1e-6)
 
 
-def test_figure_1_notices_other_data(made: dict[str, Reproduction]) -> None:
+@TWICE
+def test_figure_1_notices_other_data(size: str, made: dict[str, Reproduction]) -> None:
     def worse(row: Row) -> Row:
         return {**row, "simulated": row["simulated"] * (200 if row["mechanism"] == "inca" else 1)}
 
-    answers = judged(made["fig1"], "errors", worse)
+    answers = judged_by(*judgement("fig1", size, made), "errors", worse)
     for words in ("c^2 / (n_H n epsilon^2)", "closer to Central DP", "Muffliato is significantly higher"):
         assert about(answers, words) is False
 
 
-def test_figure_2_agrees_and_notices_other_data(figure_2: tuple[Study, Findings]) -> None:
-    study, findings = figure_2
+@TWICE
+def test_figure_2_agrees_and_notices_other_data(size: str, made: dict[str, Reproduction]) -> None:
+    study, findings = judgement("fig2", size, made)
     answers = verdicts(findings)
     assert about(answers, "(2a)") is True and about(answers, "(2b)") is True and about(answers, "(2c)") is True
 
@@ -166,8 +174,9 @@ def test_figure_2_agrees_and_notices_other_data(figure_2: tuple[Study, Findings]
     assert about(judged_by(study, findings, "success", at_once), "(2b)") is False
 
 
-def test_figure_2_has_the_papers_grid_with_intervals(figure_2: tuple[Study, Findings]) -> None:
-    rows = figure_2[1].tables[0].rows
+@TWICE
+def test_figure_2_has_the_papers_grid_with_intervals(size: str, made: dict[str, Reproduction]) -> None:
+    rows = judgement("fig2", size, made)[1].tables[0].rows
     for k in range(1, 6):
         for t in (2, 4, 6, 8, 10):
             assert len([r for r in rows if (r["receivers"], r["rounds"], r["runs"]) == (k, t, 100)]) == 2

@@ -52,7 +52,9 @@ def test_intervals_hold_the_statistic_of_the_sample(name: str, level: Level, mu:
     assert_covers(coverage(name, "sample", level, mu, parties, trials=1000), 0.9, at_least=cut)
 
 
-@pytest.mark.parametrize(("name", "mu"), [("mean", 0.5), ("mean", 20.0), ("distribution", 20.0)])
+@pytest.mark.parametrize(
+    ("name", "mu"), [pytest.param("mean", 0.5, marks=pytest.mark.slow), ("mean", 20.0), ("distribution", 20.0)]
+)
 def test_intervals_hold_the_statistic_of_the_population(name: str, mu: float) -> None:
     hits = coverage(name, "population", "record", mu, 60, trials=600)
     assert_covers(hits, 0.9, at_least=name == "distribution")
@@ -73,8 +75,15 @@ def test_intervals_hold_their_statistic_over_many_releases(
     print(f"coverage of {name}, {target}, {level}, mu {mu}, {parties} parties: {found:.4f} at level 0.9")
 
 
-@pytest.mark.parametrize("target", get_args(Target))
-@pytest.mark.parametrize("share", [0.1, 0.5])
+@pytest.mark.parametrize(
+    ("share", "target"),
+    [
+        (0.1, "sample"),
+        (0.5, "population"),
+        pytest.param(0.5, "sample", marks=pytest.mark.slow),
+        pytest.param(0.1, "population", marks=pytest.mark.slow),
+    ],
+)
 def test_intervals_hold_quantiles(share: float, target: Target) -> None:
     aggregator = Aggregator.of("central", 60)
     everything = np.concatenate(draws(np.random.default_rng(0), 1, 1_000_000))

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 _NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 _QUIET = ("gpu", "quic", "background-networking", "component-update", "sync")
@@ -63,6 +63,7 @@ def watched(
     )
     page = context.new_page()
     page.set_default_timeout(60_000)
+    expect.set_options(timeout=30_000)  # on a busy machine the server's first answer takes seconds
     made = Watched(page, root)
     page.on("request", lambda request: made.requests.append(request.url))
     page.on("pageerror", lambda error: made.errors.append(f"{error}"))

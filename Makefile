@@ -59,6 +59,7 @@ pictures: $(READY)  ## draw the pictures of the README and the docs
 	$(BIN)/python docs/screens.py
 	$(BIN)/inca audit examples/consortium.json --picture docs/pictures/losses.png
 	$(BIN)/inca compare --picture docs/pictures/compare.png
+	$(BIN)/inca learn compare --data digits --epsilon 2 --epsilon 8 --epsilon 32 --seeds 20 --picture docs/pictures/learning.png
 
 reproduction: $(READY)  ## the paper's figures at full size, for the docs: 35 minutes on two cores; goes on where it stopped
 	$(BIN)/inca reproduce all --out docs/reproduction

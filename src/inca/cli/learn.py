@@ -178,7 +178,7 @@ def _draw(task: Task, scores: list[Score], path: Path) -> None:
                 capsize=3,
                 label=name,
             )
-        axes.set(title=f"epsilon {epsilon:g}", xlabel="fraction of parties that leave in every step")
+        axes.set(title=f"epsilon {epsilon:g}", xlabel="fraction that leaves in every step", ylim=(0.0, 1.0))
     panels[0].set_ylabel(f"accuracy on {task.data}, {task.parties} parties")
     panels[-1].legend(fontsize="small", loc="center left", bbox_to_anchor=(1.0, 0.5))
     save(figure, path)

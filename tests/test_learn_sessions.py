@@ -269,6 +269,8 @@ def test_a_party_stays_away_if_too_much_was_given_away(tmp_path: Path, sessions:
     report = mine.report()
     assert report["own_epsilon"] == pytest.approx(2.0) and report["sessions"][0]["mu"] == 0.1
     (place / "result.json").write_text(json.dumps({"epsilon": None, "coalitions": 3}))  # null: infinite
+    mine = sessions(limit=1e6)
+    mine.average(row(1.0), 1.0, 0.1, rng, reach=3.0)
     assert not mine.course._within_limit(2, 0.1) and mine.report()["own_epsilon"] is None
     (place / "result.json").write_text(json.dumps({"epsilon": None, "coalitions": None}))  # not worked out
     assert mine.report()["own_epsilon"] == mine.report()["epsilon"] > 0.0

@@ -67,6 +67,7 @@ def test_a_study_is_read_with_its_columns_in_order(tmp_path: Path) -> None:
     ("changes", "sentence"),
     [
         ({"format": "inca-study/2"}, "format is 'inca-study/2', but inca-study/1"),
+        ({"format": "inca-roster/1", "terms": {}}, "format is 'inca-roster/1', but inca-study/1"),
         ({"task": "magic"}, "task"),
         ({"columns": {}}, "columns is empty"),
         ({"columns": {"age": [100, 0]}}, "the upper bound of age is 0"),
@@ -282,6 +283,9 @@ def test_the_command_gives_the_answer_that_is_on_disk_and_writes_it(
     assert json.loads((state / "course.json").read_text())["format"] == "inca-course/1"
     status, _, errors = call(capsys, *words, tmp_path / "nothing.csv")
     assert status == 2 and "cannot be read" in errors
+    words[words.index("--state") + 1] = tmp_path / "a.csv"  # a file where a folder should be
+    status, _, errors = call(capsys, *words, tmp_path / "a.csv")
+    assert status == 2 and "cannot be used: Not a directory" in errors and errors.count("\n") == 1
 
 
 @pytest.mark.slow

@@ -25,7 +25,7 @@ _SHOWN = 6  # sessions whose times are told
 
 @_learn_app.command()
 def agree(study: StudyFile, roster: RosterFile, as_json: AsJson = False) -> None:
-    """Show what a study means before anyone agrees to it: sessions, times, noise, and what is given away at most.
+    """Show what a study means before anyone agrees to it: sessions, times, and what is given away at most.
 
     All parties must have the same two files; the id tells whether they do.
 
@@ -87,6 +87,7 @@ def party(
     from inca.network.identity import Identity
     from inca.network.roster import read_roster
     from inca.transcript import write_json
+    from inca.validation import InputError
 
     agreed, made = read_study(study), read_roster(roster)
     table, labels = read_records(records, agreed, clip=clip)
@@ -116,6 +117,8 @@ def party(
     except NoResult as error:
         typer.echo(f"no result: {error}", err=True)
         raise typer.Exit(1) from None
+    except OSError as error:
+        raise InputError(f"{folder} cannot be used: {error.strerror or error}") from None
 
 
 def _agreement(study: Study, roster: Roster) -> dict[str, Any]:

@@ -126,8 +126,8 @@ def read_study(path: str | Path) -> Study:
     """Read an `inca-study/1` file."""
     try:
         fields = msgspec.json.decode(Path(path).read_bytes(), type=dict[str, Any])
-        if "format" not in fields:
-            raise refuse("format", None, FORMAT)
+        if fields.get("format") != FORMAT:
+            raise refuse("format", fields.get("format"), FORMAT)
         return msgspec.convert(fields, Study)
     except (msgspec.MsgspecError, InputError, UnicodeDecodeError, RecursionError) as error:
         raise InputError(f"{path} is not a valid {FORMAT} file: {error}") from None

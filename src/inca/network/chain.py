@@ -14,12 +14,12 @@ from __future__ import annotations
 
 import hashlib
 import io
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 
+from inca.network.log import fields_of
 from inca.transcript import write_json, write_whole
 from inca.validation import Array, finite_array, refuse, whole
 
@@ -76,10 +76,8 @@ class Chain:
 
     def noise(self, number: int) -> float | None:
         """Return the standard deviation of the noise in each coordinate of an average; None if it is not known."""
-        try:
-            return float(json.loads((self.place(number) / _NOISE).read_text())["standard_error"])
-        except (OSError, ValueError, TypeError, KeyError):
-            return None
+        found: float | None = fields_of(self.place(number) / _NOISE).get("standard_error")
+        return found
 
     def settle(self, number: int, average: Array | None, noise: float | None = None) -> None:
         """Keep the outcome of the next session, durably."""

@@ -104,6 +104,7 @@ class Course:
         self.chain = Chain(Path(folder))
         self._limit = math.inf if limit is None else positive("limit", limit)
         self._number = self._alone = 0
+        self._lost = 0.0  # the mu of all sessions that the program has been through
 
     @staticmethod
     def times(terms: Terms, interval: float | None = None, gathering: float | None = None) -> tuple[float, float]:
@@ -128,6 +129,7 @@ class Course:
         self._remember(number, asked)
         while self.chain.settled < number:
             self._advance(number, row, asked)
+        self._lost = math.hypot(self._lost, self._loss(number))
         return Outcome(self.chain.average(number), self.chain.noise(number))
 
     def end(self) -> None:
@@ -205,8 +207,7 @@ class Course:
 
     def _within_limit(self, number: int, mu: float) -> bool:
         """Whether this party can afford to take part; in a session it has begun, it may."""
-        lost = math.hypot(*(self._loss(each) for each in range(1, number)))
-        if self._held(number) or math.hypot(lost, mu) <= self._limit * (1.0 + _SLACK):
+        if self._held(number) or math.hypot(self._lost, mu) <= self._limit * (1.0 + _SLACK):
             return True
         self._tell(f"session {number}: stays away, since earlier ones gave away more than was agreed")
         return False

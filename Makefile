@@ -51,19 +51,19 @@ conservation: $(READY)  ## 10,000 simulated sessions with all faults together, t
 	$(BIN)/python benchmarks/conservation.py --sessions 10000
 
 golden: $(READY)  ## write the golden vectors anew, in exact rational arithmetic
-	$(BIN)/python golden/make.py
+	$(BIN)/python tools/golden_vectors.py
 
 pictures: $(READY)  ## draw the pictures of the README and the docs
-	$(BIN)/python docs/pictures.py
-	$(BIN)/python docs/pictures_accountant.py
-	$(BIN)/python docs/screens.py
+	$(BIN)/python tools/pictures.py
+	$(BIN)/python tools/pictures_accountant.py
+	$(BIN)/python tools/screens.py
 	$(BIN)/inca audit examples/consortium.json --picture docs/pictures/losses.png
 	$(BIN)/inca compare --picture docs/pictures/compare.png
 	$(BIN)/inca learn compare --data digits --epsilon 2 --epsilon 8 --epsilon 32 --seeds 20 --picture docs/pictures/learning.png
 
 reproduction: $(READY)  ## the paper's figures at full size, for the docs: 35 minutes on two cores; goes on where it stopped
 	$(BIN)/inca reproduce all --out docs/reproduction
-	$(BIN)/python docs/verdicts.py
+	$(BIN)/python tools/verdicts.py
 
 site: $(READY)  ## the documentation site, into build/site; python -m http.server -d build/site shows it
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet

@@ -17,10 +17,10 @@ from functools import partial
 import numpy as np
 
 import inca
-from inca.privacy.adversary import Adversary
-from inca.privacy.conditions import first_round_met, rank_curve, rounds_to_connect
-from inca.privacy.hiding import HiddenRank, edge_vectors, hidden_rank
+from inca.privacy.theorems.hidden_messages import HiddenRank, edge_vectors, hidden_rank
+from inca.privacy.theorems.preconditions import first_round_met, rank_curve, rounds_to_connect
 from inca.privacy.view import View
+from inca.protocol.adversary import Adversary
 
 
 def seconds(run: Callable[[], object], repeat: int) -> float:

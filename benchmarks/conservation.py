@@ -19,10 +19,10 @@ from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field, fields
 
-from inca.network.desk import Effects
-from inca.network.ledger import Left
-from inca.network.simulated import World
-from inca.simulation import available_cores
+from inca._base.threads import available_cores
+from inca.network.protocol.context import Effects
+from inca.network.protocol.ledger import Left
+from inca.network.testing.simulator import World
 
 _CHUNK = 25  # sessions that a worker takes at a time
 

@@ -17,8 +17,8 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
-from browser_room import browser, watched
-from dashboard_room import running
+from helpers.browser import browser, watched
+from helpers.dashboard_server import running
 
 LIMIT = 100.0  # milliseconds
 STEP = """() => new Promise((done) => {

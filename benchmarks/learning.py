@@ -23,15 +23,16 @@ from sklearn.datasets import load_breast_cancer
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import train_test_split
 
-from inca.baselines.own import Inca
-from inca.learn.aggregator import Aggregator
+from inca._base.randomness import fill, split
+from inca._base.threads import available_cores
+from inca._base.types import Array
+from inca.learn.averagers.simulated import Aggregator
 from inca.learn.budget import Budget
-from inca.learn.logistic import PrivateLogisticRegression
-from inca.learn.models import LogisticModel
-from inca.learn.training import Clipping, Level, Part, train
-from inca.randomness import fill, split
-from inca.simulation import _BLOCK, _Crew, available_cores
-from inca.validation import Array
+from inca.learn.training.logistic import PrivateLogisticRegression
+from inca.learn.training.models import LogisticModel
+from inca.learn.training.train import Clipping, Level, Part, train
+from inca.mechanisms.inca import Inca
+from inca.protocol.simulation import _BLOCK, _Crew
 
 _CLASSES, _RECORDS = 10, 4
 SETTINGS: dict[Level, dict[str, Any]] = {

@@ -30,8 +30,8 @@ from typing import Any
 
 import numpy as np
 
-from inca.network.local import Consortium, load
-from inca.network.roster import Terms
+from inca.network.membership.roster import Terms
+from inca.network.testing.local_cluster import Consortium, load
 
 ENDING = ("settling", "digests", "assessing", "finals", "agreeing", "serving")
 MOST = 14  # periods from the end of the last round to the end of everything, at the very most

@@ -21,14 +21,14 @@ from typing import Any
 import numpy as np
 
 import inca
-from inca.baselines.cordp import CorDP
-from inca.baselines.gopa import Gopa
+from inca._base.types import Array
+from inca.mechanisms.cordp import CorDP
+from inca.mechanisms.gopa import Gopa
+from inca.planning.designs import Shape
 from inca.planning.sampling import factors, sample_needs, view
-from inca.planning.shapes import Shape
-from inca.privacy.calibrate import Tradeoff
-from inca.privacy.tail import tail_level
-from inca.schedule import Round
-from inca.validation import Array
+from inca.privacy.calibration import Tradeoff
+from inca.privacy.tail_quantile import tail_level
+from inca.protocol.schedules import Round
 
 WISH = inca.Wish(parties=200, epsilon=0.2, delta=1e-5, colluding=0.1, messages=20)
 RATES = (0.05, 0.1, 0.2)

@@ -22,7 +22,7 @@ from scipy.linalg import cho_factor, cho_solve
 from scipy.optimize import brentq
 
 import inca
-from inca.validation import Array
+from inca._base.types import Array
 
 RATIO = 10.0
 

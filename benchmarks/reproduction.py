@@ -19,11 +19,11 @@ import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
 
 import inca
-from inca.experiments.connecting import rounds_needed
-from inca.experiments.engine import Engine, Notebook, do
-from inca.experiments.study import Job
-from inca.kernels import Ids
-from inca.privacy.conditions import rounds_to_connect
+from inca._base.kernels import Ids
+from inca.privacy.theorems.preconditions import rounds_to_connect
+from inca.reproduction.engine import Engine, Notebook, do
+from inca.reproduction.figure_reproduction import Job
+from inca.reproduction.rounds_to_connect import rounds_needed
 
 ROUNDS = 30
 

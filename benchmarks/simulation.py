@@ -20,9 +20,9 @@ import numpy as np
 import scipy.sparse as sp
 
 import inca
-from inca.kernels import renew_all, scatter_one
-from inca.randomness import fill, split
-from inca.simulation import _BLOCK, _Crew
+from inca._base.kernels import renew_all, scatter_one
+from inca._base.randomness import fill, split
+from inca.protocol.simulation import _BLOCK, _Crew
 
 
 def ours(n: int, rounds: int, rng: np.random.Generator) -> None:

@@ -25,8 +25,8 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509.oid import NameOID
 
-from inca.network.framing import Limits
-from inca.network.transport import Transport
+from inca.network.transport.frames import Limits
+from inca.network.transport.transport import Transport
 
 SMALL = bytes(64)
 

@@ -28,10 +28,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import inca
-from inca.learn.data import divide
-from inca.network.identity import Identity
-from inca.network.local import free_ports
-from inca.network.roster import Roster, Terms
+from inca.learn.comparison.datasets import divide
+from inca.network.membership.identity import Identity
+from inca.network.membership.roster import Roster, Terms
+from inca.network.testing.local_cluster import free_ports
 
 NAMES = ("Aachen", "Bergen", "Cork", "Delft", "Evora", "Faro", "Ghent", "Halle", "Ieper", "Jena")
 # What a measurement can be: agreed on beforehand, not taken from the records.
@@ -84,7 +84,7 @@ def agree(folder: Path, sizes: list[int], steps: int, epsilon: float) -> float:
 def seconds_to_load() -> float:
     """Return how long a process takes to load, which decides how soon all of them can be there."""
     began = time.time()
-    subprocess.run([sys.executable, "-c", "import inca.network.loaded"], check=True)
+    subprocess.run([sys.executable, "-c", "import inca.network.testing.preload"], check=True)
     return time.time() - began
 
 

@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 from scipy.special import softmax
 from sklearn.linear_model import LogisticRegression
 
+from inca._base.types import Array
 from inca.learn import Aggregator, Budget, train
-from inca.learn.data import divide, load
-from inca.learn.logistic import PrivateLogisticRegression
-from inca.learn.training import Adam, Clipping
-from inca.validation import Array
+from inca.learn.comparison.datasets import divide, load
+from inca.learn.training.logistic import PrivateLogisticRegression
+from inca.learn.training.train import Adam, Clipping
 
 PARTIES, DROPOUT, STEPS, DELTA = 50, 0.1, 15, 1e-5
 HIDDEN = 8
@@ -46,7 +46,7 @@ class Network:
         return np.asarray(np.argmax(np.tanh(features @ first) @ second, axis=1))
 
     def gradient(self, parameters: Array, features: NDArray[Any], targets: NDArray[Any]) -> Array:
-        """Return the gradient of the mean cross entropy, by hand; a PyTorch module would do (inca.learn.modules)."""
+        """Return the gradient of the mean cross entropy, by hand; see inca.learn.training.torch_module for PyTorch."""
         first, second = self.layers(parameters)
         hidden = np.tanh(features @ first)
         residuals = softmax(hidden @ second, axis=1)

@@ -15,12 +15,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 import inca
-from inca.baselines.base import Estimate, Mechanism, Prediction
-from inca.error import ErrorBudget
+from inca._base.types import Array
 from inca.learn import Aggregator
-from inca.learn.data import divide, load
-from inca.learn.logistic import PrivateLogisticRegression
-from inca.validation import Array
+from inca.learn.comparison.datasets import divide, load
+from inca.learn.training.logistic import PrivateLogisticRegression
+from inca.mechanisms.base import Estimate, Mechanism, Prediction
+from inca.protocol.expected_error import ErrorBudget
 
 PARTIES, DROPOUT, STEPS, EPSILON, SEEDS = 50, 0.1, 10, 8.0, 3
 

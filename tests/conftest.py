@@ -4,7 +4,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 # What helper modules assert is explained like what tests assert.
-pytest.register_assert_rewrite("party_room", "transport_room", "session_room")
+pytest.register_assert_rewrite("helpers")
 
 # The first example compiles kernels, so deadlines would measure the compiler; examples are the same every time.
 settings.register_profile(
@@ -15,7 +15,7 @@ settings.load_profile("inca")
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Say loudly what could not be tested on this machine."""
-    from browser_room import found
+    from helpers.browser import found
 
     if found() is None:
         sentence = "NOT TESTED: there is no Chromium on this machine, so the dashboard was not tried in a browser"

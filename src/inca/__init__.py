@@ -7,26 +7,27 @@ parties inject their values bit by bit, hidden in noise that they cancel later, 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from inca.version import __version__
+from inca._base.version import __version__
 
 if TYPE_CHECKING:
-    from inca.domain import Ball, Domain, Interval
-    from inca.error import ErrorBudget, expected_error
-    from inca.execution import Execution
-    from inca.injection import Injection, early, incremental
+    from inca._base.randomness import PublicSeed, SystemNormals
+    from inca._base.validation import InputError
+    from inca.planning.designs import CannotMeet
     from inca.planning.plan import Plan, read_plan
+    from inca.planning.requirements import Wish
     from inca.planning.search import plan
-    from inca.planning.shapes import CannotMeet
-    from inca.planning.wish import Wish
-    from inca.presence import Presence
     from inca.privacy.accountant import Losses, account, compose
-    from inca.privacy.adversary import Adversary
-    from inca.privacy.calibrate import Calibration, Tradeoff, calibrate
+    from inca.privacy.calibration import Calibration, Tradeoff, calibrate
     from inca.privacy.certificate import Certificate, certify
     from inca.privacy.gaussian import delta_for, epsilon_for, mu_for
     from inca.privacy.view import View
-    from inca.randomness import PublicSeed, SystemNormals
-    from inca.schedule import (
+    from inca.protocol.adversary import Adversary
+    from inca.protocol.domain import Ball, Domain, Interval
+    from inca.protocol.execution import Execution
+    from inca.protocol.expected_error import ErrorBudget, expected_error
+    from inca.protocol.injection import Injection, early, incremental
+    from inca.protocol.presence import Presence
+    from inca.protocol.schedules import (
         ExplicitSchedule,
         PermutationReceivers,
         RandomReceivers,
@@ -37,29 +38,28 @@ if TYPE_CHECKING:
         hypercube,
         random_schedule,
     )
-    from inca.simulation import Noise, Outcome, draw_noise, simulate
-    from inca.transcript import Transcript, read_execution, write_execution
-    from inca.validation import InputError
+    from inca.protocol.simulation import Noise, Outcome, draw_noise, simulate
+    from inca.protocol.transcript import Transcript, read_execution, write_execution
 
 # Names are loaded when they are first used, so that the command line answers at once.
 _HOMES = {
-    "domain": ("Ball", "Domain", "Interval"),
-    "error": ("ErrorBudget", "expected_error"),
-    "execution": ("Execution",),
-    "injection": ("Injection", "early", "incremental"),
+    "protocol.domain": ("Ball", "Domain", "Interval"),
+    "protocol.expected_error": ("ErrorBudget", "expected_error"),
+    "protocol.execution": ("Execution",),
+    "protocol.injection": ("Injection", "early", "incremental"),
     "planning.plan": ("Plan", "read_plan"),
     "planning.search": ("plan",),
-    "planning.shapes": ("CannotMeet",),
-    "planning.wish": ("Wish",),
-    "presence": ("Presence",),
+    "planning.designs": ("CannotMeet",),
+    "planning.requirements": ("Wish",),
+    "protocol.presence": ("Presence",),
     "privacy.accountant": ("Losses", "account", "compose"),
-    "privacy.adversary": ("Adversary",),
-    "privacy.calibrate": ("Calibration", "Tradeoff", "calibrate"),
+    "protocol.adversary": ("Adversary",),
+    "privacy.calibration": ("Calibration", "Tradeoff", "calibrate"),
     "privacy.certificate": ("Certificate", "certify"),
     "privacy.gaussian": ("delta_for", "epsilon_for", "mu_for"),
     "privacy.view": ("View",),
-    "randomness": ("PublicSeed", "SystemNormals"),
-    "schedule": (
+    "_base.randomness": ("PublicSeed", "SystemNormals"),
+    "protocol.schedules": (
         "ExplicitSchedule",
         "PermutationReceivers",
         "RandomReceivers",
@@ -70,9 +70,9 @@ _HOMES = {
         "hypercube",
         "random_schedule",
     ),
-    "simulation": ("Noise", "Outcome", "draw_noise", "simulate"),
-    "transcript": ("Transcript", "read_execution", "write_execution"),
-    "validation": ("InputError",),
+    "protocol.simulation": ("Noise", "Outcome", "draw_noise", "simulate"),
+    "protocol.transcript": ("Transcript", "read_execution", "write_execution"),
+    "_base.validation": ("InputError",),
 }
 
 __all__ = [

@@ -38,6 +38,7 @@ _UsageError = cast(type[Exception], typer.BadParameter.__base__)  # the base of 
 
 def main() -> None:
     """Run the command line; what is refused becomes one sentence on stderr and status 2."""
+    from inca._base.validation import InputError
     from inca.cli import (  # noqa: F401  # register their commands
         attack,
         audit,
@@ -53,7 +54,6 @@ def main() -> None:
         reproduce,
         study,
     )
-    from inca.validation import InputError
 
     try:
         status = app(standalone_mode=False)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from inca import Interval, View
-    from inca.validation import Array
+    from inca._base.types import Array
 
 _BAR_FROM = 20_000_000  # noise terms from which a progress bar is worth its place
 _RUNS, _ENTRIES = 1000, 1 << 24  # runs to measure errors in, and the most noise terms that they may take
@@ -61,8 +61,8 @@ def attack(
     import numpy as np
 
     import inca
-    from inca.privacy.certificate import null_for_infinity
-    from inca.validation import real, whole
+    from inca._base.files import null_for_infinity
+    from inca._base.validation import real, whole
 
     if epsilon is not None:
         real("--epsilon", epsilon, least=0.0)
@@ -102,8 +102,8 @@ def _attacked(
 ) -> dict[str, Any]:
     """Return what `--json` prints; infinities are still numbers."""
     from inca import account
+    from inca._base.validation import refuse
     from inca.privacy.attack import distinguish, reconstruct, watch
-    from inca.validation import refuse
 
     if party is not None and party not in view.honest:
         raise refuse("--party", party, f"the id of an honest party of {view.execution.parties}")

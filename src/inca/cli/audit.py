@@ -26,7 +26,7 @@ from inca.cli.wishes import known_rule
 
 if TYPE_CHECKING:
     from inca import Certificate
-    from inca.privacy.conditions import Verdict
+    from inca.privacy.theorems.preconditions import Verdict
 
 _OUTPUT = "Output"
 
@@ -71,8 +71,8 @@ def audit(
     --transcript run.json, then  inca audit run.json --colluding 0.1 --domain 0 240
     """
     import inca
-    from inca.privacy.conditions import conditions
-    from inca.validation import real, whole
+    from inca._base.validation import real, whole
+    from inca.privacy.theorems.preconditions import conditions
 
     if epsilon is not None:
         real("--epsilon", epsilon, least=0.0)

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     import numpy as np
 
     from inca import Certificate, Domain, Execution, Injection, Outcome, Plan, Presence, Schedule, Transcript
-    from inca.randomness import Normals
-    from inca.validation import Array
+    from inca._base.randomness import Normals
+    from inca._base.types import Array
 
 _BAR_FROM = 20_000_000  # party-rounds times coordinates from which a progress bar is worth its place
 _INPUT, _PROTOCOL, _ABSENCE, _OUTPUT = "Values", "Protocol", "Absence", "Output"
@@ -119,9 +119,9 @@ def average(
     import numpy as np
 
     import inca
+    from inca._base.validation import whole
     from inca.cli.outcomes import AUDIT_UP_TO, collect, show
     from inca.cli.values import load_values
-    from inca.validation import whole
 
     bounds = _domain(domain, ball)
     table = bounds.admit(load_values(values, column or ()), clip)
@@ -179,7 +179,7 @@ class _ByHand:
 
     def refuse_all_but(self, *allowed: str) -> None:
         """Refuse options that a plan decides."""
-        from inca.validation import refuse
+        from inca._base.validation import refuse
 
         for name, value in vars(self).items():
             if value is not None and name not in allowed:
@@ -222,7 +222,7 @@ def _plan(
 ) -> Plan:
     """Read the plan and hold it against the values, or make one."""
     import inca
-    from inca.validation import refuse
+    from inca._base.validation import refuse
 
     sensitivity = bounds.sensitivity(table[:1].size)
     if path is not None:

@@ -27,7 +27,7 @@ from inca.cli.wishes import (
 
 if TYPE_CHECKING:
     from inca import Wish
-    from inca.baselines.compare import Entry
+    from inca.mechanisms.compare import Entry
 
 _OUTPUT = "Output"
 
@@ -62,8 +62,8 @@ def compare(
     Example:  inca compare --picture compare.png
     """
     import inca
-    from inca.baselines.compare import compare as compared
     from inca.cli.pictures import check_picture, draw_comparison
+    from inca.mechanisms.compare import compare as compared
 
     if picture is not None:
         check_picture(picture)

@@ -38,10 +38,10 @@ def dashboard(
     """
     from importlib import util
 
-    from inca.validation import InputError
+    from inca._base.validation import InputError
 
     if util.find_spec("starlette") is None or util.find_spec("uvicorn") is None:
         raise InputError("inca dashboard needs starlette and uvicorn: pip install 'inca[dashboard]'")
-    from inca.dashboard.serving import serve
+    from inca.dashboard.serve import serve
 
     serve(files or [], sessions or [], host, port, tell=typer.echo, browser=browser)

@@ -14,7 +14,7 @@ from inca.cli.node import AsJson
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from inca.network.rehearsal import Rehearsal
+    from inca.network.testing.demo import Rehearsal
 
 
 @app.command()
@@ -33,8 +33,8 @@ def demo(
 
     Example:  inca demo --parties 12 --kill 3 --back 1
     """
-    from inca.network.rehearsal import Rehearsal
-    from inca.validation import refuse
+    from inca._base.validation import refuse
+    from inca.network.testing.demo import Rehearsal
 
     if kill > (parties - 1) // 2:
         raise refuse("--kill", kill, f"fewer than half of {parties} parties, as more than half must agree on a result,")

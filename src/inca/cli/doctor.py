@@ -12,8 +12,8 @@ from inca.cli.node import app as _node_app
 from inca.cli.party import Keys, State, address
 
 if TYPE_CHECKING:
-    from inca.network.doctor import Diagnosis
-    from inca.network.finding import Finding
+    from inca.network.preflight.checks import Finding
+    from inca.network.preflight.doctor import Diagnosis
 
 
 @_node_app.command()
@@ -40,10 +40,10 @@ def doctor(
     """
     import asyncio
 
-    from inca.network.doctor import examine
-    from inca.network.identity import Identity
-    from inca.network.roster import read_roster
-    from inca.validation import InputError
+    from inca._base.validation import InputError
+    from inca.network.membership.identity import Identity
+    from inca.network.membership.roster import read_roster
+    from inca.network.preflight.doctor import examine
 
     place = None if listen is None else address(listen)
     work = examine(read_roster(roster), Identity.read(identity), state, seconds=seconds, listen=place)
@@ -52,7 +52,7 @@ def doctor(
     except OSError as error:
         raise InputError(f"{state} cannot be used: {error.strerror or error}") from None
     if as_json:
-        from inca.privacy.certificate import null_for_infinity
+        from inca._base.files import null_for_infinity
 
         typer.echo(json.dumps(null_for_infinity(found.as_dict()), allow_nan=False))
     else:

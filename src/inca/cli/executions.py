@@ -41,7 +41,7 @@ def chosen(
     import numpy as np
 
     import inca
-    from inca.validation import refuse, whole
+    from inca._base.validation import refuse, whole
 
     if seed is not None:
         if colluding is None and eavesdropped is None:

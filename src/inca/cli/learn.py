@@ -14,7 +14,7 @@ from inca.cli import app
 from inca.cli.progress import progress_bar
 
 if TYPE_CHECKING:
-    from inca.learn.compare import Score, Task
+    from inca.learn.comparison.compare import Score, Task
 
 _learn_app = typer.Typer(help="Models made of private averages.", no_args_is_help=True)
 app.add_typer(_learn_app, name="learn")
@@ -70,12 +70,12 @@ def compare(
 
     Example:  inca learn compare --data digits --epsilon 3 --seeds 3
     """
+    from inca._base.validation import refuse
     from inca.cli.pictures import check_picture
-    from inca.learn.aggregator import KINDS
-    from inca.learn.compare import Task
-    from inca.learn.compare import compare as compared
-    from inca.learn.data import CLASSIFIED
-    from inca.validation import refuse
+    from inca.learn.averagers.simulated import KINDS
+    from inca.learn.comparison.compare import Task
+    from inca.learn.comparison.compare import compare as compared
+    from inca.learn.comparison.datasets import CLASSIFIED
 
     chosen = list(dict.fromkeys(aggregator or KINDS))
     for option, words, known in (
@@ -115,7 +115,7 @@ def compare(
 
 
 def _show(scores: list[Score]) -> None:
-    from inca.learn.compare import difference
+    from inca.learn.comparison.compare import difference
 
     for score in scores[:2]:
         typer.echo(f"{score.aggregator:24s} {_cell(score)}")
@@ -159,7 +159,7 @@ def _cell(score: Score) -> str:
 
 def _draw(task: Task, scores: list[Score], path: Path) -> None:
     """Draw accuracy over dropout rates, one panel for each epsilon; bars are two standard errors to either side."""
-    from inca.drawing import ACCENT, SERIES, canvas, save
+    from inca._base.plotting import ACCENT, SERIES, canvas, save
 
     epsilons = list(dict.fromkeys(each.epsilon for each in scores))
     names = list(dict.fromkeys(each.aggregator for each in scores))

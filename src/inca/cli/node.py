@@ -12,7 +12,7 @@ import typer
 from inca.cli import app as _root_app
 
 if TYPE_CHECKING:
-    from inca.network.roster import Roster, Terms
+    from inca.network.membership.roster import Roster, Terms
 
 app = typer.Typer(
     help="A real party on a real network: its identity, and the roster that all parties share.", no_args_is_help=True
@@ -45,7 +45,7 @@ def check_network(command: str) -> None:
     """Refuse a command that needs what is not installed."""
     from importlib.util import find_spec
 
-    from inca.validation import InputError
+    from inca._base.validation import InputError
 
     if find_spec("cryptography") is None:
         raise InputError(f"{command} needs cryptography: pip install 'inca[network]'")
@@ -67,7 +67,7 @@ def keygen(
 
     Example:  inca node keygen "St. Anna" --host anna.example.org --port 7001 --out anna
     """
-    from inca.network.identity import CARD_FILE, KEY_FILE, Identity, fingerprint
+    from inca.network.membership.identity import CARD_FILE, KEY_FILE, Identity, fingerprint
 
     identity = Identity.create(name)
     identity.write(out, host, port)
@@ -130,8 +130,8 @@ def init(
     By hand:  inca node roster init trial --rounds 10 --sigma-independent 3 --sigma-cancelling 30 --epsilon 1
     --least-cohort 4 --domain 0 1 --start 2030-01-15T08:00:00Z --period 5s --out roster.json
     """
-    from inca.network.roster import Roster
-    from inca.validation import InputError, refuse
+    from inca._base.validation import InputError, refuse
+    from inca.network.membership.roster import Roster
 
     if out.exists():
         raise refuse("--out", str(out), "a file that is not there yet")
@@ -170,8 +170,8 @@ def add(
 
     Example:  inca node roster add roster.json anna/card.json bert/card.json cleo/card.json
     """
-    from inca.network.identity import read_card
-    from inca.network.roster import read_roster
+    from inca.network.membership.identity import read_card
+    from inca.network.membership.roster import read_roster
 
     made = read_roster(roster).with_parties(*(read_card(path) for path in cards))
     made.write(roster)
@@ -191,7 +191,7 @@ def show(roster: File, as_json: AsJson = False) -> None:
 
     Example:  inca node roster show roster.json
     """
-    from inca.network.roster import read_roster
+    from inca.network.membership.roster import read_roster
 
     found = read_roster(roster)
     if as_json:
@@ -207,8 +207,8 @@ def show(roster: File, as_json: AsJson = False) -> None:
 
 def _terms(plan: Path | None, protocol: dict[str, Any], agreed: dict[str, Any]) -> Terms:
     """Return the terms that the options name, by a plan or by hand."""
-    from inca.network.roster import Terms
-    from inca.validation import InputError, refuse
+    from inca._base.validation import InputError, refuse
+    from inca.network.membership.roster import Terms
 
     given = {name: value for name, value in protocol.items() if value is not None}
     if plan is not None:
@@ -231,7 +231,7 @@ def _seconds(name: str, text: str) -> float:
     """Return a length of time in seconds."""
     import re
 
-    from inca.validation import refuse
+    from inca._base.validation import refuse
 
     found = re.fullmatch(r"(\d+\.?\d*|\.\d+)\s*(ms|s|m|h|d|)", text.strip())
     if found is None:
@@ -245,7 +245,7 @@ def _moment(text: str) -> float:
     import time
     from datetime import datetime
 
-    from inca.validation import refuse
+    from inca._base.validation import refuse
 
     now, expected = time.time(), "a time to come such as 2030-01-15T08:00:00Z, or +10m"
     if text.startswith("+"):
@@ -278,7 +278,7 @@ def _show_parties(roster: Roster, first: int = 0) -> None:
 
 def _show_terms(terms: Terms) -> None:
     """Say the terms in words."""
-    from inca.network.roster import to_utc
+    from inca.network.membership.roster import to_utc
 
     where = f"of length at most {terms.radius:g}" if terms.radius is not None else f"each in {terms.domain}"
     values = f"one number in {terms.domain}" if terms.dimension == 1 else f"{terms.dimension:,} numbers, {where}"

@@ -9,7 +9,7 @@ import typer
 
 if TYPE_CHECKING:
     from inca import Certificate, ErrorBudget, Outcome, Plan
-    from inca.validation import Array
+    from inca._base.types import Array
 
 AUDIT_UP_TO = 5000
 """Parties up to which a run is audited at once; more take minutes and gigabytes, which `inca audit` is for."""
@@ -90,7 +90,7 @@ def _privacy(report: dict[str, Any]) -> str:
 
 
 def _adversary(report: dict[str, Any]) -> str:
-    from inca.privacy.adversary import rounded_up
+    from inca.protocol.adversary import rounded_up
 
     wish, parties = report["plan"]["wish"], report["parties"]
     tapped = f", {wish['eavesdropped']:.3g} of messages tapped" if wish["eavesdropped"] else ""

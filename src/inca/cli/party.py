@@ -14,8 +14,8 @@ from inca.cli.node import AsJson, File
 from inca.cli.node import app as _node_app
 
 if TYPE_CHECKING:
-    from inca.network.setting import Setting
-    from inca.validation import Array
+    from inca._base.types import Array
+    from inca.network.node.session_setup import Setting
 
 Keys = Annotated[Path, typer.Option("--identity", metavar="FOLDER", help="The folder that `keygen` made.")]
 State = Annotated[
@@ -54,11 +54,11 @@ def run(
 
     Example:  inca node run roster.json --identity anna --state sessions --value waiting-time.txt
     """
-    from inca.network.attend import attend
-    from inca.network.identity import Identity
-    from inca.network.roster import read_roster
-    from inca.network.setting import Setting
-    from inca.validation import InputError
+    from inca._base.validation import InputError
+    from inca.network.membership.identity import Identity
+    from inca.network.membership.roster import read_roster
+    from inca.network.node.runner import attend
+    from inca.network.node.session_setup import Setting
 
     if value is not None and value_command is not None:
         raise InputError("--value and --value-command are both given, but only one was expected")
@@ -125,8 +125,8 @@ def status(
 
     Example:  inca node status sessions
     """
-    from inca.network.log import statuses
-    from inca.validation import InputError
+    from inca._base.validation import InputError
+    from inca.network.node.event_log import statuses
 
     found = statuses(state)
     if not found:
@@ -147,7 +147,7 @@ def status(
 
 def address(text: str) -> tuple[str, int]:
     """Return the host and port that --listen names."""
-    from inca.validation import refuse
+    from inca._base.validation import refuse
 
     host, _, port = text.rpartition(":")
     if not host or not port.isdecimal() or not 0 < int(port) < 65536:
@@ -159,7 +159,7 @@ def _read_value(path: str | None, command: str | None) -> Array:
     """Return the numbers of a file, of standard input or of a command's output; errors do not show them."""
     import numpy as np
 
-    from inca.validation import InputError
+    from inca._base.validation import InputError
 
     if path not in (None, "-") and not Path(str(path)).is_file():
         raise InputError(f"--value is {path!r}, but there is no such file")
@@ -194,7 +194,7 @@ def _admissible(setting: Setting, numbers: Array, clip: bool) -> Array:
     """Refuse a value that is not as agreed, without a word of what it is: errors end up in the logs of machines."""
     import numpy as np
 
-    from inca.validation import InputError, refuse
+    from inca._base.validation import InputError, refuse
 
     terms = setting.roster.terms
     if numbers.size != terms.dimension:

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from inca.drawing import canvas, check_matplotlib, save
+from inca._base.plotting import canvas, check_matplotlib, save
+from inca._base.validation import InputError
 from inca.privacy.gaussian import epsilon_for
-from inca.validation import InputError
 
 if TYPE_CHECKING:
     from inca import Certificate, Wish
-    from inca.baselines.compare import Entry
+    from inca.mechanisms.compare import Entry
 
 
 def check_picture(path: Path) -> None:

@@ -88,7 +88,7 @@ def plan(
 
 
 def _rivals(wish: Wish) -> list[dict[str, Any]]:
-    from inca.baselines.compare import predicted, rivals
+    from inca.mechanisms.compare import predicted, rivals
 
     found = [predicted(name, make, wish) for name, make in rivals(wish)]
     return [

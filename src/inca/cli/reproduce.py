@@ -13,7 +13,7 @@ from inca.cli import app
 from inca.cli.progress import progress_bar
 
 if TYPE_CHECKING:
-    from inca.experiments.reproduce import Reproduction
+    from inca.reproduction.reproduce import Reproduction
 
 _WHERE, _OUTPUT = "Where it runs", "Output"
 
@@ -55,9 +55,9 @@ def reproduce(
 
     Example:  inca reproduce fig3 --quick
     """
-    from inca.experiments.engine import Engine
-    from inca.experiments.reproduce import reproduce as reproduced
-    from inca.experiments.reproduce import study_names
+    from inca.reproduction.engine import Engine
+    from inca.reproduction.reproduce import reproduce as reproduced
+    from inca.reproduction.reproduce import study_names
 
     names = study_names(figure)
     made = []
@@ -72,7 +72,7 @@ def reproduce(
 
 
 def _document(made: Reproduction) -> dict[str, object]:
-    from inca.experiments.reproduce import claim_row
+    from inca.reproduction.reproduce import claim_row
 
     return {"figure": made.name, "page": str(made.page), "claims": [claim_row(each) for each in made.findings.claims]}
 

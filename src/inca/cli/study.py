@@ -16,7 +16,7 @@ from inca.cli.party import Keys, State, address
 
 if TYPE_CHECKING:
     from inca.learn.study import Study
-    from inca.network.roster import Roster
+    from inca.network.membership.roster import Roster
 
 StudyFile = Annotated[Path, typer.Argument(metavar="STUDY", help="What is to be learned: inca-study/1 (JSON).")]
 RosterFile = Annotated[Path, typer.Argument(metavar="ROSTER", help="Who takes part: inca-roster/1, as for `node`.")]
@@ -33,7 +33,7 @@ def agree(study: StudyFile, roster: RosterFile, as_json: AsJson = False) -> None
     """
     check_network("inca learn agree")
     from inca.learn.study import read_study
-    from inca.network.roster import read_roster
+    from inca.network.membership.roster import read_roster
 
     fields = _agreement(read_study(study), read_roster(roster))
     if as_json:
@@ -79,15 +79,15 @@ def party(
     Example:  inca learn party study.json roster.json --identity anna --state course --records patients.csv
     """
     check_network("inca learn party")
-    from inca.learn.answers import NoResult
+    from inca._base.files import write_json
+    from inca._base.validation import InputError
+    from inca.learn.averagers.network import Sessions
     from inca.learn.budget import Budget
-    from inca.learn.sessions import Sessions
+    from inca.learn.statistics.estimates import NoResult
     from inca.learn.study import carry_out, read_records, read_study
-    from inca.network.course import Course
-    from inca.network.identity import Identity
-    from inca.network.roster import read_roster
-    from inca.transcript import write_json
-    from inca.validation import InputError
+    from inca.network.membership.identity import Identity
+    from inca.network.membership.roster import read_roster
+    from inca.network.sequence.session_sequence import Course
 
     agreed, made = read_study(study), read_roster(roster)
     table, labels = read_records(records, agreed, clip=clip)
@@ -124,8 +124,8 @@ def party(
 def _agreement(study: Study, roster: Roster) -> dict[str, Any]:
     """Return what the two files mean together; refuse those that do not belong together."""
     from inca.learn.budget import Budget
-    from inca.network.course import Course
-    from inca.network.roster import to_utc
+    from inca.network.membership.roster import to_utc
+    from inca.network.sequence.session_sequence import Course
     from inca.privacy.gaussian import epsilon_for
 
     roster.check_complete()

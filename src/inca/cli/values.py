@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from inca.validation import Array, InputError
+from inca._base.types import Array
+from inca._base.validation import InputError
 
 
 def load_values(path: Path, columns: Sequence[str] = ()) -> Array:

@@ -32,7 +32,7 @@ Views = Annotated[int, typer.Option(help="Random views sampled per dropout rate:
 
 def known_rule(rule: str) -> KnownRule:
     """Return the rule that --rule names, or refuse it."""
-    from inca.validation import refuse
+    from inca._base.validation import refuse
 
     if rule not in ("exact", "classic"):
         raise refuse("--rule", rule, "exact or classic")

@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from inca._base.validation import InputError, refuse
 from inca.dashboard.scene import MOST_MESSAGES, Scene
-from inca.privacy.adversary import Adversary
-from inca.transcript import read_execution
-from inca.validation import InputError, refuse
+from inca.protocol.adversary import Adversary
+from inca.protocol.transcript import read_execution
 
 MOST_BYTES = 1 << 26
 _KEPT = 16

@@ -7,16 +7,16 @@ from dataclasses import asdict, fields
 from functools import partial
 from typing import Any
 
-from inca.baselines.base import Mechanism
-from inca.baselines.compare import predicted, rivals
+from inca._base.files import null_for_infinity
+from inca._base.types import Progress
+from inca._base.validation import InputError, whole
 from inca.dashboard.scene import number
-from inca.error import ErrorBudget
-from inca.planning.rough import rough
+from inca.mechanisms.base import Mechanism
+from inca.mechanisms.compare import predicted, rivals
+from inca.planning.quick_estimate import rough
+from inca.planning.requirements import Wish
 from inca.planning.search import plan
-from inca.planning.wish import Wish
-from inca.privacy.certificate import null_for_infinity
-from inca.simulation import Progress
-from inca.validation import InputError, whole
+from inca.protocol.expected_error import ErrorBudget
 
 _MUFFLIATO = 600  # parties up to which its graphs are worked out while one waits
 _VIEWS = 300  # sampled for a plan, as `inca plan` does

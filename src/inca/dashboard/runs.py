@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from inca._base.types import Array
 from inca.dashboard.scene import Scene
-from inca.error import expected_error
-from inca.simulation import simulate
-from inca.validation import Array
+from inca.protocol.expected_error import expected_error
+from inca.protocol.simulation import simulate
 
 
 def run_view(scene: Scene, given: Mapping[str, str]) -> dict[str, Any]:

@@ -12,14 +12,15 @@ from typing import Any
 
 import numpy as np
 
-from inca.execution import Execution
-from inca.injection import Injection, early, incremental
-from inca.presence import Presence
-from inca.privacy.adversary import Adversary
+from inca._base.types import Array
+from inca._base.validation import InputError, real, refuse, whole
 from inca.privacy.attack import plain_gossip, single_noise_term
-from inca.schedule import Schedule, complete, hypercube, random_schedule
-from inca.simulation import Noise, draw_noise
-from inca.validation import Array, InputError, real, refuse, whole
+from inca.protocol.adversary import Adversary
+from inca.protocol.execution import Execution
+from inca.protocol.injection import Injection, early, incremental
+from inca.protocol.presence import Presence
+from inca.protocol.schedules import Schedule, complete, hypercube, random_schedule
+from inca.protocol.simulation import Noise, draw_noise
 
 MOST_PARTIES, MOST_ROUNDS, MOST_MESSAGES = 5000, 200, 400_000
 SCHEDULES = ("permutation", "random", "distinct", "hypercube", "complete")

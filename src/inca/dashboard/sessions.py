@@ -10,14 +10,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from inca.validation import InputError
+from inca._base.validation import InputError
 
 _PUBLIC = ("result", "certificate")
 
 
 def all_sessions(folders: Sequence[Path]) -> list[dict[str, Any]]:
     """Return the status of every session in the folders, the latest news first."""
-    from inca.network.log import statuses  # the network's libraries are an extra
+    from inca.network.node.event_log import statuses  # the network's libraries are an extra
 
     found = []
     for folder in folders:

@@ -1,15 +1,15 @@
 """Statistics and models made of private averages."""
 
-from inca.learn.aggregator import Aggregator, Average
-from inca.learn.answers import Answer, NoResult
-from inca.learn.averaging import Elsewhere
+from inca.learn.averagers.base import Elsewhere
+from inca.learn.averagers.simulated import Aggregator, Average
 from inca.learn.budget import Budget, UsedUp
-from inca.learn.distribution import distribution, quantile
-from inca.learn.models import LogisticModel
-from inca.learn.records import Records
-from inca.learn.regression import Line, linear_regression
-from inca.learn.statistics import Moments, covariance, histogram, mean, moments, variance
-from inca.learn.training import Adam, Clipping, Descent, LocalSteps, Step, Training, train
+from inca.learn.statistics.distribution import distribution, quantile
+from inca.learn.statistics.estimates import Answer, NoResult
+from inca.learn.statistics.moments import Moments, covariance, histogram, mean, moments, variance
+from inca.learn.statistics.records import Records
+from inca.learn.statistics.regression import Line, linear_regression
+from inca.learn.training.models import LogisticModel
+from inca.learn.training.train import Adam, Clipping, Descent, LocalSteps, Step, Training, train
 
 __all__ = [
     "Adam",

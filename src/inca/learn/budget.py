@@ -9,8 +9,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from inca._base.validation import InputError, positive, real, refuse
 from inca.privacy.gaussian import Rule, epsilon_for, mu_for
-from inca.validation import InputError, positive, real, refuse
 
 _SLACK = 1e-9  # relative; parts that add up to the whole may miss it by rounding
 

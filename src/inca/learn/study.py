@@ -17,16 +17,17 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from inca.learn.answers import Answer
+from inca._base.types import Array
+from inca._base.validation import InputError, positive, real, refuse, whole
+from inca.learn.averagers.network import Sessions
 from inca.learn.budget import Budget
-from inca.learn.models import LogisticModel
-from inca.learn.records import Records
-from inca.learn.regression import linear_regression
-from inca.learn.sessions import Sessions
-from inca.learn.statistics import moments
-from inca.learn.training import Clipping, Descent, train
-from inca.network.roster import Roster
-from inca.validation import Array, InputError, positive, real, refuse, whole
+from inca.learn.statistics.estimates import Answer
+from inca.learn.statistics.moments import moments
+from inca.learn.statistics.records import Records
+from inca.learn.statistics.regression import linear_regression
+from inca.learn.training.models import LogisticModel
+from inca.learn.training.train import Clipping, Descent, train
+from inca.network.membership.roster import Roster
 
 FORMAT, ANSWER = "inca-study/1", "inca-answer/1"
 Task = Literal["moments", "regression", "logistic"]
@@ -40,7 +41,7 @@ class Study(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     holds. (`epsilon`, `delta`) is for all sessions together and protects a record, or a party with all its records
     (`level`). Tasks: "moments" of all columns; "regression", a line for the column `target` with a `ridge`; "logistic",
     where `target` is a further column with one of `classes` (text), in `steps` sessions at a `rate` with gradients cut
-    to `clip`. `interval` and `gathering` are seconds, as in `inca.network.course`.
+    to `clip`. `interval` and `gathering` are seconds, as in `inca.network.sequence.session_sequence`.
     """
 
     name: str

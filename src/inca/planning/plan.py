@@ -10,15 +10,16 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from inca.error import ErrorBudget
-from inca.execution import Execution
-from inca.planning.shapes import Shape
-from inca.planning.wish import Wish
-from inca.presence import Presence
-from inca.privacy.adversary import Adversary
-from inca.transcript import Transcript, injection_fields, write_json
-from inca.validation import InputError, refuse
-from inca.version import __version__
+from inca._base.files import write_json
+from inca._base.validation import InputError, refuse
+from inca._base.version import __version__
+from inca.planning.designs import Shape
+from inca.planning.requirements import Wish
+from inca.protocol.adversary import Adversary
+from inca.protocol.execution import Execution
+from inca.protocol.expected_error import ErrorBudget
+from inca.protocol.presence import Presence
+from inca.protocol.transcript import Transcript, injection_fields
 
 FORMAT = "inca-plan/1"
 
@@ -28,8 +29,8 @@ class Sampling:
     """How the level of the cancelling noise is known.
 
     `views` random views of `parties` parties each, a sub-population if these are fewer than all, were sampled for each
-    of the dropout rates in `dropouts`; the level is extrapolated from them (`inca.privacy.tail`) with the stated
-    `confidence`, and was `checked` exactly on so many further views of all parties.
+    of the dropout rates in `dropouts`; the level is extrapolated from them (`inca.privacy.tail_quantile`) with the
+    stated `confidence`, and was `checked` exactly on so many further views of all parties.
     """
 
     views: int

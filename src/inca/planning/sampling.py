@@ -15,18 +15,18 @@ from functools import cached_property
 
 import numpy as np
 
-from inca.error import ErrorBudget, expected_error
-from inca.execution import Execution
-from inca.planning.shapes import Shape
-from inca.planning.wish import Wish
-from inca.presence import Presence
-from inca.privacy.adversary import Adversary, rounded_up
-from inca.privacy.calibrate import Tradeoff
-from inca.privacy.tail import tail_level
-from inca.privacy.threads import one_blas_thread
+from inca._base.threads import available_cores, one_blas_thread
+from inca._base.types import Array
+from inca._base.validation import refuse
+from inca.planning.designs import Shape
+from inca.planning.requirements import Wish
+from inca.privacy.calibration import Tradeoff
+from inca.privacy.tail_quantile import tail_level
 from inca.privacy.view import View
-from inca.simulation import available_cores
-from inca.validation import Array, refuse
+from inca.protocol.adversary import Adversary, rounded_up
+from inca.protocol.execution import Execution
+from inca.protocol.expected_error import ErrorBudget, expected_error
+from inca.protocol.presence import Presence
 
 WHOLE = 240
 """Up to this many parties views are sampled as they are; larger ones by sub-populations of at least this size."""

@@ -13,7 +13,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from inca._base.types import Array, Progress
+from inca._base.validation import refuse, whole
+from inca.planning.designs import CannotMeet, Shape, check_hiding, shapes, with_quiet_rounds
 from inca.planning.plan import Option, Plan, Sampling
+from inca.planning.requirements import Wish
 from inca.planning.sampling import (
     Needs,
     Remains,
@@ -25,11 +29,7 @@ from inca.planning.sampling import (
     sample_remains,
     view,
 )
-from inca.planning.shapes import CannotMeet, Shape, check_hiding, shapes, with_quiet_rounds
-from inca.planning.wish import Wish
 from inca.privacy.accountant import account
-from inca.simulation import Progress
-from inca.validation import Array, refuse, whole
 
 _FEW, _SOME, _RUNS = 20, 8, 1.5  # a 20th of the views compares kinds, an 8th quiet rounds; executions per view
 _ROUND_UP = 1.0 + 1e-9

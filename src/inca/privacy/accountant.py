@@ -12,11 +12,13 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from inca.privacy import dense, gaussian, statespace
+from inca._base.types import Array, Progress
+from inca._base.validation import InputError, real, refuse
+from inca.privacy import _dense as dense
+from inca.privacy import _state_space as statespace
+from inca.privacy import gaussian
 from inca.privacy.gaussian import Rule
 from inca.privacy.view import View
-from inca.simulation import Progress
-from inca.validation import Array, InputError, real, refuse
 
 Route = Literal["auto", "dense", "state-space"]
 

@@ -25,12 +25,13 @@ from scipy.linalg import solve_triangular
 from scipy.linalg.lapack import dpocon, dpotrf
 from scipy.special import betainccinv, betaincinv, ndtr
 
-from inca.injection import Injection
+from inca._base.types import Array, Progress
+from inca._base.validation import InputError, finite_array, generator, party_values, real, refuse, whole
 from inca.privacy.accountant import WIDEST
 from inca.privacy.gaussian import epsilon_for
 from inca.privacy.view import View
-from inca.simulation import Noise, Outcome, Progress, draw_noise, simulate
-from inca.validation import Array, InputError, finite_array, generator, party_values, real, refuse, whole
+from inca.protocol.injection import Injection
+from inca.protocol.simulation import Noise, Outcome, draw_noise, simulate
 
 _SAFE = 1e-7  # reciprocal condition number above which a covariance is inverted without a closer look
 _RANK = 1e-12  # singular values below this part of the largest one count as zero

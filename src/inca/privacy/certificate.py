@@ -16,18 +16,19 @@ from typing import Any
 
 import numpy as np
 
-from inca.execution import Execution
+from inca._base.files import null_for_infinity, write_json
+from inca._base.types import Array, Progress
+from inca._base.validation import InputError, real, refuse
+from inca._base.version import __version__
 from inca.privacy.accountant import Losses, account
-from inca.privacy.adversary import Adversary
-from inca.privacy.conditions import Facts
 from inca.privacy.gaussian import Rule
-from inca.privacy.hiding import HiddenRank
+from inca.privacy.theorems.hidden_messages import HiddenRank
+from inca.privacy.theorems.preconditions import Facts
 from inca.privacy.view import View
-from inca.schedule import Schedule
-from inca.simulation import Progress
-from inca.transcript import Transcript, digest, write_json
-from inca.validation import Array, InputError, real, refuse
-from inca.version import __version__
+from inca.protocol.adversary import Adversary
+from inca.protocol.execution import Execution
+from inca.protocol.schedules import Schedule
+from inca.protocol.transcript import Transcript, digest
 
 FORMAT = "inca-certificate/1"
 
@@ -179,19 +180,6 @@ def certify(
         attended = View(Execution(intended or execution.offered(), execution.injection), adversary)
         full = account(attended, *levels, sensitivity, progress=progress)
     return Certificate(transcript, losses, full, float(sensitivity), float(delta), rule, Facts(view))
-
-
-def null_for_infinity(value: Any) -> Any:
-    """Return a JSON document with null for every number that JSON does not know.
-
-    >>> null_for_infinity({"mu": [0.5, math.inf]})
-    {'mu': [0.5, None]}
-    """
-    if isinstance(value, dict):
-        return {name: null_for_infinity(each) for name, each in value.items()}
-    if isinstance(value, list):
-        return [null_for_infinity(each) for each in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def in_words(value: float | None) -> str:

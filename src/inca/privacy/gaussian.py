@@ -18,8 +18,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import erfcx, ndtr
 
-from inca.kernels import Flags
-from inca.validation import Array, refuse
+from inca._base.kernels import Flags
+from inca._base.types import Array
+from inca._base.validation import refuse
 
 Rule = Literal["exact", "classic"]
 

@@ -15,10 +15,11 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from inca.execution import Execution
-from inca.kernels import Flags
-from inca.privacy.adversary import Adversary
-from inca.validation import Array, InputError, refuse, whole
+from inca._base.kernels import Flags
+from inca._base.types import Array
+from inca._base.validation import InputError, refuse, whole
+from inca.protocol.adversary import Adversary
+from inca.protocol.execution import Execution
 
 _MOST_BYTES = 4 * 2**30  # of B and A
 

@@ -1,0 +1,48 @@
+"""Files that are written whole or not at all, and JSON without numbers that JSON does not know."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import IO, Any
+
+from inca._base.validation import InputError
+
+
+def write_whole(path: Path, produce: Callable[[IO[bytes]], Any]) -> None:
+    """Write a file so that it is there whole or not at all."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        with temporary.open("xb") as file:
+            try:
+                produce(file)
+                file.flush()
+                os.fsync(file.fileno())
+                temporary.replace(path)
+            except BaseException:
+                temporary.unlink()
+                raise
+    except OSError as error:
+        raise InputError(f"{path} cannot be written: {error.strerror or error}") from None
+
+
+def write_json(path: str | Path, fields: Any, *, indent: int | None = None) -> None:
+    """Write something as JSON, whole or not at all; infinite and undefined numbers are refused."""
+    text = json.dumps(fields, indent=indent, allow_nan=False) + "\n"
+    write_whole(Path(path), lambda file: file.write(text.encode()))
+
+
+def null_for_infinity(value: Any) -> Any:
+    """Return a JSON document with null for every number that JSON does not know.
+
+    >>> null_for_infinity({"mu": [0.5, math.inf]})
+    {'mu': [0.5, None]}
+    """
+    if isinstance(value, dict):
+        return {name: null_for_infinity(each) for name, each in value.items()}
+    if isinstance(value, list):
+        return [null_for_infinity(each) for each in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -1,0 +1,303 @@
+"""The compiled inner loops. Plain functions on arrays; no validation: the callers have done it.
+
+Arguments that may be None (`weights`) are resolved when a kernel is compiled for its argument types, so that the
+common case (equal shares) pays for no branch. Ranges are unsigned where they do not start at 0: an index that might
+be negative costs a test at every use, which doubles the time of the shortest loops. Receivers and weights are flat
+where they are only read in order: those of party 0, then those of party 1, ...
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import ParamSpec, TypeVar, cast
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+from inca._base.types import Array
+
+P = ParamSpec("P")
+R = TypeVar("R")
+Words = NDArray[np.uint64]
+Ids = NDArray[np.int32]
+Flags = NDArray[np.bool_]
+
+U = np.uint64
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+_LOW32 = np.uint64(0xFFFFFFFF)
+_32 = np.uint64(32)
+
+
+def compiled(function: Callable[P, R]) -> Callable[P, R]:
+    """Compile `function` for the machine, once where a folder for it can be written; it runs without the lock."""
+    try:
+        return cast(Callable[P, R], numba.njit(nogil=True, cache=True)(function))
+    except RuntimeError:  # nowhere to keep what is compiled: do it in every process
+        return cast(Callable[P, R], numba.njit(nogil=True)(function))
+
+
+@compiled
+def mix64(z: np.uint64) -> np.uint64:
+    """Return the splitmix64 finaliser of z (Steele, Lea, Flood 2014): a bijection that looks random."""
+    z = (z ^ (z >> U(30))) * U(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> U(27))) * U(0x94D049BB133111EB)
+    return z ^ (z >> U(31))
+
+
+@compiled
+def xoshiro(s0: np.uint64, s1: np.uint64, s2: np.uint64, s3: np.uint64) -> tuple[np.uint64, ...]:
+    """Return the next word of xoshiro256++ (Blackman, Vigna 2021) and the state after it."""
+    total = s0 + s3
+    word = ((total << U(23)) | (total >> U(41))) + s0
+    shifted = s1 << U(17)
+    s2 ^= s0
+    s3 ^= s1
+    s1 ^= s2
+    s0 ^= s3
+    s2 ^= shifted
+    s3 = (s3 << U(45)) | (s3 >> U(19))
+    return word, s0, s1, s2, s3
+
+
+@compiled
+def xoshiro_words(state: Words, out: Words) -> None:
+    """Fill `out` with the words of xoshiro256++ that follow `state` (4 words, left as it is)."""
+    s0, s1, s2, s3 = state[0], state[1], state[2], state[3]
+    for b in range(out.size):
+        out[b], s0, s1, s2, s3 = xoshiro(s0, s1, s2, s3)
+
+
+@compiled
+def uniform(word: np.uint64, half: int, size: int) -> np.uint64:
+    """Return a number made of one half (0: low, 1: high) of `word`, exactly uniform in 0..size-1, size < 2^32.
+
+    Lemire 2019: multiply and shift. A half that would bias the result (chance below size / 2^32) is replaced by
+    the high half of mix64(word + golden), then of its successors.
+    """
+    m = U(size)
+    product = ((word >> U(32 * half)) & _LOW32) * m
+    if (product & _LOW32) < m:
+        threshold = ((_LOW32 - m) + U(1)) % m
+        while (product & _LOW32) < threshold:
+            word = mix64(word + _GOLDEN)
+            product = (word >> _32) * m
+    return product >> _32
+
+
+@compiled
+def below(words: Words, q: int, size: int) -> np.uint64:
+    """Return draw number q of `words` in 0..size-1: draw 2b is made of word b's low half, 2b+1 of its high half."""
+    return uniform(words[q >> 1], q & 1, size)
+
+
+@compiled
+def choose_one(state: Words, out: Ids) -> None:
+    """`choose_receivers` for k = 1, out of shape (n,), with the words of `xoshiro_words` made as they are used."""
+    n = out.size
+    m = U(n - 1)
+    s0, s1, s2, s3 = state[0], state[1], state[2], state[3]
+    for b in range(n // 2):
+        word, s0, s1, s2, s3 = xoshiro(s0, s1, s2, s3)
+        low, high = (word & _LOW32) * m, (word >> _32) * m
+        if (low & _LOW32) >= m and (high & _LOW32) >= m:  # nearly always; `uniform` would do the same
+            first, second = low >> _32, high >> _32
+        else:
+            first, second = uniform(word, 0, n - 1), uniform(word, 1, n - 1)
+        i = U(2 * b)
+        out[i] = first + (first >= i)
+        out[i + U(1)] = second + (second > i)
+    if n % 2:
+        out[n - 1] = uniform(xoshiro(s0, s1, s2, s3)[0], 0, n - 1)
+
+
+@compiled
+def choose_receivers(words: Words, out: Ids) -> None:
+    """Choose for every party a uniformly random set of k others (Floyd's sampling: k draws, no retries)."""
+    n, k = out.shape
+    for i in range(n):
+        for s in range(k):
+            size = n - k + s
+            pick = np.int32(below(words, i * k + s, size))
+            for e in range(s):
+                if out[i, e] == pick:
+                    pick = np.int32(size - 1)
+                    break
+            out[i, s] = pick
+        for s in range(k):
+            out[i, s] += out[i, s] >= i
+
+
+@compiled
+def choose_unrepeated(words: Words, first: int, out: Ids) -> None:
+    """Continue every party's random order of the others: entries first .. first+k-1, none ever repeated.
+
+    Party i's order is the Fisher-Yates shuffle whose step p swaps places p and r_p(i), the latter uniform in
+    p..n-2; `words[p]` holds the draws of step p for all parties. Instead of storing the shuffled order we
+    follow one entry back through the earlier swaps.
+    """
+    n, k = out.shape
+    for i in range(n):
+        for s in range(k):
+            step = first + s
+            place = step + np.int64(below(words[step], i, n - 1 - step))
+            for earlier in range(step - 1, -1, -1):
+                if earlier + np.int64(below(words[earlier], i, n - 1 - earlier)) == place:
+                    place = np.int64(earlier)
+            out[i, s] = place + (place >= i)
+
+
+@compiled
+def try_permutation(words: Words, slot: int, out: Ids) -> bool:
+    """Shuffle the parties into column `slot`; give up (False) when anyone meets itself or an earlier column."""
+    n = out.shape[0]
+    for i in range(n):
+        out[i, slot] = i
+    for i in range(n - 1, -1, -1):
+        j = np.int64(below(words, n - 1 - i, i + 1))
+        chosen = out[j, slot]
+        out[j, slot] = out[i, slot]
+        out[i, slot] = chosen
+        if chosen == i:
+            return False
+        for e in range(slot):
+            if out[i, e] == chosen:
+                return False
+    return True
+
+
+@compiled
+def redirect(receivers: Ids, present: Flags, out: Ids) -> None:
+    """Send back to its sender whatever involves an absent party: both ends must be there (erratum E1)."""
+    k = receivers.size // present.size
+    q = U(0)
+    for i in range(present.size):
+        here = np.int32(present[i])
+        for _ in range(k):
+            j = receivers[q]
+            back = (np.int32(1) - (here & np.int32(present[U(max(j, 0))]))) & np.int32(j >= 0)
+            out[q] = j + back * (i - j)  # arithmetic, as a branch would be mispredicted for every leaver
+            q += U(1)
+
+
+@compiled
+def scatter(
+    out: Array,
+    y: Array,
+    receivers: Ids,
+    share: float,
+    weights: Array | None,
+    lo: int,
+    hi: int,
+    first: int,
+    last: int,
+) -> None:
+    """Add what parties lo..hi-1 send to what their receivers hold.
+
+    Acts on columns first..last-1 of (n, d) arrays, or on (n,) arrays. Receiver -1 means "nobody".
+    """
+    n = out.shape[0]
+    k = receivers.size // n
+    q = U(lo * k)
+    for i in range(U(lo), U(hi)):
+        for _ in range(k):
+            j = U(receivers[q])  # -1 becomes a number beyond n
+            w = share
+            if weights is not None:
+                w = weights[q]
+            q += U(1)
+            if j >= U(n):
+                continue
+            if y.ndim == 1:
+                out[j] += w * y[i]
+            else:
+                for e in range(U(first), U(last)):
+                    out[j, e] += w * y[i, e]
+
+
+@compiled
+def scatter_one(out: Array, y: Array, receivers: Ids, share: float, lo: int, hi: int) -> None:
+    """`scatter` on (n,) arrays when everyone has one receiver: so short that many cache misses overlap."""
+    y, receivers = y[lo:hi], receivers[lo:hi]
+    for i in range(y.size):
+        out[U(receivers[i])] += share * y[i]
+
+
+@compiled
+def gather(out: Array, v: Array, receivers: Ids, share: float, weights: Array | None) -> None:
+    """Adjoint of `scatter` on (n, d) or (n,) arrays: every sender collects from its receivers."""
+    n = out.shape[0]
+    k = receivers.size // n
+    q = U(0)
+    for i in range(n):
+        for _ in range(k):
+            j = U(receivers[q])
+            w = share
+            if weights is not None:
+                w = weights[q]
+            q += U(1)
+            if j >= U(n):
+                continue
+            if v.ndim == 1:
+                out[i] += w * v[j]
+            else:
+                for e in range(v.shape[1]):
+                    out[i, e] += w * v[j, e]
+
+
+@compiled
+def gather_one(out: Array, v: Array, receivers: Ids, share: float) -> None:
+    """`gather` on (n,) arrays when everyone has one receiver."""
+    for i in range(v.size):
+        out[i] += share * v[U(receivers[i])]
+
+
+@compiled
+def renew_all(
+    held: Array, mask: Array, u: Array, scale: float, kept: float, portion: float, first: int, last: int
+) -> None:
+    """One round of the incremental family for columns first..last-1 when everyone is always present.
+
+    On entry `held` is what parties hold but for their live masks, which are in `mask`; on exit `mask` holds the
+    messages sent, and `held` what their owners keep, with the next portion of the value, less the old mask.
+    """
+    for i in range(held.shape[0]):
+        for e in range(U(first), U(last)):
+            m = scale * mask[i, e]
+            message = held[i, e] + m
+            mask[i, e] = message
+            held[i, e] = kept * message + portion * u[i, e] - m
+
+
+@compiled
+def renew_some(
+    held: Array,
+    mask: Array,
+    u: Array,
+    live: Array,
+    scales: Array,
+    portions: Array,
+    kept: Array,
+    counter: Ids,
+    renewed: Flags,
+    present: Flags,
+    first: int,
+    last: int,
+) -> None:
+    """`renew_all` under absence (erratum E2).
+
+    counter[i] is the number r of earlier rounds in which i was present, so that its live mask is number r
+    and its next portion c_r; `renewed` marks those who were present in the round before, the others still have
+    the mask kept in `live`.
+    """
+    for i in range(held.shape[0]):
+        r = counter[i]
+        scale = scales[r - 1]
+        portion = portions[r] if present[i] else 0.0
+        for e in range(U(first), U(last)):
+            raw = mask[i, e] if renewed[i] else live[i, e]
+            live[i, e] = raw
+            m = scale * raw
+            message = held[i, e] + m
+            mask[i, e] = message
+            held[i, e] = kept[i] * message + portion * u[i, e] - m

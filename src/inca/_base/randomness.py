@@ -1,0 +1,126 @@
+"""Where random numbers come from: reproducible streams for research, the system's randomness for real data.
+
+Schedules draw 64-bit *words* addressed by labels (round, slot, ...), so that any round can be generated again
+at any time without storing it. Noise is drawn as standard normals from a stream that can be split in
+independent ones, so that results do not depend on the number of threads.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import ndtri
+
+from inca._base.kernels import Words, xoshiro_words
+from inca._base.types import Array
+from inca._base.validation import InputError, refuse, whole
+
+
+@dataclass(frozen=True)
+class Seed:
+    """Words of statistical quality from a whole number: xoshiro256++ streams keyed by NumPy's SeedSequence.
+
+    >>> Seed(7).words((1,), 2).tolist() == Seed(7).words((1,), 2).tolist()
+    True
+    """
+
+    seed: int
+
+    def __post_init__(self) -> None:
+        """Refuse what is not a whole number."""
+        whole("seed", self.seed)
+
+    def state(self, label: tuple[int, ...]) -> Words:
+        """Return the xoshiro256++ state with which the words of `label` begin."""
+        sequence = np.random.SeedSequence(int(self.seed), spawn_key=label)
+        return sequence.generate_state(4, np.uint64).astype(np.uint64)
+
+    def words(self, label: tuple[int, ...], count: int) -> Words:
+        """Return `count` words that belong to `label`."""
+        out = np.empty(count, np.uint64)
+        xoshiro_words(self.state(label), out)
+        return out
+
+
+@dataclass(frozen=True)
+class PublicSeed:
+    """Words from a public seed by a keyed pseudo-random function: the same on every platform and version.
+
+    Word b of a label is bytes 8b..8b+7, little-endian, of SHAKE-256 over the ASCII text `inca-schedule/1`, the
+    seed's length and the label's length as 8-byte little-endian numbers, the seed, and the label's entries as
+    8-byte little-endian numbers.
+
+    >>> hex(PublicSeed(b"consortium, 2026").words((1,), 1)[0])
+    '0xb5d7feffebfcad55'
+    """
+
+    seed: bytes
+
+    def __post_init__(self) -> None:
+        """Refuse what is not a byte string of useful length."""
+        if not isinstance(self.seed, bytes):
+            raise refuse("seed", self.seed, "a byte string")
+        if not self.seed:
+            raise InputError("seed is empty, but at least 1 byte was expected")
+
+    def words(self, label: tuple[int, ...], count: int) -> Words:
+        """Return `count` words that belong to `label`."""
+        numbers = [len(self.seed), len(label)]
+        head = b"".join(number.to_bytes(8, "little") for number in numbers)
+        tail = b"".join(number.to_bytes(8, "little") for number in label)
+        stream = hashlib.shake_256(b"inca-schedule/1" + head + self.seed + tail).digest(8 * count)
+        return np.frombuffer(stream, dtype="<u8").astype(np.uint64)
+
+
+def word_source(seed: int | PublicSeed) -> Seed | PublicSeed:
+    """Return the words for a schedule's `seed`: a whole number, or a `PublicSeed`."""
+    return seed if isinstance(seed, PublicSeed) else Seed(seed)
+
+
+class SystemNormals:
+    """Standard normals from the operating system's randomness, by inversion; for values of real persons.
+
+    A 52-bit uniform number (the most that stays below 1 when centred in its cell) is mapped through the inverse
+    normal distribution function, so |z| stays below 8.3: what is cut off has probability 2^-52.
+
+    >>> SystemNormals().normals(3).shape
+    (3,)
+    """
+
+    def normals(self, count: int) -> Array:
+        """Return `count` fresh standard normals."""
+        words = np.frombuffer(os.urandom(8 * count), dtype=np.uint64)
+        return np.asarray(ndtri(((words >> np.uint64(12)) + 0.5) * 2.0**-52), dtype=np.float64)
+
+
+Normals = np.random.Generator | SystemNormals
+"""What noise may be drawn from."""
+
+
+def check_normals(rng: object) -> Normals:
+    """Return `rng` if noise can be drawn from it, or refuse it."""
+    if isinstance(rng, (np.random.Generator, SystemNormals)):
+        return rng
+    raise refuse("rng", rng, "a numpy.random.Generator or an inca.SystemNormals()")
+
+
+def split(rng: Normals, count: int) -> list[Normals]:
+    """Return `count` independent streams, decided by what `rng` draws next.
+
+    They are PCG64DXSM, which NumPy recommends over its default PCG64 where many streams run in parallel.
+    """
+    if isinstance(rng, SystemNormals):
+        return [rng] * count
+    seed = np.random.SeedSequence(rng.integers(2**32, size=8).tolist())
+    return [np.random.Generator(np.random.PCG64DXSM(child)) for child in seed.spawn(count)]
+
+
+def fill(rng: Normals, out: Array) -> None:
+    """Fill the contiguous one-dimensional `out` with standard normals."""
+    if isinstance(rng, SystemNormals):
+        out[:] = rng.normals(out.size)
+    else:
+        rng.standard_normal(out=out)

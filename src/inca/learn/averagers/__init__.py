@@ -1,0 +1,1 @@
+"""Ways to average the vectors of parties: simulated mechanisms, and sessions over the network."""

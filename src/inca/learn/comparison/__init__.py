@@ -1,0 +1,1 @@
+"""Real data, and the same task with every averager."""

@@ -1,0 +1,122 @@
+"""Real data that ships with scikit-learn, and ways to divide it among parties.
+
+Features are scaled by bounds that are taken as public: those of the measurement, or of scikit-learn's description of
+the data set. In a real study such bounds are agreed on beforehand, never computed from private records.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from inca._base.types import Array
+from inca._base.validation import InputError, generator, refuse, whole
+
+Labels = NDArray[np.int64]
+Sizes = Literal["equal", "unequal"]
+Mix = Literal["similar", "skewed"]
+CLASSIFIED = ("breast_cancer", "digits")
+"""Data sets whose target is a class."""
+NAMES = (*CLASSIFIED, "diabetes")
+_ALPHA = 0.3  # of the Dirichlet law of a skewed party's classes: most of its records are of one or two
+_RATIO = 10.0  # the largest of unequal parties has about so many times the records of the smallest
+
+
+@dataclass(frozen=True, eq=False)
+class Dataset:
+    """Records in rows: features between -1 and 1, and what is to be predicted: classes, or numbers between -1 and 1."""
+
+    name: str
+    features: Array
+    target: NDArray[Any]
+    classes: int
+    """How many classes there are; 0 if the target is a number."""
+
+    def split(self, rng: np.random.Generator, tested: float = 0.25) -> tuple[Dataset, Dataset]:
+        """Return records to train on and records to test with, drawn at random."""
+        order = generator(rng).permutation(len(self.target))
+        cut = round(tested * len(order))
+        return self._of(order[cut:]), self._of(order[:cut])
+
+    def _of(self, rows: NDArray[np.intp]) -> Dataset:
+        return Dataset(self.name, self.features[rows], self.target[rows], self.classes)
+
+
+def load(name: str) -> Dataset:
+    """Return a data set of `NAMES`: 569 tumours (2 classes), 1,797 digits (10), 442 diabetics (a number).
+
+    >>> load("breast_cancer").features.shape, load("digits").classes
+    ((569, 30), 10)
+    """
+    try:
+        from sklearn import datasets
+    except ImportError:
+        raise InputError("data sets need scikit-learn: pip install 'inca[learn]'") from None
+    if name not in NAMES:
+        raise refuse("data", name, f"one of {', '.join(NAMES)}")
+    found = getattr(datasets, f"load_{name}")()
+    x, y = np.asarray(found.data, dtype=float), np.asarray(found.target)
+    if name == "digits":
+        return Dataset(name, x / 8.0 - 1.0, y.astype(np.int64), 10)  # pixels from 0 to 16
+    low, high = x.min(axis=0), x.max(axis=0)  # as the description of the data set publishes them
+    scaled = 2.0 * (x - low) / (high - low) - 1.0
+    if name == "diabetes":
+        return Dataset(name, scaled, (y - 25.0) / (346.0 - 25.0) * 2.0 - 1.0, 0)  # the score's range, published
+    return Dataset(name, scaled, y.astype(np.int64), 2)
+
+
+def divide(
+    labels: NDArray[Any], parties: int, rng: np.random.Generator, sizes: Sizes = "equal", mix: Mix = "similar"
+) -> Labels:
+    """Return which party holds which record: equal or unequal numbers, similar or skewed mixtures of classes.
+
+    Every party holds at least one record. Unequal numbers differ by up to about ten times; in a skewed mixture
+    most records of a party are of one or two classes. Labels that are numbers are skewed by their tenths.
+
+    >>> groups = divide(np.arange(100) % 2, 10, np.random.default_rng(1))
+    >>> np.bincount(groups).tolist()
+    [10, 10, 10, 10, 10, 10, 10, 10, 10, 10]
+    """
+    n, total = whole("parties", parties, least=2), len(labels)
+    if total < n:
+        raise refuse("parties", parties, f"at most one for each of {total} records")
+    if sizes not in ("equal", "unequal"):
+        raise refuse("sizes", sizes, "equal or unequal")
+    if mix not in ("similar", "skewed"):
+        raise refuse("mix", mix, "similar or skewed")
+    counts = _counts(total, n, generator(rng), sizes)
+    if mix == "similar":
+        return np.asarray(rng.permutation(np.repeat(np.arange(n), counts)), dtype=np.int64)
+    return _skewed(_kinds(labels), counts, rng)
+
+
+def _counts(total: int, n: int, rng: np.random.Generator, sizes: Sizes) -> Labels:
+    weights = np.ones(n) if sizes == "equal" else rng.permutation(np.geomspace(1.0, _RATIO, n))
+    counts = np.maximum(1, np.floor(weights / weights.sum() * total).astype(np.int64))
+    while (missing := total - int(counts.sum())) != 0:  # rounding, a few records at most per party
+        step = np.sign(missing)
+        able = np.flatnonzero(counts > 1) if step < 0 else np.arange(n)
+        counts[able[np.argsort(counts[able])[: abs(missing)]]] += step
+    return np.asarray(counts, dtype=np.int64)
+
+
+def _kinds(labels: NDArray[Any]) -> Labels:
+    """Return the class of each record; numbers fall into tenths."""
+    if np.issubdtype(labels.dtype, np.integer):
+        return np.asarray(np.unique(labels, return_inverse=True)[1], dtype=np.int64)
+    return np.asarray(np.searchsorted(np.quantile(labels, np.linspace(0.1, 0.9, 9)), labels), dtype=np.int64)
+
+
+def _skewed(kinds: Labels, counts: Labels, rng: np.random.Generator) -> Labels:
+    """Let each party take records of the classes it prefers, as long as there are any."""
+    piles = [rng.permutation(np.flatnonzero(kinds == kind)).tolist() for kind in range(kinds.max() + 1)]
+    groups = np.empty(len(kinds), dtype=np.int64)
+    for party in rng.permutation(len(counts)):
+        liking = rng.dirichlet(np.full(len(piles), _ALPHA))
+        for _ in range(counts[party]):
+            odds = np.where([bool(pile) for pile in piles], liking + 1e-12, 0.0)
+            groups[piles[rng.choice(len(piles), p=odds / odds.sum())].pop()] = party
+    return groups

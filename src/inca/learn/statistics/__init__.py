@@ -1,0 +1,1 @@
+"""Statistics with intervals, each from one private average."""

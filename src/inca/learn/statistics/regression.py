@@ -1,0 +1,156 @@
+"""Linear and ridge regression from one private average of second moments.
+
+Records are rows (x_1, ..., x_p, y). The least squares line needs nothing but the means of all columns and of their
+products. Their noise is known, so the error that it causes in the line is, too.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from inca._base.types import Array
+from inca._base.validation import finite_array, real, refuse
+from inca.learn.averagers.base import Averaging
+from inca.learn.statistics.estimates import Answer
+from inca.learn.statistics.features import Products
+from inca.learn.statistics.records import Records
+from inca.learn.statistics.release import Loss, Release, release
+
+
+@dataclass(frozen=True, eq=False)
+class Line:
+    """A fitted line y = intercept + coefficients . x.
+
+    Intervals are first-order in the noise: right where `clipped` is 0 and no eigenvalue is near the noise, that is, if
+    there are enough records for the loss. For the population they assume that the errors of y around the line are
+    independent and of constant variance. With a ridge they are for the ridge solution, not for the line without one.
+    """
+
+    intercept: Answer
+    coefficients: Answer
+    residual_variance: float
+    """The mean squared distance of y from the line, as the noisy moments show it, and at least 0."""
+    clipped: int
+    """How many eigenvalues of the inputs' covariance were below the noise and were raised to it."""
+    smallest: float
+    """The smallest eigenvalue of the inputs' covariance with the ridge, in units of the noise; below 1 it is raised."""
+    _raw: Array
+    """Intercept and coefficients, (p + 1,)."""
+    _noise: Array
+    _sampling: Array
+
+    def predict(self, inputs: ArrayLike) -> Answer:
+        """Return the height of the line at each row of inputs; the error is that of the line, not of a new y."""
+        table = finite_array("inputs", inputs, (2,), "one row of numbers per prediction")
+        if table.shape[1] != self._raw.size - 1:
+            raise refuse("the number of columns of inputs", table.shape[1], f"one for each of {self._raw.size - 1}")
+        rows = np.column_stack([np.ones(len(table)), table])
+        noise, sampling = (np.einsum("ij,jk,ik->i", rows, part, rows) for part in (self._noise, self._sampling))
+        return Answer(rows @ self._raw, noise, sampling, mu=self.intercept.mu)
+
+
+def linear_regression(
+    records: Records,
+    aggregator: Averaging,
+    loss: Loss,
+    rng: np.random.Generator,
+    *,
+    ridge: float = 0.0,
+    fraction: float | None = None,
+) -> Line:
+    """Fit the last column as a linear function of the others, with an intercept.
+
+    With a `ridge` of r, r |b|^2 is added to the mean squared error, where b are the coefficients if each column's
+    interval is scaled to [-1, 1]; the intercept is free. Eigenvalues of the inputs' covariance (ridge included) that
+    are below the largest that noise alone would show are raised to it, so that a line always exists.
+
+    >>> from inca.protocol.domain import Interval
+    >>> from inca.learn import Aggregator
+    >>> rng = np.random.default_rng(1)
+    >>> x = rng.random((2000, 1))
+    >>> rows = np.column_stack([x, 1.0 + 2.0 * x + 0.1 * rng.standard_normal(x.shape)])
+    >>> records = Records.of(rows[:, np.newaxis], [Interval(0, 1), Interval(0, 4)], clip=True)
+    >>> line = linear_regression(records, Aggregator.of("central", 2000), 1.0, rng)
+    >>> line.coefficients.value.round(2), line.coefficients.standard_error.round(2), round(line.intercept.value, 2)
+    (array([1.99]), array([0.02]), 1.0)
+    """
+    if records.columns < 2:
+        raise refuse("the number of columns", records.columns, "at least 2: inputs and, last, what they explain")
+    penalty = real("ridge", ridge, least=0.0)
+    features = Products(records.lower, records.upper)
+    found = release(records, features, aggregator, loss, rng, fraction)
+    middle, square = features.matrices(found.mean)
+    inputs, noise = records.columns - 1, features.noise(found.noise)
+    centred = square - np.outer(middle, middle) + found.noise * np.eye(inputs + 1)  # see statistics.moments
+    values, vectors = np.linalg.eigh(centred[:-1, :-1] + penalty * np.eye(inputs))
+    # The noise is a Gaussian orthogonal matrix; its eigenvalues are within 2 sqrt p standard deviations (Wigner).
+    floor = 2.0 * math.sqrt(inputs * noise[0, 1])
+    inverse = (vectors / np.maximum(values, floor)) @ vectors.T
+    slopes = inverse @ centred[:-1, -1]
+    unit = np.concatenate([[middle[-1] - slopes @ middle[:-1]], slopes])
+    residual, errors = _errors(middle, square, noise, found, unit, inverse, penalty)
+    shift, turn = _to_raw(features)
+    raw = shift + turn @ unit
+    noise_raw, sampling_raw = (turn @ part @ turn.T for part in errors)
+    intercept, coefficients = (
+        Answer(raw[part], np.diag(noise_raw)[part], np.diag(sampling_raw)[part], mu=found.mu)
+        for part in (0, slice(1, None))
+    )
+    return Line(
+        intercept,
+        coefficients,
+        float(max(residual, 0.0) * features.half[-1] ** 2),
+        int((values < floor).sum()),
+        float(values[0] / floor),
+        raw,
+        noise_raw,
+        sampling_raw,
+    )
+
+
+def _errors(
+    middle: Array, square: Array, noise: Array, found: Release, unit: Array, inverse: Array, penalty: float
+) -> tuple[float, tuple[Array, Array]]:
+    """Return the residual variance and the covariances of (intercept, slopes) by noise and by drawing records.
+
+    With z = (1, u, v), M the mean of z z^T and c = (-line, 1), the line solves (M c) = 0 but for the last row and the
+    ridge. Noise E in M therefore moves it by A^-1 E c to first order, A being the block of M without v plus the ridge.
+    E is symmetric with independent entries of variance V_jk, so (E c)_j has variance sum_k V_jk c_k^2, and (E c)_j and
+    (E c)_k have covariance V_jk c_j c_k.
+    """
+    size = middle.size + 1
+    moments, spread = np.ones((size, size)), np.zeros((size, size))
+    moments[0, 1:] = moments[1:, 0] = middle
+    moments[1:, 1:] = square
+    spread[0, 1:] = spread[1:, 0] = found.noise
+    spread[1:, 1:] = noise
+    contrast = np.concatenate([-unit, [1.0]])
+    score = spread * np.outer(contrast, contrast)
+    np.fill_diagonal(score, spread @ contrast**2)
+    inputs = middle[:-1]
+    # The inverse of [[1, m], [m, S + m m^T]] with S the centred block.
+    bread = np.empty((size - 1, size - 1))
+    bread[1:, 1:] = inverse
+    bread[0, 1:] = bread[1:, 0] = -inverse @ inputs
+    bread[0, 0] = 1.0 + inputs @ inverse @ inputs
+    residual = float(contrast @ moments @ contrast)
+    # A without the ridge is the meat of the sampling error: residual variance times A^-1 (A - ridge) A^-1.
+    without = np.diag(np.concatenate([[0.0], np.full(size - 2, penalty)]))
+    drawn = max(residual, 0.0) * (bread - bread @ without @ bread)
+    by_noise = bread @ score[:-1, :-1] @ bread
+    return residual, (by_noise + drawn * found.missing, drawn * found.drawing)
+
+
+def _to_raw(features: Products) -> tuple[Array, Array]:
+    """Return shift and matrix that take (intercept, slopes) from units of [-1, 1] to those of the records."""
+    half, centre = features.half, features.centre
+    ratios = half[-1] / half[:-1]
+    turn = np.diag(np.concatenate([[half[-1]], ratios]))
+    turn[0, 1:] = -ratios * centre[:-1]
+    shift = np.zeros(half.size)
+    shift[0] = centre[-1]
+    return shift, turn

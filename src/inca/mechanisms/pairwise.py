@@ -1,0 +1,219 @@
+"""What GOPA and CorDP-DME share: noise in pairs, one of whom adds what the other subtracts.
+
+Party i publishes x_i + eta_i + the sum of its signed pairwise terms. Colluders know the terms that they share, so the
+honest parties' noise has covariance sigma_independent^2 I + sigma_cancelling^2 L, L the Laplacian of the graph that
+joins the honest, and party i's squared loss is s^2 times the i-th diagonal entry of the inverse (Sabater, Bellet,
+Ramon 2022).
+
+Two kinds of leavers. An *early* one is missed before publication, and its terms are rolled back. A *late* one never
+publishes, but its terms stay in its neighbours' values: they add to L's diagonal if it is honest, and nothing if it
+colludes. What this does to privacy decides for whom the noise must be chosen:
+
+- Late leavers only help. The survivors' covariance is a part of that with the late leavers present, so the adversary
+  sees less than if they had published.
+- Early leavers only harm. In units of 1/sigma_independent^2 the squared loss is the resistance from node i to the
+  ground in a network with a wire of conductance 1 from every node to the ground and one of conductance
+  sigma_cancelling^2 / sigma_independent^2 for every pair; removing a node raises it (Rayleigh's monotonicity).
+
+So noise that suffices when all early leavers are honest and nobody leaves late suffices for fewer leavers and for none
+at all (erratum E11), whoever they are.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from inca._base.kernels import Flags
+from inca._base.types import Array
+from inca._base.validation import finite_array, positive, real, refuse
+from inca.mechanisms.base import Estimate, Mechanism, Prediction, shaped
+from inca.planning.requirements import Wish
+from inca.planning.sampling import factors
+from inca.protocol.expected_error import ErrorBudget
+
+
+def losses(
+    adjacency: ArrayLike,
+    honest: ArrayLike,
+    sigma_independent: float,
+    sigma_cancelling: float,
+    *,
+    early: ArrayLike | None = None,
+    late: ArrayLike | None = None,
+    sensitivity: float = 1.0,
+) -> Array:
+    """Return the exact shift mu of every honest party that publishes, in the order of the parties.
+
+    `adjacency` is the symmetric (n, n) matrix of joined pairs; `honest`, `early` and `late` are flags, one per party.
+
+    >>> triangle = 1 - np.eye(3)
+    >>> losses(triangle, [True, True, True], 1.0, 10.0).round(3).tolist()  # the least possible is 1 / sqrt(3)
+    [0.579, 0.579, 0.579]
+    >>> losses(triangle, [True, True, False], 1.0, 10.0, late=[True, False, False]).round(3).tolist()
+    [0.1]
+    """
+    graph = finite_array("adjacency", adjacency, (2,), "an (n, n) matrix")
+    if graph.shape[0] != graph.shape[1] or not np.array_equal(graph, graph.T) or np.diagonal(graph).any():
+        raise refuse("adjacency", graph.shape, "a symmetric (n, n) matrix with nothing on its diagonal")
+    own = positive("sigma_independent", sigma_independent) ** 2
+    shared = real("sigma_cancelling", sigma_cancelling, least=0.0) ** 2
+    trusted = _flags("honest", honest, len(graph))
+    gone, lost = _flags("early", early, len(graph)), _flags("late", late, len(graph))
+    publishing = trusted & ~gone & ~lost
+    # Terms with honest late leavers are still unknown to the adversary; those rolled back are no longer there.
+    terms = graph[np.ix_(publishing, trusted & ~gone)].sum(axis=1)
+    covariance = shared * (np.diag(terms) - graph[np.ix_(publishing, publishing)]) + own * np.eye(int(publishing.sum()))
+    squares = np.diagonal(np.linalg.inv(covariance)) if len(covariance) else np.empty(0)
+    return np.asarray(positive("sensitivity", sensitivity) * np.sqrt(squares))
+
+
+def complete_loss(
+    honest: int, sigma_independent: float, sigma_cancelling: float, *, late: int = 0, sensitivity: float = 1.0
+) -> float:
+    """Return the shift mu of an honest survivor if all pairs share a term and `late` of the `honest` leave late.
+
+    The covariance is a I - b 11^T with a = sigma_independent^2 + honest b, b = sigma_cancelling^2: with m = honest -
+    late survivors its eigenvalues are a, and a - m b once.
+
+    >>> round(complete_loss(3, 1.0, 10.0), 3), round(complete_loss(2, 1.0, 10.0, late=1), 3)
+    (0.579, 0.1)
+    """
+    survivors = honest - late
+    shared = sigma_cancelling**2
+    rest = sigma_independent**2 + honest * shared
+    return sensitivity * math.sqrt((1.0 - 1.0 / survivors) / rest + 1.0 / survivors / (rest - survivors * shared))
+
+
+def complete_ratio(factor: float, honest: int, publishing: int) -> float:
+    """Return the least sigma_cancelling^2 / sigma_independent^2 if all pairs of the honest who publish share a term.
+
+    With sigma_independent^2 = factor s^2 / (mu^2 honest) and m publishing, the condition 1/m + (1 - 1/m) / (1 + m r) <=
+    factor / honest is linear in 1 / (1 + m r). Infinite if no cancelling noise will do.
+
+    >>> complete_ratio(2.0, honest=4, publishing=4), complete_ratio(4.0, 4, 4), complete_ratio(2.0, 4, 2)
+    (0.5, 0.0, inf)
+    """
+    target = factor / honest
+    if target >= 1.0:
+        return 0.0
+    spare = target - 1.0 / publishing
+    return ((1.0 - 1.0 / publishing) / spare - 1.0) / publishing if spare > 0.0 else math.inf
+
+
+class Pairwise(Mechanism):
+    """A mechanism with noise in pairs: error, calibration and the last round; subclasses say who is joined to whom."""
+
+    promise = "colluders who see the topology, their own pairwise terms and all that is published"
+
+    factor: float
+    """sigma_independent^2 over its least value s^2 / (mu^2 n_H)."""
+    sigma_independent: float
+    sigma_cancelling: float
+    exchanges: int
+    """How many others a party picks to share a term with: k."""
+
+    def __init__(self, wish: Wish) -> None:
+        """Keep the wish, unless its adversary taps the messages that pairwise terms travel in."""
+        super().__init__(wish)
+        if wish.eavesdropped > 0.0:
+            raise refuse("eavesdropped", wish.eavesdropped, "0 (pairwise noise needs private channels)")
+
+    @property
+    def messages(self) -> float:
+        """Messages by which a party shares terms with those that it picks; what it publishes comes on top."""
+        return float(self.exchanges)
+
+    @property
+    def edge_chance(self) -> float:
+        """The chance that two given parties share a term: 1 - (1 - k/(n-1))^2, since either may pick the other."""
+        return 1.0 - (1.0 - self.exchanges / (self.wish.parties - 1)) ** 2
+
+    def expected_error(self, dropout: float) -> Prediction:
+        """Return the exact expected error over graphs, leavers and noise."""
+        leavers = self._leavers(dropout)
+        return Prediction(self._budget(leavers, self.sigma_independent**2, self.sigma_cancelling**2))
+
+    @abstractmethod
+    def _late(self, leavers: int) -> int:
+        """Return how many of the leavers leave late."""
+
+    def _budget(self, leavers: int, var_independent: float, var_cancelling: float) -> ErrorBudget:
+        """Return the error: m survivors and l late leavers leave m l P(edge) terms in a sum that is divided by m."""
+        survivors, late = self.wish.parties - leavers, self._late(leavers)
+        if survivors == 0:
+            return ErrorBudget(math.inf, math.inf, math.inf)
+        uncancelled = var_cancelling * late * self.edge_chance / survivors if late else 0.0
+        return ErrorBudget(var_independent / survivors, uncancelled, self._missing_values(leavers))
+
+    def _settle(self, factors: Array, ratio: Callable[[int], float], step: int) -> None:
+        """Set factor and noise to the best of `factors` at the wish's dropout; `ratio` tells the i-th's noise ratio.
+
+        The error falls and then rises with the factor, so with step > 1 only every step-th is tried, then those around
+        the best.
+        """
+        unit = self.wish.var_local / self.wish.honest
+        tried: dict[int, tuple[float, float]] = {}
+
+        def try_all(places: range) -> int:
+            for place in places:
+                if place not in tried:
+                    own, r = float(factors[place]) * unit, ratio(place)
+                    noise = self._budget(self.wish.leavers, own, r * own).noise if r < math.inf else math.inf
+                    tried[place] = (noise, r)
+            return min(tried, key=lambda place: tried[place][0])
+
+        # Counted from the end, so that the last factor is tried: with it each party's own noise protects it alone.
+        best = try_all(range((len(factors) - 1) % step, len(factors), step))
+        if step > 1:
+            best = try_all(range(max(0, best - step + 1), min(len(factors), best + step)))
+        error, found = tried[best]
+        if error == math.inf:
+            raise refuse("factor", float(factors[best]), "a larger number (no cancelling noise makes up for this one)")
+        self.factor = float(factors[best])
+        self.sigma_independent = math.sqrt(self.factor * unit)
+        self.sigma_cancelling = math.sqrt(found) * self.sigma_independent
+
+    def _take(self, sigma_independent: float, sigma_cancelling: float) -> None:
+        """Take noise as given."""
+        self.sigma_independent = positive("sigma_independent", sigma_independent)
+        self.sigma_cancelling = real("sigma_cancelling", sigma_cancelling, least=0.0)
+        self.factor = self.sigma_independent**2 * self.wish.honest / self.wish.var_local
+
+    def _factors(self, factor: float | None) -> Array:
+        """The factors to choose from: the one given, or from just above 1 to Local DP's."""
+        if factor is not None:
+            if not real("factor", factor, least=0.0) > 1.0:
+                raise refuse("factor", factor, "a number above 1")
+            return np.array([float(factor)])
+        return factors(self.wish, self.wish.parties)
+
+    def run(self, values: ArrayLike, rng: np.random.Generator, dropout: float = 0.0) -> Estimate:
+        """Run once: exchange terms, lose parties, roll back, publish, average what is there; None if all leave."""
+        table, leavers = self._admit(values, rng, dropout)
+        order, late = rng.permutation(len(table)), self._late(leavers)
+        early, present = order[late:leavers], np.sort(order[leavers:])
+        if present.size == 0:
+            return None
+        kept = np.ones(len(table), dtype=np.bool_)
+        kept[early] = False
+        messages = table + self.sigma_independent * rng.standard_normal(table.shape)
+        self._add_terms(messages, kept, rng)
+        return shaped(messages[present].mean(axis=0), values)
+
+    @abstractmethod
+    def _add_terms(self, messages: Array, kept: Flags, rng: np.random.Generator) -> None:
+        """Add to each message its signed terms, but for those shared with parties that are not kept."""
+
+
+def _flags(name: str, value: ArrayLike | None, parties: int) -> Flags:
+    if value is None:
+        return np.zeros(parties, dtype=np.bool_)
+    flags = np.asarray(value)
+    if flags.shape != (parties,) or flags.dtype != np.bool_:
+        raise refuse(name, value, f"{parties} flags")
+    return flags

@@ -1,0 +1,273 @@
+"""Who a party is: an Ed25519 key, the self-signed certificate that names it, and the public card that others pin.
+
+There is no authority that vouches for anyone: parties exchange cards, compare fingerprints over a channel they trust
+(by telephone, say), and from then on accept exactly these certificates.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import ipaddress
+import json
+import os
+import re
+import stat
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import lru_cache
+from pathlib import Path
+
+import msgspec
+from cryptography import x509
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    PublicFormat,
+    load_pem_private_key,
+)
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+from inca._base.validation import InputError, refuse, whole
+
+CARD_FORMAT = "inca-card/1"
+KEY_FILE, CARD_FILE = "identity.pem", "card.json"
+
+_PURPOSE = b"inca-signature/1\0"
+_BOTH_ENDS = (ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH)
+_FROM, _UNTIL = datetime(2000, 1, 1, tzinfo=UTC), datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC)
+_LABEL = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?")
+
+
+class Card(
+    msgspec.Struct,
+    frozen=True,
+    kw_only=True,
+    forbid_unknown_fields=True,
+    tag_field="format",
+    tag=CARD_FORMAT,
+):
+    """What the others need to know of a party: its name, where it listens, and its certificate (DER).
+
+    The certificate must be self-signed, which proves that whoever made the card holds the key, bear the card's name,
+    and be no authority for further certificates.
+    """
+
+    name: str
+    host: str
+    port: int
+    certificate: bytes
+
+    def __post_init__(self) -> None:
+        """Refuse an address that cannot be reached and a certificate that is not this party's."""
+        check_name("name", self.name)
+        _check_host(self.host)
+        whole("port", self.port, 1, 65535)
+        named = _parsed(self.certificate)[0]
+        if named != self.name:
+            raise refuse("the name in the certificate", named, f"the card's name ({self.name!r})")
+
+    @property
+    def address(self) -> str:
+        """Host and port as people write them."""
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+    @property
+    def place(self) -> tuple[str, int]:
+        """Host and port in one spelling, to compare."""
+        try:
+            return str(ipaddress.ip_address(self.host)), self.port
+        except ValueError:
+            return self.host.rstrip(".").lower(), self.port
+
+    @property
+    def fingerprint(self) -> str:
+        """The fingerprint of the certificate's key."""
+        return fingerprint(self.certificate)
+
+
+@dataclass(frozen=True, eq=False)
+class Identity:
+    """A party's private key and the certificate (DER) that names it.
+
+    >>> alice = Identity.create("alice")
+    >>> verify(alice.certificate, b"message", alice.sign(b"message"))
+    True
+    """
+
+    name: str
+    certificate: bytes = field(repr=False)
+    key: Ed25519PrivateKey = field(repr=False)
+
+    @classmethod
+    def create(cls, name: str) -> Identity:
+        """Draw a new key and sign a certificate for it, good for both ends of a TLS connection."""
+        check_name("name", name)
+        key = Ed25519PrivateKey.generate()
+        subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+        builder = (
+            x509.CertificateBuilder()
+            .subject_name(subject)
+            .issuer_name(subject)
+            .public_key(key.public_key())
+            .serial_number(x509.random_serial_number())
+            # The roster decides whom to trust; a date would only make runs fail, on machines with wrong clocks first.
+            .not_valid_before(_FROM)
+            .not_valid_after(_UNTIL)
+            .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+            .add_extension(x509.ExtendedKeyUsage(_BOTH_ENDS), critical=False)
+        )
+        return cls(name, builder.sign(key, None).public_bytes(Encoding.DER), key)
+
+    def card(self, host: str, port: int) -> Card:
+        """Return the public card of this party, listening at that address."""
+        return Card(name=self.name, host=host, port=port, certificate=self.certificate)
+
+    def sign(self, message: bytes) -> bytes:
+        """Return a signature that `verify` accepts for this certificate and message.
+
+        A prefix that says what is signed keeps such a signature from ever passing for one of a TLS handshake, which
+        the same key makes.
+        """
+        return self.key.sign(_PURPOSE + message)
+
+    def write(self, folder: str | Path, host: str, port: int) -> None:
+        """Write the private `identity.pem` and the public `card.json`, both or none; nothing is ever overwritten."""
+        card = json.dumps(msgspec.to_builtins(self.card(host, port)), indent=1) + "\n"
+        secret = self.key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+        public = x509.load_der_x509_certificate(self.certificate).public_bytes(Encoding.PEM)
+        place = Path(folder)
+        made: list[Path] = []
+        try:
+            new = _private_folder(place)
+            try:
+                for name, content, mode in ((KEY_FILE, secret + public, 0o600), (CARD_FILE, card.encode(), 0o644)):
+                    _create(place / name, content, mode)
+                    made.append(place / name)
+            except BaseException:
+                for path in made:
+                    path.unlink()
+                if new:
+                    place.rmdir()
+                raise
+        except OSError as error:
+            raise InputError(f"{folder} cannot be written: {error.strerror or error}") from None
+
+    @classmethod
+    def read(cls, folder: str | Path) -> Identity:
+        """Read an identity that `write` wrote; a key that others can read is no secret and is refused."""
+        path = Path(folder) / KEY_FILE
+        try:
+            with path.open("rb") as file:
+                mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode)
+                text = file.read()
+        except OSError as error:
+            raise InputError(f"{path} cannot be read: {error.strerror or error}") from None
+        if mode & 0o077:
+            raise InputError(f"the mode of {path} is {mode:04o}, but 0600, for its owner alone, was expected")
+        try:
+            key = load_pem_private_key(text, None)
+            certificate = x509.load_pem_x509_certificate(text).public_bytes(Encoding.DER)
+            name, public = _parsed(certificate)
+        except (ValueError, TypeError, UnsupportedAlgorithm):  # InputError is a ValueError, too
+            raise InputError(f"{path} is damaged: it does not hold an Ed25519 key and its certificate") from None
+        if not isinstance(key, Ed25519PrivateKey) or key.public_key() != public:
+            raise InputError(f"{path} is damaged: its certificate is not that of its key")
+        return cls(name, certificate, key)
+
+
+def read_card(path: str | Path) -> Card:
+    """Read a card that `Identity.write` wrote."""
+    try:
+        fields = msgspec.json.decode(Path(path).read_bytes())
+        if not isinstance(fields, dict) or fields.get("format") != CARD_FORMAT:
+            found = fields.get("format") if isinstance(fields, dict) else fields
+            raise refuse("format", found, CARD_FORMAT)
+        return msgspec.convert(fields, Card)
+    except (msgspec.MsgspecError, InputError, UnicodeDecodeError, RecursionError) as error:
+        raise InputError(f"{path} is not a valid {CARD_FORMAT} file: {error}") from None
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror or error}") from None
+
+
+def verify(certificate: bytes, message: bytes, signature: bytes) -> bool:
+    """Whether the holder of the certificate's key signed the message with `Identity.sign`."""
+    try:
+        _parsed(certificate)[1].verify(signature, _PURPOSE + message)
+    except (InvalidSignature, InputError):
+        return False
+    return True
+
+
+def fingerprint(certificate: bytes) -> str:
+    """Return what two people compare to be sure of a key: the first 128 bits of the SHA-256 of the public key (DER)."""
+    key = _parsed(certificate)[1].public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
+    digits = hashlib.sha256(key).hexdigest()[:32]
+    return "-".join(digits[start : start + 4] for start in range(0, 32, 4))
+
+
+def check_name(what: str, name: str) -> str:
+    """Return a name that can be shown to people and put in a certificate, or refuse it."""
+    if not isinstance(name, str) or not name.isprintable() or name != name.strip() or not 1 <= len(name.encode()) <= 64:
+        raise refuse(what, name, "1 to 64 bytes of printable text without spaces around it")
+    return name
+
+
+@lru_cache(maxsize=2**14)
+def _parsed(certificate: bytes) -> tuple[str, Ed25519PublicKey]:
+    """Return the name and the public key in a certificate, or refuse it; kept, as parties verify many signatures."""
+    try:
+        found = x509.load_der_x509_certificate(certificate)
+        names = found.subject.get_attributes_for_oid(NameOID.COMMON_NAME)
+        public = found.public_key()
+        found.verify_directly_issued_by(found)
+        authority = found.extensions.get_extension_for_class(x509.BasicConstraints).value.ca
+    except (ValueError, TypeError, UnsupportedAlgorithm, InvalidSignature, x509.ExtensionNotFound) as error:
+        raise InputError(f"the certificate is not a self-signed one of a party: {error or 'bad signature'}") from None
+    if not isinstance(public, Ed25519PublicKey) or authority or len(names) != 1:
+        raise InputError(
+            "the certificate is not a self-signed one of a party: an Ed25519 key with one name is expected"
+        )
+    return str(names[0].value), public
+
+
+def _check_host(host: str) -> None:
+    """Refuse what is neither an IP address nor a host name, and the addresses that mean "here, wherever that is"."""
+    try:
+        unreachable = ipaddress.ip_address(host).is_unspecified
+    except ValueError:
+        labels = host.rstrip(".").split(".")
+        unreachable = len(host) > 253 or not all(_LABEL.fullmatch(label) for label in labels)
+    if unreachable:
+        raise refuse("host", host, "a host name or an IP address that the other parties can reach")
+
+
+def _private_folder(place: Path) -> bool:
+    """Make sure of a folder in which nobody else can replace files; return whether it is new."""
+    try:
+        place.mkdir(mode=0o700)
+    except FileExistsError:
+        mode = stat.S_IMODE(place.stat().st_mode)
+        if mode & 0o022:
+            wanted = "a folder that only its owner can write to"
+            raise InputError(f"the mode of {place} is {mode:04o}, but {wanted} was expected") from None
+        return False
+    return True
+
+
+def _create(path: Path, content: bytes, mode: int) -> None:
+    """Write a new file whole, with these permissions from its first moment on."""
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+    except FileExistsError:
+        raise InputError(f"{path} is there already, and an identity is never overwritten") from None
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+    except BaseException:
+        path.unlink()
+        raise

@@ -1,0 +1,1 @@
+"""The checks of `inca node doctor` before a session."""

@@ -1,0 +1,307 @@
+"""A party's book: what it holds, what it offered, what it decided. Whole numbers only.
+
+The rule. *A transfer is decided by its receiver, once.* The sender debits its balance and only then offers; the
+receiver credits the offer in its own round, or writes a tombstone, and never changes its mind; the share of an offer
+without an answer is *open*, neither kept nor lost, until the receiver says which. So in every state, under any loss,
+duplication, reordering and crash,
+
+    balances + open and uncredited shares = injected,    exactly.
+
+A ledger changes by records alone, one after the other, and records are what the journal keeps: a party that comes back
+reads its records into a fresh ledger and is where it was. An illegal record raises `Broken` and changes nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import msgspec
+import numpy as np
+
+from inca.network.protocol.fixed_point import Keystream, discrete_gaussian, portion, share
+from inca.network.protocol.messages import ACKED, BACK, NOBODY, OPEN, Account, Item, Nonsense, Numbers, pack, unpack
+from inca.network.protocol.session import WEIGHT, Session, Topology
+
+
+class Opened(msgspec.Struct, frozen=True, tag="opened", array_like=True):
+    """The party's private side, durable before anything leaves: its value with its independent noise, and seeds.
+
+    The value itself is never written. All cancelling noise follows from `masks`; `secret` is the party's part in the
+    toss of the public seed.
+    """
+
+    noisy: bytes
+    masks: bytes
+    secret: bytes
+    late: bool = False
+    """Whether this is a journal begun after the start, perhaps in the place of a lost one."""
+
+
+class Seeded(msgspec.Struct, frozen=True, tag="seeded", array_like=True):
+    """The public seed is known."""
+
+    seed: bytes
+
+
+class Began(msgspec.Struct, frozen=True, tag="began", array_like=True):
+    """Round `round` begins: the share is debited once for each receiver, and the round's injection enters."""
+
+    round: int
+    share: bytes
+
+
+class Credited(msgspec.Struct, frozen=True, tag="credited", array_like=True):
+    """An offer was accepted in its round."""
+
+    round: int
+    sender: int
+    slot: int
+    payload: bytes
+
+
+class Tombstoned(msgspec.Struct, frozen=True, tag="tombstoned", array_like=True):
+    """An offer will never be accepted."""
+
+    round: int
+    sender: int
+    slot: int
+
+
+class Settled(msgspec.Struct, frozen=True, tag="settled", array_like=True):
+    """An own offer is open no more: `acked`, or back for good since it was `voided` or never left (`unsent`)."""
+
+    round: int
+    slot: int
+    fate: str
+
+
+class Sealed(msgspec.Struct, frozen=True, tag="sealed", array_like=True):
+    """The balance is final: nothing is credited or returned any more."""
+
+
+class Joined(msgspec.Struct, frozen=True, tag="joined", array_like=True):
+    """The party came late, with a fresh journal: what was offered to it in rounds before `round` is not its to decide.
+
+    Should it have been there before, with a journal that is lost, it might have decided otherwise.
+    """
+
+    round: int
+
+
+class Promised(msgspec.Struct, frozen=True, tag="promised", array_like=True):
+    """Agreement: no proposal below this ballot will be followed."""
+
+    ballot: int
+
+
+class Accepted(msgspec.Struct, frozen=True, tag="accepted", array_like=True):
+    """Agreement: this proposal was accepted."""
+
+    ballot: int
+    digests: bytes
+    finals: bytes
+
+
+class Signed(msgspec.Struct, frozen=True, tag="signed", array_like=True):
+    """An own item that may exist only once (final message, vote), written before anyone sees it."""
+
+    item: Item
+
+
+class Left(msgspec.Struct, frozen=True, tag="left", array_like=True):
+    """The party has left the session and will not come back."""
+
+    reason: str
+
+
+Record = (
+    Opened | Seeded | Joined | Began | Credited | Tombstoned | Settled | Sealed | Signed | Promised | Accepted | Left
+)
+
+_FATES = ("acked", "voided", "unsent")
+
+
+class Broken(ValueError):
+    """A record that contradicts the ledger: a damaged journal, or a mistake in this program."""
+
+
+@dataclass
+class Outgoing:
+    """An own offer: to whom, and its fate as in `Account`."""
+
+    receiver: int
+    fate: int = OPEN
+
+
+class Ledger:
+    """One party's book."""
+
+    def __init__(self, session: Session, me: int) -> None:
+        """Start an empty book."""
+        self.session, self.me = session, me
+        self.opened: Opened | None = None
+        self.seed: bytes | None = None
+        self.topology: Topology | None = None
+        self.balance: Numbers = np.zeros(session.dimension + 1, dtype=np.int64)
+        self.injected: Numbers = np.zeros_like(self.balance)
+        self.round = 0
+        self.attended = 0  # rounds with an injection so far, round 0 included
+        self.outbox: dict[tuple[int, int], Outgoing] = {}
+        self.shares: dict[int, Numbers] = {}
+        self.accounts: dict[int, Account] = {}
+        self.decisions: dict[tuple[int, int, int], bool] = {}
+        self.sealed = False
+        self.signed: dict[str, Item] = {}
+        self.since = 0  # transfers of earlier rounds are not this party's to decide
+        self.promised = 0
+        self.accepted: Accepted | None = None
+        self.left: str | None = None
+        self._present: list[int] = []
+        self._credited: list[tuple[int, int, int]] = []
+        self._mask: Numbers = np.zeros(session.dimension, dtype=np.int64)  # the live one
+        self._drawn: list[Numbers] = []
+
+    # --- what others may know -----------------------------------------------------------------------------------
+
+    @property
+    def account(self) -> Account:
+        """What the party did so far, for others to see."""
+        k = self.session.receivers
+        fates = [[self.outbox[t, s].fate if (t, s) in self.outbox else NOBODY for s in range(k)] for t in self._present]
+        return Account(list(self._present), fates, list(self._credited))
+
+    @property
+    def open(self) -> list[tuple[int, int]]:
+        """The (round, slot) of own offers without an answer."""
+        return [key for key, sent in self.outbox.items() if sent.fate == OPEN]
+
+    def skipped(self, t: int) -> bool:
+        """Whether this party was absent in round t, for certain: it has begun a later one, or is done with rounds."""
+        return t > 0 and t not in self._present and (t < self.round or self.sealed)
+
+    def next_share(self) -> bytes:
+        """What each receiver is offered if the next round begins now."""
+        return pack(share(self.balance, self.session.receivers))
+
+    # --- records ------------------------------------------------------------------------------------------------
+
+    def apply(self, record: Record) -> None:
+        """Take over one record."""
+        match record:
+            case Opened():
+                self._open(record)
+            case Seeded():
+                _check(self.topology is None, "a second seed")
+                self.seed = record.seed
+                self.topology = self.session.topology(record.seed)
+            case Began():
+                self._begin(record)
+            case Credited():
+                self._credit(record)
+            case Tombstoned():
+                self.decisions[self._undecided(record)] = False
+            case Settled():
+                self._settle(record)
+            case Sealed():
+                _check(not self.sealed, "a second seal")
+                self.sealed = True
+            case Signed():
+                _check(record.item.kind not in self.signed, f"a second {record.item.kind}")
+                self.signed[record.item.kind] = record.item
+            case Joined():
+                _check(self.opened is not None and self.opened.late and self.round == 0, "a late coming after a round")
+                _check(self.since == 0, "a second late coming")
+                self.since = record.round
+            case Promised():
+                _check(record.ballot > self.promised, "a promise that breaks an earlier one")
+                self.promised = record.ballot
+            case Accepted():
+                _check(record.ballot >= self.promised, "an acceptance that breaks a promise")
+                _check(self.accepted is None or record.ballot > self.accepted.ballot, "a second acceptance in a ballot")
+                self.promised, self.accepted = record.ballot, record
+            case Left():
+                self.left = record.reason
+
+    def _open(self, record: Opened) -> None:
+        _check(self.opened is None, "a second opening")
+        _check(len(record.masks) == 32 and len(record.secret) == 32, "an opening without its secrets")
+        noisy = _numbers(record.noisy, self.session.dimension)
+        self.opened = record
+        self._value = np.append(noisy, np.int64(WEIGHT))
+        # All at once and before the first message: how long a draw takes depends on what is drawn.
+        self._drawn = [self._draw(r) for r in range(self.session.rounds)]
+        self._inject(0)
+
+    def _begin(self, record: Began) -> None:
+        t, k = record.round, self.session.receivers
+        _check(self.opened is not None and self.topology is not None, "a round before the opening")
+        _check(self.round < t <= self.session.rounds and not self.sealed, f"round {t} after round {self.round}")
+        _check(record.share == self.next_share(), "a share that the balance does not give")
+        part = _numbers(record.share, self.balance.size)
+        self.balance = self.balance - k * part
+        self.shares[t] = part
+        self.round = t
+        self._present.append(t)
+        assert self.topology is not None
+        for slot, receiver in enumerate(self.topology.receivers[t][self.me]):
+            self.outbox[t, slot] = Outgoing(receiver)
+        self.accounts[t] = self.account
+        self._inject(t)
+
+    def _inject(self, t: int) -> None:
+        """Add c^(i)_t (x + eta*) + Z^(i)_t eta (erratum E2): a fresh mask replaces the old one; at t = T none does."""
+        r = self.attended
+        fresh = self._drawn[r] if t < self.session.rounds else np.zeros_like(self._mask)
+        piece = portion(self._value, r, self.session.pieces)
+        piece[:-1] += fresh - self._mask
+        self._mask = fresh
+        self.attended += 1
+        self.balance = self.balance + piece
+        self.injected = self.injected + piece
+
+    def _credit(self, record: Credited) -> None:
+        key = self._undecided(record)
+        _check(record.round == self.round and not self.sealed, "a credit outside its round")
+        self.balance = self.balance + _numbers(record.payload, self.balance.size)
+        self.decisions[key] = True
+        self._credited.append(key)
+
+    def _undecided(self, record: Credited | Tombstoned) -> tuple[int, int, int]:
+        """Return the transfer that a record decides; it must be one, and undecided."""
+        key = (record.round, record.sender, record.slot)
+        meant = None if self.topology is None else self.topology.receiver(*key)
+        _check(meant == self.me, "a decision about a transfer that the schedule does not have")
+        _check(key not in self.decisions, "a second decision about a transfer")
+        return key
+
+    def _settle(self, record: Settled) -> None:
+        sent = self.outbox.get((record.round, record.slot))
+        _check(sent is not None and sent.fate == OPEN, "an answer about an offer that is not open")
+        _check(record.fate in _FATES and not self.sealed, f"the fate {record.fate}")
+        assert sent is not None
+        if record.fate == "acked":
+            sent.fate = ACKED
+        else:
+            # An offer that never left in its own round is as if nobody had been there (erratum E1).
+            never = record.fate == "unsent" and record.round == self.round
+            self.balance = self.balance + self.shares[record.round]
+            sent.fate = NOBODY if never else BACK + self.round
+        if all(each.fate != OPEN for (t, _), each in self.outbox.items() if t == record.round):
+            del self.shares[record.round], self.accounts[record.round]
+
+    def _draw(self, r: int) -> Numbers:
+        assert self.opened is not None
+        stream = Keystream(self.opened.masks, b"mask %d" % r)
+        return discrete_gaussian(self.session.sigma_cancelling, self.session.dimension, stream)
+
+
+def _numbers(payload: bytes, count: int) -> Numbers:
+    try:
+        return unpack(payload, count)
+    except Nonsense as error:
+        raise Broken(f"the journal does not add up: {error}") from None
+
+
+def _check(holds: bool, what: str) -> None:
+    if not holds:
+        raise Broken(f"the journal does not add up: {what}")

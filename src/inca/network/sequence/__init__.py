@@ -1,0 +1,1 @@
+"""Several sessions in sequence, with one budget."""

@@ -1,0 +1,1 @@
+"""A simulated network with faults, and real processes on one machine."""

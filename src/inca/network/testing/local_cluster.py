@@ -1,0 +1,167 @@
+"""A consortium of real processes on this machine: for demonstrations, tests and measurements.
+
+Every party has an identity, a folder and a process of its own, and they talk over TLS on the loopback interface. The
+processes are forked from one that has loaded the program already: to load it takes seconds, and there may be a hundred.
+"""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import socket
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from multiprocessing.context import ForkServerProcess
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from inca._base.types import Array
+from inca._base.validation import InputError
+from inca.network.membership.identity import Identity
+from inca.network.membership.roster import Roster, Terms, read_roster
+from inca.network.node.event_log import fields_of
+from inca.network.node.journal import Journal
+from inca.network.node.runner import attend
+from inca.network.node.session_setup import Setting
+from inca.network.protocol.ledger import Opened
+from inca.network.testing.replay import replay
+from inca.protocol.transcript import read_execution
+
+_FORKS = multiprocessing.get_context("forkserver")
+_FORKS.set_forkserver_preload(["inca.network.testing.preload"])
+# Many processes on few cores: threads of their own would only wait for each other.
+_ONE_THREAD = ("OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS", "OMP_NUM_THREADS")
+
+
+@dataclass
+class Consortium:
+    """Identities, values and a roster under `folder`; processes are started, killed and waited for by party id."""
+
+    folder: Path
+    values: Array
+    names: Sequence[str]
+    terms: Terms
+    roster: Roster = field(init=False)
+    processes: dict[int, ForkServerProcess] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Write everything that the parties need."""
+        ports = free_ports(len(self.names))
+        cards = []
+        for i, (name, port) in enumerate(zip(self.names, ports, strict=True)):
+            identity = Identity.create(name)
+            identity.write(self.party_folder(i), "127.0.0.1", port)
+            cards.append(identity.card("127.0.0.1", port))
+            np.save(self.party_folder(i) / "value.npy", np.atleast_1d(self.values[i]))
+        self.roster = Roster("on this machine", self.terms, tuple(cards))
+        self.roster.write(self.folder / "roster.json")
+
+    def party_folder(self, i: int) -> Path:
+        """Return where a party keeps its things."""
+        return self.folder / f"party-{i:03}"
+
+    def session_folder(self, i: int) -> Path:
+        """Return where a party keeps what belongs to the session."""
+        return self.party_folder(i) / "sessions" / self.roster.session.hex()[:16]
+
+    def start(self, i: int, *, shred: bool = False) -> None:
+        """Start a party's process, or start it again."""
+        self.processes[i] = _FORKS.Process(
+            target=_run_party,
+            args=(self.folder / "roster.json", self.party_folder(i), self.session_folder(i), shred),
+            daemon=True,
+        )
+        self.processes[i].start()
+
+    def kill(self, i: int) -> None:
+        """Kill a party's process without warning (SIGKILL)."""
+        self.processes[i].kill()
+        self.processes[i].join()
+
+    def stop(self) -> None:
+        """Kill whatever still runs."""
+        for i in self.running():
+            self.kill(i)
+
+    def running(self) -> list[int]:
+        """Return the parties whose process runs."""
+        return [i for i, process in self.processes.items() if process.is_alive()]
+
+    def wait(self, deadline: float) -> list[int]:
+        """Wait until all processes have ended or the deadline (Unix time); return the parties that still run."""
+        while (left := self.running()) and time.time() < deadline:
+            time.sleep(0.05)
+        return left
+
+    def status(self, i: int) -> dict[str, Any]:
+        """Return what a party's status file says; empty before there is one."""
+        return fields_of(self.session_folder(i) / "status.json")
+
+    def result(self, i: int) -> dict[str, Any]:
+        """Return what a party reported at the end; empty if it has not."""
+        return fields_of(self.session_folder(i) / "result.json")
+
+    def replayed(self, i: int) -> list[int]:
+        """Return the sums that party i's execution and everyone's journals give: coordinates, then the weight."""
+        setting = Setting(self.roster)
+        execution = read_execution(self.session_folder(i) / "execution.json").execution
+        openings: dict[int, Opened] = {}
+        for party in range(len(self.names)):
+            if (path := self.session_folder(party) / "journal.db").exists():
+                journal = Journal(path, session=self.roster.session, party=party)
+                openings.update((party, record) for record in journal.read() if isinstance(record, Opened))
+                journal.close()
+        messages = replay(setting.session, execution, openings)
+        return [int(number) for number in np.sum([messages[j] for j in np.flatnonzero(execution.published)], axis=0)]
+
+    def log(self, i: int) -> list[dict[str, Any]]:
+        """Return a party's log."""
+        path = self.session_folder(i) / "log.jsonl"
+        return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def load() -> None:
+    """Start the process that others are forked from, and wait until it has loaded the program."""
+    held = {name: os.environ.get(name) for name in _ONE_THREAD}
+    os.environ.update(dict.fromkeys(_ONE_THREAD, "1"))
+    try:
+        first = _FORKS.Process(target=int)
+        first.start()
+        first.join()
+    finally:
+        for name, value in held.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+
+
+def _run_party(roster: Path, home: Path, session: Path, shred: bool) -> None:
+    """Do what `inca node run` does, in a process of its own."""
+    with (home / "output.txt").open("a", buffering=1) as output:
+        sys.stdout = sys.stderr = output
+        try:
+            setting = Setting(read_roster(roster))
+            fields = attend(setting, Identity.read(home), session, lambda: np.load(home / "value.npy"), shred=shred)
+        except InputError as error:
+            print(error)
+            sys.exit(error.status)
+        if fields is None or fields["estimate"] is None:
+            sys.exit(1)
+
+
+def free_ports(count: int) -> list[int]:
+    """Return ports that nobody listens on just now."""
+    sockets = [socket.socket() for _ in range(count)]
+    try:
+        for each in sockets:
+            each.bind(("127.0.0.1", 0))
+        return [int(each.getsockname()[1]) for each in sockets]
+    finally:
+        for each in sockets:
+            each.close()

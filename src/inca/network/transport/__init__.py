@@ -1,0 +1,1 @@
+"""Frames between parties over TLS. Knows nothing of what they mean."""

@@ -1,0 +1,56 @@
+"""BLAS on parts of arrays stored by columns, called without the interpreter's lock.
+
+Cut into ranges of rows or columns for our own threads, BLAS itself works with one thread each. Its own threads keep a
+core busy while they wait for more work, which our other compiled loops then lack.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from ctypes import POINTER, byref, c_char, c_double, c_int
+from typing import Any
+
+from numba.extending import get_cython_function_address
+
+from inca._base.types import Array
+
+_INT, _REAL = POINTER(c_int), POINTER(c_double)
+_ONE, _MINUS_ONE = byref(c_double(1.0)), byref(c_double(-1.0))
+
+
+def _routine(name: str, *kinds: Any) -> Any:
+    return ctypes.CFUNCTYPE(None, *kinds)(get_cython_function_address("scipy.linalg.cython_blas", name))
+
+
+_LETTER = POINTER(c_char)
+_dgemm = _routine(
+    "dgemm", _LETTER, _LETTER, _INT, _INT, _INT, _REAL, _REAL, _INT, _REAL, _INT, _REAL, _REAL, _INT
+)  # fmt: skip
+_dtrsm = _routine("dtrsm", *[_LETTER] * 4, _INT, _INT, _REAL, _REAL, _INT, _REAL, _INT)
+
+
+def subtract_product(c: Array, a: Array, lo: int, hi: int) -> None:
+    """Do c -= a a^T in columns lo..hi-1 and rows 0..hi-1; both are stored by columns."""
+    count, inner, width = a.shape[0], a.shape[1], hi - lo
+    args = _at(a, 0, 0), _int(count), _at(a, lo, 0), _int(count), _ONE, _at(c, 0, lo), _int(c.shape[0])
+    _dgemm(_letter("N"), _letter("T"), _int(hi), _int(width), _int(inner), _MINUS_ONE, *args)
+
+
+def divide_by_root(a: Array, root: Array, lo: int, hi: int) -> None:
+    """Replace rows lo..hi-1 of a by their product with root^-T, root being lower triangular."""
+    letters = _letter("R"), _letter("L"), _letter("T"), _letter("N")
+    sizes = _int(hi - lo), _int(a.shape[1])
+    _dtrsm(*letters, *sizes, _ONE, _at(root, 0, 0), _int(root.shape[0]), _at(a, lo, 0), _int(a.shape[0]))
+
+
+def _at(array: Array, row: int, column: int) -> Any:
+    """Return the address of an entry of an array stored by columns."""
+    return ctypes.cast(array.ctypes.data + 8 * (row + column * array.shape[0]), _REAL)
+
+
+def _int(number: int) -> Any:
+    return byref(c_int(number))
+
+
+def _letter(letter: str) -> Any:
+    return byref(c_char(letter.encode()))

@@ -1,0 +1,113 @@
+"""Schedules that are given: receivers as ids, or whole weight matrices."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, cast
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike, NDArray
+
+from inca._base.types import Array
+from inca._base.validation import InputError, finite_array, refuse, whole
+from inca.protocol.schedules.base import TOLERANCE, Round, Schedule, check_range, check_round, check_share, check_size
+
+
+class ExplicitSchedule(Schedule):
+    """Receivers as a T x n x k array of party ids, round 1 first; -1 means "nobody".
+
+    Each receiver gets `share` of the message (default 1/(k+1)) or its entry of `weights`, of the same shape.
+
+    >>> ExplicitSchedule([[[1], [0]], [[1], [0]]]).round(2).receivers.tolist()
+    [[1], [0]]
+    """
+
+    valid = True
+
+    def __init__(self, receivers: ArrayLike, share: float | None = None, weights: ArrayLike | None = None) -> None:
+        """Check ids, shares and weights."""
+        ids = _ids(receivers)
+        self.rounds, self.parties, self.slots = ids.shape
+        check_size(self.parties, self.rounds, self.slots)
+        if weights is not None and share is not None:
+            raise refuse("share", share, "no share beside explicit weights")
+        self.share = check_share(share, self.slots)
+        for t, step in enumerate(ids, start=1):
+            check_range(step, self.parties, t)
+        self._receivers = ids.astype(np.int32)
+        self._weights: Array | None = None
+        if weights is not None:
+            self._weights = finite_array("weights", weights, (3,), "T x n x k, as receivers").copy()
+            if self._weights.shape != ids.shape:
+                raise refuse("the shape of weights", self._weights.shape, f"that of receivers {ids.shape}")
+        for t in range(1, self.rounds + 1):
+            check_round(self, self.round(t), t)
+        self.even_share = self.share if weights is None and int(ids.min()) >= 0 else None
+
+    @classmethod
+    def from_matrices(cls, matrices: Sequence[ArrayLike | sp.sparray | sp.spmatrix]) -> ExplicitSchedule:
+        """Take weight matrices W_1..W_T (dense or sparse); W[j, i] is the fraction that i sends to j.
+
+        Entries are at least 0 and columns sum to 1 (column stochasticity).
+
+        >>> half = [[0.5, 0.5], [0.5, 0.5]]
+        >>> ExplicitSchedule.from_matrices([half, half]).round(1).weights.tolist()
+        [[0.5], [0.5]]
+        """
+        if len(matrices) == 0:
+            raise InputError("matrices is empty, but one weight matrix per round was expected")
+        columns = [_checked_matrix(matrix, t) for t, matrix in enumerate(matrices, start=1)]
+        n = columns[0].shape[0]
+        if any(matrix.shape[0] != n for matrix in columns):
+            sizes = sorted({matrix.shape[0] for matrix in columns})
+            raise refuse("the sizes of matrices", sizes, "one size")
+        slots = max(1, *(int(np.diff(matrix.indptr).max()) for matrix in columns))
+        receivers = np.full((len(columns), n, slots), -1, np.int32)
+        weights = np.zeros((len(columns), n, slots))
+        for t, matrix in enumerate(columns):
+            counts = np.diff(matrix.indptr)
+            sender = np.repeat(np.arange(n), counts)
+            slot = np.arange(matrix.nnz) - np.repeat(matrix.indptr[:-1], counts)
+            receivers[t, sender, slot] = matrix.indices
+            weights[t, sender, slot] = matrix.data
+        return cls(receivers, weights=weights)
+
+    def round(self, t: int) -> Round:
+        """Return round t = 1..T."""
+        self._check_round(t)
+        weights = None if self._weights is None else self._weights[t - 1]
+        return Round(self._receivers[t - 1], self.share, weights)
+
+
+def _ids(receivers: ArrayLike) -> NDArray[np.int64]:
+    expected = "T x n x k party ids"
+    try:
+        given = np.asarray(receivers)
+    except ValueError:
+        raise InputError(f"receivers has rows of different lengths, but {expected} were expected") from None
+    if given.ndim != 3:
+        raise refuse("the shape of receivers", given.shape, expected)
+    if given.dtype.kind not in "iu":
+        raise refuse("the type of receivers", str(given.dtype), expected)
+    whole("rounds", given.shape[0], least=1)
+    return given.astype(np.int64)
+
+
+def _checked_matrix(matrix: ArrayLike | sp.sparray | sp.spmatrix, t: int) -> sp.csc_array:
+    """Return the off-diagonal part of a valid weight matrix, by columns."""
+    name = f"matrix {t}"
+    given: Any = matrix if sp.issparse(matrix) else finite_array(name, cast(ArrayLike, matrix), (2,), "a square matrix")
+    columns = sp.csc_array(given, dtype=np.float64)
+    if columns.shape[0] != columns.shape[1]:
+        raise refuse(f"the shape of {name}", columns.shape, "a square matrix")
+    if not np.isfinite(columns.data).all() or (columns.data < 0).any():
+        raise InputError(f"{name} has an entry that is negative or not finite, but fractions were expected")
+    sums: Array = np.asarray(columns.sum(axis=0), dtype=np.float64).ravel()
+    if (wrong := np.abs(sums - 1.0) > TOLERANCE).any():
+        i = int(np.flatnonzero(wrong)[0])
+        raise refuse(f"the sum of column {i} of {name}", float(sums[i]), "1 (column stochasticity)")
+    columns.setdiag(0.0)
+    columns.eliminate_zeros()
+    columns.sort_indices()
+    return columns

@@ -1,0 +1,116 @@
+"""Schedules on a fixed graph, the same in every round; the ground of plain gossip (Theorem 6 warns of them)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from inca._base.kernels import Ids
+from inca._base.validation import refuse, whole
+from inca.protocol.schedules.base import Round, Schedule, check_size
+
+
+class GraphLike(Protocol):
+    """As much of a networkx graph as we use."""
+
+    @property
+    def adj(self) -> Any:
+        """The neighbours of every node."""
+        ...
+
+
+class StaticGraph(Schedule):
+    """Every party sends to all its neighbours in a fixed undirected graph, in every round.
+
+    `neighbours[i]` lists the neighbours of party i. With `weights="uniform"` a party splits its message evenly
+    between itself and its neighbours: W_ji = 1/(1 + d_i), column stochastic. With `"metropolis"`,
+    W_ji = 1/(1 + max(d_i, d_j)): symmetric and doubly stochastic on any graph. On regular graphs both agree.
+    Memory grows with n times the largest degree.
+
+    >>> StaticGraph([[1], [0, 2], [1]], rounds=1).round(1).weights.round(2).tolist()
+    [[0.33, 0.0], [0.33, 0.33], [0.33, 0.0]]
+    """
+
+    valid = True
+
+    def __init__(self, neighbours: Sequence[Iterable[int]], rounds: int, weights: str = "metropolis") -> None:
+        """Check the graph and compute the weights."""
+        self.rounds = whole("rounds", rounds, least=1)
+        if weights not in ("metropolis", "uniform"):
+            raise refuse("weights", weights, "metropolis or uniform")
+        self.parties = whole("parties", len(neighbours), least=2)
+        lists = [sorted({whole(f"a neighbour of {i}", j, 0, self.parties - 1) for j in near}) for i, near in
+                 enumerate(neighbours)]  # fmt: skip
+        degrees = np.array([len(near) for near in lists])
+        self.slots = max(1, int(degrees.max()))
+        receivers = np.full((self.parties, self.slots), -1, np.int32)
+        for i, near in enumerate(lists):
+            receivers[i, : len(near)] = near
+        _check_undirected(receivers)
+        there = receivers >= 0
+        own = np.broadcast_to(degrees[:, np.newaxis], receivers.shape)
+        degree = np.maximum(own, degrees[receivers]) if weights == "metropolis" else own
+        self._round = Round(receivers, 1.0 / (self.slots + 1), np.where(there, 1.0 / (1.0 + degree), 0.0))
+
+    @classmethod
+    def from_networkx(cls, graph: GraphLike, rounds: int, weights: str = "metropolis") -> StaticGraph:
+        """Take a networkx graph; its nodes, in their order, become parties 0..n-1.
+
+        >>> import networkx
+        >>> StaticGraph.from_networkx(networkx.cycle_graph(5), rounds=2).slots
+        2
+        """
+        ids = {node: i for i, node in enumerate(graph.adj)}
+        return cls([[ids[other] for other in graph.adj[node]] for node in ids], rounds, weights)
+
+    def round(self, t: int) -> Round:
+        """Return round t = 1..T: always the same."""
+        self._check_round(t)
+        return self._round
+
+
+def hypercube(parties: int, rounds: int) -> StaticGraph:
+    """Return the hypercube on n = 2^m parties: neighbours differ in one bit of their number.
+
+    >>> hypercube(8, rounds=1).slots
+    3
+    """
+    return StaticGraph(hypercube_neighbours(parties).tolist(), rounds)
+
+
+def hypercube_neighbours(parties: int) -> NDArray[np.int64]:
+    """Return the neighbours of each of n = 2^m parties in the hypercube, as n rows of m.
+
+    >>> hypercube_neighbours(4).tolist()
+    [[1, 2], [0, 3], [3, 0], [2, 1]]
+    """
+    n = whole("parties", parties, least=2)
+    if n & (n - 1):
+        raise refuse("parties", parties, "a power of 2 for a hypercube")
+    return np.arange(n)[:, np.newaxis] ^ (1 << np.arange(n.bit_length() - 1))
+
+
+def complete(parties: int, rounds: int) -> StaticGraph:
+    """Return the complete graph: everyone sends to everyone.
+
+    >>> complete(4, rounds=1).slots
+    3
+    """
+    n, _, _ = check_size(parties, rounds, 1)
+    return StaticGraph([[j for j in range(n) if j != i] for i in range(n)], rounds)
+
+
+def _check_undirected(receivers: Ids) -> None:
+    n = receivers.shape[0]
+    sender, slot = np.nonzero(receivers >= 0)
+    receiver: NDArray[np.int64] = receivers[sender, slot].astype(np.int64)
+    if (receiver == sender).any():
+        i = int(sender[receiver == sender][0])
+        raise refuse(f"a neighbour of {i}", i, "another party")
+    one_way = np.setdiff1d(sender * n + receiver, receiver * n + sender)
+    if one_way.size:
+        i, j = divmod(int(one_way[0]), n)
+        raise refuse(f"the neighbours of {j}", f"a list without {i}", f"{i}, as {j} is a neighbour of {i},")

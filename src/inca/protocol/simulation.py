@@ -1,0 +1,344 @@
+"""Algorithms 1 and 2, all parties at once.
+
+The incremental family needs no more than each party's one live mask. Write y = z + (live mask): the masks need
+never be stored, since a round draws them, adds them to z to form the messages, and takes them off what their
+owners keep. Any other injection, or given noise, holds all n T noise terms in memory.
+
+While one thread mixes a round, the others draw the noise and the receivers of the next one. Noise comes from
+one stream per block of entries, so results depend neither on the number of threads nor on their timing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from inca._base.kernels import renew_all, renew_some
+from inca._base.randomness import Normals, check_normals, fill, split
+from inca._base.threads import available_cores
+from inca._base.types import Array, Progress
+from inca._base.validation import InputError, finite_array, party_values, real, refuse, whole
+from inca.protocol.execution import Execution
+from inca.protocol.schedules import Round
+
+_BLOCK = 1 << 15  # entries of noise drawn at a time: a quarter of a megabyte, which fits a core's own cache
+_SMALL = 4096  # entries of values up to which a run stays in one thread
+_COLUMNS = 8  # coordinates that share a line of the cache: threads that mix fewer would disturb each other
+
+
+@dataclass(frozen=True, eq=False)
+class Noise:
+    """The noise terms of a run: `independent` is eta*, (n,) or (n, d); `cancelling` is eta, (n, T) or (n, T, d)."""
+
+    independent: Array
+    cancelling: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """What a run leaves behind: the last message of every party, and the execution it belongs to.
+
+    `messages` is (n,) or (n, d); those of parties that left are their last ones and are not published.
+    `history`, if it was asked for, holds all messages y^(0)..y^(T) as (T+1, n) or (T+1, n, d).
+    """
+
+    execution: Execution
+    messages: Array
+    history: Array | None = None
+
+    @property
+    def present(self) -> int:
+        """The number of final messages that make up the estimate."""
+        return int(self.execution.published.sum())
+
+    @property
+    def weight(self) -> float:
+        """The total weight of values in the published messages; n when nobody was ever absent."""
+        return self.execution.weight
+
+    @property
+    def weights(self) -> Array:
+        """The weight carried by each party's last message."""
+        return self.execution.message_weights
+
+    @property
+    def estimate(self) -> float | Array | None:
+        """Sum of the published messages over their weight; None if there is nothing to divide."""
+        if self.weight == 0.0:
+            return None
+        total = self.messages[self.execution.published].sum(axis=0) / self.weight
+        return float(total) if self.messages.ndim == 1 else np.asarray(total)
+
+
+def simulate(
+    execution: Execution,
+    values: ArrayLike,
+    sigma_independent: float | None = None,
+    sigma_cancelling: float | None = None,
+    rng: Normals | None = None,
+    *,
+    noise: Noise | None = None,
+    record: bool = False,
+    threads: int | None = None,
+    progress: Progress | None = None,
+) -> Outcome:
+    """Run Algorithm 2 (Algorithm 1 when nobody is absent) on values of shape (n,) or (n, d).
+
+    Noise is drawn from `rng` with the given standard deviations, or given as `noise`. With `record` every
+    message of every round is kept. Executions with shares that came back late or never are refused.
+
+    >>> import inca
+    >>> execution = inca.Execution(inca.RandomReceivers(1000, rounds=10, seed=1), inca.incremental(10))
+    >>> outcome = inca.simulate(execution, np.full(1000, 0.25), 0.0, 50.0, rng=np.random.default_rng(2))
+    >>> round(outcome.estimate, 9), outcome.weight
+    (0.25, 1000.0)
+    """
+    execution.refuse_late()
+    given = party_values(values, execution.parties)
+    # Handing a small round over to a thread takes longer than the round.
+    usual = available_cores() if given.size > _SMALL else 1
+    workers = usual if threads is None else whole("threads", threads, least=1)
+    x = given.reshape(execution.parties, -1)
+    report = progress or (lambda done, total: None)
+    if noise is None:
+        independent, cancelling, source = _levels(sigma_independent, sigma_cancelling, rng)
+        if execution.injection.mask_scales is not None:
+            run = _Incremental(execution, x, independent, cancelling, source, record, workers, report)
+            return run.outcome(given.shape)
+        noise = draw_noise(execution, independent, cancelling, source, dimensions=x.shape[1])
+    elif not (sigma_independent is None and sigma_cancelling is None and rng is None):
+        raise InputError("noise is given beside standard deviations or rng, but only one of the two was expected")
+    return _all_terms(execution, x, noise, record, report, given.shape)
+
+
+def draw_noise(
+    execution: Execution, sigma_independent: float, sigma_cancelling: float, rng: Normals, dimensions: int = 1
+) -> Noise:
+    """Draw all noise terms, the very ones that `simulate` uses for the same arguments.
+
+    >>> from inca import Execution, RandomReceivers, incremental
+    >>> execution = Execution(RandomReceivers(10, rounds=3, seed=1), incremental(3))
+    >>> draw_noise(execution, 1.0, 2.0, np.random.default_rng(1)).cancelling.shape
+    (10, 3, 1)
+    """
+    independent, cancelling, source = _levels(sigma_independent, sigma_cancelling, rng)
+    n, rounds, d = execution.parties, execution.rounds, whole("dimensions", dimensions, least=1)
+    blocks = _spans(n * d, _BLOCK)
+    streams = split(source, len(blocks))
+    drawn = np.empty((rounds + 1, n, d))
+    for terms in drawn:
+        for stream, (lo, hi) in zip(streams, blocks, strict=True):
+            fill(stream, terms.reshape(-1)[lo:hi])
+    # A party uses what was drawn in round t as its noise term number r+1, if it was there (erratum E2).
+    eta = np.zeros((n, rounds, d))
+    counter = np.zeros(n, dtype=np.int64)
+    for t in range(rounds):
+        here = np.flatnonzero(execution.presence.row(t))
+        eta[here, counter[here]] = drawn[t + 1, here]
+        counter[here] += 1
+    return Noise(independent * drawn[0], cancelling * eta)
+
+
+def _levels(
+    sigma_independent: float | None, sigma_cancelling: float | None, rng: Normals | None
+) -> tuple[float, float, Normals]:
+    if sigma_independent is None or sigma_cancelling is None:
+        missing = "sigma_independent" if sigma_independent is None else "sigma_cancelling"
+        raise InputError(f"{missing} is missing, but a finite number of at least 0 was expected")
+    independent = real("sigma_independent", sigma_independent, least=0.0)
+    return independent, real("sigma_cancelling", sigma_cancelling, least=0.0), check_normals(rng)
+
+
+def _all_terms(
+    execution: Execution, x: Array, noise: Noise, record: bool, report: Progress, shape: tuple[int, ...]
+) -> Outcome:
+    """Run the recursion for y^(t) as it stands, for any injection, with all noise terms at hand."""
+    n, rounds, d = execution.parties, execution.rounds, x.shape[1]
+    independent = finite_array("noise.independent", noise.independent, (1, 2), "(n,) or (n, d)")
+    cancelling = finite_array("noise.cancelling", noise.cancelling, (2, 3), "(n, T) or (n, T, d)")
+    for name, array, wanted in (
+        ("independent", independent, n * d),
+        ("cancelling", cancelling, n * rounds * d),
+    ):
+        if array.size != wanted or array.shape[0] != n:
+            raise refuse(f"the shape of noise.{name}", array.shape, f"{wanted} terms for {n} parties")
+    u = x + independent.reshape(n, d)
+    eta = cancelling.reshape(n, rounds, d)
+    injection = execution.injection
+    counter = np.zeros(n, dtype=np.int64)
+    y = np.zeros((n, d))
+    history = [y][:0]
+    for t in range(rounds + 1):
+        here = execution.presence.row(t)
+        rows = (injection.noise if t < rounds else injection.closing)[counter]
+        part = injection.value[counter][:, np.newaxis] * u + np.einsum("nk,nkd->nd", rows, eta)
+        y = (execution.mix(t, y) if t > 0 else y) + np.where(here[:, np.newaxis], part, 0.0)
+        counter += here
+        if record:
+            history.append(y)
+        report(t, rounds)
+    kept = np.stack(history).reshape(rounds + 1, *shape) if record else None
+    return Outcome(execution, y.reshape(shape), kept)
+
+
+class _Incremental:
+    """A run of the incremental family with noise drawn round by round."""
+
+    def __init__(
+        self,
+        execution: Execution,
+        x: Array,
+        sigma_independent: float,
+        sigma_cancelling: float,
+        rng: Normals,
+        record: bool,
+        workers: int,
+        report: Progress,
+    ) -> None:
+        assert execution.injection.mask_scales is not None
+        self.execution, self.workers, self.report = execution, workers, report
+        self.portions = execution.injection.value
+        self.scales = sigma_cancelling * execution.injection.mask_scales
+        self.streams = split(rng, len(_spans(x.size, _BLOCK)))
+        self.x, self.sigma_independent = x, sigma_independent
+        # x + eta*; what parties hold but for their live masks; the masks, which become the messages sent; the
+        # next masks.
+        self.u, self.held, self.mask, self.next_mask = np.empty((4, *x.shape))
+        # Everyone does the same in every round, or each party has its own history.
+        even_share = execution.schedule.even_share if execution.presence.nobody_absent else None
+        self.kept = None if even_share is None else 1.0 - execution.schedule.slots * even_share
+        self.live = np.empty_like(x[:0] if self.kept is not None else x)
+        self.counter = np.ones(0 if self.kept is not None else x.shape[0], dtype=np.int32)
+        self.history: list[Array] | None = [] if record else None
+
+    def outcome(self, shape: tuple[int, ...]) -> Outcome:
+        """Run all rounds."""
+        rounds = self.execution.rounds
+        with _Crew(self.workers) as crew:
+            step, *_ = crew.work([partial(self.execution.sends, 1), *self._each_block(self._start)])
+            self.report(0, rounds)
+            draws = self._each_block(self._draw)
+            for t in range(1, rounds + 1):
+                self.mask, self.next_mask = self.next_mask, self.mask
+                if t < rounds:  # while one thread mixes, the others prepare the next round
+                    jobs = [partial(self._mix, t, step, columns) for columns in self._columns()]
+                    results = crew.work([*jobs, partial(self.execution.sends, t + 1), *draws])
+                    step = results[len(jobs)]
+                else:
+                    self._mix_last(crew, step)
+                if self.kept is None:
+                    self.counter += self.execution.presence.row(t)
+                if self.history is not None:
+                    self.history.append(self.mask.copy())
+                self.report(t, rounds)
+        if self.kept is None:  # those who left still hold their masks
+            absent = ~self.execution.presence.row(rounds)
+            self.held[absent] = self.mask[absent]
+        history = None
+        if self.history is not None:
+            history = np.stack([*self.history, self.held]).reshape(rounds + 1, *shape)
+        return Outcome(self.execution, self.held.reshape(shape), history)
+
+    def _each_block(self, job: Callable[[Normals, slice], None]) -> list[Callable[[], None]]:
+        """Return a job for each block of entries, with the block's own stream of noise."""
+        parts = [slice(lo, hi) for lo, hi in _spans(self.x.size, _BLOCK)]
+        return [partial(job, stream, part) for stream, part in zip(self.streams, parts, strict=True)]
+
+    def _start(self, stream: Normals, part: slice) -> None:
+        """Draw independent noise and the first masks."""
+        u = self.u.reshape(-1)[part]
+        fill(stream, u)
+        u *= self.sigma_independent
+        u += self.x.reshape(-1)[part]
+        np.multiply(u, self.portions[0], out=self.held.reshape(-1)[part])
+        self._draw(stream, part)
+
+    def _draw(self, stream: Normals, part: slice) -> None:
+        """Draw the next masks."""
+        fill(stream, self.next_mask.reshape(-1)[part])
+
+    def _columns(self) -> list[tuple[int, int]]:
+        """Return the ranges of columns that threads mix at a time."""
+        d = self.x.shape[1]
+        return _spans(d, max(_COLUMNS, -(-d // self.workers)))
+
+    def _mix(self, t: int, step: Round, columns: tuple[int, int]) -> None:
+        """Form the messages of round t and add them to what their receivers hold."""
+        self._renew(t, step, columns)
+        self.execution.deliver(step, self.mask, self.held, (0, self.execution.parties), columns)
+
+    def _mix_last(self, crew: _Crew, step: Round) -> None:
+        """`_mix` for the last round, when there is nothing to prepare beside: short vectors are mixed in two halves.
+
+        The halves are those of the senders, and the second goes to a spare array first, so that the order of sums,
+        and with it the last bit of the result, is the same for any number of threads.
+        """
+        t, n = self.execution.rounds, self.execution.parties
+        if self.x.shape[1] > _COLUMNS:
+            crew.work([partial(self._mix, t, step, columns) for columns in self._columns()])
+            return
+        everything = (0, self.x.shape[1])
+        self._renew(t, step, everything)
+        spare, half = self.next_mask, n // 2
+
+        def second() -> None:
+            spare[:] = 0.0
+            self.execution.deliver(step, self.mask, spare, (half, n), everything)
+
+        crew.work([second, partial(self.execution.deliver, step, self.mask, self.held, (0, half), everything)])
+        self.held += spare
+
+    def _renew(self, t: int, step: Round, columns: tuple[int, int]) -> None:
+        """Form the messages of round t, and leave what their owners keep."""
+        n, d = self.held.shape
+        if self.kept is not None:
+            # All columns are one long row, which the machine goes through fastest.
+            shape, span = ((1, n * d), (0, n * d)) if columns == (0, d) else ((n, d), columns)
+            held, mask, u = (array.reshape(shape) for array in (self.held, self.mask, self.u))
+            renew_all(held, mask, u, self.scales[t - 1], self.kept, self.portions[t], *span)
+        else:
+            flags = (self.execution.presence.row(t - 1), self.execution.presence.row(t))
+            arrays = (self.held, self.mask, self.u, self.live, self.scales, self.portions)
+            renew_some(*arrays, step.kept, self.counter, *flags, *columns)
+
+
+def _spans(size: int, step: int) -> list[tuple[int, int]]:
+    return [(lo, min(size, lo + step)) for lo in range(0, size, step)]
+
+
+class _Crew:
+    """The calling thread and others, who take jobs from a common list in order."""
+
+    def __init__(self, threads: int) -> None:
+        self._helpers = threads - 1
+        self._pool = ThreadPoolExecutor(max(1, self._helpers))  # starts threads only when they get work
+
+    def __enter__(self) -> _Crew:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._pool.shutdown()
+
+    def work(self, jobs: Sequence[Callable[[], Any]]) -> list[Any]:
+        """Do all jobs and return their results; raise the first error of a thread, after all have stopped."""
+        results: list[Any] = [None] * len(jobs)
+        numbers = iter(range(len(jobs)))  # its steps are atomic, so threads may share it
+
+        def take() -> None:
+            for number in numbers:
+                results[number] = jobs[number]()
+
+        others = [self._pool.submit(take) for _ in range(self._helpers)]
+        try:
+            take()
+        finally:
+            wait(others)
+        for other in others:
+            other.result()
+        return results

@@ -1,0 +1,229 @@
+"""What workers do: single runs by the thousand, as plain functions of plain arguments. Results are plain, too.
+
+Runs are numbered from `first`; a run depends on the seed, its number and the other arguments, so work can be cut into
+pieces anywhere. Noise levels are squared and in units of s^2 / mu^2, what Local DP needs, if nothing else is said.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from inca._base.validation import InputError
+from inca.mechanisms.base import Mechanism
+from inca.mechanisms.central_local import CentralDP, LocalDP
+from inca.mechanisms.compare import rivals
+from inca.mechanisms.gopa import Gopa, random_graph
+from inca.mechanisms.inca import Inca
+from inca.mechanisms.muffliato import Muffliato
+from inca.planning.designs import Shape
+from inca.planning.requirements import Wish
+from inca.planning.sampling import view
+from inca.planning.search import plan
+from inca.privacy.calibration import Tradeoff
+from inca.privacy.tail_quantile import least_ratios
+from inca.privacy.theorems.preconditions import first_round_met, theorem4
+from inca.privacy.view import View
+from inca.protocol.adversary import Adversary, rounded_up
+from inca.protocol.execution import Execution
+from inca.protocol.expected_error import expected_error
+from inca.protocol.injection import incremental
+from inca.protocol.presence import Presence
+from inca.protocol.schedules import RandomReceivers
+from inca.protocol.simulation import simulate
+from inca.reproduction.rounds_to_connect import rounds_needed
+
+_RANKS, _NEEDS, _ERRORS, _GOPA_NEEDS, _GOPA_ERRORS, _OWN, *_OTHERS = range(10)  # what calibrates is not what is run
+_MECHANISMS = ("Central DP", "Local DP", "Muffliato, printed", "Muffliato, corrected")
+
+
+def _streams(first: int, runs: int, *key: int) -> Iterator[tuple[int, np.random.Generator]]:
+    """Yield a seed and a generator for each run; the key tells settings apart, so that they are independent."""
+    for number in range(first, first + runs):
+        source = np.random.SeedSequence([*key, number])
+        yield int(source.generate_state(1, np.uint64)[0] >> np.uint64(1)), np.random.default_rng(source)
+
+
+def first_rounds(parties: int, colluding: int, first: int, runs: int, seed: int) -> list[int]:
+    """Return how many runs meet Theorem 2's precondition after 0, 1, 2, .. rounds; the last place counts the rest."""
+    return [int(count) for count in rounds_needed(parties, colluding, runs, seed, first)]
+
+
+def rounds_met(
+    parties: int, receivers: int, rounds: int, colluding: float, eavesdropped: float, first: int, runs: int, seed: int
+) -> list[int]:
+    """Return how many runs meet that precondition after 0, .., T rounds, for any k and adversary, by exact ranks.
+
+    The last place counts those that do not. With everyone present a run of T rounds contains that of each fewer.
+    """
+    counts = [0] * (rounds + 2)
+    seen = rounded_up("eavesdropped", eavesdropped, parties)
+    for drawn, rng in _streams(first, runs, seed, _RANKS, receivers, seen):
+        execution = Execution(RandomReceivers(parties, rounds, receivers, seed=drawn), incremental(rounds))
+        adversary = Adversary.random(parties, rounds, rng, colluding, eavesdropped)
+        met = first_round_met(View(execution, adversary))
+        counts[rounds + 1 if met is None else met] += 1
+    return counts
+
+
+def noise_needed(
+    parties: int,
+    receivers: int,
+    rounds: int,
+    colluding: float,
+    dropout: float,
+    own: list[float],
+    first: int,
+    runs: int,
+    seed: int,
+) -> list[list[list[float]]]:
+    """Return the least cancelling noise of each run, for each level of independent noise: by Theorem 4, and exactly.
+
+    Infinite where none will do.
+    """
+    wish = Wish(parties, 1.0, 1e-5, colluding=colluding)
+    found = []
+    for drawn, _ in _streams(first, runs, seed, _NEEDS, receivers, rounds, round(dropout * parties)):
+        tradeoff = Tradeoff(view(wish, Shape("random", rounds, receivers), parties, dropout, drawn))
+        by_theorem = partial(tradeoff.sigma_cancelling_by_theorem, theorem4(tradeoff.view))
+        found.append([[_squared(by_theorem, each), _squared(tradeoff.sigma_cancelling, each)] for each in own])
+    return found
+
+
+def _squared(level: Callable[[float, float], float], own: float) -> float:
+    try:
+        return level(1.0, math.sqrt(own)) ** 2
+    except InputError:  # no level suffices
+        return math.inf
+
+
+def errors(
+    parties: int,
+    receivers: int,
+    rounds: int,
+    dropout: float,
+    levels: list[list[float]],
+    first: int,
+    runs: int,
+    seed: int,
+) -> list[list[float]]:
+    """Return, for each run on uniform values, what remains of the noise, and its squared errors.
+
+    First the expected squared error per unit of independent noise, of cancelling noise, and of the values' variance;
+    then the squared error that was seen with each pair (sigma_independent, sigma_cancelling) of `levels`.
+    """
+    found = []
+    for drawn, rng in _streams(first, runs, seed, _ERRORS, receivers, rounds, round(dropout * parties)):
+        presence = Presence.leaving(parties, rounds, dropout, rng)
+        schedule = RandomReceivers(parties, rounds, receivers, seed=drawn)
+        execution = Execution(schedule, incremental(rounds), presence)
+        budget = expected_error(execution, 1.0, 1.0, variance=1.0)
+        row = [budget.independent, budget.cancelling, budget.data]
+        values = rng.random(parties)
+        for own, shared in levels:
+            estimate = simulate(execution, values, own, shared, rng).estimate
+            row.append(math.nan if estimate is None else float((estimate - values.mean()) ** 2))
+        found.append(row)
+    return found
+
+
+def gopa_needed(
+    parties: int, exchanges: int, colluding: float, early: int, late: int, own: float, first: int, runs: int, seed: int
+) -> list[float]:
+    """Return GOPA's least pairwise noise for each of so many random graphs, adversaries and leavers.
+
+    `early` parties are rolled back; `late` ones leave their terms, which protect their honest neighbours.
+    """
+    wish = Wish(parties, 1.0, 1e-5, colluding=colluding)
+    found = []
+    for _, rng in _streams(first, runs, seed, _GOPA_NEEDS, early, late):
+        graph = random_graph(parties, exchanges, rng, rows=parties)
+        honest, there, publishing = np.ones((3, parties), dtype=np.bool_)
+        honest[rng.permutation(parties)[: wish.colluders]] = False
+        leavers = rng.permutation(parties)[: early + late]
+        there[leavers[:early]] = False
+        publishing[leavers] = False
+        publishing &= honest
+        terms = graph[np.ix_(publishing, honest & there)].sum(axis=1)
+        stiffness, vectors = np.linalg.eigh(np.diag(terms) - graph[np.ix_(publishing, publishing)])
+        ratios = least_ratios(vectors**2, np.maximum(stiffness, 0.0), np.array([own]))
+        found.append(float(ratios.max()) * own)
+    return found
+
+
+def gopa_errors(
+    wish: dict[str, Any],
+    exchanges: int,
+    late: int,
+    levels: list[list[float]],
+    first: int,
+    runs: int,
+    seed: int,
+) -> list[list[float]]:
+    """Return GOPA's squared errors on uniform values with each pair (sigma_independent, sigma_cancelling)."""
+    asked = Wish(**wish)
+    made = [Gopa(asked, exchanges, late_leavers=late, noise=(own, shared)) for own, shared in levels]
+    return [
+        [_squared_error(mechanism, rng, asked.dropout) for mechanism in made]
+        for _, rng in _streams(first, runs, seed, _GOPA_ERRORS, asked.leavers, late)
+    ]
+
+
+def own_errors(
+    wish: dict[str, Any], rounds: int, factor: float, drawn: int, first: int, runs: int, seed: int
+) -> dict[str, Any]:
+    """Return squared errors of runs of one schedule with everyone present, calibrated exactly to one adversary.
+
+    The independent noise is `factor` times its least value s^2 / (mu^2 n_H) by Theorem 2.
+    """
+    asked = Wish(**wish)
+    n = asked.parties
+    execution = Execution(RandomReceivers(n, rounds, seed=drawn), incremental(rounds))
+    rng = np.random.default_rng([seed, _OWN, asked.colluders, drawn, 1])
+    tradeoff = Tradeoff(View(execution, Adversary.random(n, rounds, rng, asked.colluding)))
+    own = math.sqrt(asked.var_local * factor / asked.honest)
+    shared = tradeoff.sigma_cancelling(asked.mu, own)
+    squares = []
+    for _, stream in _streams(first, runs, seed, _OWN, asked.colluders):
+        values = stream.random(n)
+        estimate = simulate(execution, values, own, shared, stream).estimate
+        assert isinstance(estimate, float)
+        squares.append((estimate - float(values.mean())) ** 2)
+    worst = float(tradeoff.losses(own, shared).epsilon(asked.delta, asked.rule).max())
+    return {"sigma_cancelling": shared, "epsilon": worst, "squares": squares}
+
+
+def mechanism_errors(name: str, wish: dict[str, Any], first: int, runs: int, seed: int) -> list[float]:
+    """Return squared errors of Central DP, Local DP or Muffliato (printed or corrected) with everyone present."""
+    asked = Wish(**wish)
+    mechanism: Mechanism
+    if name.startswith("Muffliato"):
+        mechanism = Muffliato(asked, stopping="printed" if "printed" in name else "corrected")
+    else:
+        mechanism = {"Central DP": CentralDP, "Local DP": LocalDP}[name](asked)
+    what = _OTHERS[_MECHANISMS.index(name)]
+    return [_squared_error(mechanism, rng, 0.0) for _, rng in _streams(first, runs, seed, what)]
+
+
+def _squared_error(mechanism: Mechanism, rng: np.random.Generator, dropout: float) -> float:
+    values = rng.random(mechanism.wish.parties)
+    estimate = mechanism.run(values, rng, dropout)
+    return math.nan if estimate is None else float((estimate - values.mean()) ** 2)
+
+
+def predicted(name: str, wish: dict[str, Any], views: int) -> dict[str, float] | None:
+    """Return the expected error of a mechanism calibrated to a wish, as `inca compare` does; None if it cannot be."""
+    asked = Wish(**wish)
+    try:
+        if name.startswith("inca"):
+            made: Mechanism = Inca(plan(asked, recipe="best" if "planned" in name else "paper", views=views))
+        else:
+            made = dict(rivals(asked, views))[name]()
+        found = made.expected_error(asked.dropout)
+    except InputError:
+        return None
+    return {"mse": found.mse, "standard_error": found.standard_error, "messages": made.messages}

@@ -1,0 +1,353 @@
+"""The dashboard in a real browser: what people do, and that no request leaves the machine and nothing goes wrong."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+import inca
+from helpers.browser import Watched, browser, watched
+from helpers.dashboard_server import Dashboard, running
+from helpers.paths import ROOT
+from inca.dashboard.scene import Description
+from inca.network.testing.demo import Rehearsal
+
+EXECUTION = ROOT / "examples" / "consortium.json"
+REFUSED = "the server responded with a status of 400"  # the browser's own line when a question is refused
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Browser]:
+    with browser() as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def board() -> Iterator[Dashboard]:
+    with running(opened=[EXECUTION]) as made:
+        yield made
+
+
+@pytest.fixture
+def window(chromium: Browser, board: Dashboard) -> Iterator[Watched]:
+    with watched(chromium, board.root) as made:
+        yield made
+        made.check()
+
+
+def open_at(window: Watched, address: str) -> Page:
+    window.page.goto(window.root + address)
+    return window.page
+
+
+def numbers(text: str) -> list[float]:
+    return [float(each.replace(",", "")) for each in re.findall(r"-?\d[\d,]*\.?\d*(?:e-?\d+)?", text)]
+
+
+# --- plan -------------------------------------------------------------------------------------------------------------
+
+QUICK = "parties=30&epsilon=2&messages=8"
+
+
+def test_moving_a_slider_changes_the_error_and_the_address(window: Watched) -> None:
+    page = open_at(window, f"/plan?{QUICK}")
+    outcome = page.locator(".outcome")
+    expect(outcome).to_contain_text("off", timeout=60_000)
+    expect(page.locator(".shown[aria-busy=false]")).to_be_visible()
+    before = numbers(outcome.inner_text())[0]
+    page.get_by_label("Epsilon", exact=True).fill("0.2")
+    expect(page).to_have_url(re.compile(r"epsilon=0\.2"))
+    expect(page.locator(".shown[aria-busy=false]")).to_be_visible()
+    expect(outcome).not_to_contain_text(str(before))
+    assert numbers(outcome.inner_text())[0] > 3 * before
+    for name in ("Central DP", "Local DP", "CorDP-DME", "inca, first idea"):
+        expect(page.locator("svg[role=img]").first).to_contain_text(name)
+
+
+def test_a_plan_is_made_downloaded_and_watched(window: Watched, tmp_path: Path) -> None:
+    page = open_at(window, "/plan?parties=10&epsilon=4&messages=6&dropout=0&colluding=0")
+    page.get_by_role("button", name="Make the plan").click()
+    expect(page.get_by_text("Plan for 10 parties")).to_be_visible(timeout=120_000)
+    with page.expect_download() as started:
+        page.get_by_role("button", name=re.compile("Download plan")).click()
+    started.value.save_as(tmp_path / "plan.json")
+    assert inca.read_plan(tmp_path / "plan.json").wish.parties == 10
+    page.get_by_role("button", name=re.compile("Watch a run of (it|the plan)")).first.click()
+    expect(page).to_have_url(re.compile(r"/run\?.*parties=10"))
+    expect(page.get_by_role("heading", name="Watch a run")).to_be_visible()
+
+
+def test_bad_input_is_named_and_the_page_goes_on(window: Watched) -> None:
+    page = open_at(window, f"/plan?{QUICK}")
+    expect(page.locator(".outcome")).to_contain_text("off")
+    page.get_by_label("Parties", exact=True).fill("1")
+    expect(page.get_by_text("Parties must be a whole number from 2")).to_be_visible()
+    page.get_by_label("Parties", exact=True).fill("40")
+    expect(page.get_by_text("Parties must be a whole number from 2")).to_be_hidden()
+    expect(page).to_have_url(re.compile("parties=40"))
+
+
+def test_a_wish_that_cannot_be_met_says_why(window: Watched) -> None:
+    page = open_at(window, "/plan?parties=30&messages=1&colluding=0.3")
+    expect(page.get_by_text(re.compile("cannot do this", re.I)).first).to_be_visible()
+
+
+# --- run --------------------------------------------------------------------------------------------------------------
+
+RUN = "parties=12&rounds=8&seed=3"
+
+
+def test_stepping_playing_and_scrubbing(window: Watched) -> None:
+    page = open_at(window, "/run?parties=12&rounds=5&seed=3")  # a round plays for a second
+    expect(page.get_by_text("Round 1 of 5")).to_be_visible()
+    page.get_by_role("button", name="One round on").click()
+    expect(page.get_by_text("Round 2 of 5")).to_be_visible()
+    stage = page.locator("canvas").first
+    stage.focus()
+    page.keyboard.press("ArrowRight")
+    expect(page.get_by_text("Round 3 of 5")).to_be_visible()
+    page.keyboard.press("End")
+    expect(page.get_by_text("Round 5 of 5")).to_be_visible()
+    expect(page).to_have_url(re.compile("t=5"))
+    page.keyboard.press("Home")
+    page.get_by_role("button", name=re.compile("play", re.I)).click()
+    expect(page.get_by_text("Round 5 of 5")).to_be_visible(timeout=60_000)
+
+
+def test_a_party_is_killed_and_comes_back(window: Watched, board: Dashboard) -> None:
+    page = open_at(window, f"/run?{RUN}&t=3&party=5")
+    expect(page.get_by_text("Party 5 is honest and is there")).to_be_visible()
+    page.get_by_role("button", name="Leaves here").click()
+    expect(page).to_have_url(re.compile(r"absent=5%3A4-"))
+    page.locator("canvas").first.focus()
+    page.keyboard.press("ArrowRight")
+    expect(page.get_by_text(re.compile("Round 4 of 8:.*party 5 is away"))).to_be_visible()
+    page.keyboard.press("ArrowRight")
+    page.get_by_role("button", name="Comes back here").click()
+    expect(page).to_have_url(re.compile(r"absent=5%3A4-5"))
+    page.locator("canvas").first.focus()
+    page.keyboard.press("End")
+    expect(page.get_by_text("Round 8 of 8: 12 parties")).to_be_visible()
+    found = board.ask("run", parties=12, rounds=8, seed=3, absent="5:4-5")
+    result = page.get_by_role("region", name="The result").inner_text()
+    assert any(each == pytest.approx(found["estimates"][-1], rel=1e-3) for each in numbers(result)), result
+
+
+EDIT = """async (edits) => {
+  const { leaves, comesBack } = await import("/static/js/absences.js");
+  let words = "";
+  return edits.map(([leave, party, round]) => (words = (leave ? leaves : comesBack)(words, party, round)));
+}"""
+
+
+def test_edits_of_absences_mean_to_the_page_what_they_mean_to_the_server(window: Watched) -> None:
+    page, rng, rounds, parties = open_at(window, "/file"), random.Random(1), 12, 3
+    for _ in range(40):
+        edits = [(rng.random() < 0.5, rng.randrange(parties), rng.randint(1, rounds)) for _ in range(12)]
+        present = np.ones((rounds + 1, parties), dtype=bool)
+        for (leave, party, at), words in zip(edits, page.evaluate(EDIT, edits), strict=True):
+            if leave:
+                present[at:, party] = False
+            else:  # until its next absence
+                back = at
+                while back <= rounds and not present[back, party]:
+                    present[back, party] = True
+                    back += 1
+            read = Description(parties=parties, rounds=rounds, absent=words).presence()
+            np.testing.assert_array_equal([read.row(t) for t in range(rounds + 1)], present)
+
+
+def test_everyone_gone_has_no_estimate_and_says_so(window: Watched) -> None:
+    page = open_at(window, "/run?parties=3&rounds=4&absent=0:2-+1:2-+2:2-&t=4")
+    expect(page.get_by_text(re.compile("no estimate", re.I)).first).to_be_visible()
+
+
+def test_an_address_can_be_shared(window: Watched) -> None:
+    page = open_at(window, f"/run?{RUN}&t=4&absent=2:3-&colluding=1+7&party=2")
+    expect(page.get_by_text("Round 4 of 8")).to_be_visible()
+    said = page.locator("main").inner_text()
+    page.reload()
+    expect(page.get_by_text("Round 4 of 8")).to_be_visible()
+    expect(page.locator("main[data-step-ms]")).to_be_visible()
+    assert page.locator("main").inner_text() == said
+
+
+def test_bad_addresses_are_refused_in_a_sentence(window: Watched) -> None:
+    page = open_at(window, "/run?schedule=star")
+    expect(page.get_by_role("alert").filter(has_text=re.compile(r"star|schedule")).first).to_be_visible()
+    page = open_at(window, "/eyes?parties=5&colluding=0+1+2+3+4")
+    expect(page.get_by_role("alert").filter(has_text="honest").first).to_be_visible()
+    window.errors[:] = [each for each in window.errors if REFUSED not in each]
+
+
+def test_pictures_can_be_saved(window: Watched, tmp_path: Path) -> None:
+    page = open_at(window, f"/run?{RUN}")
+    expect(page.locator("main[data-step-ms]")).to_be_visible()
+    with page.expect_download() as started:
+        page.get_by_role("button", name="Save picture").first.click()
+    started.value.save_as(tmp_path / "run")
+    assert (tmp_path / "run").read_bytes()[:4] in (b"\x89PNG", b"<svg")
+    page = open_at(window, "/eyes?parties=8&colluding=1")
+    with page.expect_download() as started:
+        page.get_by_role("button", name="Save picture").first.click()
+    started.value.save_as(tmp_path / "eyes")
+    assert (tmp_path / "eyes").stat().st_size > 1000
+
+
+def test_steps_are_fluid_and_two_thousand_parties_open(window: Watched) -> None:
+    """That a step is drawn at all, and its time is told; docs/dashboard.md says how long it takes."""
+    for parties, rounds in ((200, 40), (2000, 40)):
+        page = open_at(window, f"/run?parties={parties}&rounds={rounds}")
+        expect(page.get_by_text(f"Round 1 of {rounds}")).to_be_visible()
+        page.locator("canvas").first.focus()
+        page.keyboard.press("ArrowRight")
+        expect(page.get_by_text(f"Round 2 of {rounds}")).to_be_visible()
+        taken = page.locator("main").get_attribute("data-step-ms")
+        assert taken is not None and float(taken) > 0.0
+
+
+# --- through their eyes -----------------------------------------------------------------------------------------------
+
+
+def test_switching_the_adversary_changes_what_is_lost(window: Watched, board: Dashboard) -> None:
+    page = open_at(window, "/eyes?parties=10&rounds=6&sigma_cancelling=8&colluding=1")
+    expect(page.get_by_text("worst privacy loss")).to_be_visible()
+    one = board.ask("eyes", parties=10, rounds=6, sigma_cancelling=8, colluding="1")["worst"]["epsilon"]
+    expect(page.get_by_text(f"{one:.3g}", exact=True).first).to_be_visible()
+    page.get_by_role("button", name="All but one").click()
+    expect(page).to_have_url(re.compile(r"colluding="))
+    all_but_one = numbers(page.url.split("colluding=")[1].split("&")[0].replace("+", " "))
+    assert len(all_but_one) == 9
+    ids = " ".join(str(int(each)) for each in all_but_one)
+    more = board.ask("eyes", parties=10, rounds=6, sigma_cancelling=8, colluding=ids)["worst"]["epsilon"]
+    expect(page.get_by_text(f"{more:.3g}", exact=True).first).to_be_visible()
+    assert more > one
+
+
+def test_curves_in_the_page_are_the_librarys(window: Watched) -> None:
+    page = open_at(window, "/file")
+    asked = [(mu, epsilon) for mu in (0.05, 0.5, 2.0, 5.0) for epsilon in (0.0, 0.1, 1.0, 5.0)]
+    script = """async (asked) => {
+      const { deltaFor } = await import("/static/js/normal.js");
+      return asked.map(([mu, epsilon]) => deltaFor(mu, epsilon));
+    }"""
+    exact = [float(inca.delta_for(mu, epsilon)) for mu, epsilon in asked]
+    np.testing.assert_allclose(page.evaluate(script, asked), exact, rtol=1e-4, atol=1e-9)
+
+
+def test_the_broken_variant_is_worse(window: Watched) -> None:
+    page = open_at(
+        window, "/eyes?parties=8&rounds=6&sigma_independent=0.3&sigma_cancelling=50&tapped=0:*+1:*+2:*+3:*+4:*"
+    )
+    page.get_by_role("button", name=re.compile("Compare with one noise term")).click()
+    row = page.get_by_role("row").filter(has_text=re.compile("one noise term", re.I)).first
+    expect(row).to_be_visible()
+    protocol = page.get_by_role("row").filter(has_text=re.compile("protocol|in shares", re.I)).first
+    expect(protocol).to_be_visible()
+    expect(row).to_contain_text(re.compile(r"\d"))
+    expect(protocol).to_contain_text(re.compile(r"\d"))
+    assert numbers(row.inner_text())[0] > 1.2 * numbers(protocol.inner_text())[0]
+
+
+# --- files, themes, sizes ---------------------------------------------------------------------------------------------
+
+
+def test_a_certificate_and_an_execution_are_opened_from_file(window: Watched, tmp_path: Path) -> None:
+    transcript = inca.read_execution(EXECUTION)
+    made = inca.certify(transcript, delta=1e-5)
+    made.write(tmp_path / "certificate.json")
+    page = open_at(window, "/file")
+    page.locator("input[type=file]").set_input_files(tmp_path / "certificate.json")
+    expect(page.get_by_text(re.compile("worst", re.I)).first).to_be_visible()
+    expect(page).to_have_url(re.compile(r"file=[0-9a-f]{16}"))
+    expect(page.locator("main")).to_contain_text(f"{made.worst_epsilon:.3g}")
+    page = open_at(window, "/file")
+    page.get_by_role("link", name="consortium.json").click()
+    page.get_by_role("link", name="Watch the run").click()
+    expect(page).to_have_url(re.compile(r"/run\?.*file="))
+    expect(page.get_by_text("Nothing private is in the file").first).to_be_visible()
+
+
+def test_a_file_that_is_none_of_ours_is_refused(window: Watched, tmp_path: Path) -> None:
+    (tmp_path / "other.json").write_text(json.dumps({"format": "other"}))
+    page = open_at(window, "/file")
+    page.locator("input[type=file]").set_input_files(tmp_path / "other.json")
+    expect(page.get_by_role("alert").filter(has_text="no file of inca's").first).to_be_visible()
+    window.errors[:] = [each for each in window.errors if REFUSED not in each]
+
+
+ADDRESSES = ("/plan", f"/run?{RUN}", "/eyes?parties=9&colluding=2", "/sessions", "/file")
+
+
+@pytest.mark.parametrize("dark", [True, pytest.param(False, marks=pytest.mark.slow)])
+def test_all_views_fit_a_telephone_in_light_and_dark(chromium: Browser, board: Dashboard, dark: bool) -> None:
+    with watched(chromium, board.root, width=390, height=800, dark=dark) as window:
+        for address in ADDRESSES:
+            page = open_at(window, address)
+            expect(page.locator("main h1")).to_be_visible()
+            page.wait_for_load_state("networkidle")
+            assert page.evaluate("document.documentElement.scrollWidth") <= 390, address
+            theme = page.evaluate("getComputedStyle(document.body).backgroundColor")
+            assert (sum(numbers(theme)) < 200) is dark
+        window.check()
+
+
+@pytest.mark.parametrize("address", ADDRESSES)
+def test_everything_can_be_reached_and_has_a_name(window: Watched, address: str) -> None:
+    """Every control has a name for screen readers, labels belong to fields, and there is one main heading."""
+    page = open_at(window, address)
+    expect(page.locator("main h1")).to_have_count(1)
+    page.wait_for_load_state("networkidle")
+    nameless = page.evaluate(
+        """() => [...document.querySelectorAll("button, a, input, select, canvas, svg[role=img], progress")]
+            .filter((each) => each.checkVisibility() && !(each.getAttribute("aria-label") || each.labels?.length
+                || each.getAttribute("aria-labelledby") || each.textContent.trim()))
+            .map((each) => each.outerHTML.slice(0, 120))"""
+    )
+    assert nameless == []
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.className") == "skip"
+
+
+def test_the_theme_can_be_changed_and_stays(window: Watched) -> None:
+    page = open_at(window, "/plan")
+    page.get_by_role("button", name="Change to dark").click()
+    page.reload()
+    assert page.evaluate("document.documentElement.dataset.theme") == "dark"
+
+
+def test_without_sessions_it_says_how_to_watch_some(window: Watched) -> None:
+    page = open_at(window, "/sessions")
+    expect(page.get_by_text("--sessions").first).to_be_visible()
+
+
+@pytest.mark.slow
+def test_a_real_session_is_followed_to_its_certificate(chromium: Browser) -> None:
+    with Rehearsal(5, kill=0, back=0) as rehearsal:
+        home = rehearsal._consortium.party_folder(0)
+        (home / "sessions").mkdir(exist_ok=True)
+        private = float(np.load(home / "value.npy")[0])
+        following = threading.Thread(target=lambda: list(rehearsal.follow()))
+        following.start()
+        with running([home / "sessions"]) as board, watched(chromium, board.root) as window:
+            page = open_at(window, "/sessions")
+            page.get_by_role("link", name="Aachen").first.click(timeout=60_000)
+            expect(page).to_have_url(re.compile("session="))
+            expect(page.get_by_role("heading", name=re.compile("certificate", re.I)).first).to_be_visible(
+                timeout=90_000
+            )
+            result = json.loads(next((home / "sessions").glob("*/result.json")).read_text())
+            expect(page.locator("main")).to_contain_text(f"{result['estimate']:.4g}"[:4])
+            answers = board.ask("sessions"), board.ask("sessions", session=board.ask("sessions")["sessions"][0]["id"])
+            for shown in (page.locator("main").inner_text(), json.dumps(answers)):
+                assert not any(each == pytest.approx(private, rel=1e-6) for each in numbers(shown))
+            window.check()
+        following.join()

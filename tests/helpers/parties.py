@@ -1,0 +1,287 @@
+"""Whole parties, wired in memory: messages arrive at once, time is an argument, and every write can be the last one."""
+
+from __future__ import annotations
+
+import random
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+import inca
+from helpers.ledgers import SESSION, missing, state
+from helpers.signatures import sign, verify
+from inca.network.protocol.context import Effects
+from inca.network.protocol.finalization import Result
+from inca.network.protocol.fixed_point import Keystream, discrete_gaussian
+from inca.network.protocol.ledger import Ledger, Record
+from inca.network.protocol.messages import OPEN, Account, Message, Numbers, Offer, decode, encode, pack
+from inca.network.protocol.party import Party
+from inca.network.protocol.session import WEIGHT, Session
+from inca.network.protocol.signed_items import Gossip
+
+N, START = 5, 10.0
+PACED = replace(SESSION, parties=N, rounds=4, quiet=0, period=1.0, pace=0.4, start=START, seed=b"p" * 32)
+TOSSED = replace(PACED, seed=None)
+
+
+def noisy(session: Session, me: int) -> Numbers:
+    """A value with independent noise, in steps of the lattice."""
+    return value_of(session, me) + independent(session, me)
+
+
+def value_of(session: Session, me: int) -> Numbers:
+    return np.arange(session.dimension, dtype=np.int64) * 10**9 - 7 * 10**8 * me
+
+
+def independent(session: Session, me: int) -> Numbers:
+    return discrete_gaussian(session.sigma_independent, session.dimension, Keystream(bytes([me]) * 32, b"independent"))
+
+
+def masks(me: int) -> bytes:
+    return bytes([me, 1]) * 16
+
+
+def secret(me: int) -> bytes:
+    return bytes([me, 2]) * 16
+
+
+class Room:
+    """Parties around a table. `drops` says which messages are lost; a write can be made the last of a life."""
+
+    def __init__(self, session: Session, *, seed: int = 1, copies: int = 1) -> None:
+        self.session, self.copies = session, copies
+        self.rng = random.Random(seed)
+        self.now = self.busy = 0.0
+        self.killed: set[int] = set()
+        self.parties: dict[int, Party] = {}
+        self.journals: dict[int, list[Record]] = {i: [] for i in range(session.parties)}
+        self.lives = dict.fromkeys(range(session.parties), 0)
+        self.queue: deque[tuple[int, int, int, bytes]] = deque()
+        self.plans: list[tuple[float, Callable[[], object]]] = []
+        self.drops: Callable[[int, int, Message], bool] = lambda sender, receiver, message: False
+        self.refusals: dict[int, str] = {}
+        self.plans_refused: dict[int, str] = {}
+        self.perform_plans = True
+        self.fatal: tuple[int, bool] | None = None  # which write is the last of its life, and whether it is made
+        self.writes = 0
+        self.said: list[tuple[int, Message]] = []
+        self.notes: list[tuple[int, str, dict[str, Any]]] = []
+        self.twice = False  # hear everything again, to see that it changes nothing
+
+    # --- lives --------------------------------------------------------------------------------------------------
+
+    def make(self, i: int) -> Party:
+        generator = random.Random(self.rng.random())
+        self.lives[i] += 1
+        self.parties[i] = Party(self.session, i, sign=sign(i), verify=verify, rng=generator)
+        return self.parties[i]
+
+    def open(self, *members: int) -> Room:
+        """Let parties begin, by default all."""
+        for i in members or range(self.session.parties):
+            self.perform(i, self.make(i).open(self.now, noisy(self.session, i), masks(i), secret(i)))
+        return self
+
+    def recover(self, i: int) -> None:
+        """Let a party come back with its journal; without one, it begins anew."""
+        if self.journals[i]:
+            self.perform(i, self.make(i).recover(self.now, list(self.journals[i])))
+        else:
+            self.open(i)
+
+    def kill(self, i: int) -> None:
+        self.parties.pop(i, None)
+        self.killed.add(i)
+
+    def at(self, when: float, action: Callable[..., object], *arguments: Any) -> None:
+        self.plans.append((when, lambda: action(*arguments)))
+        self.plans.sort(key=lambda plan: plan[0])
+
+    # --- time ---------------------------------------------------------------------------------------------------
+
+    def run(self, until: float = 60.0) -> Room:
+        """Let time pass."""
+        for _ in self.steps(until):
+            pass
+        self.now = max(self.now, until)
+        return self
+
+    def at_stage(self, i: int, stage: str) -> Room:
+        """Run until party i has just come to a stage."""
+        for _ in self.steps(until=100.0):
+            if i in self.parties and self.parties[i].stage == stage:
+                return self
+        raise AssertionError(f"party {i} never comes to {stage}")
+
+    def steps(self, until: float) -> Iterator[None]:
+        """Do one thing after the other; whoever wants to be called is called, and must want something later then."""
+        yield
+        while True:
+            while self.queue:
+                self.deliver(*self.queue.popleft())
+                yield
+            if (when := self.next_time()) > until:
+                return
+            self.now = self.busy = max(self.now, when)
+            while self.plans and self.plans[0][0] <= self.now:
+                self.plans.pop(0)[1]()
+                yield
+            for i, party in list(self.parties.items()):
+                if party.wakeup <= self.now and self.parties.get(i) is party:
+                    self.perform(i, party.tick(self.now))
+                    assert party.wakeup > self.now, f"party {i} would be called forever in stage {party.stage}"
+                    yield
+
+    def next_time(self) -> float:
+        times = [party.wakeup for party in self.parties.values()]
+        return min([*times, *(when for when, _ in self.plans)], default=float("inf"))
+
+    def perform(self, i: int, effects: Effects) -> None:
+        party, sends = self.parties[i], effects.sends
+        self.notes += [(i, event, fields) for event, fields in effects.notes]
+        doomed = False
+        if effects.records:
+            doomed = self.fatal is not None and self.fatal[0] == self.writes
+            self.writes += 1
+            if not doomed or (self.fatal and self.fatal[1]):
+                self.journals[i] += effects.records
+        if doomed:
+            self.kill(i)
+            self.at(self.now + 0.15, self.recover, i)
+            return
+        for peer, message in sends:
+            self.said.append((i, message))
+            if peer not in self.parties or self.parties[peer].finished:
+                if self.parties.get(i) is party:
+                    self.perform(i, party.unsent(self.now, message))
+                if self.parties.get(i) is party:
+                    self.perform(i, party.down(self.now, peer))
+            elif not self.drops(i, peer, message):
+                for _ in range(self.copies):
+                    self.queue.append((i, peer, self.lives[peer], encode(message)))
+        if effects.plan and self.perform_plans and self.parties.get(i) is party:
+            self.perform(i, party.planned(self.now, self.plans_refused.get(i, "")))
+        if effects.assess is not None and self.parties.get(i) is party:
+            self.perform(i, party.assessed(self.now, self.refusals.get(i, "")))
+
+    def deliver(self, i: int, j: int, life: int, frame: bytes) -> None:
+        if j in self.parties and self.lives[j] == life:
+            party = self.parties[j]
+            self.perform(j, party.receive(self.now, i, decode(frame)))
+            if self.twice and self.parties.get(j) is party and self.lives[j] == life:
+                self.hear_again(i, j, decode(frame))
+
+    def hear_again(self, i: int, j: int, message: Message) -> None:
+        party = self.parties[j]
+        before = snapshot(party)
+        effects = party.receive(self.now, i, message)
+        assert not effects.records, f"{message} changes something when it comes again"
+        assert snapshot(party) == before, f"{message} changes something when it comes again"
+
+    def hand(self, i: int, j: int, message: Message) -> Effects:
+        """Give party j a message of party i, and do what it leads to."""
+        effects = self.parties[j].receive(self.now, i, message)
+        self.perform(j, effects)
+        return effects
+
+    # --- what came of it ----------------------------------------------------------------------------------------
+
+    @property
+    def results(self) -> dict[int, Result]:
+        return {i: party.result for i, party in self.parties.items() if party.result is not None}
+
+    def books(self) -> list[Ledger]:
+        """What the journals say."""
+        books = []
+        for i, journal in self.journals.items():
+            books.append(Ledger(self.session, i))
+            for record in journal:
+                books[-1].apply(record)
+        return books
+
+    def check(self, but: set[int] | None = None) -> Result:
+        """Everyone who is there has the same result, which is the sum of what its parties held; nothing is lost.
+
+        Those in `but` may lack it.
+        """
+        books = self.books()
+        assert not any(missing(books))
+        results = self.results
+        there = {i for i, party in self.parties.items() if party.stage != "left"}
+        assert there - (but or set()) <= set(results) <= there
+        result = next(iter(results.values()))
+        for other in results.values():
+            assert other.total.tolist() == result.total.tolist() and other.weight == result.weight
+            assert other.finals == result.finals and other.realised.doubts == result.realised.doubts
+        held = np.sum([books[i].balance for i in sorted(result.finals)], axis=0)
+        assert held.tolist() == [*result.total.tolist(), result.weight]
+        return result
+
+
+def snapshot(party: Party) -> dict[str, Any]:
+    """What a message might have changed, times aside."""
+    transfers, arrival, agreement = party._transfers, party._arrival, party._agreement
+    return {
+        "stage": party.stage,
+        "ledger": state(party.ledger),
+        "items": {kind: dict(items) for kind, items in party.gossip.items.items()},
+        "asked": dict(party._talk._asked),
+        "heard": dict(transfers.heard),
+        "early": dict(transfers._early),
+        "skipped": set(transfers._skipped),
+        "answers": dict(arrival._answers),
+        "agreement": (agreement._ballot, dict(agreement._promises), agreement._proposed, set(agreement._yes)),
+        "ending": (party.result, party.reason),
+    }
+
+
+def simulated(session: Session, execution: inca.Execution) -> inca.Outcome:
+    """Run the library's simulator on the values and the noise that the parties of the room have."""
+    terms = [
+        [discrete_gaussian(session.sigma_cancelling, session.dimension, Keystream(masks(i), b"mask %d" % r))]
+        for i in range(session.parties)
+        for r in range(session.rounds)
+    ]
+    cancelling = np.array(terms, dtype=float).reshape(session.parties, session.rounds, session.dimension)
+    own = np.array([independent(session, i) for i in range(session.parties)], dtype=float)
+    values = np.array([value_of(session, i) for i in range(session.parties)], dtype=float)
+    return inca.simulate(execution, values, noise=inca.Noise(own, cancelling))
+
+
+def rounding(session: Session) -> float:
+    """Each of k shares is rounded down by less than a step, here and there; each portion, too; floats are finer."""
+    return session.parties * (2 * session.rounds * session.receivers + session.rounds + 1)
+
+
+def compare(room: Room, execution: inca.Execution, members: set[int]) -> None:
+    """All final messages and the estimate are the simulator's."""
+    session, outcome, books = room.session, simulated(room.session, execution), room.books()
+    for i in members:
+        assert np.abs(books[i].balance[:-1] - outcome.messages[i]).max() <= rounding(session), f"party {i}"
+        assert abs(int(books[i].balance[-1]) / WEIGHT - outcome.weights[i]) <= rounding(session) / WEIGHT
+    result = room.check()
+    assert result.finals == set(np.flatnonzero(execution.published).tolist())
+    estimate = result.total / (result.weight / WEIGHT)
+    # The sums differ by the rounding of the messages; the weights' rounding shifts the quotient by its relative size.
+    allowed = rounding(session) * (1 + np.abs(estimate).max() / WEIGHT) / (result.weight / WEIGHT)
+    assert outcome.estimate is not None
+    assert np.abs(estimate - outcome.estimate).max() <= allowed
+
+
+def reasons(room: Room) -> dict[int, str]:
+    return {i: party.reason for i, party in room.parties.items() if party.stage == "left"}
+
+
+def offer_of(room: Room, t: int, i: int, slot: int) -> Offer:
+    """An offer as party i could have made it in round t."""
+    k = room.session.receivers
+    account = Account(list(range(1, t + 1)), [[OPEN] * k for _ in range(t)], [])
+    return Offer(t, slot, pack(np.arange(room.session.dimension + 1, dtype=np.int64)), account)
+
+
+def foreign(session: Session, party: int) -> Gossip:
+    """Something that signs as another party does."""
+    return Gossip(session, party, sign(party), verify)

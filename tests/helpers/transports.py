@@ -1,0 +1,232 @@
+"""Transports over real TLS on the loopback interface, and parties by hand that say what they like to them."""
+
+from __future__ import annotations
+
+import asyncio
+import datetime
+import secrets
+import socket
+import ssl
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Sequence
+from contextlib import asynccontextmanager, closing, contextmanager, suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from cryptography import x509
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from cryptography.x509.oid import NameOID
+
+from inca.network.transport.frames import BYE, HEADER, HELLO, Bye, Hello, Limits
+from inca.network.transport.transport import Transport
+
+SESSION = bytes(range(32))
+BASE = Limits(handshake=1, hello=0.6, idle=30, stall=0.6, penalty=0.8, strikes=1000, frames_per_second=1e6, burst=10**6)
+
+
+class Party:
+    """A certificate with its key, and the contexts that go with it."""
+
+    def __init__(self, folder: Path, name: str) -> None:
+        key, now = Ed25519PrivateKey.generate(), datetime.datetime.now(datetime.UTC)
+        subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+        builder = x509.CertificateBuilder().subject_name(subject).issuer_name(subject).public_key(key.public_key())
+        builder = builder.serial_number(x509.random_serial_number()).not_valid_before(now - datetime.timedelta(days=1))
+        certificate = builder.not_valid_after(now + datetime.timedelta(days=1)).sign(key, None)
+        self.der = certificate.public_bytes(Encoding.DER)
+        self.file = folder / f"{name}.pem"
+        secret = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+        self.file.write_bytes(secret + certificate.public_bytes(Encoding.PEM))
+
+    def context(self, side: int, trusted: Sequence[Party], show: bool = True) -> ssl.SSLContext:
+        context = ssl.SSLContext(side)
+        context.minimum_version = ssl.TLSVersion.TLSv1_3
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_REQUIRED
+        context.load_verify_locations(cadata=b"".join(party.der for party in trusted))
+        if side == ssl.PROTOCOL_TLS_SERVER:
+            context.num_tickets = 0
+        if show:
+            context.load_cert_chain(self.file)
+        return context
+
+
+class Log:
+    """A listener that keeps all it is told."""
+
+    def __init__(self) -> None:
+        self.frames: list[tuple[int, bytes]] = []
+        self.gave_up: list[object] = []
+        self.downs: list[tuple[int, str]] = []
+        self.ups: list[int] = []
+        self.notes: list[tuple[str, dict[str, object]]] = []
+        self.reply: Callable[[int, bytes], None] = lambda peer, frame: None
+
+    def received(self, peer: int, frame: bytes) -> None:
+        self.frames.append((peer, frame))
+        self.reply(peer, frame)
+
+    def unsent(self, peer: int, token: object) -> None:
+        self.gave_up.append(token)
+
+    def down(self, peer: int, reason: str) -> None:
+        self.downs.append((peer, reason))
+
+    def up(self, peer: int) -> None:
+        self.ups.append(peer)
+
+    def note(self, event: str, **fields: object) -> None:
+        self.notes.append((event, fields))
+
+    async def reach(self, count: int, seconds: float = 5.0) -> None:
+        await until(lambda: len(self.frames) >= count, seconds)
+
+    def reasons(self, event: str = "fault") -> list[str]:
+        return [str(fields["reason"]) for name, fields in self.notes if name == event]
+
+
+class World:
+    """Five parties and a stranger, and transports for them on ports of the system's choice."""
+
+    def __init__(self, folder: Path) -> None:
+        self.parties = [Party(folder, f"party{i}") for i in range(5)]
+        self.stranger = Party(folder, "stranger")
+        self.addresses: list[tuple[str, int]] = [("127.0.0.1", 0)] * 5
+
+    def identify(self, der: bytes) -> int | None:
+        return next((i for i, party in enumerate(self.parties) if party.der == der), None)
+
+    def client(self, party: int) -> ssl.SSLContext:
+        return self.parties[party].context(ssl.PROTOCOL_TLS_CLIENT, self.parties)
+
+    def server(self, party: int) -> ssl.SSLContext:
+        return self.parties[party].context(ssl.PROTOCOL_TLS_SERVER, self.parties)
+
+    @asynccontextmanager
+    async def node(
+        self,
+        me: int,
+        clock: Callable[[], float] = time.time,
+        session: bytes = SESSION,
+        server: ssl.SSLContext | None = None,
+        **limits: Any,
+    ) -> AsyncIterator[tuple[Transport, Log]]:
+        log = Log()
+        allowed = replace(BASE, **limits)
+        contexts = {"server": server or self.server(me), "client": self.client(me)}
+        addresses, identify = self.addresses, self.identify
+        node = Transport(
+            me=me, addresses=addresses, session=session, identify=identify, limits=allowed, listener=log, clock=clock,
+            **contexts
+        )  # fmt: skip
+        await node.start(port=0)
+        self.addresses[me] = node.address
+        try:
+            yield node, log
+        finally:
+            began = time.perf_counter()
+            await node.close()
+            assert time.perf_counter() - began < 2.5
+
+
+def run(work: Coroutine[object, object, None], seconds: float = 10.0) -> None:
+    async def main() -> None:
+        async with asyncio.timeout(seconds):
+            await work
+        left = asyncio.all_tasks() - {asyncio.current_task()}
+        assert not left, left
+
+    asyncio.run(main())
+
+
+async def until(condition: Callable[[], object], seconds: float = 5.0) -> None:
+    async with asyncio.timeout(seconds):
+        while not condition():
+            await asyncio.sleep(0.005)
+
+
+def packed(kind: int, body: bytes = b"") -> bytes:
+    return HEADER.pack(len(body), kind) + body
+
+
+class Raw:
+    """A party by hand."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.reader, self.writer, self.nonce = reader, writer, secrets.token_bytes(16)
+
+    async def frame(self) -> tuple[int, bytes]:
+        length, kind = HEADER.unpack(await self.reader.readexactly(HEADER.size))
+        return kind, await self.reader.readexactly(length)
+
+    async def bye(self) -> Bye:
+        kind, body = await self.frame()
+        assert kind == BYE
+        return Bye(body[0])
+
+    def hello(self, me: int, life: bytes, serial: int = 1, echo: bytes = bytes(16), session: bytes = SESSION) -> None:
+        self.writer.write(packed(HELLO, Hello(session, me, life, serial, self.nonce, echo).encode()))
+
+    async def greet(self, me: int, life: bytes, serial: int = 1) -> None:
+        self.hello(me, life, serial)
+        kind, body = await self.frame()
+        assert kind == HELLO
+        answer = Hello.decode(body)
+        assert answer.echo == self.nonce
+        self.hello(me, life, serial + 1, answer.nonce)
+
+    async def ended(self) -> bytes:
+        with suppress(ConnectionError, ssl.SSLError):
+            return await self.reader.read()
+        return b""
+
+
+@asynccontextmanager
+async def raw(address: tuple[str, int], context: ssl.SSLContext | None) -> AsyncIterator[Raw]:
+    name = "party" if context else None
+    reader, writer = await asyncio.open_connection(*address, ssl=context, server_hostname=name)
+    try:
+        yield Raw(reader, writer)
+    finally:
+        writer.transport.abort()
+        await asyncio.sleep(0)
+
+
+@asynccontextmanager
+async def serving(
+    world: World, party: int, talk: Callable[[Raw], Awaitable[None]], context: ssl.SSLContext | None
+) -> AsyncIterator[None]:
+    """Stand in for a party."""
+    held = []
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        held.append(writer)
+        with suppress(ConnectionError, asyncio.IncompleteReadError):
+            await talk(Raw(reader, writer))
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0, ssl=context)
+    world.addresses[party] = server.sockets[0].getsockname()[:2]
+    try:
+        yield
+    finally:
+        server.close()
+        for writer in held:
+            writer.transport.abort()
+        await asyncio.sleep(0.02)
+
+
+@contextmanager
+def closed_port(world: World, party: int) -> Iterator[None]:
+    with closing(socket.create_server(("127.0.0.1", 0))) as held:
+        world.addresses[party] = held.getsockname()[:2]
+    yield
+
+
+@asynccontextmanager
+async def closed_listener(world: World, party: int) -> AsyncIterator[None]:
+    """Accept connections in the kernel and never say anything."""
+    with closing(socket.create_server(("127.0.0.1", 0))) as held:
+        world.addresses[party] = held.getsockname()[:2]
+        yield

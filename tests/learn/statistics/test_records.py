@@ -1,0 +1,213 @@
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from scipy.optimize import minimize
+
+from inca import InputError, Interval
+from inca._base.types import Array
+from inca.learn.statistics.features import Bins, Features, Powers, Products, root_of_sums
+from inca.learn.statistics.records import Level, Records
+
+UNIT = Interval(-1, 1)
+units = st.one_of(st.floats(-1, 1), st.sampled_from([-1.0, 1.0]))  # inside, and often at the ends
+seeds = st.integers(0, 2**32 - 1)
+
+
+def features_of(kind: str, columns: int) -> Features:
+    lower, upper = -np.ones(columns), np.ones(columns)
+    match kind:
+        case "powers":
+            return Powers(lower, upper)
+        case "products":
+            return Products(lower, upper)
+        case "bins":
+            return Bins(np.linspace(-1, 1, 9)[1:-1], np.eye(8))
+        case _:
+            return Bins(np.linspace(-1, 1, 9)[1:-1], root_of_sums(8))
+
+
+kinds = st.sampled_from([("powers", 1), ("powers", 4), ("products", 2), ("products", 5), ("bins", 1), ("sums", 1)])
+
+
+# --- how far apart features are -------------------------------------------------------------------------------------
+
+
+@given(kinds, st.data())
+def test_two_records_are_no_further_apart_than_the_diameter(kind: tuple[str, int], data: st.DataObject) -> None:
+    features = features_of(*kind)
+    pair = features(data.draw(arrays(float, (2, kind[1]), elements=units)))
+    assert pair.shape == (2, features.size)
+    assert np.linalg.norm(pair[0] - pair[1]) <= features.diameter * (1 + 1e-12)
+    assert np.linalg.norm(pair, axis=1).max() <= features.reach * (1 + 1e-12)
+
+
+@pytest.mark.parametrize(("kind", "columns"), [("powers", 1), ("powers", 3), ("products", 2), ("products", 3)])
+def test_no_search_finds_records_further_apart_than_the_diameter(kind: str, columns: int) -> None:
+    features, rng = features_of(kind, columns), np.random.default_rng(5)
+
+    def closeness(pair: Array) -> float:
+        first, second = features(pair.reshape(2, columns))
+        return -float(np.linalg.norm(first - second))
+
+    starts = rng.uniform(-1, 1, (40, 2 * columns))
+    found = [-float(minimize(closeness, start, bounds=[(-1, 1)] * (2 * columns)).fun) for start in starts]
+    assert 0.95 * features.diameter <= max(found) <= features.diameter * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("columns", [2, 3, 4, 5, 6, 7])
+def test_corners_of_the_box_come_near_the_diameter_of_products(columns: int) -> None:
+    features = features_of("products", columns)
+    corners = features(np.array(list(itertools.product([-1.0, 1.0], repeat=columns))))
+    farthest = max(np.linalg.norm(corners - corner, axis=1).max() for corner in corners)
+    assert 0.95 * features.diameter <= farthest <= features.diameter * (1 + 1e-12)
+
+
+def test_no_larger_weight_of_squares_would_be_free() -> None:
+    free = features_of("powers", 1)
+    assert isinstance(free, Powers)
+    table = np.linspace(-1, 1, 2001)[:, np.newaxis]
+    heavier = Powers(free.lower, free.upper, weight=1.001 * free.weight)
+    assert np.linalg.norm(free(table)[-1] - free(table), axis=1).max() <= 2.0 + 1e-12
+    assert np.linalg.norm(heavier(table)[-1] - heavier(table), axis=1).max() > 2.0
+
+
+@given(st.integers(2, 6), st.data())
+def test_products_give_back_the_moments(columns: int, data: st.DataObject) -> None:
+    table = data.draw(arrays(float, (7, columns), elements=units))
+    features = features_of("products", columns)
+    assert isinstance(features, Products)
+    first, second = features.matrices(features(table).mean(axis=0))
+    assert np.allclose(first, table.mean(axis=0)) and np.allclose(second, table.T @ table / 7)
+    block = features(table)[:, columns:] / features.weight
+    assert np.allclose(np.linalg.norm(block, axis=1), (table**2).sum(axis=1))  # the Frobenius norm of u u^T
+
+
+@given(st.integers(1, 60), seeds)
+def test_bins_give_back_the_shares_by_any_strategy(size: int, seed: int) -> None:
+    table = np.random.default_rng(seed).uniform(-1, 1, (50, 1))
+    edges = np.linspace(-1, 1, size + 2)[1:-1]
+    expected = np.array([(table <= edge).mean() for edge in edges])
+    for strategy in (np.eye(size + 1), root_of_sums(size + 1)):
+        features = Bins(edges, strategy)
+        shares = features.shares(features(table).mean(axis=0))
+        assert np.allclose(np.cumsum(shares)[:-1], expected) and math.isclose(shares.sum(), 1.0)
+
+
+@given(st.integers(1, 300))
+def test_the_root_of_sums_is_one_with_short_columns(size: int) -> None:
+    root = root_of_sums(size)
+    assert np.allclose(root @ root, np.tri(size))
+    assert (root**2).sum(axis=0).max() <= 1 + (1 + math.log(size)) / math.pi + 1e-12
+
+
+# --- how far a party's sum moves ------------------------------------------------------------------------------------
+
+
+@given(kinds, st.lists(st.integers(0, 4), min_size=2, max_size=5), st.sampled_from(["record", "party"]), st.data())
+def test_a_neighbour_moves_one_sum_by_at_most_the_sensitivity(
+    kind: tuple[str, int], sizes: list[int], level: Level, data: st.DataObject
+) -> None:
+    sizes[0] += 1
+    held = [data.draw(arrays(float, (size, kind[1]), elements=units)) for size in sizes]
+    records, features = Records.of(held, UNIT, level=level), features_of(*kind)
+    party = data.draw(st.sampled_from([i for i, size in enumerate(sizes) if size]))
+    replaced = slice(None) if level == "party" else data.draw(st.integers(0, sizes[party] - 1))
+    other = [table.copy() for table in held]
+    other[party][replaced] = data.draw(arrays(float, other[party][replaced].shape, elements=units))
+    neighbour = Records.of(other, UNIT, level=level)
+    moved = neighbour.sums(features, features.size) - records.sums(features, features.size)
+    assert not np.delete(moved, party, axis=0).any()
+    assert np.linalg.norm(moved) <= records.sensitivity(features.diameter) * (1 + 1e-9) + 1e-12
+
+
+@pytest.mark.parametrize("kind", ["powers", "bins", "sums"])
+def test_the_sensitivity_is_attained_at_extremes(kind: str) -> None:
+    features = features_of(kind, 1)
+    low, high = (Records.of([[end] * 3, [0.0]], UNIT, level="party") for end in (-1.0, 1.0))
+    moved = np.linalg.norm(high.sums(features, features.size) - low.sums(features, features.size))
+    assert 0.8 * low.sensitivity(features.diameter) < moved <= low.sensitivity(features.diameter) * (1 + 1e-12)
+
+
+@given(st.lists(st.integers(0, 5), min_size=1, max_size=6), seeds)
+def test_sums_are_those_of_each_party(sizes: list[int], seed: int) -> None:
+    sizes[-1] += 1
+    rng = np.random.default_rng(seed)
+    records = Records.of([rng.uniform(-1, 1, (size, 3)) for size in sizes], UNIT)
+    features = features_of("products", 3)
+    sums = records.sums(features, features.size)
+    for party, table in enumerate(map(np.asarray, records.tables)):
+        assert np.allclose(sums[party], features(table).sum(axis=0) if len(table) else 0.0)
+    assert records.total == sum(sizes) == len(records.everything())
+
+
+def test_sums_of_more_records_than_fit_in_one_piece() -> None:
+    rng = np.random.default_rng(2)
+    records = Records.of([rng.uniform(-1, 1, size) for size in (70_000, 3, 0, 140_000, 1)], UNIT)
+    features = features_of("powers", 1)
+    expected = [features(np.asarray(table)).sum(axis=0) for table in records.tables]
+    assert np.allclose(records.sums(features, 2), expected)
+
+
+# --- records --------------------------------------------------------------------------------------------------------
+
+
+def test_a_cap_leaves_out_the_later_records_and_bounds_what_a_party_moves() -> None:
+    held = [[0.1, 0.2, 0.3], [0.4], []]
+    capped = Records.of(held, UNIT, level="party", cap=2)
+    assert np.ravel(np.asarray(capped.tables[0])).tolist() == [0.1, 0.2] and capped.sizes.tolist() == [2, 1, 0]
+    assert capped.sensitivity(1.0) == 2.0 and Records.of(held, UNIT, level="party").sensitivity(1.0) == 3.0
+    assert Records.of(held, UNIT).sensitivity(1.0) == 1.0
+
+
+def test_a_box_is_given_in_three_ways() -> None:
+    held = [[[0.5, 3.0]], [[0.0, 4.0]]]
+    ways = (
+        Records.of(held, [Interval(0, 1), Interval(2, 4)]),
+        Records.of(held, ([0, 2], [1, 4])),
+        Records.of(held, ([0.0, 2.0], [1.0, 4.0]), clip=True),
+    )
+    for records in ways:
+        assert records.lower.tolist() == [0, 2] and records.upper.tolist() == [1, 4] and not records.scalar
+    assert Records.of(held, (0, 5)).upper.tolist() == [5, 5]
+    assert Records.of(held, Interval(0, 5)).upper.tolist() == [5, 5]
+
+
+def test_one_column_keeps_its_domain_and_level() -> None:
+    records = Records.of([[[0.5, 3.0]], []], ([0, 2], [1, 4]), level="party").column(1)
+    assert records.lower == 2 and records.upper == 4 and records.level == "party" and records.scalar
+    assert records.everything().tolist() == [[3.0]] and records.sizes.tolist() == [1, 0]
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: Records.of([], UNIT), "data is empty"),
+        (lambda: Records.of([[], []], UNIT), "no party holds a record"),
+        (lambda: Records.of([[0.5], [math.nan]], UNIT), r"data\[1\]\[0\] is nan"),
+        (lambda: Records.of([[0.5], ["a"]], UNIT), r"data\[1\] is not an array of numbers"),
+        (lambda: Records.of([0.5, 0.2], UNIT), r"the shape of data\[0\]"),
+        (lambda: Records.of([[0.5], [[0.5, 0.1]]], UNIT), "the shapes of records"),
+        (lambda: Records.of([np.zeros((2, 0))], UNIT), "no columns"),
+        (lambda: Records.of([[0.5], [0.1, 2.0]], UNIT), r"column 0 of data\[1\]\[1\] is 2.0.*\[-1, 1\]"),
+        (lambda: Records.of([[[0.5, 7.0]]], ([0, 0], [1, 4])), r"column 1 of data\[0\]\[0\] is 7.0"),
+        (lambda: Records.of([[0.5]], UNIT, cap=0), "cap is 0"),
+        (lambda: Records.of([[0.5]], UNIT, level="all"), "level is 'all'"),  # type: ignore[arg-type]
+        (lambda: Records.of([[0.5]], [UNIT, UNIT]), "number of lower ends of the domain is 2"),
+        (lambda: Records.of([[[0.5, 1.0]]], ([0, 1], [1, 1])), r"upper\[1\] is 1.0"),
+        (lambda: Records.of([[0.5]], (0, math.inf)), r"upper\[\] is inf"),
+        (lambda: Records.of([[0.5]], []), "domain is"),
+        (lambda: Records.of([[0.5]], UNIT).column(1), "index is 1"),
+        (lambda: Records.of([[0.5]], UNIT).sensitivity(0.0), "diameter is 0"),
+    ],
+)
+def test_bad_input_is_refused(make: Callable[[], object], words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        make()

@@ -1,0 +1,390 @@
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import os
+import socket
+import ssl
+import stat
+import tempfile
+import threading
+from collections.abc import Callable
+from datetime import datetime
+from pathlib import Path
+
+import msgspec
+import pytest
+import trustme
+from cryptography import x509
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+
+from inca._base.validation import InputError
+from inca.network.membership.identity import Card, Identity, fingerprint, read_card, verify
+from inca.network.membership.roster import Roster, Terms
+from inca.network.membership.tls import _load_key, client_context, peer_certificate, server_context
+
+TERMS = Terms(
+    rounds=4,
+    receivers=1,
+    schedule="random",
+    quiet_rounds=1,
+    sigma_independent=1.0,
+    sigma_cancelling=5.0,
+    dimension=1,
+    lower=0.0,
+    upper=1.0,
+    epsilon=1.0,
+    delta=1e-5,
+    rule="exact",
+    colluding=0.0,
+    least_cohort=2,
+    start=1.9e9,
+    period=1.0,
+    clock_bound=0.1,
+)
+
+
+@pytest.fixture(scope="module")
+def parties() -> list[Identity]:
+    return [Identity.create(name) for name in ("anna", "bert", "cleo")]
+
+
+@pytest.fixture(scope="module")
+def roster(parties: list[Identity]) -> Roster:
+    return Roster("trial", TERMS, tuple(each.card("127.0.0.1", 7000 + i) for i, each in enumerate(parties)))
+
+
+@pytest.fixture(scope="module")
+def stranger() -> Identity:
+    return Identity.create("anna")  # bears a name of the roster, with another key
+
+
+def mode(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+def test_signatures_hold_for_their_message_and_signer_only(parties: list[Identity]) -> None:
+    anna, bert = parties[:2]
+    signature = anna.sign(b"round 3")
+    assert verify(anna.certificate, b"round 3", signature) and len(signature) == 64
+    assert not verify(anna.certificate, b"round 4", signature)
+    assert not verify(bert.certificate, b"round 3", signature)
+    assert not verify(anna.certificate, b"round 3", signature[:-1] + bytes([signature[-1] ^ 1]))
+    assert not verify(anna.certificate, b"round 3", b"")
+    assert not verify(b"no certificate", b"round 3", signature)
+    # The bare message is never signed, or signatures could pass for those of another protocol with the same key.
+    assert not verify(anna.certificate, b"round 3", anna.key.sign(b"round 3"))
+
+
+def test_a_fingerprint_is_that_of_the_key(parties: list[Identity]) -> None:
+    key = parties[0].key.public_key().public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
+    digits = hashlib.sha256(key).hexdigest()
+    shown = fingerprint(parties[0].certificate)
+    assert shown.replace("-", "") == digits[:32] and [len(group) for group in shown.split("-")] == [4] * 8
+    assert len({fingerprint(each.certificate) for each in parties}) == 3
+
+
+def test_an_identity_is_written_and_read_with_private_modes(tmp_path: Path) -> None:
+    before = os.umask(0)  # the modes must not depend on it
+    try:
+        made = Identity.create("Hôpital Nº 5")
+        made.write(tmp_path / "anna", "anna.example.org", 7001)
+    finally:
+        os.umask(before)
+    folder = tmp_path / "anna"
+    assert (mode(folder), mode(folder / "identity.pem"), mode(folder / "card.json")) == (0o700, 0o600, 0o644)
+    again = Identity.read(folder)
+    assert (again.name, again.certificate) == ("Hôpital Nº 5", made.certificate)
+    assert verify(made.certificate, b"x", again.sign(b"x"))
+    assert read_card(folder / "card.json") == made.card("anna.example.org", 7001)
+    fields = json.loads((folder / "card.json").read_text())
+    assert fields["format"] == "inca-card/1" and base64.b64decode(fields["certificate"]) == made.certificate
+    assert "PRIVATE" not in (folder / "card.json").read_text()
+    assert repr(made) == "Identity(name='Hôpital Nº 5')"
+
+
+def test_nothing_is_overwritten_and_nothing_half_written_remains(tmp_path: Path) -> None:
+    first, second = Identity.create("anna"), Identity.create("anna")
+    first.write(tmp_path / "a", "h", 1)
+    with pytest.raises(InputError, match=r"identity\.pem is there already, and an identity is never overwritten"):
+        second.write(tmp_path / "a", "h", 1)
+    assert Identity.read(tmp_path / "a").certificate == first.certificate
+    (tmp_path / "b").mkdir(mode=0o700)
+    (tmp_path / "b" / "card.json").write_text("mine")
+    with pytest.raises(InputError, match=r"card\.json is there already"):
+        second.write(tmp_path / "b", "h", 1)
+    assert [each.name for each in (tmp_path / "b").iterdir()] == ["card.json"]
+    with pytest.raises(InputError, match="port is 0"):
+        second.write(tmp_path / "c", "h", 0)
+    with pytest.raises(InputError, match="cannot be written: No such file"):
+        second.write(tmp_path / "no" / "folder", "h", 1)
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InputError, match="file cannot be written: Not a directory"):
+        second.write(tmp_path / "file", "h", 1)
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["a", "b", "file"]
+
+
+def test_a_failed_write_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = []
+
+    def full(descriptor: int) -> None:
+        calls.append(descriptor)
+        if len(calls) == 2:  # of the card, after the key
+            raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(InputError, match="anna cannot be written: No space left on device"):
+        Identity.create("anna").write(tmp_path / "anna", "h", 1)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("bits", [0o770, 0o777, 0o702])
+def test_a_folder_that_others_can_write_to_is_refused(tmp_path: Path, bits: int) -> None:
+    (tmp_path / "open").mkdir()
+    (tmp_path / "open").chmod(bits)
+    with pytest.raises(InputError, match=f"the mode of .*open is {bits:04o}, but a folder that only its owner can"):
+        Identity.create("anna").write(tmp_path / "open", "h", 1)
+    assert list((tmp_path / "open").iterdir()) == []
+
+
+@pytest.mark.parametrize("bits", [0o640, 0o604, 0o644, 0o660, 0o610])
+def test_a_key_that_others_can_read_is_refused(tmp_path: Path, bits: int) -> None:
+    Identity.create("anna").write(tmp_path / "a", "h", 1)
+    (tmp_path / "a" / "identity.pem").chmod(bits)
+    with pytest.raises(InputError, match=rf"identity\.pem is {bits:04o}, but 0600, for its owner alone, was expected"):
+        Identity.read(tmp_path / "a")
+
+
+def test_damaged_identities_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"identity\.pem cannot be read: No such file"):
+        Identity.read(tmp_path)
+    for name in ("a", "b"):
+        Identity.create(name).write(tmp_path / name, "h", 1)
+    path = tmp_path / "a" / "identity.pem"
+    mine, other = path.read_bytes(), (tmp_path / "b" / "identity.pem").read_bytes()
+    split = mine.index(b"-----BEGIN CERT")
+    authority = trustme.CA()
+    for content, sentence in (
+        (b"", "does not hold an Ed25519 key and its certificate"),
+        (b"\xff\x00", "does not hold"),
+        (mine[:split], "does not hold"),
+        (mine[split:], "does not hold"),
+        (mine[: split - 60] + mine[split:], "does not hold"),
+        (mine[:split] + other[other.index(b"-----BEGIN CERT") :], "its certificate is not that of its key"),
+        (mine[:split] + authority.cert_pem.bytes(), "does not hold"),
+        (authority.private_key_pem.bytes() + mine[split:], "its certificate is not that of its key"),
+    ):
+        path.write_bytes(content)
+        with pytest.raises(InputError, match=f"is damaged: .*{sentence}"):
+            Identity.read(tmp_path / "a")
+
+
+@pytest.mark.parametrize("name", ["", " anna", "anna\n", "a\x1b[31m", "x" * 65, "é" * 33, "a\ud800"])
+def test_names_that_cannot_be_shown_are_refused(name: str) -> None:
+    with pytest.raises(InputError, match=r"name is .* but 1 to 64 bytes of printable text"):
+        Identity.create(name)
+
+
+@pytest.mark.parametrize("host", ["", "a b", "-a", "a..b", "0.0.0.0", "::", "h:80", "a/b", "x" * 64, "a." * 127 + "a"])
+def test_hosts_that_cannot_be_reached_are_refused(parties: list[Identity], host: str) -> None:
+    with pytest.raises(
+        InputError, match=r"host is .* but a host name or an IP address that the other parties can reach"
+    ):
+        parties[0].card(host, 80)
+
+
+def test_addresses_are_shown_and_compared(parties: list[Identity]) -> None:
+    anna = parties[0]
+    assert anna.card("::1", 80).address == "[::1]:80" and anna.card("10.0.0.1", 80).address == "10.0.0.1:80"
+    assert anna.card("0:0::1", 80).place == anna.card("::1", 80).place
+    assert anna.card("Anna.example.org.", 80).place == anna.card("anna.example.org", 80).place
+    for port in (0, 65536, True):
+        with pytest.raises(InputError, match=f"port is {port}, but a whole number from 1 to 65535"):
+            anna.card("h", port)
+
+
+def signed(subject: str, issuer: str, ca: bool | None, signer: Ed25519PrivateKey | None = None) -> Identity:
+    key = Ed25519PrivateKey.generate()
+    one, other = (x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name)]) for name in (subject, issuer))
+    made = x509.CertificateBuilder(other, one, key.public_key(), 1, datetime(2000, 1, 1), datetime(9999, 1, 1))
+    if ca is not None:
+        made = made.add_extension(x509.BasicConstraints(ca=ca, path_length=None), critical=True)
+    return Identity(subject, made.sign(signer or key, None).public_bytes(Encoding.DER), key)
+
+
+CERTIFICATES: dict[str, tuple[Callable[[], bytes], str]] = {
+    "not one": (lambda: b"nonsense", "not a self-signed one"),
+    "cut": (lambda: Identity.create("anna").certificate[:-1], "not a self-signed one"),
+    "another name": (lambda: Identity.create("bert").certificate, "the name in the certificate is 'bert'"),
+    "another's signature": (
+        lambda: signed("anna", "anna", False, Ed25519PrivateKey.generate()).certificate,
+        "not a self-signed",
+    ),
+    "another issuer": (lambda: signed("anna", "bert", False).certificate, "not a self-signed"),
+    "an authority": (lambda: signed("anna", "anna", True).certificate, "not a self-signed"),
+    "perhaps an authority": (lambda: signed("anna", "anna", None).certificate, "not a self-signed"),
+    "another kind of key": (
+        lambda: x509.load_pem_x509_certificate(trustme.CA().cert_pem.bytes()).public_bytes(Encoding.DER),
+        "not a self-signed",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CERTIFICATES)
+def test_certificates_that_are_not_the_party_s_own_are_refused(case: str) -> None:
+    make, sentence = CERTIFICATES[case]
+    with pytest.raises(InputError, match=sentence):
+        Card(name="anna", host="h", port=1, certificate=make())
+
+
+CARDS: dict[str, tuple[str, str]] = {
+    "not json": ("{", "Input data was truncated"),
+    "not an object": ("[1]", "format is \\[1\\]"),
+    "no format": ("{}", "format is None, but inca-card/1 was expected"),
+    "another format": ('{"format": "inca-card/2"}', "format is 'inca-card/2'"),
+    "no fields": ('{"format": "inca-card/1"}', "missing required field `name`"),
+    "unknown field": ('{"format": "inca-card/1", "nmae": "a"}', "unknown field `nmae`"),
+    "not base64": ('{"format": "inca-card/1", "name": "a", "host": "h", "port": 1, "certificate": "*"}', "base64"),
+    "not text": ("\udcff", ""),
+}
+
+
+@pytest.mark.parametrize("case", CARDS)
+def test_cards_that_are_none_are_refused(case: str, tmp_path: Path) -> None:
+    text, sentence = CARDS[case]
+    (tmp_path / "card.json").write_bytes(text.encode(errors="surrogateescape"))
+    with pytest.raises(InputError, match=rf"card\.json is not a valid inca-card/1 file: .*{sentence}"):
+        read_card(tmp_path / "card.json")
+    with pytest.raises(InputError, match=r"none\.json cannot be read"):
+        read_card(tmp_path / "none.json")
+
+
+def test_a_card_in_a_file_is_checked_like_any_other(tmp_path: Path, parties: list[Identity]) -> None:
+    fields = msgspec.to_builtins(parties[0].card("h", 1)) | {"port": 0}
+    (tmp_path / "card.json").write_text(json.dumps(fields))
+    with pytest.raises(InputError, match=r"card\.json is not a valid .* port is 0, but a whole number from 1 to 65535"):
+        read_card(tmp_path / "card.json")
+
+
+BROKEN = (ssl.SSLError, ConnectionError)  # an alert, or the end of the connection if it came first
+
+
+def shake_hands(server: ssl.SSLContext, client: ssl.SSLContext) -> tuple[list[object], list[object]]:
+    """Return what each end found out: the version and the peer's certificate, or the error that ended it."""
+    ends = socket.socketpair()
+    found: tuple[list[object], list[object]] = ([], [])
+
+    def end(side: int, context: ssl.SSLContext) -> None:
+        ends[side].settimeout(5.0)
+        try:
+            with context.wrap_socket(ends[side], server_side=side == 0) as connection:
+                # In TLS 1.3 a client has finished before the server has looked at its certificate; it learns of a
+                # refusal when it reads.
+                connection.sendall(b"x")
+                assert connection.recv(1) == b"x"
+                found[side].extend((connection.version(), peer_certificate(connection)))
+        except BROKEN as error:
+            found[side].append(error)
+            ends[side].close()
+
+    threads = [threading.Thread(target=end, args=each) for each in ((0, server), (1, client))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(10.0)
+    return found
+
+
+def test_parties_shake_hands_and_know_each_other(parties: list[Identity], roster: Roster) -> None:
+    listening = server_context(parties[0], roster)
+    server, client = shake_hands(listening, client_context(parties[2], roster))
+    assert server == ["TLSv1.3", parties[2].certificate] and client == ["TLSv1.3", parties[0].certificate]
+    assert roster.index(parties[2].certificate) == 2 and listening.num_tickets == 0
+
+
+def naive(context: ssl.SSLContext) -> ssl.SSLContext:
+    """A client that trusts anyone, so that only the server can refuse it."""
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    return context
+
+
+def of_stranger(stranger: Identity) -> Roster:
+    return Roster("another", TERMS, (stranger.card("h", 1),))
+
+
+def test_a_server_refuses_a_stranger_even_with_a_party_s_name(
+    parties: list[Identity], roster: Roster, stranger: Identity
+) -> None:
+    client = naive(client_context(stranger, of_stranger(stranger)))
+    server, seen = shake_hands(server_context(parties[0], roster), client)
+    assert isinstance(server[0], ssl.SSLCertVerificationError) and isinstance(seen[0], BROKEN)
+
+
+def test_a_client_refuses_a_stranger_even_with_a_party_s_name(
+    parties: list[Identity], roster: Roster, stranger: Identity
+) -> None:
+    context = server_context(stranger, of_stranger(stranger))
+    context.verify_mode = ssl.CERT_NONE
+    server, client = shake_hands(context, client_context(parties[1], roster))
+    assert isinstance(client[0], ssl.SSLCertVerificationError) and isinstance(server[0], BROKEN)
+
+
+def test_certificates_of_an_authority_are_refused_on_both_sides(parties: list[Identity], roster: Roster) -> None:
+    leaf = trustme.CA().issue_cert("anna", common_name="anna")
+    client = naive(ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT))
+    leaf.configure_cert(client)
+    assert isinstance(shake_hands(server_context(parties[0], roster), client)[0][0], ssl.SSLCertVerificationError)
+    server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    leaf.configure_cert(server)
+    assert isinstance(shake_hands(server, client_context(parties[0], roster))[1][0], ssl.SSLCertVerificationError)
+
+
+def test_a_party_cannot_vouch_for_anyone(parties: list[Identity], roster: Roster) -> None:
+    for ca in (None, False, True):
+        client = naive(ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT))
+        _load_key(client, signed("dora", "anna", ca, parties[0].key))
+        server, _ = shake_hands(server_context(parties[2], roster), client)
+        assert isinstance(server[0], ssl.SSLCertVerificationError)
+
+
+def test_a_client_without_a_certificate_is_refused(parties: list[Identity], roster: Roster) -> None:
+    server, client = shake_hands(server_context(parties[0], roster), naive(ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)))
+    assert "PEER_DID_NOT_RETURN_A_CERTIFICATE" in str(server[0]) and isinstance(client[0], BROKEN)
+
+
+def test_tls_12_is_refused_on_both_sides(parties: list[Identity], roster: Roster) -> None:
+    old = naive(client_context(parties[1], roster))
+    old.minimum_version = old.maximum_version = ssl.TLSVersion.TLSv1_2
+    server, client = shake_hands(server_context(parties[0], roster), old)
+    assert isinstance(server[0], ssl.SSLError) and isinstance(client[0], BROKEN)
+    older = server_context(parties[0], roster)
+    older.minimum_version = older.maximum_version = ssl.TLSVersion.TLSv1_2
+    server, client = shake_hands(older, client_context(parties[1], roster))
+    assert isinstance(server[0], ssl.SSLError) and isinstance(client[0], BROKEN)
+
+
+def test_an_identity_outside_the_roster_gets_no_context(roster: Roster, stranger: Identity) -> None:
+    for make in (server_context, client_context):
+        with pytest.raises(InputError, match="the roster 'trial' does not have the certificate of 'anna'"):
+            make(stranger, roster)
+
+
+def test_no_copy_of_the_key_is_left_or_readable(
+    parties: list[Identity], roster: Roster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    seen: list[tuple[int, bytes]] = []
+    remove = Path.unlink
+
+    def unlink(path: Path) -> None:
+        seen.append((mode(path), path.read_bytes()))
+        remove(path)
+
+    monkeypatch.setattr(Path, "unlink", unlink)
+    client_context(parties[0], roster)
+    assert list(tmp_path.iterdir()) == []
+    bits, text = seen[0]
+    assert bits == 0o600 and b"BEGIN ENCRYPTED PRIVATE KEY" in text and b"BEGIN PRIVATE KEY" not in text

@@ -1,0 +1,260 @@
+from __future__ import annotations
+
+import os
+import secrets
+import signal
+import sqlite3
+import stat
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import pytest
+
+from inca._base.validation import InputError
+from inca.network.node.journal import Journal, JournalError
+from inca.network.protocol.ledger import (
+    Accepted,
+    Began,
+    Credited,
+    Joined,
+    Left,
+    Opened,
+    Promised,
+    Record,
+    Sealed,
+    Seeded,
+    Settled,
+    Signed,
+    Tombstoned,
+)
+from inca.network.protocol.messages import Item
+
+SESSION = bytes(range(32))
+
+# Appends for ever, one transaction after the other, and says after each that it is durable.
+APPENDING = """
+import resource, signal, sys
+from pathlib import Path
+from inca.network.node.journal import Journal, JournalError
+from inca.network.protocol.ledger import Credited
+if len(sys.argv) > 2:
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[2]),) * 2)
+journal = Journal(Path(sys.argv[1]), session=bytes(range(32)), party=3)
+for t in range(10**9):
+    try:
+        journal.append([Credited(t, 0, 0, bytes(800)), Credited(t, 1, 0, bytes(800))])
+    except JournalError as error:
+        print(error, flush=True)
+        break
+    print(t, flush=True)
+"""
+
+
+@contextmanager
+def child(path: Path, *most: int) -> Iterator[subprocess.Popen[str]]:
+    """Run it, and kill it at the end; `most` is how large a file may become."""
+    command = [sys.executable, "-c", APPENDING, str(path), *map(str, most)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def opened(path: Path, session: bytes = SESSION, party: int = 3) -> Journal:
+    return Journal(path, session=session, party=party)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "journal.db"
+
+
+def test_every_kind_of_record_comes_back_as_it_was_in_order(path: Path) -> None:
+    records: list[Record] = [
+        Opened(b"noisy", bytes(32), secrets.token_bytes(32)),
+        Seeded(b"seed" * 4),
+        Joined(2),
+        Began(3, b"share"),
+        Credited(3, 1, 0, b"payload"),
+        Tombstoned(3, 2, 1),
+        Settled(3, 0, "acked"),
+        Promised(7),
+        Accepted(7, b"\x01", b"\x02"),
+        Sealed(),
+        Signed(Item("final", 3, b"body", b"signature")),
+        Left("the journal is lost"),
+    ]
+    journal = opened(path)
+    assert journal.read() == []
+    journal.append(records[:5])
+    journal.append([])
+    for record in records[5:]:
+        journal.append([record])
+    assert journal.read() == records and journal.commits == 8
+    journal.close()
+    again = opened(path)
+    assert again.read() == records and again.commits == 0
+    again.close()
+
+
+@pytest.mark.parametrize("count", [1, 60])
+def test_what_was_acknowledged_survives_a_kill(path: Path, count: int) -> None:
+    last = -1
+    with child(path) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            last = int(line)
+            if last == count:
+                process.send_signal(signal.SIGKILL)
+    assert process.returncode == -signal.SIGKILL and last >= count
+    journal = opened(path)
+    found = [record.round for record in journal.read() if isinstance(record, Credited)]
+    journal.close()
+    # All that was acknowledged, perhaps one more; transactions are there whole or not at all.
+    assert len(found) in (2 * (last + 1), 2 * (last + 2)) and found == [t for t in range(len(found) // 2) for _ in "ab"]
+
+
+def test_durable_settings(path: Path) -> None:
+    """A commit waits for the disk (2 is FULL), and deleted pages are overwritten."""
+    journal = opened(path)
+    asked = {
+        name: journal._database.execute(f"PRAGMA {name}").fetchone()[0] for name in ("synchronous", "journal_mode")
+    }
+    assert asked == {"synchronous": 2, "journal_mode": "wal"}
+    assert journal._database.execute("PRAGMA secure_delete").fetchone()[0] == 1
+    journal.close()
+
+
+def test_files_are_private_whatever_the_umask(path: Path) -> None:
+    before = os.umask(0)
+    try:
+        journal = opened(path)
+        journal.append([Sealed()])
+    finally:
+        os.umask(before)
+    files = list(path.parent.iterdir())
+    assert len(files) == 2 and {stat.S_IMODE(each.stat().st_mode) for each in files} == {0o600}
+    journal.close()
+
+
+@pytest.mark.parametrize("mode", [0o640, 0o604, 0o660, 0o620])
+def test_a_journal_that_others_can_read_or_write_is_refused(path: Path, mode: int) -> None:
+    opened(path).close()
+    path.chmod(mode)
+    with pytest.raises(InputError, match=rf"is {mode:04o}, but 0600 \(only its owner\) was expected"):
+        opened(path)
+
+
+def test_one_process_at_a_time(path: Path) -> None:
+    with child(path) as process:
+        assert process.stdout is not None and process.stdout.readline() == "0\n"
+        with pytest.raises(InputError, match="is in use by another process"):
+            opened(path)
+    opened(path).close()
+
+
+@pytest.mark.parametrize(("session", "party"), [(bytes(32), 3), (SESSION, 2)])
+def test_the_journal_of_another_session_or_party_is_refused(path: Path, session: bytes, party: int) -> None:
+    opened(path).close()
+    with pytest.raises(InputError, match="belongs to another session or party"):
+        opened(path, session, party)
+    opened(path).close()  # and is not harmed
+
+
+TWICE: dict[str, tuple[Record, Record]] = {
+    "opened": (Opened(b"a", b"b", b"c"), Opened(b"d", b"e", b"f")),
+    "round": (Began(2, b"a"), Began(2, b"b")),
+    "credited": (Credited(1, 2, 0, b"a"), Credited(1, 2, 0, b"b")),
+    "credited and voided": (Credited(1, 2, 0, b"a"), Tombstoned(1, 2, 0)),
+    "voided and credited": (Tombstoned(1, 2, 0), Credited(1, 2, 0, b"a")),
+    "fate": (Settled(1, 0, "acked"), Settled(1, 0, "voided")),
+    "signed": (Signed(Item("final", 3, b"a", b"b")), Signed(Item("final", 3, b"c", b"d"))),
+}
+
+
+@pytest.mark.parametrize("case", TWICE)
+def test_the_database_refuses_a_second_decision_and_the_rest_of_its_transaction(case: str, path: Path) -> None:
+    first, second = TWICE[case]
+    journal = opened(path)
+    journal.append([first])
+    with pytest.raises(JournalError, match="cannot be written: UNIQUE constraint failed"):
+        journal.append([Sealed(), second])
+    assert journal.read() == [first]
+    journal.append([Sealed()])  # and can be used again
+    assert journal.read() == [first, Sealed()]
+    journal.close()
+
+
+def test_shredding_leaves_nothing(path: Path) -> None:
+    journal = opened(path)
+    journal.append([Opened(b"x" * 100, secrets.token_bytes(32), secrets.token_bytes(32))])
+    journal.shred()
+    assert list(path.parent.iterdir()) == []
+    fresh = opened(path)
+    assert fresh.read() == []
+    fresh.close()
+
+
+def test_shredding_overwrites_before_it_removes(path: Path) -> None:
+    secret = secrets.token_bytes(64)
+    journal = opened(path)
+    journal.append([Opened(secret, secret, secret)])
+    journal.close()
+    os.link(path, path.with_name("kept"))  # the same bytes on disk under another name
+    assert secret in path.read_bytes()
+    opened(path).shred()
+    assert not path.exists() and secret not in path.with_name("kept").read_bytes()
+
+
+DAMAGE = {
+    "not a database": b"nonsense " * 1000,
+    "cut": b"SQLite format 3\0" + bytes(50),
+}
+
+
+@pytest.mark.parametrize("case", DAMAGE)
+def test_a_damaged_file_is_told(case: str, path: Path) -> None:
+    path.write_bytes(DAMAGE[case])
+    path.chmod(0o600)
+    with pytest.raises(JournalError, match="cannot be used"):
+        opened(path)
+
+
+def test_a_damaged_page_is_told(path: Path) -> None:
+    journal = opened(path)
+    journal.append([Credited(t, 0, 0, secrets.token_bytes(400)) for t in range(200)])
+    journal.close()
+    whole = path.read_bytes()
+    path.write_bytes(whole[:8192] + bytes(16384) + whole[24576:])
+    with pytest.raises(JournalError):
+        opened(path).read()
+
+
+def test_a_damaged_record_is_told(path: Path) -> None:
+    journal = opened(path)
+    journal.append([Sealed(), Tombstoned(1, 0, 0)])
+    journal.close()
+    with closing(sqlite3.connect(path)) as database:
+        database.execute("UPDATE records SET body = x'ff00' WHERE place = 2")
+        database.commit()
+    damaged = opened(path)
+    with pytest.raises(JournalError, match="cannot be read"):
+        damaged.read()
+    damaged.close()
+
+
+def test_a_full_disk_is_told_and_loses_nothing(path: Path) -> None:
+    with child(path, 300_000) as process:
+        out, _ = process.communicate(timeout=60)
+    *numbers, error = out.splitlines()
+    assert process.returncode == 0 and numbers == [str(t) for t in range(len(numbers))] and len(numbers) > 5
+    assert error.startswith(f"the journal {path} cannot be written: ")
+    journal = opened(path)
+    assert len(journal.read()) == 2 * len(numbers)
+    journal.append([Sealed()])  # there is room again
+    journal.close()

@@ -1,0 +1,326 @@
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+
+import msgspec
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import inca
+from helpers.ledgers import (
+    SESSION,
+    SHARE,
+    decided,
+    fresh,
+    in_round,
+    late,
+    missing,
+    opening,
+    possible,
+    scheduled,
+    sessions,
+    state,
+    transfers,
+)
+from inca.network.protocol.fixed_point import Keystream, discrete_gaussian, portion
+from inca.network.protocol.ledger import (
+    Accepted,
+    Began,
+    Broken,
+    Credited,
+    Joined,
+    Ledger,
+    Left,
+    Opened,
+    Promised,
+    Record,
+    Sealed,
+    Seeded,
+    Settled,
+    Signed,
+    Tombstoned,
+)
+from inca.network.protocol.messages import ACKED, BACK, NOBODY, OPEN, Item, pack
+from inca.network.protocol.session import WEIGHT, Session
+
+
+@given(sessions(), st.randoms(use_true_random=False), st.integers(5, 80))
+@settings(max_examples=80)
+def test_mass_is_conserved_after_every_record_and_records_give_the_same_book(
+    session: Session, rng: random.Random, length: int
+) -> None:
+    books = [Ledger(session, i) for i in range(session.parties)]
+    journals: list[list[Record]] = [[] for _ in books]
+
+    def happen(i: int, record: Record) -> None:
+        books[i].apply(record)
+        journals[i].append(record)
+        assert not any(missing(books)), f"after {record} of party {i}"
+
+    assert session.seed is not None
+    for i in range(session.parties):
+        happen(i, opening(session, i))
+        happen(i, Seeded(session.seed))
+    for _ in range(length):
+        happen(*rng.choice(possible(books, rng.randrange(session.parties))))
+    for i, (book, journal) in enumerate(zip(books, journals, strict=True)):
+        again = Ledger(session, i)
+        for record in journal:  # as the journal keeps it
+            again.apply(msgspec.msgpack.decode(msgspec.msgpack.encode(record), type=Record))
+        assert state(again) == state(book)
+        assert again.account == book.account and again.next_share() == book.next_share()
+
+
+@given(sessions(), st.randoms(use_true_random=False))
+@settings(max_examples=40)
+def test_masks_vanish_exactly_and_weights_are_whole_when_everyone_is_there(
+    session: Session, rng: random.Random
+) -> None:
+    books = [fresh(session, i) for i in range(session.parties)]
+    for t in range(1, session.rounds + 1):
+        for book in rng.sample(books, len(books)):
+            book.apply(Began(t, book.next_share()))
+        offers = [(i, slot) for i in range(session.parties) for slot in range(session.receivers)]
+        for i, slot in rng.sample(offers, len(offers)):
+            receiver = books[i].outbox[t, slot].receiver
+            books[receiver].apply(Credited(t, i, slot, pack(books[i].shares[t])))
+            books[i].apply(Settled(t, slot, "acked"))
+    values = [np.frombuffer(opening(session, i).noisy, dtype=np.int64) for i in range(session.parties)]
+    for book, value in zip(books, values, strict=True):
+        assert book.injected.tolist() == [*value.tolist(), WEIGHT]
+        assert not book.shares and not book.accounts  # nothing is kept longer than it may be asked for
+    total = np.sum([book.balance for book in books], axis=0)
+    assert total.tolist() == [*np.sum(values, axis=0).tolist(), session.parties * WEIGHT]
+
+
+@given(sessions(), st.data())
+@settings(max_examples=100)
+def test_what_is_injected_under_absence_is_what_the_library_says(session: Session, data: st.DataObject) -> None:
+    there = data.draw(st.lists(st.booleans(), min_size=session.rounds, max_size=session.rounds))
+    book = fresh(session)
+    for t, present in enumerate(there, start=1):
+        if present:
+            book.apply(Began(t, book.next_share()))
+    attended = 1 + sum(there)
+    assert book.attended == attended and book.account.present == [t for t, here in enumerate(there, 1) if here]
+    value = np.append(np.frombuffer(opening(session, 0).noisy, dtype=np.int64), WEIGHT)
+    expected = np.sum([portion(value, r, session.pieces) for r in range(attended)], axis=0)
+    if not there[-1]:  # whoever leaves takes its live mask along: the one of the last round it was there
+        live = Keystream(bytes(32), b"mask %d" % (attended - 1))
+        expected[:-1] += discrete_gaussian(session.sigma_cancelling, session.dimension, live)
+    assert book.injected.tolist() == expected.tolist()
+    flags = np.ones((session.rounds + 1, session.parties), dtype=bool)
+    flags[1:, 0] = there
+    assert book.topology is not None
+    execution = inca.Execution(book.topology.schedule, session.injection, inca.Presence.explicit(flags))
+    assert int(book.injected[-1]) / WEIGHT == pytest.approx(execution.total_weights[0], abs=2.0**-30)
+
+
+@pytest.mark.parametrize("there", [[1, 1, 1, 1], [0, 1, 0, 1], [1, 0, 1, 0], [0, 0, 0, 1], [0, 0, 0, 0]], ids=str)
+def test_noise_enters_as_the_injection_says(there: list[int]) -> None:
+    """Z^(i) of the library against what enters a book without a value."""
+    session = replace(SESSION, dimension=1)
+    ledger = Ledger(session, 0)
+    ledger.apply(Opened(pack(np.array([0], dtype=np.int64)), bytes(32), bytes(32)))
+    ledger.apply(Seeded(bytes(32)))
+    seen = [int(ledger.injected[0])]
+    for t in range(1, session.rounds + 1):
+        before = int(ledger.injected[0])
+        if there[t - 1]:
+            ledger.apply(Began(t, ledger.next_share()))
+        seen.append(int(ledger.injected[0]) - before)
+    terms = [discrete_gaussian(session.sigma_cancelling, 1, Keystream(bytes(32), b"mask %d" % r)) for r in range(T)]
+    _, z = session.injection.adapted([1, *there])
+    assert seen == (np.rint(z).astype(np.int64) @ np.concatenate(terms)).tolist()
+
+
+# --- one record after the other -----------------------------------------------------------------------------------
+
+
+def stranger() -> tuple[int, int, int]:
+    """A transfer that the schedule has, but to someone else."""
+    t = scheduled()[0]
+    to_me = transfers(t)
+    return next((t, i, 0) for i in range(1, SESSION.parties) if (i, 0) not in to_me)
+
+
+def test_a_round_debits_a_share_for_each_receiver() -> None:
+    ledger = fresh(replace(SESSION, receivers=2))
+    before, part = ledger.balance.copy(), ledger.balance // 3
+    ledger.apply(Began(1, ledger.next_share()))
+    entered = ledger.injected - before  # of round 1
+    assert ledger.balance.tolist() == (before - 2 * part + entered).tolist()
+    assert ledger.open == [(1, 0), (1, 1)] and ledger.shares[1].tolist() == part.tolist()
+    assert ledger.accounts[1].present == [1] and ledger.accounts[1].fates == [[OPEN, OPEN]]
+
+
+@pytest.mark.parametrize(
+    ("fate", "later", "told"),
+    [
+        ("acked", 0, ACKED),
+        ("acked", 2, ACKED),
+        ("voided", 0, BACK + 1),
+        ("voided", 2, BACK + 3),
+        ("unsent", 0, NOBODY),
+        ("unsent", 2, BACK + 3),
+    ],
+)
+def test_an_answer_settles_an_offer(fate: str, later: int, told: int) -> None:
+    ledger = in_round(1 + later)
+    before, part = ledger.balance.copy(), ledger.shares[1].copy()
+    ledger.apply(Settled(1, 0, fate))
+    assert ledger.account.fates[0] == [told]
+    assert (ledger.balance - before).tolist() == (part * (fate != "acked")).tolist()
+    assert (1, 0) not in ledger.open and 1 not in ledger.shares
+
+
+def test_credits_and_tombstones() -> None:
+    t, sender, slot = scheduled()
+    ledger = in_round(t)
+    before = ledger.balance.copy()
+    ledger.apply(Credited(t, sender, slot, SHARE))
+    assert (ledger.balance - before).tolist() == [5, -6, 7]
+    assert ledger.account.credited == [(t, sender, slot)] and ledger.decisions[t, sender, slot]
+    late, (other, place) = next((r, transfers(r)[0]) for r in range(t + 1, SESSION.rounds + 1) if transfers(r))
+    ledger.apply(Tombstoned(late, other, place))  # before its round: the sender asked early
+    assert not ledger.decisions[late, other, place] and len(ledger.account.credited) == 1
+
+
+def test_a_sealed_book_still_takes_tombstones_promises_and_signatures() -> None:
+    ledger = in_round(SESSION.rounds)
+    ledger.apply(Sealed())
+    balance = ledger.balance.tolist()
+    item = Item("digest", 0, b"", b"")
+    for record in (Tombstoned(*scheduled()), Signed(item), Promised(5), Accepted(5, b"\x01", b"\x01"), Left("done")):
+        ledger.apply(record)
+    assert ledger.signed == {"digest": item} and ledger.promised == 5 and ledger.left == "done"
+    assert ledger.balance.tolist() == balance
+
+
+def test_an_acceptance_is_a_promise() -> None:
+    ledger = fresh(SESSION)
+    ledger.apply(Promised(3))
+    ledger.apply(Accepted(8, b"\x01", b"\x01"))
+    assert ledger.promised == 8 and ledger.accepted == Accepted(8, b"\x01", b"\x01")
+
+
+def test_whoever_joins_late_decides_nothing_earlier() -> None:
+    ledger = fresh(SESSION, late=True)
+    ledger.apply(Joined(3))
+    assert ledger.since == 3
+
+
+def buried() -> Ledger:
+    ledger = in_round(scheduled()[0])
+    ledger.apply(Tombstoned(*scheduled()))
+    return ledger
+
+
+def sealed() -> Ledger:
+    ledger = in_round(SESSION.rounds)
+    ledger.apply(Sealed())
+    return ledger
+
+
+def settled() -> Ledger:
+    ledger = in_round(2)
+    ledger.apply(Settled(1, 0, "voided"))
+    return ledger
+
+
+def bound() -> Ledger:
+    ledger = in_round(1)
+    ledger.apply(Signed(Item("final", 0, b"one", b"")))
+    ledger.apply(Promised(8))
+    ledger.apply(Accepted(8, b"\x01", b"\x01"))
+    return ledger
+
+
+def unseeded() -> Ledger:
+    ledger = Ledger(SESSION, 0)
+    ledger.apply(opening(SESSION, 0))
+    return ledger
+
+
+def unopened() -> Ledger:
+    ledger = Ledger(SESSION, 0)
+    ledger.apply(Seeded(bytes(32)))
+    return ledger
+
+
+def joined() -> Ledger:
+    ledger = late()
+    ledger.apply(Began(2, ledger.next_share()))
+    return ledger
+
+
+T = SESSION.rounds
+ILLEGAL: dict[str, tuple[Ledger, Record]] = {
+    "a second opening": (in_round(), opening(SESSION, 0)),
+    "a second seed": (in_round(), Seeded(bytes(32))),
+    "another seed": (in_round(), Seeded(b"1" * 32)),
+    "a round before the opening": (unopened(), Began(1, unopened().next_share())),
+    "a round before the seed": (unseeded(), Began(1, unseeded().next_share())),
+    "the same round again": (in_round(2), Began(2, in_round(2).next_share())),
+    "an earlier round": (in_round(2), Began(1, in_round(2).next_share())),
+    "round 0": (fresh(SESSION), Began(0, fresh(SESSION).next_share())),
+    "a negative round": (fresh(SESSION), Began(-1, fresh(SESSION).next_share())),
+    "a round after the last": (in_round(T), Began(T + 1, in_round(T).next_share())),
+    "another share": (in_round(1), Began(2, SHARE)),
+    "a share of another width": (in_round(1), Began(2, in_round(1).next_share()[:-8])),
+    "a round after the seal": (sealed(), Began(T, sealed().next_share())),
+    "a second credit": (decided(), Credited(*scheduled(), SHARE)),
+    "a tombstone after a credit": (decided(), Tombstoned(*scheduled())),
+    "a credit after a tombstone": (buried(), Credited(*scheduled(), SHARE)),
+    "a second tombstone": (buried(), Tombstoned(*scheduled())),
+    "a credit after its round": (in_round(scheduled()[0] + 1), Credited(*scheduled(), SHARE)),
+    "a credit before its round": (in_round(scheduled()[0] - 1), Credited(*scheduled(), SHARE)),
+    "a credit after the seal": (sealed(), Credited(T, *transfers(T)[0], SHARE) if transfers(T) else Sealed()),
+    "an answer about no offer": (in_round(2), Settled(3, 0, "acked")),
+    "an answer about no slot": (in_round(2), Settled(2, 1, "acked")),
+    "a second answer": (settled(), Settled(1, 0, "voided")),
+    "another answer": (settled(), Settled(1, 0, "acked")),
+    "an unknown fate": (in_round(2), Settled(2, 0, "lost")),
+    "an answer after the seal": (sealed(), Settled(T, 0, "voided")),
+    "an ack after the seal": (sealed(), Settled(T, 0, "acked")),
+    "a second seal": (sealed(), Sealed()),
+    "a second final message": (bound(), Signed(Item("final", 0, b"two", b""))),
+    "a promise again": (bound(), Promised(8)),
+    "a promise that breaks another": (bound(), Promised(7)),
+    "an acceptance that breaks a promise": (bound(), Accepted(7, b"\x01", b"\x01")),
+    "a value of another width": (Ledger(SESSION, 0), Opened(b"short", bytes(32), bytes(32))),
+    "a value beyond all balances": (Ledger(SESSION, 0), Opened(pack(np.array([2**62, 0])), bytes(32), bytes(32))),
+    "a seed of masks of another length": (Ledger(SESSION, 0), Opened(bytes(16), b"short", bytes(32))),
+    "a credit of another width": (in_round(scheduled()[0]), Credited(*scheduled(), SHARE[:-8])),
+    "a credit beyond all balances": (
+        in_round(scheduled()[0]),
+        Credited(*scheduled(), pack(np.array([2**62, 0, 0]))),
+    ),
+    "a credit in round 0": (fresh(SESSION), Credited(0, 1, 0, SHARE)),
+    "a credit before the opening": (Ledger(SESSION, 0), Credited(0, 1, 0, SHARE)),
+    "a credit that the schedule does not have": (in_round(stranger()[0]), Credited(*stranger(), SHARE)),
+    "a credit of nobody": (in_round(1), Credited(1, 99, 0, SHARE)),
+    "a credit of oneself": (in_round(1), Credited(1, 0, 0, SHARE)),
+    "a tombstone that the schedule does not have": (in_round(1), Tombstoned(*stranger())),
+    "a tombstone of no round": (in_round(1), Tombstoned(T + 1, 1, 0)),
+    "another acceptance in the same ballot": (bound(), Accepted(8, b"\x02", b"\x02")),
+    "joining after a round": (joined(), Joined(1)),
+    "joining twice": (late(), Joined(3)),
+    "joining without having come late": (fresh(SESSION), Joined(1)),
+    "joining before the opening": (unopened(), Joined(1)),
+}
+
+
+@pytest.mark.parametrize("name", ILLEGAL)
+def test_an_illegal_record_is_refused_and_changes_nothing(name: str) -> None:
+    refuse(*ILLEGAL[name])
+
+
+def refuse(ledger: Ledger, record: Record) -> None:
+    before = state(ledger)
+    with pytest.raises(Broken):
+        ledger.apply(record)
+    assert state(ledger) == before

@@ -1,0 +1,233 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from inca.network.protocol.messages import (
+    Accept,
+    Account,
+    Ack,
+    Ask,
+    Have,
+    Item,
+    Items,
+    Message,
+    Nonsense,
+    Nudge,
+    Offer,
+    Prepare,
+    Promise,
+    Resolve,
+    Seen,
+    Skipped,
+    Voided,
+    Want,
+    Yes,
+    bits,
+    decode,
+    encode,
+    members,
+    pack,
+    unpack,
+)
+
+counts = st.integers(0, 2**32 - 1)
+ballots = st.integers(0, 2**62 - 1)
+blobs = st.binary(max_size=40)
+triples = st.tuples(counts, counts, counts)
+accounts = st.builds(
+    Account,
+    present=st.lists(counts, max_size=4),
+    fates=st.lists(st.lists(counts, max_size=3), max_size=4),
+    credited=st.lists(triples, max_size=4),
+)
+items = st.builds(Item, kind=st.text(max_size=8), party=counts, body=blobs, signature=blobs)
+MESSAGES: dict[type, st.SearchStrategy[Message]] = {
+    Offer: st.builds(Offer, round=counts, slot=counts, payload=blobs, account=accounts),
+    Ack: st.builds(Ack, counts, counts),
+    Voided: st.builds(Voided, counts, counts),
+    Resolve: st.builds(Resolve, counts, counts),
+    Nudge: st.builds(Nudge, counts),
+    Skipped: st.builds(Skipped, counts),
+    Ask: st.just(Ask()),
+    Seen: st.builds(Seen, offers=st.lists(st.tuples(counts, counts), max_size=4), round=counts, since=counts),
+    Have: st.builds(Have, held=st.dictionaries(st.text(max_size=8), blobs, max_size=4), reply=st.booleans()),
+    Want: st.builds(Want, wanted=st.dictionaries(st.text(max_size=8), blobs, max_size=4)),
+    Items: st.builds(Items, items=st.lists(items, max_size=3)),
+    Prepare: st.builds(Prepare, ballots),
+    Promise: st.builds(Promise, ballots, ballots, blobs, blobs),
+    Accept: st.builds(Accept, ballots, blobs, blobs),
+    Yes: st.builds(Yes, ballots),
+}
+messages = st.one_of(*MESSAGES.values())
+numbers = st.integers(-(2**62) + 1, 2**62 - 1)
+
+
+def test_there_is_a_strategy_for_every_message() -> None:
+    assert set(MESSAGES) == set(Message.__args__)
+
+
+@pytest.mark.parametrize("kind", MESSAGES, ids=lambda kind: kind.__name__)
+def test_every_message_comes_back_from_its_bytes(kind: type) -> None:
+    @given(MESSAGES[kind])
+    def check(message: Message) -> None:
+        frame = encode(message)
+        assert decode(frame) == message and type(decode(frame)) is kind
+        assert encode(decode(frame)) == frame  # a retry is byte-identical
+
+    check()
+
+
+@given(messages, messages)
+def test_different_messages_have_different_bytes(one: Message, other: Message) -> None:
+    assert (encode(one) == encode(other)) == (one == other)
+
+
+@given(st.binary(max_size=60))
+@settings(max_examples=500)
+@example(b"")
+@example(b"\xc0")
+@example(b"\x92\xa5items\xdd\xff\xff\xff\xff")  # a list of 2^32 - 1 items that are not there
+@example(b"\x93\xa4have\xdf\xff\xff\xff\xff")  # and as long a dictionary
+@example(b"\x91" * 5000)  # nested deeper than any stack
+@example(b"\x93\xa3ack\xa1\xff\x00")  # a text that is not UTF-8
+def test_random_bytes_are_nonsense_or_a_message_with_those_bytes(frame: bytes) -> None:
+    try:
+        message = decode(frame)
+    except Nonsense:
+        return
+    assert decode(encode(message)) == message
+
+
+@given(messages, st.data())
+def test_damaged_messages_are_nonsense_or_another_message(message: Message, data: st.DataObject) -> None:
+    frame = bytearray(encode(message))
+    place = data.draw(st.integers(0, len(frame) - 1))
+    match data.draw(st.sampled_from(["flip", "cut", "more"])):
+        case "flip":
+            frame[place] ^= data.draw(st.integers(1, 255))
+        case "cut":
+            del frame[place:]
+        case _:
+            frame += data.draw(st.binary(min_size=1, max_size=5))
+    try:
+        changed = decode(bytes(frame))
+    except Nonsense:
+        return
+    assert decode(encode(changed)) == changed
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        ["ack", 1],
+        ["ack", 1, 2, 3],  # an unknown field
+        ["ack", -1, 0],
+        ["ack", 2**32, 0],
+        ["ack", 1.0, 0],
+        ["ack", float("nan"), 0],
+        ["ack", "1", 0],
+        ["ack", None, 0],
+        ["ack", True, 0],
+        ["nack", 1, 0],
+        [1, 1, 0],
+        [],
+        "ack",
+        7,
+        {"round": 1, "slot": 0},
+        ["offer", 1, 0, "text where bytes belong", [[], [], []]],
+        ["offer", 1, 0, b"", [[], []]],
+        ["offer", 1, 0, b"", [[-1], [], []]],
+        ["offer", 1, 0, b"", [[1], [[float("inf")]], []]],
+        ["offer", 1, 0, b"", [[1], [[2]], [[1, 2]]]],
+        ["offer", 1, 0, b"", [[1], [[2]], [[1, 2, 3, 4]]]],
+        ["offer", 1, 0, b"", [[], [], [], []]],
+        ["seen", [[1]], 0, 0],
+        ["seen", [[1, 0]], 0],
+        ["seen", [[1, 0]], 0, -1],
+        ["nudge", -1],
+        ["nudge", 1, 0],
+        ["skipped", 2**32],
+        ["skipped"],
+        ["have", {"digest": 5}, False],
+        ["have", {1: b""}, False],
+        ["have", {}, 0],
+        ["want", {"digest": 5}],
+        ["want", {1: b""}],
+        ["want", {}, b""],
+        ["items", [["digest", 0, b""]]],
+        ["items", [["digest", 2**32, b"", b""]]],
+        ["prepare", 2**62],
+        ["prepare", -1],
+        ["prepare", 0.5],
+        ["promise", 1, 2**62, b"", b""],
+        ["accept", 1, b""],
+        ["yes"],
+        ["ask", 1],
+    ],
+    ids=repr,
+)
+def test_nonsense_is_refused(content: Any) -> None:
+    with pytest.raises(Nonsense):
+        decode(msgspec.msgpack.encode(content))
+
+
+@given(st.lists(numbers, min_size=1, max_size=6))
+def test_payloads_have_a_fixed_width_and_come_back(given_numbers: list[int]) -> None:
+    payload = pack(np.array(given_numbers, dtype=np.int64))
+    assert len(payload) == 8 * len(given_numbers)  # whatever the numbers are
+    back = unpack(payload, len(given_numbers))
+    assert back.dtype == np.int64 and back.tolist() == given_numbers
+    assert payload[:8] == given_numbers[0].to_bytes(8, "little", signed=True)
+    back += 1  # not a view into the message
+
+
+@pytest.mark.parametrize("number", [2**62, -(2**62), 2**63 - 1, -(2**63), -(2**63) + 1])
+def test_numbers_that_no_balance_can_hold_are_refused(number: int) -> None:
+    for place in range(3):
+        content = np.zeros(3, dtype=np.int64)
+        content[place] = number
+        with pytest.raises(Nonsense, match="beyond 2"):
+            unpack(pack(content), 3)
+
+
+@given(st.binary(max_size=40), st.integers(1, 4))
+def test_payloads_of_another_width_are_refused(payload: bytes, count: int) -> None:
+    if len(payload) != 8 * count:
+        with pytest.raises(Nonsense, match=f"{len(payload)} bytes where {8 * count}"):
+            unpack(payload, count)
+
+
+@given(st.integers(1, 40), st.data())
+def test_sets_of_parties_come_back_from_their_bits(count: int, data: st.DataObject) -> None:
+    parties = data.draw(st.sets(st.integers(0, count - 1)))
+    field = bits(parties, count)
+    assert len(field) == (count + 7) // 8  # whoever is in it
+    assert members(field, count) == parties
+
+
+@given(st.integers(1, 40), st.binary(max_size=7))
+def test_bits_that_do_not_fit_are_refused(count: int, field: bytes) -> None:
+    fits = len(field) == (count + 7) // 8 and int.from_bytes(field, "little") < 2**count
+    if fits:
+        assert bits(members(field, count), count) == field
+    else:
+        with pytest.raises(Nonsense, match=f"does not fit {count} parties"):
+            members(field, count)
+
+
+@pytest.mark.parametrize("read", [decode, lambda frame: unpack(frame, 1), lambda frame: members(frame, 3)])
+def test_nonsense_is_a_value_error(read: Callable[[bytes], object]) -> None:
+    with pytest.raises(ValueError):
+        read(b"\xff\xff\xff")
+
+
+def test_the_last_round_of_an_account() -> None:
+    assert Account([], [], []).last == 0
+    assert Account([2, 5], [[1], [2]], []).last == 5

@@ -1,0 +1,134 @@
+"""Sessions in which at most messages are lost or come twice: everyone has the exact mean, as the simulator does."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import inca
+from helpers.parties import PACED, START, TOSSED, N, Room, compare, noisy
+from inca.network.protocol.messages import OPEN, Ack, Have, Message, Voided, encode
+from inca.network.protocol.session import WEIGHT
+
+
+@pytest.mark.parametrize("pace", [0.0, 0.4])
+@pytest.mark.parametrize(
+    ("schedule", "rounds", "receivers", "quiet", "dimension", "seed"),
+    [
+        ("random", 4, 1, 0, 1, b"a" * 32),
+        ("random", 3, 3, 2, 4, b"b" * 32),
+        ("permutation", 5, 2, 5, 2, b"c" * 32),
+        ("distinct", 4, 1, 1, 1, b"d" * 32),
+        ("random", 2, 2, 0, 2, None),
+        ("distinct", 1, 1, 0, 1, None),
+    ],
+)
+def test_without_faults_everyone_has_the_exact_mean(
+    schedule: str, rounds: int, receivers: int, quiet: int, dimension: int, seed: bytes | None, pace: float
+) -> None:
+    session = replace(
+        PACED,
+        schedule=schedule,
+        rounds=rounds,
+        receivers=receivers,
+        quiet=quiet,
+        dimension=dimension,
+        seed=seed,
+        pace=pace,
+    )
+    room = Room(session).open().run()
+    result = room.check()
+    assert set(room.results) == result.finals == set(range(N))
+    assert result.total.tolist() == np.sum([noisy(session, i) for i in range(N)], axis=0).tolist()
+    assert result.weight == N * WEIGHT
+    assert result.realised.exact and not result.realised.doubts
+    execution = result.realised.execution
+    assert not execution.undelivered and execution.presence.nobody_absent and execution.published.all()
+    assert result.realised.intended.receivers[1:] == [
+        execution.schedule.round(t).receivers.tolist() for t in range(1, rounds + 1)
+    ]
+    assert all(party.stage == "over" and not party.reason for party in room.parties.values())
+    assert room.busy < START + 10.0  # and is done soon
+
+
+@pytest.mark.parametrize("receivers", [1, 2])
+@pytest.mark.parametrize("quiet", [0, 2])
+def test_messages_are_those_of_the_simulator(receivers: int, quiet: int) -> None:
+    session = replace(PACED, receivers=receivers, quiet=quiet)
+    room = Room(session).open().run()
+    assert session.seed is not None
+    schedule = session.topology(session.seed).schedule
+    compare(room, inca.Execution(schedule, session.injection), set(range(N)))
+
+
+@pytest.mark.parametrize("receivers", [1, 2])
+@pytest.mark.parametrize("last", [1, 2, 3])
+def test_messages_are_those_of_the_simulator_when_a_party_leaves_for_good(receivers: int, last: int) -> None:
+    session = replace(PACED, receivers=receivers)
+    room = Room(session).open()
+    room.at(START + last * session.pace - 0.1, room.kill, 2)
+    room.run()
+    flags = np.ones((session.rounds + 1, N), dtype=bool)
+    flags[last + 1 :, 2] = False
+    assert session.seed is not None
+    schedule = session.topology(session.seed).schedule
+    compare(room, inca.Execution(schedule, session.injection, inca.Presence.explicit(flags)), set(range(N)))
+
+
+@pytest.mark.parametrize("away", [(1, 2), (1, 3), (2, 3), (3, 4)], ids=str)
+def test_messages_are_those_of_the_simulator_when_a_party_is_absent_for_a_while(away: tuple[int, int]) -> None:
+    """Parties 2 and 4 are there until round away[0], and come back in the middle of round away[1]."""
+    room = Room(PACED).open()
+    for party, delay in ((2, 0.0), (4, 0.1)):
+        room.at(START + away[0] * PACED.pace - 0.2 + delay, room.kill, party)
+        room.at(START + away[1] * PACED.pace - 0.2 + delay, room.recover, party)
+    result = room.run().check()
+    execution = result.realised.execution
+    for party in (2, 4):
+        expected = [not away[0] < t < away[1] for t in range(PACED.rounds + 1)]
+        assert [bool(execution.presence.row(t)[party]) for t in range(PACED.rounds + 1)] == expected
+    assert not execution.late and not result.realised.doubts and result.realised.exact
+    compare(room, execution, set(range(N)))
+    intended = result.realised.intended.receivers
+    for t in range(1, PACED.rounds + 1):
+        for i in range(N):
+            j = intended[t][i][0]
+            went = int(execution.schedule.round(t).receivers[i, 0])
+            # Those who were away have missed what was offered before they were heard again.
+            if not {i, j} & {2, 4}:
+                assert went == j
+
+
+def test_everything_can_come_twice() -> None:
+    once, again = Room(PACED).open().run().check(), Room(PACED, copies=2).open().run().check()
+    assert once.total.tolist() == again.total.tolist() and once.weight == again.weight
+    room = Room(TOSSED)
+    room.twice = True
+    room.open().run().check()
+
+
+def test_lost_messages_are_made_up_for() -> None:
+    """Every message is lost the first time, in both directions."""
+    lost: set[bytes] = set()
+
+    def first(sender: int, receiver: int, message: Message) -> bool:
+        frame = bytes([sender, receiver]) + encode(message)
+        new = frame not in lost and not isinstance(message, Have)
+        lost.add(frame)
+        return new
+
+    room = Room(replace(PACED, pace=0.0))
+    room.drops = first
+    result = room.open().run().check()
+    assert result.finals == set(range(N)) and result.weight == N * WEIGHT and not result.realised.doubts
+
+
+def test_lost_answers_do_not_count_a_share_twice() -> None:
+    """Nobody hears what became of its offers, not even at the end: the digests tell."""
+    room = Room(replace(PACED, pace=0.0))
+    room.drops = lambda sender, receiver, message: isinstance(message, Ack | Voided)
+    result = room.open().run().check()
+    assert result.weight == N * WEIGHT and not result.realised.doubts
+    assert {fate for book in room.books() for fates in book.account.fates for fate in fates} == {OPEN}

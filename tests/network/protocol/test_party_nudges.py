@@ -1,0 +1,130 @@
+"""Nudges and wishes: whoever lacks an offer or an item asks for it, and is answered."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from helpers.parties import PACED, START, N, Room
+from inca.network.protocol.context import Effects
+from inca.network.protocol.messages import ACKED, Ack, Have, Items, Message, Nudge, Offer, Skipped, Want, bits
+
+# --- nudges -------------------------------------------------------------------------------------------------------
+
+
+def offers_in(effects: Effects, peer: int) -> list[Offer]:
+    return [message for to, message in effects.sends if to == peer and isinstance(message, Offer)]
+
+
+def skips_in(effects: Effects, peer: int) -> list[Skipped]:
+    return [message for to, message in effects.sends if to == peer and isinstance(message, Skipped)]
+
+
+def test_a_nudge_has_the_same_offer_made_again() -> None:
+    room = Room(PACED)
+    room.drops = lambda sender, receiver, message: sender == 1 and isinstance(message, Offer)
+    room.open().run(until=START + 0.01)
+    receiver = room.parties[1].ledger.outbox[1, 0].receiver
+    first = [message for i, message in room.said if i == 1 and isinstance(message, Offer)]
+    effects = room.parties[1].receive(room.now, receiver, Nudge(1))
+    assert offers_in(effects, receiver) == first[:1] and not skips_in(effects, receiver) and not effects.records
+    assert {to for to, message in effects.sends if isinstance(message, Offer)} == {receiver}
+    others = set(range(N)) - {1, receiver}
+    assert not any(offers_in(room.parties[1].receive(room.now, peer, Nudge(1)), peer) for peer in others)
+
+
+def test_whoever_waits_for_an_offer_nudges_its_sender() -> None:
+    room = Room(PACED)
+    room.drops = lambda sender, receiver, message: sender == 1 and isinstance(message, Offer)
+    room.open().run(until=START + 0.3)
+    receiver = room.parties[1].ledger.outbox[1, 0].receiver
+    assert (receiver, Nudge(1)) in room.said and room.parties[receiver]._transfers.awaited()
+    assert all(i == receiver for i, message in room.said if isinstance(message, Nudge))
+
+
+def test_a_nudge_about_a_round_that_was_missed_is_answered() -> None:
+    """Party 3 was away in round 2: nobody who is still there has to wait for it."""
+    room = Room(PACED).open()
+    room.at(START + 0.3, room.kill, 3)
+    room.at(START + 0.9, room.recover, 3)
+    room.run(until=START + 1.0)
+    assert room.parties[3].ledger.account.present == [1, 3]
+    asker = (set(range(N)) - {3}).pop()
+    assert skips_in(room.parties[3].receive(room.now, asker, Nudge(2)), asker) == [Skipped(2)]
+    for t in (0, 1, 4, PACED.rounds + 1):  # never, attended, not yet, never
+        assert not skips_in(room.parties[3].receive(room.now, asker, Nudge(t)), asker) or t == 1
+
+
+def test_a_share_that_was_taken_back_is_not_offered_again() -> None:
+    room = Room(PACED)
+    room.open().run(until=START + 0.01)
+    receiver = room.parties[1].ledger.outbox[1, 0].receiver
+    assert room.parties[1].ledger.outbox[1, 0].fate == ACKED
+    effects = room.parties[1].receive(room.now, receiver, Nudge(1))
+    assert not offers_in(effects, receiver) and skips_in(effects, receiver) == [Skipped(1)]
+
+
+def test_whoever_is_still_asking_is_not_waited_for() -> None:
+    room = Room(PACED).open().run(until=START + 0.5)
+    room.kill(1)
+    room.drops = lambda sender, receiver, message: 1 in (sender, receiver)
+    room.recover(1)
+    assert room.parties[1].stage == "asking" and room.parties[1].ledger.round == 2
+    effects = room.parties[1].receive(room.now, 0, Nudge(3))
+    assert skips_in(effects, 0) == [Skipped(3)] and not effects.records
+
+
+def test_nobody_waits_for_an_offer_that_was_skipped_and_yet_takes_it() -> None:
+    session = replace(PACED, pace=0.0, schedule="permutation")
+    room = Room(session)
+    room.drops = lambda sender, receiver, message: sender == 1 and isinstance(message, Offer)
+    room.open().run(until=START + 0.01)
+    receiver = room.parties[1].ledger.outbox[1, 0].receiver
+    waiting = room.parties[receiver]
+    assert waiting.ledger.round == 1 and waiting._transfers.awaited()
+    for other in set(range(N)) - {receiver, 1}:
+        room.hand(other, receiver, Skipped(1))  # it does not speak for party 1
+    assert waiting._transfers.awaited()
+    room.hand(1, receiver, Skipped(2))  # another round
+    assert waiting._transfers.awaited() and waiting.ledger.round == 1
+    sent = next(message for i, message in room.said if i == 1 and isinstance(message, Offer))
+    again = Room(replace(session, pace=0.4))
+    again.drops = room.drops
+    again.open().run(until=START + 0.01)
+    effects = again.hand(1, receiver, Skipped(1))
+    assert not effects.records and not again.parties[receiver]._transfers._owing()
+    assert (1, Ack(1, 0)) in again.hand(1, receiver, sent).sends  # a hint: the offer came all the same
+    room.hand(1, receiver, Skipped(1))
+    assert waiting.ledger.round == 2
+
+
+def test_whoever_is_on_time_does_not_say_that_it_is_not_there() -> None:
+    """The peer's clock is ahead: it has begun round 1 already, and would go on without this party's offer."""
+    room = Room(PACED).open().run(until=START - 0.1)
+    assert not skips_in(room.parties[1].receive(room.now, 0, Nudge(1)), 0)
+
+
+# --- items --------------------------------------------------------------------------------------------------------
+
+
+def test_an_item_is_asked_of_one_peer_at_a_time() -> None:
+    room = Room(PACED)
+    room.drops = lambda sender, receiver, message: True
+    room.open().at_stage(1, "digests")
+    party, now = room.parties[1], room.now
+    have = Have({"digest": bits({0, 2}, N), "final": bits({0}, N)}, True)
+
+    def wanted(peer: int, when: float) -> list[Message]:
+        return [message for _, message in party.receive(when, peer, have).sends if isinstance(message, Want)]
+
+    assert wanted(0, now) == [Want({"digest": bits({0, 2}, N), "final": bits({0}, N)})]
+    assert not wanted(2, now) and not wanted(0, now + PACED.period / 4 - 0.01)
+    assert wanted(2, now + PACED.period / 4 + 0.01) == [Want({"digest": bits({0, 2}, N), "final": bits({0}, N)})]
+
+
+def test_wanted_items_are_sent_and_nothing_else() -> None:
+    room = Room(PACED).open().at_stage(1, "serving")
+    party = room.parties[1]
+    sends = party.receive(room.now, 0, Want({"final": bits({0, 3}, N), "digest": bits({2}, N)})).sends
+    sent = [item for _, message in sends if isinstance(message, Items) for item in message.items]
+    assert {(item.kind, item.party) for item in sent} == {("final", 0), ("final", 3), ("digest", 2)}
+    assert all(item == party.gossip.items[item.kind][item.party] for item in sent)

@@ -1,0 +1,337 @@
+from __future__ import annotations
+
+import re
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from scipy.optimize import brentq
+
+import inca
+from helpers.paths import ROOT
+from helpers.strategies import executions, generator, seeds
+from inca._base.types import Array
+from inca.privacy.theorems import optimal_variances as module
+from inca.privacy.theorems.optimal_variances import (
+    Design,
+    Grouping,
+    Groups,
+    design,
+    expected_error_cost,
+    free,
+    per_round,
+    semidefinite_design,
+    two,
+)
+
+groupings = pytest.mark.parametrize("groups", [two, per_round, free])
+
+
+@st.composite
+def views(draw: st.DrawFn, largest: int = 6) -> inca.View:
+    """Any execution of up to `largest` parties, some messages tapped, up to a third of the parties colluding."""
+    execution = draw(executions(largest=largest))
+    rng = generator(draw(seeds))
+    adversary = inca.Adversary.random(
+        execution.parties, execution.rounds, rng, 0.0, draw(st.sampled_from([0.0, 0.3, 1.0]))
+    )
+    colluding = rng.choice(execution.parties, size=draw(st.integers(0, execution.parties // 3)), replace=False)
+    view = inca.View(execution, inca.Adversary(colluding.tolist(), adversary.eavesdropped))
+    assume(view.value.any())
+    return view
+
+
+def example(n: int = 30, rounds: int = 6, seed: int = 1, tapped: float = 0.0) -> inca.View:
+    execution = inca.Execution(inca.RandomReceivers(n, rounds, seed=seed), inca.incremental(rounds))
+    return inca.View(execution, inca.Adversary.random(n, rounds, generator(seed), 0.1, tapped))
+
+
+def costs(view: inca.View, groups: Grouping, seed: int = 1) -> Array:
+    """Independent noise costs much more, as it does in an average; else it would be the only noise used."""
+    own = groups(view)
+    cost = generator(seed).uniform(0.02, 0.2, own.count)
+    cost[own.independent] *= 30.0
+    return cost
+
+
+def squares(view: inca.View, groups: Groups, variances: Array) -> Array:
+    """Lemma 2 by its book: the squared length of the shortest noise that imitates a change of x_i, by an SVD."""
+    noise = np.hstack([view.value, view.noise]) * np.sqrt(variances[groups.terms])
+    found = np.linalg.lstsq(noise, view.value, rcond=1e-13)[0]
+    assert np.allclose(noise @ found, view.value, atol=1e-7)
+    return np.asarray(np.square(found).sum(axis=0))
+
+
+def textbook(view: inca.View, groups: Groups, variances: Array) -> tuple[Array, Array]:
+    """Theorem 1 by its book: h_i^T Sigma^-1 h_i, and its gradient, minus the sums of (g_k^T Sigma^-1 h_i)^2."""
+    columns = np.hstack([view.value, view.noise])
+    solved = np.linalg.solve((columns * variances[groups.terms]) @ columns.T, view.value)
+    gradient = np.zeros((groups.count, view.honest.size))
+    np.add.at(gradient, groups.terms, -np.square(columns.T @ solved))
+    return np.asarray((view.value * solved).sum(axis=0)), gradient
+
+
+def check(found: Design, view: inca.View, groups: Grouping, mu: float, cost: Array, tolerance: float) -> None:
+    assert squares(view, groups(view), found.variances).max() <= mu**2 * (1 + 1e-9)
+    assert found.worst <= mu
+    assert (found.variances > 0).all()
+    assert found.cost == pytest.approx(cost @ found.variances, rel=1e-12)
+    assert found.lower_bound <= found.cost <= (1 + found.gap) * found.lower_bound * (1 + 1e-12)
+    assert found.gap <= tolerance
+
+
+@groupings
+@settings(max_examples=12)
+@given(view=views(), seed=seeds)
+def test_equals_the_semidefinite_program(groups: Grouping, view: inca.View, seed: int) -> None:
+    cost, mu = costs(view, groups, seed), 0.3
+    found, exact = design(view, mu, cost, groups), semidefinite_design(view, mu, cost, groups)
+    check(found, view, groups, mu, cost, 1e-4)
+    check(exact, view, groups, mu, cost, 1e-3)
+    assert found.cost == pytest.approx(exact.cost, rel=1e-3)
+    assert found.lower_bound <= exact.cost * (1 + 1e-9)
+    assert exact.lower_bound <= found.cost * (1 + 1e-9)
+
+
+def test_both_solvers_of_the_semidefinite_program_agree() -> None:
+    view = example(8, 3)
+    cost = costs(view, per_round)
+    first, second = (semidefinite_design(view, 0.3, cost, solver=solver) for solver in ("SCS", "CLARABEL"))
+    assert first.cost == pytest.approx(second.cost, rel=1e-4)
+    assert first.variances == pytest.approx(second.variances, rel=1e-2)
+
+
+@groupings
+@given(view=views(largest=8), seed=seeds)
+@settings(max_examples=30)
+def test_slopes_are_the_gradient(groups: Grouping, view: inca.View, seed: int) -> None:
+    rng, own = generator(seed), groups(view)
+    cost, shares = rng.uniform(0.5, 2.0, own.count), rng.uniform(0.5, 2.0, own.count)
+    found, slopes = module._Part(view, own, cost).squares(shares)
+    seen = view.value.any(axis=0)
+    value, gradient = textbook(view, own, shares / cost)
+    assert found == pytest.approx(value[seen], rel=1e-6)
+    assert -slopes == pytest.approx((gradient / cost[:, np.newaxis])[:, seen], rel=1e-5, abs=1e-9)
+    step = 1e-4 * np.eye(own.count)
+    numeric = [(squares(view, own, (shares + e) / cost) - squares(view, own, (shares - e) / cost))[seen] for e in step]
+    assert -slopes == pytest.approx(np.array(numeric) / 2e-4, rel=1e-4, abs=1e-6)
+    assert shares @ slopes == pytest.approx(found, rel=1e-9)  # of degree -1
+
+
+@groupings
+@given(view=views(largest=8), seed=seeds)
+@settings(max_examples=30)
+def test_cuts_hold_for_whatever_meets_the_target(groups: Grouping, view: inca.View, seed: int) -> None:
+    rng, own = generator(seed), groups(view)
+    problem = module._Problem([view], 1.0, 1.0, np.ones(own.count), groups)
+    _, cuts = problem.cut(rng.exponential(size=own.count) + 1e-3)
+    for _ in range(10):
+        other = rng.exponential(size=own.count) + 1e-3
+        meets = other * squares(view, own, other).max()
+        assert (cuts @ meets >= 1 - 1e-6).all()
+
+
+@groupings
+def test_costs_fall_like_one_over_the_square_of_mu(groups: Grouping) -> None:
+    view = example(8, 3)
+    cost = costs(view, groups)
+    one = design(view, 1.0, cost, groups)
+    for mu, sensitivity in ((0.1, 1.0), (0.5, 1.0), (3.0, 1.0), (1.0, 7.0)):
+        other = design(view, mu, cost, groups, sensitivity=sensitivity)
+        assert other.variances == pytest.approx(one.variances * (sensitivity / mu) ** 2, rel=1e-9)
+        assert other.cost == pytest.approx(one.cost * (sensitivity / mu) ** 2, rel=1e-9)
+        assert other.worst == pytest.approx(mu, rel=1e-8)
+
+
+@given(view=views(largest=8), seed=seeds)
+@settings(max_examples=30)
+def test_who_sees_more_never_costs_less(view: inca.View, seed: int) -> None:
+    tapped = view.adversary.eavesdropped
+    some = [message for message in tapped if generator(seed).random() < 0.5]
+    less = inca.View(view.execution, inca.Adversary(view.adversary.colluding, some))
+    assume(less.value.any())
+    cost = costs(view, per_round, seed)
+    assert design(view, 0.5, cost).cost >= design(less, 0.5, cost).lower_bound * (1 - 1e-9)
+
+
+def test_freer_groups_never_cost_more() -> None:
+    view = example(12, 4)
+    equal = np.array([3.0, 0.1])
+    found = []
+    for groups in (two, per_round, free):
+        own = groups(view)
+        cost = np.zeros(own.count)  # the same price for the same noise, however it is tied
+        np.add.at(cost, own.terms, equal[two(view).terms])
+        found.append(design(view, 0.5, cost, groups))
+    assert found[1].lower_bound <= found[0].cost
+    assert found[2].cost < 0.99 * found[1].cost < 0.99 * found[0].cost
+
+
+@given(views(largest=8), seeds)
+@settings(max_examples=20)
+def test_with_two_groups_it_is_plain_calibration(view: inca.View, seed: int) -> None:
+    mu, own = 0.4, two(view)
+    found = design(view, mu, costs(view, two, seed), two, tolerance=1e-6)
+    var_independent, var_cancelling = found.variances
+    assume(var_independent * mu**2 < 0.999)  # else independent noise alone does it
+
+    def excess(log_variance: float) -> float:
+        return float(squares(view, own, np.array([var_independent, np.exp(log_variance)])).max()) - mu**2
+
+    start = np.log(var_cancelling)
+    level = brentq(excess, start - 1, start + 1, xtol=1e-10)
+    assert level == pytest.approx(start, abs=1e-5)
+
+
+def test_several_views_are_all_protected_and_cost_at_least_the_dearest() -> None:
+    together = [example(seed=seed) for seed in (1, 2, 3)] + [example(20, seed=4)]
+    cost = costs(together[0], per_round)
+    found = design(together, 0.3, cost)
+    for view in together:
+        assert squares(view, per_round(view), found.variances).max() <= 0.3**2 * (1 + 1e-9)
+        assert found.cost >= design(view, 0.3, cost).lower_bound
+    assert found.gap <= 1e-4
+    twice = design([together[0], together[0]], 0.3, cost)
+    assert twice.cost == pytest.approx(design(together[0], 0.3, cost).cost, rel=1e-4)
+
+
+def test_views_in_which_nothing_is_seen_ask_for_nothing() -> None:
+    everyone_leaves = inca.Presence.explicit(np.vstack([np.ones((1, 30)), np.zeros((6, 30))]))
+    schedule = inca.RandomReceivers(30, 6, seed=1)
+    blind = inca.View(inca.Execution(schedule, inca.incremental(6), everyone_leaves))
+    view, cost = example(), costs(example(), per_round)
+    assert design([blind, view], 0.3, cost).cost == design(view, 0.3, cost).cost
+    with pytest.raises(inca.InputError, match="no noise is needed"):
+        design(blind, 0.3, cost)
+
+
+def test_a_design_can_be_run_and_audited() -> None:
+    view = example(40, 8, tapped=0.05)
+    execution, mu = view.execution, 0.25
+    presence = [inca.Presence.leaving(40, 8, 0.2, generator(seed)) for seed in range(5)]
+    leaving = [inca.Execution(execution.schedule, execution.injection, there) for there in presence]
+    for groups in (two, per_round):
+        cost = expected_error_cost(leaving, groups)
+        found = design(view, mu, cost, groups)
+        injection = found.injection(execution.injection)
+        levels = found.sigma_independent, found.sigma_cancelling
+        run = inca.View(inca.Execution(execution.schedule, injection), view.adversary)
+        assert inca.account(run, *levels).worst[1] == pytest.approx(found.worst, rel=1e-6)
+        errors = [
+            inca.expected_error(inca.Execution(execution.schedule, injection, there), *levels) for there in presence
+        ]
+        assert cost @ found.variances == pytest.approx(np.mean([error.noise for error in errors]))
+    assert injection.mask_scales is not None  # still the incremental family
+
+
+@given(executions(), seeds)
+def test_cost_holds_the_coefficients_of_the_expected_error(execution: inca.Execution, seed: int) -> None:
+    rng = generator(seed)
+    execution = execution.losing(rng.random(execution.parties) < 0.2)
+    if execution.weight == 0.0:
+        with pytest.raises(inca.InputError, match="execution 0 ends without an estimate"):
+            expected_error_cost(execution)
+        return
+    variances = rng.uniform(0.5, 2.0, execution.rounds)
+    plain = execution.injection
+    folded = inca.Injection(plain.value, plain.noise, variances)
+    other = inca.Execution(execution.schedule, folded, execution.presence, execution.published)
+    expected = inca.expected_error(other, 2.0, 3.0).noise
+    assert expected_error_cost(execution) @ np.append(4.0, 9.0 * variances) == pytest.approx(
+        expected, rel=1e-6, abs=1e-12
+    )
+    assert expected_error_cost(other, two) @ [4.0, 9.0] == pytest.approx(expected, rel=1e-6, abs=1e-12)
+    assert expected_error_cost(other, free).sum() == pytest.approx(expected_error_cost(other, two).sum(), abs=1e-12)
+
+
+def test_noise_that_costs_nothing_hides_the_most() -> None:
+    """At full attendance cancelling noise is free, and the least cost is that of Central DP among the honest."""
+    view = example(tapped=0.0)
+    cost = expected_error_cost(view.execution)
+    assert cost[1:] == pytest.approx(0.0, abs=1e-25)
+    found = design(view, 1.0, cost)
+    central = 1 / view.honest.size
+    assert central <= found.variances[0] <= 1.1 * central
+
+
+def test_dependent_rows_are_no_obstacle() -> None:
+    injection = inca.Injection([1.0, 0.0, 0.0], [[1.0, 1.0], [-1.0, -1.0], [0.0, 0.0]], unsafe=True)
+    execution = inca.Execution(inca.RandomReceivers(4, 2, seed=1), injection)
+    view = inca.View(execution, inca.Adversary(eavesdropped=[(t, i) for t in range(2) for i in range(4)]))
+    assert np.linalg.matrix_rank(np.hstack([view.value, view.noise])) < view.shape[0]
+    cost = np.array([10.0, 1.0, 2.0])
+    found, exact = design(view, 0.5, cost), semidefinite_design(view, 0.5, cost)
+    check(found, view, per_round, 0.5, cost, 1e-4)
+    assert found.cost == pytest.approx(exact.cost, rel=1e-3)
+
+
+def test_groups_of_ones_own() -> None:
+    def halves(view: inca.View) -> Groups:
+        rounds, honest = view.execution.rounds, view.honest.size
+        return Groups(np.zeros(honest, np.intp), np.tile(1 + 2 * np.arange(rounds) // rounds, honest), 3)
+
+    view = example()
+    found = design(view, 0.3, [3.0, 0.3, 0.3], halves)
+    check(found, view, halves, 0.3, np.array([3.0, 0.3, 0.3]), 1e-4)
+    assert len(set(found.injection(view.execution.injection).noise.diagonal())) == 2
+
+
+def test_refusals(monkeypatch: pytest.MonkeyPatch) -> None:
+    view, cost = example(10, 3), [1.0, 0.1, 0.1, 0.1]
+    for mu in (0.0, -1.0, np.inf, np.nan):
+        with pytest.raises(inca.InputError, match=r"^mu is"):
+            design(view, mu, cost)
+        with pytest.raises(inca.InputError, match=r"^mu is"):
+            semidefinite_design(view, mu, cost)
+    with pytest.raises(inca.InputError, match=r"^cost\[1\] is -0.1, but a number of at least 0"):
+        design(view, 0.5, [1.0, -0.1, 0.1, 0.1])
+    with pytest.raises(inca.InputError, match=r"^cost has no entry above 0"):
+        design(view, 0.5, np.zeros(4))
+    with pytest.raises(inca.InputError, match=r"^the number of costs is 4, but one per group \(2\)"):
+        design(view, 0.5, cost, two)
+    with pytest.raises(inca.InputError, match=r"^the number of views is 0"):
+        design([], 0.5, cost)
+    with pytest.raises(inca.InputError, match=r"^the number of rounds of a view is 4, but that of the first \(3\)"):
+        design([view, example(10, 4)], 0.5, [1.0, 0.1], two)
+    with pytest.raises(inca.InputError, match=r"^sensitivity is 0"):
+        design(view, 0.5, cost, sensitivity=0.0)
+    with pytest.raises(inca.InputError, match=r"^tolerance is 0"):
+        design(view, 0.5, cost, tolerance=0.0)
+    for terms, message in (([1] * 5, "the number of noise terms in groups is 14"), ([2] * 27, "not one of 0..1")):
+
+        def odd(_: inca.View, terms: list[int] = terms) -> Groups:
+            return Groups(np.zeros(9, np.intp), np.array(terms), 2)
+
+        with pytest.raises(inca.InputError, match=message):
+            design(view, 0.5, [1.0, 0.1], odd)
+    with pytest.raises(inca.InputError, match=r"^the number of executions is 0"):
+        expected_error_cost([])
+    with pytest.raises(inca.InputError, match=r"^the number of groups of execution 1 is 5"):
+        expected_error_cost([view.execution, example(10, 4).execution])
+    found = design(view, 0.5, np.ones(free(view).count), free)
+    with pytest.raises(inca.InputError, match=r"^the groups differ between parties"):
+        found.injection(view.execution.injection)
+    with pytest.raises(inca.InputError, match=r"^the number of rounds of the injection is 5"):
+        design(view, 0.5, cost).injection(inca.incremental(5))
+    with pytest.raises(inca.InputError, match=r"^the size of the semidefinite program"):
+        semidefinite_design(example(60, 6), 0.5, [1.0, 0.1], two)
+    with pytest.raises(inca.InputError, match=r"^solver is 'X'"):
+        semidefinite_design(view, 0.5, cost, solver="X")  # type: ignore[arg-type]
+    monkeypatch.setitem(sys.modules, "cvxpy", None)
+    with pytest.raises(inca.InputError, match=re.escape("pip install 'inca[design]'")):
+        semidefinite_design(view, 0.5, cost)
+
+
+@pytest.mark.slow
+def test_figures_of_the_page_are_printed_by_its_code(capsys: pytest.CaptureFixture[str]) -> None:
+    page = (ROOT / "docs" / "design.md").read_text()
+    code = re.findall(r"```py\n(.*?)```", page, flags=re.DOTALL)
+    names: dict[str, Any] = {}
+    exec("".join(code), names)
+    names["compare"](count=1, fractions=(0.1,))
+    printed = re.findall(r"10% \w+ +([\d.]+) +([\d.]+) +([\d.]+)", capsys.readouterr().out)
+    shown = re.findall(r"\| ([\d.]+) \| ([\d.]+) \| ([\d.]+) \|", page)[:3]  # designed for 1 view, 10 % leaving
+    assert np.array(printed, dtype=float) == pytest.approx(np.array(shown, dtype=float), rel=0.02)

@@ -1,0 +1,360 @@
+"""Tests of inca.protocol.dissemination; the statistical ones have fixed seeds and false alarms of at most 1e-6."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import networkx
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import binom
+
+from inca import Execution, InputError, Outcome, Presence, RandomReceivers, early, incremental
+from inca._base.types import Array
+from inca.protocol import dissemination as d
+from inca.protocol.dissemination import epidemics
+from inca.protocol.dissemination import gossip_averaging as averaging
+from inca.protocol.dissemination.base import random_others
+
+RARE = 1e-6
+seeds = st.integers(0, 2**32)
+
+
+def some_outcome(n: int, seed: int, dimensions: int | None = None, unpublished: int = 0) -> Outcome:
+    """Random messages of various weights, some of which are not published."""
+    rng = np.random.default_rng(seed)
+    published = rng.permutation(n) >= unpublished
+    execution = Execution(RandomReceivers(n, rounds=3, seed=seed), incremental(3), published=published)
+    return Outcome(execution, rng.standard_normal(n if dimensions is None else (n, dimensions)))
+
+
+def zero_weights(n: int) -> Outcome:
+    """Everybody sends everything on, so whoever receives nothing has a message of weight 0."""
+    execution = Execution(RandomReceivers(n, rounds=1, seed=1, share=1.0), early(1))
+    assert (execution.message_weights == 0.0).any()
+    return Outcome(execution, np.arange(n, dtype=float))
+
+
+def gossip(outcome: Outcome, accuracy: float = 1e-9, **more: Any) -> d.Dissemination:
+    return d.gossip_average(outcome, accuracy, np.random.default_rng(1), **more)
+
+
+def push(outcome: Outcome, accuracy: float = 1e-9, **more: Any) -> d.Dissemination:
+    return d.push_sum(outcome, accuracy, np.random.default_rng(1), **more)
+
+
+def epidemic(outcome: Outcome, rounds: int = 20, **more: Any) -> d.Dissemination:
+    return d.epidemic(outcome, rounds, np.random.default_rng(1), **more)
+
+
+averages = pytest.mark.parametrize("average", [gossip, push])
+any_method = pytest.mark.parametrize("method", [d.exact, gossip, push, epidemic])
+
+
+@given(seeds, st.integers(2, 40), st.integers(1, 3), st.sampled_from(["gossip", "cycle", "push"]))
+@settings(max_examples=60, deadline=None)
+def test_a_round_conserves_sum_and_weight(seed: int, m: int, columns: int, kind: str) -> None:
+    rng = np.random.default_rng(seed)
+    state = rng.standard_normal((m, columns + 1)) * 10.0 ** rng.integers(-3, 4, size=columns + 1)
+    before, size = state.sum(axis=0), np.abs(state).sum(axis=0)
+    for _ in range(10):
+        if kind == "push":
+            assert averaging._push_round(state, rng) == m
+        else:
+            near = averaging._neighbours(networkx.cycle_graph(m), m) if kind == "cycle" and m > 2 else None
+            assert averaging._gossip_round(state, rng, near) == 2 * m
+    assert (np.abs(state.sum(axis=0) - before) <= 1e-12 * size).all()
+
+
+@averages
+@pytest.mark.parametrize("dimensions", [None, 1, 3])
+def test_averaging_reaches_the_accuracy(average: Callable[..., d.Dissemination], dimensions: int | None) -> None:
+    outcome = some_outcome(50, 3, dimensions, unpublished=7)
+    coarse, fine = average(outcome, 1e-2), average(outcome, 1e-11)
+    assert outcome.estimate is not None
+    for result, accuracy in ((coarse, 1e-2), (fine, 1e-11)):
+        assert result.estimates.shape == ((43,) if dimensions is None else (43, dimensions))
+        off = np.linalg.norm(result.estimates.reshape(43, -1) - outcome.estimate, axis=1)
+        assert result.deviation == pytest.approx(off.max()) and off.max() <= accuracy
+        assert result.messages == result.rounds * (86 if average is gossip else 43)
+        assert result.survivors.tolist() == np.flatnonzero(outcome.execution.published).tolist()
+        assert result.agreed and result.outcome is outcome
+    assert 0 < coarse.rounds < fine.rounds
+
+
+@averages
+def test_zero_weights_are_infinitely_far_but_not_for_ever(average: Callable[..., d.Dissemination]) -> None:
+    outcome = zero_weights(30)
+    huge = average(outcome, 1e300)  # satisfied as soon as everybody has any weight at all
+    assert huge.rounds > 0 and np.isfinite(huge.estimates).all()
+    deviation = average(outcome).deviation
+    assert deviation is not None and deviation <= 1e-9
+
+
+def test_gossip_takes_a_graph() -> None:
+    outcome = some_outcome(20, 1)
+    slow, fast = gossip(outcome, graph=networkx.path_graph(20)), gossip(outcome)
+    assert slow.deviation is not None and slow.deviation <= 1e-9 and slow.rounds > 3 * fast.rounds
+
+
+def expected_tick(graph: Any, n: int) -> Array:
+    """W by its definition in Boyd et al."""
+    w = np.eye(n)
+    for i in range(n):
+        for j in graph.adj[i]:
+            e = np.eye(n)[i] - np.eye(n)[j]
+            w -= np.outer(e, e) / (2 * n * len(graph.adj[i]))
+    return w
+
+
+@pytest.mark.parametrize("n", [2, 3, 10, 25])
+def test_gossip_rounds_come_from_the_eigenvalues(n: int) -> None:
+    complete = np.linalg.eigvalsh(expected_tick(networkx.complete_graph(n), n))
+    assert complete[-2] == pytest.approx(1 - 1 / (n - 1), abs=1e-12)
+    for graph in (networkx.complete_graph(n), networkx.path_graph(n), networkx.star_graph(n - 1)):
+        second = float(np.linalg.eigvalsh(expected_tick(graph, n))[-2])
+        ticks = 1.0 if second < 1e-9 else 3 * math.log(1e6) / math.log(1 / second)
+        assert d.gossip_rounds(n, 1e-6, graph) == math.ceil(ticks / n)
+    assert d.gossip_rounds(n, 1e-6) == d.gossip_rounds(n, 1e-6, networkx.complete_graph(n))
+    assert d.gossip_rounds(1, 1e-6) == 0
+
+
+@pytest.mark.parametrize("graph", [None, networkx.cycle_graph(30), networkx.star_graph(29)])
+def test_gossip_rounds_suffice(graph: Any) -> None:
+    """The theorem allows failure with chance eps = 1e-6."""
+    rng = np.random.default_rng(5)
+    near = None if graph is None else averaging._neighbours(graph, 30)
+    x = np.eye(30)[:, :1].copy()
+    for _ in range(d.gossip_rounds(30, RARE, graph)):
+        averaging._gossip_round(x, rng, near)
+    assert np.linalg.norm(x - 1 / 30) <= RARE
+
+
+@given(seeds, st.integers(2, 140), st.floats(0, 1), st.floats(0, 0.3))
+@settings(max_examples=30, deadline=None)
+def test_a_push_pull_round_against_sets(seed: int, m: int, arrive: float, gone: float) -> None:
+    rng = np.random.default_rng(seed)
+    bits = rng.random((m, m)) < 0.1
+    words = np.zeros((m, 8 * (-(-m // 64))), np.uint8)
+    words[:, : -(-m // 8)] = np.packbits(bits, axis=1, bitorder="little")
+    known = words.view("<u8").astype(np.uint64)
+    fresh = known.copy()
+    contacts, arrives = random_others(np.arange(m), rng), rng.random((m, 2)) < arrive
+    there = rng.random(m) >= gone
+    before = [set(np.flatnonzero(row)) for row in bits]
+    after = [set(row) for row in before]
+    for i, j in enumerate(contacts):
+        assert i != j and 0 <= j < m
+        after[j] |= before[i] if arrives[i, 0] else set()
+        after[i] |= before[j] if arrives[i, 1] else set()
+    epidemics._push_pull(known, fresh, contacts, arrives)
+    holders = [after[i] for i in np.flatnonzero(there)]
+    common = set.intersection(*holders) if holders else set()
+    assert set(np.flatnonzero(epidemics._held_by_all(fresh, there))) == common
+    for i in range(m):
+        assert set(np.flatnonzero(epidemics._held_by_all(fresh, np.arange(m) == i))) == after[i]
+
+
+@given(seeds, st.integers(1, 90), st.integers(1, 8), st.sampled_from([None, 2]), st.sampled_from([0.0, 0.1, 0.5]))
+@settings(max_examples=60, deadline=None)
+def test_epidemic_tells_what_was_lost(seed: int, m: int, rounds: int, dimensions: int | None, crash: float) -> None:
+    outcome = some_outcome(m + 3, seed, dimensions, unpublished=3)
+    ids = np.flatnonzero(outcome.execution.published)
+    result = d.epidemic(outcome, rounds, np.random.default_rng(seed), 0.2, crash)
+    known, there, messages = epidemics._spread(m, rounds, np.random.default_rng(seed), 0.2, crash)
+    held = [ids[epidemics._held_by_all(known, np.arange(m) == i)] for i in np.flatnonzero(there)]
+    common = set.intersection(*(set(h) for h in held)) if held else set()
+    assert set(np.flatnonzero(result.outcome.execution.published)) == common
+    assert result.survivors.tolist() == ids[there].tolist() and (result.rounds, result.messages) == (
+        rounds,
+        messages,
+    )
+    assert result.agreed == all(set(h) == common for h in held)
+    own = [outcome.messages[h].sum(axis=0) / outcome.weights[h].sum() for h in held]
+    shape = (len(held),) if dimensions is None else (len(held), dimensions)
+    assert np.allclose(result.estimates, np.reshape(own, shape), rtol=1e-9, atol=1e-9)
+    if not common:
+        assert result.outcome.estimate is None and result.deviation is None
+    elif result.agreed:
+        assert result.deviation == 0.0
+    if crash == 0.0:
+        assert messages == (2 * m * rounds if m > 1 else 0)
+
+
+def test_epidemic_without_survivors() -> None:
+    result = epidemic(some_outcome(20, 1, 3), rounds=2, crash=1.0)
+    assert result.estimates.shape == (0, 3) and result.survivors.size == 0 and result.messages == 0
+    assert result.outcome.present == 0 and result.outcome.estimate is None and result.deviation is None
+
+
+def test_epidemic_without_arrivals() -> None:
+    outcome = zero_weights(20)
+    result = epidemic(outcome, loss=1.0)
+    assert result.outcome.estimate is None and not result.agreed and result.messages == 20 * 2 * 20
+    assert (np.isnan(result.estimates) == (outcome.weights == 0.0)).all()
+
+
+def test_an_undefined_estimate_is_infinitely_far() -> None:
+    result = epidemic(zero_weights(4), rounds=30)
+    broken = d.Dissemination("epidemic", result.outcome, np.array([1.0, np.nan]), np.arange(2), 1, 1, False)
+    assert result.deviation == 0.0 and broken.deviation == math.inf
+
+
+@pytest.mark.parametrize(("loss", "crash"), [(0.3, 0.0), (0.5, 0.1)])
+def test_two_parties_by_hand(loss: float, crash: float) -> None:
+    """Both call each other, so each message has two chances in a round; one crash loses a message."""
+    exact = 1 - (1 - crash) ** 2 * (1 - loss**2) ** 2
+    frequency, upper = d.epidemic_loss_simulated(2, 1, np.random.default_rng(2), loss, crash, trials=4000)
+    failed = round(4000 * frequency)
+    assert min(binom.cdf(failed, 4000, exact), binom.sf(failed - 1, 4000, exact)) > RARE / 2
+    assert binom.cdf(failed, 4000, upper) == pytest.approx(0.01)  # Clopper and Pearson
+
+
+def test_certain_failure_has_limit_one() -> None:
+    assert d.epidemic_loss_simulated(5, 1, np.random.default_rng(1), 1.0, trials=3) == (1.0, 1.0)
+
+
+def dense_failures(n: int, rounds: int, loss: float) -> list[float]:
+    """The pull-only chain as a full transition matrix."""
+    informed = np.arange(1, n + 1)
+    step = np.array([binom.pmf(informed - i, n - i, min(1.0, (1 - loss) * i / (n - 1))) for i in informed])
+    chances, failures = np.eye(n)[0], []
+    for _ in range(rounds):
+        chances = chances @ step
+        failures.append(float(chances[:-1].sum()))
+    return failures
+
+
+@given(st.integers(2, 30), st.sampled_from([0.0, 1e-12, 0.01, 0.3, 0.9]))
+@settings(max_examples=40, deadline=None)
+def test_epidemic_loss_against_dense_matrices(n: int, loss: float) -> None:
+    for r, failure in enumerate(dense_failures(n, 40, loss), start=1):
+        bound = d.epidemic_loss(n, r, loss)
+        # The bound errs upwards; the reference sums transitions that are exact to 1e-13 or so.
+        assert min(1.0, n * failure) * (1 - 1e-11) <= bound <= n * failure * (1 + 1e-9) + 1e-33
+
+
+def test_epidemic_loss_against_a_larger_matrix() -> None:
+    failures = dense_failures(400, 60, 0.2)
+    for r in (10, 20, 40, 60):
+        assert d.epidemic_loss(400, r, 0.2) == pytest.approx(min(1.0, 400 * failures[r - 1]), rel=1e-9)
+
+
+@given(st.integers(1, 300), st.integers(1, 60), st.floats(0, 1), st.floats(0, 1))
+@settings(max_examples=60, deadline=None)
+def test_epidemic_loss_is_monotone(n: int, rounds: int, one: float, other: float) -> None:
+    low, high = sorted((one, other))
+    bound = d.epidemic_loss(n, rounds, low)
+    assert 0.0 <= d.epidemic_loss(n, rounds + 1, low) <= bound <= 1.0
+    assert bound <= d.epidemic_loss(n, rounds, high) * (1 + 1e-9) + 1e-30
+
+
+@given(st.integers(2, 300), st.floats(1e-15, 1), st.floats(0, 0.9))
+@settings(max_examples=40, deadline=None)
+def test_epidemic_rounds_are_the_least(n: int, failure: float, loss: float) -> None:
+    rounds = d.epidemic_rounds(n, failure, loss)
+    assert d.epidemic_loss(n, rounds, loss) <= failure
+    assert rounds == 1 or d.epidemic_loss(n, rounds - 1, loss) > failure
+
+
+@pytest.mark.parametrize(
+    ("n", "rounds", "loss"),
+    [
+        (2, 4, 0.3),
+        (10, 10, 0.0),
+        (40, 18, 0.2),
+        pytest.param(5, 8, 0.1, marks=pytest.mark.slow),
+        pytest.param(70, 14, 0.0, marks=pytest.mark.slow),
+    ],
+)
+def test_the_bound_holds_in_simulation(n: int, rounds: int, loss: float) -> None:
+    bound = d.epidemic_loss(n, rounds, loss)
+    assert bound < 0.5  # or the test says little
+    frequency, _ = d.epidemic_loss_simulated(n, rounds, np.random.default_rng(n), loss, trials=2000)
+    assert binom.sf(round(2000 * frequency) - 1, 2000, bound) > RARE
+
+
+def test_many_rounds_and_hopeless_losses_end() -> None:
+    assert d.epidemic_loss(50, 10**9) < 1e-30
+    assert d.epidemic_loss(50, 5, 5e-324) == pytest.approx(d.epidemic_loss(50, 5))
+    assert d.epidemic_loss(50, 10, loss=1.0) == 1.0 and d.epidemic_loss(1, 1, loss=1.0) == 0.0
+    assert d.epidemic_rounds(1, 0.1, loss=1.0) == 0
+
+
+@any_method
+@pytest.mark.parametrize("dimensions", [None, 2])
+def test_nothing_published(method: Callable[..., d.Dissemination], dimensions: int | None) -> None:
+    gone = Presence.explicit([[1, 1, 1], [0, 0, 0]])
+    execution = Execution(RandomReceivers(3, rounds=1, seed=1), incremental(1), gone)
+    result = method(Outcome(execution, np.ones(3 if dimensions is None else (3, dimensions))))
+    assert result.estimates.shape == ((0,) if dimensions is None else (0, dimensions))
+    assert result.deviation is None and result.outcome.estimate is None
+    assert result.survivors.size == result.messages == 0
+
+
+@any_method
+def test_messages_without_weight_have_no_estimate(method: Callable[..., d.Dissemination]) -> None:
+    outcome = zero_weights(30)
+    weightless = Outcome(outcome.execution.losing(outcome.weights > 0.0), outcome.messages)
+    result = method(weightless)
+    assert weightless.present > 1 and result.deviation is None and result.outcome.estimate is None
+    assert np.isnan(result.estimates).all()  # none at all, but in an epidemic, whose survivors hold messages
+    assert result.estimates.size == result.survivors.size == (weightless.present if method is epidemic else 0)
+
+
+@any_method
+def test_a_single_party_knows(method: Callable[..., d.Dissemination]) -> None:
+    result = method(some_outcome(8, 1, unpublished=7))
+    assert result.deviation == 0.0 and result.messages == 0 and result.agreed
+    assert result.rounds == (20 if method is epidemic else 0)
+
+
+def test_exact_tells_everyone() -> None:
+    outcome = some_outcome(9, 1, 2, unpublished=2)
+    result = d.exact(outcome)
+    assert (result.rounds, result.messages, result.deviation) == (0, 42, 0.0)
+    assert result.estimates.shape == (7, 2)
+
+
+refusals: dict[str, tuple[str, Callable[[Outcome, np.random.Generator], object]]] = {
+    "gossip accuracy 0": ("accuracy is 0", lambda o, g: d.gossip_average(o, 0, g)),
+    "gossip accuracy NaN": ("accuracy is nan", lambda o, g: d.gossip_average(o, math.nan, g)),
+    "push accuracy below 0": ("accuracy is -1", lambda o, g: d.push_sum(o, -1, g)),
+    "gossip unreached": (
+        "most_rounds is 2, but more",
+        lambda o, g: d.gossip_average(o, 1e-9, g, most_rounds=2),
+    ),
+    "push unreached": ("most_rounds is 2, but more", lambda o, g: d.push_sum(o, 1e-9, g, most_rounds=2)),
+    "most_rounds 0": ("most_rounds is 0", lambda o, g: d.push_sum(o, 1e-9, g, most_rounds=0)),
+    "no rng": ("rng is 1", lambda o, g: d.gossip_average(o, 1.0, 1)),  # type: ignore[arg-type]
+    "size of graph": ("nodes of graph is 4", lambda o, g: d.gossip_average(o, 1, g, networkx.path_graph(4))),
+    "parts of graph": ("parts of graph is 5", lambda o, g: d.gossip_rounds(5, 0.1, networkx.empty_graph(5))),
+    "large graph": (
+        "nodes of graph is 5001",
+        lambda o, g: d.gossip_rounds(5001, 0.1, networkx.path_graph(5001)),
+    ),
+    "relative accuracy": ("relative_accuracy is 0", lambda o, g: d.gossip_rounds(5, 0)),
+    "epidemic rounds 0": ("rounds is 0", lambda o, g: d.epidemic(o, 0, g)),
+    "epidemic loss": ("loss is 1.5", lambda o, g: d.epidemic(o, 1, g, loss=1.5)),
+    "epidemic crash": ("crash is -0.1", lambda o, g: d.epidemic(o, 1, g, crash=-0.1)),
+    "epidemic rng": ("rng is None", lambda o, g: d.epidemic(o, 1, None)),  # type: ignore[arg-type]
+    "too many": ("messages is 50001.*epidemic_loss", lambda o, g: d.epidemic(some_outcome(50001, 1), 1, g)),
+    "bound rounds 0": ("rounds is 0", lambda o, g: d.epidemic_loss(5, 0)),
+    "bound loss": ("loss is nan", lambda o, g: d.epidemic_loss(5, 1, math.nan)),
+    "bound parties": ("parties is 0", lambda o, g: d.epidemic_loss(0, 1)),
+    "failure": ("failure is 0", lambda o, g: d.epidemic_rounds(5, 0)),
+    "hopeless": ("loss is 1.0, but a chance", lambda o, g: d.epidemic_rounds(5, 0.1, loss=1.0)),
+    "trials": ("trials is 0", lambda o, g: d.epidemic_loss_simulated(5, 1, g, trials=0)),
+    "confidence": ("confidence is 2", lambda o, g: d.epidemic_loss_simulated(5, 1, g, confidence=2)),
+}
+
+
+@pytest.mark.parametrize("case", refusals)
+def test_bad_input_is_refused(case: str) -> None:
+    sentence, call = refusals[case]
+    with pytest.raises(InputError, match=sentence):
+        call(some_outcome(30, 1), np.random.default_rng(1))

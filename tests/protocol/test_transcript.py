@@ -1,0 +1,187 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import inca
+from helpers.strategies import executions, interrupted
+from inca.protocol.schedules import Round
+from inca.protocol.transcript import Transcript, digest
+from inca.protocol.transcript import read_execution as read
+from inca.protocol.transcript import write_execution as write
+
+
+def same(a: inca.Execution, b: inca.Execution) -> bool:
+    rounds = range(1, a.rounds + 1)
+    return (
+        (a.parties, a.rounds) == (b.parties, b.rounds)
+        and a.presence == b.presence
+        and np.array_equal(a.published, b.published)
+        and a.undelivered == b.undelivered
+        and np.array_equal(a.injection.value, b.injection.value)
+        and np.array_equal(a.injection.noise, b.injection.noise)
+        and all(np.array_equal(a.weights(t).toarray(), b.weights(t).toarray()) for t in rounds)
+    )
+
+
+@given(executions(), st.sampled_from(["run.json", "run.npz"]), st.booleans())
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_what_is_written_is_read(tmp_path: Path, execution: inca.Execution, name: str, lose: bool) -> None:
+    if lose:
+        execution = execution.losing(np.arange(execution.parties) == 0)
+    written = Transcript(execution, 1.5, 0.0, colluding=(1, 0), eavesdropped=((0, 1), (execution.rounds, 0)))
+    write(tmp_path / name, written)
+    again = read(tmp_path / name)
+    assert same(execution, again.execution)
+    assert (again.sigma_independent, again.sigma_cancelling) == (1.5, 0.0)
+    assert (again.colluding, again.eavesdropped) == (written.colluding, written.eavesdropped)
+    assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
+
+
+@given(interrupted(), st.sampled_from(["run.json", "run.npz"]))
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_undelivered_offers_are_written_and_read(tmp_path: Path, execution: inca.Execution, name: str) -> None:
+    written = Transcript(execution)
+    write(tmp_path / name, written)
+    again = read(tmp_path / name)
+    assert same(execution, again.execution) and digest(again) == digest(written)
+    assert np.array_equal(again.execution.message_weights, execution.message_weights)
+    silent = Transcript(inca.Execution(execution.schedule, execution.injection, execution.presence))
+    assert (digest(silent) == digest(written)) == (execution.undelivered == ())
+    write(tmp_path / "run.json", silent)
+    assert b"undelivered" not in (tmp_path / "run.json").read_bytes()
+
+
+@pytest.mark.parametrize("name", ["run.json", "run.npz"])
+def test_shares_that_change_from_round_to_round_are_written(tmp_path: Path, name: str) -> None:
+    class Fading(inca.Schedule):
+        parties, rounds, slots = 3, 3, 1
+
+        def round(self, t: int) -> Round:
+            weights = np.array([[0.5], [0.0], [0.25]]) if t == 3 else None
+            return Round(np.array([[1], [-1], [0]], dtype=np.int32), 0.5**t, weights)
+
+    execution = inca.Execution(Fading(), inca.incremental(3))
+    write(tmp_path / name, Transcript(execution))
+    assert same(execution, read(tmp_path / name).execution)
+
+
+def document(**changes: Any) -> dict[str, Any]:
+    base: dict[str, Any] = {
+        "format": "inca-execution/1",
+        "parties": 3,
+        "rounds": 2,
+        "receivers": [[[1], [2], [0]], [[2], [0], [1]]],
+        "injection": {"kind": "incremental"},
+    }
+    return {name: value for name, value in (base | changes).items() if value is not None}
+
+
+def test_defaults(tmp_path: Path) -> None:
+    (tmp_path / "run.json").write_text(json.dumps(document()))
+    transcript = read(tmp_path / "run.json")
+    assert transcript.execution.presence.nobody_absent
+    assert transcript.execution.weights(1).toarray()[1, 0] == 0.5
+    assert transcript.sigma_independent is None and transcript.colluding == ()
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"format": "inca-execution/2"}, "format is 'inca-execution/2', but inca-execution/1 was expected"),
+        ({"format": None}, "missing required field `format`"),
+        ({"parties": 4}, r"parties is 4, but the number that receivers has \(3\)"),
+        ({"rounds": 3}, r"rounds is 3, but the number that receivers has \(2\)"),
+        ({"parties": "three"}, r"Expected `int`, got `str` - at `\$.parties`"),
+        ({"receivers": "none"}, "receivers is 'none'"),
+        ({"receivers": [[[1], [2], [3]], [[2], [0], [1]]]}, "receiver 0 of party 2 in round 1 is 3"),
+        ({"receivers": [[[0], [2], [0]], [[2], [0], [1]]]}, "is 0, but another party than the sender"),
+        ({"receivers": [[[1], [2]], [[2], [0], [1]]]}, "rows of different lengths"),
+        ({"receivers": [[["1"], ["2"], ["0"]]]}, "type of receivers"),
+        ({"receivers": [[[10**30], [2], [0]]]}, "type of receivers"),
+        ({"share": 0.75, "weights": [[[0.5]] * 3] * 2}, "share is 0.75, but no share"),
+        ({"share": 1.75}, "share is 1.75"),
+        ({"weights": [[[0.5]] * 3]}, "shape of weights"),
+        ({"weights": [[["x"]] * 3] * 2}, "weights is not an array of numbers"),
+        ({"present": [[1, 1, 0], [1, 1, 1], [1, 1, 1]]}, r"present\[0\]\[2\] is 0"),
+        ({"present": [[1, 1, 1], [1, 1, 1]]}, "rounds"),
+        ({"present": [[1, 1, 1], [1, 1, 1], [1, 5, 1]]}, "present has an entry that is not 0 or 1"),
+        ({"present": 1}, "present is 1"),
+        ({"published": [1, 1, 2]}, "published has an entry that is not 0 or 1"),
+        ({"published": [1, 1]}, "published is not an array of booleans"),
+        ({"injection": {"kind": "late"}}, "injection.kind is 'late'"),
+        ({"injection": {}}, "injection has neither a kind nor both"),
+        ({"injection": {"kind": "early", "value": [1, 0, 0]}}, "not both"),
+        ({"injection": {"value": [1, 0], "noise": [[1], [-1]]}}, "number of rounds of the injection is 1"),
+        ({"injection": {"value": [1, 1, 0], "noise": [[1, 0], [-1, 1], [0, -1]]}}, r"condition \(i\) fails"),
+        ({"injection": {"kind": "early", "extra": 1}}, "unknown field `extra`"),
+        ({"presnt": [[1, 1, 1]]}, "unknown field `presnt`"),
+        ({"adversary": {"colluding": [3]}}, "an id in adversary.colluding is 3"),
+        ({"adversary": {"colluding": [1, 1]}}, "every id at most once"),
+        ({"adversary": {"eavesdropped": [[3, 0]]}}, "a round in adversary.eavesdropped is 3"),
+        ({"adversary": {"eavesdropped": [[0]]}}, "length"),
+        ({"sigma_independent": -1.0}, "sigma_independent is -1.0"),
+        ({"undelivered": 1}, "undelivered is 1"),
+        ({"undelivered": "none"}, "undelivered is 'none'"),
+        ({"undelivered": [1]}, "an entry of undelivered is 1, but"),
+        (
+            {"undelivered": [[1, 0, 1]]},
+            r"an entry of undelivered is \[1, 0, 1\], but \(round, sender, receiver, back\)",
+        ),
+        ({"undelivered": [[1, 0, 1, "2"]]}, "a round of return in undelivered is '2'"),
+        ({"undelivered": [[1, 0, 10**30, 0]]}, "a receiver in undelivered is 1000"),
+        ({"undelivered": [[1, 0, 2, 0]]}, "the number of undelivered offers of party 0 in round 1 is 1"),
+    ],
+)
+def test_bad_documents_are_refused(tmp_path: Path, changes: dict[str, Any], words: str) -> None:
+    path = tmp_path / "run.json"
+    path.write_text(json.dumps(document(**changes)))
+    with pytest.raises(inca.InputError, match=f"run.json is not a valid inca-execution/1 file: .*{words}") as error:
+        read(path)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("name", ["run.json", "run.npz"])
+def test_truncated_and_foreign_files_are_refused(tmp_path: Path, name: str) -> None:
+    execution = inca.Execution(inca.RandomReceivers(5, 4, seed=1), inca.incremental(4))
+    path = tmp_path / name
+    write(path, Transcript(execution))
+    whole = path.read_bytes()
+    for part in (
+        b"",
+        whole[:1],
+        whole[: len(whole) // 2],
+        whole[:-3],
+        b"\x80\x04random bytes",
+        b"[" * 100_000,
+    ):
+        path.write_bytes(part)
+        with pytest.raises(inca.InputError, match="is not a valid inca-execution/1 file"):
+            read(path)
+
+
+def test_files_that_cannot_be_read_or_written(tmp_path: Path) -> None:
+    with pytest.raises(inca.InputError, match="cannot be read: No such file"):
+        read(tmp_path / "none.json")
+    execution = inca.Execution(inca.RandomReceivers(5, 4, seed=1), inca.incremental(4))
+    with pytest.raises(inca.InputError, match="cannot be written: No such file"):
+        write(tmp_path / "no" / "run.json", Transcript(execution))
+    with pytest.raises(inca.InputError, match="cannot be written: Not a directory"):
+        write(Path(__file__) / "run.json", Transcript(execution))
+    (tmp_path / "folder.json").mkdir()
+    with pytest.raises(inca.InputError, match="cannot be written"):
+        write(tmp_path / "folder.json", Transcript(execution))
+    assert [path.name for path in tmp_path.iterdir()] == ["folder.json"]
+
+
+def test_pickles_are_not_loaded(tmp_path: Path) -> None:
+    path = tmp_path / "run.npz"
+    np.savez(path, format=np.array("inca-execution/1"), receivers=np.array([{"a": 1}], dtype=object))
+    with pytest.raises(inca.InputError, match="damaged"):
+        read(path)

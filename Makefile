@@ -7,17 +7,31 @@ BIN := $(VENV)/bin
 # on top of that would only wait for each other, and every process would compile all tests if bytecode were not kept.
 TESTING := OPENBLAS_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE=
 WORKERS := $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
+PIP := $(BIN)/python -m pip install --disable-pip-version-check --constraint constraints.txt
+DEMO_READY := $(VENV)/.demo-ready
 READY := $(VENV)/.ready
+NODE_READY := node_modules/.ready
 
-.PHONY: demo test test-all lint types arrows bench conservation golden pictures reproduction site clean
+.PHONY: help demo check test test-all lint types arrows javascript bench conservation golden pictures reproduction site clean
 
-$(READY): pyproject.toml constraints.txt
-	$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "inca needs Python 3.11 or newer")'
-	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
-	touch $@
+help:  ## what can be made
+	@grep -hE '^[a-z-]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 16
 
-demo: $(READY)  ## twelve real processes over TLS on this machine, three of them killed: the mean and what leaked
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "inca needs Python 3.11 or newer")'
+	$(PYTHON) -m venv $(VENV)
+
+$(DEMO_READY): pyproject.toml constraints.txt | $(BIN)/python
+	@echo "Installing inca and what the demo needs into $(VENV) (about 350 MB)"
+	$(PIP) --editable '.[network]'
+	@touch $@
+
+$(READY): pyproject.toml constraints.txt | $(BIN)/python
+	@echo "Installing inca and what its tests need into $(VENV) (about 1.2 GB)"
+	$(PIP) --editable '.[dev]'
+	@touch $@ $(DEMO_READY)
+
+demo: $(DEMO_READY)  ## twelve real processes over TLS on this machine, three of them killed: the mean and what leaked
 	$(BIN)/inca demo
 
 lint: $(READY)
@@ -30,10 +44,24 @@ types: $(READY)
 arrows: $(READY)
 	$(BIN)/lint-imports
 
-test: lint types arrows  ## everything that must hold at every commit
+$(NODE_READY): package.json
+	@echo "Installing what checks the JavaScript into node_modules (about 115 MB)"
+	npm install --no-package-lock --no-audit --no-fund
+	@touch $@
+
+javascript:  ## lint, format and types of the dashboard's JavaScript and style sheets, where node is there
+	@not_checked() { printf '\033[1;31mNOT CHECKED: the JavaScript, since %s\033[0m\n' "$$1"; }; \
+	if ! command -v node > /dev/null || ! command -v npm > /dev/null; then not_checked 'there is no node or no npm here'; \
+	elif ! $(MAKE) --no-print-directory $(NODE_READY); then not_checked 'npm could not install its tools'; \
+	else npm run --silent check; fi
+
+check: lint types arrows javascript  ## about a minute: lint, types, arrows, JavaScript, and the tests of what has changed
+	$(TESTING) $(BIN)/python -m pytest -n $(WORKERS) -m 'not slow' $$($(BIN)/python tools/changed_tests.py)
+
+test: lint types arrows javascript  ## everything that must hold at every commit
 	$(TESTING) $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder -m 'not slow'
 
-test-all: lint types arrows  ## the same and the slow suites
+test-all: lint types arrows javascript  ## the same and the slow suites
 	$(TESTING) $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 bench: $(READY)  ## speed and memory, as ratios against named baselines in one run
@@ -57,9 +85,9 @@ pictures: $(READY)  ## draw the pictures of the README and the docs
 	$(BIN)/python tools/pictures.py
 	$(BIN)/python tools/pictures_accountant.py
 	$(BIN)/python tools/screens.py
-	$(BIN)/inca audit examples/consortium.json --picture docs/pictures/losses.png
-	$(BIN)/inca compare --picture docs/pictures/compare.png
-	$(BIN)/inca learn compare --data digits --epsilon 2 --epsilon 8 --epsilon 32 --seeds 20 --picture docs/pictures/learning.png
+	$(BIN)/inca audit examples/consortium.json --plot docs/pictures/losses.png
+	$(BIN)/inca compare --plot docs/pictures/compare.png
+	$(BIN)/inca learn compare --data digits --epsilon 2 --epsilon 8 --epsilon 32 --seeds 20 --plot docs/pictures/learning.png
 
 reproduction: $(READY)  ## the paper's figures at full size, for the docs: 35 minutes on two cores; goes on where it stopped
 	$(BIN)/inca reproduce all --out docs/reproduction
@@ -69,4 +97,4 @@ site: $(READY)  ## the documentation site, into build/site; python -m http.serve
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 clean:
-	rm -rf $(VENV) build src/*.egg-info
+	rm -rf $(VENV) node_modules build src/*.egg-info

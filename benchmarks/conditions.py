@@ -18,7 +18,7 @@ import numpy as np
 
 import inca
 from inca.privacy.theorems.hidden_messages import HiddenRank, edge_vectors, hidden_rank
-from inca.privacy.theorems.preconditions import first_round_met, rank_curve, rounds_to_connect
+from inca.privacy.theorems.rank_by_round import first_round_met, rank_curve, rounds_to_connect
 from inca.privacy.view import View
 from inca.protocol.adversary import Adversary
 
@@ -37,8 +37,8 @@ def fresh_rank(execution: inca.Execution, adversary: Adversary) -> HiddenRank:
 
 
 def compare(n: int, rounds: int, colluding: float, dense: bool) -> None:
-    execution = inca.Execution(inca.RandomReceivers(n, rounds, seed=1), inca.incremental(rounds))
-    view = View(execution, Adversary.random(n, rounds, np.random.default_rng(1), colluding))
+    execution = inca.Execution(inca.RandomReceivers(n, rounds, seed=1), inca.incremental_injection(rounds))
+    view = View(execution, Adversary.random(n, rounds, np.random.default_rng(1), colluding=colluding))
     receivers = np.stack([execution.sends(t).receivers[:, 0] for t in range(1, rounds + 1)])
     flags = ~np.isin(np.arange(n), view.honest)
     vectors = edge_vectors(view).matrix
@@ -67,11 +67,11 @@ def compare(n: int, rounds: int, colluding: float, dense: bool) -> None:
 
 
 def many(n: int, rounds: int, colluding: float, runs: int) -> None:
-    """Repeat with new schedules, as for an estimate of the chance of failure."""
+    """Repeat with new schedules, as for an estimate of the probability of failure."""
     flags = np.zeros(n, dtype=bool)
     flags[: int(colluding * n)] = True
     schedules = [inca.RandomReceivers(n, rounds, seed=seed) for seed in range(runs)]
-    drawn = [np.stack([each.round(t).receivers[:, 0] for t in range(1, rounds + 1)]) for each in schedules]
+    drawn = [np.stack([schedule.round(t).receivers[:, 0] for t in range(1, rounds + 1)]) for schedule in schedules]
     taken = seconds(lambda: [rounds_to_connect(receivers, flags) for receivers in drawn], 5)
     print(f"{runs} schedules: {1e3 * taken / runs:.3f} ms each")
 
@@ -80,8 +80,8 @@ def several_receivers(n: int, colluding: float) -> None:
     """Time the steps of the cascade for k = 2."""
     print("k = 2, one T, a new view each time")
     for rounds in (3, 5, 8, 12, 20):
-        execution = inca.Execution(inca.RandomReceivers(n, rounds, 2, seed=1), inca.incremental(rounds))
-        adversary = Adversary.random(n, rounds, np.random.default_rng(1), colluding)
+        execution = inca.Execution(inca.RandomReceivers(n, rounds, 2, seed=1), inca.incremental_injection(rounds))
+        adversary = Adversary.random(n, rounds, np.random.default_rng(1), colluding=colluding)
         rank = fresh_rank(execution, adversary)
         taken = seconds(partial(fresh_rank, execution, adversary), 2)
         print(f"  T = {rounds:2d}  {1e3 * taken:10.1f} ms   {rank}")

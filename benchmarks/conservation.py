@@ -5,8 +5,8 @@
 
 A session is drawn from its seed: sizes, loss, duplication, delay, partitions, false hints, clocks, crashes at journal
 writes, lost disks. `violations` counts the sessions in which mass was lost or counted twice, results differed or were
-not the exact ones, a doubt was not reported, or a session hung; it must be 0, and the exit status is 1 otherwise.
-`--seed` replays one session and tells what happened.
+not the exact ones, an unresolved transfer was not reported, or a session hung; it must be 0, and the exit status is 1
+otherwise. `--seed` replays one session and prints what happened.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from dataclasses import dataclass, field, fields
 from inca._base.threads import available_cores
 from inca.network.protocol.context import Effects
 from inca.network.protocol.ledger import Left
-from inca.network.testing.simulator import World
+from inca.network.testing.simulator import SimulatedNetwork
 
 _CHUNK = 25  # sessions that a worker takes at a time
 
@@ -45,18 +45,18 @@ class Tally:
     violations: dict[int, str] = field(default_factory=dict)
 
     def add(self, other: Tally) -> None:
-        for each in fields(self):
-            mine, theirs = getattr(self, each.name), getattr(other, each.name)
+        for column in fields(self):
+            mine, theirs = getattr(self, column.name), getattr(other, column.name)
             if isinstance(mine, dict):
                 mine.update(theirs)  # counters add up, violations are of different seeds
             else:
-                setattr(self, each.name, mine + theirs)
+                setattr(self, column.name, mine + theirs)
 
 
-class Watched(World):
-    """A world that counts what it goes through, and tells it if asked."""
+class Watched(SimulatedNetwork):
+    """A network that counts what it goes through, and prints it if asked."""
 
-    told = False
+    verbose = False
     checks = writes = 0
 
     def check(self) -> None:
@@ -65,65 +65,66 @@ class Watched(World):
 
     def _perform(self, i: int, effects: Effects) -> None:
         self.writes += bool(effects.records)
-        if self.told:
-            self._tell(i, effects)
+        if self.verbose:
+            self._print(i, effects)
         super()._perform(i, effects)
 
     def _crash(self, i: int) -> None:
-        before = len(self.machines[i].ghosts)
+        before = len(self.machines[i].lost_ledgers)
         super()._crash(i)
-        if self.told:
-            lost = ", and its disk is lost" if len(self.machines[i].ghosts) > before else ""
+        if self.verbose:
+            lost = ", and its disk is lost" if len(self.machines[i].lost_ledgers) > before else ""
             print(f"{self.now:9.4f}  party {i} dies{lost}")
 
-    def _tell(self, i: int, effects: Effects) -> None:
-        for event, details in effects.notes:
+    def _print(self, i: int, effects: Effects) -> None:
+        for event, details in effects.log_events:
             print(f"{self.now:9.4f}  party {i}: {event} " + ", ".join(f"{k}={v}" for k, v in details.items()))
         for record in effects.records:
             print(f"{self.now:9.4f}  party {i} writes {type(record).__name__}")
 
 
-def reason_class(world: World) -> str:
+def reason_class(network: SimulatedNetwork) -> str:
     """Return why a session has no result, in a few words and without its numbers."""
-    parties = world.survivors.values()
+    parties = network.survivors.values()
     if not parties:
-        gone = [machine for machine in world.machines if machine.party is None]
-        return "everyone is dead" if len(gone) == len(world.machines) else "everyone left or is dead"
+        gone = [machine for machine in network.machines if machine.party is None]
+        return "everyone is dead" if len(gone) == len(network.machines) else "everyone left or is dead"
     most, _ = Counter(party.reason for party in parties).most_common(1)[0]
-    for words in ("no agreement", "parties are there at the end", "final messages", "loss", "tossed", "journal"):
+    for words in ("no agreement", "must be there at the end", "final messages", "loss", "coin flip", "journal"):
         if words in most:
-            return {"parties are there at the end": "cohort too small", "final messages": "too few final messages"}.get(
+            return {"must be there at the end": "cohort too small", "final messages": "too few final messages"}.get(
                 words, words
             )
     return most or "no reason given"
 
 
-def live(seed: int, told: bool = False) -> tuple[Tally, Watched]:
+def run_session(seed: int, verbose: bool = False) -> tuple[Tally, Watched]:
     """Run one session; violations are part of the tally."""
     began = time.perf_counter()
-    world = Watched(seed)
-    world.told = told
+    network = Watched(seed)
+    network.verbose = verbose
     tally = Tally(sessions=1)
     try:
-        world.run()
-        world.check_end()
+        network.run()
+        network.check_end()
     except Exception as error:  # whatever goes wrong in a session is what is looked for
         tally.violations[seed] = f"{type(error).__name__}: {error}"
     tally.seconds = time.perf_counter() - began
-    tally.steps, tally.checks, tally.writes, tally.crashes = world.steps, world.checks, world.writes, world.crashes
-    tally.disks = sum(len(machine.ghosts) for machine in world.machines)
-    results = world.results
+    tally.steps, tally.crashes = network.steps, network.crashes
+    tally.checks, tally.writes = network.checks, network.writes
+    tally.disks = sum(len(machine.lost_ledgers) for machine in network.machines)
+    results = network.results
     if results:
-        tally.with_result, tally.survivors, tally.with_the_result = 1, len(world.survivors), len(results)
+        tally.with_result, tally.survivors, tally.with_the_result = 1, len(network.survivors), len(results)
     else:
-        tally.without[reason_class(world)] += 1
-    return tally, world
+        tally.without[reason_class(network)] += 1
+    return tally, network
 
 
-def live_many(seeds: range) -> Tally:
+def run_many(seeds: range) -> Tally:
     total = Tally()
     for seed in seeds:
-        total.add(live(seed)[0])
+        total.add(run_session(seed)[0])
     return total
 
 
@@ -135,7 +136,7 @@ def chunks(first: int, count: int) -> Iterator[range]:
 def run_all(first: int, count: int, workers: int) -> Tally:
     total, began = Tally(), time.perf_counter()
     with ProcessPoolExecutor(workers) as pool:
-        for part in pool.map(live_many, chunks(first, count)):
+        for part in pool.map(run_many, chunks(first, count)):
             total.add(part)
             rate = total.sessions / (time.perf_counter() - began)
             left = (count - total.sessions) / rate
@@ -171,10 +172,10 @@ def report(total: Tally) -> None:
 
 
 def replay_one(seed: int) -> Tally:
-    tally, world = live(seed, told=True)
-    print(world.session)
-    print(world.faults)
-    for i, machine in enumerate(world.machines):
+    tally, network = run_session(seed, verbose=True)
+    print(network.session)
+    print(network.faults)
+    for i, machine in enumerate(network.machines):
         party = machine.party
         left = [record.reason for record in machine.journal if isinstance(record, Left)]
         if party is None:
@@ -191,7 +192,7 @@ def main() -> int:
     parser.add_argument("--sessions", type=int, default=10_000)
     parser.add_argument("--first", type=int, default=0, help="the first seed")
     parser.add_argument("--workers", type=int, default=available_cores())
-    parser.add_argument("--seed", type=int, default=None, help="replay this one session and tell what happens")
+    parser.add_argument("--seed", type=int, default=None, help="replay this one session and print what happens")
     options = parser.parse_args()
     if options.seed is not None:
         total = replay_one(options.seed)

@@ -20,7 +20,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from helpers.browser import browser, watched
 from helpers.dashboard_server import running
 
-LIMIT = 100.0  # milliseconds
+LIMIT_MS = 100.0
 STEP = """() => new Promise((done) => {
   const began = performance.now(), main = document.querySelector("main");
   const key = new KeyboardEvent("keydown", { key: "ArrowRight", bubbles: true });
@@ -31,7 +31,7 @@ CASES = ((12, 10, 1), (200, 40, 1), (200, 40, 5), (2000, 40, 1))
 
 
 def measure(steps: int) -> None:
-    columns = ("parties", "rounds", "receivers", "opens", "work", "painted", f"of {LIMIT:g} ms")
+    columns = ("parties", "rounds", "receivers", "opens", "work", "painted", f"of {LIMIT_MS:g} ms")
     print("{:>8s} {:>7s} {:>10s} {:>8s} {:>14s} {:>14s} {:>11s}   (ms: median / most)".format(*columns))
     with running() as board, browser() as chromium:
         for parties, rounds, receivers in CASES:
@@ -41,14 +41,14 @@ def measure(steps: int) -> None:
                 page.locator("main[data-step-ms]").wait_for()
                 opened = time.perf_counter() - began
                 page.wait_for_timeout(500)
-                taken = []
+                steps_ms = []
                 for _ in range(min(steps, rounds - 1)):
-                    taken.append(page.evaluate(STEP))
+                    steps_ms.append(page.evaluate(STEP))
                     page.wait_for_timeout(50)
-                work, painted = np.array(taken).T
-                shown = [f"{np.median(each):.0f} / {each.max():.0f}" for each in (work, painted)]
+                work, painted = np.array(steps_ms).T
+                shown = [f"{np.median(times):.0f} / {times.max():.0f}" for times in (work, painted)]
                 sizes = f"{parties:8d} {rounds:7d} {receivers:10d} {opened:6.1f} s"
-                share = painted.max() / LIMIT
+                share = painted.max() / LIMIT_MS
                 print(f"{sizes} {shown[0]:>14s} {shown[1]:>14s} {share:11.2f}", flush=True)
 
 

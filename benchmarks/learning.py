@@ -26,16 +26,14 @@ from sklearn.model_selection import train_test_split
 from inca._base.randomness import fill, split
 from inca._base.threads import available_cores
 from inca._base.types import Array
-from inca.learn.averagers.simulated import Aggregator
-from inca.learn.budget import Budget
-from inca.learn.training.logistic import PrivateLogisticRegression
-from inca.learn.training.models import LogisticModel
-from inca.learn.training.train import Clipping, Level, Part, train
+from inca.learn import Budget, Clipping, LogisticModel, PrivateLogisticRegression, SimulatedAverager, train
+from inca.learn.budget import ProtectionLevel
+from inca.learn.training.contributions import PartyData
 from inca.mechanisms.inca import Inca
-from inca.protocol.simulation import _BLOCK, _Crew
+from inca.protocol.simulation import _BLOCK_ENTRIES, _Crew
 
 _CLASSES, _RECORDS = 10, 4
-SETTINGS: dict[Level, dict[str, Any]] = {
+SETTINGS: dict[ProtectionLevel, dict[str, Any]] = {
     "party": {"steps": 5, "rate": 3.0, "clip": 0.1, "momentum": 0.5, "local_steps": 3},
     "record": {"steps": 40, "rate": 2.0, "clip": 0.5, "momentum": 0.5},
 }
@@ -48,24 +46,24 @@ class Timed(LogisticModel):
 
     def gradient(self, parameters: Array, features: NDArray[Any], targets: NDArray[Any]) -> Array:
         start = time.perf_counter()
-        found = super().gradient(parameters, features, targets)
+        gradient = super().gradient(parameters, features, targets)
         self.seconds += time.perf_counter() - start
-        return found
+        return gradient
 
 
-def made_up(parties: int, features: int) -> list[Part]:
+def made_up(parties: int, features: int) -> list[PartyData]:
     rng = np.random.default_rng(1)
     return [(rng.standard_normal((_RECORDS, features)), rng.integers(0, _CLASSES, _RECORDS)) for _ in range(parties)]
 
 
-def rounds_of(aggregator: Aggregator) -> int:
-    assert isinstance(aggregator.mechanism, Inca)
-    return aggregator.mechanism.plan.shape.rounds
+def rounds_of(averager: SimulatedAverager) -> int:
+    assert isinstance(averager.mechanism, Inca)
+    return averager.mechanism.plan.design.rounds
 
 
 def noise_alone(entries: int, rounds: int) -> float:
     """Return the seconds it takes to draw the noise of one average and do nothing with it."""
-    parts = np.array_split(np.empty(entries), -(-entries // _BLOCK))
+    parts = np.array_split(np.empty(entries), -(-entries // _BLOCK_ENTRIES))
     streams = split(np.random.default_rng(1), len(parts))
     jobs = [partial(fill, stream, part) for stream, part in zip(streams, parts, strict=True)]
     start = time.perf_counter()
@@ -75,24 +73,24 @@ def noise_alone(entries: int, rounds: int) -> float:
     return time.perf_counter() - start
 
 
-def speed(aggregator: Aggregator, parameters: int, steps: int) -> None:
-    n, rounds = aggregator.parties, rounds_of(aggregator)
+def speed(averager: SimulatedAverager, parameters: int, steps: int) -> None:
+    n, rounds = averager.parties, rounds_of(averager)
     model = Timed(parameters // _CLASSES, _CLASSES)
     seconds: list[float] = []
     alone: list[float] = []
     clock = time.perf_counter()
 
-    def after(step: int, theta: Array) -> None:
+    def on_step(step: int, theta: Array) -> None:
         nonlocal clock
         seconds.append(time.perf_counter() - clock)
         if step % max(1, steps // 10) == 0:
             alone.append(noise_alone(n * theta.size, rounds))
         clock = time.perf_counter()
 
-    parts = made_up(n, model.features)
+    datasets = made_up(n, model.features)
     budget, rng = Budget(8.0, 1e-5), np.random.default_rng(1)
     clock = time.perf_counter()
-    train(model, parts, aggregator, budget, steps, rng, clipping=Clipping(1.0), after=after)
+    train(model, datasets, averager, budget, steps, rng, clipping=Clipping(1.0), on_step=on_step)
     usual, noise, gradients = float(np.median(seconds)), float(np.median(alone)), model.seconds / steps
     terms = n * parameters * (rounds + 1)
     print(f"{steps} steps of {n} parties, {parameters:,} parameters, {rounds} rounds of gossip each; medians")
@@ -102,18 +100,18 @@ def speed(aggregator: Aggregator, parameters: int, steps: int) -> None:
     print(f"  slowest / median step          {max(seconds) / usual:8.2f}")
 
 
-def memory(aggregator: Aggregator, parameters: int) -> None:
+def memory(averager: SimulatedAverager, parameters: int) -> None:
     """Print the peak of what training allocates, in tables of one double per party and parameter."""
     print("\npeak memory of training, beside the parties' data (tracemalloc)")
     base = max(parameters // 10, 10 * _CLASSES)
     for size, steps in ((base, 2), (base, 4), (base, 8), (base, 16), (2 * base, 2), (4 * base, 2), (8 * base, 2)):
         model = LogisticModel(size // _CLASSES, _CLASSES)
-        parts = made_up(aggregator.parties, model.features)
+        datasets = made_up(averager.parties, model.features)
         tracemalloc.start()
-        train(model, parts, aggregator, Budget(8.0, 1e-5), steps, np.random.default_rng(1), clipping=Clipping(1.0))
+        train(model, datasets, averager, Budget(8.0, 1e-5), steps, np.random.default_rng(1), clipping=Clipping(1.0))
         peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
-        table = 8 * aggregator.parties * model.parameters.size
+        table = 8 * averager.parties * model.parameters.size
         print(f"  d = {size:>8,}, {steps:3} steps: {peak / 2**20:8.1f} MiB = {peak / table:5.2f} tables of n d doubles")
 
 
@@ -157,17 +155,17 @@ def accuracy(seeds: int, views: int) -> None:
         ):
             scores = []
             for seed, (x, x_, y, y_) in enumerate(halves):
-                found = PrivateLogisticRegression(
+                estimator = PrivateLogisticRegression(
                     epsilon,
                     1e-5,
                     level=level,
-                    aggregator=kind,
+                    averager=kind,
                     dropout=dropout,
                     views=views,
                     random_state=seed,
                     **settings,
                 )
-                scores.append(float(found.fit(x, y).score(x_, y_)))
+                scores.append(float(estimator.fit(x, y).score(x_, y_)))
             words = "hardly any noise" if epsilon > 1e6 else f"epsilon {epsilon:g}, dropout {dropout:g}"
             print(f"  {level:6}  {kind:7}  {words:22} {shares(scores)}", flush=True)
 
@@ -183,7 +181,7 @@ if __name__ == "__main__":
     size, steps, seeds = (5000, 10, 5) if options.quick else (options.parameters, options.steps, options.seeds)
     views = 10 if options.quick else 100
     started = time.perf_counter()
-    planned = Aggregator.of("inca", options.parties, colluding=0.1, dropout=0.1, views=views, releases=steps)
+    planned = SimulatedAverager.of("inca", options.parties, colluding=0.1, dropout=0.1, views=views, releases=steps)
     print(f"plan made in {time.perf_counter() - started:.1f} s (a tenth colluding, a tenth leaving in every step)")
     speed(planned, size, steps)
     memory(planned, size)

@@ -30,8 +30,8 @@ from typing import Any
 
 import numpy as np
 
-from inca.network.membership.roster import Terms
-from inca.network.testing.local_cluster import Consortium, load
+from inca.network.membership.terms import Terms
+from inca.network.testing.local_cluster import LocalCluster, start_fork_server
 
 ENDING = ("settling", "digests", "assessing", "finals", "agreeing", "serving")
 MOST = 14  # periods from the end of the last round to the end of everything, at the very most
@@ -78,7 +78,7 @@ class Watch:
 class Trial:
     """A session: its processes, whom to kill where, and what came of it."""
 
-    consortium: Consortium
+    cluster: LocalCluster
     began: float
     moments: dict[int, int] = field(default_factory=dict)
     returning: frozenset[int] = frozenset()
@@ -89,14 +89,14 @@ class Trial:
     memory: dict[int, tuple[float, float]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        rounds, parties = self.consortium.terms.rounds, range(len(self.consortium.names))
-        self.watches = {i: Watch(self.consortium.session_folder(i) / "log.jsonl", rounds) for i in parties}
+        rounds, parties = self.cluster.terms.rounds, range(len(self.cluster.names))
+        self.watches = {i: Watch(self.cluster.session_folder(i) / "log.jsonl", rounds) for i in parties}
 
     def run(self) -> None:
         """Start everything, kill in time, and wait for the end."""
-        consortium, terms = self.consortium, self.consortium.terms
+        cluster, terms = self.cluster, self.cluster.terms
         for i in self.watches:
-            consortium.start(i)
+            cluster.start(i)
         time.sleep(max(0.0, terms.start - 0.5 - time.time()))
         before = self._spent() if self.measured else {}
         deadline = terms.start + (terms.rounds + MOST) * terms.period
@@ -110,34 +110,34 @@ class Trial:
             for i, when in list(restarts.items()):
                 if time.time() >= when:
                     del restarts[i]
-                    consortium.start(i)
+                    cluster.start(i)
             if self.measured:
                 spent |= self._spent()  # the last time that each was seen
                 if time.time() >= sampled + 1.0:
                     sampled = time.time()
                     self._sample()
-            if not restarts and not consortium.running():
+            if not restarts and not cluster.running():
                 break
             time.sleep(0.005 if waiting else 0.05)
         self.cpu = [spent[i] - before[i] for i in before]
-        self.hanging = consortium.running()
+        self.hanging = cluster.running()
         for watch in self.watches.values():
             watch.look()
 
     def _kill(self, i: int, restarts: dict[int, float]) -> None:
-        if not self.consortium.processes[i].is_alive():
+        if not self.cluster.processes[i].is_alive():
             return  # it was faster
-        self.consortium.kill(i)
+        self.cluster.kill(i)
         self.killed[i] = self.watches[i].look()
         if i in self.returning:
             restarts[i] = time.time() + 1.0
 
     def _spent(self) -> dict[int, float]:
-        seconds = ((i, cpu_seconds(process.pid)) for i, process in self.consortium.processes.items())
+        seconds = ((i, cpu_seconds(process.pid)) for i, process in self.cluster.processes.items())
         return {i: each for i, each in seconds if each is not None}
 
     def _sample(self) -> None:
-        for i, process in self.consortium.processes.items():
+        for i, process in self.cluster.processes.items():
             now, before = memory_of(process.pid), self.memory.get(i, (0.0, 0.0))
             self.memory[i] = max(now[0], before[0]), max(now[1], before[1])
 
@@ -148,12 +148,12 @@ class Trial:
     @property
     def late(self) -> int:
         """How many were not ready before the start."""
-        start = self.consortium.terms.start
+        start = self.cluster.terms.start
         return sum(not 0.0 < watch.listens < start - 1.0 for watch in self.watches.values())
 
     def seconds(self, parties: Iterable[int]) -> tuple[float, float]:
         """From the start until the last of these had the result, and until the last had ended."""
-        found, start = [self.watches[i] for i in parties], self.consortium.terms.start
+        found, start = [self.watches[i] for i in parties], self.cluster.terms.start
         return max(watch.known for watch in found) - start, max(watch.ended for watch in found) - start
 
     @property
@@ -167,11 +167,11 @@ class Trial:
 
     def said(self, i: int) -> str:
         """Return the last words of a process."""
-        words = (self.consortium.party_folder(i) / "output.txt").read_text().split("\n")
+        words = (self.cluster.party_folder(i) / "output.txt").read_text().split("\n")
         return next((word for word in reversed(words) if word), "no report, no word")
 
     def results(self) -> dict[int, dict[str, Any]]:
-        return {i: found for i in self.watches if (found := self.consortium.result(i))}
+        return {i: found for i in self.watches if (found := self.cluster.result(i))}
 
 
 def cpu_seconds(pid: int | None) -> float | None:
@@ -198,7 +198,7 @@ def trial(options: argparse.Namespace, parties: int, rounds: int, dimension: int
     rng = np.random.default_rng(options.seed)
     values = rng.standard_normal((parties, dimension))
     values *= 0.9 / np.linalg.norm(values, axis=1, keepdims=True)
-    load()
+    start_fork_server()
     began = time.time()
     starting = options.starting * parties / (os.cpu_count() or 1) + 6.0
     terms = Terms(
@@ -212,21 +212,21 @@ def trial(options: argparse.Namespace, parties: int, rounds: int, dimension: int
         radius=1.0,
         epsilon=100.0,
         delta=1e-5,
-        rule="exact",
+        rule="analytic",
         colluding=options.colluding,
         coalitions=options.coalitions,
-        least_cohort=max(2, parties // 4),
+        min_participants=max(2, parties // 4),
         start=began + starting,
         period=options.period,
-        clock_bound=0.4 * options.period,
+        max_clock_skew=0.4 * options.period,
         seed=rng.bytes(16).hex(),
     )
     with tempfile.TemporaryDirectory(prefix="inca-benchmark-") as folder:
-        consortium = Consortium(Path(folder), values, [f"party {i}" for i in range(parties)], terms)
+        cluster = LocalCluster(Path(folder), values, [f"party {i}" for i in range(parties)], terms)
         try:
-            yield Trial(consortium, began, **more)
+            yield Trial(cluster, began, **more)
         finally:
-            consortium.stop()
+            cluster.stop()
 
 
 def line(name: str, value: str) -> None:
@@ -264,7 +264,7 @@ def outcome(held: Trial) -> None:
     line("processes that hang", f"{len(held.hanging):8d}")
     if holders:
         found = results[holders[0]]
-        if held.consortium.replayed(holders[0]) == [*found["total"], found["total_weight"]]:
+        if held.cluster.replayed(holders[0]) == [*found["total"], found["total_weight"]]:
             verdict = "equal, to the last unit"
         else:
             verdict = "DIFFERENT" if found["exact"] else "not comparable: shares of vanished parties are in doubt"

@@ -1,8 +1,8 @@
-"""All parties' exact losses and calibration beside the plain dense routes, and how the cost grows.
+"""All parties' exact losses and calibration beside the plain dense methods, and how the cost grows.
 
     python benchmarks/privacy.py [--quick] [--largest] [--growth PICTURE]
 
-T = 20, random receivers, a random adversary. "dense" is this library's reference route (B and A written down,
+T = 20, random receivers, a random adversary. "dense" is this library's reference method (B and A written down,
 rank-revealing factorisation); "textbook" forms Sigma = (B, A) Sigma_g (B, A)^T from the same B and A and solves
 by Cholesky, which is faster but says nothing about dependent rows. Each figure is the best of several runs.
 """
@@ -25,11 +25,12 @@ import inca
 from inca._base.types import Array
 
 RATIO = 10.0
+LEVELS = inca.NoiseLevels(independent=1.0, cancelling=RATIO)
 
 
 def drawn(n: int, rounds: int = 20, k: int = 1, colluding: float = 0.1, seed: int = 1) -> inca.View:
-    execution = inca.Execution(inca.RandomReceivers(n, rounds, k, seed=seed), inca.incremental(rounds))
-    return inca.View(execution, inca.Adversary.random(n, rounds, np.random.default_rng(seed), colluding))
+    execution = inca.Execution(inca.RandomReceivers(n, rounds, k, seed=seed), inca.incremental_injection(rounds))
+    return inca.View(execution, inca.Adversary.random(n, rounds, np.random.default_rng(seed), colluding=colluding))
 
 
 def best(run: Callable[[], object], repeat: int) -> float:
@@ -52,11 +53,11 @@ def textbook(view: inca.View) -> Array:
 
 
 def all_losses(n: int) -> None:
-    inca.account(drawn(20), 1.0, RATIO)  # compile before the clock runs
-    fast = best(lambda: inca.account(drawn(n), 1.0, RATIO), 5)
+    inca.account(drawn(20), LEVELS)  # compile before the clock runs
+    fast = best(lambda: inca.account(drawn(n), LEVELS), 5)
     plain = best(lambda: textbook(drawn(n)), 2)
-    dense = best(lambda: inca.account(drawn(n), 1.0, RATIO, route="dense"), 1)
-    same = np.allclose(textbook(drawn(n)), inca.account(drawn(n), 1.0, RATIO).mu ** 2, rtol=1e-9)
+    dense = best(lambda: inca.account(drawn(n), LEVELS, method="dense"), 1)
+    same = np.allclose(textbook(drawn(n)), inca.account(drawn(n), LEVELS).mu ** 2, rtol=1e-9)
     print(f"all losses, n = {n:,}, T = 20, k = 1, 10 % colluding; the numbers agree: {same}")
     for name, seconds in (("state-space", fast), ("textbook", plain), ("dense", dense)):
         print(f"  {name:12s} {seconds:8.3f} s   state-space is {seconds / fast:6.1f} times as fast")
@@ -79,7 +80,7 @@ def calibration(n: int) -> None:
         return float(np.exp(brentq(excess, np.log(own), np.log(own * 1e3), rtol=1e-12)))
 
     def once() -> float:
-        return inca.Tradeoff(drawn(n)).sigma_cancelling(mu, own)
+        return inca.Tradeoff(drawn(n)).sigma_cancelling(mu, sigma_independent=own)
 
     fast = best(once, 10)
     print(f"calibration of sigma_cancelling, n = {n}: {once():.6f}, {repeated(False):.6f}, {repeated(True):.6f}")
@@ -95,12 +96,12 @@ def largest(n: int) -> None:
         "import resource, sys, time\n"
         f"sys.path.insert(0, {str(Path(__file__).parent)!r})\n"
         "import inca, privacy\n"
-        "inca.account(privacy.drawn(20), 1.0, 10.0)\n"
+        "inca.account(privacy.drawn(20), privacy.LEVELS)\n"
         f"start, view = time.perf_counter(), privacy.drawn({n})\n"
-        "losses = inca.account(view, 1.0, 10.0)\n"
+        "losses = inca.account(view, privacy.LEVELS)\n"
         "seconds, peak = time.perf_counter() - start, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20\n"
         f"print(f'all losses, n = {n:,}: {{seconds:.0f}} s, peak {{peak:.1f}} GiB, {{view.shape[0]:,}} rows, '\n"
-        "      f'route {losses.route}, worst mu {losses.worst[1]:.5f}')\n"
+        "      f'method {losses.method}, worst mu {losses.max_mu:.5f}')\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
 
@@ -114,7 +115,7 @@ GROWTH: dict[str, tuple[Callable[[float], inca.View], list[float]]] = {
 
 
 def account_for(make: Callable[[float], inca.View], size: float) -> None:
-    inca.account(make(size), 1.0, RATIO)
+    inca.account(make(size), LEVELS)
 
 
 def growth(picture: Path | None) -> None:

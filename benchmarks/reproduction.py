@@ -20,8 +20,9 @@ from scipy.sparse.csgraph import connected_components
 
 import inca
 from inca._base.kernels import Ids
-from inca.privacy.theorems.preconditions import rounds_to_connect
-from inca.reproduction.engine import Engine, Notebook, do
+from inca.privacy.theorems.rank_by_round import rounds_to_connect
+from inca.reproduction.checkpoint import Checkpoint, complete_jobs
+from inca.reproduction.engine import Engine
 from inca.reproduction.figure_reproduction import Job
 from inca.reproduction.rounds_to_connect import rounds_needed
 
@@ -91,14 +92,14 @@ def compare(n: int, colluding: int, runs: int) -> None:
 
 def engines(jobs: int) -> None:
     """Time tiny jobs, so that what remains is the engine; each is warmed up first."""
-    print(f"{jobs} tiny jobs, written to a notebook")
+    print(f"{jobs} tiny jobs, written to a checkpoint")
     settings = [{"parties": 10, "colluding": 2, "first": i, "runs": 1, "seed": 1} for i in range(jobs)]
-    work = [Job("first_rounds", each) for each in settings]
+    work = [Job("first_rounds", arguments) for arguments in settings]
     for kind in ("serial", "processes", "dask"):
         with tempfile.TemporaryDirectory() as folder, Engine(kind) as engine:
-            do(work[:4], engine, Notebook(Path(folder) / "warm.jsonl"), lambda done, total: None)
+            complete_jobs(work[:4], engine, Checkpoint(Path(folder) / "warm.jsonl"), lambda done, total: None)
             began = time.perf_counter()
-            do(work, engine, Notebook(Path(folder) / "work.jsonl"), lambda done, total: None)
+            complete_jobs(work, engine, Checkpoint(Path(folder) / "work.jsonl"), lambda done, total: None)
             print(f"  {kind:10s} {1e3 * (time.perf_counter() - began) / jobs:8.2f} ms a job")
 
 

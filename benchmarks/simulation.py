@@ -22,12 +22,12 @@ import scipy.sparse as sp
 import inca
 from inca._base.kernels import renew_all, scatter_one
 from inca._base.randomness import fill, split
-from inca.protocol.simulation import _BLOCK, _Crew
+from inca.protocol.simulation import _BLOCK_ENTRIES, _Crew
 
 
 def ours(n: int, rounds: int, rng: np.random.Generator) -> None:
-    execution = inca.Execution(inca.RandomReceivers(n, rounds, seed=1), inca.incremental(rounds))
-    inca.simulate(execution, np.zeros(n), 1.0, 1.0, rng)
+    execution = inca.Execution(inca.RandomReceivers(n, rounds, seed=1), inca.incremental_injection(rounds))
+    inca.simulate(execution, np.zeros(n), inca.NoiseLevels(independent=1.0, cancelling=1.0), rng)
 
 
 def plain(n: int, rounds: int, rng: np.random.Generator, mix: Callable[..., np.ndarray]) -> None:
@@ -56,7 +56,7 @@ def with_scipy(y: np.ndarray, receivers: np.ndarray, everyone: np.ndarray) -> np
 
 def noise_alone(n: int, rounds: int, rng: np.random.Generator, threads: int) -> None:
     """Draw what the simulator draws and as it does, round by round into one array, but mix nothing."""
-    parts = np.array_split(np.empty(n), -(-n // _BLOCK))
+    parts = np.array_split(np.empty(n), -(-n // _BLOCK_ENTRIES))
     jobs = [partial(fill, stream, part) for stream, part in zip(split(rng, len(parts)), parts, strict=True)]
     with _Crew(threads) as crew:
         for _ in range(rounds + 1):
@@ -92,8 +92,8 @@ def parts(n: int) -> None:
     receivers = schedule.round(1).receivers.reshape(-1)
 
     def noise() -> None:
-        for lo in range(0, n, _BLOCK):
-            fill(stream, mask[0, lo : lo + _BLOCK])
+        for lo in range(0, n, _BLOCK_ENTRIES):
+            fill(stream, mask[0, lo : lo + _BLOCK_ENTRIES])
 
     pieces: dict[str, Callable[[], object]] = {
         "noise": noise,
@@ -118,12 +118,14 @@ def linearity() -> None:
         for factor in (1, 2, 4):
             size = base | {name: start_size * factor}
             schedule = inca.RandomReceivers(size["n"], size["T"], size["k"], seed=1)
-            execution = inca.Execution(schedule, inca.incremental(size["T"]))
+            execution = inca.Execution(schedule, inca.incremental_injection(size["T"]))
             values = np.zeros((size["n"], size["d"]))
             seconds = float("inf")
             for _ in range(3):
                 start = time.perf_counter()
-                inca.simulate(execution, values, 1.0, 1.0, np.random.default_rng(1))
+                inca.simulate(
+                    execution, values, inca.NoiseLevels(independent=1.0, cancelling=1.0), np.random.default_rng(1)
+                )
                 seconds = min(seconds, time.perf_counter() - start)
             print(f"  {name} = {size[name]:>9,}: {seconds:.3f}", end="")
         print()
@@ -136,7 +138,7 @@ def memory(n: int) -> None:
         f"n, T = {n}, 20\n"
         "rng = np.random.default_rng(1)\n"
         "presence = inca.Presence.leaving(n, T, 0.1, rng)\n"
-        "execution = inca.Execution(inca.RandomReceivers(n, T, seed=1), inca.incremental(T), presence)\n"
+        "execution = inca.Execution(inca.RandomReceivers(n, T, seed=1), inca.incremental_injection(T), presence)\n"
         "start = time.perf_counter()\n"
         "outcome = inca.simulate(execution, np.zeros(n), 1.0, 1.0, rng)\n"
         "outcome.estimate\n"

@@ -1,10 +1,11 @@
 """Frames over mutual TLS 1.3 on loopback: inca's transport beside the bare library.
 
-    python benchmarks/transport.py [--seconds 1.0] [--repeat 3]
+    python benchmarks/transport.py [--seconds 1.0] [--repeat 3] [--connections 200]
 
 The baseline is asyncio's streams with ssl, the same contexts and a length before each frame, and nothing else: no
 hello, no limits, no reconnection, no account of what has left. Both ends share one process and one event loop, so a
-figure is what both ends cost together. Each line is the best of several runs, which take turns.
+figure is what both ends cost together. Each line is the best of several runs, which take turns. The last line is the
+resident memory of one end of an idle connection; to compare it, the other ends are asyncio's in both cases.
 """
 
 from __future__ import annotations
@@ -12,11 +13,15 @@ from __future__ import annotations
 import argparse
 import asyncio
 import datetime
+import multiprocessing
+import os
 import ssl
 import tempfile
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import asynccontextmanager
+from itertools import count
 from pathlib import Path
 from typing import Protocol
 
@@ -25,7 +30,10 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509.oid import NameOID
 
-from inca.network.transport.frames import Limits
+from inca.network.transport.failures import Failure
+from inca.network.transport.frames import HEADER, HELLO, Hello
+from inca.network.transport.interface import TransportConfig, TransportEvents
+from inca.network.transport.limits import Limits
 from inca.network.transport.transport import Transport
 
 SMALL = bytes(64)
@@ -61,8 +69,8 @@ class Gate:
             await self.waiter
 
 
-class Counting:
-    """A listener that counts, and echoes small frames."""
+class Counting(TransportEvents):
+    """Counts frames, and echoes small ones."""
 
     def __init__(self, echo: bool) -> None:
         self.echo, self.gate = echo, Gate()
@@ -76,12 +84,8 @@ class Counting:
     def unsent(self, peer: int, token: object) -> None:
         raise AssertionError(f"a frame to {peer} was given up")
 
-    def down(self, peer: int, reason: str) -> None:
-        raise AssertionError(reason)
-
-    def up(self, peer: int) -> None: ...
-
-    def note(self, event: str, **fields: object) -> None: ...
+    def down(self, peer: int, failure: Failure) -> None:
+        raise AssertionError(failure.detail)
 
 
 class Ours:
@@ -118,7 +122,10 @@ class Bare:
         await self.far.reach(frames)
 
 
-def contexts(folder: Path) -> tuple[list[bytes], list[tuple[ssl.SSLContext, ssl.SSLContext]]]:
+Contexts = list[tuple[ssl.SSLContext, ssl.SSLContext]]
+
+
+def make_contexts(folder: Path) -> tuple[list[bytes], Contexts]:
     """Make the certificates of two parties, and a server and a client context for each."""
     names, certificates = ("a", "b"), []
     now, day = datetime.datetime.now(datetime.UTC), datetime.timedelta(days=1)
@@ -130,7 +137,7 @@ def contexts(folder: Path) -> tuple[list[bytes], list[tuple[ssl.SSLContext, ssl.
         secret = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
         (folder / name).write_bytes(secret + certificate.public_bytes(Encoding.PEM))
         certificates.append(certificate.public_bytes(Encoding.DER))
-    made = []
+    contexts = []
     for name in names:
         pair = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         for context in pair:
@@ -139,18 +146,20 @@ def contexts(folder: Path) -> tuple[list[bytes], list[tuple[ssl.SSLContext, ssl.
             context.verify_mode = ssl.CERT_REQUIRED
             context.load_verify_locations(cadata=b"".join(certificates))
             context.load_cert_chain(folder / name)
-        made.append(pair)
-    return certificates, made
+        contexts.append(pair)
+    return certificates, contexts
 
 
 @asynccontextmanager
-async def ours(certificates: list[bytes], made: list[tuple[ssl.SSLContext, ssl.SSLContext]]) -> AsyncIterator[Pair]:
+async def ours(certificates: list[bytes], contexts: Contexts) -> AsyncIterator[Pair]:
     addresses = [("127.0.0.1", 0)] * 2
-    limits = Limits(queue=1 << 30, frames_per_second=1e9, burst=1 << 30, bytes_per_second=1e12, burst_bytes=1 << 50)
-    listeners, nodes = [Counting(False), Counting(True)], []
-    for me, listener in enumerate(listeners):
-        server, client = made[me]
-        node = Transport(
+    limits = Limits(
+        max_queue_bytes=1 << 30, frames_per_second=1e9, burst_frames=1 << 30, bytes_per_second=1e12, burst_bytes=1 << 50
+    )
+    counters, transports = [Counting(False), Counting(True)], []
+    for me, counter in enumerate(counters):
+        server, client = contexts[me]
+        config = TransportConfig(
             me=me,
             addresses=addresses,
             session=bytes(32),
@@ -158,21 +167,21 @@ async def ours(certificates: list[bytes], made: list[tuple[ssl.SSLContext, ssl.S
             client=client,
             identify=certificates.index,
             limits=limits,
-            listener=listener,
         )
-        await node.start()
-        addresses[me] = node.address
-        listener.send = node.send
-        nodes.append(node)
+        transport = Transport(config, counter)
+        await transport.start()
+        addresses[me] = transport.address
+        counter.send = transport.send
+        transports.append(transport)
     try:
-        yield Ours(nodes[0], *listeners)
+        yield Ours(transports[0], *counters)
     finally:
-        for node in nodes:
-            await node.close()
+        for transport in transports:
+            await transport.close()
 
 
 @asynccontextmanager
-async def bare(made: list[tuple[ssl.SSLContext, ssl.SSLContext]]) -> AsyncIterator[Pair]:
+async def bare(contexts: Contexts) -> AsyncIterator[Pair]:
     near, far = Gate(), Gate()
     tasks: set[asyncio.Task[None]] = set()
 
@@ -190,9 +199,9 @@ async def bare(made: list[tuple[ssl.SSLContext, ssl.SSLContext]]) -> AsyncIterat
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await read(reader, writer, far, True)
 
-    server = await asyncio.start_server(serve, "127.0.0.1", 0, ssl=made[1][0])
+    server = await asyncio.start_server(serve, "127.0.0.1", 0, ssl=contexts[1][0])
     address = server.sockets[0].getsockname()[:2]
-    reader, writer = await asyncio.open_connection(*address, ssl=made[0][1], server_hostname="b")
+    reader, writer = await asyncio.open_connection(*address, ssl=contexts[0][1], server_hostname="b")
     tasks.add(asyncio.create_task(read(reader, writer, near, False)))
     try:
         yield Bare(writer, near, far)
@@ -244,7 +253,80 @@ def one_way(size: int) -> Callable[[Pair, float], Awaitable[float]]:
     return measure
 
 
-def main(seconds: float, repeat: int) -> None:
+class Memory:
+    """Opens connections from asyncio's clients, and tells by how much the process has grown."""
+
+    def __init__(self, contexts: Contexts, connections: int) -> None:
+        self.contexts, self.connections = contexts, connections
+        self.writers: list[asyncio.StreamWriter] = []
+
+    async def of_bare(self) -> float:
+        """Return the bytes of both ends of a connection."""
+        held = []
+
+        async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            held.append(writer)
+
+        server = await asyncio.start_server(serve, "127.0.0.1", 0, ssl=self.contexts[1][0])
+        before = resident_bytes()
+        for _ in range(self.connections):
+            await self._open(server.sockets[0].getsockname()[:2])
+        grown = resident_bytes() - before
+        server.close()
+        for writer in [*held, *self.writers]:
+            writer.transport.abort()
+        await asyncio.sleep(0.1)
+        return grown / self.connections
+
+    async def of_ours(self) -> float:
+        """Return the bytes of both ends of a connection, of which the one that accepted is ours."""
+        parties = count(1)
+        config = TransportConfig(
+            me=0,
+            addresses=[("127.0.0.1", 0)] * (self.connections + 1),
+            session=bytes(32),
+            server=self.contexts[1][0],
+            client=self.contexts[1][1],
+            identify=lambda certificate: next(parties),  # everyone is another party
+            limits=Limits(),
+        )
+        transport = Transport(config, TransportEvents())
+        await transport.start()
+        before = resident_bytes()
+        for party in range(1, self.connections + 1):
+            reader, writer = await self._open(transport.address)
+            hello = Hello(bytes(32), party, bytes(16), 1, bytes(16), bytes(16))
+            writer.write(HEADER.pack(len(hello.encode()), HELLO) + hello.encode())
+            length, _ = HEADER.unpack(await reader.readexactly(HEADER.size))
+            answer = Hello.decode(await reader.readexactly(length))
+            confirmation = hello._replace(serial=2, echo=answer.nonce)
+            writer.write(HEADER.pack(length, HELLO) + confirmation.encode())
+        while len(transport.connected) < self.connections:
+            await asyncio.sleep(0.01)
+        grown = resident_bytes() - before
+        for writer in self.writers:
+            writer.transport.abort()
+        await transport.close()
+        return grown / self.connections
+
+    async def _open(self, address: tuple[str, int]) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        reader, writer = await asyncio.open_connection(*address, ssl=self.contexts[0][1], server_hostname="b")
+        self.writers.append(writer)
+        return reader, writer
+
+
+def resident_bytes() -> int:
+    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def measure_memory(mine: bool, connections: int) -> float:
+    """Run in a process of its own, as freed memory stays with the process."""
+    with tempfile.TemporaryDirectory() as folder:
+        memory = Memory(make_contexts(Path(folder))[1], connections)
+        return asyncio.run(memory.of_ours() if mine else memory.of_bare())
+
+
+def main(seconds: float, repeat: int, connections: int) -> None:
     tests: list[tuple[str, str, Callable[[Pair, float], Awaitable[float]]]] = [
         ("64 bytes, there and back, sequential", "/s", sequential),
         ("64 bytes, there and back, pipelined", "/s", pipelined),
@@ -253,24 +335,30 @@ def main(seconds: float, repeat: int) -> None:
         ("800 kB, one way", "MB/s", one_way(800_000)),
     ]
     with tempfile.TemporaryDirectory() as folder:
-        certificates, made = contexts(Path(folder))
+        certificates, contexts = make_contexts(Path(folder))
 
         async def once(mine: bool, test: Callable[[Pair, float], Awaitable[float]]) -> float:
-            async with ours(certificates, made) if mine else bare(made) as pair:
+            async with ours(certificates, contexts) if mine else bare(contexts) as pair:
                 return await test(pair, seconds)
 
-        print(f"{'':40s} {'inca':>12s} {'bare library':>14s} {'inca / bare':>12s}")
+        print(f"{'':40s} {'inca':>12s} {'bare library':>14s} {'inca / bare':>18s}")
         for name, unit, test in tests:
             best = [0.0, 0.0]
             for _ in range(repeat):
                 for which in (0, 1):
                     best[which] = max(best[which], asyncio.run(once(which == 0, test)))
-            print(f"{name:40s} {best[0]:12,.0f} {best[1]:14,.0f} {unit:5s} {best[0] / best[1]:6.2f}")
+            print(f"{name:40s} {best[0]:12,.0f} {best[1]:14,.0f} {unit:5s} {best[0] / best[1]:12.2f}")
+    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn"), max_tasks_per_child=1) as pool:
+        both, mixed = (pool.submit(measure_memory, mine, connections).result() / 1024 for mine in (False, True))
+    theirs = both / 2
+    mine = mixed - theirs
+    print(f"{'memory of one end':40s} {mine:12,.0f} {theirs:14,.0f} {'KiB':5s} {mine / theirs:12.2f}")
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=float, default=1.0, help="per measurement")
     parser.add_argument("--repeat", type=int, default=3)
+    parser.add_argument("--connections", type=int, default=200, help="of which the memory is measured")
     options = parser.parse_args()
-    main(options.seconds, options.repeat)
+    main(options.seconds, options.repeat, options.connections)

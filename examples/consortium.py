@@ -20,7 +20,7 @@ N, ROUNDS = 60, 24
 def drawn(seed: int) -> inca.View:
     """Return a random schedule at full attendance with a random group of colluders."""
     schedule = inca.PermutationReceivers(N, ROUNDS, seed=seed)
-    execution = inca.Execution(schedule, inca.incremental(ROUNDS, quiet=2))
+    execution = inca.Execution(schedule, inca.incremental_injection(ROUNDS, quiet=2))
     return inca.View(execution, inca.Adversary.random(N, ROUNDS, np.random.default_rng(seed), colluding=0.1))
 
 
@@ -35,12 +35,12 @@ def main() -> None:
     for party, leaves in ((7, 5), (19, 12), (33, 18), (41, 23)):
         present[leaves:, party] = False
     schedule = inca.PermutationReceivers(N, ROUNDS, seed=60)
-    execution = inca.Execution(schedule, inca.incremental(ROUNDS, quiet=2), inca.Presence.explicit(present))
+    execution = inca.Execution(schedule, inca.incremental_injection(ROUNDS, quiet=2), inca.Presence.explicit(present))
     transcript = inca.Transcript(
         execution,
         sigma_independent=float(np.ceil(sigma_independent * 1000) / 1000),
         sigma_cancelling=float(np.ceil(found.level * 1000) / 1000),
-        colluding=(3, 11, 24, 30, 45, 52),
+        adversary=inca.Adversary((3, 11, 24, 30, 45, 52)),
     )
     inca.write_execution(Path(__file__).parent / "consortium.json", transcript)
 

@@ -28,9 +28,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import inca
-from inca.learn.comparison.datasets import divide
-from inca.network.membership.identity import Identity
-from inca.network.membership.roster import Roster, Terms
+from inca.learn import divide_records
+from inca.network import Identity, Roster, Terms
 from inca.network.testing.local_cluster import free_ports
 
 NAMES = ("Aachen", "Bergen", "Cork", "Delft", "Evora", "Faro", "Ghent", "Halle", "Ieper", "Jena")
@@ -38,7 +37,9 @@ NAMES = ("Aachen", "Bergen", "Cork", "Delft", "Evora", "Faro", "Ghent", "Halle",
 COLUMNS = {"mean radius": (5.0, 30.0), "mean texture": (5.0, 40.0), "mean smoothness": (0.05, 0.17)}
 COLUMNS |= {"mean concavity": (0.0, 0.45), "mean symmetry": (0.1, 0.32), "worst concave points": (0.0, 0.3)}
 CLASSES = ("malignant", "benign")  # as scikit-learn numbers them
-INTERVAL, GATHERING = 8.0, 2.0  # seconds between sessions, and for a meeting
+# On an idle machine, where a process loads in two seconds; on a busy one all times grow with it.
+LOAD_S, INTERVAL_S, GATHERING_S, PERIOD_S = 2.0, 8.0, 2.0, 2.0
+PATIENCE_S = 600.0
 
 Numbers = NDArray[Any]
 
@@ -50,7 +51,7 @@ def share_out(folder: Path) -> tuple[Numbers, Numbers, Numbers]:
     table, target, rng = data.data[:, places], data.target, np.random.default_rng(1)
     owner = np.full(len(target), -1)  # nobody trains on a quarter of them
     trained = rng.permutation(len(target))[len(target) // 4 :]
-    owner[trained] = divide(target[trained], len(NAMES), rng, "unequal", "skewed")
+    owner[trained] = divide_records(target[trained], len(NAMES), rng, sizes="unequal", mix="skewed")
     for i, name in enumerate(NAMES):
         with (folder / f"{name}.csv").open("w", newline="") as file:
             rows = csv.writer(file)
@@ -59,33 +60,44 @@ def share_out(folder: Path) -> tuple[Numbers, Numbers, Numbers]:
     return table, target, owner
 
 
-def agree(folder: Path, sizes: list[int], steps: int, epsilon: float) -> float:
-    """Write the study and the roster, which all clinics have; return when the first session begins."""
+def agree(folder: Path, sizes: list[int], steps: int, epsilon: float) -> None:
+    """Write the study and the roster, which all clinics have."""
+    load_s = seconds_to_load()
+    pace = max(1.0, load_s / LOAD_S)
     study: dict[str, Any] = {"format": "inca-study/1", "name": "tumours", "task": "logistic", "columns": COLUMNS}
     study |= {"target": "diagnosis", "classes": ["benign", "malignant"], "level": "record", "clip": 1.0, "rate": 4.0}
     study |= {"records": dict(zip(NAMES, sizes, strict=True)), "steps": steps, "epsilon": epsilon, "delta": 1e-5}
-    study |= {"interval": INTERVAL, "gathering": GATHERING}
+    study |= {"interval": pace * INTERVAL_S, "gathering": pace * GATHERING_S}
     (folder / "study.json").write_text(json.dumps(study, indent=1))
-    wish = inca.Wish(parties=len(NAMES), epsilon=1.0, delta=1e-5, colluding=0.1, dropout=0.1, failure=1e-6 / steps)
-    plan = inca.plan(wish, views=50)  # against any one of them; each session scales its noise
+    requirements = inca.Requirements(
+        parties=len(NAMES), epsilon=1.0, delta=1e-5, colluding=0.1, dropout=0.1, failure=1e-6 / steps
+    )
+    plan = inca.plan(requirements, views=50)  # against any one of them; each session scales its noise
     cards = []
     for name, port in zip(NAMES, free_ports(len(NAMES)), strict=True):
         identity = Identity.create(name)
         identity.write(folder / name, "127.0.0.1", port)
         cards.append(identity.card("127.0.0.1", port))
-    start = time.time() + 5.0 + 2.0 * len(NAMES) * seconds_to_load()
-    times: dict[str, Any] = {"start": start, "period": 2.0, "clock_bound": 0.2, "least_cohort": len(NAMES) // 2 + 1}
-    times["seed"] = secrets.token_hex(16)  # without one they would toss it, which needs all of them
-    terms = Terms.from_plan(plan, dimension=1, lower=0.0, upper=1.0, coalitions=len(NAMES), **times)
+    terms = Terms.from_plan(
+        plan,
+        dimension=1,
+        lower=0.0,
+        upper=1.0,
+        coalitions=len(NAMES),
+        min_participants=len(NAMES) // 2 + 1,
+        start=time.time() + 5.0 + 2.0 * len(NAMES) * load_s,
+        period=pace * PERIOD_S,
+        max_clock_skew=0.1 * PERIOD_S,
+        seed=secrets.token_hex(16),  # without one they would flip coins for it, which needs all of them
+    )
     Roster("tumours", terms, tuple(cards)).write(folder / "roster.json")
-    return start
 
 
 def seconds_to_load() -> float:
     """Return how long a process takes to load, which decides how soon all of them can be there."""
-    began = time.time()
+    began = time.monotonic()
     subprocess.run([sys.executable, "-c", "import inca.network.testing.preload"], check=True)
-    return time.time() - began
+    return time.monotonic() - began
 
 
 def begin(folder: Path, name: str) -> subprocess.Popen[str]:
@@ -95,20 +107,32 @@ def begin(folder: Path, name: str) -> subprocess.Popen[str]:
     return subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
-def learn(folder: Path, start: float) -> dict[str, dict[str, Any]]:
+def wait_for_session(folder: Path, name: str, number: int) -> None:
+    """Wait until a clinic has begun a session."""
+    deadline = time.monotonic() + PATIENCE_S
+    while not list((folder / name / "state").glob(f"*/{number:04}/sessions")):
+        if time.monotonic() > deadline:
+            raise SystemExit(f"{name} has not begun session {number} in {PATIENCE_S:g} s")
+        time.sleep(0.1)
+
+
+def learn(folder: Path) -> dict[str, dict[str, Any]]:
     """Let all clinics take part; return the answers that they have."""
     parties = {name: begin(folder, name) for name in NAMES}
     try:
-        time.sleep(max(0.0, start + INTERVAL + 1.0 - time.time()))
+        wait_for_session(folder, "Cork", 2)
         print("In the second session the process of Cork is killed, and started again in the third.", flush=True)
         parties["Cork"].kill()
         parties["Cork"].communicate()
-        time.sleep(max(0.0, start + 2.0 * INTERVAL + 1.0 - time.time()))
+        wait_for_session(folder, "Aachen", 3)
         parties["Cork"] = begin(folder, "Cork")
         answers = {}
-        for name, process in parties.items():
-            output, errors = process.communicate(timeout=600)
-            if process.returncode:
+        for name in NAMES:
+            output, errors = parties[name].communicate(timeout=PATIENCE_S)
+            if parties[name].returncode:  # started again, as a service manager would
+                parties[name] = begin(folder, name)
+                output, errors = parties[name].communicate(timeout=PATIENCE_S)
+            if parties[name].returncode:
                 raise SystemExit(f"{name}: {errors}")
             answers[name] = json.loads(output)
         return answers
@@ -126,25 +150,25 @@ def accuracy(answer: dict[str, Any], table: Numbers, target: Numbers) -> float:
 
 
 def main(steps: int, epsilon: float) -> None:
-    """Hold the study and tell what came out."""
+    """Hold the study and print its result."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         table, target, owner = share_out(folder)
-        start = agree(folder, np.bincount(owner[owner >= 0]).tolist(), steps, epsilon)
+        agree(folder, np.bincount(owner[owner >= 0]).tolist(), steps, epsilon)
         command = [sys.executable, "-m", "inca", "learn", "agree", "study.json", "roster.json"]
         subprocess.run(command, cwd=folder, check=True)
-        answers = learn(folder, start)
+        answers = learn(folder)
     one, test = answers[NAMES[0]], owner < 0
-    same = all(each["coefficients"] == one["coefficients"] for each in answers.values())
-    lost = one["steps_without_result"]
-    print(f"All {len(answers)} clinics have the same model: {same}; {steps - lost} of {steps} sessions had a result")
+    same = all(answer["coefficients"] == one["coefficients"] for answer in answers.values())
+    held = steps - one["steps_without_result"]
+    print(f"All {len(answers)} clinics have the same model: {same}; {held} of {steps} sessions had a result")
     for column, weight in one["coefficients"]["malignant"].items():
         print(f"  {column:24} {weight:+.3f}")
     plain = make_pipeline(StandardScaler(), LogisticRegression()).fit(table[~test], target[~test])
     print(f"accuracy on {test.sum()} other records: {accuracy(one, table[test], target[test]):.3f}")
     print(f"the same if all records were in one place and not private: {plain.score(table[test], target[test]):.3f}")
     print(f"agreed: epsilon {one['epsilon']:.3g} at delta 1e-5 for each record; what was given away in the end:")
-    print("  " + ", ".join(f"{name} {each['own_epsilon']:.2f}" for name, each in answers.items()))
+    print("  " + ", ".join(f"{name} {answer['own_epsilon']:.2f}" for name, answer in answers.items()))
 
 
 if __name__ == "__main__":

@@ -17,10 +17,16 @@ from scipy.special import softmax
 from sklearn.linear_model import LogisticRegression
 
 from inca._base.types import Array
-from inca.learn import Aggregator, Budget, train
-from inca.learn.comparison.datasets import divide, load
-from inca.learn.training.logistic import PrivateLogisticRegression
-from inca.learn.training.train import Adam, Clipping
+from inca.learn import (
+    Adam,
+    Budget,
+    Clipping,
+    PrivateLogisticRegression,
+    SimulatedAverager,
+    divide_records,
+    load_dataset,
+    train,
+)
 
 PARTIES, DROPOUT, STEPS, DELTA = 50, 0.1, 15, 1e-5
 HIDDEN = 8
@@ -46,7 +52,7 @@ class Network:
         return np.asarray(np.argmax(np.tanh(features @ first) @ second, axis=1))
 
     def gradient(self, parameters: Array, features: NDArray[Any], targets: NDArray[Any]) -> Array:
-        """Return the gradient of the mean cross entropy, by hand; see inca.learn.training.torch_module for PyTorch."""
+        """Return the gradient of the mean cross entropy, by hand; see inca.learn.TorchModel for PyTorch."""
         first, second = self.layers(parameters)
         hidden = np.tanh(features @ first)
         residuals = softmax(hidden @ second, axis=1)
@@ -58,32 +64,33 @@ class Network:
 def main() -> None:
     """Train on both data sets and print a table."""
     # One plan serves all trainings here: it depends on the parties and not on their data.
-    aggregator = Aggregator.of("inca", PARTIES, dropout=DROPOUT, views=10, releases=STEPS)
+    averager = SimulatedAverager.of("inca", PARTIES, dropout=DROPOUT, views=10, releases=STEPS)
     print(
         f"{PARTIES} parties, a tenth of them leaves in every one of {STEPS} steps; each party's records are protected"
     )
     print(f"{'':14s} epsilon   logistic regression   own network, Adam   scikit-learn, not private")
     for name, epsilon in (("breast_cancer", 3.0), ("digits", 12.0)):
         rng = np.random.default_rng(7)
-        known, unseen = load(name).split(rng)
-        groups = divide(known.target, PARTIES, rng)
+        known, unseen = load_dataset(name).split(rng)
+        groups = divide_records(known.target, PARTIES, rng)
 
         radius = np.sqrt(known.features.shape[1]) / 2
         estimator = PrivateLogisticRegression(
-            epsilon, DELTA, aggregator=aggregator, steps=STEPS, radius=radius, random_state=rng
+            epsilon, DELTA, averager=averager, steps=STEPS, radius=radius, random_state=rng
         )
         ours = estimator.fit(known.features, known.target, groups).score(unseen.features, unseen.target)
         assert estimator.epsilon_ <= epsilon * (1 + 1e-6)
 
         network, budget = Network(known.features.shape[1], known.classes), Budget(epsilon, DELTA)
-        parts = [(known.features[groups == party], known.target[groups == party]) for party in range(PARTIES)]
-        found = train(network, parts, aggregator, budget, STEPS, rng, clipping=Clipping(0.25), optimiser=Adam(rate=0.1))
-        own = float(np.mean(network.predict(found.parameters, unseen.features) == unseen.target))
+        datasets = [(known.features[groups == party], known.target[groups == party]) for party in range(PARTIES)]
+        clipping, optimiser = Clipping(max_norm=0.25), Adam(rate=0.1)
+        result = train(network, datasets, averager, budget, STEPS, rng, clipping=clipping, optimiser=optimiser)
+        own = float(np.mean(network.predict(result.parameters, unseen.features) == unseen.target))
         assert budget.epsilon_spent <= epsilon * (1 + 1e-6)
 
         reference = LogisticRegression(max_iter=5000).fit(known.features, known.target)
-        open_one = reference.score(unseen.features, unseen.target)
-        print(f"{name:14s} {epsilon:7g} {ours:21.3f} {own:19.3f} {open_one:27.3f}")
+        not_private = reference.score(unseen.features, unseen.target)
+        print(f"{name:14s} {epsilon:7g} {ours:21.3f} {own:19.3f} {not_private:27.3f}")
 
 
 if __name__ == "__main__":

@@ -15,8 +15,8 @@ settings.load_profile("inca")
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Say loudly what could not be tested on this machine."""
-    from helpers.browser import found
+    from helpers.browser import browser_path
 
-    if found() is None:
+    if browser_path() is None:
         sentence = "NOT TESTED: there is no Chromium on this machine, so the dashboard was not tried in a browser"
         terminalreporter.write_line(sentence, red=True, bold=True)

@@ -95,7 +95,7 @@ def floats(row: Row) -> list[float]:
     return [float(x) for x in row]
 
 
-def early(rounds: int) -> dict[str, Any]:
+def early_injection(rounds: int) -> dict[str, Any]:
     """Early injection (Example 1)."""
     noise = [[1] * rounds] + [[-int(k == t) for k in range(rounds)] for t in range(rounds)]
     return {"value": [1] + [0] * rounds, "noise": noise, "injection": {"kind": "early"}}
@@ -133,7 +133,7 @@ if __name__ == "__main__":
     make("absences", n=7, rounds=6, k=1, absence=0.3)
     make("two-receivers", n=6, rounds=5, k=2, absence=0.25)
     make("share", n=5, rounds=4, k=2, share=Fraction(1, 8))
-    make("early", n=5, rounds=4, k=1, absence=0.2, **early(4))
+    make("early", n=5, rounds=4, k=1, absence=0.2, **early_injection(4))
     make("quiet", n=6, rounds=5, k=1, absence=0.2, **quiet(5, 2))
     make("weights", n=5, rounds=4, k=3, weighted=True, absence=0.2)
     make("lost-message", n=6, rounds=4, k=1, absence=0.2, lost=True)

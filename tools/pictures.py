@@ -28,9 +28,9 @@ def execution(dropout: float, injection: inca.Injection, kind: str, seed: int, n
 def draw_run(axes: Any) -> None:
     """Show messages hidden in noise, and their weighted mean, round by round."""
     rng = np.random.default_rng(3)
-    run = execution(0.1, inca.incremental(20, quiet=3), "permutation", seed=3)
+    run = execution(0.1, inca.incremental_injection(20, quiet=3), "permutation", seed=3)
     values = np.clip(rng.normal(0.62, 0.1, run.parties), 0, 1)
-    outcome = inca.simulate(run, values, 0.12, 0.8, rng, record=True)
+    outcome = inca.simulate(run, values, inca.NoiseLevels(independent=0.12, cancelling=0.8), rng, record=True)
     assert outcome.history is not None
     weights = np.array(list(run.weight_history()))
     rounds = np.arange(21)
@@ -54,8 +54,9 @@ def draw_run(axes: Any) -> None:
 def draw_error(axes: Any) -> None:
     """Show the parts of the exact expected error against dropout, the mean over ten executions."""
     rates = np.linspace(0.0, 0.3, 13)
-    runs = [[execution(rate, inca.incremental(20), "random", seed) for seed in range(10)] for rate in rates]
-    budgets = [[inca.expected_error(run, 0.12, 0.8, variance=1 / 12) for run in row] for row in runs]
+    runs = [[execution(rate, inca.incremental_injection(20), "random", seed) for seed in range(10)] for rate in rates]
+    levels = inca.NoiseLevels(independent=0.12, cancelling=0.8)
+    budgets = [[inca.expected_error(run, levels, variance=1 / 12) for run in row] for row in runs]
     parts = {
         "independent noise, which stays": ([[b.independent for b in row] for row in budgets], ACCENT),
         "noise that leavers did not cancel": ([[b.cancelling for b in row] for row in budgets], LIGHT),

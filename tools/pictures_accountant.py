@@ -34,7 +34,7 @@ def tiny(injection: inca.Injection) -> inca.View:
 
 def draw_messages(path: Path) -> None:
     """Show all messages of the tiny execution, who is sent them, and which of them are seen."""
-    view = tiny(inca.incremental(ROUNDS))
+    view = tiny(inca.incremental_injection(ROUNDS))
     figure, axes = canvas(7.4, 3.5)
     for party in range(PARTIES):
         axes.plot([0, ROUNDS], [party, party], color=LIGHT, lw=1.2, zorder=1)
@@ -73,7 +73,7 @@ def draw_messages(path: Path) -> None:
 
 def draw_system(path: Path) -> None:
     """Show the linear system that the adversary has: one row per seen message, one column per unknown."""
-    view = tiny(inca.incremental(ROUNDS))
+    view = tiny(inca.incremental_injection(ROUNDS))
     figure, axes = canvas(8.6, 3.5)
     draw_matrix(axes, view, view.noise, [f"$\\eta_{{{i},{k + 1}}}$" for i in range(3) for k in range(ROUNDS)])
     for left, text in ((-0.5, "B: values in a message"), (3.0, "A: noise terms in a message")):
@@ -109,13 +109,13 @@ def draw_matrix(axes: Any, view: inca.View, noise: Any, names: list[str]) -> Non
 
 def draw_curves(path: Path) -> None:
     """Show the two bell curves of one party, for an adversary that sees little and one that sees everything."""
-    view = tiny(inca.incremental(ROUNDS))
+    view = tiny(inca.incremental_injection(ROUNDS))
     everything = [(t, i) for t in range(ROUNDS) for i in range(PARTIES)]
     all_seen = inca.View(view.execution, inca.Adversary([COLLUDER], everything))
     figure, panels = canvas(8.6, 3.0, columns=2)
     x = np.linspace(-3.6, 5.6, 400)
     for axes, seen, who in zip(panels, (view, all_seen), ("party 3 colludes", "every message is tapped"), strict=True):
-        mu = float(inca.account(seen, OWN, 5.0).mu[0])
+        mu = float(inca.account(seen, inca.NoiseLevels(independent=OWN, cancelling=5.0)).mu[0])
         axes.fill_between(x, np.minimum(norm.pdf(x), norm.pdf(x - mu)), color=LIGHT, alpha=0.45, lw=0)
         axes.plot(x, norm.pdf(x), color=ACCENT, lw=2, label="$x_0 = 0$")
         axes.plot(x, norm.pdf(x - mu), color=WARM, lw=2, label="$x_0 = 1$")
@@ -153,11 +153,12 @@ def draw_hiding(path: Path) -> None:
 
 def hidden_share(share: float, sigma_cancelling: float, n: int = 60, rounds: int = 12) -> Any:
     """Return all losses if that share of the messages, the first in one random order, is not tapped; sigma_* = 1."""
-    execution = inca.Execution(inca.PermutationReceivers(n, rounds, seed=1), inca.incremental(rounds))
+    execution = inca.Execution(inca.PermutationReceivers(n, rounds, seed=1), inca.incremental_injection(rounds))
     messages = [(t, i) for t in range(rounds) for i in range(n)]
     order = np.random.default_rng(1).permutation(len(messages))
-    tapped = [messages[place] for place in order[round(share * len(messages)) :]]
-    return inca.account(inca.View(execution, inca.Adversary(eavesdropped=tapped)), 1.0, sigma_cancelling).mu
+    eavesdropped = [messages[place] for place in order[round(share * len(messages)) :]]
+    levels = inca.NoiseLevels(independent=1.0, cancelling=sigma_cancelling)
+    return inca.account(inca.View(execution, inca.Adversary(eavesdropped=eavesdropped)), levels).mu
 
 
 def draw_one_term(path: Path) -> None:
@@ -169,9 +170,11 @@ def draw_one_term(path: Path) -> None:
     levels = np.geomspace(0.05, 50, 25)
     for name, view, colour in (
         ("one noise term", single, WARM),
-        ("a fresh term every round", tiny(inca.incremental(ROUNDS)), ACCENT),
+        ("a fresh term every round", tiny(inca.incremental_injection(ROUNDS)), ACCENT),
     ):
-        right.plot(levels, [inca.account(view, OWN, level).mu[2] for level in levels], color=colour, lw=2, label=name)
+        noise_levels = [inca.NoiseLevels(independent=OWN, cancelling=level) for level in levels]
+        losses = [inca.account(view, both).mu[2] for both in noise_levels]
+        right.plot(levels, losses, color=colour, lw=2, label=name)
     for height, name in ((1 / OWN, "Local DP"), (1 / OWN / 3**0.5, "the sum alone")):
         right.axhline(height, color=LIGHT, lw=1, ls="--", zorder=0)
         right.text(50, height + 0.02, name, color=INK, fontsize=8, va="bottom", ha="right")

@@ -13,6 +13,7 @@ from griffe import Extension, Object
 
 _EXAMPLE = re.compile(r"^(?P<indent> *)>>> .*(?:\n(?! *$).*)*", flags=re.MULTILINE)
 _CODE = re.compile(r"(```.*?```|``.*?``|`[^`]*`|^ {4,}.*$)", flags=re.DOTALL | re.MULTILINE)
+_SECTION = re.compile(r"^(?:Args|Attributes|Returns|Raises|Yields):\n(?:(?: {4,}.*)?\n?)*", flags=re.MULTILINE)
 
 
 class Docstrings(Extension):
@@ -30,6 +31,17 @@ def as_markdown(text: str) -> str:
     >>> as_markdown("Twice eta*.\n\n>>> 1 + 1\n2")
     'Twice eta\\*.\n\n```pycon\n>>> 1 + 1\n2\n```'
     """
-    fenced = _EXAMPLE.sub(lambda match: f"```pycon\n{match[0]}\n```", text)
-    parts = _CODE.split(fenced)
-    return "".join(part if place % 2 else re.sub(r"([*_])", r"\\\1", part) for place, part in enumerate(parts))
+    fenced = _EXAMPLE.sub(lambda match: f"{match['indent']}```pycon\n{match[0]}\n{match['indent']}```", text)
+    with_sections = _SECTION.sub(lambda match: _literal(match[0]), fenced)
+    parts = _CODE.split(with_sections)
+    return "".join(part if place % 2 else _escaped(part) for place, part in enumerate(parts))
+
+
+def _literal(section: str) -> str:
+    """Keep the asterisks of what parameters are said to be; their names are code anyway."""
+    parts = re.split(r"(`[^`]*`)", section)
+    return "".join(part if place % 2 else part.replace("*", r"\*") for place, part in enumerate(parts))
+
+
+def _escaped(text: str) -> str:
+    return re.sub(r"([*_])", r"\\\1", text)

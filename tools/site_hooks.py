@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from mkdocs.structure.pages import Page
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGES = {"README.md": "index.md", "CHANGELOG.md": "changelog.md"}
+PAGES = {"README.md": "index.md", "CHANGELOG.md": "changelog.md", "CONTRIBUTING.md": "contributing.md"}
 """Files at the root, and the names of their pages."""
 
 _FENCE = re.compile(r"(^ *```.*?^ *```[^\n]*$)", flags=re.DOTALL | re.MULTILINE)
@@ -70,7 +70,7 @@ def place(name: str) -> str:
 def outside(source: str, markdown: str) -> list[str]:
     """Return the files outside docs/ that a page links to, by their names in the repository.
 
-    >>> outside("docs/attack.md", "[one](../examples/consortium.py), [two](design.md), [three](https://a.example)")
+    >>> outside("docs/attack.md", "[one](../examples/consortium.py), [two](noise-design.md), [three](https://a.example)")
     ['examples/consortium.py']
     """
     found: list[str] = []

@@ -15,32 +15,30 @@ from playwright.sync_api import Browser, Page, expect
 
 import inca
 from helpers.browser import Watched, browser, watched
-from helpers.dashboard_server import Dashboard, running
-from helpers.paths import ROOT
-from inca.dashboard.scene import Description
-from inca.network.testing.demo import Rehearsal
+from helpers.dashboard_server import CONSORTIUM, Dashboard, running
+from inca.dashboard.simulated_run import SimulatedRun
+from inca.network.testing.demo import Demo
 
-EXECUTION = ROOT / "examples" / "consortium.json"
 REFUSED = "the server responded with a status of 400"  # the browser's own line when a question is refused
 
 
 @pytest.fixture(scope="module")
 def chromium() -> Iterator[Browser]:
-    with browser() as made:
-        yield made
+    with browser() as chromium:
+        yield chromium
 
 
 @pytest.fixture(scope="module")
 def board() -> Iterator[Dashboard]:
-    with running(opened=[EXECUTION]) as made:
-        yield made
+    with running(opened=[CONSORTIUM]) as dashboard:
+        yield dashboard
 
 
 @pytest.fixture
 def window(chromium: Browser, board: Dashboard) -> Iterator[Watched]:
-    with watched(chromium, board.root) as made:
-        yield made
-        made.check()
+    with watched(chromium, board.root) as window:
+        yield window
+        window.check()
 
 
 def open_at(window: Watched, address: str) -> Page:
@@ -49,7 +47,7 @@ def open_at(window: Watched, address: str) -> Page:
 
 
 def numbers(text: str) -> list[float]:
-    return [float(each.replace(",", "")) for each in re.findall(r"-?\d[\d,]*\.?\d*(?:e-?\d+)?", text)]
+    return [float(word.replace(",", "")) for word in re.findall(r"-?\d[\d,]*\.?\d*(?:e-?\d+)?", text)]
 
 
 # --- plan -------------------------------------------------------------------------------------------------------------
@@ -60,7 +58,7 @@ QUICK = "parties=30&epsilon=2&messages=8"
 def test_moving_a_slider_changes_the_error_and_the_address(window: Watched) -> None:
     page = open_at(window, f"/plan?{QUICK}")
     outcome = page.locator(".outcome")
-    expect(outcome).to_contain_text("off", timeout=60_000)
+    expect(outcome).to_contain_text("off")
     expect(page.locator(".shown[aria-busy=false]")).to_be_visible()
     before = numbers(outcome.inner_text())[0]
     page.get_by_label("Epsilon", exact=True).fill("0.2")
@@ -68,18 +66,18 @@ def test_moving_a_slider_changes_the_error_and_the_address(window: Watched) -> N
     expect(page.locator(".shown[aria-busy=false]")).to_be_visible()
     expect(outcome).not_to_contain_text(str(before))
     assert numbers(outcome.inner_text())[0] > 3 * before
-    for name in ("Central DP", "Local DP", "CorDP-DME", "inca, first idea"):
+    for name in ("Central DP", "Local DP", "CorDP-DME", "inca, quick estimate"):
         expect(page.locator("svg[role=img]").first).to_contain_text(name)
 
 
 def test_a_plan_is_made_downloaded_and_watched(window: Watched, tmp_path: Path) -> None:
     page = open_at(window, "/plan?parties=10&epsilon=4&messages=6&dropout=0&colluding=0")
     page.get_by_role("button", name="Make the plan").click()
-    expect(page.get_by_text("Plan for 10 parties")).to_be_visible(timeout=120_000)
+    expect(page.get_by_text("Plan for 10 parties")).to_be_visible()
     with page.expect_download() as started:
         page.get_by_role("button", name=re.compile("Download plan")).click()
     started.value.save_as(tmp_path / "plan.json")
-    assert inca.read_plan(tmp_path / "plan.json").wish.parties == 10
+    assert inca.read_plan(tmp_path / "plan.json").requirements.parties == 10
     page.get_by_role("button", name=re.compile("Watch a run of (it|the plan)")).first.click()
     expect(page).to_have_url(re.compile(r"/run\?.*parties=10"))
     expect(page.get_by_role("heading", name="Watch a run")).to_be_visible()
@@ -95,9 +93,9 @@ def test_bad_input_is_named_and_the_page_goes_on(window: Watched) -> None:
     expect(page).to_have_url(re.compile("parties=40"))
 
 
-def test_a_wish_that_cannot_be_met_says_why(window: Watched) -> None:
+def test_requirements_that_cannot_be_met_say_why(window: Watched) -> None:
     page = open_at(window, "/plan?parties=30&messages=1&colluding=0.3")
-    expect(page.get_by_text(re.compile("cannot do this", re.I)).first).to_be_visible()
+    expect(page.get_by_text(re.compile("cannot meet these requirements", re.I)).first).to_be_visible()
 
 
 # --- run --------------------------------------------------------------------------------------------------------------
@@ -119,32 +117,33 @@ def test_stepping_playing_and_scrubbing(window: Watched) -> None:
     expect(page).to_have_url(re.compile("t=5"))
     page.keyboard.press("Home")
     page.get_by_role("button", name=re.compile("play", re.I)).click()
-    expect(page.get_by_text("Round 5 of 5")).to_be_visible(timeout=60_000)
+    expect(page.get_by_text("Round 5 of 5")).to_be_visible()
 
 
 def test_a_party_is_killed_and_comes_back(window: Watched, board: Dashboard) -> None:
     page = open_at(window, f"/run?{RUN}&t=3&party=5")
-    expect(page.get_by_text("Party 5 is honest and is there")).to_be_visible()
+    expect(page.get_by_text("Party 5 is honest and is present")).to_be_visible()
     page.get_by_role("button", name="Leaves here").click()
     expect(page).to_have_url(re.compile(r"absent=5%3A4-"))
     page.locator("canvas").first.focus()
     page.keyboard.press("ArrowRight")
-    expect(page.get_by_text(re.compile("Round 4 of 8:.*party 5 is away"))).to_be_visible()
+    expect(page.get_by_text(re.compile("Round 4 of 8:.*party 5 is absent"))).to_be_visible()
     page.keyboard.press("ArrowRight")
     page.get_by_role("button", name="Comes back here").click()
     expect(page).to_have_url(re.compile(r"absent=5%3A4-5"))
     page.locator("canvas").first.focus()
     page.keyboard.press("End")
     expect(page.get_by_text("Round 8 of 8: 12 parties")).to_be_visible()
-    found = board.ask("run", parties=12, rounds=8, seed=3, absent="5:4-5")
+    answer = board.ask("run", parties=12, rounds=8, seed=3, absent="5:4-5")
     result = page.get_by_role("region", name="The result").inner_text()
-    assert any(each == pytest.approx(found["estimates"][-1], rel=1e-3) for each in numbers(result)), result
+    estimate = pytest.approx(answer["simulation"]["estimates"][-1], rel=1e-3)
+    assert any(number == estimate for number in numbers(result)), result
 
 
 EDIT = """async (edits) => {
-  const { leaves, comesBack } = await import("/static/js/absences.js");
+  const { leave, comeBack } = await import("/static/js/lib/absences.js");
   let words = "";
-  return edits.map(([leave, party, round]) => (words = (leave ? leaves : comesBack)(words, party, round)));
+  return edits.map(([leaves, party, round]) => (words = (leaves ? leave : comeBack)(words, party, round)));
 }"""
 
 
@@ -161,7 +160,7 @@ def test_edits_of_absences_mean_to_the_page_what_they_mean_to_the_server(window:
                 while back <= rounds and not present[back, party]:
                     present[back, party] = True
                     back += 1
-            read = Description(parties=parties, rounds=rounds, absent=words).presence()
+            read = SimulatedRun(parties=parties, rounds=rounds, absent=words).execution().presence
             np.testing.assert_array_equal([read.row(t) for t in range(rounds + 1)], present)
 
 
@@ -180,12 +179,38 @@ def test_an_address_can_be_shared(window: Watched) -> None:
     assert page.locator("main").inner_text() == said
 
 
+def test_both_charts_are_drawn_as_wide_as_their_cards(window: Watched) -> None:
+    page = open_at(window, f"/run?{RUN}&party=2")
+    drawings = page.locator(".run-drawing svg")
+    expect(drawings).to_have_count(2)
+    expect(drawings.last).to_be_visible()
+    widths = "(drawing) => [drawing.viewBox.baseVal.width, drawing.clientWidth]"
+    for drawing in drawings.all():
+        page.wait_for_function(
+            f"(drawing) => (({widths})(drawing)).every((width) => width > 300)", arg=drawing.element_handle()
+        )
+        drawn, shown = drawing.evaluate(widths)
+        assert abs(drawn - shown) <= 1
+    page.locator(".run-drawing svg").first.click(position={"x": 5, "y": 100})
+    expect(page).to_have_url(re.compile(r"t=0"))
+
+
+def test_views_can_be_left_while_they_are_computing(window: Watched) -> None:
+    page = open_at(window, "/adversary?parties=400&rounds=20")
+    for name in ("Plan", "Adversary", "Run", "Sessions", "Files", "Plan", "Run"):
+        page.get_by_role("navigation").get_by_role("link", name=name, exact=True).click()
+        expect(page.locator("main h1")).to_be_visible()
+    expect(page.get_by_text("Round 1 of 10")).to_be_visible()
+    page.go_back()
+    expect(page.get_by_role("heading", name="Plan", exact=True)).to_be_visible()
+
+
 def test_bad_addresses_are_refused_in_a_sentence(window: Watched) -> None:
     page = open_at(window, "/run?schedule=star")
     expect(page.get_by_role("alert").filter(has_text=re.compile(r"star|schedule")).first).to_be_visible()
-    page = open_at(window, "/eyes?parties=5&colluding=0+1+2+3+4")
+    page = open_at(window, "/adversary?parties=5&colluding=0+1+2+3+4")
     expect(page.get_by_role("alert").filter(has_text="honest").first).to_be_visible()
-    window.errors[:] = [each for each in window.errors if REFUSED not in each]
+    window.errors[:] = [error for error in window.errors if REFUSED not in error]
 
 
 def test_pictures_can_be_saved(window: Watched, tmp_path: Path) -> None:
@@ -195,11 +220,11 @@ def test_pictures_can_be_saved(window: Watched, tmp_path: Path) -> None:
         page.get_by_role("button", name="Save picture").first.click()
     started.value.save_as(tmp_path / "run")
     assert (tmp_path / "run").read_bytes()[:4] in (b"\x89PNG", b"<svg")
-    page = open_at(window, "/eyes?parties=8&colluding=1")
+    page = open_at(window, "/adversary?parties=8&colluding=1")
     with page.expect_download() as started:
         page.get_by_role("button", name="Save picture").first.click()
-    started.value.save_as(tmp_path / "eyes")
-    assert (tmp_path / "eyes").stat().st_size > 1000
+    started.value.save_as(tmp_path / "seen")
+    assert (tmp_path / "seen").stat().st_size > 1000
 
 
 def test_steps_are_fluid_and_two_thousand_parties_open(window: Watched) -> None:
@@ -214,29 +239,42 @@ def test_steps_are_fluid_and_two_thousand_parties_open(window: Watched) -> None:
         assert taken is not None and float(taken) > 0.0
 
 
-# --- through their eyes -----------------------------------------------------------------------------------------------
+# --- the adversary's view ---------------------------------------------------------------------------------------------
 
 
 def test_switching_the_adversary_changes_what_is_lost(window: Watched, board: Dashboard) -> None:
-    page = open_at(window, "/eyes?parties=10&rounds=6&sigma_cancelling=8&colluding=1")
+    page = open_at(window, "/adversary?parties=10&rounds=6&sigma_cancelling=8&colluding=1")
     expect(page.get_by_text("worst privacy loss")).to_be_visible()
-    one = board.ask("eyes", parties=10, rounds=6, sigma_cancelling=8, colluding="1")["worst"]["epsilon"]
+    one = board.ask("adversary", parties=10, rounds=6, sigma_cancelling=8, colluding="1")["worst"]["epsilon"]
     expect(page.get_by_text(f"{one:.3g}", exact=True).first).to_be_visible()
     page.get_by_role("button", name="All but one").click()
     expect(page).to_have_url(re.compile(r"colluding="))
     all_but_one = numbers(page.url.split("colluding=")[1].split("&")[0].replace("+", " "))
     assert len(all_but_one) == 9
-    ids = " ".join(str(int(each)) for each in all_but_one)
-    more = board.ask("eyes", parties=10, rounds=6, sigma_cancelling=8, colluding=ids)["worst"]["epsilon"]
+    ids = " ".join(str(int(party)) for party in all_but_one)
+    more = board.ask("adversary", parties=10, rounds=6, sigma_cancelling=8, colluding=ids)["worst"]["epsilon"]
     expect(page.get_by_text(f"{more:.3g}", exact=True).first).to_be_visible()
     assert more > one
+
+
+def test_nobody_can_be_chosen_instead_of_the_adversary_of_a_file(window: Watched, board: Dashboard) -> None:
+    (opened,) = (file for file in board.ask("files") if file["name"] == "consortium.json")
+    page = open_at(window, f"/adversary?file={opened['id']}")
+    own = board.ask("adversary", file=opened["id"])["worst"]["epsilon"]
+    expect(page.get_by_text(f"{own:.3g}", exact=True).first).to_be_visible()
+    page.get_by_role("button", name="Nobody colludes").click()
+    expect(page).to_have_url(re.compile("colluding=none"))
+    expect(page.get_by_text("It sees only the final messages")).to_be_visible()
+    page.get_by_role("button", name="The file's own adversary").click()
+    expect(page.get_by_text("It sees only the final messages")).to_be_hidden()
+    expect(page.get_by_text(f"{own:.3g}", exact=True).first).to_be_visible()
 
 
 def test_curves_in_the_page_are_the_librarys(window: Watched) -> None:
     page = open_at(window, "/file")
     asked = [(mu, epsilon) for mu in (0.05, 0.5, 2.0, 5.0) for epsilon in (0.0, 0.1, 1.0, 5.0)]
     script = """async (asked) => {
-      const { deltaFor } = await import("/static/js/normal.js");
+      const { deltaFor } = await import("/static/js/lib/normal_distribution.js");
       return asked.map(([mu, epsilon]) => deltaFor(mu, epsilon));
     }"""
     exact = [float(inca.delta_for(mu, epsilon)) for mu, epsilon in asked]
@@ -245,7 +283,8 @@ def test_curves_in_the_page_are_the_librarys(window: Watched) -> None:
 
 def test_the_broken_variant_is_worse(window: Watched) -> None:
     page = open_at(
-        window, "/eyes?parties=8&rounds=6&sigma_independent=0.3&sigma_cancelling=50&tapped=0:*+1:*+2:*+3:*+4:*"
+        window,
+        "/adversary?parties=8&rounds=6&sigma_independent=0.3&sigma_cancelling=50&eavesdropped=0:*+1:*+2:*+3:*+4:*",
     )
     page.get_by_role("button", name=re.compile("Compare with one noise term")).click()
     row = page.get_by_role("row").filter(has_text=re.compile("one noise term", re.I)).first
@@ -261,14 +300,14 @@ def test_the_broken_variant_is_worse(window: Watched) -> None:
 
 
 def test_a_certificate_and_an_execution_are_opened_from_file(window: Watched, tmp_path: Path) -> None:
-    transcript = inca.read_execution(EXECUTION)
-    made = inca.certify(transcript, delta=1e-5)
-    made.write(tmp_path / "certificate.json")
+    transcript = inca.read_execution(CONSORTIUM)
+    certificate = inca.certify(transcript, delta=1e-5)
+    certificate.write(tmp_path / "certificate.json")
     page = open_at(window, "/file")
     page.locator("input[type=file]").set_input_files(tmp_path / "certificate.json")
     expect(page.get_by_text(re.compile("worst", re.I)).first).to_be_visible()
     expect(page).to_have_url(re.compile(r"file=[0-9a-f]{16}"))
-    expect(page.locator("main")).to_contain_text(f"{made.worst_epsilon:.3g}")
+    expect(page.locator("main")).to_contain_text(f"{certificate.worst_epsilon:.3g}")
     page = open_at(window, "/file")
     page.get_by_role("link", name="consortium.json").click()
     page.get_by_role("link", name="Watch the run").click()
@@ -280,11 +319,11 @@ def test_a_file_that_is_none_of_ours_is_refused(window: Watched, tmp_path: Path)
     (tmp_path / "other.json").write_text(json.dumps({"format": "other"}))
     page = open_at(window, "/file")
     page.locator("input[type=file]").set_input_files(tmp_path / "other.json")
-    expect(page.get_by_role("alert").filter(has_text="no file of inca's").first).to_be_visible()
-    window.errors[:] = [each for each in window.errors if REFUSED not in each]
+    expect(page.get_by_role("alert").filter(has_text="must be a file that inca writes").first).to_be_visible()
+    window.errors[:] = [error for error in window.errors if REFUSED not in error]
 
 
-ADDRESSES = ("/plan", f"/run?{RUN}", "/eyes?parties=9&colluding=2", "/sessions", "/file")
+ADDRESSES = ("/plan", f"/run?{RUN}", "/adversary?parties=9&colluding=2", "/sessions", "/file")
 
 
 @pytest.mark.parametrize("dark", [True, pytest.param(False, marks=pytest.mark.slow)])
@@ -308,9 +347,9 @@ def test_everything_can_be_reached_and_has_a_name(window: Watched, address: str)
     page.wait_for_load_state("networkidle")
     nameless = page.evaluate(
         """() => [...document.querySelectorAll("button, a, input, select, canvas, svg[role=img], progress")]
-            .filter((each) => each.checkVisibility() && !(each.getAttribute("aria-label") || each.labels?.length
-                || each.getAttribute("aria-labelledby") || each.textContent.trim()))
-            .map((each) => each.outerHTML.slice(0, 120))"""
+            .filter((control) => control.checkVisibility() && !(control.getAttribute("aria-label")
+                || control.labels?.length || control.getAttribute("aria-labelledby") || control.textContent.trim()))
+            .map((control) => control.outerHTML.slice(0, 120))"""
     )
     assert nameless == []
     page.keyboard.press("Tab")
@@ -331,23 +370,21 @@ def test_without_sessions_it_says_how_to_watch_some(window: Watched) -> None:
 
 @pytest.mark.slow
 def test_a_real_session_is_followed_to_its_certificate(chromium: Browser) -> None:
-    with Rehearsal(5, kill=0, back=0) as rehearsal:
-        home = rehearsal._consortium.party_folder(0)
+    with Demo(5, kill=0, restart=0) as demo:
+        home = demo.cluster.party_folder(0)
         (home / "sessions").mkdir(exist_ok=True)
         private = float(np.load(home / "value.npy")[0])
-        following = threading.Thread(target=lambda: list(rehearsal.follow()))
+        following = threading.Thread(target=lambda: list(demo.follow()))
         following.start()
         with running([home / "sessions"]) as board, watched(chromium, board.root) as window:
             page = open_at(window, "/sessions")
-            page.get_by_role("link", name="Aachen").first.click(timeout=60_000)
+            page.get_by_role("link", name="Aachen").first.click()
             expect(page).to_have_url(re.compile("session="))
-            expect(page.get_by_role("heading", name=re.compile("certificate", re.I)).first).to_be_visible(
-                timeout=90_000
-            )
+            expect(page.get_by_role("heading", name=re.compile("certificate", re.I)).first).to_be_visible()
             result = json.loads(next((home / "sessions").glob("*/result.json")).read_text())
             expect(page.locator("main")).to_contain_text(f"{result['estimate']:.4g}"[:4])
-            answers = board.ask("sessions"), board.ask("sessions", session=board.ask("sessions")["sessions"][0]["id"])
+            answers = board.ask("sessions"), board.ask("session", session=board.ask("sessions")["sessions"][0]["id"])
             for shown in (page.locator("main").inner_text(), json.dumps(answers)):
-                assert not any(each == pytest.approx(private, rel=1e-6) for each in numbers(shown))
+                assert not any(number == pytest.approx(private, rel=1e-6) for number in numbers(shown))
             window.check()
         following.join()

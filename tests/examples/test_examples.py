@@ -16,8 +16,8 @@ FOLDER = ROOT / "examples"
 
 
 def test_the_consortium_keeps_its_promise() -> None:
-    made = inca.certify(inca.read_execution(FOLDER / "consortium.json"), delta=1e-5)
-    assert made.worst_epsilon < 1.0
+    certificate = inca.certify(inca.read_execution(FOLDER / "consortium.json"), delta=1e-5)
+    assert certificate.worst_epsilon < 1.0
 
 
 @pytest.mark.slow

@@ -9,10 +9,11 @@ import sys
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 import inca
 from helpers.paths import ROOT
-from inca.learn import Aggregator
+from inca.learn import SimulatedAverager
 
 FOLDER = ROOT / "examples"
 
@@ -23,13 +24,13 @@ def printed(name: str) -> list[str]:
     return done.stdout.splitlines()
 
 
-def test_an_aggregator_of_ones_own_has_the_noise_that_it_says() -> None:
+def test_an_averager_of_ones_own_has_the_noise_that_it_says() -> None:
     """A mean of 40,000 squares has a relative standard error of sqrt(2 / 40,000); five are a false alarm of 6e-7."""
-    own = runpy.run_path(str(FOLDER / "learning_researcher.py"))["Cautious"](inca.Wish(20, 1.0, 1e-5))
-    aggregator, vectors = Aggregator(own, dropout=0.25), np.full((20, 40_000), 3.0)
-    found = aggregator.average(vectors, sensitivity=2.0, mu=0.5, rng=np.random.default_rng(1))
-    assert found.vector is not None and found.noise == pytest.approx(4 * (2.0 / (15 * 0.5)) ** 2)
-    assert abs(np.mean((found.vector - 3.0) ** 2) / found.noise - 1.0) < 5 * (2 / 40_000) ** 0.5
+    own = runpy.run_path(str(FOLDER / "learning_researcher.py"))["Cautious"](inca.Requirements(20, 1.0, 1e-5))
+    averager, vectors = SimulatedAverager(own, dropout=0.25), np.full((20, 40_000), 3.0)
+    average = averager.average(vectors, sensitivity=2.0, mu=0.5, rng=np.random.default_rng(1))
+    assert average.estimate is not None and average.var_noise == pytest.approx(4 * (2.0 / (15 * 0.5)) ** 2)
+    assert abs(np.mean((average.estimate - 3.0) ** 2) / average.var_noise - 1.0) < 5 * (2 / 40_000) ** 0.5
 
 
 def test_the_gradient_of_ones_own_model_is_the_slope_of_its_loss() -> None:
@@ -38,7 +39,7 @@ def test_the_gradient_of_ones_own_model_is_the_slope_of_its_loss() -> None:
     x, y = rng.standard_normal((9, 3)), rng.integers(0, 4, 9)
     theta, direction = rng.standard_normal((2, network.parameters.size))
 
-    def loss(parameters: inca._base.validation.Array) -> float:
+    def loss(parameters: NDArray[np.float64]) -> float:
         first, second = network.layers(parameters)
         scores = np.tanh(x @ first) @ second
         return float(np.mean(np.log(np.exp(scores).sum(axis=1)) - scores[np.arange(9), y]))
@@ -51,18 +52,20 @@ def test_the_gradient_of_ones_own_model_is_the_slope_of_its_loss() -> None:
 def test_the_researchers_example() -> None:
     """Seeds are fixed, so this is what it prints; noise is exact, and Local DP is five standard errors behind."""
     table = printed("learning_researcher.py")[3:]
-    rows = {line[:28].strip(): [float(each) for each in re.findall(r"[\d.]+", line[28:])] for line in table}
+    rows = {line[:28].strip(): [float(number) for number in re.findall(r"[\d.]+", line[28:])] for line in table}
     assert len(rows) == 6 and rows["Central DP, twice the noise"][0] == 4.0
     noise, accuracy = rows["inca, planned"][:2]
-    for rival in ("GOPA", "CorDP-DME", "Local DP"):
-        assert noise < rows[rival][0] / 4
+    for baseline in ("GOPA", "CorDP-DME", "Local DP"):
+        assert noise < rows[baseline][0] / 4
     assert accuracy > rows["Local DP"][1] + 0.1
 
 
 @pytest.mark.slow
 def test_the_engineers_example() -> None:
     """Seeds are fixed, so this is what it prints."""
-    rows = {line.split()[0]: [float(each) for each in line.split()[1:]] for line in printed("learning_engineer.py")[2:]}
+    rows = {
+        line.split()[0]: [float(number) for number in line.split()[1:]] for line in printed("learning_engineer.py")[2:]
+    }
     for name, frequent in (("breast_cancer", 0.65), ("digits", 0.11)):
         _, estimator, own, reference = rows[name]
         assert frequent + 0.1 < estimator < reference and frequent + 0.1 < own < reference

@@ -36,15 +36,15 @@ def test_simulator_agrees_with_exact_arithmetic(name: str) -> None:
 def test_accountant_agrees_with_exact_arithmetic(name: str) -> None:
     transcript = read(FOLDER / f"{name}.json")
     expected = json.loads((FOLDER / f"{name}.expected.json").read_text())
-    view = inca.View(transcript.execution, inca.Adversary(transcript.colluding, transcript.eavesdropped))
+    view = inca.View(transcript.execution, transcript.adversary)
     levels = transcript.sigma_independent, transcript.sigma_cancelling
     assert levels == (2.0, 16.0)
     assert view.honest.tolist() == expected["honest"]
     assert [[t, i] for t, i in np.argwhere(view.seen).tolist() if i in expected["honest"]] == expected["observed"]
     family = transcript.execution.injection.mask_scales is not None
-    for route in ("auto", "dense", "state-space") if family else ("auto", "dense"):
-        mu = inca.account(view, 2.0, 16.0, route=route).mu
-        assert np.allclose(mu**2, expected["mu_squared"], rtol=1e-11, atol=1e-15), route
+    for method in ("auto", "dense", "state-space") if family else ("auto", "dense"):
+        mu = inca.account(view, inca.NoiseLevels(independent=2.0, cancelling=16.0), method=method).mu
+        assert np.allclose(mu**2, expected["mu_squared"], rtol=1e-11, atol=1e-15), method
 
 
 def test_public_schedules_are_as_published() -> None:

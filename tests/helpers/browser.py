@@ -11,27 +11,28 @@ from dataclasses import dataclass, field
 import pytest
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
+TIMEOUT_MS = 120_000  # on a busy machine the server's first answer takes many seconds
 _NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 _QUIET = ("gpu", "quic", "background-networking", "component-update", "sync")
-_FLAGS = ["--no-sandbox", "--no-first-run", *(f"--disable-{each}" for each in _QUIET)]
+_FLAGS = ["--no-sandbox", "--no-first-run", *(f"--disable-{feature}" for feature in _QUIET)]
 
 
-def found() -> str | None:
-    """Return the browser's path: INCA_CHROMIUM, or one of the usual names."""
+def browser_path() -> str | None:
+    """Return where the browser is: INCA_CHROMIUM, or one of the usual names; None if there is none."""
     return os.environ.get("INCA_CHROMIUM") or next(filter(None, map(shutil.which, _NAMES)), None)
 
 
 @contextmanager
 def browser() -> Iterator[Browser]:
     """Start one, or skip; the summary of the tests says so in red (tests/conftest.py)."""
-    if (path := found()) is None:
+    if (path := browser_path()) is None:
         pytest.skip("no Chromium: install it, or name it in INCA_CHROMIUM")
     with sync_playwright() as playwright:
-        made = playwright.chromium.launch(executable_path=path, args=list(_FLAGS))
+        chromium = playwright.chromium.launch(executable_path=path, args=list(_FLAGS), timeout=TIMEOUT_MS)
         try:
-            yield made
+            yield chromium
         finally:
-            made.close()
+            chromium.close()
 
 
 @dataclass
@@ -62,13 +63,13 @@ def watched(
         reduced_motion="reduce",
     )
     page = context.new_page()
-    page.set_default_timeout(60_000)
-    expect.set_options(timeout=30_000)  # on a busy machine the server's first answer takes seconds
-    made = Watched(page, root)
-    page.on("request", lambda request: made.requests.append(request.url))
-    page.on("pageerror", lambda error: made.errors.append(f"{error}"))
-    page.on("console", lambda line: made.errors.append(line.text) if line.type == "error" else None)
+    page.set_default_timeout(TIMEOUT_MS)
+    expect.set_options(timeout=TIMEOUT_MS)
+    window = Watched(page, root)
+    page.on("request", lambda request: window.requests.append(request.url))
+    page.on("pageerror", lambda error: window.errors.append(f"{error}"))
+    page.on("console", lambda line: window.errors.append(line.text) if line.type == "error" else None)
     try:
-        yield made
+        yield window
     finally:
         context.close()

@@ -8,15 +8,18 @@ from typing import Any
 
 import pytest
 
+MAIN = [sys.executable, "-m", "inca"]
 NOISE = ["--sigma-independent", "2", "--sigma-cancelling", "20"]
+
+Capture = pytest.CaptureFixture[str]
 
 
 def run(*words: object, **more: Any) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-c", "from inca.cli import main; main()", *map(str, words)]
-    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=120, **more)
+    """Run the command line as a program."""
+    return subprocess.run([*MAIN, *map(str, words)], capture_output=True, text=True, check=False, timeout=120, **more)
 
 
-def call(capsys: pytest.CaptureFixture[str], *words: object) -> tuple[int, str, str]:
+def call(capsys: Capture, *words: object) -> tuple[int, str, str]:
     """Run the command line in this process: the same, but for the start of an interpreter."""
     from inca.cli import main
 
@@ -25,3 +28,11 @@ def call(capsys: pytest.CaptureFixture[str], *words: object) -> tuple[int, str, 
         main()
     printed = capsys.readouterr()
     return int(ended.value.code or 0), printed.out, printed.err
+
+
+def refused(capsys: Capture, *words: object) -> str:
+    """Run what must be refused: status 2, nothing on stdout, and one sentence, which is returned without "inca: "."""
+    status, out, err = call(capsys, *words)
+    assert (status, out) == (2, ""), err
+    assert err.startswith("inca: ") and err.count("\n") == 1 and "Traceback" not in err
+    return err.removeprefix("inca: ").rstrip("\n")

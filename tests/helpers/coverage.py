@@ -1,4 +1,4 @@
-"""How often intervals hold what they should: counting, and the limits of chance."""
+"""How often intervals hold what they should: counting, and the limits that random deviations keep."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def holds(interval: tuple[float | Array, float | Array], truth: float | Array, a
 
 
 def assert_covers(hits: Iterable[bool], level: float, at_least: bool = False) -> float:
-    """Refuse a coverage that differs from its level by more than chance (or, with `at_least`, is below it)."""
+    """Refuse a coverage that random deviations alone do not explain, above its level only without `at_least`."""
     counted = list(hits)
     least, most = binom.ppf(ALARM / 2, len(counted), level), binom.isf(ALARM / 2, len(counted), level)
     assert least <= sum(counted), f"{sum(counted)} of {len(counted)} hits at level {level}, at least {least} expected"

@@ -13,10 +13,35 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 import uvicorn
 
-from inca.dashboard.app import Answers, application
-from inca.dashboard.serve import listen, names
+import inca
+from helpers.paths import ROOT
+from inca.dashboard.api import DashboardApi
+from inca.dashboard.app import application
+from inca.dashboard.serve import host_names, listen
+
+CONSORTIUM = ROOT / "examples" / "consortium.json"
+"""A file with an execution."""
+RUN: dict[str, object] = {
+    "parties": 7,
+    "rounds": 6,
+    "seed": 5,
+    "sigma_independent": 0.5,
+    "sigma_cancelling": 3.0,
+    "absent": "2:3-4 5:5-",
+}
+"""The parameters of a run."""
+
+
+def run_execution() -> inca.Execution:
+    """Return the execution of RUN."""
+    present = np.ones((7, 7), dtype=bool)
+    present[3:5, 2] = False
+    present[5:, 5] = False
+    schedule = inca.PermutationReceivers(7, rounds=6, seed=5)
+    return inca.Execution(schedule, inca.incremental_injection(6, quiet=2), inca.Presence.explicit(present))
 
 
 class Answer(NamedTuple):
@@ -55,8 +80,8 @@ class Dashboard:
         return str(answer.json["error"])
 
     def post(self, path: str, body: bytes, headers: Mapping[str, str] | None = None) -> Answer:
-        given = {"Origin": self.root, **(headers or {})}
-        return self._send(urllib.request.Request(self.root + path, data=body, headers=given, method="POST"))
+        sent = {"Origin": self.root, **(headers or {})}
+        return self._send(urllib.request.Request(self.root + path, data=body, headers=sent, method="POST"))
 
     @staticmethod
     def _send(request: urllib.request.Request) -> Answer:
@@ -74,7 +99,9 @@ def running(sessions: Sequence[Path] = (), opened: Sequence[Path] = ()) -> Itera
     listening = listen("127.0.0.1", 0)
     port = listening.getsockname()[1]
     config = uvicorn.Config(
-        application(Answers(sessions, opened), names("127.0.0.1", port)), log_level="error", timeout_graceful_shutdown=1
+        application(DashboardApi(sessions, opened), host_names("127.0.0.1", port)),
+        log_level="error",
+        timeout_graceful_shutdown=1,
     )
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)

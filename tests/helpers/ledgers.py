@@ -24,9 +24,9 @@ from inca.network.protocol.ledger import (
     Tombstoned,
 )
 from inca.network.protocol.messages import Numbers, pack
-from inca.network.protocol.session import Session, Topology
+from inca.network.protocol.session import SessionConfig, Topology
 
-SESSION = Session(
+SESSION = SessionConfig(
     id=bytes(32),
     parties=4,
     rounds=4,
@@ -36,15 +36,15 @@ SESSION = Session(
     dimension=2,
     sigma_independent=2**20,
     sigma_cancelling=2**30,
-    least_cohort=2,
+    min_participants=2,
     start=10.0,
     period=1.0,
     seed=bytes(32),
 )
 
 
-def sessions() -> st.SearchStrategy[Session]:
-    def build(n: int, rounds: int, receivers: int, quiet: int, dimension: int, seed: bytes) -> Session:
+def sessions() -> st.SearchStrategy[SessionConfig]:
+    def build(n: int, rounds: int, receivers: int, quiet: int, dimension: int, seed: bytes) -> SessionConfig:
         return replace(
             SESSION,
             parties=n,
@@ -66,12 +66,12 @@ def sessions() -> st.SearchStrategy[Session]:
     )
 
 
-def opening(session: Session, me: int, *, late: bool = False) -> Opened:
+def opening(session: SessionConfig, me: int, *, late: bool = False) -> Opened:
     value = np.arange(session.dimension) * 10**9 - 7 * 10**8 * me - 3
     return Opened(pack(value), bytes([me]) * 32, bytes([me + 100]) * 32, late)
 
 
-def fresh(session: Session, me: int = 0, *, late: bool = False) -> Ledger:
+def fresh(session: SessionConfig, me: int = 0, *, late: bool = False) -> Ledger:
     ledger = Ledger(session, me)
     ledger.apply(opening(session, me, late=late))
     assert session.seed is not None
@@ -80,7 +80,7 @@ def fresh(session: Session, me: int = 0, *, late: bool = False) -> Ledger:
 
 
 def plainly(value: Any) -> Any:
-    """Return anything in a book in a form that compares, and that later records do not change."""
+    """Return anything in a ledger in a form that compares, and that later records do not change."""
     match value:
         case np.ndarray():
             return value.tolist()
@@ -89,58 +89,58 @@ def plainly(value: Any) -> Any:
         case Outgoing():
             return (value.receiver, value.fate)
         case dict():
-            return {key: plainly(each) for key, each in value.items()}
+            return {key: plainly(entry) for key, entry in value.items()}
         case list():
-            return [plainly(each) for each in value]
+            return [plainly(entry) for entry in value]
     return value
 
 
 def state(ledger: Ledger) -> dict[str, Any]:
-    """Everything in a book."""
+    """Everything in a ledger."""
     return {name: plainly(value) for name, value in vars(ledger).items() if name != "session"}
 
 
-def missing(books: list[Ledger]) -> list[int]:
+def missing(ledgers: list[Ledger]) -> list[int]:
     """Balances + open and uncredited shares - injected: 0 in every state."""
-    total: Numbers = np.zeros(books[0].balance.size, dtype=np.int64)
-    for i, book in enumerate(books):
-        total = total + book.balance - book.injected
-        for t, slot in book.open:
-            if not books[book.outbox[t, slot].receiver].decisions.get((t, i, slot), False):
-                total = total + book.shares[t]
-    return [int(each) for each in total]
+    total: Numbers = np.zeros(ledgers[0].balance.size, dtype=np.int64)
+    for i, ledger in enumerate(ledgers):
+        total = total + ledger.balance - ledger.injected
+        for t, slot in ledger.open:
+            if not ledgers[ledger.outbox[t, slot].receiver].decisions.get((t, i, slot), False):
+                total = total + ledger.shares[t]
+    return [int(number) for number in total]
 
 
-def possible(books: list[Ledger], i: int) -> list[tuple[int, Record]]:
+def possible(ledgers: list[Ledger], i: int) -> list[tuple[int, Record]]:
     """Return what may happen next to party i or to an open offer of it, whatever was lost or repeated on the way."""
-    book, found = books[i], list[tuple[int, Record]]()
-    if not book.sealed:
-        later = range(book.round + 1, book.session.rounds + 1)
-        found += [(i, Began(t, book.next_share())) for t in later[:2]]
-        if book.round == book.session.rounds:
-            found.append((i, Sealed()))
-    for t, slot in book.open:
-        j, key = book.outbox[t, slot].receiver, (t, i, slot)
-        decided = books[j].decisions.get(key)
+    ledger, events = ledgers[i], list[tuple[int, Record]]()
+    if not ledger.sealed:
+        later = range(ledger.round + 1, ledger.session.rounds + 1)
+        events += [(i, Began(t, ledger.next_share())) for t in later[:2]]
+        if ledger.round == ledger.session.rounds:
+            events.append((i, Sealed()))
+    for t, slot in ledger.open:
+        j, key = ledger.outbox[t, slot].receiver, (t, i, slot)
+        decided = ledgers[j].decisions.get(key)
         if decided is None:
-            found.append((j, Tombstoned(*key)))
-            if books[j].round == t and not books[j].sealed:
-                found += 3 * [(j, Credited(*key, pack(book.shares[t])))]
-            if not book.sealed:
-                found.append((i, Settled(t, slot, "unsent")))
-        elif not book.sealed:
-            found += 3 * [(i, Settled(t, slot, "acked" if decided else "voided"))]
-    found.append((i, Promised(book.promised + 1)))
-    if book.promised and (book.accepted is None or book.accepted.ballot < book.promised):
-        found.append((i, Accepted(book.promised, b"\x01", b"\x02")))
-    return found
+            events.append((j, Tombstoned(*key)))
+            if ledgers[j].round == t and not ledgers[j].sealed:
+                events += 3 * [(j, Credited(*key, pack(ledger.shares[t])))]
+            if not ledger.sealed:
+                events.append((i, Settled(t, slot, "unsent")))
+        elif not ledger.sealed:
+            events += 3 * [(i, Settled(t, slot, "acked" if decided else "voided"))]
+    events.append((i, Promised(ledger.promised + 1)))
+    if ledger.promised and (ledger.accepted is None or ledger.accepted.ballot < ledger.promised):
+        events.append((i, Accepted(ledger.promised, b"\x01", b"\x02")))
+    return events
 
 
 def in_round(t: int = 2) -> Ledger:
     """Party 0 in round t, with open offers of all rounds so far."""
     ledger = fresh(SESSION)
-    for each in range(1, t + 1):
-        ledger.apply(Began(each, ledger.next_share()))
+    for r in range(1, t + 1):
+        ledger.apply(Began(r, ledger.next_share()))
     return ledger
 
 
@@ -151,7 +151,7 @@ def transfers(t: int, me: int = 0) -> list[tuple[int, int]]:
 
 def scheduled() -> tuple[int, int, int]:
     """A transfer to party 0 as (round, sender, slot)."""
-    return next((t, *each) for t in range(1, SESSION.rounds + 1) for each in transfers(t))
+    return next((t, sender, slot) for t in range(1, SESSION.rounds + 1) for sender, slot in transfers(t))
 
 
 SHARE = pack(np.array([5, -6, 7], dtype=np.int64))

@@ -14,29 +14,29 @@ import inca
 from helpers.ledgers import SESSION, missing, state
 from helpers.signatures import sign, verify
 from inca.network.protocol.context import Effects
+from inca.network.protocol.discrete_gaussian import Keystream, discrete_gaussian
 from inca.network.protocol.finalization import Result
-from inca.network.protocol.fixed_point import Keystream, discrete_gaussian
 from inca.network.protocol.ledger import Ledger, Record
 from inca.network.protocol.messages import OPEN, Account, Message, Numbers, Offer, decode, encode, pack
 from inca.network.protocol.party import Party
-from inca.network.protocol.session import WEIGHT, Session
-from inca.network.protocol.signed_items import Gossip
+from inca.network.protocol.session import WEIGHT, SessionConfig
+from inca.network.protocol.signed_items import SignedItems
 
 N, START = 5, 10.0
-PACED = replace(SESSION, parties=N, rounds=4, quiet=0, period=1.0, pace=0.4, start=START, seed=b"p" * 32)
-TOSSED = replace(PACED, seed=None)
+PACED = replace(SESSION, parties=N, rounds=4, quiet=0, period=1.0, min_round_duration=0.4, start=START, seed=b"p" * 32)
+COIN_FLIP = replace(PACED, seed=None)
 
 
-def noisy(session: Session, me: int) -> Numbers:
+def noisy(session: SessionConfig, me: int) -> Numbers:
     """A value with independent noise, in steps of the lattice."""
     return value_of(session, me) + independent(session, me)
 
 
-def value_of(session: Session, me: int) -> Numbers:
+def value_of(session: SessionConfig, me: int) -> Numbers:
     return np.arange(session.dimension, dtype=np.int64) * 10**9 - 7 * 10**8 * me
 
 
-def independent(session: Session, me: int) -> Numbers:
+def independent(session: SessionConfig, me: int) -> Numbers:
     return discrete_gaussian(session.sigma_independent, session.dimension, Keystream(bytes([me]) * 32, b"independent"))
 
 
@@ -49,33 +49,33 @@ def secret(me: int) -> bytes:
 
 
 class Room:
-    """Parties around a table. `drops` says which messages are lost; a write can be made the last of a life."""
+    """Parties around a table. `drops` says which messages are lost; a write can be the last of an incarnation."""
 
-    def __init__(self, session: Session, *, seed: int = 1, copies: int = 1) -> None:
+    def __init__(self, session: SessionConfig, *, seed: int = 1, copies: int = 1) -> None:
         self.session, self.copies = session, copies
         self.rng = random.Random(seed)
         self.now = self.busy = 0.0
         self.killed: set[int] = set()
         self.parties: dict[int, Party] = {}
         self.journals: dict[int, list[Record]] = {i: [] for i in range(session.parties)}
-        self.lives = dict.fromkeys(range(session.parties), 0)
+        self.incarnations = dict.fromkeys(range(session.parties), 0)
         self.queue: deque[tuple[int, int, int, bytes]] = deque()
         self.plans: list[tuple[float, Callable[[], object]]] = []
         self.drops: Callable[[int, int, Message], bool] = lambda sender, receiver, message: False
         self.refusals: dict[int, str] = {}
         self.plans_refused: dict[int, str] = {}
-        self.perform_plans = True
-        self.fatal: tuple[int, bool] | None = None  # which write is the last of its life, and whether it is made
+        self.perform_plans = self.perform_assessments = True
+        self.fatal: tuple[int, bool] | None = None  # the last write of an incarnation, and whether it is carried out
         self.writes = 0
         self.said: list[tuple[int, Message]] = []
-        self.notes: list[tuple[int, str, dict[str, Any]]] = []
-        self.twice = False  # hear everything again, to see that it changes nothing
+        self.log_events: list[tuple[int, str, dict[str, Any]]] = []
+        self.twice = False  # deliver everything again, to see that it changes nothing
 
-    # --- lives --------------------------------------------------------------------------------------------------
+    # --- incarnations -------------------------------------------------------------------------------------------
 
     def make(self, i: int) -> Party:
         generator = random.Random(self.rng.random())
-        self.lives[i] += 1
+        self.incarnations[i] += 1
         self.parties[i] = Party(self.session, i, sign=sign(i), verify=verify, rng=generator)
         return self.parties[i]
 
@@ -141,7 +141,7 @@ class Room:
 
     def perform(self, i: int, effects: Effects) -> None:
         party, sends = self.parties[i], effects.sends
-        self.notes += [(i, event, fields) for event, fields in effects.notes]
+        self.log_events += [(i, event, fields) for event, fields in effects.log_events]
         doomed = False
         if effects.records:
             doomed = self.fatal is not None and self.fatal[0] == self.writes
@@ -161,20 +161,20 @@ class Room:
                     self.perform(i, party.down(self.now, peer))
             elif not self.drops(i, peer, message):
                 for _ in range(self.copies):
-                    self.queue.append((i, peer, self.lives[peer], encode(message)))
+                    self.queue.append((i, peer, self.incarnations[peer], encode(message)))
         if effects.plan and self.perform_plans and self.parties.get(i) is party:
             self.perform(i, party.planned(self.now, self.plans_refused.get(i, "")))
-        if effects.assess is not None and self.parties.get(i) is party:
+        if effects.assess is not None and self.perform_assessments and self.parties.get(i) is party:
             self.perform(i, party.assessed(self.now, self.refusals.get(i, "")))
 
-    def deliver(self, i: int, j: int, life: int, frame: bytes) -> None:
-        if j in self.parties and self.lives[j] == life:
+    def deliver(self, i: int, j: int, incarnation: int, frame: bytes) -> None:
+        if j in self.parties and self.incarnations[j] == incarnation:
             party = self.parties[j]
             self.perform(j, party.receive(self.now, i, decode(frame)))
-            if self.twice and self.parties.get(j) is party and self.lives[j] == life:
-                self.hear_again(i, j, decode(frame))
+            if self.twice and self.parties.get(j) is party and self.incarnations[j] == incarnation:
+                self.deliver_again(i, j, decode(frame))
 
-    def hear_again(self, i: int, j: int, message: Message) -> None:
+    def deliver_again(self, i: int, j: int, message: Message) -> None:
         party = self.parties[j]
         before = snapshot(party)
         effects = party.receive(self.now, i, message)
@@ -193,52 +193,53 @@ class Room:
     def results(self) -> dict[int, Result]:
         return {i: party.result for i, party in self.parties.items() if party.result is not None}
 
-    def books(self) -> list[Ledger]:
+    def ledgers(self) -> list[Ledger]:
         """What the journals say."""
-        books = []
+        ledgers = []
         for i, journal in self.journals.items():
-            books.append(Ledger(self.session, i))
+            ledgers.append(Ledger(self.session, i))
             for record in journal:
-                books[-1].apply(record)
-        return books
+                ledgers[-1].apply(record)
+        return ledgers
 
     def check(self, but: set[int] | None = None) -> Result:
         """Everyone who is there has the same result, which is the sum of what its parties held; nothing is lost.
 
         Those in `but` may lack it.
         """
-        books = self.books()
-        assert not any(missing(books))
+        ledgers = self.ledgers()
+        assert not any(missing(ledgers))
         results = self.results
         there = {i for i, party in self.parties.items() if party.stage != "left"}
         assert there - (but or set()) <= set(results) <= there
         result = next(iter(results.values()))
         for other in results.values():
             assert other.total.tolist() == result.total.tolist() and other.weight == result.weight
-            assert other.finals == result.finals and other.realised.doubts == result.realised.doubts
-        held = np.sum([books[i].balance for i in sorted(result.finals)], axis=0)
+            assert other.finals == result.finals and other.realized.unresolved == result.realized.unresolved
+        held = np.sum([ledgers[i].balance for i in sorted(result.finals)], axis=0)
         assert held.tolist() == [*result.total.tolist(), result.weight]
         return result
 
 
 def snapshot(party: Party) -> dict[str, Any]:
     """What a message might have changed, times aside."""
-    transfers, arrival, agreement = party._transfers, party._arrival, party._agreement
+    components = party._components
+    transfers, joining, consensus = components.transfers, components.joining, components.consensus
     return {
         "stage": party.stage,
         "ledger": state(party.ledger),
-        "items": {kind: dict(items) for kind, items in party.gossip.items.items()},
-        "asked": dict(party._talk._asked),
-        "heard": dict(transfers.heard),
+        "items": {kind: dict(items) for kind, items in party.signed_items.by_kind.items()},
+        "asked": dict(components.anti_entropy._asked),
+        "last_known_accounts": dict(transfers.last_known_accounts),
         "early": dict(transfers._early),
         "skipped": set(transfers._skipped),
-        "answers": dict(arrival._answers),
-        "agreement": (agreement._ballot, dict(agreement._promises), agreement._proposed, set(agreement._yes)),
-        "ending": (party.result, party.reason),
+        "joining": (dict(joining._answers), joining.away, joining.may_begin, joining.entry),
+        "consensus": (consensus._ballot, dict(consensus._promises), consensus._proposed, set(consensus._yes)),
+        "end": (party.result, party.reason, components.finalization.assessed),
     }
 
 
-def simulated(session: Session, execution: inca.Execution) -> inca.Outcome:
+def simulated(session: SessionConfig, execution: inca.Execution) -> inca.Outcome:
     """Run the library's simulator on the values and the noise that the parties of the room have."""
     terms = [
         [discrete_gaussian(session.sigma_cancelling, session.dimension, Keystream(masks(i), b"mask %d" % r))]
@@ -251,17 +252,17 @@ def simulated(session: Session, execution: inca.Execution) -> inca.Outcome:
     return inca.simulate(execution, values, noise=inca.Noise(own, cancelling))
 
 
-def rounding(session: Session) -> float:
+def rounding(session: SessionConfig) -> float:
     """Each of k shares is rounded down by less than a step, here and there; each portion, too; floats are finer."""
     return session.parties * (2 * session.rounds * session.receivers + session.rounds + 1)
 
 
 def compare(room: Room, execution: inca.Execution, members: set[int]) -> None:
     """All final messages and the estimate are the simulator's."""
-    session, outcome, books = room.session, simulated(room.session, execution), room.books()
+    session, outcome, ledgers = room.session, simulated(room.session, execution), room.ledgers()
     for i in members:
-        assert np.abs(books[i].balance[:-1] - outcome.messages[i]).max() <= rounding(session), f"party {i}"
-        assert abs(int(books[i].balance[-1]) / WEIGHT - outcome.weights[i]) <= rounding(session) / WEIGHT
+        assert np.abs(ledgers[i].balance[:-1] - outcome.messages[i]).max() <= rounding(session), f"party {i}"
+        assert abs(int(ledgers[i].balance[-1]) / WEIGHT - outcome.weights[i]) <= rounding(session) / WEIGHT
     result = room.check()
     assert result.finals == set(np.flatnonzero(execution.published).tolist())
     estimate = result.total / (result.weight / WEIGHT)
@@ -282,6 +283,6 @@ def offer_of(room: Room, t: int, i: int, slot: int) -> Offer:
     return Offer(t, slot, pack(np.arange(room.session.dimension + 1, dtype=np.int64)), account)
 
 
-def foreign(session: Session, party: int) -> Gossip:
+def foreign(session: SessionConfig, party: int) -> SignedItems:
     """Something that signs as another party does."""
-    return Gossip(session, party, sign(party), verify)
+    return SignedItems(session, party, sign(party), verify)

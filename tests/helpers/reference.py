@@ -137,7 +137,7 @@ def observed(
     receivers: Sequence[Sequence[Sequence[int]]],
     present: Sequence[Sequence[bool]],
     colluding: Sequence[int],
-    tapped: Sequence[tuple[int, int]],
+    eavesdropped: Sequence[tuple[int, int]],
 ) -> list[tuple[int, int]]:
     """The honest parties' messages (t, i) that an adversary sees, with errata E4 and E7."""
     last, n = len(receivers), len(present[0])
@@ -149,7 +149,7 @@ def observed(
             reaches = t == last and present[last][i]
             if t < last and present[t + 1][i]:
                 reaches = any(j in colluding and present[t + 1][j] for j in receivers[t][i])
-            if reaches or (t, i) in tapped:
+            if reaches or (t, i) in eavesdropped:
                 seen.append((t, i))
     return seen
 
@@ -182,7 +182,7 @@ def losses(
         for i in honest
         for k in range(rounds)
     ]
-    terms = [(var_independent, each) for each in b] + [(var_cancelling, each) for each in a]
+    terms = [(var_independent, column) for column in b] + [(var_cancelling, column) for column in a]
     m = len(seen)
     sigma = [[sum(v * g[p] * g[q] for v, g in terms) for q in range(m)] for p in range(m)]
     # Eliminate [Sigma | B]: a row whose pivot vanishes is a combination of those before it.

@@ -1,10 +1,11 @@
-"""Real processes that go through a course together: each averages over TLS and keeps its outcomes on disk."""
+"""Real processes that go through a sequence of sessions together: each averages over TLS and keeps its outcomes."""
 
 from __future__ import annotations
 
 import json
 import sys
 import time
+from collections.abc import Callable
 from contextlib import redirect_stderr, redirect_stdout
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
@@ -13,28 +14,34 @@ from typing import Any
 import numpy as np
 
 from inca._base.types import Array
-from inca._base.validation import InputError
-from inca.learn.averagers.base import Elsewhere
-from inca.learn.averagers.network import Sessions
+from inca.errors import IncaError, NoResult, SequencePaused
+from inca.learn.averagers.base import RemoteRecords
+from inca.learn.averagers.network import NetworkAverager
 from inca.learn.budget import Budget
-from inca.learn.statistics.estimates import NoResult
-from inca.learn.statistics.moments import mean
+from inca.learn.statistics.moments import moments
 from inca.learn.statistics.records import Records
+from inca.learn.training.clipping import Clipping
 from inca.learn.training.models import LogisticModel
-from inca.learn.training.train import Clipping, Descent, train
+from inca.learn.training.optimisers import SGD
+from inca.learn.training.train import train
 from inca.network.membership.identity import Identity
-from inca.network.membership.roster import Roster, Terms, read_roster
-from inca.network.sequence.session_sequence import Course
-from inca.network.testing.local_cluster import _FORKS, free_ports
+from inca.network.membership.roster import Roster, read_roster
+from inca.network.membership.terms import Terms
+from inca.network.sequence.outcome_log import OutcomeLog
+from inca.network.sequence.session_sequence import SessionSequence
+from inca.network.testing.local_cluster import FORK_SERVER, free_ports, measure_start_up
 
 SIZES = (4, 9, 2, 6, 5)  # records of the parties
 STEPS = 3
-INTERVAL, GATHERING = 5.0, 1.5  # seconds
 EPSILON = 1e6  # hardly any noise, so that results can be compared with those without
 CLIPPING = Clipping(0.5, "record")
+LEAD_S, INTERVAL_S, GATHERING_S, PERIOD_S = 4.0, 5.0, 1.5, 1.0  # on an idle machine; a busy one gets more of each
+IDLE_START_UP_S = 0.25  # that five processes take to start on an idle machine
+PATIENCE_S = 240.0  # a busy machine takes longer, a party that hangs for ever
+PAUSED = 3  # the exit status of a program that is to be started again
 
 
-def parts() -> list[tuple[Array, Array]]:
+def datasets() -> list[tuple[Array, Array]]:
     """Return the records of all parties: the second class where the first column is positive."""
     rng = np.random.default_rng(7)
     tables = [rng.uniform(-1.0, 1.0, (size, 3)) for size in SIZES]
@@ -45,81 +52,130 @@ def model() -> LogisticModel:
     return LogisticModel(features=3, classes=2)
 
 
-def agreed(folder: Path, lead: float, **changes: Any) -> Roster:
+def agree(folder: Path, lead: float, **changes: Any) -> Roster:
     """Write identities and a roster under the folder; the first session begins after `lead` seconds."""
     terms: dict[str, Any] = {"rounds": 4, "receivers": 1, "schedule": "permutation", "quiet_rounds": 0}
     terms |= {"sigma_independent": 0.5, "sigma_cancelling": 5.0, "dimension": 1, "lower": 0.0, "upper": 1.0}
-    terms |= {"epsilon": 1000.0, "delta": 1e-5, "rule": "exact", "colluding": 0.0, "coalitions": 1}
-    terms |= {"least_cohort": 3, "start": time.time() + lead, "period": 1.0, "clock_bound": 0.4, "seed": "ab" * 16}
+    terms |= {"epsilon": 1000.0, "delta": 1e-5, "rule": "analytic", "colluding": 0.0, "coalitions": 1}
+    terms |= {"min_participants": 3, "start": time.time() + lead, "period": PERIOD_S, "max_clock_skew": 0.4}
+    terms |= {"seed": "ab" * 16}
     cards = []
     for i, port in enumerate(free_ports(len(SIZES))):
         identity = Identity.create(f"party-{i}")
         identity.write(folder / str(i), "127.0.0.1", port)
         cards.append(identity.card("127.0.0.1", port))
-    roster = Roster("a course", Terms(**(terms | changes)), tuple(cards))
+    roster = Roster("a sequence", Terms(**(terms | changes)), tuple(cards))
     roster.write(folder / "roster.json")
     return roster
 
 
-def program(folder: str, i: int, interval: float) -> None:
+class SequenceProcesses:
+    """A roster and a folder per party; whatever still runs at the end is killed.
+
+    All times are in proportion to how long processes take to start on this machine right now, and what is to happen in
+    mid-sequence waits for what the parties have done, not for a time.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        pace = max(1.0, measure_start_up(len(SIZES)) / IDLE_START_UP_S)
+        self.interval, self.gathering = INTERVAL_S * pace, GATHERING_S * pace
+        self.folder = folder
+        self.roster = agree(folder, LEAD_S * pace, period=PERIOD_S * pace)
+        self.processes: dict[int, ForkServerProcess] = {}
+
+    def begin(self, *parties: int) -> None:
+        for i in parties:
+            arguments = (str(self.folder), i, self.interval, self.gathering)
+            self.processes[i] = FORK_SERVER.Process(target=program, args=arguments, daemon=True)
+            self.processes[i].start()
+
+    def kill(self, *parties: int) -> None:
+        for i in parties:
+            self.processes[i].kill()
+            self.processes[i].join()
+
+    def outcomes(self, i: int) -> list[bytes]:
+        return OutcomeLog(self.folder / str(i) / "course").outcomes
+
+    def wait_until(self, condition: Callable[[], bool]) -> None:
+        """Wait until the parties are so far."""
+        deadline = time.monotonic() + PATIENCE_S
+        while not condition():
+            assert time.monotonic() < deadline, self.outputs()
+            time.sleep(0.05)
+
+    def wait_for_session(self, i: int, number: int) -> None:
+        """Wait until a party has begun a session."""
+        self.wait_until((self.folder / str(i) / "course" / f"{number:04}" / "sessions").exists)
+
+    def finish(self) -> list[dict[str, Any]]:
+        """Wait for all, start again who asks for it, and return what each of them learned."""
+        deadline = time.monotonic() + PATIENCE_S
+        while any(process.exitcode != 0 for process in self.processes.values()):
+            for i, process in list(self.processes.items()):
+                if process.exitcode == PAUSED:
+                    self.begin(i)
+                assert process.exitcode in (None, 0, PAUSED) and time.monotonic() < deadline, self.outputs()
+            time.sleep(0.05)
+        return [json.loads((self.folder / str(i) / "learned.json").read_text()) for i in self.processes]
+
+    def report(self, i: int) -> dict[str, Any]:
+        report: dict[str, Any] = json.loads((self.folder / str(i) / "course" / "course.json").read_text())
+        return report
+
+    def outputs(self) -> str:
+        """Return what all parties printed."""
+        paths = sorted(self.folder.glob("*/output.txt"))
+        return "\n".join(f"--- {path.parent.name}\n{path.read_text()}" for path in paths)
+
+
+def program(folder: str, i: int, interval: float, gathering: float) -> None:
     """Run what every party runs: training, and then the mean of all records' columns."""
     home = Path(folder) / str(i)
     with (home / "output.txt").open("a", buffering=1) as output, redirect_stdout(output), redirect_stderr(output):
         try:
-            _learn(Path(folder), home, i, interval)
-        except InputError as error:
+            _learn(Path(folder), home, i, interval, gathering)
+        except IncaError as error:
             print(error)
-            sys.exit(error.status)
+            sys.exit(PAUSED if isinstance(error, SequencePaused) else 1)
 
 
-def _learn(folder: Path, home: Path, i: int, interval: float) -> None:
-    features, targets = parts()[i]
+def _learn(folder: Path, home: Path, i: int, interval: float, gathering: float) -> None:
+    features, targets = datasets()[i]
     rng = np.random.default_rng(0)
-    identity = Identity.read(home)
-    course = Course(
+    sequence = SessionSequence(
         read_roster(folder / "roster.json"),
-        identity,
+        Identity.read(home),
         home / "course",
         interval=interval,
-        gathering=GATHERING,
-        tell=lambda text: print(f"{time.time():.1f} {text}"),
+        gathering=gathering,
+        notify=lambda text: print(f"{time.time():.1f} {text}"),
     )
-    with Sessions(course) as sessions:
+    with NetworkAverager(sequence) as averager:
         budget = Budget(EPSILON, 1e-5)
-        each = budget.part(1.0 / (STEPS + 1))
-        found = train(
+        result = train(
             model(),
-            sessions.with_others((features, targets), SIZES),
-            sessions,
+            averager.with_others((features, targets), SIZES),
+            averager,
             budget,
             STEPS,
             rng,
             clipping=CLIPPING,
-            optimiser=Descent(2.0),
-            mu=each,
-            after=lambda step, parameters: print("step", step, parameters),
+            optimiser=SGD(2.0),
+            mu=budget.part(1.0 / (STEPS + 1)),
+            on_step=lambda step, parameters: print("step", step, parameters),
         )
-        held: list[Array | Elsewhere] = sessions.with_others(features, SIZES)
         fields: dict[str, Any] = {
-            "parameters": found.parameters.tolist(),
-            "skipped": [step.skipped for step in found.history],
+            "parameters": result.parameters.tolist(),
+            "skipped": [step.skipped for step in result.history],
+            "means": [],
+            "errors": [],
         }
+        held: list[Array | RemoteRecords] = averager.with_others(features, SIZES)
         try:
-            answer = mean(Records.of(held, ([-1.0] * 3, [1.0] * 3)), sessions, budget, rng)
-            fields |= {"means": np.asarray(answer.value).tolist(), "errors": np.asarray(answer.standard_error).tolist()}
-        except NoResult:  # on a very busy machine
-            fields |= {"means": [], "errors": []}
-        fields |= {"epsilon": budget.epsilon_spent}
-        (home / "learned.json").write_text(json.dumps(fields))
-
-
-def begin(folder: Path, i: int, interval: float = INTERVAL) -> ForkServerProcess:
-    process = _FORKS.Process(target=program, args=(str(folder), i, interval), daemon=True)
-    process.start()
-    return process
-
-
-def learned(folder: Path, i: int) -> dict[str, Any]:
-    path = folder / str(i) / "learned.json"
-    found: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
-    return found
+            mean = moments(Records.of(held, ([-1.0] * 3, [1.0] * 3)), averager, budget, rng).mean
+        except NoResult as error:  # on a very busy machine
+            print(error)
+        else:
+            fields |= {"means": np.ravel(mean.estimate).tolist(), "errors": np.ravel(mean.standard_error).tolist()}
+        (home / "learned.json").write_text(json.dumps(fields | {"epsilon": budget.epsilon_spent}))

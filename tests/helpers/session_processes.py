@@ -3,48 +3,55 @@
 from __future__ import annotations
 
 import asyncio
-import importlib
 import json
 import os
 import ssl
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
-from contextlib import asynccontextmanager, closing, suppress
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator
+from contextlib import asynccontextmanager, closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from inca.network.membership.identity import Identity
-from inca.network.membership.roster import Roster, Terms
+from inca.network.membership.roster import Roster
+from inca.network.membership.terms import Terms
 from inca.network.membership.tls import client_context, server_context
 from inca.network.node.journal import Journal
-from inca.network.node.node import Ended, Node, limits_for
-from inca.network.node.session_setup import Setting
+from inca.network.node.node import Node, SessionEnd
+from inca.network.node.session_setup import SessionSetup
+from inca.network.node.transport_setup import limits_for, transport_for
 from inca.network.protocol.finalization import Result
 from inca.network.protocol.ledger import Opened
 from inca.network.testing.local_cluster import free_ports
 from inca.network.testing.replay import replay
+from inca.network.transport.failures import Failure
+from inca.network.transport.interface import TransportEvents
 from inca.network.transport.transport import Transport
 from inca.protocol.transcript import Transcript, digest
 
 # The parties are nodes in one event loop, each with a folder of its own; where it matters, some are processes. Whatever
 # happens, the others must end before the session's deadline, with one and the same result. Attackers from outside come
 # from an address of their own (127.0.0.2): an address that misbehaves is refused with all that connect from there.
+#
+# All times are in proportion to how long a part of a node's work takes on this machine right now, and processes have
+# loaded the program before a start is agreed on.
 
 N = 12
 LAST = N - 1
 OUTSIDE = "127.0.0.2"
-LEAD = 3.5  # seconds before the start; nodes need about one, twice as long beside another test
-PROCESS_LEAD = 9.0  # the same with processes, which need two to four
-MOST = 14  # periods from the end of the last round to the end of everything, at the very most
+LEAD_S, PROCESS_LEAD_S = 3.0, 5.0  # before the start, on an idle machine
+MAX_PERIODS_AFTER_ROUNDS = 14  # to the end of everything
+IDLE_CONTEXTS_S = 0.25  # that the TLS contexts of all parties take on an idle machine
+PATIENCE_S = 240.0  # a busy machine takes longer, a process that hangs for ever
 
-Run = Coroutine[Any, Any, Ended]
+Run = Coroutine[Any, Any, SessionEnd]
 
 
-class Scene:
+class TwelveParties:
     """A roster with its identities, values and folders: all that a session needs."""
 
     def __init__(
@@ -53,60 +60,66 @@ class Scene:
         *,
         rounds: int = 10,
         period: float = 1.0,
-        pace: float = 0.0,
-        lead: float = LEAD,
+        min_round_duration: float = 0.0,
+        lead: float = LEAD_S,
         dimension: int = 3,
         seed: str = "ab" * 16,
+        identities: list[Identity] | None = None,
     ) -> None:
         self.folder = folder
-        self.identities = [Identity.create(f"party-{i}") for i in range(N)]
+        self.identities = identities or [Identity.create(f"party-{i}") for i in range(N)]
         self.values = np.random.default_rng(1).random((N, dimension))
-        terms = Terms(
-            rounds=rounds,
-            receivers=1,
-            schedule="permutation",
-            quiet_rounds=1,
-            sigma_independent=0.5,
-            sigma_cancelling=5.0,
-            dimension=dimension,
-            lower=0.0,
-            upper=1.0,
-            epsilon=1000.0,
-            delta=1e-5,
-            rule="exact",
-            colluding=0.0,
-            coalitions=3,
-            least_cohort=2,
-            start=time.time() + lead,
-            period=period,
-            clock_bound=0.4 * period,
-            pace=pace,
-            seed=seed,
-        )
         ports = free_ports(N)
         cards = [identity.card("127.0.0.1", port) for identity, port in zip(self.identities, ports, strict=True)]
-        self.setting = Setting(Roster("a test", terms, tuple(cards)))
+
+        def roster(slowness: float) -> Roster:
+            terms = Terms(
+                rounds=rounds,
+                receivers=1,
+                schedule="permutation",
+                quiet_rounds=1,
+                sigma_independent=0.5,
+                sigma_cancelling=5.0,
+                dimension=dimension,
+                lower=0.0,
+                upper=1.0,
+                epsilon=1000.0,
+                delta=1e-5,
+                rule="analytic",
+                colluding=0.0,
+                coalitions=3,
+                min_participants=2,
+                start=time.time() + slowness * lead,
+                period=slowness * period,
+                max_clock_skew=0.4 * slowness * period,
+                min_round_duration=min_round_duration,
+                seed=seed,
+            )
+            return Roster("a test", terms, tuple(cards))
+
+        self.slowness = measure_slowness(self.identities, roster(1.0))
+        self.setup = SessionSetup(roster(self.slowness))
 
     @property
     def deadline(self) -> float:
         """When everything must be over, by the clock."""
-        session = self.setting.session
-        return session.deadline(session.rounds) + MOST * session.period
+        session = self.setup.session
+        return session.deadline(session.rounds) + MAX_PERIODS_AFTER_ROUNDS * session.period
 
     @property
     def addresses(self) -> list[tuple[str, int]]:
-        return [(card.host, card.port) for card in self.setting.roster.parties]
+        return [(card.host, card.port) for card in self.setup.roster.parties]
 
-    def place(self, i: int) -> Path:
-        return self.folder / self.identities[i].name / "sessions" / self.setting.session.id.hex()[:16]
+    def session_folder(self, i: int) -> Path:
+        return self.folder / self.identities[i].name / "sessions" / self.setup.session.id.hex()[:16]
 
-    def node(self, i: int, kind: type[Node] = Node, echo: Callable[[dict[str, Any]], None] | None = None) -> Node:
-        return kind(self.setting, self.identities[i], self.place(i), lambda: self.values[i], echo=echo)
+    def node(self, i: int, kind: type[Node] = Node, **options: Any) -> Node:
+        return kind(self.setup, self.identities[i], self.session_folder(i), lambda: self.values[i], **options)
 
     def log(self, i: int) -> list[dict[str, Any]]:
-        return [json.loads(line) for line in (self.place(i) / "log.jsonl").read_text().splitlines()]
+        return [json.loads(line) for line in (self.session_folder(i) / "log.jsonl").read_text().splitlines()]
 
-    def told(self, i: int, event: str, culprit: int | str, *words: str) -> bool:
+    def logged(self, i: int, event: str, culprit: int | str, *words: str) -> bool:
         """Whether the log of i has such an event that names the culprit (a party, or an address) with these words."""
         name = self.identities[culprit].name if isinstance(culprit, int) else culprit
         lines = [json.dumps(entry) for entry in self.log(i) if entry["event"] == event]
@@ -114,43 +127,98 @@ class Scene:
 
     def opening(self, i: int) -> Opened | None:
         """What the journal of a party began with: its private side."""
-        path = self.place(i) / "journal.db"
+        path = self.session_folder(i) / "journal.db"
         if not path.exists():
             return None
-        with closing(Journal(path, session=self.setting.session.id, party=i)) as journal:
+        with closing(Journal(path, session=self.setup.session.id, party=i)) as journal:
             return next((record for record in journal.read() if isinstance(record, Opened)), None)
 
-    def process(self, i: int, before: str = "") -> subprocess.Popen[str]:
-        """Start a party as a process; `before` is run in it first."""
+    def arguments(self, i: int) -> list[str]:
+        """Write what a party needs as a process, and return its command line."""
         home = self.folder / self.identities[i].name
-        host, port = self.addresses[i]
-        self.identities[i].write(home, host, port)
+        self.identities[i].write(home, *self.addresses[i])
         np.save(home / "value.npy", self.values[i])
         roster = self.folder / "roster.json"
-        self.setting.roster.write(roster)
+        self.setup.roster.write(roster)
         arguments = ["inca", "node", "run", str(roster), "--quiet", "--identity", str(home)]
-        arguments += ["--state", str(home / "sessions"), "--value", str(home / "value.npy")]
-        program = f"import sys\nsys.argv = {arguments!r}\n{before}\nfrom inca.cli import main\nmain()\n"
-        environment = os.environ | {"OPENBLAS_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "1"}
-        return subprocess.Popen(
+        return [*arguments, "--state", str(home / "sessions"), "--value", str(home / "value.npy")]
+
+
+def measure_slowness(identities: list[Identity], roster: Roster) -> float:
+    """Return how much longer a part of what nodes do at their start takes than on an idle machine; at least 1."""
+    began = time.perf_counter()
+    for identity in identities:
+        server_context(identity, roster)
+        client_context(identity, roster)
+    return max(1.0, (time.perf_counter() - began) / IDLE_CONTEXTS_S)
+
+
+PARTY = """
+import inca.cli, inca.cli.node.run, inca.network.node.runner
+from inca.network.node.warm_up import warm_up
+warm_up()
+"""
+
+
+class PreparedProcess:
+    """A process that has loaded what it needs, and waits to be told its arguments.
+
+    `load` is run in it at once, `work` when it knows its arguments.
+    """
+
+    def __init__(self, load: str, work: str) -> None:
+        told = "print('ready', flush=True)\nsys.argv = json.loads(sys.stdin.readline())"
+        program = f"import json, sys\n{load}\n{told}\n{work}\n"
+        self.process = subprocess.Popen(
             [sys.executable, "-c", program],
-            stdin=subprocess.DEVNULL,
+            stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
-            env=environment,
+            env=os.environ | {"OPENBLAS_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "1"},
             text=True,
         )
 
+    def wait_until_ready(self) -> None:
+        assert self.process.stdout is not None
+        assert self.process.stdout.readline() == "ready\n"
 
-async def hold(scene: Scene, runs: dict[int, Run], *troubles: Coroutine[Any, Any, None]) -> dict[int, Ended]:
+    def start(self, arguments: list[str]) -> None:
+        """Let it work."""
+        assert self.process.stdin is not None
+        self.process.stdin.write(json.dumps(arguments) + "\n")
+        self.process.stdin.flush()
+
+    def ending(self) -> tuple[int, str]:
+        """Wait for its end, and return its status and what it said."""
+        said, _ = self.process.communicate(timeout=PATIENCE_S)
+        return self.process.returncode, said
+
+
+@contextmanager
+def prepared(count: int = 1, load: str = PARTY, work: str = "inca.cli.main()") -> Iterator[list[PreparedProcess]]:
+    """Prepare processes, by default to be parties; whatever still runs at the end is killed."""
+    processes = [PreparedProcess(load, work) for _ in range(count)]
+    try:
+        for process in processes:
+            process.wait_until_ready()
+        yield processes
+    finally:
+        for process in processes:
+            process.process.kill()
+            process.process.communicate()
+
+
+async def hold(
+    parties: TwelveParties, runs: dict[int, Run], *troubles: Coroutine[Any, Any, None]
+) -> dict[int, SessionEnd]:
     """Let the parties run, with troubles beside them that last until all have ended; nothing may outlast the session.
 
     The deadlines of rounds that a faulty peer owes are part of the session's, and nothing else may slow it down.
     """
-    async with asyncio.timeout(scene.deadline - time.time()):
+    async with asyncio.timeout(parties.deadline - time.time()):
         beside = [asyncio.create_task(trouble) for trouble in troubles]
         try:
-            ended = await asyncio.gather(*runs.values())
+            ends = await asyncio.gather(*runs.values())
         finally:
             for task in beside:
                 task.cancel()
@@ -158,54 +226,41 @@ async def hold(scene: Scene, runs: dict[int, Run], *troubles: Coroutine[Any, Any
     for outcome in outcomes:
         if isinstance(outcome, Exception):
             raise outcome
-    return dict(zip(runs, ended, strict=True))
+    return dict(zip(runs, ends, strict=True))
 
 
-def nodes(scene: Scene, parties: Iterable[int] = range(N)) -> dict[int, Run]:
-    return {i: scene.node(i).run() for i in parties}
+def nodes(parties: TwelveParties, numbers: Iterable[int] = range(N)) -> dict[int, Run]:
+    return {i: parties.node(i).run() for i in numbers}
 
 
-def agreed(scene: Scene, ended: dict[int, Ended], *, exact: bool = True) -> Result:
+def common_result(parties: TwelveParties, ends: dict[int, SessionEnd], *, exact: bool = True) -> Result:
     """Return the one result that all have; `exact`: it must be that of the journals and the execution, to the unit."""
-    found: list[Result] = []
-    for i, each in ended.items():
-        assert each.result is not None, f"party {i} has no result: {each.reason}"
-        found.append(each.result)
-    first = found[0]
-    for other in found:
+    results: list[Result] = []
+    for i, end in ends.items():
+        assert end.result is not None, f"party {i} has no result: {end.reason}"
+        results.append(end.result)
+    first = results[0]
+    for other in results:
         assert other.total.tolist() == first.total.tolist()
-        assert (other.weight, other.finals, other.realised.doubts) == (
-            first.weight,
-            first.finals,
-            first.realised.doubts,
-        )
-        assert digest(Transcript(other.realised.execution)) == digest(Transcript(first.realised.execution))
+        assert (other.weight, other.finals) == (first.weight, first.finals)
+        assert other.realized.unresolved == first.realized.unresolved
+        assert digest(Transcript(other.realized.execution)) == digest(Transcript(first.realized.execution))
     if exact:
-        assert first.realised.exact
-        openings = {i: side for i in range(N) if (side := scene.opening(i)) is not None}
-        last = replay(scene.setting.session, first.realised.execution, openings)
+        assert first.realized.exact
+        openings = {i: opening for i in range(N) if (opening := parties.opening(i)) is not None}
+        last = replay(parties.setup.session, first.realized.execution, openings)
         total = np.sum([last[i] for i in sorted(first.finals)], axis=0)
         assert total.tolist() == [*first.total.tolist(), first.weight]
     return first
 
 
-class Rogue:
+class Rogue(TransportEvents):
     """A party of the roster that says what it likes: the transport without the state machine."""
 
-    def __init__(self, scene: Scene, i: int, session: bytes | None = None) -> None:
-        roster = scene.setting.roster
-        self.downs: list[str] = []
-        self.heard = 0
-        self.transport = Transport(
-            me=i,
-            addresses=scene.addresses,
-            session=session or roster.session,
-            server=server_context(scene.identities[i], roster),
-            client=client_context(scene.identities[i], roster),
-            identify=roster.index,
-            limits=limits_for(scene.setting),
-            listener=self,
-        )
+    def __init__(self, parties: TwelveParties, i: int, session: bytes | None = None) -> None:
+        roster, limits = parties.setup.roster, limits_for(parties.setup.session)
+        self.downs: list[Failure] = []
+        self.transport = transport_for(roster, parties.identities[i], limits, self, session=session)
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator[Transport]:
@@ -215,42 +270,36 @@ class Rogue:
         finally:
             await self.transport.close()
 
-    def received(self, peer: int, frame: bytes) -> None:
-        self.heard += 1
-
-    def unsent(self, peer: int, token: object) -> None:
-        pass
-
-    def down(self, peer: int, reason: str) -> None:
-        self.downs.append(reason)
-
-    def up(self, peer: int) -> None:
-        pass
-
-    def note(self, event: str, **fields: object) -> None:
-        pass
+    def down(self, peer: int, failure: Failure) -> None:
+        self.downs.append(failure)
 
 
-async def ready(scene: Scene, i: int = 0) -> None:
+async def ready(parties: TwelveParties, i: int = 0) -> None:
     """Wait until a party listens."""
-    while not (scene.place(i) / "log.jsonl").exists() or not scene.log(i):
+    while not (parties.session_folder(i) / "log.jsonl").exists() or not parties.log(i):
         await asyncio.sleep(0.05)
 
 
 async def dial(
-    scene: Scene, i: int, context: ssl.SSLContext | None = None
+    parties: TwelveParties, i: int, context: ssl.SSLContext | None = None
 ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
     """Connect to a party from outside."""
-    return await asyncio.open_connection(*scene.addresses[i], ssl=context, local_addr=(OUTSIDE, 0))
+    return await asyncio.open_connection(*parties.addresses[i], ssl=context, local_addr=(OUTSIDE, 0))
 
 
-async def leave_after(seconds: float, scene: Scene, trouble: Coroutine[Any, Any, None]) -> None:
-    """Make trouble until so many seconds after the start: whoever is gone is not waited for."""
+async def leave_after(periods: float, parties: TwelveParties, trouble: Coroutine[Any, Any, None]) -> None:
+    """Make trouble until so many periods after the start: whoever is gone is not waited for."""
+    session = parties.setup.session
     with suppress(TimeoutError):
-        async with asyncio.timeout(scene.setting.session.start + seconds - time.time()):
+        async with asyncio.timeout(session.start + periods * session.period - time.time()):
             await trouble
 
 
-def load() -> None:
-    """Load and compile what nodes need before any start is agreed on."""
-    importlib.import_module("inca.network.testing.preload")
+def on_round(t: int, action: Callable[[], None]) -> Callable[[dict[str, Any]], None]:
+    """Return what a node calls with its events, to do something in round t."""
+
+    def on_event(entry: dict[str, Any]) -> None:
+        if entry["event"] == "round" and entry["round"] == t:
+            action()
+
+    return on_event

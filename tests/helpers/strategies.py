@@ -26,14 +26,14 @@ def schedules(draw: st.DrawFn, n: int, rounds: int) -> inca.Schedule:
     if kind == "explicit":
         k = draw(st.integers(1, n - 1))
         receivers = inca.RandomReceivers(n, rounds, k, seed=seed)
-        given = np.stack([receivers.round(t).receivers for t in range(1, rounds + 1)])
-        given[rng.random(given.shape) < 0.3] = -1
-        return inca.ExplicitSchedule(given)
+        ids = np.stack([receivers.round(t).receivers for t in range(1, rounds + 1)])
+        ids[rng.random(ids.shape) < 0.3] = -1
+        return inca.ExplicitSchedule(ids)
     if kind == "weights":
         matrices = rng.random((rounds, n, n)) * (rng.random((rounds, n, n)) < 0.6) + np.eye(n) * 0.1
         return inca.ExplicitSchedule.from_matrices(list(matrices / matrices.sum(axis=1, keepdims=True)))
     graph = nx.gnp_random_graph(n, 0.6, seed=seed)
-    return inca.StaticGraph.from_networkx(graph, rounds, draw(st.sampled_from(["metropolis", "uniform"])))
+    return inca.StaticGraph.from_networkx(graph, rounds, weights=draw(st.sampled_from(["metropolis", "uniform"])))
 
 
 @st.composite
@@ -52,13 +52,13 @@ def injections(draw: st.DrawFn, rounds: int) -> inca.Injection:
     rng = np.random.default_rng(draw(st.integers(0, 2**32)))
     kind = draw(st.sampled_from(["incremental", "variances", "quiet", "early", "general"]))
     if kind == "incremental":
-        return inca.incremental(rounds)
+        return inca.incremental_injection(rounds)
     if kind == "variances":
-        return inca.incremental(rounds, variances=rng.random(rounds) + 0.1)
+        return inca.incremental_injection(rounds, variances=rng.random(rounds) + 0.1)
     if kind == "quiet":
-        return inca.incremental(rounds, quiet=draw(st.integers(0, rounds)))
+        return inca.incremental_injection(rounds, quiet=draw(st.integers(0, rounds)))
     if kind == "early":
-        return inca.early(rounds, variances=rng.random(rounds) + 0.1)
+        return inca.early_injection(rounds, variances=rng.random(rounds) + 0.1)
     value, noise = rng.random(rounds + 1), rng.normal(size=(rounds, rounds)) + 3 * np.eye(rounds)
     return inca.Injection(value / value.sum(), np.vstack([noise, -noise.sum(axis=0)]))
 
@@ -92,7 +92,7 @@ def interrupted(draw: st.DrawFn, largest: int = 6) -> inca.Execution:
         back = int(rng.choice([0, t, *range(t, rounds + 1)]))
         undelivered.append((t, int(sender), int(receivers[step, sender, slot]), back))
     receivers[failed] = -1
-    schedule, presence = inca.ExplicitSchedule(receivers, share), inca.Presence.explicit(flags)
+    schedule, presence = inca.ExplicitSchedule(receivers, share=share), inca.Presence.explicit(flags)
     return inca.Execution(schedule, draw(injections(rounds)), presence, undelivered=undelivered)
 
 

@@ -19,14 +19,18 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509.oid import NameOID
 
-from inca.network.transport.frames import BYE, HEADER, HELLO, Bye, Hello, Limits
+from inca.network.transport.failures import Failure
+from inca.network.transport.frames import BYE, HEADER, HELLO, Bye, Hello
+from inca.network.transport.interface import TransportConfig, TransportEvents
+from inca.network.transport.limits import Limits
 from inca.network.transport.transport import Transport
 
 SESSION = bytes(range(32))
-BASE = Limits(handshake=1, hello=0.6, idle=30, stall=0.6, penalty=0.8, strikes=1000, frames_per_second=1e6, burst=10**6)
+PATIENT = Limits(idle_timeout_s=30, max_violations=1000, frames_per_second=1e6, burst_frames=10**6)
+DEADLINE_S = 60.0  # for what happens within milliseconds on an idle machine
 
 
-class Party:
+class TlsParty:
     """A certificate with its key, and the contexts that go with it."""
 
     def __init__(self, folder: Path, name: str) -> None:
@@ -40,7 +44,7 @@ class Party:
         secret = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
         self.file.write_bytes(secret + certificate.public_bytes(Encoding.PEM))
 
-    def context(self, side: int, trusted: Sequence[Party], show: bool = True) -> ssl.SSLContext:
+    def context(self, side: int, trusted: Sequence[TlsParty], show: bool = True) -> ssl.SSLContext:
         context = ssl.SSLContext(side)
         context.minimum_version = ssl.TLSVersion.TLSv1_3
         context.check_hostname = False
@@ -53,15 +57,17 @@ class Party:
         return context
 
 
-class Log:
-    """A listener that keeps all it is told."""
+class RecordedEvents(TransportEvents):
+    """Keeps all that a transport tells."""
 
     def __init__(self) -> None:
         self.frames: list[tuple[int, bytes]] = []
-        self.gave_up: list[object] = []
-        self.downs: list[tuple[int, str]] = []
+        self.unsent_tokens: list[object] = []
+        self.downs: list[tuple[int, Failure]] = []
+        self.losses: list[tuple[int, Failure]] = []
         self.ups: list[int] = []
-        self.notes: list[tuple[str, dict[str, object]]] = []
+        self.violations: list[tuple[int | None, Failure]] = []
+        self.log: list[tuple[str, dict[str, object]]] = []
         self.reply: Callable[[int, bytes], None] = lambda peer, frame: None
 
     def received(self, peer: int, frame: bytes) -> None:
@@ -69,30 +75,43 @@ class Log:
         self.reply(peer, frame)
 
     def unsent(self, peer: int, token: object) -> None:
-        self.gave_up.append(token)
-
-    def down(self, peer: int, reason: str) -> None:
-        self.downs.append((peer, reason))
+        self.unsent_tokens.append(token)
 
     def up(self, peer: int) -> None:
         self.ups.append(peer)
 
-    def note(self, event: str, **fields: object) -> None:
-        self.notes.append((event, fields))
+    def lost(self, peer: int, failure: Failure) -> None:
+        self.losses.append((peer, failure))
 
-    async def reach(self, count: int, seconds: float = 5.0) -> None:
-        await until(lambda: len(self.frames) >= count, seconds)
+    def down(self, peer: int, failure: Failure) -> None:
+        self.downs.append((peer, failure))
 
-    def reasons(self, event: str = "fault") -> list[str]:
-        return [str(fields["reason"]) for name, fields in self.notes if name == event]
+    def violated(self, peer: int | None, address: str, failure: Failure, violations: int) -> None:
+        self.violations.append((peer, failure))
+
+    def log_event(self, event: str, **fields: object) -> None:
+        self.log.append((event, fields))
+
+    async def reach(self, count: int) -> None:
+        await until(lambda: len(self.frames) >= count)
+
+    @property
+    def complaints(self) -> list[str]:
+        """What was said about those who broke the rules."""
+        return [failure.detail for _, failure in self.violations]
+
+    @property
+    def logged(self) -> list[str]:
+        """The names of the events in the log."""
+        return [name for name, _ in self.log]
 
 
-class World:
+class TlsNetwork:
     """Five parties and a stranger, and transports for them on ports of the system's choice."""
 
     def __init__(self, folder: Path) -> None:
-        self.parties = [Party(folder, f"party{i}") for i in range(5)]
-        self.stranger = Party(folder, "stranger")
+        self.parties = [TlsParty(folder, f"party{i}") for i in range(5)]
+        self.stranger = TlsParty(folder, "stranger")
         self.addresses: list[tuple[str, int]] = [("127.0.0.1", 0)] * 5
 
     def identify(self, der: bytes) -> int | None:
@@ -112,28 +131,31 @@ class World:
         session: bytes = SESSION,
         server: ssl.SSLContext | None = None,
         **limits: Any,
-    ) -> AsyncIterator[tuple[Transport, Log]]:
-        log = Log()
-        allowed = replace(BASE, **limits)
-        contexts = {"server": server or self.server(me), "client": self.client(me)}
-        addresses, identify = self.addresses, self.identify
-        node = Transport(
-            me=me, addresses=addresses, session=session, identify=identify, limits=allowed, listener=log, clock=clock,
-            **contexts
-        )  # fmt: skip
-        await node.start(port=0)
-        self.addresses[me] = node.address
+    ) -> AsyncIterator[tuple[Transport, RecordedEvents]]:
+        events = RecordedEvents()
+        config = TransportConfig(
+            me=me,
+            addresses=self.addresses,
+            session=session,
+            server=server or self.server(me),
+            client=self.client(me),
+            identify=self.identify,
+            limits=replace(PATIENT, **limits),
+            clock=clock,
+        )
+        transport = Transport(config, events)
+        await transport.start(port=0)
+        self.addresses[me] = transport.address
         try:
-            yield node, log
+            yield transport, events
         finally:
-            began = time.perf_counter()
-            await node.close()
-            assert time.perf_counter() - began < 2.5
+            async with asyncio.timeout(10.0):  # it takes two seconds at the very most
+                await transport.close()
 
 
-def run(work: Coroutine[object, object, None], seconds: float = 10.0) -> None:
+def run(work: Coroutine[object, object, None]) -> None:
     async def main() -> None:
-        async with asyncio.timeout(seconds):
+        async with asyncio.timeout(3 * DEADLINE_S):
             await work
         left = asyncio.all_tasks() - {asyncio.current_task()}
         assert not left, left
@@ -141,8 +163,9 @@ def run(work: Coroutine[object, object, None], seconds: float = 10.0) -> None:
     asyncio.run(main())
 
 
-async def until(condition: Callable[[], object], seconds: float = 5.0) -> None:
-    async with asyncio.timeout(seconds):
+async def until(condition: Callable[[], object]) -> None:
+    """Wait for something that comes soon, however busy the machine is."""
+    async with asyncio.timeout(DEADLINE_S):
         while not condition():
             await asyncio.sleep(0.005)
 
@@ -166,16 +189,18 @@ class Raw:
         assert kind == BYE
         return Bye(body[0])
 
-    def hello(self, me: int, life: bytes, serial: int = 1, echo: bytes = bytes(16), session: bytes = SESSION) -> None:
-        self.writer.write(packed(HELLO, Hello(session, me, life, serial, self.nonce, echo).encode()))
+    def hello(
+        self, me: int, incarnation: bytes, serial: int = 1, echo: bytes = bytes(16), session: bytes = SESSION
+    ) -> None:
+        self.writer.write(packed(HELLO, Hello(session, me, incarnation, serial, self.nonce, echo).encode()))
 
-    async def greet(self, me: int, life: bytes, serial: int = 1) -> None:
-        self.hello(me, life, serial)
+    async def greet(self, me: int, incarnation: bytes, serial: int = 1) -> None:
+        self.hello(me, incarnation, serial)
         kind, body = await self.frame()
         assert kind == HELLO
         answer = Hello.decode(body)
         assert answer.echo == self.nonce
-        self.hello(me, life, serial + 1, answer.nonce)
+        self.hello(me, incarnation, serial + 1, answer.nonce)
 
     async def ended(self) -> bytes:
         with suppress(ConnectionError, ssl.SSLError):
@@ -196,7 +221,7 @@ async def raw(address: tuple[str, int], context: ssl.SSLContext | None) -> Async
 
 @asynccontextmanager
 async def serving(
-    world: World, party: int, talk: Callable[[Raw], Awaitable[None]], context: ssl.SSLContext | None
+    network: TlsNetwork, party: int, talk: Callable[[Raw], Awaitable[None]], context: ssl.SSLContext | None
 ) -> AsyncIterator[None]:
     """Stand in for a party."""
     held = []
@@ -207,7 +232,7 @@ async def serving(
             await talk(Raw(reader, writer))
 
     server = await asyncio.start_server(serve, "127.0.0.1", 0, ssl=context)
-    world.addresses[party] = server.sockets[0].getsockname()[:2]
+    network.addresses[party] = server.sockets[0].getsockname()[:2]
     try:
         yield
     finally:
@@ -218,15 +243,15 @@ async def serving(
 
 
 @contextmanager
-def closed_port(world: World, party: int) -> Iterator[None]:
+def closed_port(network: TlsNetwork, party: int) -> Iterator[None]:
     with closing(socket.create_server(("127.0.0.1", 0))) as held:
-        world.addresses[party] = held.getsockname()[:2]
+        network.addresses[party] = held.getsockname()[:2]
     yield
 
 
 @asynccontextmanager
-async def closed_listener(world: World, party: int) -> AsyncIterator[None]:
+async def closed_listener(network: TlsNetwork, party: int) -> AsyncIterator[None]:
     """Accept connections in the kernel and never say anything."""
     with closing(socket.create_server(("127.0.0.1", 0))) as held:
-        world.addresses[party] = held.getsockname()[:2]
+        network.addresses[party] = held.getsockname()[:2]
         yield

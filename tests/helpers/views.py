@@ -14,11 +14,11 @@ from inca._base.types import Array
 def adversary_of(
     execution: inca.Execution, seed: int, colluding: float = 0.3, eavesdropped: float = 0.2
 ) -> inca.Adversary:
-    """Draw colluders, at least one party staying honest, and tapped messages of rounds 0..T."""
+    """Draw colluders, at least one party staying honest, and eavesdropped messages of rounds 0..T."""
     rng, n = generator(seed), execution.parties
     ids = rng.choice(n, size=min(n - 1, rng.binomial(n, colluding)), replace=False)
-    tapped = np.argwhere(rng.random((execution.rounds + 1, n)) < eavesdropped * rng.random())
-    return inca.Adversary(ids.tolist(), [(int(t), int(i)) for t, i in tapped])
+    messages = np.argwhere(rng.random((execution.rounds + 1, n)) < eavesdropped * rng.random())
+    return inca.Adversary(ids.tolist(), [(int(t), int(i)) for t, i in messages])
 
 
 def plain_system(view: inca.View) -> tuple[Array, Array]:

@@ -8,33 +8,33 @@ import pytest
 import inca
 from inca.mechanisms.base import measure
 from inca.mechanisms.central_local import CentralDP
-from inca.mechanisms.compare import compare, predicted, rivals
+from inca.mechanisms.compare import baselines, compare, evaluate
 from inca.mechanisms.inca import Inca
 
-WISH = inca.Wish(parties=16, epsilon=1.0, delta=1e-5, colluding=0.1, messages=8)
+REQUIREMENTS = inca.Requirements(parties=16, epsilon=1.0, delta=1e-5, colluding=0.1, messages=8)
 
 
 def test_all_mechanisms_are_compared_at_all_rates_and_weaker_promises_are_labelled() -> None:
     steps: list[tuple[int, int]] = []
-    entries = compare(WISH, [0.0, 0.1], views=10, progress=lambda *step: steps.append(step))
+    entries = compare(REQUIREMENTS, [0.0, 0.1], views=10, progress=lambda *step: steps.append(step))
     names = {entry.mechanism for entry in entries}
     assert len(entries) == 2 * len(names) == 20 and steps[-1] == (20, 20)
-    found = {(entry.mechanism, entry.dropout): entry for entry in entries}
+    by_name = {(entry.mechanism, entry.dropout): entry for entry in entries}
     for entry in entries:
         assert entry.why_not == "" and entry.mse is not None and entry.relative is not None
-        assert entry.relative == pytest.approx(entry.mse / WISH.central_mse)
+        assert entry.relative == pytest.approx(entry.mse / REQUIREMENTS.central_mse)
         assert entry.weaker == (entry.mechanism.startswith(("Central", "Muffliato")))
         if not entry.weaker:  # nothing with our promise is below Central DP
             assert entry.relative >= 1.0
     least = min(entry.mse or 0 for entry in entries)
-    assert least == found["Central DP", 0.0].mse
-    no_leavers = found["inca, planned", 0.0].relative
+    assert least == by_name["Central DP", 0.0].mse
+    no_leavers = by_name["inca, planned", 0.0].relative
     assert no_leavers is not None and no_leavers < 1.05 * 16 / 14
 
 
 def test_what_cannot_be_calibrated_says_why_and_the_others_go_on() -> None:
-    tapped = replace(WISH, eavesdropped=0.2, parties=20, messages=12)
-    entries = {entry.mechanism: entry for entry in compare(tapped, [0.1], views=10)}
+    eavesdropped = replace(REQUIREMENTS, eavesdropped=0.2, parties=20, messages=12)
+    entries = {entry.mechanism: entry for entry in compare(eavesdropped, [0.1], views=10)}
     gopa = entries["GOPA, half of the leavers late"]
     assert gopa.mse is None and "private channels" in gopa.why_not
     assert entries["inca, planned"].mse is not None and entries["Local DP"].mse is not None
@@ -42,28 +42,28 @@ def test_what_cannot_be_calibrated_says_why_and_the_others_go_on() -> None:
 
 
 def test_runs_are_measured_on_request() -> None:
-    name, make = next(iter(rivals(WISH)))
-    entry = predicted(name, make, WISH, runs=400, rng=np.random.default_rng(1))
+    name, make = next(iter(baselines(REQUIREMENTS)))
+    entry = evaluate(name, make, REQUIREMENTS, runs=400, rng=np.random.default_rng(1))
     assert entry.measured is not None and entry.mse is not None
-    # 6 standard errors: a false alarm has a chance below 1e-6.
+    # 6 standard errors: a false alarm has a probability below 1e-6.
     assert abs(entry.measured.mse - entry.mse) < 6 * entry.measured.standard_error
 
 
 def test_bad_input_is_refused() -> None:
-    with pytest.raises(inca.InputError, match="dropouts is"):
-        compare(WISH, [])
-    with pytest.raises(inca.InputError, match=r"a dropout rate is 1\.5"):
-        compare(WISH, [1.5])
-    with pytest.raises(inca.InputError, match="runs is -1"):
-        compare(WISH, [0.1], runs=-1)
-    with pytest.raises(inca.InputError, match="runs is 1"):
-        measure(CentralDP(WISH), np.random.default_rng(1), runs=1)
+    with pytest.raises(inca.InvalidInput, match=r"dropouts must be at least one rate, got \[\]"):
+        compare(REQUIREMENTS, [])
+    with pytest.raises(inca.InvalidInput, match=r"a dropout rate must be from 0 to 1, got 1\.5"):
+        compare(REQUIREMENTS, [1.5])
+    with pytest.raises(inca.InvalidInput, match="runs must be at least 0, got -1"):
+        compare(REQUIREMENTS, [0.1], runs=-1)
+    with pytest.raises(inca.InvalidInput, match="runs must be at least 2, got 1"):
+        measure(CentralDP(REQUIREMENTS), np.random.default_rng(1), runs=1)
 
 
 def test_inca_is_a_mechanism_like_any_other_for_vectors_too() -> None:
-    made = Inca(inca.plan(replace(WISH, dropout=0.1), recipe="paper", views=10))
-    estimate = made.run(np.ones((16, 3)), np.random.default_rng(1), dropout=0.1)
+    own = Inca(inca.plan(replace(REQUIREMENTS, dropout=0.1), recipe="paper", views=10))
+    estimate = own.run(np.ones((16, 3)), np.random.default_rng(1), dropout=0.1)
     assert isinstance(estimate, np.ndarray) and estimate.shape == (3,)
-    assert made.run(np.ones(16), np.random.default_rng(1), dropout=1.0) is None
-    with pytest.raises(inca.InputError, match="rows of values"):
-        made.run(np.ones(5), np.random.default_rng(1))
+    assert own.run(np.ones(16), np.random.default_rng(1), dropout=1.0) is None
+    with pytest.raises(inca.InvalidInput, match="rows of values"):
+        own.run(np.ones(5), np.random.default_rng(1))

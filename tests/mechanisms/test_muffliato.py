@@ -15,28 +15,28 @@ from scipy.optimize import minimize_scalar
 from scipy.sparse import csr_array
 
 from inca._base.types import Array
-from inca._base.validation import InputError
+from inca.errors import InvalidInput
 from inca.mechanisms.base import measure
 from inca.mechanisms.gossip_matrix import (
     GossipGraph,
     complete_gossip,
     geometric_gossip,
-    given_gossip,
+    gossip_from_matrix,
     gossip_graph,
     hypercube_gossip,
     regular_gossip,
 )
 from inca.mechanisms.muffliato import GossipLoss, Muffliato
-from inca.planning.requirements import Wish
+from inca.planning.requirements import Requirements
 from inca.privacy.gaussian import epsilon_for
 
-PAPER = Wish(parties=1024, epsilon=0.1, delta=1e-5)
+PAPER = Requirements(parties=1024, epsilon=0.1, delta=1e-5)
 GRAPHS = ["hypercube", "complete", "regular", "geometric", "ring"]
 TRANSITIVE = ["hypercube", "complete", "ring"]
 
 
 def ring(n: int) -> GossipGraph:
-    return given_gossip(nx.to_numpy_array(nx.cycle_graph(n)) / 3 + np.eye(n) / 3)
+    return gossip_from_matrix(nx.to_numpy_array(nx.cycle_graph(n)) / 3 + np.eye(n) / 3)
 
 
 def some(name: str, n: int = 16, seed: int = 1) -> GossipGraph:
@@ -120,7 +120,7 @@ def test_the_printed_figures_and_the_corrected_ones() -> None:
     """Erratum E10: 9/11 where the spectral gap 2/11 belongs."""
     printed, corrected = Muffliato(PAPER, stopping="printed"), Muffliato(PAPER)
     assert (printed.rounds, corrected.rounds) == (8, 17)
-    assert 180 < printed.noise_var < 181
+    assert 180 < printed.var_noise < 181
     assert round(printed.ideal_mse, 4) == 0.1764
     assert corrected.ideal_mse / printed.ideal_mse == pytest.approx(17 / 8)
     assert (printed.messages, corrected.messages) == (80, 170)
@@ -129,13 +129,13 @@ def test_the_printed_figures_and_the_corrected_ones() -> None:
 @given(st.floats(0.01, 5), st.floats(1e-10, 0.1))
 def test_the_noise_is_the_least_over_all_orders(epsilon: float, delta: float) -> None:
     """The paper's equation for sigma^2, minimised numerically."""
-    mechanism = Muffliato(Wish(16, epsilon, delta, sensitivity=3.0), rounds=5)
+    mechanism = Muffliato(Requirements(16, epsilon, delta, sensitivity=3.0), rounds=5)
 
     def noise(mean_loss: float) -> float:
         return (-math.log(delta) / (epsilon - mean_loss) + 1) * 5 * 4 * 3.0**2 / (2 * 16 * mean_loss)
 
     best = minimize_scalar(noise, bounds=(1e-9 * epsilon, (1 - 1e-9) * epsilon), method="bounded")
-    assert mechanism.noise_var == pytest.approx(float(best.fun), rel=1e-6)
+    assert mechanism.var_noise == pytest.approx(float(best.fun), rel=1e-6)
 
 
 @pytest.mark.parametrize("name", TRANSITIVE)
@@ -144,10 +144,12 @@ def test_where_all_parties_are_alike_the_closed_form_is_exact(name: str, acceler
     graph = some(name)
     loss = GossipLoss(graph, 6, accelerated)
     assert np.allclose(loss.pairwise().mean(axis=1), loss.closed, rtol=1e-12)
-    wish = Wish(16, 0.5, 1e-5)
-    closed, powers = (Muffliato(wish, graph, accelerated=accelerated, accounting=way) for way in ("closed", "powers"))
+    requirements = Requirements(16, 0.5, 1e-5)
+    closed, powers = (
+        Muffliato(requirements, graph, accelerated=accelerated, accounting=way) for way in ("closed", "powers")
+    )
     assert closed.rounds == powers.rounds
-    assert closed.noise_var == pytest.approx(powers.noise_var, rel=1e-12)
+    assert closed.var_noise == pytest.approx(powers.var_noise, rel=1e-12)
 
 
 @pytest.mark.parametrize("name", GRAPHS)
@@ -160,8 +162,8 @@ def test_losses_by_matrix_powers_are_those_of_unit_vectors(name: str, accelerate
     assert np.allclose(pairs.mean(axis=0), 5 * graph.degrees / 8)  # the mean over u, towards each observer
     assert pairs.mean(axis=0).max() == pytest.approx(loss.closed)
     assert pairs[graph.adjacency.toarray() > 0].min() >= 1  # neighbours hear the noisy value: Local DP
-    mechanism = Muffliato(Wish(8, 0.5, 1e-5), graph, accelerated=accelerated, accounting="powers", rounds=5)
-    assert mechanism.noise_var * mechanism.mu**2 == pytest.approx(pairs.mean(axis=1).max())
+    mechanism = Muffliato(Requirements(8, 0.5, 1e-5), graph, accelerated=accelerated, accounting="powers", rounds=5)
+    assert mechanism.var_noise * mechanism.mu**2 == pytest.approx(pairs.mean(axis=1).max())
     assert np.allclose(mechanism.loss.pairwise(), pairs)
 
 
@@ -195,7 +197,7 @@ def test_an_observer_who_knows_the_graph(name: str, accelerated: bool) -> None:
 
 def test_noise_falls_with_epsilon_and_delta_and_grows_with_the_rounds() -> None:
     def noise(epsilon: float = 0.5, delta: float = 1e-5, rounds: int | None = None, **options: Any) -> float:
-        return Muffliato(Wish(64, epsilon, delta), rounds=rounds, **options).noise_var
+        return Muffliato(Requirements(64, epsilon, delta), rounds=rounds, **options).var_noise
 
     for options in ({}, {"conversion": "gaussian"}, {"accounting": "powers"}, {"accelerated": False}):
         assert noise(0.5, **options) > noise(0.6, **options) > noise(0.9, **options)
@@ -205,35 +207,34 @@ def test_noise_falls_with_epsilon_and_delta_and_grows_with_the_rounds() -> None:
 
 def test_little_noise_needs_more_rounds() -> None:
     """When values spread wider than the noise, gossip goes on until their differences are below it."""
-    loud, quiet = Muffliato(Wish(64, 0.1, 1e-5)), Muffliato(Wish(64, 0.1, 1e-5, variance=1e9))
+    loud, quiet = Muffliato(Requirements(64, 0.1, 1e-5)), Muffliato(Requirements(64, 0.1, 1e-5, variance=1e9))
     root = math.sqrt(2 / 7)
     assert loud.rounds == math.ceil(math.log(64) / root)
-    enough, noise = quiet.rounds, quiet.noise_var
+    enough, noise = quiet.rounds, quiet.var_noise
     assert math.log(64 * 1e9 / noise) / root <= enough
     assert math.log(64 * 1e9 / (noise * (enough - 1) / enough)) / root > enough - 1  # one round less is too few
-    assert Muffliato(Wish(64, 0.1, 1e-5), accelerated=False).rounds == math.ceil(math.log(64) / root**2)
-    assert Muffliato(Wish(64, 0.1, 1e-5), "complete").rounds == 1
+    assert Muffliato(Requirements(64, 0.1, 1e-5), accelerated=False).rounds == math.ceil(math.log(64) / root**2)
+    assert Muffliato(Requirements(64, 0.1, 1e-5), "complete").rounds == 1
 
 
 def test_the_gaussian_conversion_and_what_is_left_against_colluders() -> None:
     renyi, exact = Muffliato(PAPER), Muffliato(PAPER, conversion="gaussian")
-    assert exact.noise_var == pytest.approx(170 / 1024 * PAPER.var_local)
-    assert exact.noise_var < renyi.noise_var < PAPER.var_local
-    assert renyi.local_var == PAPER.var_local
-    for each in (renyi, exact):
-        assert each.local_epsilon == pytest.approx(float(epsilon_for(each.noise_var**-0.5, 1e-5)))
-        assert each.local_epsilon > PAPER.epsilon
+    assert exact.var_noise == pytest.approx(170 / 1024 * PAPER.var_local_dp)
+    assert exact.var_noise < renyi.var_noise < PAPER.var_local_dp
+    for mechanism in (renyi, exact):
+        assert mechanism.local_epsilon == pytest.approx(float(epsilon_for(mechanism.var_noise**-0.5, 1e-5)))
+        assert mechanism.local_epsilon > PAPER.epsilon
     assert Muffliato.weaker
     assert "Local DP" in Muffliato.promise
     # on the complete graph everyone hears everyone's noisy value, so it is Local DP outright
-    complete = Muffliato(Wish(16, 0.5, 1e-5), "complete", conversion="gaussian")
-    assert complete.noise_var == pytest.approx(15 / 16 * complete.local_var)
+    complete = Muffliato(Requirements(16, 0.5, 1e-5), "complete", conversion="gaussian")
+    assert complete.var_noise == pytest.approx(15 / 16 * complete.requirements.var_local_dp)
 
 
-def test_on_average_epsilons_stay_below_the_wish() -> None:
+def test_on_average_epsilons_stay_below_the_required_one() -> None:
     """Jensen: epsilon = rho + 2 sqrt(rho ln(1/delta)) is concave, and the mean of rho is what was calibrated."""
-    mechanism = Muffliato(Wish(64, 0.5, 1e-5))
-    rho = mechanism.loss.pairwise() / (2 * mechanism.noise_var)
+    mechanism = Muffliato(Requirements(64, 0.5, 1e-5))
+    rho = mechanism.loss.pairwise() / (2 * mechanism.var_noise)
     epsilons = rho + 2 * np.sqrt(rho * math.log(1e5))
     assert (epsilons.mean(axis=1) <= 0.5).all()
     assert epsilons.max() > 0.5  # but not towards neighbours
@@ -256,8 +257,8 @@ def test_on_average_epsilons_stay_below_the_wish() -> None:
     ],
 )
 def test_runs_have_the_expected_error(name: str, accelerated: bool, rounds: int | None, dropout: float) -> None:
-    wish = Wish(16, 1.0, 1e-3, variance=30.0)
-    mechanism = Muffliato(wish, some(name), accelerated=accelerated, rounds=rounds)
+    requirements = Requirements(16, 1.0, 1e-3, variance=30.0)
+    mechanism = Muffliato(requirements, some(name), accelerated=accelerated, rounds=rounds)
     expected = mechanism.expected_error(dropout)
     assert (expected.standard_error == 0) == (dropout == 0)
     assert expected.mse >= mechanism.ideal_mse
@@ -269,7 +270,7 @@ def test_runs_have_the_expected_error(name: str, accelerated: bool, rounds: int 
 
 def test_errors_with_dropouts_agree_with_dense_matrices() -> None:
     """All sets of one leaver, exactly, with matrices written out."""
-    mechanism = Muffliato(Wish(8, 1.0, 1e-3), some("hypercube", 8), rounds=4)
+    mechanism = Muffliato(Requirements(8, 1.0, 1e-3), some("hypercube", 8), rounds=4)
     graph, g = mechanism.graph, mechanism.graph.momentum(True)
     adjacency = nx.to_numpy_array(nx.hypercube_graph(3))
     weights = []
@@ -287,21 +288,21 @@ def test_errors_with_dropouts_agree_with_dense_matrices() -> None:
     exact = np.mean(weights)
     expected = mechanism.expected_error(1 / 8)
     # 40 draws that are close to Gaussian in the mean: 6 standard errors are exceeded with a chance below 1e-6
-    assert abs(expected.budget.independent - mechanism.noise_var * exact) <= 6 * expected.standard_error
+    assert abs(expected.budget.independent - mechanism.var_noise * exact) <= 6 * expected.standard_error
     assert expected.budget.data == pytest.approx(
-        (expected.budget.independent / mechanism.noise_var - 1 / 8) * mechanism.wish.value_variance
+        (expected.budget.independent / mechanism.var_noise - 1 / 8) * mechanism.requirements.value_variance
     )
 
 
 def test_nobody_left_has_no_result() -> None:
-    mechanism = Muffliato(Wish(8, 1.0, 1e-3))
+    mechanism = Muffliato(Requirements(8, 1.0, 1e-3))
     assert mechanism.run(np.zeros(8), np.random.default_rng(1), dropout=1.0) is None
     assert math.isinf(mechanism.expected_error(1.0).mse)
     assert mechanism.run(np.zeros(8), np.random.default_rng(1), dropout=7 / 8) is not None
 
 
 def test_vectors_give_vectors_and_the_seed_decides() -> None:
-    mechanism = Muffliato(Wish(16, 1.0, 1e-3))
+    mechanism = Muffliato(Requirements(16, 1.0, 1e-3))
     once, twice = (mechanism.run(np.ones((16, 3)), np.random.default_rng(4)) for _ in range(2))
     assert isinstance(once, np.ndarray)
     assert isinstance(twice, np.ndarray)
@@ -312,10 +313,10 @@ def test_vectors_give_vectors_and_the_seed_decides() -> None:
 
 @pytest.mark.parametrize("name", ["ring", "geometric"])
 def test_acceleration_helps_where_gossip_is_slow(name: str) -> None:
-    graph, wish = some(name, 64), Wish(64, 1.0, 1e-5)
-    rounds = Muffliato(wish, graph).rounds
-    fast, plain = (Muffliato(wish, graph, accelerated=way, rounds=rounds) for way in (True, False))
-    assert fast.noise_var == plain.noise_var
+    graph, requirements = some(name, 64), Requirements(64, 1.0, 1e-5)
+    rounds = Muffliato(requirements, graph).rounds
+    fast, plain = (Muffliato(requirements, graph, accelerated=way, rounds=rounds) for way in (True, False))
+    assert fast.var_noise == plain.var_noise
     assert fast.expected_error(0).mse < 0.9 * plain.expected_error(0).mse
     assert fast.expected_error(0).mse < 1.5 * fast.ideal_mse  # the stopping time does what it is for
 
@@ -326,39 +327,81 @@ HALF = np.full((4, 4), 0.25)
 @pytest.mark.parametrize(
     ("call", "sentence"),
     [
-        (lambda: Muffliato(Wish(1000, 0.1, 1e-5)), "parties is 1000, but a power of 2 for a hypercube was expected"),
-        (lambda: Muffliato(Wish(16, 0.1, 1e-5), "star"), "graph is 'star', but hypercube, complete, regular"),
-        (lambda: Muffliato(PAPER, accounting="exact"), "accounting is 'exact', but closed or powers was expected"),  # type: ignore[arg-type]
-        (lambda: Muffliato(PAPER, stopping="late"), "stopping is 'late', but corrected or printed was expected"),  # type: ignore[arg-type]
-        (lambda: Muffliato(PAPER, conversion="classic"), "conversion is 'classic', but renyi or gaussian"),  # type: ignore[arg-type]
-        (lambda: Muffliato(PAPER, rounds=0), "rounds is 0, but a whole number of at least 1 was expected"),
         (
-            lambda: Muffliato(Wish(16, 0.1, 1e-5), "complete", stopping="printed"),
-            "stopping is 'printed', but corrected",
+            lambda: Muffliato(Requirements(1000, 0.1, 1e-5)),
+            "parties must be a power of 2 for a hypercube, got 1000",
         ),
-        (lambda: Muffliato(Wish(16, 0.1, 1e-5), "regular"), "rng is None, but a numpy.random.Generator was expected"),
-        (lambda: Muffliato(Wish(16, 0.1, 1e-5), ring(8)), "the number of parties of graph is 8, but that of the wish"),
-        (lambda: Muffliato(PAPER).run(np.zeros(3), np.random.default_rng(1)), "the number of rows of values is 3"),
-        (lambda: Muffliato(PAPER).expected_error(1.5), "dropout is 1.5, but a number from 0 to 1 was expected"),
-        (lambda: complete_gossip(10_000), "parties is 10000, but at most 4096"),
-        (lambda: hypercube_gossip(8192).polynomials(), "parties is 8192, but at most 4096"),
-        (lambda: regular_gossip(9, np.random.default_rng(1), 3), "degree is 3, but an even number"),
-        (lambda: regular_gossip(9, np.random.default_rng(1), 9), "degree is 9, but a whole number from 1 to 8"),
-        (lambda: regular_gossip(8, np.random.default_rng(1), 1), "degree is 1, but one that connects 8 parties"),
-        (lambda: geometric_gossip(50, np.random.default_rng(1), 0.01), "radius is 0.01, but one that connects 50"),
-        (lambda: geometric_gossip(50, np.random.default_rng(1), -1), "radius is -1, but a finite number of at least 0"),
-        (lambda: given_gossip(HALF[:3]), "the shape of matrix is (3, 4), but (n, n)"),
-        (lambda: given_gossip(HALF * 2), "the sum of row 0 of matrix is 2.0, but 1 was expected"),
-        (lambda: given_gossip([[1.5, -0.5], [-0.5, 1.5]]), "an entry of matrix is -0.5, but a number of at least 0"),
-        (lambda: given_gossip(HALF + np.eye(4, k=1)), "the difference between matrix and its transpose is 1.0, but 0"),
-        (lambda: given_gossip(csr_array(np.eye(4))), "eigenvalue 2 of matrix is 1.0, but one in (-1, 1)"),
-        (lambda: given_gossip([[0, 1], [1, 0]]), "eigenvalue 2 of matrix is -1.0, but one in (-1, 1)"),
-        (lambda: ring(5).mix(np.zeros(4), 1), "the number of rows of values is 4, but one row per party (5)"),
-        (lambda: GossipLoss(ring(5), 2).informed(5), "observer is 5, but a whole number from 0 to 4 was expected"),
+        (
+            lambda: Muffliato(Requirements(16, 0.1, 1e-5), "star"),
+            "graph must be hypercube, complete, regular,",
+        ),
+        (lambda: Muffliato(PAPER, accounting="exact"), "accounting must be closed or powers, got 'exact'"),  # type: ignore[arg-type]
+        (lambda: Muffliato(PAPER, stopping="late"), "stopping must be corrected or printed, got 'late'"),  # type: ignore[arg-type]
+        (lambda: Muffliato(PAPER, conversion="classic"), "conversion must be renyi or gaussian, got 'classic'"),  # type: ignore[arg-type]
+        (lambda: Muffliato(PAPER, rounds=0), "rounds must be at least 1, got 0"),
+        (
+            lambda: Muffliato(Requirements(16, 0.1, 1e-5), "complete", stopping="printed"),
+            "stopping must be corrected, as eigenvalue 2 of the complete graph is 0, got 'printed'",
+        ),
+        (
+            lambda: Muffliato(Requirements(16, 0.1, 1e-5), "regular"),
+            "rng must be a numpy.random.Generator, got None",
+        ),
+        (
+            lambda: Muffliato(Requirements(16, 0.1, 1e-5), ring(8)),
+            "the number of parties of graph must be the required number (16), got 8",
+        ),
+        (
+            lambda: Muffliato(PAPER).run(np.zeros(3), np.random.default_rng(1)),
+            "the number of rows of values must be ",
+        ),
+        (lambda: Muffliato(PAPER).expected_error(1.5), "dropout must be from 0 to 1, got 1.5"),
+        (
+            lambda: complete_gossip(10_000),
+            "parties must be at most 4096, as matrices of the complete",
+        ),
+        (
+            lambda: hypercube_gossip(8192).polynomials(),
+            "parties must be at most 4096, as matrices of the",
+        ),
+        (
+            lambda: regular_gossip(9, np.random.default_rng(1), 3),
+            "degree must be even for 9 parties, an odd number",
+        ),
+        (lambda: regular_gossip(9, np.random.default_rng(1), 9), "degree must be from 1 to 8, got 9"),
+        (
+            lambda: regular_gossip(8, np.random.default_rng(1), 1),
+            "degree must be large enough to connect 8",
+        ),
+        (
+            lambda: geometric_gossip(50, np.random.default_rng(1), 0.01),
+            "radius must be large enough to",
+        ),
+        (lambda: geometric_gossip(50, np.random.default_rng(1), -1), "radius must be above 0, got -1"),
+        (lambda: gossip_from_matrix(HALF[:3]), "the shape of matrix must be (n, n) with n at least 2, got (3, 4)"),
+        (lambda: gossip_from_matrix(HALF * 2), "the sum of row 0 of matrix must be 1, got 2.0"),
+        (
+            lambda: gossip_from_matrix([[1.5, -0.5], [-0.5, 1.5]]),
+            "every entry of matrix must be at least 0, got -0.5",
+        ),
+        (
+            lambda: gossip_from_matrix(HALF + np.eye(4, k=1)),
+            "the difference between matrix and its transpose must be 0, got 1.0",
+        ),
+        (
+            lambda: gossip_from_matrix(csr_array(np.eye(4))),
+            "eigenvalue 2 of matrix must be between -1 and 1",
+        ),
+        (
+            lambda: gossip_from_matrix([[0, 1], [1, 0]]),
+            "eigenvalue 2 of matrix must be between -1 and 1",
+        ),
+        (lambda: ring(5).mix(np.zeros(4), 1), "the number of rows of values must be 5, one per party, got 4"),
+        (lambda: GossipLoss(ring(5), 2).informed(5), "observer must be from 0 to 4, got 5"),
     ],
 )
 def test_bad_input_is_refused_in_one_sentence(call: Callable[[], object], sentence: str) -> None:
-    with pytest.raises(InputError) as caught:
+    with pytest.raises(InvalidInput) as caught:
         call()
     assert str(caught.value).startswith(sentence)
     assert "\n" not in str(caught.value)

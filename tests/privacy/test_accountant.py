@@ -1,4 +1,4 @@
-"""The two routes against Lemma 2's minimum, each other, textbook cases and all that must be monotone."""
+"""The two methods against Lemma 2's minimum, each other, textbook cases and all that must be monotone."""
 
 from __future__ import annotations
 
@@ -18,10 +18,14 @@ from helpers.executions import fates, offers, present_flags
 from helpers.strategies import executions, generator, interrupted, seeds
 from helpers.views import adversary_of, plain_system
 from inca._base.types import Array
-from inca.privacy import _state_space as statespace
+from inca.privacy import _state_space
 from inca.privacy.accountant import compose
 
 levels = st.floats(0.05, 50)
+
+
+def losses_of(view: inca.View, independent: float, cancelling: float, **options: Any) -> inca.Losses:
+    return inca.account(view, inca.NoiseLevels(independent=independent, cancelling=cancelling), **options)
 
 
 def shortest_imitation(view: inca.View, own: float, shared: float) -> Array:
@@ -37,25 +41,28 @@ def incremental_ones(execution: inca.Execution) -> inca.Execution:
     """The same execution with an injection of the incremental family, if it has another."""
     if execution.injection.mask_scales is not None:
         return execution
-    injection = inca.incremental(execution.rounds, variances=np.linspace(0.5, 2.0, execution.rounds))
+    injection = inca.incremental_injection(execution.rounds, variances=np.linspace(0.5, 2.0, execution.rounds))
     return inca.Execution(execution.schedule, injection, execution.presence)
 
 
 @given(executions(largest=6), seeds, levels, levels)
-def test_the_dense_route_is_lemma_2s_minimum(execution: inca.Execution, seed: int, own: float, shared: float) -> None:
+def test_the_dense_method_is_lemma_2s_minimum(execution: inca.Execution, seed: int, own: float, shared: float) -> None:
     view = inca.View(execution, adversary_of(execution, seed))
-    losses = inca.account(view, own, shared, route="dense")
+    losses = losses_of(view, independent=own, cancelling=shared, method="dense")
     np.testing.assert_allclose(losses.mu, shortest_imitation(view, own, shared), rtol=1e-9, atol=1e-12)
-    assert losses.route == "dense"
+    assert losses.method == "dense"
 
 
 @given(executions(largest=8), seeds, levels, levels)
-def test_both_routes_agree(execution: inca.Execution, seed: int, own: float, shared: float) -> None:
+def test_both_methods_agree(execution: inca.Execution, seed: int, own: float, shared: float) -> None:
     execution = incremental_ones(execution)
     view = inca.View(execution, adversary_of(execution, seed))
-    fast, plain = (inca.account(view, own, shared, 2.5, route=route) for route in ("state-space", "dense"))
+    fast, plain = (
+        losses_of(view, independent=own, cancelling=shared, sensitivity=2.5, method=method)
+        for method in ("state-space", "dense")
+    )
     np.testing.assert_allclose(fast.mu**2, plain.mu**2, rtol=1e-9, atol=1e-12)
-    assert fast.route == "state-space"
+    assert fast.method == "state-space"
 
 
 Share = tuple[int, int, int]
@@ -105,7 +112,7 @@ def test_late_and_lost_shares_never_cost_more_than_accounted(
     assume(execution.late)
     adversary, rng = adversary_of(execution, seed), generator(seed)
     view = inca.View(execution, adversary)
-    accounted = inca.account(view, own, shared).mu
+    accounted = losses_of(view, independent=own, cancelling=shared).mu
     present, meant = present_flags(execution), [step.receivers.tolist() for step in execution.intended()]
     seen = set(reference.observed(meant, present, adversary.colluding, adversary.eavesdropped))
     honest = set(view.honest.tolist())
@@ -116,31 +123,48 @@ def test_late_and_lost_shares_never_cost_more_than_accounted(
         np.testing.assert_allclose(accounted, real_losses(view, told, credited, own, shared), rtol=1e-8, atol=1e-9)
         assert (accounted >= np.array(real_losses(view, seen, credited, own, shared)) * (1 - 1e-8) - 1e-9).all()
     if execution.injection.mask_scales is not None:
-        np.testing.assert_allclose(accounted, inca.account(view, own, shared, route="dense").mu, rtol=1e-8, atol=1e-12)
+        np.testing.assert_allclose(
+            accounted,
+            losses_of(view, independent=own, cancelling=shared, method="dense").mu,
+            rtol=1e-8,
+            atol=1e-12,
+        )
 
 
 def test_what_a_late_share_costs() -> None:
     """Party 1 never hears of the share, so the real loss does not depend on it; to count it as known has a price."""
     schedule = inca.ExplicitSchedule([[[-1], [2], [0]], [[1], [2], [0]]])
     in_time, late = (
-        inca.View(inca.Execution(schedule, inca.incremental(2), undelivered=[(1, 0, 1, back)])) for back in (1, 2)
+        inca.View(inca.Execution(schedule, inca.incremental_injection(2), undelivered=[(1, 0, 1, back)]))
+        for back in (1, 2)
     )
     final = {(2, i) for i in range(3)}
-    np.testing.assert_allclose(inca.account(in_time, 1.0, 5.0).mu, real_losses(in_time, final, set(), 1.0, 5.0))
-    real, accounted = real_losses(late, final, set(), 1.0, 5.0), inca.account(late, 1.0, 5.0).mu
+    np.testing.assert_allclose(
+        losses_of(in_time, independent=1.0, cancelling=5.0).mu,
+        real_losses(in_time, final, set(), 1.0, 5.0),
+    )
+    real, accounted = (
+        real_losses(late, final, set(), 1.0, 5.0),
+        losses_of(late, independent=1.0, cancelling=5.0).mu,
+    )
     assert (accounted > np.array(real) * 1.0001).any() and (accounted >= np.array(real) * (1 - 1e-9)).all()
 
 
 @settings(max_examples=15)
 @given(st.integers(20, 70), st.integers(2, 14), st.integers(1, 4), seeds, st.floats(0.1, 100))
-def test_both_routes_agree_on_larger_executions(n: int, rounds: int, k: int, seed: int, ratio: float) -> None:
+def test_both_methods_agree_on_larger_executions(n: int, rounds: int, k: int, seed: int, ratio: float) -> None:
     rng = generator(seed)
     kind = [inca.RandomReceivers, inca.PermutationReceivers][seed % 2]
     presence = inca.Presence.markov(n, rounds, 0.2 * rng.random(), 0.5, rng)
-    injection = inca.incremental(rounds, quiet=int(rng.integers(rounds)), variances=rng.random(rounds) + 0.2)
+    injection = inca.incremental_injection(rounds, quiet=int(rng.integers(rounds)), variances=rng.random(rounds) + 0.2)
     execution = inca.Execution(kind(n, rounds, k, seed=seed), injection, presence)
-    view = inca.View(execution, inca.Adversary.random(n, rounds, rng, 0.4 * rng.random(), 0.4 * rng.random()))
-    fast, plain = inca.account(view, 2.0, 2.0 * ratio), inca.account(view, 2.0, 2.0 * ratio, route="dense")
+    view = inca.View(
+        execution, inca.Adversary.random(n, rounds, rng, colluding=0.4 * rng.random(), eavesdropped=0.4 * rng.random())
+    )
+    fast, plain = (
+        losses_of(view, independent=2.0, cancelling=2.0 * ratio),
+        losses_of(view, independent=2.0, cancelling=2.0 * ratio, method="dense"),
+    )
     np.testing.assert_allclose(fast.mu**2, plain.mu**2, rtol=1e-9, atol=1e-14)
 
 
@@ -149,20 +173,22 @@ def test_both_routes_agree_on_larger_executions(n: int, rounds: int, k: int, see
 def test_cutting_the_work_into_ranges_changes_nothing(n: int, rounds: int, seed: int) -> None:
     rng = generator(seed)
     presence = inca.Presence.markov(n, rounds, 0.2, 0.5, rng)
-    execution = inca.Execution(inca.RandomReceivers(n, rounds, seed=seed), inca.incremental(rounds), presence)
-    view = inca.View(execution, inca.Adversary.random(n, rounds, rng, 0.3, 0.2))
-    at_once = inca.account(view, 1.0, 7.0, route="state-space").mu
+    execution = inca.Execution(inca.RandomReceivers(n, rounds, seed=seed), inca.incremental_injection(rounds), presence)
+    view = inca.View(execution, inca.Adversary.random(n, rounds, rng, colluding=0.3, eavesdropped=0.2))
+    at_once = losses_of(view, independent=1.0, cancelling=7.0, method="state-space").mu
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(statespace, "_WORTH_THREADS", 1)
-        patch.setattr(statespace, "_RANGE", 1 + seed % 7)
-        in_ranges = inca.account(view, 1.0, 7.0, route="state-space").mu
+        patch.setattr(_state_space, "_MIN_ROWS_TO_CUT", 1)
+        patch.setattr(_state_space, "_MIN_RANGE_ROWS", 1 + seed % 7)
+        in_ranges = losses_of(view, independent=1.0, cancelling=7.0, method="state-space").mu
     np.testing.assert_allclose(in_ranges, at_once, rtol=1e-12)
 
 
 def test_one_observed_message_is_the_textbook_gaussian_mechanism() -> None:
     nobody_at_the_end = inca.Presence.explicit([[1, 1], [0, 0]])
-    execution = inca.Execution(inca.ExplicitSchedule([[[1], [0]]]), inca.incremental(1), nobody_at_the_end)
-    losses = inca.account(inca.View(execution, inca.Adversary(eavesdropped=[(0, 1)])), 3.0, 4.0, sensitivity=10.0)
+    execution = inca.Execution(inca.ExplicitSchedule([[[1], [0]]]), inca.incremental_injection(1), nobody_at_the_end)
+    losses = losses_of(
+        inca.View(execution, inca.Adversary(eavesdropped=[(0, 1)])), independent=3.0, cancelling=4.0, sensitivity=10.0
+    )
     share = 0.5
     assert losses.mu == pytest.approx([0.0, 10.0 * share / math.hypot(share * 3.0, 4.0)])
 
@@ -173,7 +199,9 @@ def test_every_message_observed_is_exactly_local_dp(
 ) -> None:
     """For everyone who is there to the end; a leaver's last mask stays, unless the value came before any mask left."""
     everything = [(t, i) for t in range(execution.rounds + 1) for i in range(execution.parties)]
-    losses = inca.account(inca.View(execution, inca.Adversary((), everything)), own, shared, sensitivity=7.0)
+    losses = losses_of(
+        inca.View(execution, inca.Adversary((), everything)), independent=own, cancelling=shared, sensitivity=7.0
+    )
     stayed = execution.presence.row(execution.rounds) & (execution.total_weights != 0)
     np.testing.assert_allclose(losses.mu[stayed], 7.0 / own, rtol=1e-9)
     assert (losses.mu <= 7.0 / own * (1 + 1e-9)).all()
@@ -181,18 +209,19 @@ def test_every_message_observed_is_exactly_local_dp(
 
 def test_only_final_messages_observed_tends_to_central_dp() -> None:
     n = 40
-    execution = inca.Execution(inca.RandomReceivers(n, 15, seed=3), inca.incremental(15))
+    execution = inca.Execution(inca.RandomReceivers(n, 15, seed=3), inca.incremental_injection(15))
     central = 1.0 / (2.0 * math.sqrt(n))
     excess = [
-        inca.account(inca.View(execution), 2.0, shared).worst[1] / central - 1 for shared in (2.0, 20.0, 200.0, 2e3)
+        losses_of(inca.View(execution), independent=2.0, cancelling=shared).max_mu / central - 1
+        for shared in (2.0, 20.0, 200.0, 2e3)
     ]
     assert all(later < earlier / 50 for earlier, later in pairwise(excess[1:]))
     assert 0 < excess[-1] < 1e-5
 
 
 def test_one_honest_party_among_colluders_has_local_dp() -> None:
-    execution = inca.Execution(inca.RandomReceivers(10, 5, seed=1), inca.incremental(5))
-    losses = inca.account(inca.View(execution, inca.Adversary(range(1, 10))), 2.0, 100.0)
+    execution = inca.Execution(inca.RandomReceivers(10, 5, seed=1), inca.incremental_injection(5))
+    losses = losses_of(inca.View(execution, inca.Adversary(range(1, 10))), independent=2.0, cancelling=100.0)
     assert losses.honest.tolist() == [0]
     assert losses.mu == pytest.approx([0.5])
 
@@ -200,10 +229,10 @@ def test_one_honest_party_among_colluders_has_local_dp() -> None:
 def test_a_cut_off_party_has_local_dp_and_the_others_do_not() -> None:
     """Party 0 sends to a colluder only and hears from nobody honest."""
     receivers = [[[5], [2], [3], [4], [1], [0]]] * 6
-    execution = inca.Execution(inca.ExplicitSchedule(receivers), inca.incremental(6))
-    losses = inca.account(inca.View(execution, inca.Adversary([5])), 2.0, 50.0)
+    execution = inca.Execution(inca.ExplicitSchedule(receivers), inca.incremental_injection(6))
+    losses = losses_of(inca.View(execution, inca.Adversary([5])), independent=2.0, cancelling=50.0)
     assert losses.mu[0] == pytest.approx(0.5)
-    assert losses.worst[0] == 0
+    assert losses.worst_party == 0
     assert losses.mu[1:] == pytest.approx([0.25] * 4, rel=0.01)  # four honest parties, as if only their sum were seen
 
 
@@ -213,7 +242,9 @@ def test_more_observations_never_lose_less(execution: inca.Execution, seed: int,
     rng = generator(seed + 1)
     tap = (int(rng.integers(execution.rounds + 1)), int(rng.integers(execution.parties)))
     more = inca.Adversary(adversary.colluding, [*adversary.eavesdropped, tap])
-    before, after = (inca.account(inca.View(execution, each), own, shared) for each in (adversary, more))
+    before, after = (
+        losses_of(inca.View(execution, each), independent=own, cancelling=shared) for each in (adversary, more)
+    )
     assert (after.mu >= before.mu * (1 - 1e-9)).all()
 
 
@@ -224,7 +255,9 @@ def test_more_colluders_never_lose_less(execution: inca.Execution, seed: int, ow
     assume(honest.size > 1)
     one_more = int(honest[seed % honest.size])
     more = inca.Adversary([*adversary.colluding, one_more], adversary.eavesdropped)
-    before, after = (inca.account(inca.View(execution, each), own, shared) for each in (adversary, more))
+    before, after = (
+        losses_of(inca.View(execution, each), independent=own, cancelling=shared) for each in (adversary, more)
+    )
     assert (after.mu >= before.mu[before.honest != one_more] * (1 - 1e-9)).all()
 
 
@@ -233,20 +266,23 @@ def test_more_noise_never_loses_more_and_scaling_changes_nothing(
     execution: inca.Execution, seed: int, own: float, shared: float, factor: float, scale: float
 ) -> None:
     view = inca.View(execution, adversary_of(execution, seed))
-    base = inca.account(view, own, shared, sensitivity=3.0).mu
-    assert (inca.account(view, factor * own, shared, sensitivity=3.0).mu <= base * (1 + 1e-9)).all()
-    assert (inca.account(view, own, factor * shared, sensitivity=3.0).mu <= base * (1 + 1e-9)).all()
-    scaled = inca.account(view, scale * own, scale * shared, sensitivity=scale * 3.0).mu
+    base = losses_of(view, independent=own, cancelling=shared, sensitivity=3.0).mu
+    assert (losses_of(view, independent=factor * own, cancelling=shared, sensitivity=3.0).mu <= base * (1 + 1e-9)).all()
+    assert (losses_of(view, independent=own, cancelling=factor * shared, sensitivity=3.0).mu <= base * (1 + 1e-9)).all()
+    scaled = losses_of(view, independent=scale * own, cancelling=scale * shared, sensitivity=scale * 3.0).mu
     np.testing.assert_allclose(scaled, base, rtol=1e-9)
-    np.testing.assert_allclose(inca.account(view, own, shared).mu * 3.0, base, rtol=1e-9)
+    np.testing.assert_allclose(losses_of(view, independent=own, cancelling=shared).mu * 3.0, base, rtol=1e-9)
 
 
 @given(executions(largest=6), seeds, levels)
 def test_without_cancelling_noise_it_is_the_limit_of_little(execution: inca.Execution, seed: int, own: float) -> None:
     """mu^2 is then a projection onto the row space of B; a vanishing level never gives less."""
     view = inca.View(execution, adversary_of(execution, seed))
-    none, little = inca.account(view, own, 0.0), inca.account(view, own, own * 1e-6)
-    assert none.route == "dense"
+    none, little = (
+        losses_of(view, independent=own, cancelling=0.0),
+        losses_of(view, independent=own, cancelling=own * 1e-6),
+    )
+    assert none.method == "dense"
     assert (none.mu >= little.mu * (1 - 1e-6)).all()
     projection = np.linalg.pinv(view.value, rcond=1e-9) @ view.value
     np.testing.assert_allclose((none.mu * own) ** 2, np.diagonal(projection), atol=1e-7)
@@ -257,8 +293,8 @@ def test_without_independent_noise_the_sum_gives_everyone_away(
     execution: inca.Execution, seed: int, shared: float
 ) -> None:
     view = inca.View(execution, adversary_of(execution, seed))
-    losses = inca.account(view, 0.0, shared)
-    assert (losses.mu >= inca.account(view, shared * 1e-5, shared).mu * (1 - 1e-6)).all()
+    losses = losses_of(view, independent=0.0, cancelling=shared)
+    assert (losses.mu >= losses_of(view, independent=shared * 1e-5, cancelling=shared).mu * (1 - 1e-6)).all()
     if execution.presence.row(execution.rounds)[view.honest].all():
         injects = execution.total_weights[view.honest] != 0
         assert np.isinf(losses.mu[injects]).all()
@@ -266,16 +302,18 @@ def test_without_independent_noise_the_sum_gives_everyone_away(
 
 def test_without_independent_noise_a_leavers_mask_can_still_hide_a_value() -> None:
     presence = inca.Presence.explicit([[1, 1, 1], [1, 1, 1], [1, 1, 0]])
-    execution = inca.Execution(inca.ExplicitSchedule([[[1], [2], [0]]] * 2), inca.incremental(2), presence)
-    losses = inca.account(inca.View(execution), 0.0, 2.0)
+    execution = inca.Execution(inca.ExplicitSchedule([[[1], [2], [0]]] * 2), inca.incremental_injection(2), presence)
+    losses = losses_of(inca.View(execution), independent=0.0, cancelling=2.0)
     assert np.isfinite(losses.mu).all()
-    np.testing.assert_allclose(losses.mu, inca.account(inca.View(execution), 2e-5, 2.0).mu, rtol=1e-4)
+    np.testing.assert_allclose(
+        losses.mu, losses_of(inca.View(execution), independent=2e-5, cancelling=2.0).mu, rtol=1e-4
+    )
 
 
 def test_no_noise_at_all_gives_away_whoever_is_seen() -> None:
     nobody_at_the_end = inca.Presence.explicit([[1, 1], [0, 0]])
-    execution = inca.Execution(inca.ExplicitSchedule([[[1], [0]]]), inca.incremental(1), nobody_at_the_end)
-    losses = inca.account(inca.View(execution, inca.Adversary(eavesdropped=[(0, 1)])), 0.0, 0.0)
+    execution = inca.Execution(inca.ExplicitSchedule([[[1], [0]]]), inca.incremental_injection(1), nobody_at_the_end)
+    losses = losses_of(inca.View(execution, inca.Adversary(eavesdropped=[(0, 1)])), independent=0.0, cancelling=0.0)
     assert losses.mu.tolist() == [0.0, math.inf]
     assert losses.epsilon(1e-5).tolist() == [0.0, math.inf]
     assert losses.delta(1.0).tolist() == [0.0, 1.0]
@@ -290,25 +328,28 @@ def test_a_party_that_injects_nothing_in_total_makes_rows_dependent_and_is_still
     everything = inca.Adversary((), [(t, i) for t in range(3) for i in range(3)])
     view = inca.View(execution, everything)
     assert np.linalg.matrix_rank(np.hstack([view.value, view.noise])) == view.shape[0] - 1
-    losses = inca.account(view, 2.0, 3.0)
-    assert losses.route == "dense"
+    losses = losses_of(view, independent=2.0, cancelling=3.0)
+    assert losses.method == "dense"
     np.testing.assert_allclose(losses.mu, shortest_imitation(view, 2.0, 3.0), rtol=1e-9)
-    with pytest.raises(inca.InputError, match="so nearly dependent"):
-        inca.account(view, 2.0, 3.0, route="state-space")
+    with pytest.raises(inca.InvalidInput, match="so nearly dependent"):
+        losses_of(view, independent=2.0, cancelling=3.0, method="state-space")
 
 
 @pytest.mark.parametrize("ratio", [1e-6, 1e-3, 1e3, 1e5, 1e7])
 def test_far_apart_noise_levels_stay_exact_or_are_handed_over(ratio: float) -> None:
-    execution = inca.Execution(inca.RandomReceivers(12, 6, seed=5), inca.incremental(6))
+    execution = inca.Execution(inca.RandomReceivers(12, 6, seed=5), inca.incremental_injection(6))
     view = inca.View(execution, inca.Adversary([3]))
-    losses = inca.account(view, 2.0, 2.0 * ratio)
+    losses = losses_of(view, independent=2.0, cancelling=2.0 * ratio)
     np.testing.assert_allclose(losses.mu, shortest_imitation(view, 2.0, 2.0 * ratio), rtol=1e-7)
 
 
 @given(st.lists(levels, min_size=1, max_size=4), seeds)
 def test_composition_adds_squares_over_parties_honest_in_all(own: list[float], seed: int) -> None:
-    execution = inca.Execution(inca.RandomReceivers(6, 3, seed=seed), inca.incremental(3))
-    several = [inca.account(inca.View(execution, inca.Adversary([q])), level, 5.0) for q, level in enumerate(own)]
+    execution = inca.Execution(inca.RandomReceivers(6, 3, seed=seed), inca.incremental_injection(3))
+    several = [
+        losses_of(inca.View(execution, inca.Adversary([q])), independent=level, cancelling=5.0)
+        for q, level in enumerate(own)
+    ]
     total = compose(*several)
     assert total.honest.tolist() == list(range(len(own), 6))
     for place, party in enumerate(total.honest):
@@ -317,52 +358,69 @@ def test_composition_adds_squares_over_parties_honest_in_all(own: list[float], s
 
 
 def test_progress_is_told_of_every_round() -> None:
-    execution = inca.Execution(inca.RandomReceivers(6, 3, seed=1), inca.incremental(3))
+    execution = inca.Execution(inca.RandomReceivers(6, 3, seed=1), inca.incremental_injection(3))
     told: list[tuple[int, int]] = []
-    inca.account(inca.View(execution), 1.0, 1.0, progress=lambda done, total: told.append((done, total)))
+    losses_of(
+        inca.View(execution), independent=1.0, cancelling=1.0, progress=lambda done, total: told.append((done, total))
+    )
     assert told == [(1, 4), (2, 4), (3, 4), (4, 4)]
 
 
-EXECUTION = inca.Execution(inca.RandomReceivers(6, 3, seed=1), inca.incremental(3))
-EARLY = inca.Execution(inca.RandomReceivers(6, 3, seed=1), inca.early(3))
+EXECUTION = inca.Execution(inca.RandomReceivers(6, 3, seed=1), inca.incremental_injection(3))
+EARLY = inca.Execution(inca.RandomReceivers(6, 3, seed=1), inca.early_injection(3))
 VIEW = inca.View(EXECUTION)
 REFUSED: list[tuple[Callable[[], Any], str]] = [
     (
-        lambda: inca.account(VIEW, -1.0, 1.0),
-        "sigma_independent is -1.0, but a finite number of at least 0 was expected",
-    ),
-    (lambda: inca.account(VIEW, 1.0, math.nan), "sigma_cancelling is nan, but a finite number of at least 0"),
-    (lambda: inca.account(VIEW, math.inf, 1.0), "sigma_independent is inf, but a finite number of at least 0"),
-    (lambda: inca.account(VIEW, 1.0, 1.0, -1.0), "sensitivity is -1.0, but a finite number of at least 0 was expected"),
-    (lambda: inca.account(VIEW, 1.0, 1e9), "sigma_cancelling / sigma_independent is 1000000000.0, but from 1e-07 to"),
-    (
-        lambda: inca.account(VIEW, 1.0, 1.0, route="fast"),  # type: ignore[arg-type]
-        "route is 'fast', but auto, dense or state-space was expected",
+        lambda: losses_of(VIEW, independent=-1.0, cancelling=1.0),
+        "sigma_independent must be at least 0, got -1.0",
     ),
     (
-        lambda: inca.account(inca.View(EARLY), 1.0, 1.0, route="state-space"),
-        "route is 'state-space', but dense, as state-",
+        lambda: losses_of(VIEW, independent=1.0, cancelling=math.nan),
+        "sigma_cancelling must be a finite number, at least 0, got nan",
     ),
     (
-        lambda: inca.account(VIEW, 0.0, 1.0, route="state-space"),
-        "route is 'state-space', but dense, as state-space needs",
+        lambda: losses_of(VIEW, independent=math.inf, cancelling=1.0),
+        "sigma_independent must be a finite number, at least 0, got inf",
     ),
-    (compose, "the number of losses is 0, but at least 1 was expected"),
+    (
+        lambda: losses_of(VIEW, independent=1.0, cancelling=1.0, sensitivity=-1.0),
+        "sensitivity must be at least 0, got -1.0",
+    ),
+    (
+        lambda: losses_of(VIEW, independent=1.0, cancelling=1e9),
+        "sigma_cancelling / sigma_independent must be from 1e-07 to 1e+07, where double precision suffices",
+    ),
+    (
+        lambda: losses_of(VIEW, independent=1.0, cancelling=1.0, method="fast"),
+        "method must be auto, dense or state-space, got 'fast'",
+    ),
+    (
+        lambda: losses_of(inca.View(EARLY), independent=1.0, cancelling=1.0, method="state-space"),
+        "method must be dense, as state-space needs the incremental family and noise above 0, got 'state-space'",
+    ),
+    (
+        lambda: losses_of(VIEW, independent=0.0, cancelling=1.0, method="state-space"),
+        "method must be dense, as state-space needs the incremental family and noise above 0, got 'state-space'",
+    ),
+    (compose, "the number of losses must be at least 1, got 0"),
     (
         lambda: compose(
-            *(inca.account(inca.View(EXECUTION, inca.Adversary(ids)), 1.0, 1.0) for ids in ([0], range(1, 6)))
+            *(
+                losses_of(inca.View(EXECUTION, inca.Adversary(ids)), independent=1.0, cancelling=1.0)
+                for ids in ([0], range(1, 6))
+            )
         ),
-        "no party is honest in all of the losses, but at least one was expected",
+        "the number of parties that are honest in all of the losses must be at least 1, got 0",
     ),
 ]
 
 
 @pytest.mark.parametrize(("call", "message"), REFUSED)
 def test_bad_input_is_refused(call: Callable[[], Any], message: str) -> None:
-    with pytest.raises(inca.InputError) as caught:
+    with pytest.raises(inca.InvalidInput) as caught:
         call()
     assert str(caught.value).startswith(message)
 
 
 def test_zero_sensitivity_loses_nothing_even_without_noise() -> None:
-    assert inca.account(VIEW, 0.0, 0.0, sensitivity=0.0).mu.tolist() == [0.0] * 6
+    assert losses_of(VIEW, independent=0.0, cancelling=0.0, sensitivity=0.0).mu.tolist() == [0.0] * 6

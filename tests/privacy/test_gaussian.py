@@ -14,11 +14,20 @@ from scipy.integrate import quad
 from scipy.stats import norm
 
 import inca
-from inca.privacy.gaussian import compose, delta_for, epsilon_for, log_delta, mu_for
+from inca.privacy.gaussian import (
+    Rule,
+    compose,
+    delta_for,
+    epsilon_for,
+    log_delta,
+    mu_for,
+    rule_from_file,
+    rule_to_file,
+)
 
 shifts = st.floats(1e-3, 20)
 budgets = st.floats(1e-3, 20)
-chances = st.floats(1e-12, 0.5)
+deltas = st.floats(1e-12, 0.5)
 
 
 def plain_delta(mu: float, epsilon: float) -> float:
@@ -49,7 +58,7 @@ def test_the_published_figures() -> None:
     assert 1 / mu_for(0.2, 1e-5, "classic") ** 2 == pytest.approx(586.8, abs=0.05)
 
 
-@given(budgets, chances)
+@given(budgets, deltas)
 def test_mu_and_epsilon_and_delta_undo_each_other_and_never_promise_too_much(epsilon: float, delta: float) -> None:
     mu = mu_for(epsilon, delta)
     assert float(log_delta(mu, epsilon)) <= math.log(delta)
@@ -59,7 +68,7 @@ def test_mu_and_epsilon_and_delta_undo_each_other_and_never_promise_too_much(eps
     assert float(log_delta(mu, back)) <= math.log(delta) + 1e-12
 
 
-@given(shifts, shifts, chances, chances)
+@given(shifts, shifts, deltas, deltas)
 def test_epsilon_grows_with_mu_and_as_delta_falls(mu: float, other: float, delta: float, less: float) -> None:
     low, high = sorted((mu, other))
     assert epsilon_for(low, delta) <= epsilon_for(high, delta)
@@ -87,8 +96,8 @@ def test_the_small_and_the_plain_branch_meet() -> None:
         assert values[0] == pytest.approx(values[1], abs=1e-9)
 
 
-@given(st.floats(1e-6, 0.99), chances)
-def test_the_exact_rule_never_needs_more_noise_than_the_classic_one(epsilon: float, delta: float) -> None:
+@given(st.floats(1e-6, 0.99), deltas)
+def test_the_analytic_rule_never_needs_more_noise_than_the_classic_one(epsilon: float, delta: float) -> None:
     assert mu_for(epsilon, delta) >= mu_for(epsilon, delta, "classic")
 
 
@@ -122,20 +131,33 @@ def test_composition_adds_squares(several: list[float]) -> None:
 
 
 REFUSED: list[tuple[Callable[[], Any], str]] = [
-    (lambda: mu_for(-1.0, 1e-5), "epsilon is -1.0, but a number of at least 0 was expected"),
-    (lambda: mu_for(math.nan, 1e-5), "epsilon is nan, but a number of at least 0 was expected"),
-    (lambda: mu_for(1.0, 1.5), "delta is 1.5, but a number from 0 to 1 was expected"),
-    (lambda: mu_for(1.0, math.nan), "delta is nan, but a number from 0 to 1 was expected"),
-    (lambda: mu_for(1.0, 1e-5, "classic"), "epsilon is 1.0, but a number below 1 for the classic rule"),
-    (lambda: epsilon_for(-0.1, 1e-5), "mu is -0.1, but a number of at least 0 was expected"),
-    (lambda: epsilon_for([0.1, math.nan], 1e-5), "mu is nan, but a number of at least 0 was expected"),
-    (lambda: delta_for(0.1, 1.0, "renyi"), "rule is 'renyi', but exact or classic was expected"),  # type: ignore[arg-type]
+    (lambda: mu_for(-1.0, 1e-5), "epsilon must be at least 0, got -1.0"),
+    (lambda: mu_for(math.nan, 1e-5), "epsilon must be a finite number, at least 0, got nan"),
+    (lambda: mu_for(1.0, 1.5), "delta must be from 0 to 1, got 1.5"),
+    (lambda: mu_for(1.0, math.nan), "delta must be a finite number, from 0 to 1, got nan"),
+    (
+        lambda: mu_for(1.0, 1e-5, "classic"),
+        "epsilon must be below 1 for the classic rule, which is proven only there, got 1.0",
+    ),
+    (lambda: epsilon_for(-0.1, 1e-5), "mu must be at least 0, got -0.1"),
+    (lambda: epsilon_for([0.1, math.nan], 1e-5), "mu must be at least 0, got nan"),
+    (lambda: mu_for(True, 1e-5), "epsilon must be a finite number, at least 0, got True"),
+    (lambda: epsilon_for(0.1, "1e-5"), "delta must be a finite number, from 0 to 1, got '1e-5'"),  # type: ignore[arg-type]
+    (lambda: rule_to_file("exact"), "rule must be analytic or classic, got 'exact'"),  # type: ignore[arg-type]
+    (lambda: rule_from_file("analytic"), "rule must be exact or classic, got 'analytic'"),
+    (lambda: delta_for(0.1, 1.0, "renyi"), "rule must be analytic or classic, got 'renyi'"),  # type: ignore[arg-type]
 ]
+
+
+def test_files_call_the_analytic_rule_exact() -> None:
+    rules: list[Rule] = ["analytic", "classic"]
+    assert [rule_to_file(rule) for rule in rules] == ["exact", "classic"]
+    assert [rule_from_file(rule_to_file(rule)) for rule in rules] == rules
 
 
 @pytest.mark.parametrize(("call", "message"), REFUSED)
 def test_bad_input_is_refused(call: Callable[[], Any], message: str) -> None:
-    with pytest.raises(inca.InputError) as caught:
+    with pytest.raises(inca.InvalidInput) as caught:
         call()
     assert str(caught.value).startswith(message)
 
@@ -144,4 +166,4 @@ def test_many_shifts_at_once_equal_one_by_one() -> None:
     mu = np.array([[0.1, 0.2], [0.2, 3.0]])
     together = epsilon_for(mu, 1e-6)
     assert together.shape == mu.shape
-    assert together.tolist() == [[float(epsilon_for(each, 1e-6)) for each in row] for row in mu]
+    assert together.tolist() == [[float(epsilon_for(entry, 1e-6)) for entry in row] for row in mu]

@@ -49,7 +49,7 @@ def test_offers_count_as_seen_by_colluders_and_late_shares_by_all(execution: inc
 def test_reasons_for_offers_that_were_not_credited() -> None:
     schedule = inca.ExplicitSchedule([[[-1, -1], [0, -1], [0, 1], [0, 1]]] * 2)
     undelivered = [(1, 0, 3, 1), (1, 0, 1, 1), (1, 1, 2, 2), (2, 0, 3, 0), (2, 1, 2, 2)]
-    execution = inca.Execution(schedule, inca.incremental(2), undelivered=undelivered)
+    execution = inca.Execution(schedule, inca.incremental_injection(2), undelivered=undelivered)
     view = inca.View(execution, inca.Adversary([3]))
     reasons = {(int(t), int(i)): view.explain(row).split("seen: ")[1] for row, (t, i) in enumerate(view.rows)}
     assert reasons == {
@@ -95,8 +95,8 @@ def test_colluders_messages_follow_from_the_rows(execution: inca.Execution, seed
     b, a = everything.value, everything.noise  # nobody colludes, so all parties are unknowns
     system = np.hstack([view.value, view.noise])
     columns = np.concatenate([view.honest, execution.parties + term_columns(view)])
-    taps = [(t, i) for t in range(execution.rounds + 1) for i in adversary.colluding]
-    theirs = inca.View(execution, inca.Adversary((), taps))
+    messages = [(t, i) for t in range(execution.rounds + 1) for i in adversary.colluding]
+    theirs = inca.View(execution, inca.Adversary((), messages))
     mine = [q for q, (_, i) in enumerate(theirs.rows.tolist()) if i in adversary.colluding]
     extra = np.hstack([theirs.value, theirs.noise])[mine][:, columns]
     assert np.linalg.matrix_rank(np.vstack([system, extra]), tol=1e-9) == np.linalg.matrix_rank(system, tol=1e-9)
@@ -112,27 +112,27 @@ def term_columns(view: inca.View) -> Array:
 def test_a_message_held_during_absence_is_one_row() -> None:
     presence = inca.Presence.explicit([[1, 1, 1], [0, 1, 1], [0, 1, 1], [1, 1, 1]])
     ring = inca.ExplicitSchedule([[[1], [2], [0]]] * 3)
-    execution = inca.Execution(ring, inca.incremental(3), presence)
+    execution = inca.Execution(ring, inca.incremental_injection(3), presence)
     view = inca.View(execution, inca.Adversary(eavesdropped=[(1, 0), (2, 0)]))
     assert view.rows.tolist() == [[0, 0], [3, 0], [3, 1], [3, 2]]
     assert view.repeats.tolist() == [[2, 0, 0]]
     assert view.index(2, 0) == view.index(0, 0) == 0
     assert view.explain(0) == (
-        "y_0^(0), computed by party 0 in round 0; seen: tapped in round 1, when the party was absent; "
-        "tapped in round 2, when the party was absent"
+        "y_0^(0), computed by party 0 in round 0; seen: eavesdropped in round 1, when the party was absent; "
+        "eavesdropped in round 2, when the party was absent"
     )
     assert view.explain(1).endswith("seen: final, hence public")
 
 
 def test_final_messages_of_leavers_are_not_seen() -> None:
     presence = inca.Presence.explicit([[1, 1, 1], [1, 1, 0]])
-    execution = inca.Execution(inca.ExplicitSchedule([[[1], [2], [0]]]), inca.incremental(1), presence)
+    execution = inca.Execution(inca.ExplicitSchedule([[[1], [2], [0]]]), inca.incremental_injection(1), presence)
     assert inca.View(execution).rows.tolist() == [[1, 0], [1, 1]]
 
 
 def test_everyone_absent_at_the_end_and_nobody_looking_leaves_no_row() -> None:
     presence = inca.Presence.explicit([[1, 1], [0, 0]])
-    view = inca.View(inca.Execution(inca.ExplicitSchedule([[[1], [0]]]), inca.incremental(1), presence))
+    view = inca.View(inca.Execution(inca.ExplicitSchedule([[[1], [0]]]), inca.incremental_injection(1), presence))
     assert view.shape == (0, 2, 2)
     assert view.value.shape == (0, 2)
 
@@ -141,7 +141,7 @@ def test_everyone_absent_at_the_end_and_nobody_looking_leaves_no_row() -> None:
 def test_random_adversaries_have_the_fractions_asked_for(
     n: int, rounds: int, colluding: float, eavesdropped: float, seed: int
 ) -> None:
-    drawn = inca.Adversary.random(n, rounds, generator(seed), colluding, eavesdropped)
+    drawn = inca.Adversary.random(n, rounds, generator(seed), colluding=colluding, eavesdropped=eavesdropped)
     assert colluding * n - 1e-6 <= len(drawn.colluding) < colluding * n + 1
     for t in range(rounds):
         count = sum(1 for s, _ in drawn.eavesdropped if s == t)
@@ -155,29 +155,35 @@ def test_notions_are_those_of_the_paper() -> None:
     assert inca.Adversary([1], [(0, 0)]).notion == "Eavesdrop and Collusion DP"
 
 
-SMALL = inca.Execution(inca.ExplicitSchedule([[[1], [2], [0]]]), inca.incremental(1))
+SMALL = inca.Execution(inca.ExplicitSchedule([[[1], [2], [0]]]), inca.incremental_injection(1))
 REFUSED: list[tuple[Callable[[], Any], str]] = [
     (
         lambda: inca.View(SMALL, inca.Adversary([0, 1, 2])),
-        "the number of colluding parties is 3, but at least one honest",
+        "the number of colluding parties must be below 3, so that an honest party is left to protect, got 3",
     ),
-    (lambda: inca.View(SMALL, inca.Adversary([3])), "an id in colluding is 3, but a party id from 0 to 2 was expected"),
-    (lambda: inca.Adversary([1, 1]), "colluding is [1, 1], but every id at most once was expected"),
-    (lambda: inca.Adversary([-1]), "an id in colluding is -1, but a whole number of at least 0 was expected"),
-    (lambda: inca.View(SMALL, inca.Adversary((), [(2, 0)])).seen, "a message in eavesdropped is (2, 0), but a message"),
-    (lambda: inca.View(SMALL).index(0, 0), "message (t, i) is (0, 0), but an observed message of an honest party"),
-    (lambda: inca.View(SMALL).explain(3), "row is 3, but a whole number from 0 to 2 was expected"),
-    (lambda: inca.Adversary.random(5, 2, generator(1), colluding=1.5), "colluding is 1.5, but a number from 0 to 1"),
-    (lambda: inca.Adversary.random(1, 2, generator(1)), "parties is 1, but a whole number of at least 2 was expected"),
+    (lambda: inca.View(SMALL, inca.Adversary([3])), "an id in colluding must be a party id from 0 to 2, got 3"),
+    (lambda: inca.Adversary([1, 1]), "colluding must be a list with every id at most once, got [1, 1]"),
+    (lambda: inca.Adversary([-1]), "an id in colluding must be at least 0, got -1"),
     (
-        lambda: inca.View(inca.Execution(inca.RandomReceivers(10**5, 2, seed=1), inca.incremental(2))).value,
-        "the linear system has 100000 rows and 300000 columns, which take 447 GiB, but at most 4 GiB was expected",
+        lambda: inca.View(SMALL, inca.Adversary((), [(2, 0)])).seen,
+        "a message in eavesdropped must be a message (t, i) with t from 0 to 1 and i from 0 to 2, got (2, 0)",
+    ),
+    (
+        lambda: inca.View(SMALL).index(0, 0),
+        "message (t, i) must be an observed message of an honest party, got (0, 0)",
+    ),
+    (lambda: inca.View(SMALL).explain(3), "row must be from 0 to 2, got 3"),
+    (lambda: inca.Adversary.random(5, 2, generator(1), colluding=1.5), "colluding must be from 0 to 1, got 1.5"),
+    (lambda: inca.Adversary.random(1, 2, generator(1)), "parties must be at least 2, got 1"),
+    (
+        lambda: inca.View(inca.Execution(inca.RandomReceivers(10**5, 2, seed=1), inca.incremental_injection(2))).value,
+        "the linear system (100000 rows, 300000 columns) must take at most 4 GiB, got 447 GiB",
     ),
 ]
 
 
 @pytest.mark.parametrize(("call", "message"), REFUSED)
 def test_bad_input_is_refused(call: Callable[[], Any], message: str) -> None:
-    with pytest.raises(inca.InputError) as caught:
+    with pytest.raises(inca.InvalidInput) as caught:
         call()
     assert str(caught.value).startswith(message)

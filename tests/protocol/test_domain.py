@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from inca import Ball, Domain, InputError, Interval
+from inca import Ball, Domain, Interval, InvalidInput
 from inca._base.types import Array
 
 numbers = st.floats(-1e6, 1e6)
@@ -17,9 +17,9 @@ numbers = st.floats(-1e6, 1e6)
 
 @given(arrays(float, (4, 3), elements=numbers), st.sampled_from([Interval(-2, 5), Ball(3)]))
 def test_clipped_values_are_admitted_and_differ_by_at_most_the_sensitivity(values: Array, domain: Domain) -> None:
-    inside = domain.admit(values, clip=True)
-    again = domain.admit(inside * (1 - 1e-12), clip=False)
-    assert np.array_equal(domain.admit(again, clip=True), again)
+    inside = domain.validate(values, clip=True)
+    again = domain.validate(inside * (1 - 1e-12), clip=False)
+    assert np.array_equal(domain.validate(again, clip=True), again)
     for a in inside:
         for b in inside:
             assert np.linalg.norm(a - b) <= domain.sensitivity(3) * (1 + 1e-12)
@@ -35,21 +35,21 @@ def test_sensitivities() -> None:
 @pytest.mark.parametrize(
     ("make", "words"),
     [
-        (lambda: Interval(1, 1), r"high is 1, but a number above low \(1\)"),
-        (lambda: Interval(2, 1), "high is 1"),
-        (lambda: Interval(0, math.inf), "high is inf"),
-        (lambda: Interval(math.nan, 1), "low is nan"),
-        (lambda: Ball(0), "radius is 0"),
-        (lambda: Ball(-1), "radius is -1"),
-        (lambda: Ball(math.nan), "radius is nan"),
-        (lambda: Interval(0, 1).admit([0.5, 1.5]), r"values\[1\] is 1.5, but a number in \[0, 1\]"),
-        (lambda: Interval(0, 1).admit([[0.5], [-1.0]]), r"values\[1, 0\] is -1.0"),
-        (lambda: Interval(0, 1).admit([0.5, math.nan], clip=True), r"values\[1\] is nan"),
-        (lambda: Interval(0, 1).admit([]), "values is empty"),
-        (lambda: Ball(1).admit([[3.0, 4.0]]), r"length of values\[0\] is 5.0, but at most 1"),
-        (lambda: Ball(1).admit([2.0]), r"length of values\[0\] is 2.0"),
+        (lambda: Interval(1, 1), r"high must be above low \(1\), got 1"),
+        (lambda: Interval(2, 1), r"high must be above low \(2\), got 1"),
+        (lambda: Interval(0, math.inf), "high must be a finite number, got inf"),
+        (lambda: Interval(math.nan, 1), "low must be a finite number, got nan"),
+        (lambda: Ball(0), "radius must be above 0, got 0"),
+        (lambda: Ball(-1), "radius must be above 0, got -1"),
+        (lambda: Ball(math.nan), "radius must be a finite number, got nan"),
+        (lambda: Interval(0, 1).validate([0.5, 1.5]), r"values\[1\] must be in \[0, 1\], got 1\.5"),
+        (lambda: Interval(0, 1).validate([[0.5], [-1.0]]), r"values\[1, 0\] must be in \[0, 1\], got -1\.0"),
+        (lambda: Interval(0, 1).validate([0.5, math.nan], clip=True), r"values\[1\] must be a finite number, got nan"),
+        (lambda: Interval(0, 1).validate([]), "the number of values must be at least 1, got 0"),
+        (lambda: Ball(1).validate([[3.0, 4.0]]), r"the length of values\[0\] must be at most 1, got 5\.0"),
+        (lambda: Ball(1).validate([2.0]), r"the length of values\[0\] must be at most 1, got 2\.0"),
     ],
 )
 def test_bad_input_is_refused(make: Callable[[], object], words: str) -> None:
-    with pytest.raises(InputError, match=words):
+    with pytest.raises(InvalidInput, match=words):
         make()

@@ -11,8 +11,8 @@ import inca
 from helpers import reference
 from helpers.executions import fates, intended, offers, present_flags
 from helpers.strategies import executions, generator, interrupted, seeds
-from inca.protocol.execution import Undelivered
 from inca.protocol.schedules import Round
+from inca.protocol.undelivered import Undelivered
 
 
 @given(executions())
@@ -83,7 +83,7 @@ def test_weights_are_those_of_accounts_with_pending_shares(execution: inca.Execu
     np.testing.assert_allclose(list(execution.weight_history()), expected, rtol=0, atol=1e-12)
     np.testing.assert_allclose(execution.message_weights, expected[-1], rtol=0, atol=1e-12)
     lose = np.arange(execution.parties) == 0
-    for run in (execution, execution.losing(lose)):
+    for run in (execution, execution.without_finals(lose)):
         assert run.undelivered == execution.undelivered
         assert run.weight == pytest.approx(np.array(expected[-1])[run.published].sum(), abs=1e-12)
     everyone = inca.Execution(execution.schedule, execution.injection, undelivered=execution.undelivered)
@@ -109,13 +109,13 @@ def test_undelivered_offers_are_kept_in_the_weights_of_a_round(execution: inca.E
 
 def test_lost_shares_are_not_in_the_weight_though_everyone_publishes() -> None:
     schedule = inca.ExplicitSchedule([[[-1], [0]], [[1], [0]]])
-    lost, late = (inca.Execution(schedule, inca.early(2), undelivered=[(1, 0, 1, back)]) for back in (0, 2))
+    lost, late = (inca.Execution(schedule, inca.early_injection(2), undelivered=[(1, 0, 1, back)]) for back in (0, 2))
     assert (lost.weight, late.weight) == (1.5, 2.0)
     assert lost.undelivered == (Undelivered(round=1, sender=0, receiver=1, back=0),)
 
 
 def small() -> inca.Execution:
-    return inca.Execution(inca.RandomReceivers(4, 3, seed=1), inca.incremental(3))
+    return inca.Execution(inca.RandomReceivers(4, 3, seed=1), inca.incremental_injection(3))
 
 
 def torn(*undelivered: Any, weights: bool = False, present: Any = None) -> inca.Execution:
@@ -124,7 +124,7 @@ def torn(*undelivered: Any, weights: bool = False, present: Any = None) -> inca.
     fractions = np.where(receivers >= 0, 0.25, 0.0) if weights else None
     schedule = inca.ExplicitSchedule(receivers, weights=fractions)
     presence = None if present is None else inca.Presence.explicit(present)
-    return inca.Execution(schedule, inca.incremental(2), presence, undelivered=undelivered)
+    return inca.Execution(schedule, inca.incremental_injection(2), presence, undelivered=undelivered)
 
 
 class Fading(inca.Schedule):
@@ -138,56 +138,78 @@ class Fading(inca.Schedule):
 
 def test_shares_of_unknown_size_may_be_undelivered_if_they_are_back_in_time() -> None:
     assert torn((1, 0, 1, 1), weights=True).offered().round(1).receivers[0].tolist() == [-1, -1]
-    faded = inca.Execution(Fading(), inca.incremental(2), undelivered=[(2, 0, 1, 2)])
+    faded = inca.Execution(Fading(), inca.incremental_injection(2), undelivered=[(2, 0, 1, 2)])
     assert faded.offered() is faded.schedule and faded.late == ()
 
 
 @pytest.mark.parametrize(
     ("make", "words"),
     [
-        (lambda: torn(5), r"an entry of undelivered is 5, but \(round, sender, receiver, back\) was expected"),
-        (lambda: torn((1, 0, 1)), r"an entry of undelivered is \(1, 0, 1\), but \(round, sender"),
-        (lambda: torn((0, 0, 1, 0)), "a round in undelivered is 0, but a whole number from 1 to 2 was expected"),
-        (lambda: torn((3, 0, 1, 0)), "a round in undelivered is 3"),
-        (lambda: torn((1.5, 0, 1, 0)), "a round in undelivered is 1.5"),
-        (lambda: torn((1, 3, 1, 0)), "a sender in undelivered is 3, but a whole number from 0 to 2"),
-        (lambda: torn((1, 0, -1, 0)), "a receiver in undelivered is -1, but a whole number from 0 to 2"),
-        (lambda: torn((1, 0, 1, 3)), "a round of return in undelivered is 3, but a whole number from 0 to 2"),
-        (lambda: torn((2, 0, 1, 1)), r"undelivered is \(2, 0, 1, 1\), but a return in the round of the offer or later"),
-        (lambda: torn((1, 0, 0, 1)), r"undelivered is \(1, 0, 0, 1\), but another receiver than the sender itself"),
+        (lambda: torn(5), r"an entry of undelivered must be \(round, sender, receiver, back\), got 5"),
+        (
+            lambda: torn((1, 0, 1)),
+            r"an entry of undelivered must be \(round, sender, receiver, back\), got \(1, 0, 1\)",
+        ),
+        (lambda: torn((0, 0, 1, 0)), "a round in undelivered must be from 1 to 2, got 0"),
+        (lambda: torn((3, 0, 1, 0)), "a round in undelivered must be from 1 to 2, got 3"),
+        (lambda: torn((1.5, 0, 1, 0)), r"a round in undelivered must be an integer, from 1 to 2, got 1\.5"),
+        (lambda: torn((1, 3, 1, 0)), "a sender in undelivered must be from 0 to 2, got 3"),
+        (lambda: torn((1, 0, -1, 0)), "a receiver in undelivered must be from 0 to 2, got -1"),
+        (lambda: torn((1, 0, 1, 3)), "a round of return in undelivered must be from 0 to 2, got 3"),
+        (
+            lambda: torn((2, 0, 1, 1)),
+            r"an entry of undelivered must be back in the round of the offer, in a later one, or 0 for "
+            r"never, got \(2, 0, 1, 1\)",
+        ),
+        (
+            lambda: torn((1, 0, 0, 1)),
+            r"an entry of undelivered must be an offer to another party than the sender, got \(1, 0, 0, 1\)",
+        ),
         (
             lambda: torn((1, 0, 1, 1), present=[[1, 1, 1], [0, 1, 1], [1, 1, 1]]),
-            r"undelivered is \(1, 0, 1, 1\), but a sender that is present in that round was expected",
+            r"an entry of undelivered must be an offer of a party present in that round, got \(1, 0, 1, 1\)",
         ),
         (
             lambda: torn((2, 0, 1, 2)),
-            r"undelivered offers of party 0 in round 2 is 1, but at most that of its slots with -1 \(0\) was expected",
+            "the number of undelivered offers of party 0 in round 2 must be at most 0, the number of its "
+            "slots with -1, got 1",
         ),
-        (lambda: torn((1, 1, 0, 1), (1, 1, 2, 1)), r"offers of party 1 in round 1 is 2, but at most .* \(1\)"),
+        (
+            lambda: torn((1, 1, 0, 1), (1, 1, 2, 1)),
+            "the number of undelivered offers of party 1 in round 1 must be at most 1, the number of its "
+            "slots with -1, got 2",
+        ),
         (
             lambda: torn((1, 0, 1, 1), (1, 0, 1, 0)),
-            r"receivers of party 0 in round 1, undelivered ones included, is \[1, 1\], but every receiver at most once",
+            r"the receivers of party 0 in round 1, undelivered ones included, must be different from each "
+            r"other, got \[1, 1\]",
         ),
-        (lambda: torn((1, 1, 2, 1)), r"receivers of party 1 in round 1, undelivered ones included, is \[2, 2\], but"),
+        (
+            lambda: torn((1, 1, 2, 1)),
+            r"the receivers of party 1 in round 1, undelivered ones included, must be different from each "
+            r"other, got \[2, 2\]",
+        ),
         (
             lambda: torn((1, 0, 1, 2), weights=True),
-            r"undelivered is \(1, 0, 1, 2\), but a share back in its own round, as shares of different sizes",
+            r"an entry of undelivered must be back in its own round, as shares of different sizes do not "
+            r"tell what was missing, got \(1, 0, 1, 2\)",
         ),
         (
-            lambda: inca.Execution(Fading(), inca.incremental(2), undelivered=[(2, 0, 1, 0)]),
-            r"undelivered is \(2, 0, 1, 0\), but a share back in its own round",
+            lambda: inca.Execution(Fading(), inca.incremental_injection(2), undelivered=[(2, 0, 1, 0)]),
+            r"an entry of undelivered must be back in its own round, as shares of different sizes do not "
+            r"tell what was missing, got \(2, 0, 1, 0\)",
         ),
     ],
 )
 def test_bad_undelivered_offers_are_refused(make: Callable[[], object], words: str) -> None:
-    with pytest.raises(inca.InputError, match=words) as error:
+    with pytest.raises(inca.InvalidInput, match=words) as error:
         make()
     assert "\n" not in str(error.value)
 
 
 def test_a_lost_final_message_is_not_counted_but_its_mixing_happened() -> None:
     whole = small()
-    execution = whole.losing([False, True, False, False])
+    execution = whole.without_finals([False, True, False, False])
     assert execution.published.tolist() == [True, False, True, True]
     assert execution.weight == pytest.approx(whole.message_weights[[0, 2, 3]].sum())
     assert np.array_equal(execution.weights(3).toarray(), whole.weights(3).toarray())
@@ -197,31 +219,31 @@ def test_a_lost_final_message_is_not_counted_but_its_mixing_happened() -> None:
     ("make", "words"),
     [
         (
-            lambda: inca.Execution(inca.RandomReceivers(4, 3, seed=1), inca.incremental(4)),
-            "rounds of the injection is 4",
+            lambda: inca.Execution(inca.RandomReceivers(4, 3, seed=1), inca.incremental_injection(4)),
+            r"the number of rounds of the injection must be that of the schedule \(3\), got 4",
         ),
         (
             lambda: inca.Execution(
-                inca.RandomReceivers(4, 3, seed=1), inca.incremental(3), inca.Presence.everyone(5, 3)
+                inca.RandomReceivers(4, 3, seed=1), inca.incremental_injection(3), inca.Presence.everyone(5, 3)
             ),
-            r"presence is \(5, 3\)",
+            r"the \(parties, rounds\) of the presence must be those of the schedule, \(4, 3\), got \(5, 3\)",
         ),
         (
             lambda: inca.Execution(
                 inca.RandomReceivers(2, 1, seed=1),
-                inca.incremental(1),
+                inca.incremental_injection(1),
                 inca.Presence.explicit([[1, 1], [1, 0]]),
-                np.array([True, True]),
+                published=np.array([True, True]),
             ),
-            "published is 1, but only parties that are present",
+            "a published party must be present in round T, got 1",
         ),
-        (lambda: small().losing([True]), r"shape of lost is \(1,\)"),
-        (lambda: small().mix(0, np.ones(4)), "t is 0"),
-        (lambda: small().mix(1, np.ones(5)), "rows of values is 5"),
-        (lambda: small().mix(1, [1, 2, np.nan, 3]), r"values\[2\] is nan"),
-        (lambda: small().coefficients(4), "party is 4"),
+        (lambda: small().without_finals([True]), r"the shape of lost must be \(4,\), got \(1,\)"),
+        (lambda: small().mix(0, np.ones(4)), "t must be from 1 to 3, got 0"),
+        (lambda: small().mix(1, np.ones(5)), "the number of rows of values must be 4, one per party, got 5"),
+        (lambda: small().mix(1, [1, 2, np.nan, 3]), r"values\[2\] must be a finite number, got nan"),
+        (lambda: small().coefficients(4), "party must be from 0 to 3, got 4"),
     ],
 )
 def test_parts_that_do_not_fit_are_refused(make: Callable[[], object], words: str) -> None:
-    with pytest.raises(inca.InputError, match=words):
+    with pytest.raises(inca.InvalidInput, match=words):
         make()

@@ -37,17 +37,17 @@ def test_full_attendance_changes_nothing(injection: inca.Injection) -> None:
 
 
 def test_the_two_examples_of_the_paper() -> None:
-    assert inca.early(3).value.tolist() == [1, 0, 0, 0]
-    assert inca.early(3).noise.tolist() == [[1, 1, 1], [-1, 0, 0], [0, -1, 0], [0, 0, -1]]
-    assert inca.incremental(3).value.tolist() == [0.25] * 4
-    assert inca.incremental(3).noise.tolist() == [[1, 0, 0], [-1, 1, 0], [0, -1, 1], [0, 0, -1]]
+    assert inca.early_injection(3).value.tolist() == [1, 0, 0, 0]
+    assert inca.early_injection(3).noise.tolist() == [[1, 1, 1], [-1, 0, 0], [0, -1, 0], [0, 0, -1]]
+    assert inca.incremental_injection(3).value.tolist() == [0.25] * 4
+    assert inca.incremental_injection(3).noise.tolist() == [[1, 0, 0], [-1, 1, 0], [0, -1, 1], [0, 0, -1]]
 
 
 def test_quiet_rounds_carry_no_share_and_variances_scale_columns() -> None:
-    quiet = inca.incremental(5, quiet=2)
+    quiet = inca.incremental_injection(5, quiet=2)
     assert quiet.value.tolist() == [0.25, 0.25, 0.25, 0.25, 0, 0]
-    assert np.array_equal(quiet.noise, inca.incremental(5).noise)
-    scaled = inca.incremental(2, variances=[4, 9])
+    assert np.array_equal(quiet.noise, inca.incremental_injection(5).noise)
+    scaled = inca.incremental_injection(2, variances=[4, 9])
     assert scaled.noise.tolist() == [[2, 0], [-2, 3], [0, -3]]
     assert scaled.mask_scales is not None and scaled.mask_scales.tolist() == [2, 3]
 
@@ -57,58 +57,62 @@ def test_any_injection_takes_variances() -> None:
     scaled = inca.Injection([0.5, 0.5, 0], plain.noise, variances=[4, 9])
     assert np.array_equal(scaled.noise, plain.noise * [2, 3])
     assert scaled.mask_scales is not None and scaled.mask_scales.tolist() == [2, 3]
-    with pytest.raises(inca.InputError, match="number of variances is 3"):
+    with pytest.raises(inca.InvalidInput, match="the number of variances must be 2, one per noise term, got 3"):
         inca.Injection(plain.value, plain.noise, variances=[1, 2, 3])
 
 
 def test_the_incremental_family_is_recognised() -> None:
-    assert inca.incremental(4, quiet=1).mask_scales is not None
-    assert inca.early(1).mask_scales is not None  # with one round the two examples share their Z
-    assert inca.early(2).mask_scales is None
+    assert inca.incremental_injection(4, quiet=1).mask_scales is not None
+    assert inca.early_injection(1).mask_scales is not None  # with one round the two examples share their Z
+    assert inca.early_injection(2).mask_scales is None
 
 
 @pytest.mark.parametrize(
     ("value", "noise", "words"),
     [
-        ([0.5, 0.4], [[1], [-1]], r"condition \(i\) fails: value sums to 0.9"),
-        ([0.5, 0.5], [[1], [-0.5]], r"condition \(i\) fails: column 0 of noise sums to 0.5"),
+        ([0.5, 0.4], [[1], [-1]], r"validity condition \(i\) fails: value must sum to 1, got 0\.9"),
+        ([0.5, 0.5], [[1], [-0.5]], r"validity condition \(i\) fails: column 0 of noise must sum to 0, got 0\.5"),
         (
             [1, 0, 0],
             [[1, 2], [-1, -2], [0, 0]],
             r"conditions \(ii\) and \(iii\) fail.*column \d of noise depends",
         ),
         ([1, 0, 0], [[1, 0], [-1, 0], [0, 0]], r"conditions \(ii\) and \(iii\) fail.*column 1"),
-        ([1.0], np.zeros((1, 0)), "number of rounds .* is 0"),
-        ([], np.zeros((0, 0)), "number of rounds"),
-        ([0.5, 0.5], [[1, 0], [-1, 0]], r"shape of noise is \(2, 2\)"),
-        ([0.5, np.nan], [[1], [-1]], r"value\[1\] is nan"),
-        ([0.5, 0.5], [[np.inf], [-1]], r"noise\[0, 0\] is inf"),
+        (
+            [1.0],
+            np.zeros((1, 0)),
+            r"the number of entries of value must be at least 2, as there are T\+1 of them, got 1",
+        ),
+        ([], np.zeros((0, 0)), r"the number of entries of value must be at least 2, as there are T\+1 of them, got 0"),
+        ([0.5, 0.5], [[1, 0], [-1, 0]], r"the shape of noise must be \(2, 1\), as value has 2 entries, got \(2, 2\)"),
+        ([0.5, np.nan], [[1], [-1]], r"value\[1\] must be a finite number, got nan"),
+        ([0.5, 0.5], [[np.inf], [-1]], r"noise\[0, 0\] must be a finite number, got inf"),
         ([[0.5, 0.5]], [[1], [-1]], "shape of value"),
     ],
 )
 def test_an_invalid_injection_is_refused(value: object, noise: object, words: str) -> None:
-    with pytest.raises(inca.InputError, match=words):
+    with pytest.raises(inca.InvalidInput, match=words):
         inca.Injection(value, noise)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ({"rounds": 0}, "rounds is 0"),
-        ({"rounds": 2.5}, "rounds is 2.5"),
-        ({"rounds": True}, "rounds is True"),
-        ({"rounds": 3, "quiet": 4}, "quiet is 4, but a whole number from 0 to 3"),
-        ({"rounds": 3, "quiet": -1}, "quiet is -1"),
-        ({"rounds": 2, "variances": [1]}, "number of variances is 1"),
-        ({"rounds": 2, "variances": [1, 0]}, r"variances\[1\] is 0.0, but a number above 0"),
-        ({"rounds": 2, "variances": [1, np.nan]}, r"variances\[1\] is nan"),
+        ({"rounds": 0}, "rounds must be at least 1, got 0"),
+        ({"rounds": 2.5}, r"rounds must be an integer, at least 1, got 2\.5"),
+        ({"rounds": True}, "rounds must be an integer, at least 1, got True"),
+        ({"rounds": 3, "quiet": 4}, "quiet must be from 0 to 3, got 4"),
+        ({"rounds": 3, "quiet": -1}, "quiet must be from 0 to 3, got -1"),
+        ({"rounds": 2, "variances": [1]}, "the number of variances must be 2, one per noise term, got 1"),
+        ({"rounds": 2, "variances": [1, 0]}, r"variances\[1\] must be above 0, got 0\.0"),
+        ({"rounds": 2, "variances": [1, np.nan]}, r"variances\[1\] must be a finite number, got nan"),
     ],
 )
 def test_bad_arguments_are_refused(arguments: dict[str, object], words: str) -> None:
-    with pytest.raises(inca.InputError, match=words):
-        inca.incremental(**arguments)  # type: ignore[arg-type]
+    with pytest.raises(inca.InvalidInput, match=words):
+        inca.incremental_injection(**arguments)  # type: ignore[arg-type]
 
 
 def test_presence_of_the_wrong_length_is_refused() -> None:
-    with pytest.raises(inca.InputError, match=r"shape of present is \(3,\)"):
-        inca.incremental(3).adapted([1, 1, 1])
+    with pytest.raises(inca.InvalidInput, match=r"the shape of present must be \(4,\), got \(3,\)"):
+        inca.incremental_injection(3).adapted([1, 1, 1])

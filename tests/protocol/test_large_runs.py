@@ -28,9 +28,10 @@ def test_ten_million_parties_fit_in_four_gigabytes() -> None:
 import numpy as np, inca
 n, T, rng = 10**7, 20, np.random.default_rng(1)
 presence = inca.Presence.leaving(n, T, 0.1, rng)
-execution = inca.Execution(inca.RandomReceivers(n, T, seed=1), inca.incremental(T), presence)
-outcome = inca.simulate(execution, np.full(n, 0.5), 0.1, 0.1, rng)
-assert abs(outcome.estimate - 0.5) < 10 * inca.expected_error(execution, 0.1, 0.1).total ** 0.5
+execution = inca.Execution(inca.RandomReceivers(n, T, seed=1), inca.incremental_injection(T), presence)
+levels = inca.NoiseLevels(independent=0.1, cancelling=0.1)
+outcome = inca.simulate(execution, np.full(n, 0.5), levels, rng)
+assert abs(outcome.estimate - 0.5) < 10 * inca.expected_error(execution, levels).total ** 0.5
 """
     assert peak_gib(code) < 4 * 10**9 / 2**30
 
@@ -38,8 +39,9 @@ assert abs(outcome.estimate - 0.5) < 10 * inca.expected_error(execution, 0.1, 0.
 def test_memory_of_vectors_does_not_grow_with_rounds() -> None:
     code = """
 import numpy as np, inca
-execution = inca.Execution(inca.RandomReceivers(100, {rounds}, seed=1), inca.incremental({rounds}))
-inca.simulate(execution, np.zeros((100, 100_000)), 1.0, 1.0, np.random.default_rng(1))
+execution = inca.Execution(inca.RandomReceivers(100, {rounds}, seed=1), inca.incremental_injection({rounds}))
+levels = inca.NoiseLevels(independent=1.0, cancelling=1.0)
+inca.simulate(execution, np.zeros((100, 100_000)), levels, np.random.default_rng(1))
 """
     few, many = peak_gib(code.format(rounds=3)), peak_gib(code.format(rounds=30))
     assert many < 1.2 * few
@@ -52,9 +54,9 @@ def test_a_million_parties_conserve_mass_and_cancel_noise(kind: str) -> None:
     last = np.ones(n, dtype=bool)
     everyone_back = inca.Presence.explicit(np.stack([presence.row(t) for t in range(rounds)] + [last]))
     schedule = inca.random_schedule(kind, n, rounds, seed=2)
-    execution = inca.Execution(schedule, inca.incremental(rounds, quiet=2), everyone_back)
+    execution = inca.Execution(schedule, inca.incremental_injection(rounds, quiet=2), everyone_back)
     values = rng.random(n)
-    outcome = inca.simulate(execution, values, 0.0, 100.0, rng)
+    outcome = inca.simulate(execution, values, inca.NoiseLevels(independent=0.0, cancelling=100.0), rng)
     expected = execution.total_weights @ values
     assert abs(outcome.messages.sum() - expected) <= 1e-12 * np.abs(outcome.messages).sum()
     assert outcome.weights.sum() == pytest.approx(execution.total_weights.sum(), rel=1e-12)
@@ -64,8 +66,10 @@ def test_a_million_parties_conserve_mass_and_cancel_noise(kind: str) -> None:
 @settings(max_examples=2000)
 def test_drawn_noise_equals_the_plain_loop_on_many_examples(execution: inca.Execution, seed: int) -> None:
     values = generator(seed).random(execution.parties)
-    noise = inca.draw_noise(execution, 2.0, 30.0, generator(seed))
-    outcome = inca.simulate(execution, values, 2.0, 30.0, generator(seed), record=True)
+    noise = inca.draw_noise(execution, inca.NoiseLevels(independent=2.0, cancelling=30.0), generator(seed))
+    outcome = inca.simulate(
+        execution, values, inca.NoiseLevels(independent=2.0, cancelling=30.0), generator(seed), record=True
+    )
     expected, beside = plain_run(execution, values, noise)
     assert outcome.history is not None
     assert np.allclose(outcome.history, expected, rtol=1e-12, atol=1e-9)

@@ -30,8 +30,17 @@ def test_drawn_noise_equals_the_plain_loop(
 ) -> None:
     shape = (execution.parties,) if dimensions is None else (execution.parties, dimensions)
     values = generator(seed).random(shape)
-    noise = inca.draw_noise(execution, 2.0, 30.0, generator(seed), dimensions or 1)
-    outcome = inca.simulate(execution, values, 2.0, 30.0, generator(seed), record=True, threads=threads)
+    noise = inca.draw_noise(
+        execution, inca.NoiseLevels(independent=2.0, cancelling=30.0), generator(seed), dimensions=dimensions or 1
+    )
+    outcome = inca.simulate(
+        execution,
+        values,
+        inca.NoiseLevels(independent=2.0, cancelling=30.0),
+        generator(seed),
+        record=True,
+        threads=threads,
+    )
     assert outcome.history is not None and outcome.messages.shape == shape
     for e in range(dimensions or 1):
         column = inca.Noise(noise.independent[:, e], noise.cancelling[:, :, e])
@@ -43,8 +52,8 @@ def test_drawn_noise_equals_the_plain_loop(
 @given(executions(all_at_end=True), seeds)
 def test_noise_cancels_when_everyone_is_there_at_the_end(execution: inca.Execution, seed: int) -> None:
     values = generator(seed).random(execution.parties)
-    noise = inca.draw_noise(execution, 1.0, 1000.0, generator(seed))
-    outcome = inca.simulate(execution, values, 1.0, 1000.0, generator(seed))
+    noise = inca.draw_noise(execution, inca.NoiseLevels(independent=1.0, cancelling=1000.0), generator(seed))
+    outcome = inca.simulate(execution, values, inca.NoiseLevels(independent=1.0, cancelling=1000.0), generator(seed))
     expected = execution.total_weights @ (values + noise.independent[:, 0])
     assert outcome.messages.sum() == pytest.approx(expected, abs=1e-9)
     assert outcome.weight == pytest.approx(execution.total_weights.sum(), abs=1e-12)
@@ -53,7 +62,12 @@ def test_noise_cancels_when_everyone_is_there_at_the_end(execution: inca.Executi
 @given(executions(), seeds)
 def test_results_do_not_depend_on_the_number_of_threads(execution: inca.Execution, seed: int) -> None:
     values = generator(seed).random((execution.parties, 2))
-    outcomes = [inca.simulate(execution, values, 1.0, 9.0, generator(seed), threads=count) for count in (1, 2, 5)]
+    outcomes = [
+        inca.simulate(
+            execution, values, inca.NoiseLevels(independent=1.0, cancelling=9.0), generator(seed), threads=count
+        )
+        for count in (1, 2, 5)
+    ]
     assert all(np.array_equal(outcomes[0].messages, other.messages) for other in outcomes[1:])
 
 
@@ -65,10 +79,14 @@ def test_many_blocks_of_noise_and_columns_agree_with_all_terms_in_memory() -> No
     )  # more entries than a block of noise, more coordinates than a thread mixes at a time
     presence = inca.Presence.markov(n, rounds, 0.3, 0.5, generator(1))
     for there in (presence, None):
-        execution = inca.Execution(inca.RandomReceivers(n, rounds, 2, seed=3), inca.incremental(rounds), there)
+        execution = inca.Execution(
+            inca.RandomReceivers(n, rounds, 2, seed=3), inca.incremental_injection(rounds), there
+        )
         values = generator(2).random((n, d))
-        noise = inca.draw_noise(execution, 1.0, 5.0, generator(4), d)
-        drawn = inca.simulate(execution, values, 1.0, 5.0, generator(4))
+        noise = inca.draw_noise(
+            execution, inca.NoiseLevels(independent=1.0, cancelling=5.0), generator(4), dimensions=d
+        )
+        drawn = inca.simulate(execution, values, inca.NoiseLevels(independent=1.0, cancelling=5.0), generator(4))
         held = inca.simulate(execution, values, noise=noise)
         assert np.allclose(drawn.messages, held.messages, rtol=0, atol=1e-10)
 
@@ -77,13 +95,18 @@ def test_estimate_follows_its_exact_distribution() -> None:
     """Kolmogorov-Smirnov on 4,000 runs against the predicted normal; false alarms: 1e-6."""
     n, rounds, runs = 20, 6, 4000
     presence = inca.Presence.leaving(n, rounds, 0.3, generator(5))
-    execution = inca.Execution(inca.RandomReceivers(n, rounds, seed=6), inca.incremental(rounds, quiet=1), presence)
+    execution = inca.Execution(
+        inca.RandomReceivers(n, rounds, seed=6), inca.incremental_injection(rounds, quiet=1), presence
+    )
     values = generator(7).random(n)
     rng = generator(8)
-    estimates = [inca.simulate(execution, values, 0.7, 3.0, rng, threads=1).estimate for _ in range(runs)]
-    bias = inca.expected_error(execution, 0.0, 0.0, values=values)
-    budget = inca.expected_error(execution, 0.7, 3.0, values=values)
-    noiseless = inca.simulate(execution, values, 0.0, 0.0, rng).estimate
+    estimates = [
+        inca.simulate(execution, values, inca.NoiseLevels(independent=0.7, cancelling=3.0), rng, threads=1).estimate
+        for _ in range(runs)
+    ]
+    bias = inca.expected_error(execution, inca.NoiseLevels(independent=0.0, cancelling=0.0), values=values)
+    budget = inca.expected_error(execution, inca.NoiseLevels(independent=0.7, cancelling=3.0), values=values)
+    noiseless = inca.simulate(execution, values, inca.NoiseLevels(independent=0.0, cancelling=0.0), rng).estimate
     assert isinstance(noiseless, float)
     assert (noiseless - values.mean()) ** 2 == pytest.approx(bias.total, rel=1e-9)
     standardised = (np.array(estimates) - noiseless) / np.sqrt(budget.noise)
@@ -95,28 +118,29 @@ def test_system_randomness_gives_standard_normals() -> None:
     drawn = inca.SystemNormals().normals(200_000)
     assert np.isfinite(drawn).all()
     assert stats.kstest(drawn, "norm").pvalue > 1e-9
-    execution = inca.Execution(inca.RandomReceivers(50, 5, seed=1), inca.incremental(5))
-    outcome = inca.simulate(execution, np.full(50, 0.5), 0.0, 10.0, inca.SystemNormals())
+    execution = inca.Execution(inca.RandomReceivers(50, 5, seed=1), inca.incremental_injection(5))
+    outcome = inca.simulate(
+        execution, np.full(50, 0.5), inca.NoiseLevels(independent=0.0, cancelling=10.0), inca.SystemNormals()
+    )
     assert outcome.estimate == pytest.approx(0.5, abs=1e-9)
 
 
 def test_everyone_absent_at_the_end_gives_no_estimate() -> None:
     presence = inca.Presence.explicit([[1, 1, 1], [1, 1, 1], [0, 0, 0]])
-    execution = inca.Execution(inca.RandomReceivers(3, 2, seed=1), inca.incremental(2), presence)
-    outcome = inca.simulate(execution, [0.1, 0.2, 0.3], 1.0, 1.0, generator(1))
+    execution = inca.Execution(inca.RandomReceivers(3, 2, seed=1), inca.incremental_injection(2), presence)
+    outcome = inca.simulate(execution, [0.1, 0.2, 0.3], inca.NoiseLevels(independent=1.0, cancelling=1.0), generator(1))
     assert outcome.estimate is None and outcome.weight == 0.0 and outcome.present == 0
-    assert inca.expected_error(execution, 1.0, 1.0).total == np.inf
+    assert inca.expected_error(execution, inca.NoiseLevels(independent=1.0, cancelling=1.0)).total == np.inf
 
 
 def test_progress_counts_every_round() -> None:
     seen: list[tuple[int, int]] = []
-    for injection in (inca.incremental(4), inca.early(4)):
+    for injection in (inca.incremental_injection(4), inca.early_injection(4)):
         execution = inca.Execution(inca.RandomReceivers(5, 4, seed=1), injection)
         inca.simulate(
             execution,
             np.ones(5),
-            1.0,
-            1.0,
+            inca.NoiseLevels(independent=1.0, cancelling=1.0),
             generator(1),
             progress=lambda done, total: seen.append((done, total)),
         )
@@ -124,51 +148,77 @@ def test_progress_counts_every_round() -> None:
 
 
 def run_small(**changes: object) -> inca.Outcome:
-    execution = inca.Execution(inca.RandomReceivers(4, 3, seed=1), inca.incremental(3))
-    arguments: dict[str, object] = {
-        "values": np.ones(4), "sigma_independent": 1.0, "sigma_cancelling": 1.0, "rng": generator(1)
-    }  # fmt: skip
+    execution = inca.Execution(inca.RandomReceivers(4, 3, seed=1), inca.incremental_injection(3))
+    levels = {"independent": 1.0, "cancelling": 1.0}
+    levels |= {name: changes.pop(name) for name in tuple(changes) if name in levels}  # type: ignore[misc]
+    noise_levels = inca.NoiseLevels(**levels)
+    arguments: dict[str, object] = {"values": np.ones(4), "noise_levels": noise_levels, "rng": generator(1)}
     return inca.simulate(execution, **(arguments | changes))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"values": [1, 2, np.nan, 3]}, r"values\[2\] is nan, but a finite number was expected"),
-        ({"values": [1, 2, np.inf, 3]}, r"values\[2\] is inf"),
-        ({"values": [1, 2, 3]}, r"rows of values is 3"),
-        ({"values": []}, "rows of values is 0"),
+        ({"values": [1, 2, np.nan, 3]}, r"values\[2\] must be a finite number, got nan"),
+        ({"values": [1, 2, np.inf, 3]}, r"values\[2\] must be a finite number, got inf"),
+        ({"values": [1, 2, 3]}, "the number of rows of values must be 4, one per party, got 3"),
+        ({"values": []}, "the number of rows of values must be 4, one per party, got 0"),
         ({"values": np.ones((4, 0))}, r"\(4, 0\)"),
         ({"values": np.ones((4, 1, 1))}, "shape of values"),
-        ({"values": ["a", "b", "c", "d"]}, "values is not an array of numbers"),
-        ({"sigma_independent": -1}, "sigma_independent is -1, but a finite number of at least 0"),
-        ({"sigma_cancelling": np.inf}, "sigma_cancelling is inf"),
-        ({"sigma_cancelling": np.nan}, "sigma_cancelling is nan"),
-        ({"sigma_cancelling": None}, "sigma_cancelling is missing"),
-        ({"rng": 7}, r"rng is 7, but a numpy.random.Generator"),
-        ({"rng": None}, "rng is None"),
-        ({"threads": 0}, "threads is 0"),
-        ({"noise": inca.Noise(np.ones(4), np.ones((4, 3)))}, "noise is given beside"),
+        (
+            {"values": ["a", "b", "c", "d"]},
+            r"values must be an array of numbers, \(4,\) or \(4, d\), got a list that is not one",
+        ),
+        ({"independent": -1}, "sigma_independent must be at least 0, got -1"),
+        ({"cancelling": np.inf}, "sigma_cancelling must be a finite number, at least 0, got inf"),
+        ({"cancelling": np.nan}, "sigma_cancelling must be a finite number, at least 0, got nan"),
+        (
+            {"noise_levels": None},
+            r"noise_levels must be inca\.NoiseLevels\(independent=\.\.\., cancelling=\.\.\.\), got None",
+        ),
+        ({"noise_levels": (1.0, 1.0)}, r"noise_levels must be inca\.NoiseLevels.*, got \(1\.0, 1\.0\)"),
+        ({"rng": 7}, r"rng must be a numpy\.random\.Generator or an inca\.SystemNormals\(\), got 7"),
+        ({"rng": None}, r"rng must be a numpy\.random\.Generator or an inca\.SystemNormals\(\), got None"),
+        ({"threads": 0}, "threads must be at least 1, got 0"),
+        ({"noise": inca.Noise(np.ones(4), np.ones((4, 3)))}, "noise cannot be combined with noise_levels or rng"),
     ],
 )
 def test_bad_input_is_refused(changes: dict[str, object], words: str) -> None:
-    with pytest.raises(inca.InputError, match=words):
+    with pytest.raises(inca.InvalidInput, match=words):
         run_small(**changes)
 
 
 def test_noise_of_the_wrong_shape_is_refused() -> None:
-    execution = inca.Execution(inca.RandomReceivers(4, 3, seed=1), inca.incremental(3))
-    with pytest.raises(inca.InputError, match=r"noise.cancelling is \(4, 2\)"):
+    execution = inca.Execution(inca.RandomReceivers(4, 3, seed=1), inca.incremental_injection(3))
+    with pytest.raises(
+        inca.InvalidInput, match=r"the shape of noise\.cancelling must be \(4, 3\) or \(4, 3, 1\), got \(4, 2\)"
+    ):
         inca.simulate(execution, np.ones(4), noise=inca.Noise(np.ones(4), np.ones((4, 2))))
-    with pytest.raises(inca.InputError, match=r"noise\.independent"):
+    with pytest.raises(inca.InvalidInput, match=r"noise\.independent"):
         inca.simulate(execution, np.ones(4), noise=inca.Noise(np.full(4, np.nan), np.ones((4, 3))))
 
 
 def test_late_and_lost_shares_are_not_simulated() -> None:
     schedule = inca.ExplicitSchedule([[[-1], [0]], [[1], [0]]])
     for back in (0, 2):
-        execution = inca.Execution(schedule, inca.incremental(2), undelivered=[(1, 0, 1, back)])
-        with pytest.raises(inca.InputError, match=rf"an entry of undelivered is \(1, 0, 1, {back}\), but a share back"):
-            inca.simulate(execution, [1.0, 2.0], 0.0, 1.0, generator(1))
-    in_time = inca.Execution(schedule, inca.incremental(2), undelivered=[(1, 0, 1, 1)])
-    assert inca.simulate(in_time, [1.0, 2.0], 0.0, 1.0, generator(1)).estimate == pytest.approx(1.5)
+        execution = inca.Execution(schedule, inca.incremental_injection(2), undelivered=[(1, 0, 1, back)])
+        with pytest.raises(
+            inca.InvalidInput, match=rf"undelivered must be back in its own round, .*, got \(1, 0, 1, {back}\)"
+        ):
+            inca.simulate(execution, [1.0, 2.0], inca.NoiseLevels(independent=0.0, cancelling=1.0), generator(1))
+    in_time = inca.Execution(schedule, inca.incremental_injection(2), undelivered=[(1, 0, 1, 1)])
+    assert inca.simulate(
+        in_time, [1.0, 2.0], inca.NoiseLevels(independent=0.0, cancelling=1.0), generator(1)
+    ).estimate == pytest.approx(1.5)
+
+
+def test_noise_and_outcomes_print_as_shapes() -> None:
+    """They hold private data, so that a log or a traceback must not show it."""
+    execution = inca.Execution(inca.RandomReceivers(4, 3, seed=1), inca.incremental_injection(3))
+    noise = inca.draw_noise(execution, inca.NoiseLevels(independent=1.0, cancelling=1.0), generator(1), dimensions=2)
+    assert repr(noise) == str(noise) == "Noise(independent of shape (4, 2), cancelling of (4, 3, 2))"
+    assert repr(inca.Noise(np.ones(4), np.ones((4, 3)))) == "Noise(independent of shape (4,), cancelling of (4, 3))"
+    outcome = inca.simulate(execution, np.full((4, 2), 0.125), noise=noise)
+    assert repr(outcome) == "Outcome(Execution(parties=4, rounds=3), messages of shape (4, 2))"
+    recorded = inca.simulate(execution, np.full((4, 2), 0.125), noise=noise, record=True)
+    assert str(recorded).endswith("messages of shape (4, 2), history of (4, 4, 2))")

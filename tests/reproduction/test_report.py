@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inca.reproduction.figure_reproduction import Claim, Findings, Picture, Row, Table
-from inca.reproduction.report import LONG, Stamp, duration, page, shown, summary
+from inca.reproduction.figure_reproduction import Claim, DataTable, FigureResults, Picture, Row
+from inca.reproduction.report import MAX_OPEN_ROWS, Provenance, duration, page, shown, summary
 
-STAMP = Stamp("inca reproduce fig9 --seed 7", "0.1.0", 7, False, "sha256:abc", 252.0)
+PROVENANCE = Provenance("inca reproduce fig9 --seed 7", "0.1.0", 7, False, "sha256:abc", 252.0)
 VOID = {"meta", "img"}
 SVG = b"<svg xmlns='http://www.w3.org/2000/svg'/>"
 NASTY = "<script>alert(1)</script> \"'&amp;"
@@ -66,30 +66,30 @@ def claim(agrees: bool | None = True, **more: Any) -> Claim:
     return replace(Claim("Rounds are few.", "Section 6", agrees, "they are 17"), **more)
 
 
-def made(
-    *tables: Table,
+def page_with(
+    *tables: DataTable,
     claims: tuple[Claim, ...] = (),
     captions: tuple[str, ...] = (),
     notes: tuple[str, ...] = (),
     parameters: Row | None = None,
-    stamp: Stamp = STAMP,
+    provenance: Provenance = PROVENANCE,
     title: str = "Figure 9: rounds",
 ) -> str:
     pictures = [Picture(f"fig{i}", caption, lambda: None) for i, caption in enumerate(captions)]
-    findings = Findings(tables, claims, pictures, notes)
-    return page("fig9", title, parameters or {}, findings, stamp, {each.name: SVG for each in pictures})
+    results = FigureResults(tables, claims, pictures, notes)
+    return page("fig9", title, parameters or {}, results, provenance, {each.name: SVG for each in pictures})
 
 
 def full(**more: Any) -> str:
     rows = [{"parties": 100, "mean_error": 0.123456, "mechanism": "inca", "seed": 123456, "rounds": None}]
-    long = [{"rounds": t, "rate": 1.0 / t} for t in range(1, LONG + 2)]
+    long = [{"rounds": t, "rate": 1.0 / t} for t in range(1, MAX_OPEN_ROWS + 2)]
     given: dict[str, Any] = {
         "claims": (claim(True), claim(False, why="the sum is off"), claim(None)),
         "captions": ("Rounds by parties", "Errors by rounds"),
         "notes": ("Runs stop after 64 rounds.",),
         "parameters": {"runs_per_point": 100000, "colluding": [0.0, 0.5]},
     }
-    return made(Table("least", "Least rounds", rows), Table("long", "Rates", long), **{**given, **more})
+    return page_with(DataTable("least", "Least rounds", rows), DataTable("long", "Rates", long), **{**given, **more})
 
 
 def cells(text: str) -> list[str]:
@@ -112,7 +112,7 @@ def test_the_page_is_a_whole_document_with_landmarks() -> None:
 
 
 def test_sections_come_in_order() -> None:
-    tree = Tree(full(stamp=replace(STAMP, quick=True)))
+    tree = Tree(full(provenance=replace(PROVENANCE, quick=True)))
     headings = ["Pictures", "Claims", "Data", "Notes", "Parameters", "Where this comes from"]
     assert tree.inside("h2") == headings
     seen = [text.strip() for _, text in tree.texts]
@@ -145,9 +145,9 @@ def test_pictures_are_embedded_with_their_captions() -> None:
 
 
 def test_a_picture_that_was_not_drawn_is_refused() -> None:
-    findings = Findings([], [], [Picture("missing", "", lambda: None)])
+    results = FigureResults([], [], [Picture("missing", "", lambda: None)])
     with pytest.raises(KeyError, match="missing"):
-        page("fig9", "", {}, findings, STAMP, {})
+        page("fig9", "", {}, results, PROVENANCE, {})
 
 
 @pytest.mark.parametrize(
@@ -156,13 +156,13 @@ def test_a_picture_that_was_not_drawn_is_refused() -> None:
         ((1, 1, 1), "1 claim agrees, 1 differs, 1 is open"),
         ((5, 1, 0), "5 claims agree, 1 differs, 0 are open"),
         ((0, 2, 3), "0 claims agree, 2 differ, 3 are open"),
-        ((0, 0, 0), "No claims are held against the data"),
+        ((0, 0, 0), "No claims are checked against the data"),
     ],
 )
 def test_the_summary_counts_verdicts(verdicts: tuple[int, int, int], told: str) -> None:
     claims = [claim(kind) for kind, times in zip((True, False, None), verdicts, strict=True) for _ in range(times)]
     assert summary(claims) == told
-    assert told in Tree(made(claims=tuple(claims))).inside("header")
+    assert told in Tree(page_with(claims=tuple(claims))).inside("header")
 
 
 def test_claims_show_verdicts_in_words_and_symbols_and_why_they_differ() -> None:
@@ -179,14 +179,14 @@ def test_claims_show_verdicts_in_words_and_symbols_and_why_they_differ() -> None
         assert tree.inside("td")[tree.inside("td").index(symbol) + 1] == verdict
     assert "Why it differs" in tree.inside("th") and "the sum is off" in tree.inside("td")
     # Without a reason in any claim, there is no empty column, and rows stay as long as the heading.
-    plain = Tree(made(claims=(claim(), claim(None))))
+    plain = Tree(page_with(claims=(claim(), claim(None))))
     assert plain.inside("th") == ["Verdict", "Claim", "Source", "Found"]
     assert plain.tags.count("td") == 8
 
 
 def test_a_quick_version_says_so_and_a_full_one_does_not() -> None:
     assert "quick" not in " ".join(Tree(full()).inside("body")).lower()
-    told = " ".join(Tree(full(stamp=replace(STAMP, quick=True))).inside("header"))
+    told = " ".join(Tree(full(provenance=replace(PROVENANCE, quick=True))).inside("header"))
     assert "quick version with few runs" in told and "differ from those of the full one" in told
 
 
@@ -218,13 +218,13 @@ def test_a_quick_version_says_so_and_a_full_one_does_not() -> None:
 )
 def test_values_are_written_for_people(value: Any, text: str) -> None:
     assert shown("any", value) == text
-    assert cells(made(Table("t", "T", [{"any": value}]))) == ([text] if text else [])
+    assert cells(page_with(DataTable("t", "T", [{"any": value}]))) == ([text] if text else [])
 
 
 def test_seeds_have_no_separators() -> None:
-    assert cells(made(Table("t", "T", [{"seed": 123456, "runs": 123456}]))) == ["123456", "123,456"]
-    assert Tree(made(parameters={"seed": 123456, "runs": 123456})).inside("dd")[:2] == ["123456", "123,456"]
-    assert "123456" in Tree(made(stamp=replace(STAMP, seed=123456))).inside("footer")
+    assert cells(page_with(DataTable("t", "T", [{"seed": 123456, "runs": 123456}]))) == ["123456", "123,456"]
+    assert Tree(page_with(parameters={"seed": 123456, "runs": 123456})).inside("dd")[:2] == ["123456", "123,456"]
+    assert "123456" in Tree(page_with(provenance=replace(PROVENANCE, seed=123456))).inside("footer")
 
 
 def test_only_columns_of_numbers_are_right_aligned() -> None:
@@ -232,33 +232,33 @@ def test_only_columns_of_numbers_are_right_aligned() -> None:
         {"count": 1, "rate": math.inf, "text": "a", "mixed": 1, "flag": True, "nothing": None},
         {"count": None, "rate": 0.5, "text": "b", "mixed": "x", "flag": False, "nothing": None},
     ]
-    tree = Tree(made(Table("t", "T", rows)))
+    tree = Tree(page_with(DataTable("t", "T", rows)))
     kinds = ["number", "number", "text", "text", "text", "text"]
     assert [each["class"] for each in tree.having("th")] == kinds
     assert [each["class"] for each in tree.having("td")] == kinds * 2
-    rule = re.search(r"td\.number \{([^}]*)\}", made())
+    rule = re.search(r"td\.number \{([^}]*)\}", page_with())
     assert rule and "text-align: right" in rule[1] and "tabular-nums" in rule[1]
 
 
 def test_only_wanted_columns_are_shown_and_bars_become_spaces() -> None:
     rows = [{"a_b_c": 1, "hidden": 2, "z": 3}, {"z": 4, "a_b_c": 5, "hidden": 6}]
-    chosen = Tree(made(Table("t", "T", rows, ("z", "a_b_c"))))
+    chosen = Tree(page_with(DataTable("t", "T", rows, ("z", "a_b_c"))))
     assert (chosen.inside("th"), chosen.inside("td")) == (["z", "a b c"], ["3", "1", "4", "5"])
-    everything = Tree(made(Table("t", "T", rows)))
+    everything = Tree(page_with(DataTable("t", "T", rows)))
     assert (everything.inside("th"), everything.inside("td")) == (["a b c", "hidden", "z"], list("123564"))
 
 
 def test_rows_may_lack_columns() -> None:
-    tree = Tree(made(Table("t", "T", [{"a": 1}, {"b": 2}])))
+    tree = Tree(page_with(DataTable("t", "T", [{"a": 1}, {"b": 2}])))
     assert (tree.inside("th"), tree.inside("td")) == (["a", "b"], ["1", "\N{EN DASH}", "\N{EN DASH}", "2"])
 
 
 def test_long_tables_are_folded() -> None:
-    rows: list[Row] = [{"t": t} for t in range(LONG)]
-    assert "details" not in Tree(made(Table("t", "T", rows))).tags
-    tree = Tree(made(Table("t", "Rates", [*rows, {"t": LONG}])))
-    assert tree.inside("summary") == [f"Rates ({LONG + 1} rows)"]
-    assert len(tree.inside("td")) == LONG + 1
+    rows: list[Row] = [{"t": t} for t in range(MAX_OPEN_ROWS)]
+    assert "details" not in Tree(page_with(DataTable("t", "T", rows))).tags
+    tree = Tree(page_with(DataTable("t", "Rates", [*rows, {"t": MAX_OPEN_ROWS}])))
+    assert tree.inside("summary") == [f"Rates ({MAX_OPEN_ROWS + 1} rows)"]
+    assert len(tree.inside("td")) == MAX_OPEN_ROWS + 1
     assert all("details" in where for where, text in tree.texts if "table" in where)
     assert "open" not in tree.having("details")[0]
 
@@ -272,10 +272,14 @@ def test_every_table_scrolls_in_its_own_named_box() -> None:
 
 
 def test_sections_with_nothing_in_them_are_left_out() -> None:
-    tree = Tree(made())
+    tree = Tree(page_with())
     assert tree.inside("h2") == ["Where this comes from"]
     assert not {"table", "figure", "ul"} & set(tree.tags)
-    tree = Tree(made(Table("t", "Nothing came", []), Table("t", "Nor here", [], ("a_b",)), Table("t", "Bare", [{}])))
+    tree = Tree(
+        page_with(
+            DataTable("t", "Nothing came", []), DataTable("t", "Nor here", [], ("a_b",)), DataTable("t", "Bare", [{}])
+        )
+    )
     assert tree.inside("caption") == ["Nothing came", "Nor here", "Bare"]
     assert tree.inside("th") == ["a b"] and tree.inside("td") == ["No rows", "No rows"]
 
@@ -284,8 +288,8 @@ def test_the_page_ends_with_parameters_and_where_it_comes_from() -> None:
     tree = Tree(full())
     assert tree.inside("dt")[:2] == ["runs per point", "colluding"]
     assert tree.inside("dd")[:2] == ["100,000", "0, 0.5"]
-    assert tree.inside("code") == [STAMP.command, STAMP.source]
-    assert tree.inside("dd")[2:] == [STAMP.command, "0.1.0", "7", STAMP.source, "4 min 12 s"]
+    assert tree.inside("code") == [PROVENANCE.command, PROVENANCE.source]
+    assert tree.inside("dd")[2:] == [PROVENANCE.command, "0.1.0", "7", PROVENANCE.source, "4 min 12 s"]
     assert tree.inside("li") == ["Runs stop after 64 rounds."]
 
 
@@ -308,20 +312,20 @@ def test_durations_are_in_words(seconds: float, told: str) -> None:
 
 
 def test_work_that_was_finished_before_has_no_duration() -> None:
-    assert "finished work" in Tree(made(stamp=replace(STAMP, seconds=None))).inside("footer")[-1]
+    assert "finished work" in Tree(page_with(provenance=replace(PROVENANCE, seconds=None))).inside("footer")[-1]
 
 
 def everywhere(text: str) -> str:
-    long = [{text: text} for _ in range(LONG + 1)]
-    return made(
-        Table(text, text, [{text: text}, {text: 1.0}]),
-        Table(text, text, long),
-        Table(text, text, [{text: text}], (text,)),
+    long = [{text: text} for _ in range(MAX_OPEN_ROWS + 1)]
+    return page_with(
+        DataTable(text, text, [{text: text}, {text: 1.0}]),
+        DataTable(text, text, long),
+        DataTable(text, text, [{text: text}], (text,)),
         claims=(Claim(text, text, False, text, text), Claim(text, text, False, text, "why")),
         captions=(text,),
         notes=(text,),
         parameters={text: text, "other": [text, 1]},
-        stamp=Stamp(text, text, 0, True, text, 1.0),
+        provenance=Provenance(text, text, 0, True, text, 1.0),
         title=text,
     )
 
@@ -335,12 +339,12 @@ def test_whatever_a_text_holds_it_stays_a_text(text: str) -> None:
     if text.strip():
         assert tree.inside("h1") == tree.inside("li") == [text.strip()]
         assert tree.inside("th")[-1] == text.replace("_", " ").strip()
-        assert tree.inside("td").count(text.strip()) >= 4 + 3 + 1 + LONG + 1 + 1
+        assert tree.inside("td").count(text.strip()) >= 4 + 3 + 1 + MAX_OPEN_ROWS + 1 + 1
 
 
 def test_the_same_input_gives_the_same_page() -> None:
     assert full() == full()
-    assert full() != full(stamp=replace(STAMP, version="0.2.0"))
+    assert full() != full(provenance=replace(PROVENANCE, version="0.2.0"))
 
 
 def luminance(colour: str) -> float:
@@ -352,7 +356,7 @@ def luminance(colour: str) -> float:
 
 @pytest.mark.parametrize("scheme", [0, 1])
 def test_colours_have_contrast_in_light_and_dark(scheme: int) -> None:
-    roots = re.findall(r":root \{([^}]*)\}", made())
+    roots = re.findall(r":root \{([^}]*)\}", page_with())
     assert len(roots) == 2
     colours = dict(re.findall(r"--([a-z-]+): (#[0-9a-f]+)", roots[scheme]))
     pairs = [("ink", "paper"), ("soft", "paper"), ("ink", "band"), ("good", "on-good"), ("bad", "on-bad")]

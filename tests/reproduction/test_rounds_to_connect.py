@@ -12,14 +12,14 @@ from scipy.stats import chi2_contingency
 
 from inca import UnrepeatedReceivers
 from inca._base.kernels import Ids
-from inca._base.validation import InputError
-from inca.privacy.theorems.preconditions import rounds_to_connect
-from inca.reproduction.rounds_to_connect import MOST_ROUNDS, rounds_needed, start, unrepeated
+from inca.errors import InvalidInput
+from inca.privacy.theorems.rank_by_round import rounds_to_connect
+from inca.reproduction.rounds_to_connect import MAX_ROUNDS, rounds_needed, start, unrepeated
 
 
 def plain(parties: int, colluding: int, run: int, seed: int) -> int | None:
     """Draw all receivers of a run as the kernel does, then ask the library when the honest are connected."""
-    most = min(parties - 1, MOST_ROUNDS)
+    most = min(parties - 1, MAX_ROUNDS)
     state = np.empty(4, np.uint64)
     start(np.uint64(seed), np.uint64(parties), np.uint64(colluding), np.uint64(run), state)
     receivers = np.full((most, parties), -1, np.int32)
@@ -81,18 +81,18 @@ def test_the_ends() -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "name"),
+    ("arguments", "sentence"),
     [
-        ({"parties": 1}, "parties is 1"),
-        ({"colluding": 10}, "colluding is 10"),
-        ({"colluding": -1}, "colluding is -1"),
-        ({"runs": 0}, "runs is 0"),
-        ({"first": -1}, "first is -1"),
-        ({"seed": 0.5}, "seed is 0.5"),
-        ({"seed": 2**63}, "seed is 9223372036854775808"),
+        ({"parties": 1}, "parties must be from 2 to 2147483647, got 1"),
+        ({"colluding": 10}, "colluding must be fewer than all 10 parties, got 10"),
+        ({"colluding": -1}, "colluding must be at least 0, got -1"),
+        ({"runs": 0}, "runs must be at least 1, got 0"),
+        ({"first": -1}, "first must be at least 0, got -1"),
+        ({"seed": 0.5}, "seed must be an integer, from 0 to 9223372036854775807, got 0.5"),
+        ({"seed": 2**63}, "seed must be from 0 to 9223372036854775807, got 9223372036854775808"),
     ],
 )
-def test_bad_input_is_refused(arguments: dict[str, Any], name: str) -> None:
+def test_bad_input_is_refused(arguments: dict[str, Any], sentence: str) -> None:
     usual: dict[str, Any] = {"parties": 10, "colluding": 2, "runs": 3, "seed": 1, "first": 0}
-    with pytest.raises(InputError, match=name):
+    with pytest.raises(InvalidInput, match=sentence):
         rounds_needed(**{**usual, **arguments})

@@ -9,16 +9,21 @@ from typing import Any
 import numpy as np
 import pytest
 
-from inca import Adversary, Execution, Presence, RandomReceivers, View, Wish, incremental
+from inca import Adversary, Execution, Presence, RandomReceivers, Requirements, View, incremental_injection
 from inca.mechanisms.gopa import random_graph
 from inca.mechanisms.pairwise import complete_loss, losses
 from inca.privacy.accountant import account
 from inca.privacy.theorems.hidden_messages import edge_vectors
 from inca.privacy.theorems.preconditions import theorem4
+from inca.protocol.noise_levels import NoiseLevels
 from inca.reproduction import runs
-from inca.reproduction.figure4_dropouts import _complete_level
+from inca.reproduction.figure4_data import _complete_level
 
 SEED = 11
+
+
+def noise(var_independent: float, var_cancelling: float) -> NoiseLevels:
+    return NoiseLevels(independent=math.sqrt(var_independent), cancelling=math.sqrt(var_cancelling))
 
 
 def drawn(number: int, *key: int) -> tuple[int, np.random.Generator]:
@@ -32,18 +37,18 @@ def test_streams_differ_between_runs_seeds_and_settings() -> None:
         next(runs._streams(number, 1, seed, what))[0] for seed in range(5) for what in range(4) for number in range(5)
     }
     assert len(seen) == 100
-    assert all(0 <= each < 2**63 for each in seen)
+    assert all(0 <= seed < 2**63 for seed in seen)
 
 
 def test_settings_are_independent() -> None:
     """The noise of a run without dropouts is its error: it must not be the same for other colluders."""
-    found = [
-        np.array(runs.own_errors(asdict(Wish(30, 1.0, 1e-5, colluding=c)), 10, 1.2, 0, 0, 4, SEED)["squares"])
+    results = [
+        np.array(runs.own_errors(asdict(Requirements(30, 1.0, 1e-5, colluding=c)), 10, 1.2, 0, 0, 4, SEED)["squares"])
         for c in (0.1, 0.3)
     ]
-    assert not np.allclose(found[0] / found[1], found[0][0] / found[1][0])
+    assert not np.allclose(results[0] / results[1], results[0][0] / results[1][0])
     names = ("Central DP", "Local DP", "Muffliato, printed", "Muffliato, corrected")
-    first = [runs.mechanism_errors(name, asdict(Wish(16, 0.5, 1e-5)), 0, 1, SEED)[0] for name in names]
+    first = [runs.mechanism_errors(name, asdict(Requirements(16, 0.5, 1e-5)), 0, 1, SEED)[0] for name in names]
     assert len(set(first)) == 4
 
 
@@ -57,12 +62,12 @@ def test_rounds_met_are_those_of_the_rank(receivers: int, colluding: float, eave
     plain = [0] * (rounds + 2)
     for run in range(number):
         seed, rng = drawn(run, 0, receivers, round(eavesdropped * n))
-        adversary = Adversary.random(n, rounds, rng, colluding, eavesdropped)
+        adversary = Adversary.random(n, rounds, rng, colluding=colluding, eavesdropped=eavesdropped)
         met = rounds + 1
         for cut in range(rounds, 0, -1):
-            kept = Adversary(adversary.colluding, [each for each in adversary.eavesdropped if each[0] < cut])
-            execution = Execution(RandomReceivers(n, rounds, receivers, seed=seed), incremental(rounds))
-            shorter = Execution(_First(execution.schedule, cut), incremental(cut))
+            kept = Adversary(adversary.colluding, [(t, i) for t, i in adversary.eavesdropped if t < cut])
+            execution = Execution(RandomReceivers(n, rounds, receivers, seed=seed), incremental_injection(rounds))
+            shorter = Execution(_First(execution.schedule, cut), incremental_injection(cut))
             view = View(shorter, kept)
             matrix = edge_vectors(view).matrix.toarray()
             if np.linalg.matrix_rank(matrix) < view.honest.size - 1:
@@ -83,18 +88,20 @@ class _First(RandomReceivers):
 @pytest.mark.parametrize("dropout", [0.0, 0.2])
 def test_noise_needed_is_just_enough(dropout: float) -> None:
     n, rounds, own = 30, 8, [0.06, 0.3]
-    found = np.array(runs.noise_needed(n, 1, rounds, 0.1, dropout, own, first=2, runs=3, seed=SEED))
-    assert found.shape == (3, 2, 2)
-    assert (found[..., 0] >= found[..., 1] * (1 - 1e-9)).all()  # Theorem 4 never asks for less than the exact loss
+    results = np.array(runs.noise_needed(n, 1, rounds, 0.1, dropout, own, first=2, runs=3, seed=SEED))
+    assert results.shape == (3, 2, 2)
+    assert (results[..., 0] >= results[..., 1] * (1 - 1e-9)).all()  # Theorem 4 never asks for less than the exact loss
     for run in range(3):
         seed, _ = drawn(2 + run, 1, 1, rounds, round(dropout * n))
         rng = np.random.default_rng((seed, 1))
         presence = Presence.leaving(n, rounds, dropout, rng)
-        adversary = Adversary.random(n, rounds, rng, 0.1)
-        view = View(Execution(RandomReceivers(n, rounds, seed=seed), incremental(rounds), presence), adversary)
+        adversary = Adversary.random(n, rounds, rng, colluding=0.1)
+        view = View(
+            Execution(RandomReceivers(n, rounds, seed=seed), incremental_injection(rounds), presence), adversary
+        )
         assert theorem4(view).holds
-        for level, exact in zip(own, found[run, :, 1], strict=True):
-            worst = account(view, math.sqrt(level), math.sqrt(exact)).worst[1]
+        for level, exact in zip(own, results[run, :, 1], strict=True):
+            worst = account(view, noise(level, exact)).max_mu
             assert worst == pytest.approx(1.0, abs=1e-6)
 
 
@@ -105,15 +112,15 @@ def test_too_little_independent_noise_is_infinite() -> None:
 @pytest.mark.parametrize(("early", "late"), [(0, 0), (3, 0), (2, 3)])
 def test_gopa_needs_just_enough(early: int, late: int) -> None:
     n, k, own = 30, 8, 0.08
-    found = runs.gopa_needed(n, k, 0.1, early, late, own, first=0, runs=4, seed=SEED)
-    for run, level in enumerate(found):
+    results = runs.gopa_needed(n, k, 0.1, early, late, own, first=0, runs=4, seed=SEED)
+    for run, level in enumerate(results):
         _, rng = drawn(run, 3, early, late)
         graph = random_graph(n, k, rng, rows=n)
         honest = np.ones(n, dtype=np.bool_)
         honest[rng.permutation(n)[:3]] = False
         leavers = rng.permutation(n)[: early + late]
         gone, late_ones = (np.isin(np.arange(n), ids) for ids in (leavers[:early], leavers[early:]))
-        worst = losses(graph, honest, math.sqrt(own), math.sqrt(level), early=gone, late=late_ones).max()
+        worst = losses(graph, honest, noise(own, level), early=gone, late=late_ones).max()
         assert worst == pytest.approx(1.0, abs=1e-3)  # levels are interpolated on a grid
 
 
@@ -126,16 +133,16 @@ def test_late_leavers_lower_what_gopa_needs() -> None:
 def test_the_complete_graphs_level_is_just_enough(late: int) -> None:
     own, honest = 1.3 / 140, 180
     level = _complete_level(own, honest, late)
-    assert complete_loss(honest, math.sqrt(own), math.sqrt(level), late=late) == pytest.approx(1.0, abs=1e-9)
+    assert complete_loss(honest, noise(own, level), late=late) == pytest.approx(1.0, abs=1e-9)
 
 
 def test_errors_are_those_expected() -> None:
-    """The mean of 600 squared errors is within 6 standard errors of the exact expectation (chance below 1e-6)."""
+    """The mean of 600 squared errors is within 6 standard errors of the exact expectation (probability below 1e-6)."""
     levels = [[0.5, 2.0], [2.0, 0.5]]
-    found = np.array(runs.errors(40, 1, 8, 0.2, levels, first=0, runs=600, seed=SEED))
+    results = np.array(runs.errors(40, 1, 8, 0.2, levels, first=0, runs=600, seed=SEED))
     for place, (own, shared) in enumerate(levels):
-        expected = found[:, :3] @ [own**2, shared**2, 1 / 12]
-        apart = found[:, 3 + place] - expected
+        expected = results[:, :3] @ [own**2, shared**2, 1 / 12]
+        apart = results[:, 3 + place] - expected
         assert abs(apart.mean()) < 6 * apart.std(ddof=1) / math.sqrt(len(apart))
 
 
@@ -147,23 +154,23 @@ def test_a_piece_of_runs_is_the_same_wherever_it_is_cut() -> None:
 
 def test_own_runs_are_private_and_have_the_theorems_error() -> None:
     """Relative to theory the mean of 800 squared normal errors has standard error sqrt(2/800) = 5 %; six of them."""
-    wish = Wish(60, 0.5, 1e-5, colluding=0.2, messages=20)
-    found = runs.own_errors(asdict(wish), rounds=20, factor=1.1, drawn=3, first=0, runs=800, seed=SEED)
-    assert found["epsilon"] == pytest.approx(0.5, abs=1e-6)
-    theory = 1.1 * wish.var_local / (wish.honest * wish.parties)
-    assert np.mean(found["squares"]) == pytest.approx(theory, rel=0.3)
+    requirements = Requirements(60, 0.5, 1e-5, colluding=0.2, messages=20)
+    results = runs.own_errors(asdict(requirements), rounds=20, factor=1.1, drawn=3, first=0, runs=800, seed=SEED)
+    assert results["epsilon"] == pytest.approx(0.5, abs=1e-6)
+    theory = 1.1 * requirements.var_local_dp / (requirements.honest * requirements.parties)
+    assert np.mean(results["squares"]) == pytest.approx(theory, rel=0.3)
 
 
 @pytest.mark.parametrize("name", ["Central DP", "Local DP", "Muffliato, printed", "Muffliato, corrected"])
 def test_other_mechanisms_run(name: str) -> None:
-    wish = asdict(Wish(16, 0.5, 1e-5))
-    squares = runs.mechanism_errors(name, wish, first=0, runs=5, seed=SEED)
+    requirements = asdict(Requirements(16, 0.5, 1e-5))
+    squares = runs.mechanism_errors(name, requirements, first=0, runs=5, seed=SEED)
     assert len(set(squares)) == 5
-    assert squares[3:] == runs.mechanism_errors(name, wish, first=3, runs=2, seed=SEED)
+    assert squares[3:] == runs.mechanism_errors(name, requirements, first=3, runs=2, seed=SEED)
 
 
 def test_a_prediction_that_cannot_be_made_is_none() -> None:
-    wish = Wish(200, 0.2, 1e-5, colluding=0.1, dropout=0.1, messages=1)
-    assert runs.predicted("inca, planned", asdict(wish), views=10) is None
-    central = runs.predicted("Central DP", asdict(wish), views=10)
-    assert central is not None and central["mse"] > wish.central_mse
+    requirements = Requirements(200, 0.2, 1e-5, colluding=0.1, dropout=0.1, messages=1)
+    assert runs.predicted("inca, planned", asdict(requirements), views=10) is None
+    central = runs.predicted("Central DP", asdict(requirements), views=10)
+    assert central is not None and central["mse"] > requirements.central_mse

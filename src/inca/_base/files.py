@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import IO, Any
 
-from inca._base.validation import InputError
+from inca.errors import InvalidInput
 
 
 def write_whole(path: Path, produce: Callable[[IO[bytes]], Any]) -> None:
@@ -26,7 +26,7 @@ def write_whole(path: Path, produce: Callable[[IO[bytes]], Any]) -> None:
                 temporary.unlink()
                 raise
     except OSError as error:
-        raise InputError(f"{path} cannot be written: {error.strerror or error}") from None
+        raise InvalidInput(f"{path} cannot be written: {error.strerror or error}") from None
 
 
 def write_json(path: str | Path, fields: Any, *, indent: int | None = None) -> None:
@@ -42,7 +42,7 @@ def null_for_infinity(value: Any) -> Any:
     {'mu': [0.5, None]}
     """
     if isinstance(value, dict):
-        return {name: null_for_infinity(each) for name, each in value.items()}
+        return {name: null_for_infinity(entry) for name, entry in value.items()}
     if isinstance(value, list):
-        return [null_for_infinity(each) for each in value]
+        return [null_for_infinity(entry) for entry in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value

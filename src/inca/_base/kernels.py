@@ -72,7 +72,7 @@ def xoshiro_words(state: Words, out: Words) -> None:
 def uniform(word: np.uint64, half: int, size: int) -> np.uint64:
     """Return a number made of one half (0: low, 1: high) of `word`, exactly uniform in 0..size-1, size < 2^32.
 
-    Lemire 2019: multiply and shift. A half that would bias the result (chance below size / 2^32) is replaced by
+    Lemire 2019: multiply and shift. A half that would bias the result (probability below size / 2^32) is replaced by
     the high half of mix64(word + golden), then of its successors.
     """
     m = U(size)

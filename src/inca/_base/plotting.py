@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from inca._base.files import write_whole
-from inca._base.validation import InputError
+from inca.errors import InvalidInput
 
 INK, LIGHT, ACCENT, WARM = "#1f2a44", "#9aa5b8", "#1667c2", "#c2541b"
 SERIES = (WARM, "#2c8a5b", "#8b4fa8", "#b8860b", "#4a5a7a")
@@ -22,7 +22,7 @@ _LOOK: Any = {"font.size": 9, "axes.titlesize": 10, "axes.spines.top": False, "a
 def check_matplotlib(what: str) -> None:
     """Refuse if `what` needs pictures and there is nothing to draw them with."""
     if find_spec("matplotlib") is None:
-        raise InputError(f"{what} needs matplotlib: pip install 'inca[plots]'")
+        raise InvalidInput(f"{what} needs matplotlib: pip install 'inca[plots]'")
 
 
 def canvas(width: float, height: float, columns: int = 1, rows: int = 1) -> tuple[Any, Any]:

@@ -16,12 +16,12 @@ from scipy.special import ndtri
 
 from inca._base.kernels import Words, xoshiro_words
 from inca._base.types import Array
-from inca._base.validation import InputError, refuse, whole
+from inca._base.validation import integer, refuse
 
 
 @dataclass(frozen=True)
 class Seed:
-    """Words of statistical quality from a whole number: xoshiro256++ streams keyed by NumPy's SeedSequence.
+    """Words of statistical quality from an integer: xoshiro256++ streams keyed by NumPy's SeedSequence.
 
     >>> Seed(7).words((1,), 2).tolist() == Seed(7).words((1,), 2).tolist()
     True
@@ -30,8 +30,7 @@ class Seed:
     seed: int
 
     def __post_init__(self) -> None:
-        """Refuse what is not a whole number."""
-        whole("seed", self.seed)
+        integer("seed", self.seed)
 
     def state(self, label: tuple[int, ...]) -> Words:
         """Return the xoshiro256++ state with which the words of `label` begin."""
@@ -53,18 +52,24 @@ class PublicSeed:
     seed's length and the label's length as 8-byte little-endian numbers, the seed, and the label's entries as
     8-byte little-endian numbers.
 
-    >>> hex(PublicSeed(b"consortium, 2026").words((1,), 1)[0])
-    '0xb5d7feffebfcad55'
+    Args:
+        seed: At least 1 byte, known to all parties.
+
+    Raises:
+        InvalidInput: If the seed is empty or no byte string.
+
+    Example:
+        >>> hex(PublicSeed(b"consortium, 2026").words((1,), 1)[0])
+        '0xb5d7feffebfcad55'
     """
 
     seed: bytes
 
     def __post_init__(self) -> None:
-        """Refuse what is not a byte string of useful length."""
         if not isinstance(self.seed, bytes):
-            raise refuse("seed", self.seed, "a byte string")
+            refuse("seed", self.seed, "a byte string")
         if not self.seed:
-            raise InputError("seed is empty, but at least 1 byte was expected")
+            refuse("seed", self.seed, "at least 1 byte long")
 
     def words(self, label: tuple[int, ...], count: int) -> Words:
         """Return `count` words that belong to `label`."""
@@ -76,18 +81,20 @@ class PublicSeed:
 
 
 def word_source(seed: int | PublicSeed) -> Seed | PublicSeed:
-    """Return the words for a schedule's `seed`: a whole number, or a `PublicSeed`."""
+    """Return the words for a schedule's `seed`: an integer, or a `PublicSeed`."""
     return seed if isinstance(seed, PublicSeed) else Seed(seed)
 
 
 class SystemNormals:
     """Standard normals from the operating system's randomness, by inversion; for values of real persons.
 
-    A 52-bit uniform number (the most that stays below 1 when centred in its cell) is mapped through the inverse
-    normal distribution function, so |z| stays below 8.3: what is cut off has probability 2^-52.
+    Pass it as `rng` wherever noise is drawn. A 52-bit uniform number (the most that stays below 1 when centred in its
+    cell) is mapped through the inverse normal distribution function, so |z| stays below 8.3: what is cut off has
+    probability 2^-52.
 
-    >>> SystemNormals().normals(3).shape
-    (3,)
+    Example:
+        >>> SystemNormals().normals(3).shape
+        (3,)
     """
 
     def normals(self, count: int) -> Array:
@@ -104,7 +111,7 @@ def check_normals(rng: object) -> Normals:
     """Return `rng` if noise can be drawn from it, or refuse it."""
     if isinstance(rng, (np.random.Generator, SystemNormals)):
         return rng
-    raise refuse("rng", rng, "a numpy.random.Generator or an inca.SystemNormals()")
+    refuse("rng", rng, "a numpy.random.Generator or an inca.SystemNormals()")
 
 
 def split(rng: Normals, count: int) -> list[Normals]:

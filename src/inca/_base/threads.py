@@ -9,7 +9,7 @@ from typing import Any
 
 from threadpoolctl import ThreadpoolController
 
-_WORTH_IT = 500  # rows and columns of a matrix
+_MIN_ROWS = 500  # of a matrix for which several threads pay
 
 
 def available_cores() -> int:
@@ -25,7 +25,7 @@ def one_blas_thread() -> AbstractContextManager[Any]:
 
 def blas_threads_for(size: int) -> AbstractContextManager[Any]:
     """Return a context in which BLAS works on matrices of that size with one thread, if they are small."""
-    return nullcontext() if size >= _WORTH_IT else one_blas_thread()
+    return nullcontext() if size >= _MIN_ROWS else one_blas_thread()
 
 
 @cache

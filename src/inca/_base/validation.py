@@ -1,72 +1,74 @@
-"""Refusing bad input: every error names the argument, its value and what was expected."""
+"""Checks of input: each returns what it was given or raises `InvalidInput`, which says what must be and what was."""
 
 from __future__ import annotations
 
 import math
 import operator
-from typing import Any, SupportsIndex
+from typing import Any, NoReturn, SupportsIndex
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from inca._base.types import Array
+from inca.errors import InvalidInput
 
 
-class InputError(ValueError):
-    """Input that inca refuses; the message is one sentence fit for a user to read."""
+def refuse(name: str, value: object, must_be: str) -> NoReturn:
+    """Refuse argument `name` in one sentence: what it must be, and what it was.
 
-    status = 2
-    """What the command line ends with."""
-
-
-def refuse(name: str, value: object, expected: str) -> InputError:
-    """Build the one-sentence error for argument `name`.
-
-    >>> print(refuse("rounds", 0, "a whole number of at least 1"))
-    rounds is 0, but a whole number of at least 1 was expected
+    >>> refuse("delta", 2.0, "between 0 and 1")
+    Traceback (most recent call last):
+        ...
+    inca.errors.InvalidInput: delta must be between 0 and 1, got 2.0
     """
-    return InputError(f"{name} is {_short(value)}, but {expected} was expected")
+    raise InvalidInput(f"{name} must be {must_be}, got {_short(value)}") from None
 
 
-def whole(name: str, value: SupportsIndex | Any, least: int = 0, most: int | None = None) -> int:
-    """Return `value` as an int between `least` and `most` (inclusive), or refuse it.
+def integer(name: str, value: SupportsIndex | Any, min: int = 0, max: int | None = None) -> int:
+    """Return `value` as an int between `min` and `max` (inclusive), or refuse it.
 
-    >>> whole("rounds", 20, least=1)
+    >>> integer("rounds", 20, min=1)
     20
+    >>> integer("rounds", 0, min=1)
+    Traceback (most recent call last):
+        ...
+    inca.errors.InvalidInput: rounds must be at least 1, got 0
     """
-    span = f"at least {least}" if most is None else f"from {least} to {most}"
-    expected = f"a whole number {'of ' if most is None else ''}{span}"
+    span = f"at least {min}" if max is None else f"from {min} to {max}"
     if isinstance(value, (bool, np.bool_)):
-        raise refuse(name, value, expected)
+        refuse(name, value, f"an integer, {span}")
     try:
         number = operator.index(value)
     except TypeError:
-        raise refuse(name, value, expected) from None
-    if number < least or (most is not None and number > most):
-        raise refuse(name, value, expected)
+        refuse(name, value, f"an integer, {span}")
+    if number < min or (max is not None and number > max):
+        refuse(name, value, span)
     return number
 
 
-def real(name: str, value: float, least: float = -math.inf, most: float = math.inf) -> float:
-    """Return `value` as a finite float between `least` and `most` (inclusive), or refuse it.
+def finite_float(name: str, value: float, min: float = -math.inf, max: float = math.inf) -> float:
+    """Return `value` as a finite float between `min` and `max` (inclusive), or refuse it.
 
-    >>> real("sigma_independent", 2, least=0)
+    >>> finite_float("sigma_independent", 2, min=0)
     2.0
     """
-    if math.isinf(least) and math.isinf(most):
-        expected = "a finite number"
-    elif math.isinf(most):
-        expected = f"a finite number of at least {least:g}"
+    if math.isinf(min) and math.isinf(max):
+        span = ""
+    elif math.isinf(max):
+        span = f"at least {min:g}"
     else:
-        expected = f"a number from {least:g} to {most:g}"
+        span = f"from {min:g} to {max:g}"
+    kind = f"a finite number, {span}" if span else "a finite number"
     if isinstance(value, (bool, np.bool_, str, bytes)):
-        raise refuse(name, value, expected)
+        refuse(name, value, kind)
     try:
         number = float(value)
     except (TypeError, ValueError):
-        raise refuse(name, value, expected) from None
-    if not math.isfinite(number) or not least <= number <= most:
-        raise refuse(name, value, expected)
+        refuse(name, value, kind)
+    if not math.isfinite(number):
+        refuse(name, value, kind)
+    if not min <= number <= max:
+        refuse(name, value, span)
     return number
 
 
@@ -76,28 +78,41 @@ def positive(name: str, value: float) -> float:
     >>> positive("radius", 2)
     2.0
     """
-    if (number := real(name, value, least=0.0)) == 0.0:
-        raise refuse(name, value, "a finite number above 0")
+    if (number := finite_float(name, value)) <= 0.0:
+        refuse(name, value, "above 0")
     return number
 
 
-def finite_array(name: str, value: ArrayLike, dimensions: tuple[int, ...], expected: str) -> Array:
+def between_0_and_1(name: str, value: float, why: str = "") -> float:
+    """Return `value` as a float strictly between 0 and 1, or refuse it; `why` says what goes wrong at the ends.
+
+    >>> between_0_and_1("delta", 1e-5)
+    1e-05
+    """
+    if not 0.0 < (number := finite_float(name, value)) < 1.0:
+        refuse(name, value, f"between 0 and 1{f' ({why})' if why else ''}")
+    return number
+
+
+def finite_array(name: str, value: ArrayLike, dimensions: tuple[int, ...], shape: str) -> Array:
     """Return `value` as a C-ordered float array of finite numbers, or refuse it.
 
-    `dimensions` are the accepted numbers of axes, `expected` says the same in words.
+    `dimensions` are the accepted numbers of axes, and `shape` says the same in words.
 
-    >>> finite_array("value", [1, 2], (1,), "a list of numbers")
+    >>> finite_array("value", [1, 2], (1,), "(T+1,)")
     array([1., 2.])
     """
     try:
         array = np.asarray(value, dtype=np.float64)
     except (TypeError, ValueError):
-        raise InputError(f"{name} is not an array of numbers, but {expected} was expected") from None
+        # Entries may be private, so they are not repeated.
+        kind = type(value).__name__
+        raise InvalidInput(f"{name} must be an array of numbers, {shape}, got a {kind} that is not one") from None
     if array.ndim not in dimensions:
-        raise refuse(f"the shape of {name}", array.shape, expected)
+        refuse(f"the shape of {name}", array.shape, shape)
     if not np.isfinite(array).all():
         where = tuple(int(index) for index in np.argwhere(~np.isfinite(array))[0])
-        raise refuse(f"{name}{list(where)}", float(array[where]), "a finite number")
+        refuse(f"{name}{list(where)}", float(array[where]), "a finite number")
     return np.ascontiguousarray(array)
 
 
@@ -108,7 +123,7 @@ def generator(rng: object) -> np.random.Generator:
     np.int64(0)
     """
     if not isinstance(rng, np.random.Generator):
-        raise refuse("rng", rng, "a numpy.random.Generator")
+        refuse("rng", rng, "a numpy.random.Generator")
     return rng
 
 
@@ -120,9 +135,9 @@ def party_values(values: ArrayLike, parties: int) -> Array:
     """
     array = finite_array("values", values, (1, 2), f"({parties},) or ({parties}, d)")
     if array.shape[0] != parties:
-        raise refuse("the number of rows of values", array.shape[0], f"one row per party ({parties})")
+        refuse("the number of rows of values", array.shape[0], f"{parties}, one per party")
     if array.size == 0:
-        raise refuse("the shape of values", array.shape, f"({parties},) or ({parties}, d) with d at least 1")
+        refuse("the shape of values", array.shape, f"({parties},) or ({parties}, d) with d at least 1")
     return array
 
 

@@ -2,56 +2,72 @@
 
 from __future__ import annotations
 
-import json
 import math
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from inca.cli import app
-from inca.cli.executions import Bounds, Colluding, Delta, Eavesdropped, File, Level, Wanted, chosen
+from inca.cli.options import (
+    OUTPUT,
+    Bounds,
+    ExecutionFile,
+    RandomColluding,
+    RandomEavesdropped,
+    ReportedDelta,
+    RequiredEpsilon,
+    SigmaCancelling,
+    SigmaIndependent,
+    override_execution,
+)
+from inca.cli.printing import print_json, print_rows
 from inca.cli.progress import progress_bar
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from inca import Interval, View
+    from inca import Interval, NoiseLevels, View
     from inca._base.types import Array
 
-_BAR_FROM = 20_000_000  # noise terms from which a progress bar is worth its place
-_RUNS, _ENTRIES = 1000, 1 << 24  # runs to measure errors in, and the most noise terms that they may take
-_TRIALS = "Attack"
+ATTACK = "Attack"
+MAX_RUNS = 1000
+"""Runs in which errors of reconstruction are measured."""
+MAX_NOISE_TERMS = 1 << 24
+"""Noise terms that these runs may take: in large executions there are fewer of them."""
 
 
-@app.command()
 def attack(
-    execution: File,
-    epsilon: Wanted = None,
-    delta: Delta = 1e-5,
-    colluding: Colluding = None,
-    eavesdropped: Eavesdropped = None,
-    sigma_independent: Level = None,
-    sigma_cancelling: Level = None,
+    execution: ExecutionFile,
+    epsilon: RequiredEpsilon = None,
+    delta: ReportedDelta = 1e-5,
+    colluding: RandomColluding = None,
+    eavesdropped: RandomEavesdropped = None,
+    sigma_independent: SigmaIndependent = None,
+    sigma_cancelling: SigmaCancelling = None,
     domain: Bounds = (0.0, 1.0),
     party: Annotated[
         int | None,
-        typer.Option(help="Whose value to guess. Default: who loses most.", rich_help_panel=_TRIALS),
+        typer.Option(help="Whose value to guess. Default: the party that loses most.", rich_help_panel=ATTACK),
     ] = None,
     trials: Annotated[
-        int, typer.Option(help="Runs to guess in, for the low and for the high value each.", rich_help_panel=_TRIALS)
+        int,
+        typer.Option(
+            help="Runs to guess in with the lowest value, and as many with the highest.", rich_help_panel=ATTACK
+        ),
     ] = 20_000,
     seed: Annotated[
         int | None,
-        typer.Option(help="Repeat the same random adversary, values and noise.", rich_help_panel=_TRIALS),
+        typer.Option(help="Repeat the same random adversary, values and noise.", rich_help_panel=ATTACK),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON; null stands for infinity.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print JSON; null stands for infinity.", rich_help_panel=OUTPUT)
+    ] = False,
 ) -> None:
     """Attack an execution as well as an adversary can, and set the outcome against the promise.
 
     Random values are run through the execution with fresh noise. From what it sees, the adversary makes the best
-    linear estimate of every honest value: once knowing all other values, which is whom differential privacy is about,
-    and once knowing the domain only. Then it guesses, in many runs, whether one party holds the lowest or the
-    highest value, and its mistakes bound epsilon from below, but for a chance of one in a million.
+    linear estimate of every honest value: once knowing all other values, as differential privacy assumes, and once
+    knowing the domain only. Then it guesses, in many runs, whether one party holds the lowest or the highest value, and
+    its mistakes bound epsilon from below, wrongly so with a probability of one in a million.
 
     The bound shows what *is* lost; that no more is lost is for `inca audit` to say, whose exact loss is shown beside.
 
@@ -61,39 +77,38 @@ def attack(
     import numpy as np
 
     import inca
-    from inca._base.files import null_for_infinity
-    from inca._base.validation import real, whole
+    from inca._base.validation import finite_float, integer
 
     if epsilon is not None:
-        real("--epsilon", epsilon, least=0.0)
-    real("--delta", delta, 0.0, 1.0)
-    whole("--trials", trials, least=1)
-    rng = np.random.default_rng(None if seed is None else (whole("--seed", seed), 1))
-    drawn = seed if colluding is not None or eavesdropped is not None else None  # else the adversary is in the file
+        finite_float("--epsilon", epsilon, min=0.0)
+    finite_float("--delta", delta, 0.0, 1.0)
+    integer("--trials", trials, min=1)
+    rng = np.random.default_rng(None if seed is None else (integer("--seed", seed), 1))
     bounds = inca.Interval(*domain)
-    given = chosen(inca.read_execution(execution), colluding, eavesdropped, drawn, sigma_independent, sigma_cancelling)
-    if given.sigma_independent is None or given.sigma_cancelling is None:
-        missing = "sigma_independent" if given.sigma_independent is None else "sigma_cancelling"
-        option = "--" + missing.replace("_", "-")
-        raise inca.InputError(f"{execution} has no {missing}, but it or {option} was expected")
-    view = inca.View(given.execution, inca.Adversary(given.colluding, given.eavesdropped))
-    report = _attacked(view, (given.sigma_independent, given.sigma_cancelling), bounds, delta, party, trials, rng)
+    transcript = override_execution(
+        inca.read_execution(execution), colluding, eavesdropped, seed, sigma_independent, sigma_cancelling
+    )
+    for name in ("sigma_independent", "sigma_cancelling"):
+        if getattr(transcript, name) is None:
+            raise inca.InvalidInput(f"{execution} must say {name}, or --{name.replace('_', '-')} must, got neither")
+    view = inca.View(transcript.execution, transcript.adversary)
+    report = _report(view, transcript.noise_levels, bounds, delta, party, trials, rng)
     if epsilon is not None:
         report["wanted"] = {
             "epsilon": epsilon,
             "met": max(report["worst"]["epsilon"], report["epsilon_lower"]) <= epsilon,
         }
     if as_json:
-        typer.echo(json.dumps(null_for_infinity(report), allow_nan=False))
+        print_json(report)
     else:
         _show(report, bounds)
     if epsilon is not None and not report["wanted"]["met"]:
         raise typer.Exit(1)
 
 
-def _attacked(
+def _report(
     view: View,
-    levels: tuple[float, float],
+    levels: NoiseLevels,
     bounds: Interval,
     delta: float,
     party: int | None,
@@ -106,21 +121,21 @@ def _attacked(
     from inca.privacy.attack import distinguish, reconstruct, watch
 
     if party is not None and party not in view.honest:
-        raise refuse("--party", party, f"the id of an honest party of {view.execution.parties}")
-    losses = account(view, *levels, bounds.sensitivity())
-    target = losses.worst[0] if party is None else party
-    entries = view.execution.parties * (view.execution.rounds + 1)
-    runs = min(trials, _RUNS, max(1, _ENTRIES // entries))
+        refuse("--party", party, f"the id of an honest party of {view.execution.parties}")
+    losses = account(view, levels, sensitivity=bounds.sensitivity())
+    target = losses.worst_party if party is None else party
+    noise_terms = view.execution.parties * (view.execution.rounds + 1)
+    runs = min(trials, MAX_RUNS, max(1, MAX_NOISE_TERMS // noise_terms))
     values = rng.uniform(bounds.low, bounds.high, (view.execution.parties, runs))
     middle, variance = (bounds.low + bounds.high) / 2, bounds.sensitivity() ** 2 / 12
-    seen = watch(view, values, *levels, rng)
-    informed = reconstruct(view, seen, *levels, others=values)
-    uninformed = reconstruct(view, seen, *levels, prior=(middle, variance))
-    with progress_bar("trial", 2 * trials * entries > _BAR_FROM) as progress:
-        found = distinguish(
+    seen = watch(view, values, levels, rng)
+    informed = reconstruct(view, seen, levels, others=values)
+    uninformed = reconstruct(view, seen, levels, prior=(middle, variance))
+    with progress_bar("trial") as progress:
+        guesses = distinguish(
             view,
             target,
-            *levels,
+            levels,
             delta,
             rng,
             trials=trials,
@@ -139,13 +154,13 @@ def _attacked(
         "runs": runs,
         "party": target,
         "mu": float(losses.mu[place]),
-        "mu_measured": found.mu_measured,
+        "mu_measured": guesses.mu_measured,
         "epsilon": float(epsilons[place]),
-        "epsilon_lower": found.epsilon_lower,
-        "worst": {"party": losses.worst[0], "mu": losses.worst[1], "epsilon": float(epsilons.max())},
+        "epsilon_lower": guesses.epsilon_lower,
+        "worst": {"party": losses.worst_party, "mu": losses.max_mu, "epsilon": float(epsilons.max())},
         "delta": delta,
         "trials": trials,
-        "confidence": 1.0 - found.false_alarm,
+        "confidence": 1.0 - guesses.false_alarm,
     }
 
 
@@ -155,47 +170,40 @@ def _rms(errors: Array) -> list[float]:
 
 
 def _show(report: dict[str, Any], bounds: Interval) -> None:
-    from rich.console import Console
-    from rich.table import Table
-
     from inca.privacy.certificate import in_words
 
     party, place = report["party"], report["honest"].index(report["party"])
     promised, achieved = report["standard_error"][place], report["rms_error"][place]
-    table = Table(show_header=False, box=None, padding=(0, 2, 0, 0))
-    rows = [
-        ("party", f"{party}   {'who loses most' if party == report['worst']['party'] else 'as asked'}"),
-        ("promised error", f"{in_words(promised)}   of who knows all other values"),
-        ("achieved error", f"{in_words(achieved)}   root mean square in {report['runs']} runs"),
-        (
-            "knowing no value",
-            f"{in_words(report['uninformed_error'][place])}   (a blind guess {report['prior_error']:.6g})",
-        ),
-        ("exact epsilon", f"{in_words(report['epsilon'])}   at delta {report['delta']:g}"),
-        ("attack shows", f"{in_words(report['epsilon_lower'])}   or more, in {report['trials']} runs of each kind"),
-    ]
-    for name, text in rows:
-        table.add_row(f"[bold]{name}[/bold]", text)
-    Console().print(table)
+    blind_guess = f"(a blind guess {report['prior_error']:.6g})"
+    print_rows(
+        [
+            ("party", f"{party}   {'who loses most' if party == report['worst']['party'] else 'as asked'}"),
+            ("promised error", f"{in_words(promised)}   of an adversary who knows all other values"),
+            ("achieved error", f"{in_words(achieved)}   root mean square in {report['runs']} runs"),
+            ("knowing no value", f"{in_words(report['uninformed_error'][place])}   {blind_guess}"),
+            ("exact epsilon", f"{in_words(report['epsilon'])}   at delta {report['delta']:g}"),
+            ("attack shows", f"{in_words(report['epsilon_lower'])}   or more, in {report['trials']} runs of each kind"),
+        ]
+    )
     typer.echo(_meaning(report, promised, achieved, bounds))
     if "wanted" in report:
-        wanted = f"The wanted guarantee ({report['wanted']['epsilon']:g}, {report['delta']:g})-DP"
+        required = f"The required guarantee ({report['wanted']['epsilon']:g}, {report['delta']:g})-DP"
         if report["wanted"]["met"]:
-            typer.echo(f"{wanted} holds for every honest party of this execution.")
+            typer.echo(f"{required} holds for every honest party of this execution.")
         else:
             worst = report["worst"]
-            typer.echo(f"{wanted} does NOT hold: party {worst['party']} has epsilon {in_words(worst['epsilon'])}.")
+            typer.echo(f"{required} does NOT hold: party {worst['party']} has epsilon {in_words(worst['epsilon'])}.")
 
 
 def _meaning(report: dict[str, Any], promised: float, achieved: float, bounds: Interval) -> str:
     party = report["party"]
     if report["epsilon_lower"] > report["epsilon"]:
-        return "The attack beats the exact loss: a chance of one in a million has come true, or the loss is wrong."
+        return "The attack beats the exact loss: an event of probability one in a million, or the loss is wrong."
     if promised == 0.0:
-        return f"Who knows all other values recovers the value of party {party} exactly: it is not protected."
+        return f"An adversary who knows all other values recovers that of party {party} exactly: it is not protected."
     if math.isinf(promised):
         return f"Nothing that the adversary sees depends on the value of party {party}."
     return (
-        f"Even who knows all other values errs by {achieved:.3g} about the value of party {party} in {bounds}, "
+        f"Even an adversary who knows all other values errs by {achieved:.3g} about that of party {party} in {bounds}, "
         "and many guesses show no more loss than the exact one."
     )

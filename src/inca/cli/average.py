@@ -2,116 +2,162 @@
 
 from __future__ import annotations
 
-import json
-import secrets
-from dataclasses import dataclass
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from inca.cli import app
-from inca.cli.progress import progress_bar
-from inca.cli.wishes import WISH, Colluding, Delta, Eavesdropped, Messages, Rule, Views, known_rule
+from inca.cli.options import (
+    CONDITIONS,
+    OUTPUT,
+    REQUIREMENTS,
+    VALUES,
+    AsJson,
+    BallRadius,
+    Colluding,
+    Delta,
+    DomainBounds,
+    Eavesdropped,
+    Messages,
+    Rule,
+    Views,
+    domain_of,
+    refuse_combination,
+    rule_named,
+)
+from inca.cli.printing import numbers, print_files, print_json, print_rows
+from inca.cli.progress import phase_bar
+from inca.errors import InvalidInput
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import numpy as np
 
-    from inca import Certificate, Domain, Execution, Injection, Outcome, Plan, Presence, Schedule, Transcript
-    from inca._base.randomness import Normals
+    from inca import Certificate, Plan, Presence, PrivateMean, Transcript
     from inca._base.types import Array
+    from inca.planning.designs import ProtocolDesign
 
-_BAR_FROM = 20_000_000  # party-rounds times coordinates from which a progress bar is worth its place
-_INPUT, _PROTOCOL, _ABSENCE, _OUTPUT = "Values", "Protocol", "Absence", "Output"
+PROTOCOL = "Noise and protocol by hand, without a guarantee"
+PHASES = {"plan": "planning: view", "run": "running: round", "audit": "auditing: round"}
+BY_HAND = ("sigma_independent", "sigma_cancelling", "schedule", "injection", "quiet_rounds")
+FIXABLE = ("rounds", "receivers")  # by hand, or for a plan to be made
+REQUIRED = ("delta", "colluding", "eavesdropped", "messages", "rule", "views")
 
 
-@app.command()
 def average(
+    context: typer.Context,
     values: Annotated[Path, typer.Argument(help="One row per party: CSV, Parquet (.parquet) or NumPy (.npy).")],
     epsilon: Annotated[
-        float | None, typer.Option(help="The wanted epsilon, for every honest party.", rich_help_panel=WISH)
+        float | None,
+        typer.Option(help="Required epsilon, for every honest party; plans the run.", rich_help_panel=REQUIREMENTS),
     ] = None,
     delta: Delta = 1e-5,
+    rule: Rule = "analytic",
+    plan: Annotated[
+        Path | None,
+        typer.Option(help="Instead of --epsilon: a plan that `inca plan --out` wrote.", rich_help_panel=REQUIREMENTS),
+    ] = None,
     colluding: Colluding = 0.0,
     eavesdropped: Eavesdropped = 0.0,
-    messages: Messages = 20,
-    rule: Rule = "exact",
-    views: Views = 300,
-    plan: Annotated[
-        Path | None, typer.Option(help="A plan that `inca plan --out` wrote, instead.", rich_help_panel=WISH)
-    ] = None,
-    domain: Annotated[
-        tuple[float, float] | None,
-        typer.Option(help="LOW HIGH: every coordinate lies between.", rich_help_panel=_INPUT),
-    ] = None,
-    ball: Annotated[
-        float | None, typer.Option(help="RADIUS: every row has at most this length.", rich_help_panel=_INPUT)
-    ] = None,
-    clip: Annotated[
-        bool,
-        typer.Option("--clip", help="Move values outside the domain in; else refuse.", rich_help_panel=_INPUT),
-    ] = False,
-    column: Annotated[
-        list[str] | None, typer.Option(help="Take this column; may be repeated.", rich_help_panel=_INPUT)
-    ] = None,
-    sigma_independent: Annotated[
-        float | None,
-        typer.Option(help="Standard deviation of the noise that stays, per party.", rich_help_panel=_PROTOCOL),
-    ] = None,
-    sigma_cancelling: Annotated[
-        float | None,
-        typer.Option(help="Standard deviation of the noise that is cancelled.", rich_help_panel=_PROTOCOL),
-    ] = None,
-    rounds: Annotated[
-        int | None, typer.Option(help="Rounds of gossip (default 20).", rich_help_panel=_PROTOCOL)
-    ] = None,
-    receivers: Annotated[
-        int | None, typer.Option(help="Receivers per party and round (default 1).", rich_help_panel=_PROTOCOL)
-    ] = None,
-    schedule: Annotated[
-        str | None,
-        typer.Option(help="random (default), distinct (nobody twice) or permutation.", rich_help_panel=_PROTOCOL),
-    ] = None,
-    injection: Annotated[
-        str | None, typer.Option(help="incremental (default) or early.", rich_help_panel=_PROTOCOL)
-    ] = None,
-    quiet_rounds: Annotated[
-        int | None, typer.Option(help="Last rounds without a share of the value.", rich_help_panel=_PROTOCOL)
-    ] = None,
     dropout: Annotated[
         float,
-        typer.Option(help="Fraction of parties that leaves for good; also planned for.", rich_help_panel=_ABSENCE),
+        typer.Option(
+            help="Fraction of the parties that leaves for good, at random times; planned for and simulated.",
+            rich_help_panel=CONDITIONS,
+        ),
     ] = 0.0,
     absence: Annotated[
         tuple[float, float] | None,
-        typer.Option(help="LEAVE REJOIN: chances per round of going and of coming back.", rich_help_panel=_ABSENCE),
+        typer.Option(
+            help="LEAVE REJOIN: instead, probabilities of leaving and of coming back, per party and round.",
+            rich_help_panel=CONDITIONS,
+        ),
     ] = None,
     trace: Annotated[
-        Path | None, typer.Option(help="CSV of absences: party,leaves,returns.", rich_help_panel=_ABSENCE)
+        Path | None,
+        typer.Option(help="Instead, a CSV file of absences: party,leaves,returns.", rich_help_panel=CONDITIONS),
     ] = None,
+    messages: Messages = 20,
+    views: Views = 300,
+    domain: DomainBounds = None,
+    ball: BallRadius = None,
+    clip: Annotated[
+        bool,
+        typer.Option(
+            "--clip",
+            help="Move values outside the domain to its border instead of refusing them.",
+            rich_help_panel=VALUES,
+        ),
+    ] = False,
+    column: Annotated[
+        list[str] | None,
+        typer.Option(help="Take the column of this name; may be repeated for vectors.", rich_help_panel=VALUES),
+    ] = None,
+    sigma_independent: Annotated[
+        float | None,
+        typer.Option(
+            help="Standard deviation of each party's independent noise, which stays in the result.",
+            rich_help_panel=PROTOCOL,
+        ),
+    ] = None,
+    sigma_cancelling: Annotated[
+        float | None,
+        typer.Option(
+            help="Standard deviation of each party's cancelling noise, which it takes back.", rich_help_panel=PROTOCOL
+        ),
+    ] = None,
+    rounds: Annotated[
+        int | None,
+        typer.Option(help="Rounds of gossip. Default: 20, or what a plan finds best.", rich_help_panel=PROTOCOL),
+    ] = None,
+    receivers: Annotated[
+        int | None,
+        typer.Option(
+            help="Receivers per party and round. Default: 1, or what a plan finds best.", rich_help_panel=PROTOCOL
+        ),
+    ] = None,
+    schedule: Annotated[
+        str,
+        typer.Option(
+            help="Who sends to whom: random, distinct (to nobody twice) or permutation (everyone receives from one).",
+            rich_help_panel=PROTOCOL,
+        ),
+    ] = "random",
+    injection: Annotated[
+        str,
+        typer.Option(
+            help="How a value enters: incremental (a share per round) or early (at once).", rich_help_panel=PROTOCOL
+        ),
+    ] = "incremental",
+    quiet_rounds: Annotated[
+        int, typer.Option(help="Last rounds in which no share of the value enters.", rich_help_panel=PROTOCOL)
+    ] = 0,
     seed: Annotated[
         int | None,
         typer.Option(help="Repeatable run, for research: NOT private. Default: the system's randomness."),
     ] = None,
     transcript: Annotated[
-        Path | None, typer.Option(help="Write the execution: .json or .npz.", rich_help_panel=_OUTPUT)
+        Path | None, typer.Option(help="Write the execution: .json or .npz.", rich_help_panel=OUTPUT)
     ] = None,
     certificate: Annotated[
-        Path | None, typer.Option(help="Write the certificate (JSON) of a planned run.", rich_help_panel=_OUTPUT)
+        Path | None,
+        typer.Option(help="Write the certificate (JSON) of a run with a guarantee.", rich_help_panel=OUTPUT),
     ] = None,
     show_truth: Annotated[
-        bool, typer.Option("--show-truth", help="Print the exact mean beside.", rich_help_panel=_OUTPUT)
+        bool, typer.Option("--show-truth", help="Print the exact mean beside the estimate.", rich_help_panel=OUTPUT)
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.", rich_help_panel=_OUTPUT)] = False,
+    as_json: AsJson = False,
 ) -> None:
-    """Average a file of per-party values by Algorithm 2, for a wanted guarantee or with noise of given levels.
+    """Average a file of per-party values by Algorithm 2, for a required guarantee or with noise levels by hand.
 
     Every party of the file is simulated on this machine: each injects its value bit by bit, hidden in noise that
     it cancels later, while messages mix by gossip. What is left in the result is the independent noise, and what
     parties that left could not cancel.
 
-    With --epsilon the run is planned for the least error, and with --plan it follows a plan. Then the execution that
-    came about is audited against a random adversary of the planned size: should the guarantee not hold there, the
+    With --epsilon the run is planned for the least error, and with --plan it follows a plan. Then the realized
+    execution is audited against a random adversary of the planned size: should the guarantee not hold there, the
     estimate is withheld (status 1).
 
     Example:  inca average examples/waiting-times.csv --domain 0 240 --epsilon 0.5 --colluding 0.1 --dropout 0.1
@@ -119,177 +165,175 @@ def average(
     import numpy as np
 
     import inca
-    from inca._base.validation import whole
-    from inca.cli.outcomes import AUDIT_UP_TO, collect, show
-    from inca.cli.values import load_values
+    from inca._base.validation import integer
+    from inca.cli.input_files import read_values
+    from inca.private_mean import AUDIT_UP_TO
 
-    bounds = _domain(domain, ball)
-    table = bounds.admit(load_values(values, column or ()), clip)
-    if certificate is not None and ((plan is None and epsilon is None) or len(table) > AUDIT_UP_TO):
-        wanted = f"a planned run of at most {AUDIT_UP_TO} parties"
-        raise inca.InputError(f"--certificate is {str(certificate)!r}, but {wanted} was expected")
-    if seed is not None:
-        whole("--seed", seed)
-    rng = np.random.default_rng(seed)
-    by_hand = _ByHand(rounds, receivers, schedule, injection, quiet_rounds, sigma_independent, sigma_cancelling)
-    if plan is not None or epsilon is not None:
-        wishes: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "rule": known_rule(rule), "messages": messages}
-        wishes |= {"colluding": colluding, "eavesdropped": eavesdropped, "dropout": dropout}
-        made = _plan(plan, wishes, by_hand, bounds, table, views)
-        levels = made.sigma_independent, made.sigma_cancelling
-        drawn, injected = made.shape.draw(len(table), _seed(seed, rng)), made.shape.injection()
+    _check_combinations(context, epsilon, plan, sigma_independent, sigma_cancelling)
+    bounds, table = domain_of(domain, ball), read_values(values, column or ())
+    if certificate is not None and len(table) > AUDIT_UP_TO:
+        raise InvalidInput(f"--certificate needs a run of at most {AUDIT_UP_TO} parties, got {len(table)}")
+    rng = None if seed is None else np.random.default_rng(integer("--seed", seed))
+    noise: dict[str, Any]
+    if plan is not None:
+        noise = {"plan": inca.read_plan(plan)}
+    elif epsilon is not None:
+        adversary = inca.RandomAdversary(colluding=colluding, eavesdropped=eavesdropped)
+        noise = {"epsilon": epsilon, "delta": delta, "rule": rule_named(rule), "adversary": adversary}
+        noise |= {"messages": messages, "views": views, "rounds": rounds, "receivers": receivers}
     else:
-        made, levels = None, by_hand.levels()
-        drawn, injected = by_hand.schedule_for(len(table), _seed(seed, rng)), by_hand.injection_used()
-    presence = _presence(len(table), drawn.rounds, dropout, absence, trace, rng)
-    execution = inca.Execution(drawn, injected, presence)
-    noise_source = inca.SystemNormals() if seed is None else rng
-    outcome = _simulate(execution, table, *levels, noise_source)
-    budget = inca.expected_error(execution, *levels, dimensions=table[:1].size, domain=bounds)
-    adversary = inca.Adversary() if made is None else made.adversary(rng)
-    kept = inca.Transcript(execution, *levels, adversary.colluding, adversary.eavesdropped)
+        design = _design(schedule, rounds, receivers, injection, quiet_rounds)
+        levels = inca.NoiseLevels(independent=sigma_independent or 0.0, cancelling=sigma_cancelling or 0.0)
+        noise = {"noise_levels": levels, "design": design}
+    with phase_bar(PHASES) as progress:
+        mean = inca.average(
+            table,
+            bounds,
+            **noise,
+            dropout=dropout,
+            presence=_presence(absence, trace, rng),
+            clip=clip,
+            rng=rng,
+            progress=progress,
+        )
     if transcript is not None:
-        inca.write_execution(transcript, kept)
-    audited = None if made is None else _audit(made, kept)
-    if certificate is not None and audited is not None:
-        audited.write(certificate)
-    report = collect(outcome, budget, table, show_truth, made, audited)
+        inca.write_execution(transcript, mean.transcript)
+    if certificate is not None and mean.certificate is not None:
+        mean.certificate.write(certificate)
+    truth = bounds.validate(table, clip=clip).mean(axis=0) if show_truth else None
     if as_json:
-        typer.echo(json.dumps(report, allow_nan=False))
+        print_json(_report(mean, truth))
     else:
-        show(report, seed is not None)
-        for name, place in (("execution", transcript), ("certificate", certificate)):
-            if place is not None:
-                typer.echo(f"The {name} is in {place}.")
-    if outcome.estimate is None or report.get("met") is False:
+        _show(mean, truth)
+        if mean.estimate is not None and seed is not None:
+            typer.echo("This run is repeatable from its seed and therefore not private.")
+        print_files(execution=transcript, certificate=certificate)
+    if mean.estimate is None:
         raise typer.Exit(1)
 
 
-@dataclass(frozen=True)
-class _ByHand:
-    """The options of a protocol that is not planned; None where nothing was said."""
-
-    rounds: int | None
-    receivers: int | None
-    schedule: str | None
-    injection: str | None
-    quiet_rounds: int | None
-    sigma_independent: float | None
-    sigma_cancelling: float | None
-
-    def refuse_all_but(self, *allowed: str) -> None:
-        """Refuse options that a plan decides."""
-        from inca._base.validation import refuse
-
-        for name, value in vars(self).items():
-            if value is not None and name not in allowed:
-                raise refuse(f"--{name.replace('_', '-')}", value, "nothing, as the plan decides it,")
-
-    def levels(self) -> tuple[float, float]:
-        from inca import InputError
-
-        if self.sigma_independent is None or self.sigma_cancelling is None:
-            raise InputError(
-                "--epsilon, --plan, or both --sigma-independent and --sigma-cancelling are needed to choose the noise"
+def _check_combinations(
+    context: typer.Context,
+    epsilon: float | None,
+    plan: Path | None,
+    sigma_independent: float | None,
+    sigma_cancelling: float | None,
+) -> None:
+    """Refuse options that do not go together: noise is decided by --plan, by --epsilon, or by hand."""
+    refuse_combination(context, "dropout", "absence", "trace")
+    refuse_combination(context, "absence", "trace")
+    refuse_combination(context, "plan", "epsilon", *REQUIRED, *FIXABLE, *BY_HAND)
+    refuse_combination(context, "epsilon", *BY_HAND)
+    if plan is None and epsilon is None:
+        if sigma_independent is None or sigma_cancelling is None:
+            raise InvalidInput(
+                "--epsilon, --plan, or both --sigma-independent and --sigma-cancelling must say how much noise there is"
             )
-        return self.sigma_independent, self.sigma_cancelling
-
-    def schedule_for(self, parties: int, seed: int) -> Schedule:
-        import inca
-
-        kind, k = self.schedule or "random", 1 if self.receivers is None else self.receivers
-        return inca.random_schedule(kind, parties, 20 if self.rounds is None else self.rounds, k, seed=seed)
-
-    def injection_used(self) -> Injection:
-        import inca
-
-        rounds, quiet = 20 if self.rounds is None else self.rounds, self.quiet_rounds or 0
-        if self.injection in (None, "incremental"):
-            return inca.incremental(rounds, quiet)
-        if self.injection == "early" and quiet == 0:
-            return inca.early(rounds)
-        if self.injection == "early":
-            raise inca.InputError(f"--quiet-rounds is {quiet}, but 0 was expected with --injection early")
-        raise inca.InputError(f"--injection is {self.injection!r}, but incremental or early was expected")
+        refuse_combination(context, "sigma_independent", *REQUIRED, "certificate")
 
 
-def _seed(seed: int | None, rng: np.random.Generator) -> int:
-    return secrets.randbits(63) if seed is None else int(rng.integers(2**63))
-
-
-def _plan(
-    path: Path | None, wishes: dict[str, Any], by_hand: _ByHand, bounds: Domain, table: Array, views: int
-) -> Plan:
-    """Read the plan and hold it against the values, or make one."""
-    import inca
+def _design(
+    schedule: str, rounds: int | None, receivers: int | None, injection: str, quiet_rounds: int
+) -> ProtocolDesign:
+    """Return the protocol that is named by hand."""
     from inca._base.validation import refuse
+    from inca.planning.designs import ProtocolDesign
 
-    sensitivity = bounds.sensitivity(table[:1].size)
-    if path is not None:
-        if wishes["epsilon"] is not None:
-            raise refuse("--epsilon", wishes["epsilon"], "nothing, as the plan decides it,")
-        by_hand.refuse_all_but()
-        made = inca.read_plan(path)
-        if made.wish.parties != len(table):
-            raise refuse("the number of parties in --plan", made.wish.parties, f"one per row of values ({len(table)})")
-        if made.wish.sensitivity < sensitivity * (1 - 1e-12):
-            raise refuse(
-                "the sensitivity in --plan", made.wish.sensitivity, f"at least that of the domain ({sensitivity:g})"
-            )
-        return made
-    by_hand.refuse_all_but("rounds", "receivers")
-    variance = sensitivity**2 / 12.0 / table[:1].size  # uniform in an interval, each coordinate
-    wish = inca.Wish(parties=len(table), sensitivity=sensitivity, variance=variance, **wishes)
-    with progress_bar("view", wanted=True) as progress:
-        return inca.plan(wish, rounds=by_hand.rounds, receivers=by_hand.receivers, views=views, progress=progress)
-
-
-def _audit(made: Plan, kept: Transcript) -> Certificate | None:
-    """Account for what the execution gave away to a random adversary of the planned size."""
-    import inca
-    from inca.cli.outcomes import AUDIT_UP_TO
-
-    if made.wish.parties > AUDIT_UP_TO:
-        return None
-    with progress_bar("round", made.wish.parties > 2000) as progress:
-        return inca.certify(
-            kept, sensitivity=made.wish.sensitivity, delta=made.wish.delta, rule=made.wish.rule, progress=progress
-        )
-
-
-def _domain(interval: tuple[float, float] | None, radius: float | None) -> Domain:
-    import inca
-
-    if interval is not None and radius is None:
-        return inca.Interval(*interval)
-    if radius is not None and interval is None:
-        return inca.Ball(radius)
-    raise inca.InputError("--domain LOW HIGH or --ball RADIUS is needed to say where values may lie, and only one")
+    if injection not in ("incremental", "early"):
+        refuse("--injection", injection, "incremental or early")
+    if injection == "early" and quiet_rounds != 0:
+        raise InvalidInput("--quiet-rounds cannot be combined with --injection early")
+    return ProtocolDesign(
+        schedule,
+        rounds=20 if rounds is None else rounds,
+        receivers=1 if receivers is None else receivers,
+        quiet=quiet_rounds,
+        kind=injection,
+    )
 
 
 def _presence(
-    parties: int,
-    rounds: int,
-    dropout: float,
-    absence: tuple[float, float] | None,
-    trace: Path | None,
-    rng: np.random.Generator,
-) -> Presence:
+    absence: tuple[float, float] | None, trace: Path | None, rng: np.random.Generator | None
+) -> Callable[[int, int], Presence] | None:
+    """Return who is there, as a function of (parties, rounds), if options say more than --dropout."""
+    import numpy as np
+
     import inca
 
-    if (dropout != 0.0) + (absence is not None) + (trace is not None) > 1:
-        raise inca.InputError("--dropout, --absence and --trace are alternatives, but more than one was given")
     if trace is not None:
-        return inca.Presence.trace(trace, parties, rounds)
+        return lambda parties, rounds: inca.Presence.from_csv(trace, parties, rounds)
     if absence is not None:
-        return inca.Presence.markov(parties, rounds, *absence, rng)
-    return inca.Presence.leaving(parties, rounds, dropout, rng)
+        generator = np.random.default_rng() if rng is None else rng
+        return lambda parties, rounds: inca.Presence.markov(parties, rounds, *absence, generator)
+    return None
 
 
-def _simulate(
-    execution: Execution, values: Array, sigma_independent: float, sigma_cancelling: float, noise: Normals
-) -> Outcome:
-    import inca
+def _report(mean: PrivateMean, truth: Array | None) -> dict[str, Any]:
+    """Return what `--json` prints; epsilon is null where no guarantee was required, or none was audited."""
+    execution, error = mean.transcript.execution, mean.expected_error
+    nobody = execution.weight == 0.0
+    report: dict[str, Any] = {
+        "estimate": _plain(mean.estimate),
+        "interval": None if mean.interval is None else [_plain(end) for end in mean.interval],
+        "confidence": mean.confidence,
+        "parties": execution.parties,
+        "present": mean.present,
+        "weight": execution.weight,
+        "epsilon": None if mean.certificate is None else mean.certificate.worst_epsilon,
+        "delta": None if mean.plan is None else mean.plan.requirements.delta,
+        "standard_error": None if nobody else mean.standard_error,
+        "worst_case_error": None if nobody else error.total**0.5,
+        "variance": None if nobody else {"independent": error.independent, "cancelling": error.cancelling},
+    }
+    if mean.plan is not None:
+        report["wanted"] = mean.plan.requirements.epsilon
+        report["met"] = mean.guarantee_holds
+        report["plan"] = mean.plan.as_dict()
+    if truth is not None:
+        report["mean"] = truth.tolist()
+    return report
 
-    with progress_bar("round", execution.rounds * values.size >= _BAR_FROM) as progress:
-        return inca.simulate(execution, values, sigma_independent, sigma_cancelling, noise, progress=progress)
+
+def _show(mean: PrivateMean, truth: Array | None) -> None:
+    if mean.estimate is None or mean.interval is None:
+        audited = f" ({_privacy(mean.plan, mean.certificate)})" if mean.plan and mean.guarantee_holds is False else ""
+        typer.echo(f"no estimate: {mean.withheld}{audited}")
+        return
+    execution = mean.transcript.execution
+    rows = [("estimate of the mean", numbers(_plain(mean.estimate)))]
+    if truth is not None:
+        rows.append(("exact mean", f"{numbers(truth.tolist())}   shown on request; not private"))
+    if isinstance(mean.estimate, float):
+        low, high = mean.interval
+        rows.append((f"{mean.confidence:.0%} interval", f"{low:.6g} to {high:.6g}   of the exact mean"))
+    rows += [
+        ("standard error", f"{mean.standard_error:.6g}   of the noise, exact"),
+        ("worst-case error", f"{mean.expected_error.total**0.5:.6g}   with the values lost to dropouts"),
+        ("parties", f"{mean.present} of {execution.parties} present at the end"),
+        ("weight", f"{execution.weight:.6g}   values' worth in the result"),
+    ]
+    if mean.plan is not None:
+        rows += [("privacy", _privacy(mean.plan, mean.certificate)), ("adversary", _adversary(mean.transcript))]
+    print_rows(rows)
+
+
+def _privacy(plan: Plan, certificate: Certificate | None) -> str:
+    from inca.private_mean import AUDIT_UP_TO
+
+    required = f"required {plan.requirements.epsilon:g} at delta {plan.requirements.delta:g}"
+    if certificate is None:
+        return f"planned, not audited (more than {AUDIT_UP_TO} parties)   {required}"
+    if math.isinf(certificate.worst_epsilon):
+        return f"NO guarantee   {required}"
+    return f"epsilon {certificate.worst_epsilon:.6g} by audit   {required}"
+
+
+def _adversary(transcript: Transcript) -> str:
+    adversary, execution = transcript.adversary, transcript.execution
+    eavesdropped = len(adversary.eavesdropped) / (execution.parties * execution.rounds)
+    tail = f", {eavesdropped:.3g} of messages eavesdropped on" if eavesdropped else ""
+    return f"{len(adversary.colluding)} of {execution.parties} parties collude, at random{tail}"
+
+
+def _plain(value: float | Array | None) -> Any:
+    return value if value is None or isinstance(value, float) else value.tolist()

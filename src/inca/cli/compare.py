@@ -1,18 +1,17 @@
-"""`inca compare`: all mechanisms on one setting, over dropout rates: one table and one picture."""
+"""`inca compare`: all mechanisms on one setting, over dropout rates: one table and one plot."""
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from inca.cli import app
-from inca.cli.progress import progress_bar
-from inca.cli.wishes import (
-    LIMITS,
+from inca.cli.options import (
+    CONDITIONS,
+    OUTPUT,
+    AsJson,
     Colluding,
     Delta,
     Eavesdropped,
@@ -22,17 +21,16 @@ from inca.cli.wishes import (
     Parties,
     Rule,
     Views,
-    known_rule,
+    rule_named,
 )
+from inca.cli.printing import print_files, print_json
+from inca.cli.progress import progress_bar
 
 if TYPE_CHECKING:
-    from inca import Wish
-    from inca.mechanisms.compare import Entry
-
-_OUTPUT = "Output"
+    from inca import Requirements
+    from inca.mechanisms.compare import ComparisonEntry
 
 
-@app.command()
 def compare(
     parties: Parties = 200,
     epsilon: Epsilon = 0.2,
@@ -41,17 +39,17 @@ def compare(
     eavesdropped: Eavesdropped = 0.0,
     dropout: Annotated[
         list[float] | None,
-        typer.Option(help="A dropout rate; may be repeated. Default: 0.05, 0.1, 0.2.", rich_help_panel=LIMITS),
+        typer.Option(help="A dropout rate; may be repeated. Default: 0.05, 0.1, 0.2.", rich_help_panel=CONDITIONS),
     ] = None,
     messages: Messages = 20,
     failure: Failure = 1e-6,
-    rule: Rule = "exact",
+    rule: Rule = "analytic",
     views: Views = 300,
-    runs: Annotated[int, typer.Option(help="Also simulate each mechanism so often.")] = 0,
-    picture: Annotated[
-        Path | None, typer.Option(help="Draw the errors: .png or .svg.", rich_help_panel=_OUTPUT)
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.", rich_help_panel=_OUTPUT)] = False,
+    runs: Annotated[
+        int, typer.Option(help="Also simulate each mechanism this many times, to check its expected error.")
+    ] = 0,
+    plot: Annotated[Path | None, typer.Option(help="Plot the errors: .png or .svg.", rich_help_panel=OUTPUT)] = None,
+    as_json: AsJson = False,
 ) -> None:
     """Compare the expected error of all mechanisms at equal privacy, by one accounting rule, as parties leave.
 
@@ -59,15 +57,15 @@ def compare(
     dropout rate. Errors are given as multiples of Central DP's with everyone present. The defaults are the setting of
     the paper's Figure 4.
 
-    Example:  inca compare --picture compare.png
+    Example:  inca compare --plot compare.png
     """
     import inca
-    from inca.cli.pictures import check_picture, draw_comparison
-    from inca.mechanisms.compare import compare as compared
+    from inca.cli.plots import check_plot, plot_mechanisms
+    from inca.mechanisms.compare import compare as compare_mechanisms
 
-    if picture is not None:
-        check_picture(picture)
-    wish = inca.Wish(
+    if plot is not None:
+        check_plot(plot)
+    requirements = inca.Requirements(
         parties=parties,
         epsilon=epsilon,
         delta=delta,
@@ -75,27 +73,28 @@ def compare(
         eavesdropped=eavesdropped,
         messages=messages,
         failure=failure,
-        rule=known_rule(rule),
+        rule=rule_named(rule),
     )
-    with progress_bar("mechanism", wanted=True) as progress:
-        entries = compared(wish, dropout or [0.05, 0.1, 0.2], runs=runs, views=views, progress=progress)
-    if picture is not None:
-        draw_comparison(wish, entries, picture)
+    with progress_bar("mechanism") as progress:
+        entries = compare_mechanisms(
+            requirements, dropout or [0.05, 0.1, 0.2], runs=runs, views=views, progress=progress
+        )
+    if plot is not None:
+        plot_mechanisms(requirements, entries, plot)
     if as_json:
-        typer.echo(json.dumps({"central_mse": wish.central_mse, "entries": [asdict(each) for each in entries]}))
+        print_json({"central_mse": requirements.central_mse, "entries": [asdict(entry) for entry in entries]})
         return
-    _show(wish, entries)
-    if picture is not None:
-        typer.echo(f"The picture is in {picture}.")
+    _show(requirements, entries)
+    print_files(plot=plot)
 
 
-def _show(wish: Wish, entries: list[Entry]) -> None:
+def _show(requirements: Requirements, entries: list[ComparisonEntry]) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    rates = sorted({each.dropout for each in entries})
-    names = list(dict.fromkeys(each.mechanism for each in entries))
-    by_place = {(each.mechanism, each.dropout): each for each in entries}
+    rates = sorted({entry.dropout for entry in entries})
+    names = list(dict.fromkeys(entry.mechanism for entry in entries))
+    by_place = {(entry.mechanism, entry.dropout): entry for entry in entries}
     table = Table(box=None, padding=(0, 2, 0, 0))
     table.add_column("mean squared error / Central DP at dropout")
     for rate in rates:
@@ -104,21 +103,21 @@ def _show(wish: Wish, entries: list[Entry]) -> None:
     notes = []
     for name in names:
         row = [by_place[name, rate] for rate in rates]
-        weaker = next((each.weaker for each in row), False)
-        sent = next((f"{each.messages:.5g}" for each in row if each.messages is not None), "")
-        table.add_row(name + (" *" if weaker else ""), *(_cell(each) for each in row), sent)
-        notes += [f"{name}: {each.why_not}" for each in row[:1] if each.why_not]
+        weaker = next((entry.weaker for entry in row), False)
+        sent = next((f"{entry.messages:.5g}" for entry in row if entry.messages is not None), "")
+        table.add_row(name + (" *" if weaker else ""), *(_cell(entry) for entry in row), sent)
+        notes += [f"{name}: {entry.why_not}" for entry in row[:1] if entry.why_not]
     Console().print(table)
-    typer.echo(f"Central DP with everyone present: {wish.central_mse:.4g}.   * a weaker promise than inca's")
+    typer.echo(f"Central DP with everyone present: {requirements.central_mse:.4g}.   * a weaker promise than inca's")
     for note in notes:
         typer.echo(note)
 
 
-def _cell(entry: Entry) -> str:
+def _cell(entry: ComparisonEntry) -> str:
     if entry.relative is None:
         return "-"
-    shown = f"{entry.relative:.3g}"
+    text = f"{entry.relative:.3g}"
     if entry.measured is not None:
         scale = entry.relative / entry.mse if entry.mse else 0.0
-        shown += f" ({entry.measured.mse * scale:.3g} +- {entry.measured.standard_error * scale:.2g})"
-    return shown
+        text += f" ({entry.measured.mse * scale:.3g} +- {entry.measured.standard_error * scale:.2g})"
+    return text

@@ -2,82 +2,82 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from inca.cli import app
-from inca.cli.node import AsJson
+from inca.cli.options import AsJson
+from inca.cli.printing import print_json
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from inca.network.testing.demo import Rehearsal
+    from inca.network.testing.demo import Demo
+
+EVENTS_SHOWN = 6
 
 
-@app.command()
 def demo(
     parties: Annotated[int, typer.Option(min=4, max=60, help="Processes to start.")] = 12,
-    kill: Annotated[int, typer.Option(min=0, help="How many of them to kill, with SIGKILL, in mid-session.")] = 3,
-    back: Annotated[int, typer.Option(min=0, help="How many of the killed come back.")] = 1,
+    kill: Annotated[int, typer.Option(min=0, help="How many of them to kill (SIGKILL) in mid-session.")] = 3,
+    restart: Annotated[int, typer.Option(min=0, help="How many of the killed to start again.")] = 1,
     keep: Annotated[bool, typer.Option(help="Keep all files of the parties, and say where they are.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Hold a session of real processes over TLS on this machine, kill some of them, and show what comes out.
+    """Run a session of real processes over TLS on this machine, kill some of them, and show the result.
 
     Every process is a party with an identity, a private value (a waiting time from 0 to 240 minutes), a journal and a
     port of its own; nobody is in charge. At the end each of those who are left holds the same estimate and has worked
     out for itself what the session gave away. The table follows the parties' rounds.
 
-    Example:  inca demo --parties 12 --kill 3 --back 1
+    Example:  inca demo --parties 12 --kill 3 --restart 1
     """
     from inca._base.validation import refuse
-    from inca.network.testing.demo import Rehearsal
+    from inca.network.testing.demo import Demo
 
     if kill > (parties - 1) // 2:
-        raise refuse("--kill", kill, f"fewer than half of {parties} parties, as more than half must agree on a result,")
-    if back > kill:
-        raise refuse("--back", back, f"at most --kill ({kill})")
-    with Rehearsal(parties, kill=kill, back=back, keep=keep) as rehearsal:
+        refuse("--kill", kill, f"fewer than half of {parties} parties, as more than half must agree on a result")
+    if restart > kill:
+        refuse("--restart", restart, f"at most --kill ({kill})")
+    with Demo(parties, kill=kill, restart=restart, keep=keep) as session:
         if as_json or not sys.stderr.isatty():
-            for line in rehearsal.follow():
-                print(line, file=sys.stderr, flush=True)
+            for event in session.follow():
+                print(event, file=sys.stderr, flush=True)
         else:
-            _watch(rehearsal)
-        report = rehearsal.report()
+            _watch(session)
+        report = session.report()
     if as_json:
-        typer.echo(json.dumps(report))
+        print_json(report)
     else:
         _show(report)
     if not report["agreed"]:
         raise typer.Exit(1)
 
 
-def _watch(rehearsal: Rehearsal) -> None:
+def _watch(session: Demo) -> None:
     from rich.console import Console, Group
     from rich.live import Live
     from rich.text import Text
 
-    said: list[str] = []
+    events: list[str] = []
     with Live(console=Console(stderr=True), refresh_per_second=8, transient=True) as live:
-        for line in rehearsal.follow(pulse=True):
-            if line:
-                said.append(line)
-            live.update(Group(_table(rehearsal), *(Text(each) for each in said[-6:])))
-    for each in said:
-        print(each, file=sys.stderr)
+        for event in session.follow(pulse=True):
+            if event:
+                events.append(event)
+            live.update(Group(_table(session), *(Text(line) for line in events[-EVENTS_SHOWN:])))
+    for line in events:
+        print(line, file=sys.stderr)
 
 
-def _table(rehearsal: Rehearsal) -> Table:
+def _table(session: Demo) -> Table:
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(title=f"Session {rehearsal.session[:16]}: {rehearsal.rounds} rounds over TLS on this machine")
-    for name in ("party", "process", "rounds", "stage", "offers open"):
-        table.add_column(name)
-    for row in rehearsal.rows():
+    table = Table(title=f"Session {session.session[:16]}: {session.rounds} rounds over TLS on this machine")
+    for heading in ("party", "process", "rounds", "stage", "offers open"):
+        table.add_column(heading)
+    for row in session.rows():
         style = "red" if row["process"] == "killed" else "yellow" if "back" in row["process"] else ""
         cells = [row["party"], row["process"], row["presence"], row["stage"], str(row["open"])]
         table.add_row(*(Text(cell, style=style) for cell in cells))
@@ -89,8 +89,8 @@ def _show(report: dict[str, Any]) -> None:
     from rich.table import Table
 
     table = Table(title=f"{report['parties']} parties, {report['rounds']} rounds; # took part, . was absent")
-    for name in ("party", "process", "rounds", "estimate", "own loss"):
-        table.add_column(name)
+    for heading in ("party", "process", "rounds", "estimate", "own loss"):
+        table.add_column(heading)
     for row in report["rows"]:
         estimate = "" if row["estimate"] is None else f"{row['estimate']:.4f}"
         loss = "" if row["epsilon"] is None else f"epsilon {row['epsilon']:.3f}"
@@ -104,8 +104,8 @@ def _show(report: dict[str, Any]) -> None:
     if report["standard_error"] is not None:
         typer.echo(f"noise        {report['standard_error']:.2f} min standard error: few parties, and some left")
     typer.echo(f"lattice      {report['lattice']}")
-    doubts = f"{report['in_doubt']} {'share' if report['in_doubt'] == 1 else 'shares'}"
-    typer.echo(f"in doubt     {doubts} of parties that left, weight {report['weight_in_doubt']:.3g}")
+    shares = f"{report['in_doubt']} {'share' if report['in_doubt'] == 1 else 'shares'}"
+    typer.echo(f"unresolved   {shares} of parties that left, weight {report['weight_in_doubt']:.3g}")
     typer.echo(f"time         {report['seconds']:.1f} s from the start of the first round to the last party's end")
     typer.echo("")
     typer.echo(report["certificate"])

@@ -1,17 +1,16 @@
-"""`inca plan`: parameters for a wanted guarantee, the error to expect, and what else one could do."""
+"""`inca plan`: parameters for a required guarantee, the error to expect, and what the alternatives would give."""
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from inca.cli import app
-from inca.cli.progress import progress_bar
-from inca.cli.wishes import (
-    LIMITS,
+from inca.cli.options import (
+    CONDITIONS,
+    OUTPUT,
+    AsJson,
     Colluding,
     Delta,
     Dropout,
@@ -23,16 +22,15 @@ from inca.cli.wishes import (
     Rule,
     Sensitivity,
     Views,
-    known_rule,
+    rule_named,
 )
+from inca.cli.printing import print_files, print_json
+from inca.cli.progress import progress_bar
 
 if TYPE_CHECKING:
-    from inca import Plan, Wish
-
-_OUTPUT = "Output"
+    from inca import Plan, Requirements
 
 
-@app.command()
 def plan(
     parties: Parties,
     epsilon: Epsilon,
@@ -41,26 +39,37 @@ def plan(
     eavesdropped: Eavesdropped = 0.0,
     dropout: Dropout = 0.0,
     messages: Messages = 20,
-    rounds: Annotated[int | None, typer.Option(help="Fix the number of rounds.", rich_help_panel=LIMITS)] = None,
-    receivers: Annotated[int | None, typer.Option(help="Fix receivers per round.", rich_help_panel=LIMITS)] = None,
+    rounds: Annotated[
+        int | None, typer.Option(help="Fix the number of rounds instead of choosing it.", rich_help_panel=CONDITIONS)
+    ] = None,
+    receivers: Annotated[
+        int | None,
+        typer.Option(help="Fix the receivers per party and round instead of choosing.", rich_help_panel=CONDITIONS),
+    ] = None,
     failure: Failure = 1e-6,
-    rule: Rule = "exact",
+    rule: Rule = "analytic",
     sensitivity: Sensitivity = 1.0,
-    recipe: Annotated[str, typer.Option(help="best, or paper: equal shares, random receivers, factor 1.3.")] = "best",
+    recipe: Annotated[
+        str,
+        typer.Option(help="best, or paper: equal shares, random receivers, 1.3 times the least independent noise."),
+    ] = "best",
     views: Views = 300,
-    rivals: Annotated[bool, typer.Option(help="Compare with the other mechanisms.", rich_help_panel=_OUTPUT)] = True,
-    out: Annotated[Path | None, typer.Option(help="Write the plan (JSON) here.", rich_help_panel=_OUTPUT)] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.", rich_help_panel=_OUTPUT)] = False,
+    baselines: Annotated[
+        bool, typer.Option(help="Compare with other mechanisms at the same guarantee.", rich_help_panel=OUTPUT)
+    ] = True,
+    out: Annotated[Path | None, typer.Option(help="Write the plan (JSON) here.", rich_help_panel=OUTPUT)] = None,
+    as_json: AsJson = False,
 ) -> None:
-    """Find the parameters of least error for a guarantee, at full attendance and at dropouts up to the given fraction.
+    """Find the parameters of least error for a guarantee that holds at every dropout rate up to --dropout.
 
-    The file drives `inca average --plan` and `inca audit --plan`. Status 1 if the wish cannot be met.
+    The file drives `inca average --plan`, `inca audit --plan` and `inca node roster init --plan`. Status 1 if no plan
+    meets the requirements.
 
     Example:  inca plan --parties 200 --epsilon 0.2 --colluding 0.1 --dropout 0.1 --out plan.json
     """
     import inca
 
-    wish = inca.Wish(
+    requirements = inca.Requirements(
         parties=parties,
         epsilon=epsilon,
         delta=delta,
@@ -68,49 +77,50 @@ def plan(
         eavesdropped=eavesdropped,
         dropout=dropout,
         messages=messages,
-        rule=known_rule(rule),
+        rule=rule_named(rule),
         sensitivity=sensitivity,
         failure=failure,
     )
-    with progress_bar("view", wanted=True) as progress:
-        made = inca.plan(wish, rounds=rounds, receivers=receivers, recipe=recipe, views=views, progress=progress)
-    others = _rivals(wish) if rivals else []
+    with progress_bar("view") as progress:
+        best = inca.plan(
+            requirements, rounds=rounds, receivers=receivers, recipe=recipe, views=views, progress=progress
+        )
+    others = _baselines(requirements) if baselines else []
     if out is not None:
-        made.write(out)
+        best.write(out)
     if as_json:
-        typer.echo(json.dumps({**made.as_dict(), "rivals": others}, allow_nan=False))
+        print_json({**best.as_dict(), "rivals": others})
         return
-    typer.echo(str(made))
+    typer.echo(str(best))
     if others:
-        _show(made, others)
-    if out is not None:
-        typer.echo(f"The plan is in {out}.")
+        _show_baselines(best, others)
+    print_files(plan=out)
 
 
-def _rivals(wish: Wish) -> list[dict[str, Any]]:
-    from inca.mechanisms.compare import predicted, rivals
+def _baselines(requirements: Requirements) -> list[dict[str, Any]]:
+    from inca.mechanisms.compare import baselines, evaluate
 
-    found = [predicted(name, make, wish) for name, make in rivals(wish)]
+    entries = [evaluate(name, make, requirements) for name, make in baselines(requirements)]
     return [
         {
-            "mechanism": each.mechanism,
-            "expected_mse": each.mse,
-            "messages": each.messages,
-            "promise": each.promise,
-            "weaker": each.weaker,
-            "why_not": each.why_not,
+            "mechanism": entry.mechanism,
+            "expected_mse": entry.mse,
+            "messages": entry.messages,
+            "promise": entry.promise,
+            "weaker": entry.weaker,
+            "why_not": entry.why_not,
         }
-        for each in found
+        for entry in entries
     ]
 
 
-def _show(made: Plan, others: list[dict[str, Any]]) -> None:
-    typer.echo(f"Beside it, at dropout {made.wish.dropout:g} and the same guarantee:")
+def _show_baselines(best: Plan, others: list[dict[str, Any]]) -> None:
+    typer.echo(f"Beside it, at dropout {best.requirements.dropout:g} and the same guarantee:")
     for other in others:
         if other["expected_mse"] is None:
             typer.echo(f"  {other['mechanism']:32} {other['why_not']}")
             continue
-        relative = other["expected_mse"] / made.expected_mse
+        relative = other["expected_mse"] / best.expected_mse
         note = "   weaker promise" if other["weaker"] else ""
         typer.echo(
             f"  {other['mechanism']:32} {other['expected_mse']:<10.4g} {relative:>8.3g} x this plan"

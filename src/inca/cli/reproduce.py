@@ -2,47 +2,49 @@
 
 from __future__ import annotations
 
-import json
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from inca.cli import app
+from inca.cli.options import OUTPUT, AsJson
+from inca.cli.printing import print_json
 from inca.cli.progress import progress_bar
 
 if TYPE_CHECKING:
     from inca.reproduction.reproduce import Reproduction
 
-_WHERE, _OUTPUT = "Where it runs", "Output"
+ENGINE = "Where it runs"
 
 
-@app.command()
 def reproduce(
     figure: Annotated[str, typer.Argument(help="fig1, fig2, fig3, fig4, or all.")],
     quick: Annotated[bool, typer.Option("--quick", help="Fewer runs and settings: all four in a minute.")] = False,
     seed: Annotated[int, typer.Option(help="Everything random follows from it.")] = 0,
     engine: Annotated[
-        str, typer.Option(help="processes, serial (one process), or dask (a cluster).", rich_help_panel=_WHERE)
+        str, typer.Option(help="processes, serial (one process), or dask (a cluster).", rich_help_panel=ENGINE)
     ] = "processes",
     workers: Annotated[
-        int | None, typer.Option(help="Processes. Default: one per core.", rich_help_panel=_WHERE)
+        int | None, typer.Option(help="Processes to use. Default: one per core.", rich_help_panel=ENGINE)
     ] = None,
     address: Annotated[
         str | None,
         typer.Option(
-            help="Of a dask scheduler, tcp://host:8786. Default: one on this machine.", rich_help_panel=_WHERE
+            help="Address of a dask scheduler, tcp://host:8786. Default: start one on this machine.",
+            rich_help_panel=ENGINE,
         ),
     ] = None,
     out: Annotated[
-        Path, typer.Option(help="Folder for results, and for finished work to go on from.", rich_help_panel=_OUTPUT)
+        Path,
+        typer.Option(
+            help="Folder for results, and for finished work that an interrupted run resumes from.",
+            rich_help_panel=OUTPUT,
+        ),
     ] = Path("reproduction"),
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print the verdicts as JSON.", rich_help_panel=_OUTPUT)
-    ] = False,
+    as_json: AsJson = False,
 ) -> None:
-    """Reproduce the figures of the paper's evaluation and hold its claims against the data.
+    """Reproduce the figures of the paper's evaluation and check its claims against the data.
 
     - *fig1*: error without dropouts of inca, Central DP, Local DP and Muffliato
     - *fig2*: how often hidden messages suffice, for 1 to 5 receivers
@@ -50,42 +52,43 @@ def reproduce(
     - *fig4*: error under dropouts of inca, GOPA and CorDP-DME, and of planned designs
 
     Each figure gets a folder with a page to read (.html), data (.csv, .json) and pictures (.png, .svg). Interrupted
-    work goes on where it stopped when the command is given again. Neither the engine nor the number of workers changes
+    work resumes where it stopped when the command is given again. Neither the engine nor the number of workers changes
     a result. A claim that differs is a result, so the status is 0.
 
     Example:  inca reproduce fig3 --quick
     """
     from inca.reproduction.engine import Engine
-    from inca.reproduction.reproduce import reproduce as reproduced
-    from inca.reproduction.reproduce import study_names
+    from inca.reproduction.reproduce import figure_names
+    from inca.reproduction.reproduce import reproduce as reproduce_figure
 
-    names = study_names(figure)
-    made = []
+    names = figure_names(figure)
+    reproductions = []
     with Engine(engine, workers, address) as started:
         for name in names:
-            report = partial(progress_bar, wanted=True, lines=True)
-            made.append(reproduced(name, out, quick=quick, seed=seed, engine=started, report=report))
+            progress = partial(progress_bar, lines=True)
+            reproductions.append(reproduce_figure(name, out, quick=quick, seed=seed, engine=started, report=progress))
             if not as_json:
-                _show(made[-1])
+                _show(reproductions[-1])
     if as_json:
-        typer.echo(json.dumps([_document(each) for each in made]))
+        print_json([_document(reproduction) for reproduction in reproductions])
 
 
-def _document(made: Reproduction) -> dict[str, object]:
+def _document(reproduction: Reproduction) -> dict[str, object]:
     from inca.reproduction.reproduce import claim_row
 
-    return {"figure": made.name, "page": str(made.page), "claims": [claim_row(each) for each in made.findings.claims]}
+    claims = [claim_row(claim) for claim in reproduction.results.claims]
+    return {"figure": reproduction.name, "page": str(reproduction.page), "claims": claims}
 
 
-def _show(made: Reproduction) -> None:
+def _show(reproduction: Reproduction) -> None:
     from rich.console import Console
     from rich.table import Table
 
     table = Table(box=None, padding=(0, 2, 0, 0), show_edge=False)
-    for name in (made.name, "claim", "found"):
-        table.add_column(name)
-    for claim in made.findings.claims:
-        told = claim.found + (f". Why: {claim.why}" if claim.why else "")
-        table.add_row(claim.verdict, claim.text, told)
+    for heading in (reproduction.name, "claim", "found"):
+        table.add_column(heading)
+    for claim in reproduction.results.claims:
+        text = claim.evidence + (f". Why: {claim.why}" if claim.why else "")
+        table.add_row(claim.verdict, claim.text, text)
     Console().print(table)
-    typer.echo(f"Read {made.page}; data and pictures are beside it.\n")
+    typer.echo(f"Read {reproduction.page}; data and pictures are beside it.\n")

@@ -13,7 +13,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-_HEADERS = {
+_RESPONSE_HEADERS = {
     # Everything comes from this server; pictures are also made in the page (blob:, data:).
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
     "img-src 'self' blob: data:; form-action 'none'; frame-ancestors 'none'; base-uri 'none'",
@@ -25,11 +25,15 @@ _HEADERS = {
 }
 
 
-class Guard:
-    """Refuses requests to other hosts or from other sites, and tells browsers to load nothing from elsewhere."""
+class AccessControl:
+    """ASGI middleware: refuse requests to other hosts or from other sites; browsers load nothing from elsewhere.
+
+    Args:
+        app: The application that is protected.
+        hosts: The hosts, with their port, that it answers to.
+    """
 
     def __init__(self, app: ASGIApp, hosts: Iterable[str]) -> None:
-        """Answer to these hosts, with their port, only."""
         self._app, self._hosts = app, frozenset(hosts)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -40,7 +44,7 @@ class Guard:
 
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
-                MutableHeaders(scope=message).update(_HEADERS)
+                MutableHeaders(scope=message).update(_RESPONSE_HEADERS)
             await send(message)
 
         if why := self._refusal(scope["method"], Headers(scope=scope)):
@@ -55,8 +59,8 @@ class Guard:
             return "the request names another host"
         if origin is not None and origin != f"http://{host}":
             return "the request comes from another site"
-        opened = method == "GET" and headers.get("sec-fetch-mode") == "navigate"
-        if headers.get("sec-fetch-site", "none") not in ("none", "same-origin") and not opened:
+        opens_page = method == "GET" and headers.get("sec-fetch-mode") == "navigate"
+        if headers.get("sec-fetch-site", "none") not in ("none", "same-origin") and not opens_page:
             return "the request comes from another site"
         if method == "POST" and origin is None and "sec-fetch-site" not in headers:
             return "the request does not say where it comes from"

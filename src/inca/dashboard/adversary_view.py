@@ -1,83 +1,95 @@
-"""A run through an adversary's eyes: what it sees, what it can make of it, and what that means for each party."""
+"""The adversary's view of a run: what it sees, how well it can guess values, and what each party loses."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from inca._base.files import null_for_infinity
-from inca._base.validation import InputError, real
-from inca.dashboard.scene import Scene, number
+from inca._base.types import Array
+from inca.dashboard.shown_run import ShownRun
+from inca.errors import IncaError
 from inca.privacy.accountant import account
-from inca.privacy.attack import observe, reconstruct
+from inca.privacy.attack import Reconstruction, observe, reconstruct
 from inca.privacy.gaussian import epsilon_for
-from inca.privacy.theorems.preconditions import Facts, conditions
+from inca.privacy.theorems.preconditions import conditions
 from inca.privacy.view import View
+from inca.protocol.adversary import Adversary
 from inca.protocol.simulation import simulate
 
-_WORK = 3e10  # rows^2 x columns beyond which guesses would keep the page waiting
+_MAX_GUESS_WORK = 3e10  # rows^2 x columns beyond which guesses would keep the page waiting
 _PRIOR = 0.5, 1.0 / 12.0  # mean and variance of a value that is anywhere between 0 and 1
 
 
-def eyes_view(scene: Scene, given: Mapping[str, str]) -> dict[str, Any]:
-    """Return the losses of all honest parties, what is seen, and the adversary's best guesses."""
-    delta = real("delta", number("delta", given.get("delta", "1e-5"), float), 0.0, 1.0)
-    if scene.sigma_independent is None or scene.sigma_cancelling is None:
-        raise InputError("the file names no noise levels, so there is no loss to work out")
-    view = View(scene.execution, scene.seen_by(given))
-    losses = account(view, scene.sigma_independent, scene.sigma_cancelling)
+def adversary_view(run: ShownRun, adversary: Adversary, delta: float) -> dict[str, Any]:
+    """Return the losses of all honest parties, what is seen, and the adversary's best guesses.
+
+    Args:
+        run: The run that it observes; a file must name both noise levels.
+        adversary: Who observes it.
+        delta: At which epsilon is told.
+
+    Returns:
+        Losses in the order of `honest`; null where one is infinite, and for guesses that cannot be made.
+    """
+    noise_levels = run.transcript.noise_levels
+    view = View(run.execution, adversary)
+    losses = account(view, noise_levels)
     epsilon = losses.epsilon(delta)
-    worst, mu = losses.worst
+    why_no_guesses = _why_no_guesses(run, view)
+    independent = noise_levels.independent
     fields = {
-        "colluding": list(view.adversary.colluding),
-        "tapped": len(view.adversary.eavesdropped),
-        "notion": view.adversary.notion,
+        "colluding": list(adversary.colluding),
+        "eavesdropped": len(adversary.eavesdropped),
+        "notion": adversary.notion,
         "seen": view.seen.astype(int).tolist(),
-        "rows": int(view.shape[0]),
         "honest": losses.honest.tolist(),
         "mu": losses.mu.tolist(),
         "epsilon": epsilon.tolist(),
         "delta": delta,
-        "worst": {"party": worst, "mu": mu, "epsilon": float(epsilon.max())},
-        "local": float(epsilon_for(1.0 / scene.sigma_independent, delta)) if scene.sigma_independent else None,
+        "worst": {"party": losses.worst_party, "mu": losses.max_mu, "epsilon": float(epsilon.max())},
+        "epsilon_independent_only": float(epsilon_for(1.0 / independent, delta)) if independent else None,
         "conditions": _conditions(view),
-        "guesses": _guesses(scene, view),
+        "guesses": None if why_no_guesses else _guesses(run, view),
+        "why_no_guesses": why_no_guesses,
     }
     return dict(null_for_infinity(fields))
 
 
 def _conditions(view: View) -> list[dict[str, Any]]:
     try:
-        return [{"name": each.name, "holds": each.holds, "why": each.why} for each in conditions(Facts.of(view))]
-    except InputError as error:
+        return [{"name": check.name, "holds": check.holds, "why": check.why} for check in conditions(view)]
+    except IncaError as error:
         return [{"name": "theorems", "holds": None, "why": str(error)}]
 
 
-def _guesses(scene: Scene, view: View) -> dict[str, Any]:
-    """Return the best guess of every honest value: by one who knows all others, and by one who knows nothing."""
+def _why_no_guesses(run: ShownRun, view: View) -> str:
     rows, values, terms = view.shape
-    if scene.values is None or scene.noise is None:
-        return {"why_not": "guesses need the messages, which are in a simulation only"}
+    if run.data is None:
+        return "guesses need the messages, which only a simulation has"
     if rows == 0:
-        return {"why_not": "it sees nothing at all"}
-    if float(rows) ** 2 * (values + terms) > _WORK or not view.fits:
-        return {"why_not": f"{rows:,} observed messages are too many to work out guesses while one waits"}
-    assert scene.sigma_independent is not None and scene.sigma_cancelling is not None
-    outcome = simulate(scene.execution, scene.values, noise=scene.noise, record=True)
-    seen = observe(view, outcome, scene.values, scene.noise)
-    levels = scene.sigma_independent, scene.sigma_cancelling
-    informed = reconstruct(view, seen, *levels, others=scene.values)
-    naive = reconstruct(view, seen, *levels, prior=_PRIOR)
+        return "it sees nothing at all"
+    if float(rows) ** 2 * (values + terms) > _MAX_GUESS_WORK or not view.fits:
+        return f"{rows:,} observed messages are too many to compute guesses while one waits"
+    return ""
+
+
+def _guesses(run: ShownRun, view: View) -> dict[str, Any]:
+    """Return the best guess of every honest value: by an adversary that knows all others, and by one that does not."""
+    data, noise_levels = run.data, run.transcript.noise_levels
+    assert data is not None
+    outcome = simulate(run.execution, data.values, noise=data.noise, record=True)
+    seen = observe(view, outcome, data.values, data.noise)
     return {
-        "truth": scene.values[view.honest].tolist(),
-        "informed": [_finite(each) for each in informed.estimate],
-        "informed_error": [_finite(each) for each in informed.standard_error],
-        "naive": [_finite(each) for each in naive.estimate],
-        "naive_error": [_finite(each) for each in naive.standard_error],
+        "true_values": data.values[view.honest].tolist(),
+        "informed": _finite(reconstruct(view, seen, noise_levels, others=data.values)),
+        "naive": _finite(reconstruct(view, seen, noise_levels, prior=_PRIOR)),
     }
 
 
-def _finite(value: float) -> float | None:
-    return float(value) if np.isfinite(value) else None
+def _finite(reconstruction: Reconstruction) -> dict[str, list[float | None]]:
+    def finite(numbers: Array) -> list[float | None]:
+        return [float(number) if np.isfinite(number) else None for number in numbers]
+
+    return {"estimates": finite(reconstruction.estimate), "standard_errors": finite(reconstruction.standard_error)}

@@ -6,17 +6,19 @@ import hashlib
 import json
 import tempfile
 from collections import OrderedDict
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from inca._base.validation import InputError, refuse
-from inca.dashboard.scene import MOST_MESSAGES, Scene
-from inca.protocol.adversary import Adversary
+from inca._base.validation import refuse
+from inca.dashboard.shown_run import ShownRun
+from inca.dashboard.simulated_run import MAX_MESSAGES
+from inca.errors import InvalidInput
 from inca.protocol.transcript import read_execution
 
-MOST_BYTES = 1 << 26
-_KEPT = 16
+MAX_BYTES = 1 << 26
+_MAX_KEPT = 16
 _KINDS = {
     "inca-certificate/1": "certificate",
     "inca-plan/1": "plan",
@@ -25,70 +27,80 @@ _KINDS = {
 }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Document:
-    """A file: its kind, its fields as they are, and what it shows if it is an execution."""
+    """A file: its kind, its fields as they are (none of an execution), and its run if it is an execution."""
 
     id: str
     name: str
     kind: str
     fields: dict[str, Any]
-    scene: Scene | None = None
+    run: ShownRun | None = None
 
-    def as_dict(self) -> dict[str, Any]:
-        """Return it for the page."""
-        fields = {} if self.kind == "execution" else self.fields
-        return {"id": self.id, "name": self.name, "kind": self.kind, "fields": fields}
+    def summary(self) -> dict[str, str]:
+        """Return what a list of files shows."""
+        return {"id": self.id, "name": self.name, "kind": self.kind}
 
 
-@dataclass
+@dataclass(repr=False)
 class Documents:
     """The last files that were opened, by a digest of their name and content; they stay in memory."""
 
     _kept: OrderedDict[str, Document] = field(default_factory=OrderedDict)
 
     def open(self, name: str, content: bytes) -> Document:
-        """Read a file of any kind; refuse what is none of ours."""
-        if len(content) > MOST_BYTES:
-            raise refuse("the size of the file", len(content), f"at most {MOST_BYTES} bytes")
+        """Read a file of any kind, and keep it.
+
+        Args:
+            name: Its name; folders in it are left out.
+            content: What is in it.
+
+        Raises:
+            InvalidInput: If it is too large, or not a file of inca.
+        """
+        if len(content) > MAX_BYTES:
+            refuse("the size of the file", len(content), f"at most {MAX_BYTES} bytes")
         short = Path(name).name or "file"
-        made = _read(hashlib.sha256(short.encode() + b"\0" + content).hexdigest()[:16], short, content)
-        self._kept[made.id] = made
-        self._kept.move_to_end(made.id)
-        while len(self._kept) > _KEPT:
+        digest = hashlib.sha256(short.encode() + b"\0" + content).hexdigest()[:16]
+        document = _read(digest, short, content)
+        self._kept[digest] = document
+        self._kept.move_to_end(digest)
+        while len(self._kept) > _MAX_KEPT:
             self._kept.popitem(last=False)
-        return made
+        return document
 
     def __getitem__(self, digest: str) -> Document:
-        """Return an opened file."""
         if digest not in self._kept:
-            raise InputError(f"file is {digest!r}, but no such file is open here: open it again")
+            refuse("file", digest, "the id of a file that is open here (open it again)")
         return self._kept[digest]
+
+    def __iter__(self) -> Iterator[Document]:
+        return iter(self._kept.values())
 
 
 def _read(digest: str, name: str, content: bytes) -> Document:
     if name.endswith(".npz"):
-        return Document(digest, name, "execution", {}, _scene(name, content))
+        return Document(digest, name, "execution", {}, _run(name, content))
     try:
         fields = json.loads(content)
         kind = _KINDS[fields["format"]]
     except (ValueError, KeyError, TypeError, RecursionError):
-        wanted = ", ".join(_KINDS)
-        raise InputError(f"{name} is no file of inca's, but one of {wanted} was expected") from None
-    scene = _scene(name, content) if kind == "execution" else None
-    return Document(digest, name, kind, fields, scene)
+        formats = ", ".join(_KINDS)
+        raise InvalidInput(f"{name} must be a file that inca writes ({formats}), got something else") from None
+    if kind == "execution":
+        return Document(digest, name, kind, {}, _run(name, content))
+    return Document(digest, name, kind, fields)
 
 
-def _scene(name: str, content: bytes) -> Scene:
+def _run(name: str, content: bytes) -> ShownRun:
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder) / name
         place.write_bytes(content)
         try:
             transcript = read_execution(place)
-        except InputError as error:
-            raise InputError(str(error).replace(f"{folder}/", "")) from None
+        except InvalidInput as error:
+            raise InvalidInput(str(error).replace(f"{folder}/", "")) from None
     execution = transcript.execution
-    if (size := execution.parties * execution.rounds * execution.schedule.slots) > MOST_MESSAGES:
-        raise refuse("the number of messages in the file", size, f"at most {MOST_MESSAGES:,} to look at")
-    adversary = Adversary(transcript.colluding, transcript.eavesdropped)
-    return Scene(execution, transcript.sigma_independent, transcript.sigma_cancelling, None, adversary)
+    if (messages := execution.parties * execution.rounds * execution.schedule.slots) > MAX_MESSAGES:
+        refuse("the number of messages in the file", messages, f"at most {MAX_MESSAGES:,} to look at")
+    return ShownRun(transcript)

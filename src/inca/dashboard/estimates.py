@@ -1,95 +1,114 @@
-"""Errors of all mechanisms for a wish: at once what formulas give, soon a first idea of inca's, on request the plan."""
+"""Errors of all mechanisms: at once where there are formulas, soon an estimate of inca's, on request the plan."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, fields
-from functools import partial
+from collections.abc import Callable, Iterator
+from dataclasses import asdict
 from typing import Any
 
 from inca._base.files import null_for_infinity
 from inca._base.types import Progress
-from inca._base.validation import InputError, whole
-from inca.dashboard.scene import number
+from inca.dashboard.questions import PlanQuestion
+from inca.errors import IncaError
 from inca.mechanisms.base import Mechanism
-from inca.mechanisms.compare import predicted, rivals
-from inca.planning.quick_estimate import rough
-from inca.planning.requirements import Wish
+from inca.mechanisms.compare import baselines, evaluate
+from inca.planning.designs import ProtocolDesign
+from inca.planning.quick_estimate import quick_estimate
+from inca.planning.requirements import Requirements
 from inca.planning.search import plan
 from inca.protocol.expected_error import ErrorBudget
+from inca.protocol.noise_levels import NoiseLevels
 
-_MUFFLIATO = 600  # parties up to which its graphs are worked out while one waits
-_VIEWS = 300  # sampled for a plan, as `inca plan` does
-DEFAULTS = {"parties": "200", "epsilon": "0.5", "delta": "1e-5", "colluding": "0.1", "dropout": "0.1", "messages": "20"}
-_READ: dict[str, type] = {field.name: float for field in fields(Wish)} | {"parties": int, "messages": int, "rule": str}
+_MAX_QUICK_MUFFLIATO_PARTIES = 600  # up to which its graphs are computed while one waits
 
 
-def wish_for(given: Mapping[str, str]) -> Wish:
-    """Read a wish from an address."""
-    asked = DEFAULTS | {name: text for name, text in given.items() if name in _READ}
-    return Wish(**{name: number(name, text, _READ[name]) for name, text in asked.items()})
+def quick_estimates(question: PlanQuestion) -> Iterator[dict[str, Any]]:
+    """Yield one entry per mechanism: those with formulas first, then a quick estimate of inca's.
 
+    Args:
+        question: What is required.
 
-def estimate(given: Mapping[str, str]) -> Iterator[dict[str, Any]]:
-    """Yield one entry per mechanism: those with formulas first, then inca's first idea.
-
-    `parts` is where the error comes from: independent noise, cancelling noise that is left, lost values.
+    Yields:
+        First a `head` with the numbers of parties and the names of slow mechanisms, then entries. The `parts` of an
+        entry are where its error comes from: independent noise, cancelling noise that is left, lost values.
     """
-    wish = wish_for(given)
+    requirements = question.requirements
+    mechanisms = list(baselines(requirements))
     yield {
-        "wish": asdict(wish),
-        "central_mse": wish.central_mse,
-        "local_mse": wish.local_mse,
-        "colluders": wish.colluders,
-        "leavers": wish.leavers,
-        "mu": wish.mu,
-        "slow": [name for name, _ in rivals(wish) if _slow(name, wish)],
+        "head": {
+            "parties": requirements.parties,
+            "colluders": requirements.colluders,
+            "leavers": requirements.leavers,
+            "slow": [name for name, _ in mechanisms if _is_slow(name, requirements)],
+        }
     }
-    for name, make in rivals(wish):
-        if not _slow(name, wish):
-            yield _entry(name, make, wish)
+    for name, make in mechanisms:
+        if not _is_slow(name, requirements):
+            yield _baseline(name, make, requirements)
     try:
-        idea = rough(wish)
-    except InputError as refusal:
-        yield {"entry": {"mechanism": "inca", "mse": None, "relative": None, "why_not": str(refusal)}}
+        estimate = quick_estimate(requirements)
+    except IncaError as refusal:
+        yield {"entry": _entry("inca", why_not=str(refusal))}
         return
-    design = asdict(idea.shape) | {"text": str(idea.shape)}
-    noise = {"sigma_independent": idea.sigma_independent, "sigma_cancelling": idea.sigma_cancelling}
-    yield {"entry": _own("inca, first idea", idea.budget, wish) | {"design": design} | noise}
+    name = "inca, quick estimate"
+    yield {"entry": _own_entry(name, requirements, estimate.design, estimate.noise_levels, estimate.budget)}
 
 
-def full(given: Mapping[str, str], progress: Progress) -> dict[str, Any]:
-    """Make the plan, as `inca plan` does; `views` are sampled, or 300."""
-    views = whole("views", number("views", given.get("views", str(_VIEWS)), int), 2, 10_000)
-    made = plan(wish_for(given), views=views, progress=progress)
-    own = _own("inca, planned", made.budget, made.wish) | {"design": asdict(made.shape) | {"text": str(made.shape)}}
-    return dict(null_for_infinity({"entry": own, "plan": made.as_dict(), "text": str(made)}))
+def full_plan(question: PlanQuestion, progress: Progress) -> dict[str, Any]:
+    """Make the plan, as `inca plan` does.
+
+    Args:
+        question: What is required.
+        progress: Called with the steps done and their total.
+
+    Returns:
+        Its `entry` among the mechanisms, the `plan` as a file holds it, and its `text`.
+    """
+    best = plan(question.requirements, views=question.views, progress=progress)
+    entry = _own_entry("inca, planned", best.requirements, best.design, best.noise_levels, best.budget)
+    return dict(null_for_infinity({"entry": entry, "plan": best.as_dict(), "text": str(best)}))
 
 
-def slow_rivals(given: Mapping[str, str]) -> Iterator[Callable[[], dict[str, Any]]]:
-    """Yield what works out each rival that takes long."""
-    wish = wish_for(given)
-    for name, make in rivals(wish):
-        if _slow(name, wish):
-            yield partial(_entry, name, make, wish)
+def slow_mechanisms(question: PlanQuestion) -> Iterator[dict[str, Any]]:
+    """Yield an entry for each mechanism that takes long.
+
+    Args:
+        question: What is required.
+    """
+    for name, make in baselines(question.requirements):
+        if _is_slow(name, question.requirements):
+            yield _baseline(name, make, question.requirements)
 
 
-def _slow(name: str, wish: Wish) -> bool:
-    """Whether a rival's calibration takes seconds or minutes: GOPA samples graphs, Muffliato needs large matrices."""
-    return name.startswith("GOPA") or (name.startswith("Muffliato") and wish.parties > _MUFFLIATO)
+def _is_slow(name: str, requirements: Requirements) -> bool:
+    """Whether calibration takes seconds or minutes: GOPA samples graphs, Muffliato needs large matrices."""
+    many = requirements.parties > _MAX_QUICK_MUFFLIATO_PARTIES
+    return name.startswith("GOPA") or (name.startswith("Muffliato") and many)
 
 
-def _entry(name: str, make: Callable[[], Mechanism], wish: Wish) -> dict[str, Any]:
-    return {"entry": null_for_infinity(asdict(predicted(name, make, wish)))}
+def _entry(mechanism: str, **fields: Any) -> dict[str, Any]:
+    """Return what the page shows of a mechanism; `mse` null: no finite error, or none at all and `why_not` says why."""
+    empty = {"mse": None, "relative": None, "messages": None, "promise": "", "weaker": False, "why_not": ""}
+    own = {"parts": None, "design": None, "sigma_independent": None, "sigma_cancelling": None}
+    return dict(null_for_infinity({"mechanism": mechanism} | empty | own | fields))
 
 
-def _own(name: str, budget: ErrorBudget, wish: Wish) -> dict[str, Any]:
-    return {
-        "mechanism": name,
-        "mse": budget.total,
-        "relative": budget.total / wish.central_mse,
-        "parts": {"independent": budget.independent, "cancelling": budget.cancelling, "data": budget.data},
-        "messages": wish.messages,
-        "weaker": False,
-        "why_not": "",
-    }
+def _baseline(name: str, make: Callable[[], Mechanism], requirements: Requirements) -> dict[str, Any]:
+    entry = evaluate(name, make, requirements)
+    shown = ("mse", "relative", "messages", "promise", "weaker", "why_not")
+    return {"entry": _entry(name, **{field: getattr(entry, field) for field in shown})}
+
+
+def _own_entry(
+    name: str, requirements: Requirements, design: ProtocolDesign, noise_levels: NoiseLevels, budget: ErrorBudget
+) -> dict[str, Any]:
+    return _entry(
+        name,
+        mse=budget.total,
+        relative=budget.total / requirements.central_mse,
+        messages=requirements.messages,
+        parts={"independent": budget.independent, "cancelling": budget.cancelling, "data": budget.data},
+        design=asdict(design) | {"text": str(design)},
+        sigma_independent=noise_levels.independent,
+        sigma_cancelling=noise_levels.cancelling,
+    )

@@ -9,8 +9,10 @@ from pathlib import Path
 
 import uvicorn
 
-from inca._base.validation import InputError, whole
-from inca.dashboard.app import Answers, application
+from inca._base.validation import integer, refuse
+from inca.dashboard.api import DashboardApi
+from inca.dashboard.app import application
+from inca.errors import InvalidInput
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
@@ -24,20 +26,32 @@ def serve(
     tell: Callable[[str], None],
     browser: bool = False,
 ) -> None:
-    """Listen, say where, and answer until interrupted."""
+    """Listen, say where, and answer until interrupted.
+
+    Args:
+        files: Files to open.
+        sessions: `--state` folders of nodes, to follow their sessions.
+        host: The address to listen on.
+        port: The port to listen on; 0 takes a free one.
+        tell: Called with sentences for the terminal.
+        browser: Whether to open it in this machine's browser.
+
+    Raises:
+        InvalidInput: If a folder is not there, a file cannot be read, or nobody can listen at that address.
+    """
     for folder in sessions:
         if not folder.is_dir():
-            raise InputError(f"--sessions is {str(folder)!r}, but there is no such folder")
-    answers = Answers(sessions, files)
-    listening = listen(host, whole("--port", port, 0, 65535))
-    bound = listening.getsockname()[1]
-    app = application(answers, names(host, bound))
-    start = f"http://{_bracketed(host)}:{bound}/"
-    tell(f"inca's dashboard is at {start} (Ctrl-C stops it)")
+            refuse("--sessions", str(folder), "an existing folder")
+    api = DashboardApi(sessions, files)
+    listening = listen(host, integer("--port", port, 0, 65535))
+    bound_port = listening.getsockname()[1]
+    app = application(api, host_names(host, bound_port))
+    address = f"http://{_bracketed(host)}:{bound_port}/"
+    tell(f"inca's dashboard is at {address} (Ctrl-C stops it)")
     if host not in LOOPBACK:
-        tell(f"Anyone who can reach {host} can look on; {LOOPBACK[0]} keeps it to this machine.")
+        tell(f"Anyone who can reach {host} can see all of it; {LOOPBACK[0]} keeps it to this machine.")
     if browser:
-        webbrowser.open(start)
+        webbrowser.open(address)
     config = uvicorn.Config(
         app, log_level="warning", access_log=False, server_header=False, timeout_graceful_shutdown=1
     )
@@ -45,22 +59,35 @@ def serve(
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """Return a listening socket, or refuse in a sentence."""
+    """Return a listening socket.
+
+    Args:
+        host: The address to listen on.
+        port: The port to listen on; 0 takes a free one.
+
+    Raises:
+        InvalidInput: If that is not possible.
+    """
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
         return socket.create_server((host, port), family=family)
     except OSError as error:
-        raise InputError(f"cannot listen on {host}:{port}: {error.strerror or error}") from None
+        raise InvalidInput(f"cannot listen on {host}:{port}: {error.strerror or error}") from None
 
 
-def names(host: str, port: int) -> list[str]:
+def host_names(host: str, port: int) -> list[str]:
     """Return what browsers may call this server: the host as given and, on this machine, its usual names.
 
-    >>> names("127.0.0.1", 8765)
-    ['127.0.0.1:8765', 'localhost:8765', '[::1]:8765']
+    Args:
+        host: The address that it listens on.
+        port: The port that it listens on.
+
+    Example:
+        >>> host_names("127.0.0.1", 8765)
+        ['127.0.0.1:8765', 'localhost:8765', '[::1]:8765']
     """
-    called = LOOPBACK if host in LOOPBACK else (host,)
-    return [f"{_bracketed(each)}:{port}" for each in called]
+    names = LOOPBACK if host in LOOPBACK else (host,)
+    return [f"{_bracketed(name)}:{port}" for name in names]
 
 
 def _bracketed(host: str) -> str:

@@ -1,4 +1,4 @@
-"""Sessions of this machine's nodes, as far as they are public: where they are, what came of them, what leaked.
+"""Sessions of this machine's nodes, as far as they are public: where they are, what came of them, what they revealed.
 
 Only `status.json`, `result.json` and `certificate.json` are read: no journal, no value, no noise.
 """
@@ -10,29 +10,45 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from inca._base.validation import InputError
+from inca._base.validation import refuse
+from inca.errors import InvalidInput
 
-_PUBLIC = ("result", "certificate")
+_SHOWN: tuple[str, ...] = ("session", "party", "stage", "round", "rounds", "attended", "open_offers", "connected")
+_SHOWN += ("reason", "updated", "running", "ended")
 
 
 def all_sessions(folders: Sequence[Path]) -> list[dict[str, Any]]:
-    """Return the status of every session in the folders, the latest news first."""
+    """Return the status of every session in these `--state` folders, the latest first.
+
+    Args:
+        folders: The folders.
+    """
     from inca.network.node.event_log import statuses  # the network's libraries are an extra
 
-    found = []
+    sessions = []
     for folder in folders:
-        for each in statuses(folder):  # two parties of one session may be on this machine
-            found.append(each | {"folder": str(folder), "id": f"{each['session'][:16]}.{each['party']}"})
-    return sorted(found, key=lambda each: -each["updated"])
+        for status in statuses(folder):
+            identity = f"{status['session'][:16]}.{status['party']}"  # two parties of a session may be on this machine
+            shown = {name: value for name, value in status.items() if name in _SHOWN}
+            sessions.append(shown | {"folder": str(folder), "id": identity})
+    return sorted(sessions, key=lambda session: -session["updated"])
 
 
-def one_session(folders: Sequence[Path], number: str) -> dict[str, Any]:
-    """Return the status of one session, and its result and certificate once they are there."""
+def one_session(folders: Sequence[Path], identity: str) -> dict[str, Any]:
+    """Return the status of one session, and its result and certificate once they are there.
+
+    Args:
+        folders: The `--state` folders.
+        identity: Its `id` among all sessions.
+
+    Raises:
+        InvalidInput: If there is no such session.
+    """
     for status in all_sessions(folders):
-        if status["id"] == number:
+        if status["id"] == identity:
             place = Path(status["folder"]) / status["session"][:16]
-            return {"status": status} | {name: _public(place / f"{name}.json") for name in _PUBLIC}
-    raise InputError(f"session is {number!r}, but there is none of this name in the folders that are watched")
+            return {"status": status} | {name: _public(place / f"{name}.json") for name in ("result", "certificate")}
+    refuse("session", identity, "one in the folders that are watched")
 
 
 def _public(place: Path) -> dict[str, Any] | None:
@@ -41,5 +57,5 @@ def _public(place: Path) -> dict[str, Any] | None:
     except FileNotFoundError:
         return None
     except (OSError, ValueError):
-        raise InputError(f"{place} cannot be read: it is not what a node writes") from None
+        raise InvalidInput(f"{place} cannot be read: it must be what a node writes") from None
     return fields

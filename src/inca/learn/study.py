@@ -18,39 +18,58 @@ import numpy as np
 from numpy.typing import NDArray
 
 from inca._base.types import Array
-from inca._base.validation import InputError, positive, real, refuse, whole
-from inca.learn.averagers.network import Sessions
-from inca.learn.budget import Budget
-from inca.learn.statistics.estimates import Answer
+from inca._base.validation import finite_float, integer, positive, refuse
+from inca.errors import InvalidInput
+from inca.learn.averagers.network import NetworkAverager
+from inca.learn.budget import Budget, ProtectionLevel
+from inca.learn.statistics.estimates import Estimate
+from inca.learn.statistics.features import ScaledColumns
 from inca.learn.statistics.moments import moments
 from inca.learn.statistics.records import Records
 from inca.learn.statistics.regression import linear_regression
+from inca.learn.training.clipping import Clipping
 from inca.learn.training.models import LogisticModel
-from inca.learn.training.train import Clipping, Descent, train
+from inca.learn.training.optimisers import SGD
+from inca.learn.training.train import train
 from inca.network.membership.roster import Roster
 
-FORMAT, ANSWER = "inca-study/1", "inca-answer/1"
-Task = Literal["moments", "regression", "logistic"]
-Answers = dict[str, Any]
+FORMAT, ANSWER_FORMAT = "inca-study/1", "inca-answer/1"
+StudyTask = Literal["moments", "regression", "logistic"]
 
 
 class Study(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What is to be learned, from what, and how private.
 
-    `columns` are the numbers of a record with their bounds; `records` says how many records each party of the roster
-    holds. (`epsilon`, `delta`) is for all sessions together and protects a record, or a party with all its records
-    (`level`). Tasks: "moments" of all columns; "regression", a line for the column `target` with a `ridge`; "logistic",
-    where `target` is a further column with one of `classes` (text), in `steps` sessions at a `rate` with gradients cut
-    to `clip`. `interval` and `gathering` are seconds, as in `inca.network.sequence.session_sequence`.
+    Args:
+        name: What people call it.
+        task: "moments" of all columns; "regression", a line for one of them; "logistic", a classifier.
+        columns: The numbers of a record, with their lower and upper bounds.
+        records: How many records each party of the roster holds.
+        epsilon: The epsilon of all sessions together.
+        delta: The delta of all sessions together.
+        level: What is protected: a record, or a party with all its records.
+        target: For "regression" one of the columns, for "logistic" a further one with classes.
+        classes: The classes of the target, for "logistic".
+        steps: The number of sessions of "logistic".
+        rate: The learning rate of "logistic".
+        momentum: How much of the last step is kept by "logistic".
+        clip: The length that gradients are scaled down to by "logistic".
+        ridge: The ridge of "regression".
+        interval: Seconds between the starts of two sessions, see `inca.network.sequence.session_sequence`.
+        gathering: Seconds for catching up before a session, and again for gathering.
+        format: "inca-study/1".
+
+    Raises:
+        InvalidInput: If the fields do not fit together.
     """
 
     name: str
-    task: Task
+    task: StudyTask
     columns: dict[str, tuple[float, float]]
     records: dict[str, int]
     epsilon: float
     delta: float
-    level: Literal["record", "party"] = "record"
+    level: ProtectionLevel = "record"
     target: str | None = None
     classes: list[str] = []
     steps: int = 10
@@ -63,38 +82,37 @@ class Study(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     format: str = FORMAT
 
     def __post_init__(self) -> None:
-        """Refuse what makes no sense."""
         if self.format != FORMAT:
-            raise refuse("format", self.format, FORMAT)
+            refuse("format", self.format, FORMAT)
         if not self.columns:
-            raise InputError("columns is empty, but at least one column with its bounds was expected")
+            refuse("the number of columns", 0, "at least 1")
         for name, (low, high) in self.columns.items():
-            if not real(f"the lower bound of {name}", low) < real(f"the upper bound of {name}", high):
-                raise refuse(f"the upper bound of {name}", high, f"a number above {low:g}")
+            if not finite_float(f"the lower bound of {name}", low) < finite_float(f"the upper bound of {name}", high):
+                refuse(f"the upper bound of {name}", high, f"above {low:g}")
         for name, count in self.records.items():
-            whole(f"the records of {name}", count, least=1 if self.task == "logistic" else 0)
+            integer(f"the number of records of {name}", count, min=1 if self.task == "logistic" else 0)
         Budget(self.epsilon, self.delta)
-        whole("steps", self.steps, least=1)
+        integer("steps", self.steps, min=1)
         for name in ("rate", "clip"):
             positive(name, getattr(self, name))
-        real("momentum", self.momentum, 0.0, 1.0)
-        real("ridge", self.ridge, least=0.0)
+        finite_float("momentum", self.momentum, 0.0, 1.0)
+        finite_float("ridge", self.ridge, min=0.0)
         self._check_target()
 
     def _check_target(self) -> None:
         if self.task == "moments" and self.target is not None:
-            raise refuse("target", self.target, "none for the task moments,")
+            refuse("target", self.target, "None for the task moments")
         if self.task == "regression" and (self.target not in self.columns or len(self.columns) < 2):
-            raise refuse("target", self.target, "one of at least two columns")
+            refuse("target", self.target, "one of at least two columns")
         if self.task == "logistic":
             if self.target is None or self.target in self.columns:
-                raise refuse("target", self.target, "a column with classes, beside the others")
+                refuse("target", self.target, "a column with classes, beside the columns of numbers")
             if len(set(self.classes)) < max(2, len(self.classes)):
-                raise refuse("classes", self.classes, "at least two, all different")
+                refuse("classes", self.classes, "at least two different ones")
 
     @property
     def sessions(self) -> int:
-        """How many averages it takes."""
+        """The number of averages that it takes."""
         return self.steps if self.task == "logistic" else 1
 
     @property
@@ -109,11 +127,11 @@ class Study(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         return lower, upper
 
     def sizes(self, roster: Roster) -> list[int]:
-        """Return how many records the roster's parties hold, in its order."""
+        """Return how many records the roster's parties hold, in its order; refuse a roster of other parties."""
         if set(self.records) != set(roster.names):
-            odd = sorted(set(self.records) ^ set(roster.names))[0]
-            where = "the study" if odd in self.records else "the roster"
-            raise refuse(f"a party of {where}", odd, "the same names in study and roster")
+            name = min(set(self.records) ^ set(roster.names))
+            where = "study" if name in self.records else "roster"
+            raise InvalidInput(f"study and roster must name the same parties, got {name!r} in the {where} only")
         return [self.records[name] for name in roster.names]
 
     def agreement(self, roster: Roster) -> Roster:
@@ -124,122 +142,164 @@ class Study(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 def read_study(path: str | Path) -> Study:
-    """Read an `inca-study/1` file."""
+    """Read an `inca-study/1` file.
+
+    Args:
+        path: Where it is.
+
+    Returns:
+        The study.
+
+    Raises:
+        InvalidInput: If the file cannot be read, or is not a study that makes sense.
+    """
     try:
         fields = msgspec.json.decode(Path(path).read_bytes(), type=dict[str, Any])
         if fields.get("format") != FORMAT:
-            raise refuse("format", fields.get("format"), FORMAT)
+            refuse("format", fields.get("format"), FORMAT)
         return msgspec.convert(fields, Study)
-    except (msgspec.MsgspecError, InputError, UnicodeDecodeError, RecursionError) as error:
-        raise InputError(f"{path} is not a valid {FORMAT} file: {error}") from None
+    except (msgspec.MsgspecError, InvalidInput, UnicodeDecodeError, RecursionError) as error:
+        raise InvalidInput(f"{path} is not a valid {FORMAT} file: {error}") from None
     except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror or error}") from None
+        raise InvalidInput(f"{path} cannot be read: {error.strerror or error}") from None
 
 
 def read_records(path: str | Path, study: Study, *, clip: bool = False) -> tuple[Array, list[str]]:
-    """Read a party's records from CSV with a header: the study's columns in its order, and the classes if it has any.
+    """Read a party's records from CSV with a header; columns that the study does not name are left alone.
 
-    Other columns are left alone. Numbers outside their bounds are refused, or moved to them if `clip`. What is refused
-    is told by its line and column, never by what is in it: errors end up in the logs of machines.
+    What is refused is told by its line and column, never by what is in it: errors end up in the logs of machines.
+
+    Args:
+        path: Where the file is.
+        study: What it is read for.
+        clip: Move numbers outside their bounds to them, instead of refusing them.
+
+    Returns:
+        The study's columns in its order, and the classes if it has any.
+
+    Raises:
+        InvalidInput: If the file cannot be read, or is not as the study says.
     """
-    wanted = study.inputs + ([study.target] if study.task == "logistic" and study.target else [])
+    names = study.inputs + ([study.target] if study.task == "logistic" and study.target else [])
     try:
         with Path(path).open(newline="", encoding="utf-8-sig") as file:
             rows = list(csv.reader(file))
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not a CSV file in UTF-8"
-        raise InputError(f"{path} cannot be read: {reason}") from None
+        raise InvalidInput(f"{path} cannot be read: {reason}") from None
     header = [name.strip() for name in rows[0]] if rows else []
-    for name in wanted:
+    for name in names:
         if header.count(name) != 1:
-            raise InputError(f"{path} has {header.count(name)} columns named {name!r}, but one was expected")
+            raise InvalidInput(f"{path} must have one column named {name!r}, got {header.count(name)}")
     lower, upper = study.bounds
     table: list[list[float]] = []
     labels: list[str] = []
-    for number, row in enumerate(rows[1:], start=2):
-        where = f"in line {number} of {path}"
+    for line, row in enumerate(rows[1:], start=2):
+        where = f"line {line} of {path}"
         if not row:  # an empty line, as at the end of some files
             continue
         if len(row) != len(header):
-            raise InputError(f"there are {len(row)} cells {where}, but {len(header)} were expected, as in its header")
-        cells = [row[header.index(name)].strip() for name in wanted]
+            raise InvalidInput(f"{where} must have {len(header)} cells, as its header, got {len(row)}")
+        cells = [row[header.index(name)].strip() for name in names]
         numbers = [_number(cell) for cell in cells[: len(study.inputs)]]
-        for name, found, low, high in zip(study.inputs, numbers, lower, upper, strict=True):
-            if not (low <= found <= high or (clip and not math.isnan(found))):
-                span = f"a number from {low:g} to {high:g}"
-                raise InputError(f"{name} {where} is something else than {span}, which was expected")
+        for name, number, low, high in zip(study.inputs, numbers, lower, upper, strict=True):
+            if not (low <= number <= high or (clip and not math.isnan(number))):
+                raise InvalidInput(f"{name} in {where} must be from {low:g} to {high:g}, got something else")
         table.append(numbers)
         labels += cells[len(study.inputs) :]
         if labels and labels[-1] not in study.classes:
-            raise InputError(f"{study.target} {where} is none of the study's classes, but one of them was expected")
+            raise InvalidInput(f"{study.target} in {where} must be one of the study's classes, got something else")
     return np.clip(np.reshape(table, (-1, len(study.inputs))), lower, upper), labels
 
 
-def carry_out(study: Study, sessions: Sessions, table: Array, labels: Sequence[str], *, clip: bool = False) -> Answers:
-    """Take part in a study with one's own records and return its answer, the same for all parties.
+def run_study(
+    study: Study, averager: NetworkAverager, table: Array, labels: Sequence[str], *, clip: bool = False
+) -> dict[str, Any]:
+    """Take part in a study with this party's own records.
 
-    `labels` are the records' classes, for the task "logistic". Records outside the bounds are refused, or moved to
-    them if `clip`.
+    Args:
+        study: What is to be learned.
+        averager: This party's side of the sessions.
+        table: This party's records, one row each, with the study's columns in its order.
+        labels: The classes of the records, for the task "logistic".
+        clip: Move numbers outside their bounds to them, instead of refusing them.
+
+    Returns:
+        The answer (`inca-answer/1`), the same for all parties.
+
+    Raises:
+        InvalidInput: If the records are not as the study says.
+        NoResult: If nobody was left to publish a result.
+        SequencePaused: If the sessions cannot go on now.
     """
-    roster, rng = sessions.course.roster, np.random.default_rng()  # rng is not used for noise on a network
+    roster, rng = averager.sequence.roster, np.random.default_rng()  # rng is not used for noise on a network
     sizes = study.sizes(roster)
-    if len(table) != sizes[sessions.me]:
-        raise refuse("the number of records", len(table), f"{sizes[sessions.me]}, as the study says,")
+    if len(table) != sizes[averager.me]:
+        refuse("the number of records", len(table), f"{sizes[averager.me]}, as the study says")
     if study.task == "logistic" and len(labels) != len(table):
-        raise refuse("the number of labels", len(labels), f"one for each of {len(table)} records")
+        refuse("the number of labels", len(labels), f"{len(table)}, one for each record")
     budget = Budget(study.epsilon, study.delta)
-    held = Records.of(sessions.with_others(table, sizes), study.bounds, level=study.level, clip=clip)
+    records = Records.of(averager.with_others(table, sizes), study.bounds, level=study.level, clip=clip)
+    answer: dict[str, Any]
     if study.task == "moments":
-        found = moments(held, sessions, budget, rng)
-        answer: Answers = {"mean": _named(found.mean, study.inputs), "variance": _named(found.variance, study.inputs)}
+        both = moments(records, averager, budget, rng)
+        answer = {"mean": _named(both.mean, study.inputs), "variance": _named(both.variance, study.inputs)}
     elif study.task == "regression":
-        line = linear_regression(held, sessions, budget, rng, ridge=study.ridge)
+        line = linear_regression(records, averager, budget, rng, ridge=study.ridge)
         answer = {"intercept": _named(line.intercept, ["intercept"])["intercept"]}
-        answer |= {"coefficients": _named(line.coefficients, study.inputs[:-1]), "eigenvalues_raised": line.clipped}
+        answer["coefficients"] = _named(line.coefficients, study.inputs[:-1])
+        answer["eigenvalues_raised"] = line.eigenvalues_raised
     else:
-        own = held.tables[sessions.me]
+        own = np.asarray(records.tables[averager.me])
         classes = np.array([study.classes.index(label) for label in labels], dtype=np.int64)
-        answer = _logistic(study, sessions, np.asarray(own), classes, budget, rng)
-    about = {"format": ANSWER, "study": study.name, "task": study.task, "level": study.level}
+        answer = _logistic(study, averager, own, classes, budget, rng)
+    about = {"format": ANSWER_FORMAT, "study": study.name, "task": study.task, "level": study.level}
     return about | {"epsilon": budget.epsilon_spent, "delta": study.delta} | answer
 
 
 def _logistic(
-    study: Study, sessions: Sessions, table: Array, classes: NDArray[np.int64], budget: Budget, rng: np.random.Generator
-) -> Answers:
+    study: Study,
+    averager: NetworkAverager,
+    table: Array,
+    classes: NDArray[np.int64],
+    budget: Budget,
+    rng: np.random.Generator,
+) -> dict[str, Any]:
     """Train on columns scaled to [-1, 1] and one of ones; return weights for the columns as they are."""
-    lower, upper = study.bounds
-    centre, half = lower / 2.0 + upper / 2.0, upper / 2.0 - lower / 2.0
+    columns = ScaledColumns(*study.bounds)
+    centre, half = columns.centre, columns.half
     scaled = np.column_stack([(table - centre) / half, np.ones(len(table))])
     model = LogisticModel(len(half) + 1, len(study.classes))
-    found = train(
+    result = train(
         model,
-        sessions.with_others((scaled, classes), study.sizes(sessions.course.roster)),
-        sessions,
+        averager.with_others((scaled, classes), study.sizes(averager.sequence.roster)),
+        averager,
         budget,
         study.steps,
         rng,
         clipping=Clipping(study.clip, study.level),
-        optimiser=Descent(study.rate, study.momentum),
+        optimiser=SGD(study.rate, study.momentum),
     )
-    weights = found.parameters.reshape(model.rows, -1)
+    weights = result.parameters.reshape(model.rows, -1)
     slopes, heights = weights[:, :-1] / half, weights[:, -1] - (weights[:, :-1] * centre / half).sum(axis=1)
-    rows = study.classes[1:] if model.rows == 1 else study.classes  # of two classes the second has the score
+    scored = study.classes[1:] if model.rows == 1 else study.classes  # of two classes the second has the score
     return {
         "classes": study.classes,
-        "intercept": dict(zip(rows, heights.tolist(), strict=True)),
+        "intercept": dict(zip(scored, heights.tolist(), strict=True)),
         "coefficients": {
-            row: dict(zip(study.inputs, each.tolist(), strict=True)) for row, each in zip(rows, slopes, strict=True)
+            name: dict(zip(study.inputs, row.tolist(), strict=True)) for name, row in zip(scored, slopes, strict=True)
         },
-        "steps_without_result": sum(step.skipped for step in found.history),
+        "steps_without_result": sum(step.skipped for step in result.history),
     }
 
 
-def _named(answer: Answer, names: Sequence[str]) -> dict[str, dict[str, float]]:
-    """Return value, standard error of privacy's noise, and the two 95 % intervals of each number."""
-    parts = [answer.value, answer.standard_error, *answer.interval(0.95), *answer.interval(0.95, "population")]
+def _named(estimate: Estimate, names: Sequence[str]) -> dict[str, dict[str, float]]:
+    """Return estimate, standard error of privacy's noise, and the two 95 % intervals of each number."""
+    sample, population = estimate.interval(0.95), estimate.interval(0.95, "population")
     keys = ("value", "standard_error", "low", "high", "population_low", "population_high")
-    columns = [np.atleast_1d(part).tolist() for part in parts]
+    columns = [
+        np.atleast_1d(part).tolist() for part in (estimate.estimate, estimate.standard_error, *sample, *population)
+    ]
     return {
         name: dict(zip(keys, row, strict=True)) for name, row in zip(names, zip(*columns, strict=True), strict=True)
     }

@@ -1,1 +1,1 @@
-"""Other ways to average privately, all of one shape, and inca behind the same shape."""
+"""Ways to average privately with one interface: the baselines, and inca behind the same interface."""

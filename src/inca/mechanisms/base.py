@@ -1,4 +1,4 @@
-"""The shape of all mechanisms: calibrated to a wish, they predict their error, run, and say what they promise."""
+"""The interface of all mechanisms: they are calibrated, predict their error, run, and say what they promise."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from inca._base.types import Array, Progress
-from inca._base.validation import generator, party_values, real, whole
-from inca.planning.requirements import Wish
+from inca._base.validation import finite_float, generator, integer, party_values
+from inca.planning.requirements import Requirements
 from inca.protocol.expected_error import ErrorBudget
 
-Estimate = float | Array | None
+MeanEstimate = float | Array | None
 """The estimate of the mean: a number, d numbers, or None if there is no result."""
 
 
 @dataclass(frozen=True)
-class Prediction:
+class ExpectedError:
     """A mechanism's expected error per coordinate; `standard_error` is 0 where the expectation is exact."""
 
     budget: ErrorBudget
@@ -32,10 +32,13 @@ class Prediction:
 
 
 class Mechanism(ABC):
-    """A way to average privately, calibrated to a wish when it is made.
+    """A way to average privately, calibrated to requirements when it is made.
 
-    The wish's `dropout` is what the mechanism reckons with when it chooses its noise. At any other rate, too, its error
-    can be asked for and it can be run.
+    The mechanism chooses its noise for the dropout rate that is required. At any other rate, too, its error can be
+    predicted and it can be run.
+
+    Args:
+        requirements: The guarantee, the adversary and the dropout rate.
     """
 
     name: str
@@ -44,9 +47,8 @@ class Mechanism(ABC):
     weaker: bool = False
     """Whether the promise is weaker than ours: privacy against colluders who see messages and know the topology."""
 
-    def __init__(self, wish: Wish) -> None:
-        """Keep the wish; subclasses choose their noise."""
-        self.wish = wish
+    def __init__(self, requirements: Requirements) -> None:
+        self.requirements = requirements
 
     @property
     @abstractmethod
@@ -54,35 +56,48 @@ class Mechanism(ABC):
         """Messages that a party sends, on average, before the result is spread."""
 
     @abstractmethod
-    def expected_error(self, dropout: float) -> Prediction:
-        """Return the expected error per coordinate if the fraction `dropout` of the parties leaves for good."""
+    def expected_error(self, dropout: float) -> ExpectedError:
+        """Return the expected error per coordinate.
+
+        Args:
+            dropout: The fraction of the parties that leaves for good.
+        """
 
     @abstractmethod
-    def run(self, values: ArrayLike, rng: np.random.Generator, dropout: float = 0.0) -> Estimate:
-        """Run once on (n,) or (n, d) values while the fraction `dropout` of the parties leaves for good."""
+    def run(self, values: ArrayLike, rng: np.random.Generator, dropout: float = 0.0) -> MeanEstimate:
+        """Run once.
 
-    def _admit(self, values: ArrayLike, rng: np.random.Generator, dropout: float) -> tuple[Array, int]:
+        Args:
+            values: One number or vector per party: (n,) or (n, d).
+            rng: Decides all noise, and who leaves.
+            dropout: The fraction of the parties that leaves for good.
+
+        Returns:
+            The estimate of the mean, or None if there is no result.
+        """
+
+    def _validate(self, values: ArrayLike, rng: np.random.Generator, dropout: float) -> tuple[Array, int]:
         """Return the values as an (n, d) array and the number of leavers."""
         generator(rng)
-        table = party_values(values, self.wish.parties)
+        table = party_values(values, self.requirements.parties)
         return table.reshape(len(table), -1), self._leavers(dropout)
 
     def _leavers(self, dropout: float, name: str = "dropout") -> int:
-        return round(real(name, dropout, 0.0, 1.0) * self.wish.parties)
+        return round(finite_float(name, dropout, 0.0, 1.0) * self.requirements.parties)
 
     def _missing_values(self, leavers: int) -> float:
         """The error of averaging over those present, if who leaves does not depend on values: v (1/m - 1/n)."""
-        n = self.wish.parties
-        return self.wish.value_variance * (1.0 / (n - leavers) - 1.0 / n) if leavers < n else math.inf
+        n = self.requirements.parties
+        return self.requirements.value_variance * (1.0 / (n - leavers) - 1.0 / n) if leavers < n else math.inf
 
 
-def shaped(estimate: Array, values: ArrayLike) -> float | Array:
+def match_shape(estimate: Array, values: ArrayLike) -> float | Array:
     """Return a (d,) estimate as a number if the values were numbers."""
     return float(estimate[0]) if np.ndim(values) == 1 else estimate
 
 
 @dataclass(frozen=True)
-class Measured:
+class MeasuredError:
     """A mean squared error over simulated runs, its standard error, and how many runs had no result."""
 
     mse: float
@@ -96,22 +111,30 @@ def measure(
     dropout: float = 0.0,
     runs: int = 1000,
     progress: Progress | None = None,
-) -> Measured:
-    """Run a mechanism on fresh values with the wish's variance and compare the estimates with the exact mean.
+) -> MeasuredError:
+    """Run a mechanism on fresh values and compare the estimates with the exact mean.
 
-    Values are uniform on an interval, anew for every run.
+    Args:
+        mechanism: What is run.
+        rng: Decides values, noise and who leaves.
+        dropout: The fraction of the parties that leaves for good.
+        runs: How many runs, each on new values, uniform on an interval and with the required variance.
+        progress: Called with the runs done and their total.
+
+    Returns:
+        The mean squared error of the runs that had a result.
     """
-    total = whole("runs", runs, least=2)
-    width = math.sqrt(12.0 * mechanism.wish.value_variance)
+    total = integer("runs", runs, min=2)
+    width = math.sqrt(12.0 * mechanism.requirements.value_variance)
     squares = []
     for done in range(total):
-        values = width * generator(rng).random(mechanism.wish.parties)
+        values = width * generator(rng).random(mechanism.requirements.parties)
         estimate = mechanism.run(values, rng, dropout)
         if estimate is not None:
             squares.append((float(estimate) - float(values.mean())) ** 2)
         if progress is not None:
             progress(done + 1, total)
     if len(squares) < 2:
-        return Measured(math.inf, math.inf, total - len(squares))
+        return MeasuredError(math.inf, math.inf, total - len(squares))
     errors = np.array(squares)
-    return Measured(float(errors.mean()), float(errors.std(ddof=1)) / math.sqrt(errors.size), total - errors.size)
+    return MeasuredError(float(errors.mean()), float(errors.std(ddof=1)) / math.sqrt(errors.size), total - errors.size)

@@ -1,4 +1,4 @@
-"""All mechanisms on one wish, at several dropout rates, under one accounting rule."""
+"""All mechanisms under the same requirements, at several dropout rates."""
 
 from __future__ import annotations
 
@@ -9,20 +9,23 @@ from functools import partial
 import numpy as np
 
 from inca._base.types import Progress
-from inca._base.validation import InputError, real, refuse, whole
-from inca.mechanisms.base import Measured, Mechanism, measure
+from inca._base.validation import finite_float, integer, refuse
+from inca.errors import IncaError
+from inca.mechanisms.base import MeasuredError, Mechanism, measure
 from inca.mechanisms.central_local import CentralDP, LocalDP
 from inca.mechanisms.cordp import CorDP
 from inca.mechanisms.gopa import Gopa
 from inca.mechanisms.inca import Inca
 from inca.mechanisms.muffliato import Muffliato
 from inca.mechanisms.secure_aggregation import SecureAggregation
-from inca.planning.requirements import Wish
+from inca.planning.requirements import Requirements
 from inca.planning.search import plan
+
+_MIN_GOPA_VIEWS = 100
 
 
 @dataclass(frozen=True)
-class Entry:
+class ComparisonEntry:
     """One mechanism at one dropout rate: its expected error per coordinate, or why it has none."""
 
     mechanism: str
@@ -35,86 +38,121 @@ class Entry:
     weaker: bool
     """Whether the promise is weaker than inca's."""
     why_not: str = ""
-    measured: Measured | None = None
+    measured: MeasuredError | None = None
 
 
-Maker = tuple[str, Callable[[], Mechanism]]
+NamedFactory = tuple[str, Callable[[], Mechanism]]
 """The name of a mechanism, and what makes it, which calibrates it."""
 
 
-def rivals(wish: Wish, views: int = 200) -> Iterator[Maker]:
-    """Yield the names of all other mechanisms and what makes them for a wish; making one calibrates it.
+def baselines(requirements: Requirements, views: int = 200) -> Iterator[NamedFactory]:
+    """Yield the names of all other mechanisms and what makes them; making one calibrates it.
 
-    >>> [name for name, make in rivals(Wish(64, 0.5, 1e-5))][:3]
-    ['Central DP', 'secure aggregation', 'GOPA, half of the leavers late']
+    Args:
+        requirements: What they are calibrated to.
+        views: How many random graphs calibrate GOPA, at least 100.
+
+    Yields:
+        The name of a mechanism and a function without arguments that makes it.
+
+    Example:
+        >>> [name for name, make in baselines(Requirements(64, 0.5, 1e-5))][:3]
+        ['Central DP', 'secure aggregation', 'GOPA, half of the leavers late']
     """
-    graph = "regular" if wish.parties & (wish.parties - 1) else "hypercube"
-    yield "Central DP", lambda: CentralDP(wish)
-    yield "secure aggregation", lambda: SecureAggregation(wish)
-    yield "GOPA, half of the leavers late", lambda: Gopa(wish, late=0.5, views=max(views, 100))
-    yield "GOPA, a quarter late", lambda: Gopa(wish, late=0.25, views=max(views, 100))
-    yield "GOPA, one leaver late", lambda: Gopa(wish, late_leavers=1, views=max(views, 100))
-    yield "CorDP-DME", lambda: CorDP(wish)
-    yield "Local DP", lambda: LocalDP(wish)
-    yield f"Muffliato, {graph}", lambda: Muffliato(wish, graph, rng=np.random.default_rng(0))
+    graph = "regular" if requirements.parties & (requirements.parties - 1) else "hypercube"
+    graphs = max(views, _MIN_GOPA_VIEWS)
+    yield "Central DP", lambda: CentralDP(requirements)
+    yield "secure aggregation", lambda: SecureAggregation(requirements)
+    yield "GOPA, half of the leavers late", lambda: Gopa(requirements, late=0.5, views=graphs)
+    yield "GOPA, a quarter late", lambda: Gopa(requirements, late=0.25, views=graphs)
+    yield "GOPA, one leaver late", lambda: Gopa(requirements, late_leavers=1, views=graphs)
+    yield "CorDP-DME", lambda: CorDP(requirements)
+    yield "Local DP", lambda: LocalDP(requirements)
+    yield f"Muffliato, {graph}", lambda: Muffliato(requirements, graph, rng=np.random.default_rng(0))
 
 
 def compare(
-    wish: Wish,
+    requirements: Requirements,
     dropouts: Sequence[float],
     *,
     runs: int = 0,
     views: int = 300,
     progress: Progress | None = None,
-) -> list[Entry]:
-    """Calibrate every mechanism to the wish at each dropout rate and return their expected errors.
+) -> list[ComparisonEntry]:
+    """Calibrate every mechanism to the requirements at each dropout rate, and predict their errors.
 
-    With `runs` above 0 each is also run so often on uniform values, from a fixed seed.
+    Args:
+        requirements: The guarantee, the adversary and the message budget; its own dropout rate is not used.
+        dropouts: The dropout rates.
+        runs: How often each mechanism is also run, on uniform values from a fixed seed; 0 for not at all.
+        views: How many random views calibrate a plan of inca, and GOPA.
+        progress: Called with the mechanisms done and their total.
 
-    >>> for entry in compare(Wish(32, 1.0, 1e-5, messages=8), [0.0], views=20)[:3]:
-    ...     print(entry.mechanism, round(entry.relative, 1))
-    inca, planned 1.0
-    inca, the paper's recipe 1.3
-    Central DP 1.0
+    Returns:
+        One entry per mechanism and rate, rate by rate; a mechanism that cannot be calibrated says why.
+
+    Raises:
+        InvalidInput: If there is no rate, or one is not from 0 to 1.
+
+    Example:
+        >>> for entry in compare(Requirements(32, 1.0, 1e-5, messages=8), [0.0], views=20)[:3]:
+        ...     print(entry.mechanism, round(entry.relative, 1))
+        inca, planned 1.0
+        inca, the paper's recipe 1.3
+        Central DP 1.0
     """
-    rates = [real("a dropout rate", rate, 0.0, 1.0) for rate in dropouts]
+    rates = [finite_float("a dropout rate", rate, 0.0, 1.0) for rate in dropouts]
     if not rates:
-        raise refuse("dropouts", list(dropouts), "at least one rate")
-    whole("runs", runs)
-    entries: list[Entry] = []
-    total = len(rates) * (2 + len(list(rivals(wish))))
+        refuse("dropouts", list(dropouts), "at least one rate")
+    integer("runs", runs)
+    entries: list[ComparisonEntry] = []
+    total = len(rates) * (2 + len(list(baselines(requirements))))
     for number, rate in enumerate(rates):
-        each = replace(wish, dropout=rate)
-        own: list[Maker] = [
-            ("inca, planned", partial(_own, each, "best", views)),
-            ("inca, the paper's recipe", partial(_own, each, "paper", views)),
+        at_rate = replace(requirements, dropout=rate)
+        own: list[NamedFactory] = [
+            ("inca, planned", partial(_planned, at_rate, "best", views)),
+            ("inca, the paper's recipe", partial(_planned, at_rate, "paper", views)),
         ]
-        for name, make in [*own, *rivals(each, views)]:
-            entries.append(predicted(name, make, each, runs, np.random.default_rng((number, len(entries)))))
+        for name, make in [*own, *baselines(at_rate, views)]:
+            entries.append(evaluate(name, make, at_rate, runs, np.random.default_rng((number, len(entries)))))
             if progress is not None:
                 progress(len(entries), total)
     return entries
 
 
-def _own(wish: Wish, recipe: str, views: int) -> Mechanism:
-    return Inca(plan(wish, recipe=recipe, views=views))
+def _planned(requirements: Requirements, recipe: str, views: int) -> Mechanism:
+    return Inca(plan(requirements, recipe=recipe, views=views))
 
 
-def predicted(
+def evaluate(
     name: str,
     make: Callable[[], Mechanism],
-    wish: Wish,
+    requirements: Requirements,
     runs: int = 0,
     rng: np.random.Generator | None = None,
-) -> Entry:
-    """Make a mechanism and return its error at the wish's dropout rate, or why it cannot be made."""
+) -> ComparisonEntry:
+    """Make a mechanism and return its error at the required dropout rate, or why it cannot be made.
+
+    Args:
+        name: What the entry calls it.
+        make: Makes the mechanism, which calibrates it.
+        requirements: What it is calibrated to.
+        runs: How often it is also run, if there is a generator; at least 2.
+        rng: Decides the runs.
+    """
     try:
         mechanism = make()
-        mse = mechanism.expected_error(wish.dropout).mse
-        measured = None if rng is None or runs < 2 else measure(mechanism, rng, wish.dropout, runs)
-    except InputError as refusal:
-        return Entry(name, wish.dropout, None, None, None, "", False, str(refusal))
-    relative = mse / wish.central_mse
-    return Entry(
-        name, wish.dropout, mse, relative, mechanism.messages, mechanism.promise, mechanism.weaker, "", measured
+        mse = mechanism.expected_error(requirements.dropout).mse
+        measured = None if rng is None or runs < 2 else measure(mechanism, rng, requirements.dropout, runs)
+    except IncaError as refusal:
+        return ComparisonEntry(name, requirements.dropout, None, None, None, "", False, str(refusal))
+    return ComparisonEntry(
+        mechanism=name,
+        dropout=requirements.dropout,
+        mse=mse,
+        relative=mse / requirements.central_mse,
+        messages=mechanism.messages,
+        promise=mechanism.promise,
+        weaker=mechanism.weaker,
+        measured=measured,
     )

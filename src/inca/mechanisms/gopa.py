@@ -11,13 +11,14 @@ from scipy.stats import binom, hypergeom
 
 from inca._base.kernels import Flags
 from inca._base.types import Array
-from inca._base.validation import real, whole
+from inca._base.validation import finite_float, integer
 from inca.mechanisms.pairwise import Pairwise, complete_ratio
-from inca.planning.requirements import Wish
+from inca.planning.requirements import Requirements
 from inca.privacy.tail_quantile import least_ratios, tail_level
+from inca.protocol.noise_levels import NoiseLevels
 from inca.protocol.schedules import RandomReceivers
 
-_LARGEST = 400  # parties of a sampled view
+_MAX_SAMPLED_PARTIES = 400  # of a sampled graph
 _BLUR = 0.005
 _STEP = 4  # factors are first tried in steps of that many
 
@@ -25,70 +26,85 @@ _STEP = 4  # factors are first tried in steps of that many
 class Gopa(Pairwise):
     """Each party picks k others; each pair so joined shares one Gaussian term; leavers missed in time are rolled back.
 
-    Of the leavers a share `late` (rounded to the nearest whole number, halves to the even one), or exactly
-    `late_leavers` of them (all, if there are fewer), leave too late: in the round of rollback and publication. Their
-    terms stay in the result. The others are rolled back.
+    Late leavers are gone in the round of rollback and publication: their terms stay in the result. The others are
+    rolled back.
 
-    The noise is chosen as for inca, on random graphs: all but a fraction `wish.failure` of graphs and adversaries keep
-    the promise, at full attendance and with the wish's early leavers gone, every one of them honest. What a party
-    needs is very nearly inversely proportional to its number of honest neighbours. The law of that number is known, so
-    only the product of the two is sampled, in `views` graphs, and its tail extrapolated. Above 400 parties the sampled
+    The noise is chosen as for inca, on random graphs: all but a fraction `requirements.failure` of graphs and
+    adversaries keep the promise, at full attendance and with the early leavers gone, every one of them honest. What a
+    party needs is very nearly inversely proportional to its number of honest neighbours. The distribution of that
+    number is known, so only the product of the two is sampled, and its tail extrapolated. Above 400 parties the sampled
     graphs have 400 (`sampled_parties`), with the same k and the same share of parties honest and present: the product
-    depends on a party's surroundings, and those hardly depend on n. `factor` is sigma_independent^2 over s^2 / (mu^2
-    n_H), by default the one with the least error at the wish's dropout. With `noise`, a pair (sigma_independent,
-    sigma_cancelling), nothing is chosen, and nothing promised.
+    depends on a party's surroundings, and those hardly depend on n.
 
-    >>> wish = Wish(parties=40, epsilon=0.5, delta=1e-5, colluding=0.1, dropout=0.1, messages=12)
-    >>> gopa = Gopa(wish, views=100)
-    >>> gopa.messages, gopa.sampled_parties, 1.0 < gopa.factor < wish.honest
-    (12.0, 40, True)
-    >>> gopa.expected_error(0.1).mse < gopa.expected_error(0.2).mse
-    True
+    Args:
+        requirements: The guarantee, the colluders, the dropout rate and the message budget; nobody may eavesdrop.
+        exchanges: How many others each party picks: k; by default the message budget, or all others if they are fewer.
+        late: The share of the leavers that leave late, rounded to whole parties (halves to the even number).
+        factor: sigma_independent^2 over s^2 / (mu^2 n_H), above 1; by default the one with the least error at the
+            required dropout rate.
+        late_leavers: How many leavers leave late, instead of a share; all of them, if there are fewer.
+        noise_levels: Noise to be used as it is: nothing is chosen then, and nothing promised.
+        views: How many random graphs are sampled, at least 100.
+        seed: The seed that they are drawn from.
+
+    Raises:
+        InvalidInput: If messages are eavesdropped, or no cancelling noise makes up for the factor.
+
+    Example:
+        >>> requirements = Requirements(40, 0.5, 1e-5, colluding=0.1, dropout=0.1, messages=12)
+        >>> gopa = Gopa(requirements, views=100)
+        >>> gopa.messages, gopa.sampled_parties, 1.0 < gopa.factor < requirements.honest
+        (12.0, 40, True)
+        >>> gopa.expected_error(0.1).mse < gopa.expected_error(0.2).mse
+        True
     """
 
     name = "GOPA"
 
     def __init__(
         self,
-        wish: Wish,
+        requirements: Requirements,
         exchanges: int | None = None,
         late: float = 0.5,
         factor: float | None = None,
         *,
         late_leavers: int | None = None,
-        noise: tuple[float, float] | None = None,
+        noise_levels: NoiseLevels | None = None,
         views: int = 200,
         seed: int = 0,
     ) -> None:
-        """Choose the noise; `exchanges` defaults to the wish's messages, or all others if they are fewer."""
-        super().__init__(wish)
-        most = wish.parties - 1
-        self.exchanges = min(wish.messages, most) if exchanges is None else whole("exchanges", exchanges, 1, most)
-        self.late = real("late", late, 0.0, 1.0)
-        self.late_leavers = None if late_leavers is None else whole("late_leavers", late_leavers)
-        self.views = whole("views", views, least=100)
-        self.seed = whole("seed", seed)
-        self.sampled_parties = min(wish.parties, _LARGEST)
-        if noise is not None:
-            self._take(*noise)
+        super().__init__(requirements)
+        others = requirements.parties - 1
+        chosen = min(requirements.messages, others) if exchanges is None else exchanges
+        self.exchanges = integer("exchanges", chosen, 1, others)
+        self.late = finite_float("late", late, 0.0, 1.0)
+        self.late_leavers = None if late_leavers is None else integer("late_leavers", late_leavers)
+        self.views = integer("views", views, min=100)
+        self.seed = integer("seed", seed)
+        self.sampled_parties = min(requirements.parties, _MAX_SAMPLED_PARTIES)
+        if noise_levels is not None:
+            self._use(noise_levels)
             return
         # Whoever is to be protected is honest and there, so one such party is always left.
-        self._publishing = max(1, wish.honest - (wish.leavers - self._late(wish.leavers)))
+        honest, leavers = requirements.honest, requirements.leavers
+        self._publishing = publishing = max(1, honest - (leavers - self._late(leavers)))
         factors = self._factors(factor)
-        if self.exchanges == most or factors[0] >= wish.honest:  # complete graphs or Local DP: nothing to sample
-            self._settle(factors, lambda at: complete_ratio(float(factors[at]), wish.honest, self._publishing), step=1)
+        if self.exchanges == others or factors[0] >= honest:  # complete graphs or Local DP: nothing to sample
+            self._choose_noise(factors, lambda at: complete_ratio(float(factors[at]), honest, publishing), step=1)
         else:
-            needs = self._needs(factors)
-            self._settle(factors, lambda at: self._level(float(factors[at]), [each[at] for each in needs]), step=_STEP)
+            needs = self._sample_needs(factors)
+            self._choose_noise(
+                factors, lambda at: self._level(float(factors[at]), [view[at] for view in needs]), step=_STEP
+            )
 
     def _late(self, leavers: int) -> int:
         return round(self.late * leavers) if self.late_leavers is None else min(self.late_leavers, leavers)
 
-    def _needs(self, factors: Array) -> list[Array]:
+    def _sample_needs(self, factors: Array) -> list[Array]:
         """Return, for each sampled view, factor and party, the noise ratio needed times the number of neighbours."""
         rng = np.random.default_rng(self.seed)
-        honest, publishing, n = self.wish.honest, self._publishing, self.sampled_parties
-        sampled = max(1, publishing * n // self.wish.parties)
+        honest, publishing, n = self.requirements.honest, self._publishing, self.sampled_parties
+        sampled = max(1, publishing * n // self.requirements.parties)
         # The loss has a part 1/m that no cancelling noise lowers. In a smaller sample it is larger, through no fault of
         # the graph's: what must fit into the target is the rest.
         targets = factors / honest - 1.0 / publishing + 1.0 / sampled if sampled != publishing else factors / honest
@@ -105,12 +121,12 @@ class Gopa(Pairwise):
         return needs
 
     def _level(self, factor: float, needs: list[Array]) -> float:
-        """Return the noise ratio that suffices for all but a fraction `wish.failure` of graphs and adversaries."""
-        n, k, m = self.wish.parties, self.exchanges, self._publishing
-        if factor >= self.wish.honest:
+        """Return the noise ratio that suffices for all graphs and adversaries but the fraction that may fail."""
+        n, k, m = self.requirements.parties, self.exchanges, self._publishing
+        if factor >= self.requirements.honest:
             return 0.0
         # A group cut off from the others has to hide among itself: too few views are sampled to see one.
-        left = self.wish.failure - cut_off_chance(n, k, m, math.floor(self.wish.honest / factor))
+        left = self.requirements.failure - cut_off_probability(n, k, m, math.floor(self.requirements.honest / factor))
         if left <= 0.0 or (fewest := fewest_neighbours(n, k, m, left / 2.0 / m)) == 0:
             return math.inf
         # The same generator for every factor, so that the error is a smooth function of the factor.
@@ -120,7 +136,7 @@ class Gopa(Pairwise):
         first, second = joined_pairs(len(messages), self.exchanges, rng)
         there = kept[first] & kept[second]  # a term shared with a party missed in time is removed by both
         first, second = first[there], second[there]
-        terms = self.sigma_cancelling * rng.standard_normal((first.size, messages.shape[1]))
+        terms = self.noise_levels.cancelling * rng.standard_normal((first.size, messages.shape[1]))
         for at, term in enumerate(terms.T):
             messages[:, at] += np.bincount(first, term, len(messages)) - np.bincount(second, term, len(messages))
 
@@ -128,9 +144,10 @@ class Gopa(Pairwise):
 def joined_pairs(parties: int, exchanges: int, rng: np.random.Generator) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the pairs i < j of which one picked the other, each once, if each party picks k others at random.
 
-    >>> first, second = joined_pairs(5, 4, np.random.default_rng(1))
-    >>> first.size, bool((first < second).all())
-    (10, True)
+    Example:
+        >>> first, second = joined_pairs(5, 4, np.random.default_rng(1))
+        >>> first.size, bool((first < second).all())
+        (10, True)
     """
     drawn = RandomReceivers(parties, 1, exchanges, seed=int(rng.integers(2**63))).round(1).receivers
     picked = np.asarray(drawn, dtype=np.int64).reshape(parties, exchanges)
@@ -142,8 +159,9 @@ def joined_pairs(parties: int, exchanges: int, rng: np.random.Generator) -> tupl
 def random_graph(parties: int, exchanges: int, rng: np.random.Generator, rows: int) -> Array:
     """Return the adjacency matrix among the first `rows` of n parties, if each picks k others at random.
 
-    >>> random_graph(4, 3, np.random.default_rng(1), rows=2).tolist()
-    [[0.0, 1.0], [1.0, 0.0]]
+    Example:
+        >>> random_graph(4, 3, np.random.default_rng(1), rows=2).tolist()
+        [[0.0, 1.0], [1.0, 0.0]]
     """
     order = rng.random((rows, parties))
     order[np.arange(rows), np.arange(rows)] = 2.0  # nobody picks itself
@@ -153,14 +171,15 @@ def random_graph(parties: int, exchanges: int, rng: np.random.Generator, rows: i
     return np.asarray(chosen[:, :rows] | chosen[:, :rows].T, dtype=np.float64)
 
 
-def cut_off_chance(parties: int, exchanges: int, publishing: int, largest: int) -> float:
-    """Return a bound on the chance that a group of at most `largest` of the m who publish and are honest is cut off.
+def cut_off_probability(parties: int, exchanges: int, publishing: int, largest: int) -> float:
+    """Return a bound on how likely a group of at most `largest` of the m honest who publish is cut off from the others.
 
     A given group of s is cut off if each of its members picks only from the group and the n - m others, and no one else
     of the m picks from the group; the bound sums over groups (as fact F3 does for inca).
 
-    >>> round(cut_off_chance(3, 1, 2, 1), 6)  # neither of two picks the other: 1/4, counted for both
-    0.5
+    Example:
+        >>> round(cut_off_probability(3, 1, 2, 1), 6)  # neither of two picks the other: 1/4, counted for both
+        0.5
     """
     size = np.arange(1, min(publishing - 1, largest) + 1, dtype=np.float64)
     if size.size == 0:
@@ -171,22 +190,23 @@ def cut_off_chance(parties: int, exchanges: int, publishing: int, largest: int) 
     return min(1.0, math.exp(min(0.0, float(logsumexp(groups + size * inside + (publishing - size) * elsewhere)))))
 
 
-def fewest_neighbours(parties: int, exchanges: int, publishing: int, chance: float) -> int:
-    """Return the largest d such that a party has fewer than d neighbours with at most the given chance.
+def fewest_neighbours(parties: int, exchanges: int, publishing: int, probability: float) -> int:
+    """Return the largest d such that a party has fewer than d neighbours with at most the given probability.
 
     Counted are those among the m honest parties that publish, of which it is one. It picks a hypergeometric number of
-    the m; each one of those not picked picks it with chance k/(n-1).
+    the m; each one of those not picked picks it with probability k/(n-1).
 
-    >>> [fewest_neighbours(200, 20, 180, chance) for chance in (0.5, 1e-3, 1e-9)]
-    [34, 23, 14]
+    Example:
+        >>> [fewest_neighbours(200, 20, 180, probability) for probability in (0.5, 1e-3, 1e-9)]
+        [34, 23, 14]
     """
     picked = np.arange(exchanges + 1)
     weights = hypergeom.pmf(picked, parties - 1, publishing - 1, exchanges)
-    rest, each = np.maximum(publishing - 1 - picked, 0), exchanges / (parties - 1)
-    low, high = 0, publishing - 1  # fewer than low: at most the chance; fewer than high + 1: more
+    rest, picks_it = np.maximum(publishing - 1 - picked, 0), exchanges / (parties - 1)
+    low, high = 0, publishing - 1  # fewer than low: at most that probability; fewer than high + 1: more
     while low < high:
         middle = (low + high + 1) // 2
-        if float(weights @ binom.cdf(middle - 1 - picked, rest, each)) <= chance:
+        if float(weights @ binom.cdf(middle - 1 - picked, rest, picks_it)) <= probability:
             low = middle
         else:
             high = middle - 1
@@ -194,7 +214,7 @@ def fewest_neighbours(parties: int, exchanges: int, publishing: int, chance: flo
 
 
 def _log_share(allowed: Array, others: int, picks: int) -> Array:
-    """Return the log of the chance that all picks fall on `allowed` of the others: C(allowed, k) / C(others, k)."""
+    """Return how likely, in logs, all picks fall on `allowed` of the others: C(allowed, k) / C(others, k)."""
     enough = np.where(allowed >= picks, allowed, picks)
     share = gammaln(enough + 1) - gammaln(enough - picks + 1) - gammaln(others + 1) + gammaln(others - picks + 1)
     return np.asarray(np.where(allowed >= picks, share, -np.inf))

@@ -25,21 +25,23 @@ from scipy.spatial import cKDTree
 from scipy.special import comb
 
 from inca._base.types import Array
-from inca._base.validation import InputError, finite_array, generator, party_values, positive, refuse, whole
+from inca._base.validation import finite_array, generator, integer, party_values, positive, refuse
+from inca.errors import InvalidInput
 from inca.protocol.schedules.graphs import hypercube_neighbours
 
-_MOST = 4096  # parties up to which n x n matrices are stored and their eigenvalues computed
+_MAX_PARTIES = 4096  # parties up to which n x n matrices are stored and their eigenvalues computed
 _REDRAWS = 100  # random graphs drawn in search of a connected one
-_EXACT = 1e-12  # how far a given matrix may be from symmetric and doubly stochastic
+_ROUNDING = 1e-12  # how far a given matrix may be from symmetric and doubly stochastic
 
 
 @dataclass(frozen=True, eq=False)
 class GossipGraph:
     """A gossip matrix W and its spectrum; made by the functions below, or by `gossip_graph` from a name.
 
-    >>> graph = hypercube_gossip(1024)
-    >>> round(graph.second_eigenvalue * 11, 9), round(graph.gap * 11, 9), int(graph.degrees.max())
-    (9.0, 2.0, 10)
+    Example:
+        >>> graph = hypercube_gossip(1024)
+        >>> round(graph.second_eigenvalue * 11, 9), round(graph.gap * 11, 9), int(graph.degrees.max())
+        (9.0, 2.0, 10)
     """
 
     name: str
@@ -65,7 +67,7 @@ class GossipGraph:
     @property
     def averages_at_once(self) -> bool:
         """Whether one round gives everyone the mean: all eigenvalues but the first are 0."""
-        return float(np.abs(self.eigenvalues[1:]).max()) < _EXACT
+        return float(np.abs(self.eigenvalues[1:]).max()) < _ROUNDING
 
     @cached_property
     def adjacency(self) -> csr_array:
@@ -84,26 +86,29 @@ class GossipGraph:
 
         The published g is 2 / (1 + sqrt(l (1 - l/4))), written here so that it does not cancel.
 
-        >>> round(hypercube_gossip(1024).momentum(accelerated=True), 4)
-        1.4118
+        Example:
+            >>> round(hypercube_gossip(1024).momentum(accelerated=True), 4)
+            1.4118
         """
         return 2.0 / (1.0 + math.sqrt(self.gap * (1.0 - self.gap / 4.0))) if accelerated else 1.0
 
     def mix(self, values: ArrayLike, rounds: int, accelerated: bool = True) -> Array:
         """Return what the parties hold after T rounds, for (n,) or (n, d) values.
 
-        >>> complete_gossip(4).mix([0, 0, 0, 1], rounds=1).tolist()
-        [0.25, 0.25, 0.25, 0.25]
+        Example:
+            >>> complete_gossip(4).mix([0, 0, 0, 1], rounds=1).tolist()
+            [0.25, 0.25, 0.25, 0.25]
         """
         start = party_values(values, self.parties)
-        return gossip(self.matrix, start, whole("rounds", rounds), self.momentum(accelerated))
+        return gossip(self.matrix, start, integer("rounds", rounds), self.momentum(accelerated))
 
     def polynomials(self, accelerated: bool = True) -> Iterator[Array]:
         """Yield P_0 = I, P_1 = W, P_2, ... without end, as (n, n) arrays: x^t = P_t x^0.
 
-        >>> graph = given_gossip([[0.75, 0.25], [0.25, 0.75]])
-        >>> [float(p[0, 0]) for p in islice(graph.polynomials(accelerated=False), 4)]
-        [1.0, 0.75, 0.625, 0.5625]
+        Example:
+            >>> graph = gossip_from_matrix([[0.75, 0.25], [0.25, 0.75]])
+            >>> [float(p[0, 0]) for p in islice(graph.polynomials(accelerated=False), 4)]
+            [1.0, 0.75, 0.625, 0.5625]
         """
         _storable(self.parties, self.name)
         return _states(lambda x: self.matrix @ x, np.eye(self.parties), self.momentum(accelerated))
@@ -113,17 +118,19 @@ class GossipGraph:
 
         It is the trace of P_T^2 divided by n, hence needs the eigenvalues only.
 
-        >>> complete_gossip(4).self_weight(rounds=1, accelerated=False)
-        0.25
+        Example:
+            >>> complete_gossip(4).self_weight(rounds=1, accelerated=False)
+            0.25
         """
         states = _states(lambda x: self.eigenvalues * x, np.ones(self.parties), self.momentum(accelerated))
-        return float(np.mean(next(islice(states, whole("rounds", rounds), None)) ** 2))
+        return float(np.mean(next(islice(states, integer("rounds", rounds), None)) ** 2))
 
     def without(self, gone: NDArray[np.int64]) -> csr_array:
         """Return the gossip matrix of those who stay, with Metropolis weights, if the parties `gone` have left.
 
-        >>> complete_gossip(4).without(np.array([3])).toarray().round(2).tolist()
-        [[0.33, 0.33, 0.33], [0.33, 0.33, 0.33], [0.33, 0.33, 0.33]]
+        Example:
+            >>> complete_gossip(4).without(np.array([3])).toarray().round(2).tolist()
+            [[0.33, 0.33, 0.33], [0.33, 0.33, 0.33], [0.33, 0.33, 0.33]]
         """
         stays = np.setdiff1d(np.arange(self.parties), gone)
         left = self.adjacency[stays][:, stays].tocoo()
@@ -133,8 +140,9 @@ class GossipGraph:
 def gossip(matrix: csr_array, values: Array, rounds: int, momentum: float = 1.0) -> Array:
     """Return the numbers after T rounds of gossip with a given matrix and g; g = 1 is plain gossip.
 
-    >>> gossip(csr_array(np.full((2, 2), 0.5)), np.array([0.0, 1.0]), rounds=3).tolist()
-    [0.5, 0.5]
+    Example:
+        >>> gossip(csr_array(np.full((2, 2), 0.5)), np.array([0.0, 1.0]), rounds=3).tolist()
+        [0.5, 0.5]
     """
     return next(islice(_states(lambda x: matrix @ x, values, momentum), rounds, None))
 
@@ -154,10 +162,11 @@ def hypercube_gossip(parties: int) -> GossipGraph:
 def complete_gossip(parties: int) -> GossipGraph:
     """Return W = 11^T / n: everyone hears everyone, and one round gives everyone the mean.
 
-    >>> complete_gossip(8).gap
-    1.0
+    Example:
+        >>> complete_gossip(8).gap
+        1.0
     """
-    n = _storable(whole("parties", parties, least=2), "complete")
+    n = _storable(integer("parties", parties, min=2), "complete")
     spectrum = np.zeros(n)
     spectrum[0] = 1.0
     return GossipGraph("complete", csr_array(np.full((n, n), 1.0 / n)), spectrum)
@@ -168,24 +177,25 @@ def regular_gossip(parties: int, rng: np.random.Generator, degree: int | None = 
 
     The default degree is that of a hypercube of the size, log2(n) rounded up, or one more where n times that is odd.
 
-    >>> regular_gossip(20, np.random.default_rng(1), degree=3).degrees.max()
-    np.float64(3.0)
+    Example:
+        >>> regular_gossip(20, np.random.default_rng(1), degree=3).degrees.max()
+        np.float64(3.0)
     """
-    n = _storable(whole("parties", parties, least=2), "regular")
+    n = _storable(integer("parties", parties, min=2), "regular")
     usual = (n - 1).bit_length()
-    d = whole("degree", usual + (usual * n) % 2 if degree is None else degree, 1, n - 1)
+    d = integer("degree", usual + (usual * n) % 2 if degree is None else degree, 1, n - 1)
     if n * d % 2:
-        raise refuse("degree", d, f"an even number for the odd number of parties {n}")
+        refuse("degree", d, f"even for {n} parties, an odd number")
     try:
         import networkx as nx
     except ImportError:
-        raise InputError("a regular graph needs networkx: pip install 'inca[graphs]'") from None
+        raise InvalidInput("a regular graph needs networkx: pip install 'inca[graphs]'") from None
 
     def draw(source: np.random.Generator) -> NDArray[np.int64]:
         edges = nx.random_regular_graph(d, n, seed=int(source.integers(2**32))).edges
         return np.array(list(edges), dtype=np.int64)
 
-    return _drawn("regular", n, rng, draw, f"degree is {d}")
+    return _connected("regular", n, rng, draw, "degree", d)
 
 
 def geometric_gossip(parties: int, rng: np.random.Generator, radius: float | None = None) -> GossipGraph:
@@ -193,41 +203,43 @@ def geometric_gossip(parties: int, rng: np.random.Generator, radius: float | Non
 
     The default radius, sqrt(2 ln(n) / (pi n)), lies safely above the one where such graphs become connected.
 
-    >>> bool(0 < geometric_gossip(50, np.random.default_rng(1)).gap < 1)
-    True
+    Example:
+        >>> bool(0 < geometric_gossip(50, np.random.default_rng(1)).gap < 1)
+        True
     """
-    n = _storable(whole("parties", parties, least=2), "geometric")
-    reach = math.sqrt(2.0 * math.log(n) / (math.pi * n)) if radius is None else positive("radius", radius)
+    n = _storable(integer("parties", parties, min=2), "geometric")
+    distance = math.sqrt(2.0 * math.log(n) / (math.pi * n)) if radius is None else positive("radius", radius)
 
     def draw(source: np.random.Generator) -> NDArray[np.int64]:
-        return np.asarray(cKDTree(source.random((n, 2))).query_pairs(reach, output_type="ndarray"), dtype=np.int64)
+        return np.asarray(cKDTree(source.random((n, 2))).query_pairs(distance, output_type="ndarray"), dtype=np.int64)
 
-    return _drawn("geometric", n, rng, draw, f"radius is {reach:g}")
+    return _connected("geometric", n, rng, draw, "radius", distance)
 
 
-def given_gossip(matrix: ArrayLike | csr_array) -> GossipGraph:
-    """Return a matrix of your own, once it proves symmetric, doubly stochastic, connected and not merely swapping.
+def gossip_from_matrix(matrix: ArrayLike | csr_array) -> GossipGraph:
+    """Return the graph of a symmetric, doubly stochastic matrix of your own that is connected and not merely swapping.
 
-    >>> given_gossip([[0.5, 0.5], [0.5, 0.5]]).gap
-    1.0
+    Example:
+        >>> gossip_from_matrix([[0.5, 0.5], [0.5, 0.5]]).gap
+        1.0
     """
     dense: Any = matrix.toarray() if issparse(matrix) else matrix
     table = finite_array("matrix", dense, (2,), "an (n, n) gossip matrix")
-    n = _storable(table.shape[0], "given")
+    n = _storable(table.shape[0], "custom")
     if table.shape != (n, n) or n < 2:
-        raise refuse("the shape of matrix", table.shape, "(n, n) with n at least 2")
+        refuse("the shape of matrix", table.shape, "(n, n) with n at least 2")
     if float(table.min()) < 0.0:
-        raise refuse("an entry of matrix", float(table.min()), "a number of at least 0")
-    if (skew := float(np.abs(table - table.T).max())) > _EXACT:
-        raise refuse("the difference between matrix and its transpose", skew, "0")
+        refuse("every entry of matrix", float(table.min()), "at least 0")
+    if (skew := float(np.abs(table - table.T).max())) > _ROUNDING:
+        refuse("the difference between matrix and its transpose", skew, "0")
     sums = table.sum(axis=1)
-    if abs(float(sums[worst := int(np.abs(sums - 1.0).argmax())]) - 1.0) > _EXACT:
-        raise refuse(f"the sum of row {worst} of matrix", float(sums[worst]), "1")
+    if abs(float(sums[worst := int(np.abs(sums - 1.0).argmax())]) - 1.0) > _ROUNDING:
+        refuse(f"the sum of row {worst} of matrix", float(sums[worst]), "1")
     spectrum = _spectrum(table)
     for k in (1, n - 1):
-        if abs(float(spectrum[k])) > 1.0 - _EXACT:
-            raise refuse(f"eigenvalue {k + 1} of matrix", float(spectrum[k]), "one in (-1, 1), or gossip never ends,")
-    return GossipGraph("given", csr_array(table), spectrum)
+        if abs(float(spectrum[k])) > 1.0 - _ROUNDING:
+            refuse(f"eigenvalue {k + 1} of matrix", float(spectrum[k]), "between -1 and 1, or gossip never ends")
+    return GossipGraph("custom", csr_array(table), spectrum)
 
 
 def gossip_graph(graph: str | GossipGraph, parties: int, rng: np.random.Generator | None = None) -> GossipGraph:
@@ -235,12 +247,13 @@ def gossip_graph(graph: str | GossipGraph, parties: int, rng: np.random.Generato
 
     The random ones, regular and geometric, are drawn with `rng`.
 
-    >>> gossip_graph("hypercube", 16).gap
-    0.4
+    Example:
+        >>> gossip_graph("hypercube", 16).gap
+        0.4
     """
     if isinstance(graph, GossipGraph):
         if graph.parties != parties:
-            raise refuse("the number of parties of graph", graph.parties, f"that of the wish ({parties})")
+            refuse("the number of parties of graph", graph.parties, f"the required number ({parties})")
         return graph
     if graph == "hypercube":
         return hypercube_gossip(parties)
@@ -250,7 +263,7 @@ def gossip_graph(graph: str | GossipGraph, parties: int, rng: np.random.Generato
         return regular_gossip(parties, generator(rng))
     if graph == "geometric":
         return geometric_gossip(parties, generator(rng))
-    raise refuse("graph", graph, "hypercube, complete, regular, geometric or a GossipGraph")
+    refuse("graph", graph, "hypercube, complete, regular, geometric or a GossipGraph")
 
 
 def _states(step: Callable[[Array], Array], start: Array, momentum: float) -> Iterator[Array]:
@@ -262,8 +275,13 @@ def _states(step: Callable[[Array], Array], start: Array, momentum: float) -> It
         before, now = now, momentum * step(now) + (1.0 - momentum) * before
 
 
-def _drawn(
-    name: str, n: int, rng: np.random.Generator, draw: Callable[[np.random.Generator], NDArray[np.int64]], what: str
+def _connected(
+    name: str,
+    n: int,
+    rng: np.random.Generator,
+    draw: Callable[[np.random.Generator], NDArray[np.int64]],
+    parameter: str,
+    value: float,
 ) -> GossipGraph:
     """Draw edges until the graph is connected: on another one, gossip never finds the mean."""
     source = generator(rng)
@@ -273,7 +291,7 @@ def _drawn(
         pieces, _ = csgraph.connected_components(matrix, directed=False)
         if pieces == 1:
             return GossipGraph(name, matrix, _spectrum(matrix.toarray()))
-    raise InputError(f"{what}, but one that connects {n} parties in one of {_REDRAWS} drawn graphs was expected")
+    refuse(parameter, value, f"large enough to connect {n} parties in one of {_REDRAWS} random graphs")
 
 
 def _metropolis(rows: NDArray[Any], columns: NDArray[Any], n: int) -> csr_array:
@@ -294,6 +312,6 @@ def _spectrum(matrix: Array) -> Array:
 
 
 def _storable(n: int, name: str) -> int:
-    if n > _MOST:
-        raise refuse("parties", n, f"at most {_MOST}, where matrices of the {name} graph are stored in full,")
+    if n > _MAX_PARTIES:
+        refuse("parties", n, f"at most {_MAX_PARTIES}, as matrices of the {name} graph are stored in full")
     return n

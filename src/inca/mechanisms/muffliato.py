@@ -30,10 +30,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from inca._base.types import Array
-from inca._base.validation import refuse, whole
-from inca.mechanisms.base import Estimate, Mechanism, Prediction, shaped
+from inca._base.validation import integer, refuse
+from inca.mechanisms.base import ExpectedError, MeanEstimate, Mechanism, match_shape
 from inca.mechanisms.gossip_matrix import GossipGraph, gossip, gossip_graph
-from inca.planning.requirements import Wish
+from inca.planning.requirements import Requirements
 from inca.privacy.gaussian import epsilon_for
 from inca.protocol.expected_error import ErrorBudget
 
@@ -48,10 +48,11 @@ _DRAWS, _PROBES, _SEED = 40, 4, 0  # sets of leavers and random vectors behind a
 class GossipLoss:
     """What parties lose to each other in T rounds, in units of s^2/sigma^2: squared Gaussian shifts F(u, v).
 
-    >>> from inca.mechanisms.gossip_matrix import hypercube_gossip
-    >>> loss = GossipLoss(hypercube_gossip(16), rounds=3)
-    >>> round(loss.closed, 9), bool(np.allclose(loss.pairwise().mean(axis=1), loss.closed))
-    (0.75, True)
+    Example:
+        >>> from inca.mechanisms.gossip_matrix import hypercube_gossip
+        >>> loss = GossipLoss(hypercube_gossip(16), rounds=3)
+        >>> round(loss.closed, 9), bool(np.allclose(loss.pairwise().mean(axis=1), loss.closed))
+        (0.75, True)
     """
 
     graph: GossipGraph
@@ -76,11 +77,12 @@ class GossipLoss:
         Noise is the same in all coordinates of the noisy values, so a change of u is as visible as the part of the
         unit vector e_u that lies in the span of the rows seen: at most 1, Local DP.
 
-        >>> from inca.mechanisms.gossip_matrix import complete_gossip
-        >>> GossipLoss(complete_gossip(4), rounds=1).informed(0).round(9).tolist()
-        [0.0, 1.0, 1.0, 1.0]
+        Example:
+            >>> from inca.mechanisms.gossip_matrix import complete_gossip
+            >>> GossipLoss(complete_gossip(4), rounds=1).informed(0).round(9).tolist()
+            [0.0, 1.0, 1.0, 1.0]
         """
-        v = whole("observer", observer, 0, self.graph.parties - 1)
+        v = integer("observer", observer, 0, self.graph.parties - 1)
         near = self.graph.adjacency[[v]].indices
         seen = np.concatenate([p[near] for p in islice(self.graph.polynomials(self.accelerated), self.rounds)])
         seen[:, v] = 0.0
@@ -91,32 +93,40 @@ class GossipLoss:
 class Muffliato(Mechanism):
     """Noise once, then gossip; private on average, towards single parties who see only what their neighbours send.
 
-    - `graph`: hypercube, complete, regular, geometric (the latter two drawn with `rng`), or a `GossipGraph`.
-    - `accounting`: `closed` takes T d / n with the largest degree d for the mean loss; `powers` computes the mean over
-      observers from the polynomials P_t, for the party who loses most. Both agree where all parties are alike.
-    - `stopping`: `corrected` takes T = ln(n max(1, v/sigma^2)) / sqrt(l) rounded up, with v the values' variance and l
-      the spectral gap (Cyffers et al. 2022, Theorem 2; without acceleration l instead of its root). `printed` puts
-      the second largest eigenvalue of W in place of l, as the appendix does: too few rounds (erratum E10). `rounds`
-      overrides both.
-    - `conversion`: `renyi`, as published, asks that the mean loss, taken for one in Renyi DP, give epsilon = loss +
-      ln(1/delta) / (alpha - 1) at the best alpha. This epsilon is concave in the loss, so the mean over observers of
-      their epsilons is at most the one wished for (Jensen). `gaussian` takes the root of the mean squared shift for a
-      Gaussian shift under the wish's rule: under the exact rule less noise, but no such statement about the mean of
-      epsilons is claimed. Neither bounds the loss towards any one observer.
-
     Where the mean loss T d / n is above 1, on dense or slow graphs, the published accounting asks for more noise than
-    Local DP would. It is left as published: compare `noise_var` with `local_var`.
+    Local DP would. It is left as published: compare `var_noise` with `requirements.var_local_dp`.
 
-    Colluders, eavesdroppers and the limit of messages in the wish are ignored; `local_epsilon` says what is left of
-    the promise against them. The published analysis has no dropouts either: here, leavers go before the first message,
-    the others gossip on what remains of the graph with Metropolis weights, and noise and T stay as they were.
+    Colluders, eavesdroppers and the message budget of the requirements are ignored; `local_epsilon` says what is left
+    of the promise against them. The published analysis has no dropouts either: here, leavers go before the first
+    message, the others gossip on what remains of the graph with Metropolis weights, and noise and T stay as they were.
 
-    >>> wish = Wish(parties=1024, epsilon=0.1, delta=1e-5)
-    >>> printed, corrected = Muffliato(wish, stopping="printed"), Muffliato(wish)
-    >>> printed.rounds, round(printed.noise_var, 1), round(printed.ideal_mse, 4)
-    (8, 180.7, 0.1764)
-    >>> corrected.rounds, round(corrected.ideal_mse, 4), round(corrected.local_epsilon, 2)
-    (17, 0.3749, 0.16)
+    Args:
+        requirements: The guarantee.
+        graph: "hypercube", "complete", "regular", "geometric" (the latter two drawn with `rng`), or a `GossipGraph`.
+        accelerated: Whether gossip is accelerated.
+        accounting: "closed" takes T d / n with the largest degree d for the mean loss; "powers" computes the mean over
+            observers from the polynomials P_t, for the party who loses most. Both agree where all parties are alike.
+        stopping: "corrected" takes T = ln(n max(1, v/sigma^2)) / sqrt(l) rounded up, with v the values' variance and l
+            the spectral gap (Cyffers et al. 2022, Theorem 2; without acceleration l instead of its root). "printed"
+            puts the second largest eigenvalue of W in place of l, as the appendix does: too few rounds (erratum E10).
+        conversion: "renyi", as published, asks that the mean loss, taken for one in Renyi DP, give epsilon = loss +
+            ln(1/delta) / (alpha - 1) at the best alpha. This epsilon is concave in the loss, so the mean over
+            observers of their epsilons is at most the required one (Jensen). "gaussian" takes the root of the mean
+            squared shift for a Gaussian shift under the required rule: under the analytic rule less noise, but nothing
+            is claimed about the mean of epsilons. Neither bounds the loss towards any one observer.
+        rounds: The number of rounds T, whatever `stopping` says.
+        rng: Draws a random graph.
+
+    Raises:
+        InvalidInput: If the graph does not suit the number of parties, or no number of rounds suffices.
+
+    Example:
+        >>> requirements = Requirements(parties=1024, epsilon=0.1, delta=1e-5)
+        >>> printed, corrected = Muffliato(requirements, stopping="printed"), Muffliato(requirements)
+        >>> printed.rounds, round(printed.var_noise, 1), round(printed.ideal_mse, 4)
+        (8, 180.7, 0.1764)
+        >>> corrected.rounds, round(corrected.ideal_mse, 4), round(corrected.local_epsilon, 2)
+        (17, 0.3749, 0.16)
     """
 
     name = "Muffliato"
@@ -128,7 +138,7 @@ class Muffliato(Mechanism):
 
     def __init__(
         self,
-        wish: Wish,
+        requirements: Requirements,
         graph: str | GossipGraph = "hypercube",
         *,
         accelerated: bool = True,
@@ -138,46 +148,46 @@ class Muffliato(Mechanism):
         rounds: int | None = None,
         rng: np.random.Generator | None = None,
     ) -> None:
-        """Choose the number of rounds and the noise: the least T that suffices for the noise that T rounds need."""
-        super().__init__(wish)
-        self.graph = gossip_graph(graph, wish.parties, rng)
+        super().__init__(requirements)
+        self.graph = gossip_graph(graph, requirements.parties, rng)
         self.accelerated = accelerated
         if accounting not in ("closed", "powers"):
-            raise refuse("accounting", accounting, "closed or powers")
+            refuse("accounting", accounting, "closed or powers")
         if conversion not in ("renyi", "gaussian"):
-            raise refuse("conversion", conversion, "renyi or gaussian")
-        self.mu = wish.mu if conversion == "gaussian" else _renyi_mu(wish.epsilon, wish.delta)
-        given = None if rounds is None else whole("rounds", rounds, least=1)
+            refuse("conversion", conversion, "renyi or gaussian")
+        self.mu = requirements.mu if conversion == "gaussian" else _renyi_mu(requirements.epsilon, requirements.delta)
+        fixed = None if rounds is None else integer("rounds", rounds, min=1)
         rate = self._rate(stopping)
+        # The least T that suffices for the noise that T rounds need.
         for done, loss in enumerate(self._mean_losses(accounting), start=1):
-            self.rounds, self.noise_var = done, loss * (wish.sensitivity / self.mu) ** 2
-            if done >= (self._needed(rate) if given is None else given):
+            self.rounds, self.var_noise = done, loss * (requirements.sensitivity / self.mu) ** 2
+            if done >= (self._needed(rate) if fixed is None else fixed):
                 break
 
     def _rate(self, stopping: str) -> float:
         if stopping not in ("corrected", "printed"):
-            raise refuse("stopping", stopping, "corrected or printed")
+            refuse("stopping", stopping, "corrected or printed")
         rate = self.graph.gap if stopping == "corrected" else self.graph.second_eigenvalue
         if not rate > 0:
-            raise refuse("stopping", stopping, f"corrected where an eigenvalue is {rate:g} (graph {self.graph.name})")
+            refuse("stopping", stopping, f"corrected, as eigenvalue 2 of the {self.graph.name} graph is {rate:g}")
         return math.sqrt(rate) if self.accelerated else rate
 
     def _needed(self, rate: float) -> int:
         """The rounds after which the gossip's error is no more than the noise's, if this is the noise."""
         if self.graph.averages_at_once:
             return 1  # the published bound would spend ln n rounds on what the first one has done
-        spread = max(1.0, self.wish.value_variance / self.noise_var)
-        return math.ceil(math.log(self.wish.parties * spread) / rate)
+        spread = max(1.0, self.requirements.value_variance / self.var_noise)
+        return math.ceil(math.log(self.requirements.parties * spread) / rate)
 
     def _mean_losses(self, accounting: Accounting) -> Iterator[float]:
         """Yield the mean loss of T = 1, 2, ... rounds in units of s^2/sigma^2."""
         if accounting == "closed":
             yield from (GossipLoss(self.graph, done).closed for done in count(1))
             return
-        total = np.zeros(self.wish.parties)
+        total = np.zeros(self.requirements.parties)
         for matrix in self.graph.polynomials(self.accelerated):
             total += _shares(matrix) @ self.graph.degrees  # party w is heard by d_w observers
-            yield float(total.max()) / self.wish.parties
+            yield float(total.max()) / self.requirements.parties
 
     @property
     def messages(self) -> float:
@@ -187,7 +197,7 @@ class Muffliato(Mechanism):
     @property
     def ideal_mse(self) -> float:
         """The error per coordinate as the paper counts it, with gossip that has found the mean: sigma^2/n."""
-        return self.noise_var / self.wish.parties
+        return self.var_noise / self.requirements.parties
 
     @property
     def loss(self) -> GossipLoss:
@@ -195,55 +205,52 @@ class Muffliato(Mechanism):
         return GossipLoss(self.graph, self.rounds, self.accelerated)
 
     @property
-    def local_var(self) -> float:
-        """The noise it would need against our adversary, whom the first messages tell the noisy values: Local DP's."""
-        return self.wish.var_local
-
-    @property
     def local_epsilon(self) -> float:
-        """The epsilon that its noise gives, at the wish's delta and rule, against our adversary or one neighbour."""
-        shift = self.wish.sensitivity / math.sqrt(self.noise_var)
-        return float(epsilon_for(shift, self.wish.delta, self.wish.rule))
+        """The epsilon that its noise gives, at the required delta and rule, against our adversary or one neighbour."""
+        shift = self.requirements.sensitivity / math.sqrt(self.var_noise)
+        return float(epsilon_for(shift, self.requirements.delta, self.requirements.rule))
 
-    def expected_error(self, dropout: float) -> Prediction:
+    def expected_error(self, dropout: float) -> ExpectedError:
         """Return the error of a random party's estimate: what is left of the noise, and of the differences in values.
 
         With q the mean over parties i of sum_j (P_T)_ij^2, noise adds sigma^2 q and values v (q - 1/n). Without
         dropouts q is exact. With them its part above 1/m, m the number that stay, is the mean over fixed random draws.
         """
-        leavers, n = self._leavers(dropout), self.wish.parties
+        leavers, n = self._leavers(dropout), self.requirements.parties
         if leavers == n:
-            return Prediction(ErrorBudget(math.inf, math.inf, math.inf))
+            return ExpectedError(ErrorBudget(math.inf, math.inf, math.inf))
         if leavers == 0:
             return self._prediction(self.graph.self_weight(self.rounds, self.accelerated), 0.0)
         rng, m = np.random.default_rng(_SEED), n - leavers
         rest = np.array([self._unmixed(leavers, rng) for _ in range(_DRAWS)])
         return self._prediction(1.0 / m + float(rest.mean()), float(rest.std(ddof=1)) / math.sqrt(_DRAWS))
 
-    def _prediction(self, weight: float, standard_error: float) -> Prediction:
-        variance = self.wish.value_variance
-        data = max(0.0, variance * (weight - 1.0 / self.wish.parties))
-        return Prediction(ErrorBudget(self.noise_var * weight, 0.0, data), (self.noise_var + variance) * standard_error)
+    def _prediction(self, weight: float, standard_error: float) -> ExpectedError:
+        variance = self.requirements.value_variance
+        data = max(0.0, variance * (weight - 1.0 / self.requirements.parties))
+        return ExpectedError(
+            ErrorBudget(self.var_noise * weight, 0.0, data), (self.var_noise + variance) * standard_error
+        )
 
     def _unmixed(self, leavers: int, rng: np.random.Generator) -> float:
         """Estimate trace((P_T - 11^T/m)^2) / m for random leavers, as ||(P_T - 11^T/m) z||^2 / m for random signs z."""
-        gone = rng.choice(self.wish.parties, leavers, replace=False)
-        signs = rng.choice([-1.0, 1.0], (self.wish.parties - leavers, _PROBES))
+        gone = rng.choice(self.requirements.parties, leavers, replace=False)
+        signs = rng.choice([-1.0, 1.0], (self.requirements.parties - leavers, _PROBES))
         mixed = gossip(self.graph.without(gone), signs, self.rounds, self.graph.momentum(self.accelerated))
         return float(np.mean((mixed - signs.mean(axis=0)) ** 2))
 
-    def run(self, values: ArrayLike, rng: np.random.Generator, dropout: float = 0.0) -> Estimate:
+    def run(self, values: ArrayLike, rng: np.random.Generator, dropout: float = 0.0) -> MeanEstimate:
         """Return the estimate of one of the parties that stay, drawn at random; None if nobody stays."""
-        table, leavers = self._admit(values, rng, dropout)
+        table, leavers = self._validate(values, rng, dropout)
         if leavers == len(table):
             return None
         matrix = self.graph.matrix
         if leavers:
             gone = rng.choice(len(table), leavers, replace=False)
             table, matrix = np.delete(table, gone, axis=0), self.graph.without(gone)
-        noisy = table + math.sqrt(self.noise_var) * rng.standard_normal(table.shape)
+        noisy = table + math.sqrt(self.var_noise) * rng.standard_normal(table.shape)
         mixed = gossip(matrix, noisy, self.rounds, self.graph.momentum(self.accelerated))
-        return shaped(mixed[rng.integers(len(table))], values)
+        return match_shape(mixed[rng.integers(len(table))], values)
 
 
 def _shares(matrix: Array) -> Array:

@@ -30,18 +30,18 @@ from numpy.typing import ArrayLike
 
 from inca._base.kernels import Flags
 from inca._base.types import Array
-from inca._base.validation import finite_array, positive, real, refuse
-from inca.mechanisms.base import Estimate, Mechanism, Prediction, shaped
-from inca.planning.requirements import Wish
-from inca.planning.sampling import factors
+from inca._base.validation import finite_array, finite_float, positive, refuse
+from inca.mechanisms.base import ExpectedError, MeanEstimate, Mechanism, match_shape
+from inca.planning.requirements import Requirements
+from inca.planning.sampling import candidate_factors
 from inca.protocol.expected_error import ErrorBudget
+from inca.protocol.noise_levels import NoiseLevels
 
 
 def losses(
     adjacency: ArrayLike,
     honest: ArrayLike,
-    sigma_independent: float,
-    sigma_cancelling: float,
+    noise_levels: NoiseLevels,
     *,
     early: ArrayLike | None = None,
     late: ArrayLike | None = None,
@@ -49,43 +49,52 @@ def losses(
 ) -> Array:
     """Return the exact shift mu of every honest party that publishes, in the order of the parties.
 
-    `adjacency` is the symmetric (n, n) matrix of joined pairs; `honest`, `early` and `late` are flags, one per party.
+    With L the Laplacian of the graph that joins the honest, party i's mu is s times the root of the i-th diagonal entry
+    of (sigma_independent^2 I + sigma_cancelling^2 L)^-1 (Sabater, Bellet, Ramon 2022).
 
-    >>> triangle = 1 - np.eye(3)
-    >>> losses(triangle, [True, True, True], 1.0, 10.0).round(3).tolist()  # the least possible is 1 / sqrt(3)
-    [0.579, 0.579, 0.579]
-    >>> losses(triangle, [True, True, False], 1.0, 10.0, late=[True, False, False]).round(3).tolist()
-    [0.1]
+    Args:
+        adjacency: The symmetric (n, n) matrix of joined pairs.
+        honest: One flag per party: whether it does not collude.
+        noise_levels: The independent noise, and that of each pairwise term.
+        early: One flag per party: whether it is missed before publication; by default nobody.
+        late: One flag per party: whether it leaves in the round of publication; by default nobody.
+        sensitivity: s, the largest distance between two values of a party.
+
+    Example:
+        >>> triangle, noise_levels = 1 - np.eye(3), NoiseLevels(independent=1.0, cancelling=10.0)
+        >>> losses(triangle, [True, True, True], noise_levels).round(3).tolist()  # the least possible is 1 / sqrt(3)
+        [0.579, 0.579, 0.579]
+        >>> losses(triangle, [True, True, False], noise_levels, late=[True, False, False]).round(3).tolist()
+        [0.1]
     """
     graph = finite_array("adjacency", adjacency, (2,), "an (n, n) matrix")
     if graph.shape[0] != graph.shape[1] or not np.array_equal(graph, graph.T) or np.diagonal(graph).any():
-        raise refuse("adjacency", graph.shape, "a symmetric (n, n) matrix with nothing on its diagonal")
-    own = positive("sigma_independent", sigma_independent) ** 2
-    shared = real("sigma_cancelling", sigma_cancelling, least=0.0) ** 2
-    trusted = _flags("honest", honest, len(graph))
-    gone, lost = _flags("early", early, len(graph)), _flags("late", late, len(graph))
-    publishing = trusted & ~gone & ~lost
+        refuse("adjacency", graph.shape, "a symmetric (n, n) matrix with nothing on its diagonal")
+    own, shared = positive("sigma_independent", noise_levels.independent) ** 2, noise_levels.cancelling**2
+    is_honest = _flags("honest", honest, len(graph))
+    left_early, left_late = _flags("early", early, len(graph)), _flags("late", late, len(graph))
+    publishing = is_honest & ~left_early & ~left_late
     # Terms with honest late leavers are still unknown to the adversary; those rolled back are no longer there.
-    terms = graph[np.ix_(publishing, trusted & ~gone)].sum(axis=1)
+    terms = graph[np.ix_(publishing, is_honest & ~left_early)].sum(axis=1)
     covariance = shared * (np.diag(terms) - graph[np.ix_(publishing, publishing)]) + own * np.eye(int(publishing.sum()))
     squares = np.diagonal(np.linalg.inv(covariance)) if len(covariance) else np.empty(0)
     return np.asarray(positive("sensitivity", sensitivity) * np.sqrt(squares))
 
 
-def complete_loss(
-    honest: int, sigma_independent: float, sigma_cancelling: float, *, late: int = 0, sensitivity: float = 1.0
-) -> float:
+def complete_loss(honest: int, noise_levels: NoiseLevels, *, late: int = 0, sensitivity: float = 1.0) -> float:
     """Return the shift mu of an honest survivor if all pairs share a term and `late` of the `honest` leave late.
 
     The covariance is a I - b 11^T with a = sigma_independent^2 + honest b, b = sigma_cancelling^2: with m = honest -
     late survivors its eigenvalues are a, and a - m b once.
 
-    >>> round(complete_loss(3, 1.0, 10.0), 3), round(complete_loss(2, 1.0, 10.0, late=1), 3)
-    (0.579, 0.1)
+    Example:
+        >>> noise_levels = NoiseLevels(independent=1.0, cancelling=10.0)
+        >>> round(complete_loss(3, noise_levels), 3), round(complete_loss(2, noise_levels, late=1), 3)
+        (0.579, 0.1)
     """
     survivors = honest - late
-    shared = sigma_cancelling**2
-    rest = sigma_independent**2 + honest * shared
+    shared = noise_levels.cancelling**2
+    rest = noise_levels.independent**2 + honest * shared
     return sensitivity * math.sqrt((1.0 - 1.0 / survivors) / rest + 1.0 / survivors / (rest - survivors * shared))
 
 
@@ -95,8 +104,9 @@ def complete_ratio(factor: float, honest: int, publishing: int) -> float:
     With sigma_independent^2 = factor s^2 / (mu^2 honest) and m publishing, the condition 1/m + (1 - 1/m) / (1 + m r) <=
     factor / honest is linear in 1 / (1 + m r). Infinite if no cancelling noise will do.
 
-    >>> complete_ratio(2.0, honest=4, publishing=4), complete_ratio(4.0, 4, 4), complete_ratio(2.0, 4, 2)
-    (0.5, 0.0, inf)
+    Example:
+        >>> complete_ratio(2.0, honest=4, publishing=4), complete_ratio(4.0, 4, 4), complete_ratio(2.0, 4, 2)
+        (0.5, 0.0, inf)
     """
     target = factor / honest
     if target >= 1.0:
@@ -112,16 +122,14 @@ class Pairwise(Mechanism):
 
     factor: float
     """sigma_independent^2 over its least value s^2 / (mu^2 n_H)."""
-    sigma_independent: float
-    sigma_cancelling: float
+    noise_levels: NoiseLevels
     exchanges: int
     """How many others a party picks to share a term with: k."""
 
-    def __init__(self, wish: Wish) -> None:
-        """Keep the wish, unless its adversary taps the messages that pairwise terms travel in."""
-        super().__init__(wish)
-        if wish.eavesdropped > 0.0:
-            raise refuse("eavesdropped", wish.eavesdropped, "0 (pairwise noise needs private channels)")
+    def __init__(self, requirements: Requirements) -> None:
+        super().__init__(requirements)
+        if requirements.eavesdropped > 0.0:
+            refuse("eavesdropped", requirements.eavesdropped, "0, as pairwise noise needs private channels")
 
     @property
     def messages(self) -> float:
@@ -129,81 +137,91 @@ class Pairwise(Mechanism):
         return float(self.exchanges)
 
     @property
-    def edge_chance(self) -> float:
-        """The chance that two given parties share a term: 1 - (1 - k/(n-1))^2, since either may pick the other."""
-        return 1.0 - (1.0 - self.exchanges / (self.wish.parties - 1)) ** 2
+    def edge_probability(self) -> float:
+        """How likely two given parties share a term: 1 - (1 - k/(n-1))^2, since either may pick the other."""
+        return 1.0 - (1.0 - self.exchanges / (self.requirements.parties - 1)) ** 2
 
-    def expected_error(self, dropout: float) -> Prediction:
+    def expected_error(self, dropout: float) -> ExpectedError:
         """Return the exact expected error over graphs, leavers and noise."""
         leavers = self._leavers(dropout)
-        return Prediction(self._budget(leavers, self.sigma_independent**2, self.sigma_cancelling**2))
+        levels = self.noise_levels
+        return ExpectedError(
+            self._budget(leavers, var_independent=levels.independent**2, var_cancelling=levels.cancelling**2)
+        )
 
     @abstractmethod
     def _late(self, leavers: int) -> int:
         """Return how many of the leavers leave late."""
 
-    def _budget(self, leavers: int, var_independent: float, var_cancelling: float) -> ErrorBudget:
+    def _budget(self, leavers: int, *, var_independent: float, var_cancelling: float) -> ErrorBudget:
         """Return the error: m survivors and l late leavers leave m l P(edge) terms in a sum that is divided by m."""
-        survivors, late = self.wish.parties - leavers, self._late(leavers)
+        survivors, late = self.requirements.parties - leavers, self._late(leavers)
         if survivors == 0:
             return ErrorBudget(math.inf, math.inf, math.inf)
-        uncancelled = var_cancelling * late * self.edge_chance / survivors if late else 0.0
+        uncancelled = var_cancelling * late * self.edge_probability / survivors if late else 0.0
         return ErrorBudget(var_independent / survivors, uncancelled, self._missing_values(leavers))
 
-    def _settle(self, factors: Array, ratio: Callable[[int], float], step: int) -> None:
-        """Set factor and noise to the best of `factors` at the wish's dropout; `ratio` tells the i-th's noise ratio.
+    def _choose_noise(self, factors: Array, ratio: Callable[[int], float], step: int) -> None:
+        """Take the best of `factors` at the required dropout rate; `ratio` returns the i-th one's noise ratio.
 
         The error falls and then rises with the factor, so with step > 1 only every step-th is tried, then those around
         the best.
         """
-        unit = self.wish.var_local / self.wish.honest
+        unit = self.requirements.var_local_dp / self.requirements.honest
         tried: dict[int, tuple[float, float]] = {}
 
-        def try_all(places: range) -> int:
+        def best_of(places: range) -> int:
             for place in places:
                 if place not in tried:
                     own, r = float(factors[place]) * unit, ratio(place)
-                    noise = self._budget(self.wish.leavers, own, r * own).noise if r < math.inf else math.inf
-                    tried[place] = (noise, r)
+                    tried[place] = (self._noise_error(own, r), r)
             return min(tried, key=lambda place: tried[place][0])
 
         # Counted from the end, so that the last factor is tried: with it each party's own noise protects it alone.
-        best = try_all(range((len(factors) - 1) % step, len(factors), step))
+        best = best_of(range((len(factors) - 1) % step, len(factors), step))
         if step > 1:
-            best = try_all(range(max(0, best - step + 1), min(len(factors), best + step)))
-        error, found = tried[best]
+            best = best_of(range(max(0, best - step + 1), min(len(factors), best + step)))
+        error, noise_ratio = tried[best]
         if error == math.inf:
-            raise refuse("factor", float(factors[best]), "a larger number (no cancelling noise makes up for this one)")
+            refuse("factor", float(factors[best]), "larger, as no cancelling noise makes up for so little")
         self.factor = float(factors[best])
-        self.sigma_independent = math.sqrt(self.factor * unit)
-        self.sigma_cancelling = math.sqrt(found) * self.sigma_independent
+        independent = math.sqrt(self.factor * unit)
+        self.noise_levels = NoiseLevels(independent=independent, cancelling=math.sqrt(noise_ratio) * independent)
 
-    def _take(self, sigma_independent: float, sigma_cancelling: float) -> None:
-        """Take noise as given."""
-        self.sigma_independent = positive("sigma_independent", sigma_independent)
-        self.sigma_cancelling = real("sigma_cancelling", sigma_cancelling, least=0.0)
-        self.factor = self.sigma_independent**2 * self.wish.honest / self.wish.var_local
+    def _noise_error(self, var_independent: float, ratio: float) -> float:
+        """Return the error due to noise at the required dropout rate, for a ratio of both variances."""
+        if ratio == math.inf:
+            return math.inf
+        var_cancelling = ratio * var_independent
+        budget = self._budget(self.requirements.leavers, var_independent=var_independent, var_cancelling=var_cancelling)
+        return budget.noise
+
+    def _use(self, noise_levels: NoiseLevels) -> None:
+        """Take noise as it is."""
+        self.noise_levels = noise_levels
+        var_independent = positive("sigma_independent", noise_levels.independent) ** 2
+        self.factor = var_independent * self.requirements.honest / self.requirements.var_local_dp
 
     def _factors(self, factor: float | None) -> Array:
-        """The factors to choose from: the one given, or from just above 1 to Local DP's."""
+        """The factors to choose from: the given one, or from just above 1 to Local DP's."""
         if factor is not None:
-            if not real("factor", factor, least=0.0) > 1.0:
-                raise refuse("factor", factor, "a number above 1")
+            if not finite_float("factor", factor, min=0.0) > 1.0:
+                refuse("factor", factor, "above 1")
             return np.array([float(factor)])
-        return factors(self.wish, self.wish.parties)
+        return candidate_factors(self.requirements, self.requirements.parties)
 
-    def run(self, values: ArrayLike, rng: np.random.Generator, dropout: float = 0.0) -> Estimate:
+    def run(self, values: ArrayLike, rng: np.random.Generator, dropout: float = 0.0) -> MeanEstimate:
         """Run once: exchange terms, lose parties, roll back, publish, average what is there; None if all leave."""
-        table, leavers = self._admit(values, rng, dropout)
+        table, leavers = self._validate(values, rng, dropout)
         order, late = rng.permutation(len(table)), self._late(leavers)
         early, present = order[late:leavers], np.sort(order[leavers:])
         if present.size == 0:
             return None
         kept = np.ones(len(table), dtype=np.bool_)
         kept[early] = False
-        messages = table + self.sigma_independent * rng.standard_normal(table.shape)
+        messages = table + self.noise_levels.independent * rng.standard_normal(table.shape)
         self._add_terms(messages, kept, rng)
-        return shaped(messages[present].mean(axis=0), values)
+        return match_shape(messages[present].mean(axis=0), values)
 
     @abstractmethod
     def _add_terms(self, messages: Array, kept: Flags, rng: np.random.Generator) -> None:
@@ -215,5 +233,5 @@ def _flags(name: str, value: ArrayLike | None, parties: int) -> Flags:
         return np.zeros(parties, dtype=np.bool_)
     flags = np.asarray(value)
     if flags.shape != (parties,) or flags.dtype != np.bool_:
-        raise refuse(name, value, f"{parties} flags")
+        refuse(name, value, f"{parties} flags, one per party")
     return flags

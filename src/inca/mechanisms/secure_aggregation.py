@@ -13,48 +13,56 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
-from inca._base.validation import whole
-from inca.mechanisms.base import Estimate, Mechanism, Prediction, shaped
-from inca.planning.requirements import Wish
+from inca._base.validation import integer
+from inca.mechanisms.base import ExpectedError, MeanEstimate, Mechanism, match_shape
+from inca.planning.requirements import Requirements
 from inca.protocol.expected_error import ErrorBudget
 
 
 class SecureAggregation(Mechanism):
     """The sum over the survivors and nothing else is seen; below a threshold of survivors there is no result.
 
-    The threshold is what remains if the fraction `assumed_dropout` leaves (default: the wish's dropout). The least
-    number of honest survivors is then n_H* = threshold - colluders, and never less than 1: a party can count on
-    itself. The error n^2 / (m n_H*) times that of Central DP, with m survivors, is the least that noise shared among
-    distrusting parties can have (fact F10), since colluders' noise protects nobody.
+    The threshold is what remains if the assumed fraction of the parties leaves. The least number of honest survivors
+    is then n_H* = threshold - colluders, and never less than 1: a party can count on itself. The error n^2 / (m n_H*)
+    times that of Central DP, with m survivors, is the least that noise shared among distrusting parties can have
+    (fact F10), since colluders' noise protects nobody.
 
-    `neighbours` is how many others a party shares keys with (default: all of them, as in Bonawitz et al. 2017). Bell
-    et al. (2020) get by with far fewer: with 10^4 parties, up to 5 % of them corrupt and 5 % dropping out, 3 % of the
-    parties are enough for a value to be summed with those of at least 5,000 others (their semi-malicious setting).
+    Args:
+        requirements: The guarantee, the colluders and the dropout rate.
+        assumed_dropout: The fraction of the parties that may leave; by default the required dropout rate.
+        neighbours: How many others a party shares keys with; by default all, as in Bonawitz et al. 2017. Bell et al.
+            (2020) get by with far fewer: with 10^4 parties, up to 5 % of them corrupt and 5 % dropping out, 3 % of
+            the parties are enough for a value to be summed with those of at least 5,000 others (their semi-malicious
+            setting).
 
-    >>> wish = Wish(parties=10_000, epsilon=0.2, delta=1e-5, colluding=0.05, dropout=0.05)
-    >>> aggregation = SecureAggregation(wish, neighbours=300)
-    >>> aggregation.threshold, aggregation.honest_survivors, aggregation.messages
-    (9500, 9000, 602.0)
-    >>> round(aggregation.expected_error(0.05).budget.noise / wish.central_mse, 3), aggregation.expected_error(0.06).mse
-    (1.17, inf)
+    Example:
+        >>> requirements = Requirements(parties=10_000, epsilon=0.2, delta=1e-5, colluding=0.05, dropout=0.05)
+        >>> aggregation = SecureAggregation(requirements, neighbours=300)
+        >>> aggregation.threshold, aggregation.honest_survivors, aggregation.messages
+        (9500, 9000, 602.0)
+        >>> round(aggregation.expected_error(0.05).budget.noise / requirements.central_mse, 3)
+        1.17
+        >>> aggregation.expected_error(0.06).mse
+        inf
     """
 
     name = "secure aggregation"
     promise = "colluders and the server together, as long as the cryptography holds; needs a server that all can reach"
 
-    def __init__(self, wish: Wish, assumed_dropout: float | None = None, neighbours: int | None = None) -> None:
-        """Choose the noise for the dropouts that are assumed."""
-        super().__init__(wish)
-        assumed = wish.leavers if assumed_dropout is None else self._leavers(assumed_dropout, "assumed_dropout")
-        self.threshold = max(1, wish.parties - assumed)
-        self.honest_survivors = max(1, self.threshold - wish.colluders)
-        most = wish.parties - 1
-        self.neighbours = most if neighbours is None else whole("neighbours", neighbours, least=1, most=most)
+    def __init__(
+        self, requirements: Requirements, assumed_dropout: float | None = None, neighbours: int | None = None
+    ) -> None:
+        super().__init__(requirements)
+        assumed = requirements.leavers if assumed_dropout is None else self._leavers(assumed_dropout, "assumed_dropout")
+        self.threshold = max(1, requirements.parties - assumed)
+        self.honest_survivors = max(1, self.threshold - requirements.colluders)
+        others = requirements.parties - 1
+        self.neighbours = others if neighbours is None else integer("neighbours", neighbours, min=1, max=others)
 
     @property
     def sigma_independent(self) -> float:
         """The noise that each party adds: s / (mu sqrt(n_H*))."""
-        return math.sqrt(self.wish.var_local / self.honest_survivors)
+        return math.sqrt(self.requirements.var_local_dp / self.honest_survivors)
 
     @property
     def messages(self) -> float:
@@ -66,20 +74,20 @@ class SecureAggregation(Mechanism):
         """
         return 2.0 * self.neighbours + 2.0
 
-    def expected_error(self, dropout: float) -> Prediction:
+    def expected_error(self, dropout: float) -> ExpectedError:
         """Return the exact expected error; infinite if fewer survive than the threshold asks for."""
         leavers = self._leavers(dropout)
-        survivors = self.wish.parties - leavers
+        survivors = self.requirements.parties - leavers
         if survivors < self.threshold:
-            return Prediction(ErrorBudget(math.inf, 0.0, math.inf))
-        noise = self.wish.var_local / (self.honest_survivors * survivors)
-        return Prediction(ErrorBudget(noise, 0.0, self._missing_values(leavers)))
+            return ExpectedError(ErrorBudget(math.inf, 0.0, math.inf))
+        noise = self.requirements.var_local_dp / (self.honest_survivors * survivors)
+        return ExpectedError(ErrorBudget(noise, 0.0, self._missing_values(leavers)))
 
-    def run(self, values: ArrayLike, rng: np.random.Generator, dropout: float = 0.0) -> Estimate:
+    def run(self, values: ArrayLike, rng: np.random.Generator, dropout: float = 0.0) -> MeanEstimate:
         """Run once; None if fewer survive than the threshold asks for. The cryptography is taken to be ideal."""
-        table, leavers = self._admit(values, rng, dropout)
+        table, leavers = self._validate(values, rng, dropout)
         survivors = rng.permutation(len(table))[leavers:]
         if survivors.size < self.threshold:
             return None
         noisy = table + self.sigma_independent * rng.standard_normal(table.shape)
-        return shaped(noisy[survivors].sum(axis=0) / survivors.size, values)
+        return match_shape(noisy[survivors].sum(axis=0) / survivors.size, values)

@@ -1,1 +1,1 @@
-"""What a user wants, and the parameters that give it at the least error."""
+"""From what is required to the parameters that give it with the least error."""

@@ -5,30 +5,27 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
-from inca._base.validation import InputError, whole
-from inca.planning.requirements import Wish
+from inca._base.validation import integer
+from inca.errors import InvalidInput, RequirementsNotMet
+from inca.planning.requirements import Requirements
 from inca.privacy.theorems.failure_bounds import SCHEDULES, least_rounds, log_failure_bound
-from inca.protocol.injection import Injection, early, incremental
+from inca.protocol.injection import Injection, early_injection, incremental_injection
 from inca.protocol.schedules import Schedule, random_schedule
 
-QUIET = (1, 2, 3, 4)
-"""Numbers of last rounds without a share of the value that are tried."""
-MOST_RECEIVERS = 3
+QUIET_ROUNDS = (1, 2, 3, 4)
+"""The numbers of quiet rounds (last rounds without a share of the value) that are tried."""
+MAX_RECEIVERS = 3
 """Receivers per round that are tried: under collusion fewer are better (the paper's Figures 2c and 4a)."""
-
-
-class CannotMeet(InputError):
-    """A wish that cannot be met; the message says why, and what could be done."""
-
-    status = 1
+_MAX_ROUNDS = 1000  # rounds up to which a refusal looks for a sufficient number of messages
 
 
 @dataclass(frozen=True)
-class Shape:
-    """Schedule kind, rounds T, receivers k per round, injection, and quiet rounds at its end.
+class ProtocolDesign:
+    """The kind of schedule, rounds T, receivers k per round, the injection, and quiet rounds at its end.
 
-    >>> Shape("permutation", rounds=20, quiet=3).messages
-    20
+    Example:
+        >>> ProtocolDesign("permutation", rounds=20, quiet=3).messages
+        20
     """
 
     schedule: str
@@ -44,98 +41,131 @@ class Shape:
 
     def injection(self) -> Injection:
         """Return (c, Z): how values and noise enter."""
-        return early(self.rounds) if self.kind == "early" else incremental(self.rounds, self.quiet)
+        return (
+            early_injection(self.rounds)
+            if self.kind == "early"
+            else incremental_injection(self.rounds, quiet=self.quiet)
+        )
 
-    def draw(self, parties: int, seed: int) -> Schedule:
+    def draw_schedule(self, parties: int, seed: int) -> Schedule:
         """Return who sends to whom, drawn from a seed."""
         return random_schedule(self.schedule, parties, self.rounds, self.receivers, seed=seed)
 
-    def longer(self, rounds: int) -> Shape:
+    def with_more_rounds(self, rounds: int) -> ProtocolDesign:
         """Return the same design with so many more rounds."""
         return replace(self, rounds=self.rounds + rounds)
 
-    def log_failure(self, wish: Wish) -> float:
-        """Return the log of the proven bound on the chance that messages do not hide enough (Theorem 2's rank)."""
+    def log_failure(self, requirements: Requirements) -> float:
+        """Return the log of the proven bound on the probability that messages hide too little (Theorem 2's rank)."""
         return log_failure_bound(
-            wish.parties, wish.colluders, self.rounds, self.receivers, self.schedule, wish.eavesdropped
+            requirements.parties,
+            requirements.colluders,
+            self.rounds,
+            receivers=self.receivers,
+            schedule=self.schedule,
+            eavesdropped=requirements.eavesdropped,
         )
 
-    def hides(self, wish: Wish) -> bool:
-        """Whether that bound is at most half of the wished chance of failure."""
-        return self.log_failure(wish) <= math.log(wish.failure / 2.0)
+    def hides_enough(self, requirements: Requirements) -> bool:
+        """Return whether that bound is at most half of the failure probability that is allowed."""
+        return self.log_failure(requirements) <= math.log(requirements.failure / 2.0)
 
     def __str__(self) -> str:
-        """Say it in a few words."""
         receivers = "1 receiver" if self.receivers == 1 else f"{self.receivers} receivers"
         tail = f", last {self.quiet} quiet" if self.quiet else ""
         value = "value at once" if self.kind == "early" else f"value in shares{tail}"
         return f"{self.schedule}, {self.rounds} rounds, {receivers}, {value}"
 
 
-def shapes(wish: Wish, rounds: int | None = None, receivers: int | None = None) -> list[Shape]:
+def candidate_designs(
+    requirements: Requirements, rounds: int | None = None, receivers: int | None = None
+) -> list[ProtocolDesign]:
     """Return the kinds of design within the message budget whose messages hide enough; see `with_quiet_rounds`.
 
-    They may fail to hide enough with half of the wished chance of failure. `rounds` and `receivers` may be fixed.
-    Refuse, with what could be done, if there are none.
+    Half of the allowed failure probability is theirs, for messages that hide too little.
 
-    >>> for shape in shapes(Wish(200, 0.2, 1e-5, colluding=0.1, messages=20), receivers=1):
-    ...     print(shape)
-    random, 20 rounds, 1 receiver, value in shares, last 2 quiet
-    random, 20 rounds, 1 receiver, value at once
-    distinct, 20 rounds, 1 receiver, value in shares, last 2 quiet
-    distinct, 20 rounds, 1 receiver, value at once
-    permutation, 20 rounds, 1 receiver, value in shares, last 2 quiet
-    permutation, 20 rounds, 1 receiver, value at once
+    Args:
+        requirements: What is required.
+        rounds: The number of rounds, if it is fixed.
+        receivers: The number of receivers per round, if it is fixed.
+
+    Returns:
+        At least one design.
+
+    Raises:
+        RequirementsNotMet: If there is none; the sentence says why, and what could be done.
+
+    Example:
+        >>> for design in candidate_designs(Requirements(200, 0.2, 1e-5, colluding=0.1, messages=20), receivers=1):
+        ...     print(design)
+        random, 20 rounds, 1 receiver, value in shares, last 2 quiet
+        random, 20 rounds, 1 receiver, value at once
+        distinct, 20 rounds, 1 receiver, value in shares, last 2 quiet
+        distinct, 20 rounds, 1 receiver, value at once
+        permutation, 20 rounds, 1 receiver, value in shares, last 2 quiet
+        permutation, 20 rounds, 1 receiver, value at once
     """
-    n = wish.parties
-    ks = range(1, MOST_RECEIVERS + 1) if receivers is None else [whole("receivers", receivers, 1, n - 1)]
-    found: list[Shape] = []
+    n = requirements.parties
+    ks = range(1, MAX_RECEIVERS + 1) if receivers is None else [integer("receivers", receivers, 1, n - 1)]
+    designs: list[ProtocolDesign] = []
     for k in ks:
-        longest = wish.messages // k if rounds is None else whole("rounds", rounds, least=1)
-        if k >= n or longest < 1 or longest * k > wish.messages:
+        longest = requirements.messages // k if rounds is None else integer("rounds", rounds, min=1)
+        if k >= n or longest < 1 or longest * k > requirements.messages:
             continue
         for schedule in SCHEDULES:
             if (schedule == "permutation" and k > 1) or (schedule == "distinct" and k * longest >= n):
                 continue  # no bound is known; nobody is left to send to
-            base = Shape(schedule, longest, k)
-            found += [replace(base, quiet=min(2, longest - 1)), replace(base, kind="early")]
-    return check_hiding(wish, found, rounds, receivers)
+            design = ProtocolDesign(schedule, longest, k)
+            designs += [replace(design, quiet=min(2, longest - 1)), replace(design, kind="early")]
+    return designs_that_hide_enough(requirements, designs, rounds, receivers)
 
 
-def check_hiding(
-    wish: Wish, found: list[Shape], rounds: int | None = None, receivers: int | None = None
-) -> list[Shape]:
+def designs_that_hide_enough(
+    requirements: Requirements,
+    designs: list[ProtocolDesign],
+    rounds: int | None = None,
+    receivers: int | None = None,
+) -> list[ProtocolDesign]:
     """Return the designs whose messages hide enough; refuse, with what could be done, if there are none."""
-    enough = [shape for shape in found if shape.hides(wish)]
-    if not enough:
-        raise CannotMeet(_why(wish, rounds, receivers))
-    return enough
+    if sufficient := [design for design in designs if design.hides_enough(requirements)]:
+        return sufficient
+    raise RequirementsNotMet(_why_not(requirements, rounds, receivers or 1))
 
 
-def with_quiet_rounds(shape: Shape) -> list[Shape]:
+def with_quiet_rounds(design: ProtocolDesign) -> list[ProtocolDesign]:
     """Return the design with all numbers of quiet rounds that are tried, itself among them."""
-    if shape.kind == "early":
-        return [shape]
-    return [replace(shape, quiet=quiet) for quiet in QUIET if quiet < shape.rounds]
+    if design.kind == "early":
+        return [design]
+    return [replace(design, quiet=quiet) for quiet in QUIET_ROUNDS if quiet < design.rounds]
 
 
-def _why(wish: Wish, rounds: int | None, receivers: int | None) -> str:
-    """Say why no design within the budget will do, and what would."""
-    local = f"Local DP needs no hiding, at a mean squared error of {wish.local_mse:.3g}"
-    if rounds is not None and rounds * (receivers or 1) > wish.messages:
+def _why_not(requirements: Requirements, rounds: int | None, receivers: int) -> str:
+    """Say why no design within the message budget suffices, and what would."""
+    messages, failure = requirements.messages, requirements.failure
+    local_dp = f"Local DP, which needs no hidden messages, at a mean squared error of {requirements.local_mse:.3g}"
+    if rounds is not None and rounds * receivers > messages:
+        return f"rounds must be at most messages / receivers ({messages} / {receivers}), got {rounds}"
+    if requirements.eavesdropped * requirements.parties > requirements.parties - 1:
         return (
-            f"rounds is {rounds}, but at most messages ({wish.messages}) by receivers ({receivers or 1}) was expected"
+            f"eavesdropped must leave a message of each round unseen, got {requirements.eavesdropped:g}: if all are "
+            f"eavesdropped, none hides a value; lower it, or use {local_dp}"
         )
-    if wish.eavesdropped * wish.parties > wish.parties - 1:
-        return f"eavesdropped is {wish.eavesdropped:g}, but if all messages are tapped none can hide a value; {local}"
-    k = receivers or 1
-    schedule = "permutation" if k == 1 else "random"
-    bound = math.exp(Shape(schedule, max(1, wish.messages // k), k).log_failure(wish))
-    why = f"messages is {wish.messages}, but then the hidden messages fail to protect someone with chance {bound:.2g}"
+    schedule = "permutation" if receivers == 1 else "random"
+    longest = ProtocolDesign(schedule, max(1, messages // receivers), receivers)
+    too_few = (
+        f"messages is {messages}, and so few hidden messages fail to protect someone with probability "
+        f"{math.exp(longest.log_failure(requirements)):.2g}, more than the allowed {failure:g}"
+    )
     try:
-        enough = k * least_rounds(
-            wish.parties, wish.colluders, wish.failure / 2.0, k, schedule, wish.eavesdropped, most=1000
+        enough = receivers * least_rounds(
+            requirements.parties,
+            requirements.colluders,
+            failure / 2.0,
+            receivers=receivers,
+            schedule=schedule,
+            eavesdropped=requirements.eavesdropped,
+            max_rounds=_MAX_ROUNDS,
         )
-    except InputError:
-        return f"{why}, more than {wish.failure:g}, and more messages would not help; {local}"
-    return f"{why}, more than {wish.failure:g}: at least {enough} messages were expected; {local}"
+    except InvalidInput:
+        return f"{too_few}; more messages would not help: use {local_dp}"
+    return f"{too_few}: allow at least {enough} messages, or use {local_dp}"

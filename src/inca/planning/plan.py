@@ -11,13 +11,16 @@ import msgspec
 import numpy as np
 
 from inca._base.files import write_json
-from inca._base.validation import InputError, refuse
+from inca._base.validation import refuse
 from inca._base.version import __version__
-from inca.planning.designs import Shape
-from inca.planning.requirements import Wish
+from inca.errors import InvalidInput
+from inca.planning.designs import ProtocolDesign
+from inca.planning.requirements import Requirements
+from inca.privacy.gaussian import rule_from_file, rule_to_file
 from inca.protocol.adversary import Adversary
 from inca.protocol.execution import Execution
 from inca.protocol.expected_error import ErrorBudget
+from inca.protocol.noise_levels import NoiseLevels
 from inca.protocol.presence import Presence
 from inca.protocol.transcript import Transcript, injection_fields
 
@@ -25,7 +28,7 @@ FORMAT = "inca-plan/1"
 
 
 @dataclass(frozen=True)
-class Sampling:
+class SamplingDetails:
     """How the level of the cancelling noise is known.
 
     `views` random views of `parties` parties each, a sub-population if these are fewer than all, were sampled for each
@@ -41,8 +44,8 @@ class Sampling:
 
 
 @dataclass(frozen=True)
-class Option:
-    """A design that was considered, and its error relative to the chosen one's."""
+class AlternativeDesign:
+    """A design that was not chosen, and its error relative to the chosen one's."""
 
     design: str
     messages: int
@@ -51,24 +54,43 @@ class Option:
 
 @dataclass(frozen=True)
 class Plan:
-    """Everything that a run needs but the values; made by `inca.plan`, kept as a file by `write` and `read_plan`."""
+    """Everything that a run needs but the values; made by `inca.plan`, kept as a file by `write` and `read_plan`.
 
-    wish: Wish
-    shape: Shape
+    Args:
+        requirements: What the plan meets.
+        design: The schedule, rounds, receivers and injection.
+        recipe: "best", or "paper" for the paper's own design.
+        factor: The variance of the independent noise over the least that could do, s^2 / (mu^2 n_H) (Theorem 2).
+        noise_levels: The standard deviations of both kinds of noise.
+        budget: The expected error per coordinate, at the dropout rate of the requirements.
+        standard_error: That of the expected error, from sampling who leaves.
+        structure_bound: The proven bound on the probability that, with everyone present, no level would suffice
+            (Theorem 2's rank).
+        sampling: How the level of the cancelling noise is known.
+        considered: Designs with as many messages that were compared.
+        further: What other numbers of messages would bring.
+
+    Example:
+        >>> import inca
+        >>> requirements = inca.Requirements(parties=20, epsilon=1.0, delta=1e-5, messages=8)
+        >>> plan = inca.plan(requirements, recipe="paper", views=10)
+        >>> print(plan.design)
+        random, 8 rounds, 1 receiver, value in shares
+        >>> plan.execution(seed=1).rounds, plan.failure_probability < requirements.failure
+        (8, True)
+    """
+
+    requirements: Requirements
+    design: ProtocolDesign
     recipe: str
     factor: float
-    sigma_independent: float
-    sigma_cancelling: float
+    noise_levels: NoiseLevels
     budget: ErrorBudget
-    """The expected error per coordinate, at the wished dropout rate."""
     standard_error: float
-    """Of the expected error, from sampling who leaves."""
     structure_bound: float
-    """The proven bound on the chance that, everyone being present, no level would suffice (Theorem 2's rank)."""
-    sampling: Sampling
-    considered: tuple[Option, ...] = ()
-    further: tuple[Option, ...] = ()
-    """What other numbers of messages would bring."""
+    sampling: SamplingDetails
+    considered: tuple[AlternativeDesign, ...] = ()
+    further: tuple[AlternativeDesign, ...] = ()
 
     @property
     def expected_mse(self) -> float:
@@ -77,98 +99,113 @@ class Plan:
 
     @property
     def failure_probability(self) -> float:
-        """The chance, over schedules and adversaries, that someone's loss exceeds the wish: proven + extrapolated."""
-        return self.structure_bound + self.wish.failure / 2.0
+        """How likely, over schedules and adversaries, someone's loss exceeds what is allowed: proven + extrapolated."""
+        return self.structure_bound + self.requirements.failure / 2.0
 
     def execution(self, seed: int, presence: Presence | None = None) -> Execution:
-        """Return a run of this plan: a schedule from the seed, and who is there."""
-        return Execution(self.shape.draw(self.wish.parties, seed), self.shape.injection(), presence)
+        """Return a run of this plan.
+
+        Args:
+            seed: The seed that the schedule is drawn from.
+            presence: Who is there, by default everyone.
+        """
+        return Execution(self.design.draw_schedule(self.requirements.parties, seed), self.design.injection(), presence)
 
     def adversary(self, rng: np.random.Generator) -> Adversary:
-        """Draw an adversary of the wished size."""
-        return Adversary.random(self.wish.parties, self.shape.rounds, rng, self.wish.colluding, self.wish.eavesdropped)
+        """Draw an adversary of the size that is required."""
+        parties, rounds = self.requirements.parties, self.design.rounds
+        fractions = {"colluding": self.requirements.colluding, "eavesdropped": self.requirements.eavesdropped}
+        return Adversary.random(parties, rounds, rng, **fractions)
 
     def check(self, transcript: Transcript) -> None:
-        """Refuse an execution that does not follow this plan; its schedule is taken to be drawn as planned."""
+        """Refuse an execution that does not follow this plan; its schedule is taken to be drawn as planned.
+
+        Args:
+            transcript: The execution, with its noise levels.
+
+        Raises:
+            InvalidInput: If its size, its injection or its noise levels are not the planned ones.
+        """
         execution = transcript.execution
-        for name, found, planned in (
-            ("parties", execution.parties, self.wish.parties),
-            ("rounds", execution.rounds, self.shape.rounds),
-            ("receivers", execution.schedule.slots, self.shape.receivers),
-            ("sigma_independent", transcript.sigma_independent, self.sigma_independent),
-            ("sigma_cancelling", transcript.sigma_cancelling, self.sigma_cancelling),
+        for name, actual, planned in (
+            ("parties", execution.parties, self.requirements.parties),
+            ("rounds", execution.rounds, self.design.rounds),
+            ("receivers", execution.schedule.slots, self.design.receivers),
+            ("sigma_independent", transcript.sigma_independent, self.noise_levels.independent),
+            ("sigma_cancelling", transcript.sigma_cancelling, self.noise_levels.cancelling),
         ):
-            if found is None or not math.isclose(found, planned, rel_tol=1e-12):
-                raise refuse(f"{name} of the execution", found, f"{planned:.12g}, as planned,")
-        if execution.injection != self.shape.injection():
-            raise InputError("the execution has another injection of values and noise than the plan")
+            if actual is None or not math.isclose(actual, planned, rel_tol=1e-12):
+                refuse(f"{name} of the execution", actual, f"{planned:.12g}, as planned")
+        if execution.injection != self.design.injection():
+            raise InvalidInput("the injection of the execution must be the planned one, got another")
 
     def as_dict(self) -> dict[str, Any]:
-        """Return all fields for JSON."""
+        """Return all fields for JSON, under the names of the file format."""
+        requirements, design = self.requirements, self.design
         return {
             "format": FORMAT,
             "inca": __version__,
-            "wish": asdict(self.wish),
+            "wish": asdict(requirements) | {"rule": rule_to_file(requirements.rule)},
             "recipe": self.recipe,
-            "rounds": self.shape.rounds,
-            "receivers": self.shape.receivers,
-            "schedule": self.shape.schedule,
-            "quiet_rounds": self.shape.quiet,
-            "injection": injection_fields(self.shape.injection()),
+            "rounds": design.rounds,
+            "receivers": design.receivers,
+            "schedule": design.schedule,
+            "quiet_rounds": design.quiet,
+            "injection": injection_fields(design.injection()),
             "factor": self.factor,
-            "sigma_independent": self.sigma_independent,
-            "sigma_cancelling": self.sigma_cancelling,
+            "sigma_independent": self.noise_levels.independent,
+            "sigma_cancelling": self.noise_levels.cancelling,
             "expected_mse": self.expected_mse,
             "error": asdict(self.budget),
             "standard_error": self.standard_error,
-            "central_mse": self.wish.central_mse,
-            "local_mse": self.wish.local_mse,
+            "central_mse": requirements.central_mse,
+            "local_mse": requirements.local_mse,
             "failure_probability": self.failure_probability,
             "structure_bound": self.structure_bound,
             "sampling": asdict(self.sampling),
-            "considered": [asdict(option) for option in self.considered],
-            "further": [asdict(option) for option in self.further],
+            "considered": [asdict(alternative) for alternative in self.considered],
+            "further": [asdict(alternative) for alternative in self.further],
         }
 
     def write(self, path: str | Path) -> None:
-        """Write the plan as JSON, whole or not at all."""
+        """Write the plan as JSON (`inca-plan/1`), whole or not at all."""
         write_json(path, self.as_dict(), indent=1)
 
     def __str__(self) -> str:
-        """Explain the plan."""
-        wish, budget, central = self.wish, self.budget, self.wish.central_mse
+        requirements, budget, central = self.requirements, self.budget, self.requirements.central_mse
+        guarantee = f"({requirements.epsilon:g}, {requirements.delta:g})-DP by the {requirements.rule} rule"
         lines = [
-            f"Plan for {wish.parties:,} parties: ({wish.epsilon:g}, {wish.delta:g})-DP by the {wish.rule} rule",
-            f"  against            {_adversary(wish)}",
-            f"  in spite of        up to {wish.dropout:.3g} of the parties leaving for good",
-            f"  design             {self.shape}",
-            f"  noise              sigma_independent {self.sigma_independent:.6g} (factor {self.factor:.3g}), "
-            f"sigma_cancelling {self.sigma_cancelling:.6g}",
+            f"Plan for {requirements.parties:,} parties: {guarantee}",
+            f"  against            {_adversary(requirements)}",
+            f"  in spite of        up to {requirements.dropout:.3g} of the parties leaving for good",
+            f"  design             {self.design}",
+            f"  noise              sigma_independent {self.noise_levels.independent:.6g} (factor {self.factor:.3g}), "
+            f"sigma_cancelling {self.noise_levels.cancelling:.6g}",
             f"  expected error     {self.expected_mse:.4g} mean squared = {self.expected_mse / central:.3g} x Central "
-            f"DP ({central:.3g}); Local DP {wish.local_mse:.3g}",
+            f"DP ({central:.3g}); Local DP {requirements.local_mse:.3g}",
             f"  of which           {_percent(budget.independent, budget)} independent noise, "
             f"{_percent(budget.cancelling, budget)} noise left by leavers, {_percent(budget.data, budget)} lost values",
-            f"  chance of failure  {self.failure_probability:.2g}: {self.structure_bound:.2g} proven that messages "
-            f"hide too little, {wish.failure / 2:.2g} extrapolated",
-            f"                     {_sampled(self.sampling, wish)}",
+            f"  may fail with      probability {self.failure_probability:.2g}: {self.structure_bound:.2g} proven that "
+            f"messages hide too little, {requirements.failure / 2:.2g} extrapolated",
+            f"                     {_describe_sampling(self.sampling, requirements)}",
         ]
-        if self.factor >= wish.honest > 1:
+        if self.factor >= requirements.honest > 1:
             lines.append("  note               so few messages hide so little that this is Local DP: more would help")
-        lines += [f"  with {option.messages:>3} messages  {_change(option.relative_mse)}" for option in self.further]
+        lines += [f"  with {other.messages:>3} messages  {_change(other.relative_mse)}" for other in self.further]
         return "\n".join(lines)
 
 
-def _adversary(wish: Wish) -> str:
+def _adversary(requirements: Requirements) -> str:
     parts = []
-    if wish.colluding > 0:
-        parts.append(f"{wish.colluders:,} random colluding parties")
-    if wish.eavesdropped > 0:
-        parts.append(f"{wish.eavesdropped:.3g} of all messages tapped")
+    if requirements.colluding > 0:
+        parts.append(f"{requirements.colluders:,} random colluding parties")
+    if requirements.eavesdropped > 0:
+        parts.append(f"eavesdroppers on {requirements.eavesdropped:.3g} of all messages")
     return " and ".join(parts) if parts else "whoever knows who sent to whom and sees the final messages"
 
 
-def _sampled(sampling: Sampling, wish: Wish) -> str:
-    of = f"{sampling.parties} parties" + ("" if sampling.parties == wish.parties else " (sub-populations)")
+def _describe_sampling(sampling: SamplingDetails, requirements: Requirements) -> str:
+    of = f"{sampling.parties} parties" + ("" if sampling.parties == requirements.parties else " (sub-populations)")
     rates = ", ".join(f"{rate:.3g}" for rate in sampling.dropouts)
     checked = f"; checked on {sampling.checked} whole view{'s' * (sampling.checked > 1)}" if sampling.checked else ""
     return f"from {sampling.views} views of {of} each at dropout {rates}, confidence {sampling.confidence:g}{checked}"
@@ -183,11 +220,10 @@ def _change(relative: float) -> str:
     return f"the error would be {abs(change):.1%} {'larger' if change > 0 else 'smaller'}"
 
 
-class _Document(msgspec.Struct):
+class _PlanDocument(msgspec.Struct):
     """The fields that are read; what can be computed from them, or only explains them, is not."""
 
     format: str
-    wish: dict[str, Any]
     recipe: str
     rounds: int
     receivers: int
@@ -201,38 +237,62 @@ class _Document(msgspec.Struct):
     standard_error: float
     structure_bound: float
     sampling: dict[str, Any]
+    requirements: dict[str, Any] = msgspec.field(name="wish")
     considered: list[dict[str, Any]] = []
     further: list[dict[str, Any]] = []
 
 
 def read_plan(path: str | Path) -> Plan:
-    """Read a plan that `Plan.write` wrote."""
+    """Read a plan that `Plan.write` wrote.
+
+    Args:
+        path: The JSON file, of format `inca-plan/1`.
+
+    Returns:
+        The plan, equal to the one that was written.
+
+    Raises:
+        InvalidInput: If the file cannot be read, or is not a plan.
+
+    Example:
+        >>> import inca, tempfile
+        >>> from pathlib import Path
+        >>> plan = inca.plan(inca.Requirements(20, 1.0, 1e-5, messages=8), recipe="paper", views=10)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     plan.write(Path(folder) / "plan.json")
+        ...     read_plan(Path(folder) / "plan.json") == plan
+        True
+    """
     try:
         text = Path(path).read_bytes()
     except OSError as error:
-        raise InputError(f"{path} cannot be read as a plan: {error.strerror or error}") from None
+        raise InvalidInput(f"{path} cannot be read as a plan: {error.strerror or error}") from None
     try:
-        document = msgspec.json.decode(text, type=_Document)
-        if document.format != FORMAT:
-            raise refuse("format", document.format, FORMAT)
-        kind = "early" if document.injection.get("kind") == "early" else "incremental"
-        shape = Shape(document.schedule, document.rounds, document.receivers, document.quiet_rounds, kind)
-        if injection_fields(shape.injection()) != document.injection:
-            raise InputError("injection does not have the stated number of quiet rounds")
-        sampling = {**document.sampling, "dropouts": tuple(document.sampling.get("dropouts", ()))}
-        return Plan(
-            Wish(**document.wish),
-            shape,
-            document.recipe,
-            document.factor,
-            document.sigma_independent,
-            document.sigma_cancelling,
-            ErrorBudget(**document.error),
-            document.standard_error,
-            document.structure_bound,
-            Sampling(**sampling),
-            tuple(Option(**option) for option in document.considered),
-            tuple(Option(**option) for option in document.further),
-        )
-    except (msgspec.DecodeError, TypeError, InputError) as error:
-        raise InputError(f"{path} cannot be read as a plan: {error}") from None
+        return _plan(msgspec.json.decode(text, type=_PlanDocument))
+    except (msgspec.DecodeError, TypeError, InvalidInput) as error:
+        raise InvalidInput(f"{path} cannot be read as a plan: {error}") from None
+
+
+def _plan(document: _PlanDocument) -> Plan:
+    if document.format != FORMAT:
+        refuse("format", document.format, FORMAT)
+    kind = "early" if document.injection.get("kind") == "early" else "incremental"
+    design = ProtocolDesign(document.schedule, document.rounds, document.receivers, document.quiet_rounds, kind)
+    if injection_fields(design.injection()) != document.injection:
+        raise InvalidInput(f"injection must have the stated number of quiet rounds ({document.quiet_rounds})")
+    rule = rule_from_file(document.requirements.get("rule", "exact"))
+    return Plan(
+        requirements=Requirements(**document.requirements | {"rule": rule}),
+        design=design,
+        recipe=document.recipe,
+        factor=document.factor,
+        noise_levels=NoiseLevels(independent=document.sigma_independent, cancelling=document.sigma_cancelling),
+        budget=ErrorBudget(**document.error),
+        standard_error=document.standard_error,
+        structure_bound=document.structure_bound,
+        sampling=SamplingDetails(
+            **document.sampling | {"dropouts": tuple(document.sampling.get("dropouts", ()))},
+        ),
+        considered=tuple(AlternativeDesign(**alternative) for alternative in document.considered),
+        further=tuple(AlternativeDesign(**alternative) for alternative in document.further),
+    )

@@ -1,28 +1,45 @@
-"""What a user wants: the guarantee, the adversary and dropouts to reckon with, and what may be spent."""
+"""What a user requires: the guarantee, the adversary and the dropouts it must withstand, and the message budget."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
 
-from inca._base.validation import InputError, positive, real, refuse, whole
+from inca._base.validation import between_0_and_1, finite_float, integer, positive, refuse
 from inca.privacy.gaussian import Rule, mu_for
 from inca.protocol.adversary import rounded_up
 
 
 @dataclass(frozen=True)
-class Wish:
+class Requirements:
     """(epsilon, delta)-DP for every honest one of n parties, against a random adversary, in spite of dropouts.
 
-    `colluding` of the parties collude and `eavesdropped` of each round's messages are tapped (fractions, rounded up to
-    whole ones); up to `dropout` of the parties leave for good; each party sends at most `messages`. The promise may
-    fail for at most a fraction `failure` of all random schedules and adversaries. `sensitivity` is the largest distance
-    between two values of a party, `variance` the values' variance per coordinate (default: uniform on an interval of
-    that length).
+    All mechanisms are calibrated to the same requirements, so that they can be compared. The guarantee allows a shift
+    mu, the mu of mu-GDP (Dong, Roth, Su 2022): what the adversary sees tells two values of a party apart no better
+    than one draw tells N(0, 1) from N(mu, 1).
 
-    >>> wish = Wish(parties=200, epsilon=0.2, delta=1e-5, colluding=0.1, dropout=0.1)
-    >>> wish.colluders, wish.honest, round(1 / wish.mu**2, 1)
-    (20, 180, 265.8)
+    Args:
+        parties: How many parties there are: n.
+        epsilon: The epsilon of the guarantee, above 0.
+        delta: The delta of the guarantee, between 0 and 1.
+        colluding: The fraction of the parties that collude, rounded up to whole parties.
+        eavesdropped: The fraction of each round's messages that are eavesdropped, rounded up to whole messages.
+        dropout: The largest fraction of the parties that leaves for good.
+        messages: The most messages that a party may send.
+        rule: How mu becomes (epsilon, delta): "analytic" (Balle, Wang 2018), or "classic", the paper's constant.
+        sensitivity: The largest Euclidean distance between two values of a party.
+        failure: The fraction of all random schedules and adversaries for which the guarantee may fail.
+        variance: The variance of the values, per coordinate; by default that of values uniform on an interval as long
+            as the sensitivity.
+
+    Raises:
+        InvalidInput: If a number is out of its range, nobody is left honest or present, or no Gaussian noise gives
+            the guarantee.
+
+    Example:
+        >>> requirements = Requirements(parties=200, epsilon=0.2, delta=1e-5, colluding=0.1, dropout=0.1)
+        >>> requirements.colluders, requirements.honest, round(1 / requirements.mu**2, 1)
+        (20, 180, 265.8)
     """
 
     parties: int
@@ -32,42 +49,37 @@ class Wish:
     eavesdropped: float = 0.0
     dropout: float = 0.0
     messages: int = 20
-    rule: Rule = "exact"
+    rule: Rule = "analytic"
     sensitivity: float = 1.0
     failure: float = 1e-6
     variance: float | None = None
 
     def __post_init__(self) -> None:
-        """Refuse what makes no sense."""
-        whole("parties", self.parties, least=2, most=2**31 - 1)
+        integer("parties", self.parties, min=2, max=2**31 - 1)
         positive("epsilon", self.epsilon)
-        if not 0.0 < real("delta", self.delta, 0.0, 1.0) < 1.0:
-            raise refuse("delta", self.delta, "a number between 0 and 1 (Gaussian noise promises nothing at 0 or 1)")
+        between_0_and_1("delta", self.delta, "Gaussian noise promises nothing at 0 or 1")
         for name in ("colluding", "eavesdropped", "dropout"):
-            real(name, getattr(self, name), 0.0, 1.0)
-        whole("messages", self.messages, least=1)
+            finite_float(name, getattr(self, name), 0.0, 1.0)
+        integer("messages", self.messages, min=1)
         positive("sensitivity", self.sensitivity)
-        if not 0.0 < real("failure", self.failure, 0.0, 1.0) < 1.0:
-            raise refuse("failure", self.failure, "a number between 0 and 1")
+        between_0_and_1("failure", self.failure)
         if self.variance is not None:
-            real("variance", self.variance, least=0.0)
+            finite_float("variance", self.variance, min=0.0)
         if self.honest < 1:
-            raise refuse("colluding", self.colluding, f"a fraction that leaves one of {self.parties} parties honest")
+            refuse("colluding", self.colluding, f"a fraction that leaves one of {self.parties} parties honest")
         if self.survivors < 1:
-            raise refuse("dropout", self.dropout, f"a fraction that leaves one of {self.parties} parties present")
+            refuse("dropout", self.dropout, f"a fraction that leaves one of {self.parties} parties present")
         if not 0.0 < self.mu < float("inf"):
-            raise InputError(
-                f"(epsilon, delta) is ({self.epsilon:g}, {self.delta:g}), which no Gaussian noise can promise"
-            )
+            refuse("(epsilon, delta)", (self.epsilon, self.delta), "a guarantee that some Gaussian noise gives")
 
     @cached_property
     def mu(self) -> float:
-        """The Gaussian shift that the guarantee allows."""
+        """The largest Gaussian shift that the guarantee allows: mu-GDP."""
         return mu_for(self.epsilon, self.delta, self.rule)
 
     @property
-    def var_local(self) -> float:
-        """The variance with which a single noise term protects a value on its own: s^2 / mu^2."""
+    def var_local_dp(self) -> float:
+        """The variance of Local DP's noise, one term that protects a value on its own: s^2 / mu^2."""
         return (self.sensitivity / self.mu) ** 2
 
     @property
@@ -98,9 +110,9 @@ class Wish:
     @property
     def central_mse(self) -> float:
         """The error per coordinate of Central DP with everyone present: s^2 / (n^2 mu^2)."""
-        return self.var_local / self.parties**2
+        return self.var_local_dp / self.parties**2
 
     @property
     def local_mse(self) -> float:
         """The error per coordinate of Local DP with everyone present: n times that of Central DP."""
-        return self.var_local / self.parties
+        return self.var_local_dp / self.parties

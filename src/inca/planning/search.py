@@ -1,45 +1,47 @@
-"""From a wish to a plan: compare designs on a few sampled views, then calibrate the best one on many.
+"""From requirements to a plan: compare designs on a few sampled views, then calibrate the best one on many.
 
 For every design the cancelling noise is what all but a tiny fraction of random schedules and adversaries need at full
-attendance and at dropout rates up to the wished one (erratum E11), and the two kinds of noise are balanced: more
-independent noise costs error always, but then less cancelling noise is needed, which costs error where parties leave.
+attendance and at dropout rates up to the required one (erratum E11), and the two kinds of noise are balanced (see
+`inca.planning.scoring`).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from inca._base.types import Array, Progress
-from inca._base.validation import refuse, whole
-from inca.planning.designs import CannotMeet, Shape, check_hiding, shapes, with_quiet_rounds
-from inca.planning.plan import Option, Plan, Sampling
-from inca.planning.requirements import Wish
+from inca._base.validation import integer, refuse
+from inca.errors import RequirementsNotMet
+from inca.planning.designs import ProtocolDesign, candidate_designs, designs_that_hide_enough, with_quiet_rounds
+from inca.planning.plan import AlternativeDesign, Plan, SamplingDetails
+from inca.planning.requirements import Requirements
 from inca.planning.sampling import (
-    Needs,
-    Remains,
-    Tick,
-    factors,
+    OnViewSampled,
+    candidate_factors,
     paper_factor,
-    population,
-    sample_needs,
-    sample_remains,
-    view,
+    sample_cancelling_noise,
+    sample_error,
+    sample_view,
+    sampled_parties,
 )
+from inca.planning.scoring import DesignScorer, exceedance_probability, scaled_errors
 from inca.privacy.accountant import account
+from inca.protocol.noise_levels import NoiseLevels
 
-_FEW, _SOME, _RUNS = 20, 8, 1.5  # a 20th of the views compares kinds, an 8th quiet rounds; executions per view
+_KINDS_SHARE, _QUIET_SHARE = 20, 8  # a 20th of the views compares kinds of design, an 8th numbers of quiet rounds
+_RUNS_PER_VIEW = 1.5  # executions sampled for the error of a plan, per view that calibrates it
 _ROUND_UP = 1.0 + 1e-9
-_SMALL = 100  # parties in the first comparison
-_CHECK = ((1500, 3), (5000, 1))  # up to so many parties, so many whole views are checked in the end
-_CALIBRATION, _FRESH = 10**6, 10**9  # first seeds: what a design was chosen on does not calibrate it, nor check it
+_PARTIES_OF_FIRST_VIEWS = 100  # that compare kinds of design
+_WHOLE_VIEWS = ((1500, 3), (5000, 1))  # up to so many parties, so many views of all of them are checked in the end
+# First seeds: what a design was chosen on does not calibrate it, nor check it.
+_CALIBRATION_SEED, _CHECK_SEED = 10**6, 10**9
 
 
 def plan(
-    wish: Wish,
+    requirements: Requirements,
     *,
     rounds: int | None = None,
     receivers: int | None = None,
@@ -48,181 +50,167 @@ def plan(
     confidence: float = 0.95,
     progress: Progress | None = None,
 ) -> Plan:
-    """Return the parameters of least expected error that meet the wish; refuse, and say what could be, if none do.
+    """Find the parameters of least expected error that meet the requirements.
 
-    `recipe` "paper" takes the paper's own design instead: equal shares in all rounds, random receivers, and 1.3 times
-    the least independent noise for n (1 - dropout - colluding) honest parties. The result does not depend on chance:
-    what is sampled is sampled from fixed seeds.
+    The result does not depend on chance: what is sampled is sampled from fixed seeds.
 
-    >>> found = plan(Wish(parties=30, epsilon=1.0, delta=1e-5, dropout=0.1, messages=10), views=10)
-    >>> found.shape.receivers, found.expected_mse < found.wish.local_mse / 3
-    (1, True)
+    Args:
+        requirements: The guarantee, the adversary, the dropouts and the message budget.
+        rounds: The number of rounds T, if it is fixed.
+        receivers: The number of receivers k per round, if it is fixed.
+        recipe: "best" searches; "paper" takes the paper's own design: equal shares in all rounds, random receivers,
+            and independent variance 1.3 s^2 / (mu^2 n (1 - dropout - colluding)).
+        views: How many random views calibrate the cancelling noise, at each of the dropout rates.
+        confidence: The confidence of the cancelling noise that is extrapolated from them.
+        progress: Called with the views done and their total.
+
+    Returns:
+        A plan: the design, the noise levels, the expected error, and how likely the guarantee fails.
+
+    Raises:
+        RequirementsNotMet: If no design meets the requirements; the sentence says why, and what could be done.
+        InvalidInput: If an argument is out of its range.
+
+    Example:
+        >>> requirements = Requirements(parties=30, epsilon=1.0, delta=1e-5, dropout=0.1, messages=10)
+        >>> small = plan(requirements, views=10)
+        >>> small.design.receivers, small.expected_mse < requirements.local_mse / 3
+        (1, True)
     """
-    whole("views", views, least=2)
+    integer("views", views, min=2)
     if recipe not in ("best", "paper"):
-        raise refuse("recipe", recipe, "best or paper")
+        refuse("recipe", recipe, "best or paper")
     if recipe == "paper":
-        shape = _papers_shape(wish, rounds, receivers)
-        counter = _Counter(progress, _calibration_views(wish, views))
-        return _calibrated(wish, shape, np.array([paper_factor(wish)]), views, confidence, counter, recipe)
-    kinds = shapes(wish, rounds, receivers)
-    few, some = max(4, views // _FEW), max(4, views // _SOME)
+        design = _paper_design(requirements, rounds, receivers)
+        counter = _ViewCounter(progress, _calibration_views(requirements, views))
+        factors = np.array([paper_factor(requirements)])
+        return _calibrate(requirements, design, factors, views, confidence, counter, recipe)
+    kinds = candidate_designs(requirements, rounds, receivers)
+    few, some = max(4, views // _KINDS_SHARE), max(4, views // _QUIET_SHARE)
     compared = few * len(kinds) + some * (len(with_quiet_rounds(kinds[0])) + 2)
-    counter = _Counter(progress, compared * (2 if wish.dropout > 0 else 1) + _calibration_views(wish, views))
-    small = Judge(wish, few, _SMALL, counter)
-    by_kind = sorted(((small.score(shape), shape) for shape in kinds), key=lambda pair: pair[0])
-    judge = Judge(wish, some, None, counter)
-    by_quiet = sorted(((judge.score(shape), shape) for shape in with_quiet_rounds(by_kind[0][1])), key=lambda p: p[0])
-    score, best = by_quiet[0]
+    rates = 2 if requirements.dropout > 0 else 1
+    counter = _ViewCounter(progress, compared * rates + _calibration_views(requirements, views))
+    first_scorer = DesignScorer(requirements, few, _PARTIES_OF_FIRST_VIEWS, counter)
+    scorer = DesignScorer(requirements, some, on_view_sampled=counter)
+    (best_kind, kind), *other_kinds = _by_error(first_scorer, kinds)
+    (best, design), *other_designs = _by_error(scorer, with_quiet_rounds(kind))
     considered = [
-        *(Option(str(shape), shape.messages, score / by_kind[0][0]) for score, shape in by_kind[1:]),
-        *(Option(str(shape), shape.messages, other / score) for other, shape in by_quiet[1:]),
+        *(AlternativeDesign(str(other), other.messages, error / best_kind) for error, other in other_kinds),
+        *(AlternativeDesign(str(other), other.messages, error / best) for error, other in other_designs),
     ]
-    found = _calibrated(wish, best, factors(wish, population(wish, best)), views, confidence, counter, recipe)
-    further = _further(wish, best, score, judge) if wish.dropout > 0 else []
+    factors = candidate_factors(requirements, sampled_parties(requirements, design))
+    calibrated = _calibrate(requirements, design, factors, views, confidence, counter, recipe)
+    further = _with_more_messages(requirements, design, best, scorer) if requirements.dropout > 0 else []
     counter.finish()
-    return replace(found, considered=tuple(considered), further=tuple(further))
+    return replace(calibrated, considered=tuple(considered), further=tuple(further))
 
 
-@dataclass
-class Judge:
-    """Scores designs on the same few views: n times the expected error, in units of s^2 / mu^2."""
-
-    wish: Wish
-    views: int
-    parties: int | None
-    tick: Tick
-    crowd: int | None = None
-    """How many parties the executions have that are sampled for their error, if not all."""
-
-    def score(self, shape: Shape) -> float:
-        """Return the least expected error of a design over the balance of both kinds of noise."""
-        return self.best(shape)[0]
-
-    def best(self, shape: Shape) -> tuple[float, float, float, Remains]:
-        """Return the same, the factor and the level of cancelling noise that give it, and what remains of both."""
-        parties = population(self.wish, shape)
-        if self.parties is not None:
-            parties = min(parties, max(self.parties, 3 * shape.messages))
-        tried = factors(self.wish, parties)
-        # Early injection has no fast route, and is so far behind that a few views show it.
-        seeds = range(self.views if shape.kind == "incremental" else max(4, self.views // 4))
-        rates = sorted({0.0, self.wish.dropout})
-        sampled = [sample_needs(self.wish, shape, parties, rate, seeds, tried, self.tick) for rate in rates]
-        crowd = self.wish if self.crowd is None else replace(self.wish, parties=min(self.crowd, self.wish.parties))
-        remains = sample_remains(crowd, shape, self.wish.dropout, 2 * self.views)
-        # Few samples say little about a chance of 1e-6: to compare designs, a chance that they do show is better.
-        chance = max(_chance(self.wish), 2.0 / sum(needs.size for needs in sampled))
-        levels = np.max([needs.levels(chance) for needs in sampled], axis=0)
-        errors = _errors(self.wish, tried, levels, remains)
-        row = int(np.argmin(errors))
-        return float(errors[row]), float(tried[row]), float(levels[row]), remains
+def _by_error(scorer: DesignScorer, designs: list[ProtocolDesign]) -> list[tuple[float, ProtocolDesign]]:
+    """Return the designs with their scaled errors, the best one first."""
+    return sorted(((scorer.score(design).error, design) for design in designs), key=lambda pair: pair[0])
 
 
-def _errors(wish: Wish, tried: Array, levels: Array, remains: Remains) -> Array:
-    """Return n times the expected error for every factor, in units of s^2 / mu^2."""
-    independent, cancelling, data = remains.mean
-    # Where nobody leaves, cancelling noise costs nothing: then the design that needs less of it wins.
-    cost = max(cancelling, 1e-9)
-    with np.errstate(invalid="ignore"):
-        return np.asarray(
-            independent * tried / wish.honest + cost * levels + data * wish.value_variance / wish.var_local
-        )
+def _dropout_rates(requirements: Requirements) -> tuple[float, ...]:
+    """Return the rates at which the guarantee is sampled: nobody leaves, and two rates up to the required one."""
+    return (0.0, requirements.dropout / 2, requirements.dropout) if requirements.leavers > 0 else (0.0,)
 
 
-def _chance(wish: Wish) -> float:
-    """With which chance one party's need may exceed the level: all n_H have half of the wish's (union bound)."""
-    return wish.failure / 2.0 / wish.honest
+def _calibration_views(requirements: Requirements, views: int) -> int:
+    return views * len(_dropout_rates(requirements))
 
 
-def _attendance(wish: Wish) -> tuple[float, ...]:
-    """Dropout rates at which the guarantee is sampled: nobody leaves, and two rates up to the wished one."""
-    return (0.0, wish.dropout / 2, wish.dropout) if wish.leavers > 0 else (0.0,)
-
-
-def _calibration_views(wish: Wish, views: int) -> int:
-    return views * len(_attendance(wish))
-
-
-def _calibrated(wish: Wish, shape: Shape, tried: Array, views: int, confidence: float, tick: Tick, recipe: str) -> Plan:
+def _calibrate(
+    requirements: Requirements,
+    design: ProtocolDesign,
+    factors: Array,
+    views: int,
+    confidence: float,
+    on_view_sampled: OnViewSampled,
+    recipe: str,
+) -> Plan:
     """Calibrate a design on many views and predict its error."""
-    parties, chance = population(wish, shape), _chance(wish)
-    sampled: Sequence[Needs] = [
-        sample_needs(
-            wish,
-            shape,
+    parties, probability = sampled_parties(requirements, design), exceedance_probability(requirements)
+    samples = [
+        sample_cancelling_noise(
+            requirements,
+            design,
             parties,
             rate,
-            range(_CALIBRATION + number * views, _CALIBRATION + (number + 1) * views),
-            tried,
-            tick,
+            range(_CALIBRATION_SEED + number * views, _CALIBRATION_SEED + (number + 1) * views),
+            factors,
+            on_view_sampled,
         )
-        for number, rate in enumerate(_attendance(wish))
+        for number, rate in enumerate(_dropout_rates(requirements))
     ]
-    remains = sample_remains(wish, shape, wish.dropout, int(_RUNS * views))
-    levels = np.max([needs.levels(chance, np.random.default_rng(1), confidence) for needs in sampled], axis=0)
-    row = int(np.argmin(_errors(wish, tried, levels, remains)))
-    level = float(levels[row])
+    errors = sample_error(requirements, design, requirements.dropout, int(_RUNS_PER_VIEW * views))
+    levels = np.max([sample.levels(probability, np.random.default_rng(1), confidence) for sample in samples], axis=0)
+    best = int(np.argmin(scaled_errors(requirements, factors, levels, errors)))
+    factor, level = float(factors[best]), float(levels[best])
     if math.isinf(level):
         # Only with a given factor: among those tried is Local DP's, which needs no cancelling noise.
-        raise CannotMeet(
-            f"recipe is {recipe}, but with {shape} no cancelling noise protects every party of the sampled runs; "
-            "more messages or another recipe was expected"
+        raise RequirementsNotMet(
+            f"recipe {recipe} does not meet the requirements: with {design}, no cancelling noise protects every party "
+            "of the sampled runs; allow more messages, or use recipe best"
         )
-    level, checked = _checked(wish, shape, float(tried[row]), level, parties)
-    # Rounded up, so that a loss of exactly the wish, as in Local DP, is not exceeded by rounding.
-    var_independent = wish.var_local * tried[row] / wish.honest * _ROUND_UP
-    var_cancelling = wish.var_local * level * _ROUND_UP
-    budget, standard_error = remains.error(wish, var_independent, var_cancelling)
+    level, checked = _checked_on_whole_views(requirements, design, factor, level, parties)
+    # Rounded up, so that a loss of exactly what is allowed, as in Local DP, is not exceeded by rounding.
+    var_independent = requirements.var_local_dp * factor / requirements.honest * _ROUND_UP
+    var_cancelling = requirements.var_local_dp * level * _ROUND_UP
+    budget, standard_error = errors.expected_error(
+        requirements, var_independent=var_independent, var_cancelling=var_cancelling
+    )
     return Plan(
-        wish,
-        shape,
-        recipe,
-        float(tried[row]),
-        math.sqrt(var_independent),
-        math.sqrt(var_cancelling),
-        budget,
-        standard_error,
-        math.exp(shape.log_failure(wish)),
-        Sampling(views, parties, _attendance(wish), confidence, checked),
+        requirements=requirements,
+        design=design,
+        recipe=recipe,
+        factor=factor,
+        noise_levels=NoiseLevels(independent=math.sqrt(var_independent), cancelling=math.sqrt(var_cancelling)),
+        budget=budget,
+        standard_error=standard_error,
+        structure_bound=math.exp(design.log_failure(requirements)),
+        sampling=SamplingDetails(views, parties, _dropout_rates(requirements), confidence, checked),
     )
 
 
-def _checked(wish: Wish, shape: Shape, factor: float, level: float, sampled: int) -> tuple[float, int]:
-    """Hold a level from sub-populations against whole views, and raise it should it not suffice."""
-    if sampled == wish.parties or level == 0.0:
+def _checked_on_whole_views(
+    requirements: Requirements, design: ProtocolDesign, factor: float, level: float, sampled: int
+) -> tuple[float, int]:
+    """Hold a level from sub-populations against views of all parties, and raise it should it not suffice."""
+    if sampled == requirements.parties or level == 0.0:
         return level, 0
-    number = next((count for most, count in _CHECK if wish.parties <= most), 0)
-    own = math.sqrt(factor / wish.honest)
-    for seed in range(_FRESH, _FRESH + number):
-        whole_view = view(wish, shape, wish.parties, 0.0, seed)
-        while account(whole_view, own, math.sqrt(level)).worst[1] > 1.0:
+    views = next((count for most, count in _WHOLE_VIEWS if requirements.parties <= most), 0)
+    own = math.sqrt(factor / requirements.honest)
+    for seed in range(_CHECK_SEED, _CHECK_SEED + views):
+        view = sample_view(requirements, design, requirements.parties, 0.0, seed)
+        while account(view, NoiseLevels(independent=own, cancelling=math.sqrt(level))).max_mu > 1.0:
             level *= 1.1
-    return level, number
+    return level, views
 
 
-def _further(wish: Wish, shape: Shape, score: float, judge: Judge) -> list[Option]:
+def _with_more_messages(
+    requirements: Requirements, design: ProtocolDesign, error: float, scorer: DesignScorer
+) -> list[AlternativeDesign]:
     """Return what one more round, or twice as many, would bring."""
-    found = []
-    for more in (1, shape.rounds):
-        other = shape.longer(more)
-        fits = other.rounds > other.quiet and (other.schedule != "distinct" or other.messages < wish.parties)
-        if fits and other.hides(wish):
-            found.append(Option(str(other), other.messages, judge.score(other) / score))
-    return found
+    alternatives = []
+    for rounds in (1, design.rounds):
+        longer = design.with_more_rounds(rounds)
+        possible = longer.rounds > longer.quiet
+        possible &= longer.schedule != "distinct" or longer.messages < requirements.parties
+        if possible and longer.hides_enough(requirements):
+            relative = scorer.score(longer).error / error
+            alternatives.append(AlternativeDesign(str(longer), longer.messages, relative))
+    return alternatives
 
 
-def _papers_shape(wish: Wish, rounds: int | None, receivers: int | None) -> Shape:
-    k = 1 if receivers is None else whole("receivers", receivers, 1, wish.parties - 1)
-    longest = wish.messages // k if rounds is None else whole("rounds", rounds, least=1)
-    if longest < 1 or longest * k > wish.messages:
-        raise refuse("messages", wish.messages, f"at least receivers times rounds ({max(longest, 1) * k})")
-    shape = Shape("random", longest, k)
-    check_hiding(wish, [shape])
-    return shape
+def _paper_design(requirements: Requirements, rounds: int | None, receivers: int | None) -> ProtocolDesign:
+    k = 1 if receivers is None else integer("receivers", receivers, 1, requirements.parties - 1)
+    longest = requirements.messages // k if rounds is None else integer("rounds", rounds, min=1)
+    if longest < 1 or longest * k > requirements.messages:
+        refuse("messages", requirements.messages, f"at least receivers times rounds ({max(longest, 1) * k})")
+    return designs_that_hide_enough(requirements, [ProtocolDesign("random", longest, k)])[0]
 
 
-class _Counter:
+class _ViewCounter:
     """Counts sampled views for a progress bar."""
 
     def __init__(self, progress: Progress | None, total: int) -> None:
@@ -234,6 +222,6 @@ class _Counter:
             self._progress(min(self._done, self._total), self._total)
 
     def finish(self) -> None:
-        """Tell that all is done, also where some steps were not needed."""
+        """Report that all is done, also where some steps were not needed."""
         if self._progress is not None:
             self._progress(self._total, self._total)

@@ -1,4 +1,4 @@
-"""The plain route: Theorem 1 on B and A written down, for any injection and any noise, zero included.
+"""The plain method: Theorem 1 on B and A written down, for any injection and any noise, zero included.
 
 mu_i^2 = h_i^T Sigma^-1 h_i with Sigma = G G^T, G = (sigma_independent B, sigma_cancelling A). Instead of forming Sigma,
 which would square the condition, factor G^T P = Q R with pivoting: mu_i = ||R^-T P^T h_i||, the length of the
@@ -16,11 +16,12 @@ from scipy.linalg import qr, solve_triangular
 
 from inca._base.kernels import Flags
 from inca._base.types import Array
-from inca._base.validation import InputError
+from inca.errors import InvalidInput
 from inca.privacy.view import View
+from inca.protocol.noise_levels import NoiseLevels
 
 _EPS = float(np.finfo(np.float64).eps)
-_GAP = 1e4  # factor that must lie between pivots that count and pivots that are rounding
+_PIVOT_GAP = 1e4  # factor that must lie between pivots that count and pivots that are rounding
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,39 +62,39 @@ def factor(rows: Array, *, basis: bool = False) -> Factored:
         r, order = qr((rows / scale).T, mode="r", pivoting=True, check_finite=False)
     pivots, rounding = np.abs(np.diagonal(r)), max(rows.shape) * _EPS
     rank = int((pivots > rounding).sum())
-    if rank and pivots[rank - 1] < _GAP * rounding:
-        raise InputError(
-            "the observed messages are so nearly dependent that the loss cannot be told in double precision "
-            f"(relative pivot {pivots[rank - 1]:.1e}, but at least {_GAP * rounding:.1e} was expected)"
+    if rank and pivots[rank - 1] < _PIVOT_GAP * rounding:
+        raise InvalidInput(
+            "the observed messages are so nearly dependent that double precision does not tell the loss "
+            f"(the smallest relative pivot must be at least {_PIVOT_GAP * rounding:.1e}, got {pivots[rank - 1]:.1e})"
         )
     error = rounding / (pivots[rank - 1] if rank else 1.0)
     basis_kept, upper = np.array(q[:, :rank], np.float64), np.array(r[: len(rows)], np.float64)  # below is 0
     return Factored(scale, order.astype(np.intp), rank, basis_kept, upper, float(error))
 
 
-def information(view: View, sigma_independent: float, sigma_cancelling: float) -> tuple[Array, float]:
+def information(view: View, noise_levels: NoiseLevels) -> tuple[Array, float]:
     """Return mu_i^2 of every honest party (possibly infinite), and an estimate of its relative error."""
-    reach, missed, error = _solve(view, sigma_independent, sigma_cancelling)
-    squares = np.einsum("ij,ij->j", reach, reach)
-    return np.where(missed, np.inf, squares), error
+    imitation, given_away, error = _solve(view, noise_levels)
+    squares = np.einsum("ij,ij->j", imitation, imitation)
+    return np.where(given_away, np.inf, squares), error
 
 
-def information_matrix(view: View, sigma_independent: float, sigma_cancelling: float) -> tuple[Array, float]:
+def information_matrix(view: View, noise_levels: NoiseLevels) -> tuple[Array, float]:
     """Return all of B^T Sigma^-1 B for noise above 0, and the error as above."""
-    reach, _, error = _solve(view, sigma_independent, sigma_cancelling)
-    return reach.T @ reach, error
+    imitation, _, error = _solve(view, noise_levels)
+    return imitation.T @ imitation, error
 
 
-def _solve(view: View, sigma_independent: float, sigma_cancelling: float) -> tuple[Array, Flags, float]:
+def _solve(view: View, noise_levels: NoiseLevels) -> tuple[Array, Flags, float]:
     """Return R^-T P^T B, which of its columns cannot be imitated by any noise, and the relative error."""
     b = view.value
-    factored = factor(np.hstack([sigma_independent * b, sigma_cancelling * view.noise]))
-    reach = factored.imitation(b)
+    factored = factor(np.hstack([noise_levels.independent * b, noise_levels.cancelling * view.noise]))
+    imitation = factored.imitation(b)
     # A row without noise of its own that still moves with x_i gives x_i away.
     rank, dependent = factored.rank, factored.order[factored.rank :]
-    own = (b / factored.scale)[dependent]
-    rest = own - factored.r[:rank, rank:].T @ reach
-    limit = _GAP * _EPS * max(len(b), b.shape[1] + view.noise.shape[1])
-    missed = (np.abs(rest) > limit * np.maximum(1.0, np.abs(own))).any(axis=0)
-    missed &= sigma_independent == 0  # else x_i itself always has noise, in every row alike
-    return reach, missed, factored.error
+    moves = (b / factored.scale)[dependent]
+    rest = moves - factored.r[:rank, rank:].T @ imitation
+    limit = _PIVOT_GAP * _EPS * max(len(b), b.shape[1] + view.noise.shape[1])
+    given_away = (np.abs(rest) > limit * np.maximum(1.0, np.abs(moves))).any(axis=0)
+    given_away &= noise_levels.independent == 0  # else x_i itself always has noise, in every row alike
+    return imitation, given_away, factored.error

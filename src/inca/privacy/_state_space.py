@@ -31,16 +31,13 @@ from scipy.linalg.lapack import dpotrf
 from inca._base.kernels import Flags, Ids, U, compiled
 from inca._base.threads import available_cores, blas_threads_for, one_blas_thread
 from inca._base.types import Array, Progress
+from inca.errors import SingularView
 from inca.privacy._blas import divide_by_root, subtract_product
 from inca.privacy.view import View
 
-_TILE = 16  # rows and columns of a block: as many lines of the cache as stay there
-_WORTH_THREADS, _RANGE = 400, 64  # rows or columns: from which on to cut, and the least piece
+_TILE_ROWS = 16  # and columns of a block: as many lines of the cache as stay there
+_MIN_ROWS_TO_CUT, _MIN_RANGE_ROWS = 400, 64  # or columns: from which on to use threads, and the least piece
 _EPS = float(np.finfo(np.float64).eps)
-
-
-class Dependent(ArithmeticError):
-    """Observed messages that are linearly dependent, or too nearly so for double precision."""
 
 
 def information(
@@ -61,7 +58,7 @@ def information(
                 if progress is not None:
                     progress(t + 1, rounds + 1)
         with blas_threads_for(view.honest.size):
-            result = carried.conclude(matrix)
+            result = carried.information(matrix)
     if progress is not None:
         progress(rounds + 1, rounds + 1)
     return result
@@ -77,7 +74,7 @@ class _Filter:
         self.view, self.size, self.pool = view, view.honest.size, pool
         injection = view.execution.injection
         if injection.mask_scales is None:
-            raise TypeError("the state-space route needs an injection of the incremental family")
+            raise TypeError("the state-space method needs an injection of the incremental family")
         self.mask_variances = (ratio * injection.mask_scales) ** 2
         self.p = np.zeros((2 * self.size, 2 * self.size), order="F")
         self.scratch = np.empty((2 * self.size, self.size), order="F")
@@ -121,7 +118,7 @@ class _Filter:
         _add_masks(self.scratch[self.size :], receivers, fractions, np.where(hidden, masks, 0.0))
         self.p[:, self.size :] = self.scratch
 
-    def conclude(self, matrix: bool) -> tuple[Array, float]:
+    def information(self, matrix: bool) -> tuple[Array, float]:
         """Condition on the final messages and return what all observations took from the variance of u."""
         states = np.flatnonzero(self.view.known[-1, self.view.honest]) + self.size
         cross = self.p.T[states].T
@@ -131,24 +128,24 @@ class _Filter:
         if not matrix:
             return self.gained + np.einsum("ij,ij->i", last, last), self.error
         upper = np.eye(self.size) - self.p[: self.size, : self.size]
-        whole = np.triu(dsyrk(1.0, last, beta=1.0, c=np.asfortranarray(upper), lower=0))
-        return whole + np.triu(whole, 1).T, self.error
+        full = np.triu(dsyrk(1.0, last, beta=1.0, c=np.asfortranarray(upper), lower=0))
+        return full + np.triu(full, 1).T, self.error
 
     def _root(self, covariance: Array) -> Array:
         """Return the lower Cholesky factor; keep track of how much its smallest pivot amplifies rounding."""
         root, failed = dpotrf(covariance, lower=1)
         if failed:
-            raise Dependent
+            raise SingularView
         least = float((np.diagonal(root) ** 2 / np.diagonal(covariance)).min())
         self.error = max(self.error, _EPS * np.sqrt(self.size) / least)
         return np.asarray(root)
 
     def _in_ranges(self, count: int, job: Callable[..., None], *arguments: object) -> None:
         """Do a job on ranges of rows or columns 0..count-1 in all threads, or at once where that would not pay."""
-        if count < _WORTH_THREADS:
+        if count < _MIN_ROWS_TO_CUT:
             job(*arguments, 0, count)
             return
-        edges = [*range(0, count, max(_RANGE, -(-count // (6 * available_cores())))), count]
+        edges = [*range(0, count, max(_MIN_RANGE_ROWS, -(-count // (6 * available_cores())))), count]
         # Later columns have more above the diagonal, hence more work: they go first.
         for done in [self.pool.submit(job, *arguments, lo, hi) for lo, hi in reversed(list(pairwise(edges)))]:
             done.result()
@@ -214,10 +211,10 @@ def _add_masks(z: Array, receivers: Ids, fractions: Array, masks: Array) -> None
 @compiled
 def _mirror(p: Array, lo: int, hi: int) -> None:
     """Copy columns lo..hi-1 above the diagonal of p to its rows left of the diagonal, tile by tile."""
-    for left in range(lo, hi, _TILE):
-        right = min(left + _TILE, hi)
-        for top in range(0, right, _TILE):
-            for i in range(U(top), U(min(top + _TILE, right))):
+    for left in range(lo, hi, _TILE_ROWS):
+        right = min(left + _TILE_ROWS, hi)
+        for top in range(0, right, _TILE_ROWS):
+            for i in range(U(top), U(min(top + _TILE_ROWS, right))):
                 column = p[:, i]
                 for j in range(max(U(left), i + U(1)), U(right)):
                     column[j] = p[i, j]

@@ -26,37 +26,51 @@ from scipy.linalg.lapack import dpocon, dpotrf
 from scipy.special import betainccinv, betaincinv, ndtr
 
 from inca._base.types import Array, Progress
-from inca._base.validation import InputError, finite_array, generator, party_values, real, refuse, whole
-from inca.privacy.accountant import WIDEST
+from inca._base.validation import finite_array, finite_float, generator, integer, party_values, positive, refuse
+from inca.errors import InvalidInput
+from inca.privacy.accountant import MAX_NOISE_RATIO
 from inca.privacy.gaussian import epsilon_for
 from inca.privacy.view import View
 from inca.protocol.injection import Injection
+from inca.protocol.noise_levels import NoiseLevels
 from inca.protocol.simulation import Noise, Outcome, draw_noise, simulate
 
 _SAFE = 1e-7  # reciprocal condition number above which a covariance is inverted without a closer look
 _RANK = 1e-12  # singular values below this part of the largest one count as zero
 _OUTSIDE = 1e-8  # a column with more than this part of its length outside the range of Sigma is free of noise
-_ENTRIES = 1 << 22  # noise terms simulated at a time
+_BATCH_TERMS = 1 << 22  # of noise simulated at a time
 
 
 @dataclass(frozen=True, eq=False)
 class Reconstruction:
     """What the adversary makes of the honest values, in the order of `View.honest`.
 
-    `estimate` is (honest,) or (honest, d), and nan where there is nothing to go by; `standard_error`, (honest,), is the
-    root mean squared error of every coordinate before the noise is drawn: exact, not measured.
+    Attributes:
+        estimate: (honest,) or (honest, d); nan where there is nothing to go by.
+        standard_error: (honest,), the root mean squared error of every coordinate before the noise is drawn: exact, not
+            measured.
     """
 
     estimate: Array
     standard_error: Array
 
+    def __repr__(self) -> str:
+        return f"Reconstruction(estimate of shape {self.estimate.shape})"
+
 
 @dataclass(frozen=True)
 class Distinguished:
-    """How well the best test tells a low from a high value of `party`, counted over `trials` runs of each kind.
+    """How well the best test tells a low from a high value of a party.
 
-    But for a chance of `false_alarm`, every (epsilon, delta) guarantee has epsilon >= `epsilon_lower`. `epsilon` is the
-    exact one, from the shift `mu` (in units of the noise, for the given sensitivity); `mu_measured` is the shift seen.
+    Attributes:
+        party: The party.
+        mu: Its exact loss.
+        mu_measured: The shift that was seen.
+        epsilon: The exact epsilon at delta.
+        epsilon_lower: A lower bound on the epsilon of every guarantee, but for a probability of `false_alarm`.
+        delta: The delta.
+        trials: How many runs of each kind were counted.
+        false_alarm: The probability with which the bound is wrong.
     """
 
     party: int
@@ -77,8 +91,9 @@ def observe(view: View, outcome: Outcome, values: ArrayLike | None = None, noise
     from honest parties, and subtracted, since messages are linear in what parties put in.
 
     >>> import inca
-    >>> execution = inca.Execution(inca.ExplicitSchedule([[[1], [0]]]), inca.incremental(1))
-    >>> outcome = inca.simulate(execution, [2.0, 4.0], 0.0, 0.0, np.random.default_rng(1), record=True)
+    >>> execution = inca.Execution(inca.ExplicitSchedule([[[1], [0]]]), inca.incremental_injection(1))
+    >>> levels, rng = inca.NoiseLevels(independent=0.0, cancelling=0.0), np.random.default_rng(1)
+    >>> outcome = inca.simulate(execution, [2.0, 4.0], levels, rng, record=True)
     >>> observe(View(execution), outcome)
     array([2.5, 3.5])
     """
@@ -88,11 +103,11 @@ def observe(view: View, outcome: Outcome, values: ArrayLike | None = None, noise
         return seen
     if values is None or noise is None:
         missing = "values" if values is None else "noise"
-        raise InputError(f"{missing} is missing, but as there are colluders, what they put in was expected")
-    given = party_values(values, view.execution.parties), noise.independent, noise.cancelling
-    x, independent, cancelling = (np.zeros_like(each) for each in given)
-    for own, each in zip((x, independent, cancelling), given, strict=True):
-        own[colluding] = each[colluding]
+        raise InvalidInput(f"{missing} must be given, as colluders know what they put in, got none")
+    run = party_values(values, view.execution.parties), noise.independent, noise.cancelling
+    x, independent, cancelling = (np.zeros_like(array) for array in run)
+    for theirs, array in zip((x, independent, cancelling), run, strict=True):
+        theirs[colluding] = array[colluding]
     alone = simulate(view.execution, x, noise=Noise(independent, cancelling), record=True)
     return np.asarray(seen - _seen(view, alone))
 
@@ -100,8 +115,7 @@ def observe(view: View, outcome: Outcome, values: ArrayLike | None = None, noise
 def reconstruct(
     view: View,
     y: ArrayLike,
-    sigma_independent: float,
-    sigma_cancelling: float,
+    noise_levels: NoiseLevels,
     *,
     others: ArrayLike | None = None,
     prior: tuple[float, float] | None = None,
@@ -113,43 +127,45 @@ def reconstruct(
     Or it is not, and `prior` is the (mean, variance) that it expects of every value.
 
     >>> import inca
-    >>> execution = inca.Execution(inca.ExplicitSchedule([[[1], [0]]]), inca.incremental(1))
-    >>> outcome = inca.simulate(execution, [2.0, 4.0], 0.0, 9.0, np.random.default_rng(1), record=True)
-    >>> y = observe(View(execution), outcome)
-    >>> informed = reconstruct(View(execution), y, 0.0, 9.0, others=[2.0, 4.0])  # the exact mean less the others
+    >>> execution = inca.Execution(inca.ExplicitSchedule([[[1], [0]]]), inca.incremental_injection(1))
+    >>> levels, rng = inca.NoiseLevels(independent=0.0, cancelling=9.0), np.random.default_rng(1)
+    >>> y = observe(View(execution), inca.simulate(execution, [2.0, 4.0], levels, rng, record=True))
+    >>> informed = reconstruct(View(execution), y, levels, others=[2.0, 4.0])  # the exact mean less the others
     >>> informed.estimate.round(9).tolist(), informed.standard_error.tolist()
     ([2.0, 4.0], [0.0, 0.0])
-    >>> reconstruct(View(execution), y, 0.0, 9.0, prior=(0.0, 1.0)).standard_error.round(3).tolist()
+    >>> reconstruct(View(execution), y, levels, prior=(0.0, 1.0)).standard_error.round(3).tolist()
     [0.706, 0.706]
     """
     view.execution.refuse_late()  # y would not be what the view's rows say
-    levels = _levels(sigma_independent, sigma_cancelling)
+    _check_ratio(noise_levels)
     rows = view.shape[0]
-    given = finite_array("y", y, (1, 2), f"({rows},) or ({rows}, d)")
-    if given.shape[0] != rows:
-        raise refuse("the number of rows of y", given.shape[0], f"one per row of the view ({rows})")
-    if others is not None and prior is None:
+    observed = finite_array("y", y, (1, 2), f"({rows},) or ({rows}, d)")
+    if observed.shape[0] != rows:
+        refuse("the number of rows of y", observed.shape[0], f"{rows}, one per row of the view")
+    if others is not None and prior is not None:
+        raise InvalidInput("others cannot be combined with prior")
+    if others is not None:
         x = party_values(others, view.execution.parties)[view.honest]
-        if x.shape[1:] != given.shape[1:]:
-            raise refuse("the shape of a row of others", x.shape[1:], f"that of a row of y {given.shape[1:]}")
-        estimator, errors = _informed(view, *levels)
+        if x.shape[1:] != observed.shape[1:]:
+            refuse("the shape of a row of others", x.shape[1:], f"that of a row of y, {observed.shape[1:]}")
+        estimator, errors = _informed(view, noise_levels)
         of_others = estimator @ view.value
         np.fill_diagonal(of_others, 0.0)
-        estimate = estimator @ given - of_others @ x
+        estimate = estimator @ observed - of_others @ x
         estimate[np.isinf(errors)] = np.nan
         return Reconstruction(estimate, errors)
-    if prior is not None and others is None:
-        mean, variance = real("the mean of prior", prior[0]), real("the variance of prior", prior[1], least=0.0)
-        estimator, errors = _uninformed(view, *levels, variance)
-        return Reconstruction(mean + estimator @ (given.T - mean * view.value.sum(axis=1)).T, errors)
-    raise InputError("others or prior is needed to say what the adversary knows, and only one of them")
+    if prior is not None:
+        mean = finite_float("the mean of prior", prior[0])
+        variance = finite_float("the variance of prior", prior[1], min=0.0)
+        estimator, errors = _uninformed(view, noise_levels, variance)
+        return Reconstruction(mean + estimator @ (observed.T - mean * view.value.sum(axis=1)).T, errors)
+    raise InvalidInput("others or prior must be given, to say what the adversary knows, got neither")
 
 
 def distinguish(
     view: View,
     party: int,
-    sigma_independent: float,
-    sigma_cancelling: float,
+    noise_levels: NoiseLevels,
     delta: float,
     rng: np.random.Generator,
     *,
@@ -169,56 +185,54 @@ def distinguish(
     the first trial, where the limits are expected to say most. Trials are columns of one long vector per party.
 
     >>> import inca
-    >>> execution = inca.Execution(inca.PermutationReceivers(5, rounds=3, seed=1), inca.incremental(3))
-    >>> found = distinguish(View(execution), 0, 0.4, 3.0, 0.05, np.random.default_rng(1), trials=10_000)
-    >>> round(found.mu, 3), round(found.epsilon, 2), 0.5 * found.epsilon < found.epsilon_lower < found.epsilon
+    >>> execution = inca.Execution(inca.PermutationReceivers(5, rounds=3, seed=1), inca.incremental_injection(3))
+    >>> view, levels = View(execution), inca.NoiseLevels(independent=0.4, cancelling=3.0)
+    >>> test = distinguish(view, 0, levels, 0.05, np.random.default_rng(1), trials=10_000)
+    >>> round(test.mu, 3), round(test.epsilon, 2), 0.5 * test.epsilon < test.epsilon_lower < test.epsilon
     (1.124, 1.88, True)
     """
     view.execution.refuse_late()
-    levels = _levels(sigma_independent, sigma_cancelling)
-    chosen = whole("party", party, 0, view.execution.parties - 1)
+    _check_ratio(noise_levels)
+    chosen = integer("party", party, 0, view.execution.parties - 1)
     if chosen not in view.honest:
-        raise refuse("party", party, "an honest party")
-    chance, alarm = real("delta", delta, 0.0, 1.0), real("false_alarm", false_alarm, 0.0, 1.0)
-    high, count = real("sensitivity", sensitivity, least=0.0), whole("trials", trials, least=1)
-    if high == 0.0:
-        raise refuse("sensitivity", sensitivity, "a number above 0")
+        refuse("party", party, "an honest party")
+    delta, alarm = finite_float("delta", delta, 0.0, 1.0), finite_float("false_alarm", false_alarm, 0.0, 1.0)
+    high, count = positive("sensitivity", sensitivity), integer("trials", trials, min=1)
     generator(rng)
-    estimators, errors = _informed(view, *levels)
+    estimators, errors = _informed(view, noise_levels)
     place = int(np.searchsorted(view.honest, chosen))
     error = float(errors[place])
     mu = high / error if error > 0.0 else math.inf
     if mu == 0.0:  # nothing that was seen depends on the party
-        return Distinguished(chosen, 0.0, 0.0, 0.0, 0.0, chance, count, alarm)
+        return Distinguished(chosen, 0.0, 0.0, 0.0, 0.0, delta, count, alarm)
     guesses = _guesses(
-        view, chosen, high, estimators[place], levels, rng, count, progress or (lambda done, total: None)
+        view, chosen, high, estimators[place], noise_levels, rng, count, progress or (lambda done, total: None)
     )
-    threshold = high / 2 if mu == math.inf else _threshold(mu, chance, count, alarm / 4) * error
+    threshold = high / 2 if mu == math.inf else _threshold(mu, delta, count, alarm / 4) * error
     lower = 0.0
     for low_guess, high_guess in (guesses, high - guesses[::-1]):  # the second: taking high values for low ones
         caught, mistaken = (np.count_nonzero(guess > threshold) for guess in (high_guess, low_guess))
-        lower = max(lower, float(_epsilon_lower(caught, mistaken, count, chance, alarm / 4)))
+        lower = max(lower, float(_epsilon_lower(caught, mistaken, count, delta, alarm / 4)))
     spread = float(np.sqrt(guesses.var(axis=1).mean()))
     measured = float(np.diff(guesses.mean(axis=1))[0]) / spread if spread > 0.0 else math.inf
-    return Distinguished(chosen, mu, measured, float(epsilon_for(mu, chance)), lower, chance, count, alarm)
+    return Distinguished(chosen, mu, measured, float(epsilon_for(mu, delta)), lower, delta, count, alarm)
 
 
-def watch(
-    view: View, values: ArrayLike, sigma_independent: float, sigma_cancelling: float, rng: np.random.Generator
-) -> Array:
+def watch(view: View, values: ArrayLike, noise_levels: NoiseLevels, rng: np.random.Generator) -> Array:
     """Simulate a run on values of shape (n,) or (n, d) with fresh noise, and return what the adversary observes of it.
 
     The same as `observe` on such a run: what colluders put in would be taken off again, so they put in nothing.
 
     >>> import inca
-    >>> execution = inca.Execution(inca.RandomReceivers(5, rounds=3, seed=1), inca.incremental(3))
-    >>> watch(View(execution), np.zeros((5, 1000)), 1.0, 2.0, np.random.default_rng(1)).shape
+    >>> execution = inca.Execution(inca.RandomReceivers(5, rounds=3, seed=1), inca.incremental_injection(3))
+    >>> levels, rng = inca.NoiseLevels(independent=1.0, cancelling=2.0), np.random.default_rng(1)
+    >>> watch(View(execution), np.zeros((5, 1000)), levels, rng).shape
     (5, 1000)
     """
     x = party_values(values, view.execution.parties).copy()
-    noise = draw_noise(view.execution, sigma_independent, sigma_cancelling, generator(rng), dimensions=x[0].size)
-    for each in (x, noise.independent, noise.cancelling):
-        each[list(view.adversary.colluding)] = 0.0
+    noise = draw_noise(view.execution, noise_levels, generator(rng), dimensions=x[0].size)
+    for array in (x, noise.independent, noise.cancelling):
+        array[list(view.adversary.colluding)] = 0.0
     return _seen(view, simulate(view.execution, x, noise=noise, record=True))
 
 
@@ -231,7 +245,7 @@ def single_noise_term(rounds: int) -> Injection:
     >>> single_noise_term(2).noise.tolist()
     [[1.0, 0.0], [-0.5, 0.0], [-0.5, 0.0]]
     """
-    total = whole("rounds", rounds, least=1)
+    total = integer("rounds", rounds, min=1)
     noise = np.zeros((total + 1, total))
     noise[0, 0], noise[1:, 0] = 1.0, -1.0 / total
     return Injection(np.eye(total + 1)[0], noise, unsafe=True)
@@ -243,39 +257,36 @@ def plain_gossip(rounds: int) -> Injection:
     >>> plain_gossip(2).value.tolist(), plain_gossip(2).noise.any()
     ([1.0, 0.0, 0.0], np.False_)
     """
-    total = whole("rounds", rounds, least=1)
+    total = integer("rounds", rounds, min=1)
     return Injection(np.eye(total + 1)[0], np.zeros((total + 1, total)), unsafe=True)
 
 
 def _seen(view: View, outcome: Outcome) -> Array:
     """Return the honest messages of a run that the view sees, (rows,) or (rows, d)."""
     if outcome.execution is not view.execution:
-        raise InputError("outcome is a run of another execution, but one of the view's execution was expected")
+        raise InvalidInput("outcome must be a run of the view's execution, got one of another execution")
     if outcome.history is None:
-        raise InputError("outcome has no history, but a run simulated with record=True was expected")
+        raise InvalidInput("outcome must be a run simulated with record=True, got one without a history")
     t, party = view.rows.T
     return np.asarray(outcome.history[t, party])
 
 
-def _levels(sigma_independent: float, sigma_cancelling: float) -> tuple[float, float]:
-    independent = real("sigma_independent", sigma_independent, least=0.0)
-    cancelling = real("sigma_cancelling", sigma_cancelling, least=0.0)
-    if cancelling > WIDEST * independent > 0.0:
-        wanted = f"at most {WIDEST:g}, where double precision suffices,"
-        raise refuse("sigma_cancelling / sigma_independent", cancelling / independent, wanted)
-    return independent, cancelling
+def _check_ratio(noise_levels: NoiseLevels) -> None:
+    if noise_levels.cancelling > MAX_NOISE_RATIO * noise_levels.independent > 0.0:
+        must_be = f"at most {MAX_NOISE_RATIO:g}, where double precision suffices"
+        refuse("sigma_cancelling / sigma_independent", noise_levels.ratio, must_be)
 
 
-def _informed(view: View, independent: float, cancelling: float) -> tuple[Array, Array]:
+def _informed(view: View, noise_levels: NoiseLevels) -> tuple[Array, Array]:
     """Return the unbiased estimators as rows, (honest, rows), and their standard errors 1/mu_i."""
     b = view.value
-    whiten, free = _whitener(independent * b, cancelling * view.noise)
+    whiten, free = _whitener(noise_levels.independent * b, noise_levels.cancelling * view.noise)
     whitened = whiten @ b  # Sigma^-1/2 h_i
     weights = whiten.T @ whitened  # Sigma^-1 h_i
     outside = free @ (free.T @ b)
     # With independent noise every h_i is a column of the root of Sigma, hence in its range.
     bare: NDArray[np.bool_] = np.linalg.norm(outside, axis=0) > _OUTSIDE * np.linalg.norm(b, axis=0)
-    bare &= independent == 0.0
+    bare &= noise_levels.independent == 0.0
     weights[:, bare] = outside[:, bare]
     gains = np.where(bare, (outside**2).sum(axis=0), (whitened**2).sum(axis=0))  # h_i^T weights
     seen = gains > 0.0
@@ -284,13 +295,14 @@ def _informed(view: View, independent: float, cancelling: float) -> tuple[Array,
     return (weights / np.where(seen, gains, 1.0)).T, errors
 
 
-def _uninformed(view: View, independent: float, cancelling: float, variance: float) -> tuple[Array, Array]:
+def _uninformed(view: View, noise_levels: NoiseLevels, variance: float) -> tuple[Array, Array]:
     """Return the estimators of least mean squared error as rows, and their root mean squared errors.
 
     Cov(x, y) Cov(y)^+ with Cov(y) = (variance + sigma_*^2) B B^T + sigma_Delta^2 A A^T. Errors are sums of squares, so
     that small ones are not differences of large numbers.
     """
     b, a = view.value, view.noise
+    independent, cancelling = noise_levels.independent, noise_levels.cancelling
     whiten, _ = _whitener(math.sqrt(variance + independent**2) * b, cancelling * a)
     estimator = variance * (whiten @ b).T @ whiten
     of_values = estimator @ b
@@ -307,7 +319,7 @@ def _guesses(
     party: int,
     high: float,
     estimator: Array,
-    levels: tuple[float, float],
+    noise_levels: NoiseLevels,
     rng: np.random.Generator,
     trials: int,
     report: Progress,
@@ -315,12 +327,12 @@ def _guesses(
     """Return estimates of the party's value from runs in which it is 0 (row 0) and `high` (row 1); others hold 0."""
     guesses = np.empty((2, trials))
     n, rounds = view.execution.parties, view.execution.rounds
-    batch = max(1, _ENTRIES // (2 * n * (rounds + 1)))
+    batch = max(1, _BATCH_TERMS // (2 * n * (rounds + 1)))
     for done in range(0, trials, batch):
         size = min(batch, trials - done)
         x = np.zeros((n, 2, size))
         x[party, 1] = high
-        seen = watch(view, x.reshape(n, -1), *levels, rng)
+        seen = watch(view, x.reshape(n, -1), noise_levels, rng)
         guesses[:, done : done + size] = (estimator @ seen).reshape(2, size)
         report(done + size, trials)
     return guesses
@@ -352,7 +364,7 @@ def _threshold(mu: float, delta: float, trials: int, alpha: float) -> float:
 
 
 def _epsilon_lower(caught: ArrayLike, mistaken: ArrayLike, trials: int, delta: float, alpha: float) -> Array:
-    """Return ln((lower limit of caught - delta) / upper limit of mistaken), each limit failing with chance alpha."""
+    """Return ln((lower limit of caught - delta) / upper limit of mistaken); each limit fails with probability alpha."""
     hits, slips = np.asarray(caught, dtype=np.float64), np.asarray(mistaken, dtype=np.float64)
     least = np.where(hits > 0, betaincinv(np.maximum(hits, 1e-9), trials - hits + 1, alpha), 0.0)
     most = np.where(slips < trials, betainccinv(slips + 1, np.maximum(trials - slips, 1e-9), alpha), 1.0)

@@ -1,4 +1,4 @@
-"""How much noise is enough: the least level of one kind of noise, given the other and a wanted loss.
+"""How much noise is enough: the least level of one kind of noise, given the other and the loss that is allowed.
 
 With M the covariance, per unit of cancelling noise, of the best unbiased estimate of the noisy values from the view,
 
@@ -23,32 +23,40 @@ from scipy.stats import binom
 
 from inca._base.threads import blas_threads_for
 from inca._base.types import Array
-from inca._base.validation import InputError, positive, real, refuse
+from inca._base.validation import finite_float, positive, refuse
+from inca.errors import InvalidInput
 from inca.privacy.accountant import Losses, information
 from inca.privacy.tail_quantile import least_ratios
-from inca.privacy.theorems.preconditions import Verdict, shifts
+from inca.privacy.theorems.preconditions import TheoremCheck, shifts
 from inca.privacy.view import View
+from inca.protocol.noise_levels import NoiseLevels
 
-_REFERENCE = 10.0  # ratio of the levels at which the view is factored: near those that calibration finds
+_REFERENCE_RATIO = 10.0  # of the levels, at which the view is factored: near those that calibration finds
 _SURE = 1e-12  # how near to 1 an eigenvalue counts as 1, per honest party
 _ROUND_UP = 1.0 + 1e-9  # a level found is raised by this much, so that rounding does not break the promise
 
 
 class Tradeoff:
-    """The losses of one view for all noise levels.
+    """The losses of one view for all noise levels, as B^T Sigma^-1 B = (sigma_*^2 I + sigma_Delta^2 M)^-1.
 
-    >>> import inca
-    >>> execution = inca.Execution(inca.RandomReceivers(50, rounds=10, seed=1), inca.incremental(10))
-    >>> tradeoff = Tradeoff(inca.View(execution, inca.Adversary(colluding=range(5))))
-    >>> level = tradeoff.sigma_cancelling(mu=0.2, sigma_independent=1.0)
-    >>> round(level, 3), round(tradeoff.losses(1.0, level).worst[1], 6)
-    (3.489, 0.2)
+    Args:
+        view: What the adversary knows.
+
+    Raises:
+        InvalidInput: If double precision does not suffice.
+
+    Example:
+        >>> import inca
+        >>> execution = inca.Execution(inca.RandomReceivers(50, rounds=10, seed=1), inca.incremental_injection(10))
+        >>> tradeoff = Tradeoff(inca.View(execution, inca.Adversary(colluding=range(5))))
+        >>> level = tradeoff.sigma_cancelling(mu=0.2, sigma_independent=1.0)
+        >>> round(level, 3), round(tradeoff.losses(inca.NoiseLevels(independent=1.0, cancelling=level)).max_mu, 6)
+        (3.489, 0.2)
     """
 
     def __init__(self, view: View) -> None:
-        """Factor the view once."""
         self.view = view
-        matrix, _ = information(view, 1.0, _REFERENCE, matrix=True)
+        matrix, _ = information(view, NoiseLevels(independent=1.0, cancelling=_REFERENCE_RATIO), matrix=True)
         with blas_threads_for(len(matrix)):
             g, vectors = eigh(matrix, check_finite=False)
         self._g = np.where(g > 1.0 - _SURE * g.size, 1.0, np.maximum(g, 0.0))
@@ -58,31 +66,67 @@ class Tradeoff:
     def _squares(self) -> Array:
         return np.asarray(self._vectors**2)
 
-    def losses(self, sigma_independent: float, sigma_cancelling: float, sensitivity: float = 1.0) -> Losses:
-        """Return every honest party's loss at these levels, the first above 0."""
-        own = positive("sigma_independent", sigma_independent)
-        shared = real("sigma_cancelling", sigma_cancelling, least=0.0)
-        reach = real("sensitivity", sensitivity, least=0.0)
-        return Losses(self.view.honest, reach * np.sqrt(self._at(own, shared)), "tradeoff")
+    def losses(self, noise_levels: NoiseLevels, *, sensitivity: float = 1.0) -> Losses:
+        """Return every honest party's loss at these levels.
 
-    def sigma_cancelling(self, mu: float, sigma_independent: float, sensitivity: float = 1.0) -> float:
-        """Return the least cancelling noise with which nobody's loss exceeds mu; refuse if none suffices."""
-        own, wanted = positive("sigma_independent", sigma_independent), _square(mu, sensitivity)
-        if 1.0 / own**2 <= wanted:
-            return 0.0
-        bound = float(self._squares[:, self._g == 1.0].sum(axis=1).max()) / own**2  # with no end of cancelling noise
-        if bound >= wanted:
-            least = own * math.sqrt(bound / wanted)
-            raise refuse("sigma_independent", sigma_independent, f"more than {least:.6g} against this adversary")
-        return _root(lambda level: self._at(own, level).max() - wanted, own * _REFERENCE)
+        Args:
+            noise_levels: The levels, the independent one above 0.
+            sensitivity: How far one party's value can move, in Euclidean distance.
 
-    def sigma_independent(self, mu: float, sigma_cancelling: float, sensitivity: float = 1.0) -> float:
-        """Return the least independent noise with which nobody's loss exceeds mu."""
-        shared, wanted = real("sigma_cancelling", sigma_cancelling, least=0.0), _square(mu, sensitivity)
-        if math.isinf(wanted) or (shared > 0 and self._at(0.0, shared).max() <= wanted):
+        Returns:
+            The losses, as `inca.account` would give them.
+
+        Raises:
+            InvalidInput: If there is no independent noise, or the sensitivity is negative.
+        """
+        positive("sigma_independent", noise_levels.independent)
+        distance = finite_float("sensitivity", sensitivity, min=0.0)
+        squares = self._squared_losses(noise_levels.independent, noise_levels.cancelling)
+        return Losses(self.view.honest, distance * np.sqrt(squares), "tradeoff")
+
+    def sigma_cancelling(self, mu: float, *, sigma_independent: float, sensitivity: float = 1.0) -> float:
+        """Return the least cancelling noise with which nobody's loss exceeds mu.
+
+        Args:
+            mu: The largest loss that is allowed, above 0; see `inca.mu_for`.
+            sigma_independent: The level of the independent noise, above 0.
+            sensitivity: How far one party's value can move, in Euclidean distance.
+
+        Returns:
+            The level of the cancelling noise, rounded up.
+
+        Raises:
+            InvalidInput: If no amount of cancelling noise suffices, or a number is out of range.
+        """
+        independent, target = positive("sigma_independent", sigma_independent), _target(mu, sensitivity)
+        if 1.0 / independent**2 <= target:
             return 0.0
-        enough = 1.0 / math.sqrt(wanted)  # Local DP
-        return min(enough, _root(lambda level: self._at(level, shared).max() - wanted, enough))
+        limit = float(self._squares[:, self._g == 1.0].sum(axis=1).max()) / independent**2  # of endless noise
+        if limit >= target:
+            least = independent * math.sqrt(limit / target)
+            refuse("sigma_independent", sigma_independent, f"above {least:.6g} against this adversary")
+        guess = independent * _REFERENCE_RATIO
+        return _root(lambda level: self._squared_losses(independent, level).max() - target, guess)
+
+    def sigma_independent(self, mu: float, *, sigma_cancelling: float, sensitivity: float = 1.0) -> float:
+        """Return the least independent noise with which nobody's loss exceeds mu.
+
+        Args:
+            mu: The largest loss that is allowed, above 0; see `inca.mu_for`.
+            sigma_cancelling: The level of the cancelling noise.
+            sensitivity: How far one party's value can move, in Euclidean distance.
+
+        Returns:
+            The level of the independent noise, rounded up; never more than sensitivity / mu, which is Local DP.
+
+        Raises:
+            InvalidInput: If a number is out of range.
+        """
+        cancelling, target = finite_float("sigma_cancelling", sigma_cancelling, min=0.0), _target(mu, sensitivity)
+        if math.isinf(target) or (cancelling > 0 and self._squared_losses(0.0, cancelling).max() <= target):
+            return 0.0
+        enough = 1.0 / math.sqrt(target)  # Local DP
+        return min(enough, _root(lambda level: self._squared_losses(level, cancelling).max() - target, enough))
 
     def least_ratios(self, targets: Array) -> Array:
         """Return, for every target and honest party, the least (sigma_cancelling / sigma_independent)^2 it needs.
@@ -92,35 +136,47 @@ class Tradeoff:
         The result has one row per target; see `inca.privacy.tail_quantile.least_ratios`.
         """
         with np.errstate(divide="ignore"):
-            stiffness = (1.0 - self._g) / self._g / _REFERENCE**2
+            stiffness = (1.0 - self._g) / self._g / _REFERENCE_RATIO**2
         return least_ratios(self._squares, stiffness, targets)
 
     def sigma_cancelling_by_theorem(
-        self, verdict: Verdict, mu: float, sigma_independent: float, sensitivity: float = 1.0
+        self, theorem: TheoremCheck, mu: float, *, sigma_independent: float, sensitivity: float = 1.0
     ) -> float:
-        """Return the sigma_cancelling that Theorem 2, 3 or 4 asks for: xi fixed by the proof, Delta of least norm.
+        """Return the cancelling noise that a theorem asks for: xi fixed by the proof, Delta of least norm.
 
         It is never below `sigma_cancelling`, which chooses xi best.
+
+        Args:
+            theorem: The check of Theorem 2, 3 or 4 for this view, which must hold.
+            mu: The largest loss that is allowed, above 0.
+            sigma_independent: The level of the independent noise, above 0.
+            sensitivity: How far one party's value can move, in Euclidean distance.
+
+        Returns:
+            The level of the cancelling noise.
+
+        Raises:
+            InvalidInput: If the theorem does not hold, or the independent noise is too little for it.
         """
-        own, wanted = positive("sigma_independent", sigma_independent), _square(mu, sensitivity)
-        if not verdict.holds or verdict.factor_sharp is None:
-            raise InputError(f"{verdict.name} was given, but a theorem that holds was expected: {verdict.why}")
-        left = wanted - verdict.factor_sharp / own**2
+        independent, target = positive("sigma_independent", sigma_independent), _target(mu, sensitivity)
+        if not theorem.holds or theorem.factor_sharp is None:
+            raise InvalidInput(f"{theorem.name} must hold to tell the noise, but {theorem.why}")
+        left = target - theorem.factor_sharp / independent**2
         if left <= 0:
-            least = math.sqrt(verdict.factor_sharp / wanted)
-            raise refuse("sigma_independent", sigma_independent, f"more than {least:.6g} for {verdict.name}")
-        along = shifts(self.view, verdict) @ self._vectors
+            least = math.sqrt(theorem.factor_sharp / target)
+            refuse("sigma_independent", sigma_independent, f"above {least:.6g} for {theorem.name}")
+        along = shifts(self.view, theorem) @ self._vectors
         sure = self._g == 1.0
         if sure.any() and np.abs(along[:, sure]).max() > 1e-6:
-            raise InputError(f"{verdict.name} was given, but its change of values is visible to this adversary")
+            raise InvalidInput(f"{theorem.name} must be that of this view, whose adversary sees its change of values")
         # ||Delta||^2 = f^T B^T (A A^T)^-1 B f, the inverse of M on what can be hidden.
-        cost = along[:, ~sure] ** 2 @ (_REFERENCE**2 * self._g[~sure] / (1.0 - self._g[~sure]))
+        cost = along[:, ~sure] ** 2 @ (_REFERENCE_RATIO**2 * self._g[~sure] / (1.0 - self._g[~sure]))
         return math.sqrt(float(cost.max()) / left)
 
-    def _at(self, own: float, shared: float) -> Array:
+    def _squared_losses(self, independent: float, cancelling: float) -> Array:
         """Return mu_i^2 for unit sensitivity at these levels; infinite where nothing hides."""
         with np.errstate(divide="ignore", invalid="ignore"):
-            part = self._g / (own**2 * self._g + (shared / _REFERENCE) ** 2 * (1.0 - self._g))
+            part = self._g / (independent**2 * self._g + (cancelling / _REFERENCE_RATIO) ** 2 * (1.0 - self._g))
         part = np.where(self._g == 0.0, 0.0, part)
         if np.isinf(part).any():
             given_away = (self._squares[:, np.isinf(part)] > _SURE).any(axis=1)
@@ -132,8 +188,12 @@ class Tradeoff:
 class Calibration:
     """A level that suffices for many executions and adversaries.
 
-    `samples` are the levels that each of them needs, in the order given. With `quantile` 1 the `level` is the largest;
-    else it is at least that quantile of the distribution they were drawn from, with the stated `confidence`.
+    Attributes:
+        level: The largest of the samples if `quantile` is 1; else at least that quantile of the distribution that they
+            were drawn from, with the stated confidence.
+        samples: The level that each view needs, in order.
+        quantile: The fraction of executions and adversaries for which the level suffices.
+        confidence: How sure that is.
     """
 
     level: float
@@ -153,37 +213,54 @@ def calibrate(
     confidence: float = 0.999,
     progress: Callable[[int], None] | None = None,
 ) -> Calibration:
-    """Return the least level of the noise that is not given with which nobody's loss exceeds mu in `views`.
+    """Return the least level of one kind of noise, given the other, with which nobody's loss exceeds mu in any view.
 
-    Give one of `sigma_independent` and `sigma_cancelling`. Executions are calibrated as they are: for a promise that
-    does not count on dropouts, give executions with everyone present (erratum E11). `progress` is told how many
-    views are done.
+    Executions are calibrated as they are: for a promise that does not count on dropouts, take executions with everyone
+    present (erratum E11).
 
-    >>> import inca
-    >>> def drawn(seed):
-    ...     execution = inca.Execution(inca.RandomReceivers(30, rounds=8, seed=seed), inca.incremental(8))
-    ...     return inca.View(execution, inca.Adversary.random(30, 8, np.random.default_rng(seed), colluding=0.1))
-    >>> found = calibrate((drawn(seed) for seed in range(20)), mu=0.3, sigma_independent=1.0)
-    >>> bool(found.level == found.samples.max())
-    True
+    Args:
+        views: What adversaries know of executions; for a quantile, drawn at random.
+        mu: The largest loss that is allowed, above 0; see `inca.mu_for`.
+        sigma_independent: The level of the independent noise, to find the cancelling one.
+        sigma_cancelling: The level of the cancelling noise, to find the independent one; instead of the former.
+        sensitivity: How far one party's value can move, in Euclidean distance.
+        quantile: For which fraction of the distribution of views the level suffices; 1 stands for all of `views`.
+        confidence: How sure that is, for a quantile below 1.
+        progress: Called with the number of views done.
+
+    Returns:
+        The level, with what each view needs.
+
+    Raises:
+        InvalidInput: If not exactly one level is given, or the views are too few for the quantile.
+
+    Example:
+        >>> import inca
+        >>> def drawn(seed):
+        ...     execution = inca.Execution(inca.RandomReceivers(30, rounds=8, seed=seed), inca.incremental_injection(8))
+        ...     return inca.View(execution, inca.Adversary.random(30, 8, np.random.default_rng(seed), colluding=0.1))
+        >>> calibration = calibrate((drawn(seed) for seed in range(20)), mu=0.3, sigma_independent=1.0)
+        >>> bool(calibration.level == calibration.samples.max())
+        True
     """
-    if (sigma_independent is None) == (sigma_cancelling is None):
-        given = (sigma_independent, sigma_cancelling)
-        raise refuse("(sigma_independent, sigma_cancelling)", given, "exactly one of the two")
-    real("quantile", quantile, 0.0, 1.0)
-    real("confidence", confidence, 0.0, 1.0)
+    if sigma_independent is None and sigma_cancelling is None:
+        raise InvalidInput("sigma_independent or sigma_cancelling must be given, got neither")
+    if sigma_independent is not None and sigma_cancelling is not None:
+        raise InvalidInput("sigma_independent cannot be combined with sigma_cancelling")
+    finite_float("quantile", quantile, 0.0, 1.0)
+    finite_float("confidence", confidence, 0.0, 1.0)
     samples = []
     for view in views:
         tradeoff = Tradeoff(view)
         if sigma_independent is not None:
-            samples.append(tradeoff.sigma_cancelling(mu, sigma_independent, sensitivity))
+            samples.append(tradeoff.sigma_cancelling(mu, sigma_independent=sigma_independent, sensitivity=sensitivity))
         else:
             assert sigma_cancelling is not None
-            samples.append(tradeoff.sigma_independent(mu, sigma_cancelling, sensitivity))
+            samples.append(tradeoff.sigma_independent(mu, sigma_cancelling=sigma_cancelling, sensitivity=sensitivity))
         if progress is not None:
             progress(len(samples))
     if not samples:
-        raise refuse("the number of views", 0, "at least 1")
+        refuse("the number of views", 0, "at least 1")
     levels = np.array(samples)
     return Calibration(_order_statistic(levels, quantile, confidence), levels, quantile, confidence)
 
@@ -200,26 +277,29 @@ def _order_statistic(levels: Array, quantile: float, confidence: float) -> float
     below = int(binom.ppf(confidence, count, quantile))  # the least b with P(Binomial <= b) >= confidence
     if below >= count:
         needed = math.ceil(math.log1p(-confidence) / math.log(quantile)) if confidence < 1 else math.inf
-        wanted = f"at least {needed} for quantile {quantile:g} at confidence {confidence:g}"
-        raise refuse("the number of views", count, wanted)
+        must_be = f"at least {needed} for quantile {quantile:g} at confidence {confidence:g}"
+        refuse("the number of views", count, must_be)
     return float(ordered[below])
 
 
 def _root(excess: Callable[[float], float], guess: float) -> float:
     """Return where a falling function of a level above 0 crosses 0, rounded up; `guess` is a level of its size."""
-    low = high = guess
-    while excess(high) > 0:
-        low, high = high, high * 4.0
-    while excess(low) <= 0:
-        low /= 4.0
-        if low < guess * 1e-12:
+
+    def excess_at(log_level: float) -> float:
+        return excess(math.exp(log_level))  # also for the ends: exp(log(x)) is not quite x
+
+    low = high = math.log(guess)
+    while excess_at(high) > 0:
+        low, high = high, high + math.log(4.0)
+    while excess_at(low) <= 0:
+        low -= math.log(4.0)
+        if low < math.log(guess * 1e-12):
             return 0.0
-    return float(math.exp(brentq(lambda x: excess(math.exp(x)), math.log(low), math.log(high), xtol=1e-13))) * _ROUND_UP
+    return float(math.exp(brentq(excess_at, low, high, xtol=1e-13))) * _ROUND_UP
 
 
-def _square(mu: float, sensitivity: float) -> float:
-    """Return the wanted mu^2 per unit of sensitivity."""
-    if not isinstance(mu, (int, float)) or isinstance(mu, bool) or not mu > 0:
-        raise refuse("mu", mu, "a number above 0")
-    reach = real("sensitivity", sensitivity, least=0.0)
-    return math.inf if reach == 0 else (mu / reach) ** 2
+def _target(mu: float, sensitivity: float) -> float:
+    """Return mu^2 per unit of sensitivity; mu may be infinite."""
+    loss = math.inf if mu == math.inf else positive("mu", mu)
+    distance = finite_float("sensitivity", sensitivity, min=0.0)
+    return math.inf if distance == 0 else (loss / distance) ** 2

@@ -1,6 +1,6 @@
 """A certificate: what an execution has given away, to whom, under which assumptions. Anyone can compute it again.
 
-It says something about one adversary and one realised execution. If someone was absent or a share did not arrive, it
+It says something about one adversary and one realized execution. If someone was absent or a share did not arrive, it
 also says what the same noise gives at full attendance with all shares delivered, since noise that leavers could not
 cancel protects the others by accident (erratum E11).
 """
@@ -18,14 +18,13 @@ import numpy as np
 
 from inca._base.files import null_for_infinity, write_json
 from inca._base.types import Array, Progress
-from inca._base.validation import InputError, real, refuse
+from inca._base.validation import finite_float, refuse
 from inca._base.version import __version__
 from inca.privacy.accountant import Losses, account
-from inca.privacy.gaussian import Rule
+from inca.privacy.gaussian import Rule, rule_to_file
 from inca.privacy.theorems.hidden_messages import HiddenRank
-from inca.privacy.theorems.preconditions import Facts
+from inca.privacy.theorems.preconditions import TheoremInputs
 from inca.privacy.view import View
-from inca.protocol.adversary import Adversary
 from inca.protocol.execution import Execution
 from inca.protocol.schedules import Schedule
 from inca.protocol.transcript import Transcript, digest
@@ -35,7 +34,7 @@ FORMAT = "inca-certificate/1"
 ASSUMPTIONS = (
     "All parties follow the protocol, and honest parties keep their values and noise to themselves.",
     "The adversary knows who sends to whom, who is present, and all noise levels; it sees the colluders' values, noise "
-    "and messages, the tapped messages, and the final messages of all parties present at the end.",
+    "and messages, the eavesdropped messages, and the final messages of all parties present at the end.",
     "Noise is Gaussian with the stated levels, drawn anew for this execution; noise in floating point is not covered.",
     "Two inputs are neighbours if one party's value differs, by at most the sensitivity in Euclidean distance.",
     "Who is absent, and which shares arrive, does not depend on values or noise.",
@@ -44,22 +43,35 @@ ASSUMPTIONS = (
 
 @dataclass(frozen=True, eq=False)
 class Certificate:
-    """The exact losses of an execution's honest parties against one adversary, with what they rest on."""
+    """The exact losses of an execution's honest parties against one adversary, with what they rest on.
+
+    Attributes:
+        transcript: The execution, its noise levels and the adversary.
+        losses: mu of every honest party.
+        full_attendance: The losses if everyone had been present and all shares had arrived; None if that is what
+            happened.
+        sensitivity: How far one party's value can move, in Euclidean distance.
+        delta: The delta at which epsilon is told.
+        rule: How mu becomes epsilon: `analytic` or `classic`.
+        theorem_inputs: What the theorems of `conditions` ask of the adversary's view.
+    """
 
     transcript: Transcript
     losses: Losses
     full_attendance: Losses | None
-    """The losses if everyone had been present and all shares had arrived; None if that is what happened."""
     sensitivity: float
     delta: float
     rule: Rule
-    facts: Facts
-    """What the theorems of `conditions` ask of the adversary's view."""
+    theorem_inputs: TheoremInputs
+
+    def __repr__(self) -> str:
+        loss = f"epsilon={self.worst_epsilon:.6g}, delta={self.delta:g}"
+        return f"Certificate({self.transcript.execution!r}, {self.transcript.adversary.notion}, {loss})"
 
     @property
     def rank(self) -> HiddenRank:
         """The rank of the hidden messages' edge vectors, and whether it suffices."""
-        return self.facts.hidden.rank
+        return self.theorem_inputs.hidden.rank
 
     @cached_property
     def epsilon(self) -> Array:
@@ -75,7 +87,7 @@ class Certificate:
     def as_dict(self) -> dict[str, Any]:
         """Return all fields for JSON; null stands for an infinite loss, that is, for no guarantee."""
         transcript, execution = self.transcript, self.transcript.execution
-        party, mu = self.losses.worst
+        party, mu = self.losses.worst_party, self.losses.max_mu
         fields: dict[str, Any] = {
             "format": FORMAT,
             "inca": __version__,
@@ -85,12 +97,12 @@ class Certificate:
             "sigma_independent": transcript.sigma_independent,
             "sigma_cancelling": transcript.sigma_cancelling,
             "sensitivity": self.sensitivity,
-            "notion": Adversary(transcript.colluding, transcript.eavesdropped).notion,
+            "notion": transcript.adversary.notion,
             "adversary": {
-                "colluding": list(transcript.colluding),
-                "eavesdropped": [list(message) for message in transcript.eavesdropped],
+                "colluding": list(transcript.adversary.colluding),
+                "eavesdropped": [list(message) for message in transcript.adversary.eavesdropped],
             },
-            "rule": self.rule,
+            "rule": rule_to_file(self.rule),
             "delta": self.delta,
             "honest": self.losses.honest.tolist(),
             "mu": self.losses.mu.tolist(),
@@ -99,27 +111,33 @@ class Certificate:
             "full_attendance": None,
             "rank": {"hidden": self.rank.hidden, "needed": self.rank.needed, "met": self.rank.met},
             "total_weight": float(execution.total_weights.sum()),
-            "route": self.losses.route,
+            "route": self.losses.method,
             "assumptions": list(ASSUMPTIONS),
         }
         if self.full_attendance is not None:
-            party, mu = self.full_attendance.worst
+            party, mu = self.full_attendance.worst_party, self.full_attendance.max_mu
             largest = float(self.full_attendance.epsilon(self.delta, self.rule).max())
             fields["full_attendance"] = {"party": party, "mu": mu, "epsilon": largest}
         return dict(null_for_infinity(fields))
 
     def write(self, path: str | Path) -> None:
-        """Write the certificate as JSON, whole or not at all."""
+        """Write the certificate as JSON, completely or not at all.
+
+        Args:
+            path: The file.
+
+        Raises:
+            InvalidInput: If it cannot be written.
+        """
         write_json(path, self.as_dict())
 
     def __str__(self) -> str:
-        """Write the certificate for people."""
         fields, execution = self.as_dict(), self.transcript.execution
         worst, full = fields["worst"], fields["full_attendance"]
         least, median, most = (float(of(self.epsilon)) for of in (np.min, np.median, np.max))
         seen = f"{len(fields['adversary']['colluding'])} of {execution.parties} parties collude"
-        if tapped := len(fields["adversary"]["eavesdropped"]):
-            seen += f", {tapped} messages are tapped"
+        if count := len(fields["adversary"]["eavesdropped"]):
+            seen += f", {count} messages are eavesdropped on"
         lines = [
             f"Certificate of privacy ({FORMAT})",
             f"  execution          {fields['execution'][:23]}...  "
@@ -133,13 +151,13 @@ class Certificate:
         ]
         if full is not None:
             more = " and all shares arrived" if execution.undelivered else ""
-            told = f"epsilon {in_words(full['epsilon'])} at worst, had nobody been absent{more}"
-            lines.append(f"  full attendance    {told}")
+            largest = f"epsilon {in_words(full['epsilon'])} at worst, had nobody been absent{more}"
+            lines.append(f"  full attendance    {largest}")
         met = "met" if self.rank.met else "NOT met"
         lines += [
             f"  hidden messages    rank {self.rank.hidden} of {self.rank.needed} needed: {met} ({self.rank.how})",
             "  assumptions",
-            *(fill(each, 100, initial_indent="    - ", subsequent_indent="      ") for each in ASSUMPTIONS),
+            *(fill(text, 100, initial_indent="    - ", subsequent_indent="      ") for text in ASSUMPTIONS),
         ]
         return "\n".join(lines)
 
@@ -149,37 +167,47 @@ def certify(
     *,
     sensitivity: float = 1.0,
     delta: float = 1e-5,
-    rule: Rule = "exact",
+    rule: Rule = "analytic",
     intended: Schedule | None = None,
     progress: Progress | None = None,
 ) -> Certificate:
-    """Account for an execution, its noise levels and its adversary, all in `transcript`.
+    """Account for an execution, its noise levels and its adversary.
 
-    `intended` is the schedule as it was meant, for the case of full attendance. By default it is that of the execution
-    with the undelivered offers in their places.
+    Args:
+        transcript: All three.
+        sensitivity: How far one party's value can move, in Euclidean distance; see `Domain.sensitivity`.
+        delta: The delta at which epsilon is told, from 0 to 1.
+        rule: How mu becomes epsilon: `analytic` or `classic`.
+        intended: The schedule as it was meant, for the case of full attendance; by default that of the execution with
+            the undelivered offers in their places.
+        progress: Called with (rounds done, T+1) by each accounting.
 
-    >>> import inca
-    >>> execution = inca.Execution(inca.RandomReceivers(50, rounds=10, seed=1), inca.incremental(10))
-    >>> certificate = certify(inca.Transcript(execution, 1.0, 10.0, colluding=(0, 1, 2, 3, 4)))
-    >>> round(certificate.worst_epsilon, 3)
-    0.554
+    Returns:
+        The certificate.
+
+    Raises:
+        InvalidInput: If a noise level is unknown, a number is out of range, or double precision does not suffice.
+
+    Example:
+        >>> import inca
+        >>> execution = inca.Execution(inca.RandomReceivers(50, rounds=10, seed=1), inca.incremental_injection(10))
+        >>> adversary = inca.Adversary(colluding=range(5))
+        >>> levels = {"sigma_independent": 1.0, "sigma_cancelling": 10.0}
+        >>> certify(inca.Transcript(execution, **levels, adversary=adversary))
+        Certificate(Execution(parties=50, rounds=10), Collusion DP, epsilon=0.554193, delta=1e-05)
     """
-    for name in ("sigma_independent", "sigma_cancelling"):
-        if getattr(transcript, name) is None:
-            raise InputError(f"{name} is missing, but the noise levels of the execution were expected")
-    real("delta", delta, 0.0, 1.0)
-    execution, levels = transcript.execution, (transcript.sigma_independent or 0.0, transcript.sigma_cancelling or 0.0)
-    adversary = Adversary(transcript.colluding, transcript.eavesdropped)
+    finite_float("delta", delta, 0.0, 1.0)
+    execution, levels, adversary = transcript.execution, transcript.noise_levels, transcript.adversary
     size = (execution.parties, execution.rounds)
-    if intended is not None and (theirs := (intended.parties, intended.rounds)) != size:
-        raise refuse("the (parties, rounds) of intended", theirs, f"that of the execution {size}")
+    if intended is not None and (meant := (intended.parties, intended.rounds)) != size:
+        refuse("the (parties, rounds) of intended", meant, f"those of the execution, {size}")
     view = View(execution, adversary)
-    losses = account(view, *levels, sensitivity, progress=progress)
+    losses = account(view, levels, sensitivity=sensitivity, progress=progress)
     full = None
-    if intended is not None or execution.undelivered or not execution.presence.nobody_absent:
+    if intended is not None or execution.undelivered or not execution.presence.all_present:
         attended = View(Execution(intended or execution.offered(), execution.injection), adversary)
-        full = account(attended, *levels, sensitivity, progress=progress)
-    return Certificate(transcript, losses, full, float(sensitivity), float(delta), rule, Facts(view))
+        full = account(attended, levels, sensitivity=sensitivity, progress=progress)
+    return Certificate(transcript, losses, full, float(sensitivity), float(delta), rule, TheoremInputs(view))
 
 
 def in_words(value: float | None) -> str:

@@ -1,10 +1,11 @@
-"""The trade-off between epsilon and delta when all that an adversary sees is a Gaussian shifted by mu.
+"""mu is the mu of mu-GDP (Dong, Roth, Su 2022, "Gaussian differential privacy"), and what it means as (epsilon, delta).
 
-Telling N(0, 1) from N(mu, 1) is exactly as hard as telling two neighbouring inputs from what our adversary sees
-(fact F4), so mu says everything. Two rules turn it into (epsilon, delta):
+A mechanism is mu-GDP if telling two neighbouring inputs apart is at least as hard as telling N(0, 1) from N(mu, 1).
+What our adversary sees is Gaussian, so for its best test the two are exactly as hard (fact F4), and mu says everything.
+Losses of independent releases compose as mu^2 = mu_1^2 + mu_2^2 + ... Two rules turn mu into (epsilon, delta):
 
-- `exact`, the default, for every epsilon: delta = Phi(mu/2 - epsilon/mu) - e^epsilon Phi(-mu/2 - epsilon/mu)
-  (Balle, Wang 2018, "analytic Gaussian mechanism");
+- `analytic`, the default, exact for every epsilon (Balle, Wang 2018, "analytic Gaussian mechanism"):
+  delta = Phi(mu/2 - epsilon/mu) - e^epsilon Phi(-mu/2 - epsilon/mu);
 - `classic`, the paper's: mu = epsilon / c with c^2 = 2 ln(1.25/delta), proven for epsilon < 1 only (erratum E12).
 """
 
@@ -20,17 +21,36 @@ from scipy.special import erfcx, ndtr
 
 from inca._base.kernels import Flags
 from inca._base.types import Array
-from inca._base.validation import refuse
+from inca._base.validation import finite_float, refuse
 
-Rule = Literal["exact", "classic"]
+Rule = Literal["analytic", "classic"]
+"""How mu is turned into (epsilon, delta)."""
 
+_IN_FILES: dict[Rule, str] = {"analytic": "exact", "classic": "classic"}
 _HALVINGS = 200  # ends long before: the midpoint of neighbouring doubles is one of them
 _SMALL = 1e-2  # shifts below which neighbouring values of erfcx are subtracted by quadrature
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(5)  # exact to about (shift/2)^10
 
 
+def rule_to_file(rule: Rule) -> str:
+    """Return the word for a rule in plans, rosters and certificates, whose formats call the analytic rule `exact`."""
+    return _IN_FILES[_check_rule(rule)]
+
+
+def rule_from_file(word: str) -> Rule:
+    """Return the rule that a plan, roster or certificate names.
+
+    >>> rule_from_file("exact")
+    'analytic'
+    """
+    for rule, name in _IN_FILES.items():
+        if word == name:
+            return rule
+    refuse("rule", word, "exact or classic")
+
+
 def log_delta(mu: ArrayLike, epsilon: ArrayLike) -> Array:
-    """Return ln delta(epsilon) of a Gaussian shift by mu, by the exact rule; shapes are broadcast.
+    """Return ln delta(epsilon) of mu-GDP by the analytic rule; shapes are broadcast.
 
     With a = mu/2 - epsilon/mu and b = a - mu, e^epsilon Phi(b) = e^(-a^2/2) erfcx(-b / sqrt 2) / 2, so neither
     e^epsilon nor the tails ever leave the range of doubles.
@@ -38,7 +58,7 @@ def log_delta(mu: ArrayLike, epsilon: ArrayLike) -> Array:
     >>> float(np.exp(log_delta(1.0, 1.0)).round(6))
     0.126937
     """
-    shift, budget = np.broadcast_arrays(*(np.asarray(each, dtype=np.float64) for each in (mu, epsilon)))
+    shift, budget = np.broadcast_arrays(np.asarray(mu, dtype=np.float64), np.asarray(epsilon, dtype=np.float64))
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         a = shift / 2 - budget / shift
         x, y = -a / math.sqrt(2), (shift - a) / math.sqrt(2)
@@ -49,16 +69,29 @@ def log_delta(mu: ArrayLike, epsilon: ArrayLike) -> Array:
     return np.where((shift == 0) | (budget == np.inf), -np.inf, result)
 
 
-def delta_for(mu: ArrayLike, epsilon: float, rule: Rule = "exact") -> Array:
-    """Return the least delta of each shift mu for a given epsilon.
+def delta_for(mu: ArrayLike, epsilon: float, rule: Rule = "analytic") -> Array:
+    """Return the least delta with which mu-GDP implies (epsilon, delta)-DP.
 
-    The classic rule gives 1.25 exp(-(epsilon/mu)^2 / 2), at most 1, and 1 (no guarantee) for epsilon >= 1.
+    By the analytic rule delta = Phi(mu/2 - epsilon/mu) - e^epsilon Phi(-mu/2 - epsilon/mu). By the classic one
+    delta = 1.25 exp(-(epsilon/mu)^2 / 2), at most 1, and 1 (no guarantee) for epsilon >= 1.
 
-    >>> delta_for([0.0, 0.5, np.inf], epsilon=1.0).round(6).tolist()
-    [0.0, 0.00683, 1.0]
+    Args:
+        mu: One loss or an array of them, each at least 0; infinity means no privacy.
+        epsilon: At least 0, infinity included.
+        rule: `analytic` or `classic`.
+
+    Returns:
+        One delta for each mu.
+
+    Raises:
+        InvalidInput: If mu or epsilon is negative or not a number, or the rule is unknown.
+
+    Example:
+        >>> delta_for([0.0, 0.5, np.inf], epsilon=1.0).round(6).tolist()
+        [0.0, 0.00683, 1.0]
     """
-    shift, budget = _shifts(mu), _epsilon(epsilon)
-    if _rule(rule) == "exact":
+    shift, budget = _check_mu(mu), _check_epsilon(epsilon)
+    if _check_rule(rule) == "analytic":
         return np.exp(log_delta(shift, budget))
     if budget >= 1.0:
         return np.where(shift == 0, 0.0, 1.0)
@@ -66,63 +99,89 @@ def delta_for(mu: ArrayLike, epsilon: float, rule: Rule = "exact") -> Array:
         return np.where(shift == 0, 0.0, np.minimum(1.0, 1.25 * np.exp(-((budget / shift) ** 2) / 2)))
 
 
-def epsilon_for(mu: ArrayLike, delta: float, rule: Rule = "exact") -> Array:
-    """Return the least epsilon of each shift mu for a given delta; infinity where there is no guarantee.
+def epsilon_for(mu: ArrayLike, delta: float, rule: Rule = "analytic") -> Array:
+    """Return the least epsilon with which mu-GDP implies (epsilon, delta)-DP.
 
-    The exact rule's root is rounded up, so that the promise holds in floating point. The classic rule gives
-    c mu where that is below 1 and infinity elsewhere.
+    The analytic rule inverts `delta_for`; the root is rounded up, so that the promise holds in floating point. The
+    classic rule gives epsilon = c mu with c^2 = 2 ln(1.25/delta) where that is below 1, and infinity elsewhere.
 
-    >>> epsilon_for([0.0, 0.05, np.inf], delta=1e-5).round(4).tolist()
-    [0.0, 0.16, inf]
-    >>> epsilon_for([0.05, 0.5], delta=1e-5, rule="classic").round(4).tolist()
-    [0.2422, inf]
+    Args:
+        mu: One loss or an array of them, each at least 0; infinity means no privacy.
+        delta: From 0 to 1.
+        rule: `analytic` or `classic`.
+
+    Returns:
+        One epsilon for each mu; infinity where there is no guarantee.
+
+    Raises:
+        InvalidInput: If mu is negative or not a number, delta out of range, or the rule unknown.
+
+    Example:
+        >>> epsilon_for([0.0, 0.05, np.inf], delta=1e-5).round(4).tolist()
+        [0.0, 0.16, inf]
+        >>> epsilon_for([0.05, 0.5], delta=1e-5, rule="classic").round(4).tolist()
+        [0.2422, inf]
     """
-    shift, chance = _shifts(mu), _delta(delta)
-    if _rule(rule) == "classic":
+    shift, delta = _check_mu(mu), finite_float("delta", delta, 0.0, 1.0)
+    if _check_rule(rule) == "classic":
         with np.errstate(invalid="ignore"):
-            classic = np.where(shift == 0, 0.0, shift * _classic_constant(chance))
+            classic = np.where(shift == 0, 0.0, shift * _classic_constant(delta))
         return np.where(classic < 1.0, classic, np.inf)
-    if chance in (0.0, 1.0):
-        return np.where((shift == 0) | (chance == 1.0), 0.0, np.inf)
+    if delta in (0.0, 1.0):
+        return np.where((shift == 0) | (delta == 1.0), 0.0, np.inf)
     distinct, places = np.unique(shift, return_inverse=True)
     finite = np.where(np.isinf(distinct), 0.0, distinct)
+    target = math.log(delta)
     # delta <= Phi(a) <= exp(-a^2/2) bounds the root from above.
-    above = finite**2 / 2 + finite * math.sqrt(-2 * math.log(chance))
-    wanted = math.log(chance)
-    roots = _bisect(lambda budget: log_delta(finite, budget) <= wanted, np.zeros_like(finite), above)
+    above = finite**2 / 2 + finite * math.sqrt(-2 * target)
+    roots = _bisect(lambda budget: log_delta(finite, budget) <= target, np.zeros_like(finite), above)
     return np.asarray(np.where(np.isinf(distinct), np.inf, roots)[places].reshape(shift.shape))
 
 
-def mu_for(epsilon: float, delta: float, rule: Rule = "exact") -> float:
-    """Return the largest shift mu that is (epsilon, delta)-DP; the noise of a value of sensitivity s is s / mu.
+def mu_for(epsilon: float, delta: float, rule: Rule = "analytic") -> float:
+    """Return the largest mu with which mu-GDP implies (epsilon, delta)-DP.
 
-    >>> round(1 / mu_for(0.1, 1e-5), 6), round(1 / mu_for(0.2, 1e-5, rule="classic") ** 2, 1)
-    (30.749566, 586.8)
+    A value of sensitivity s has that mu under Gaussian noise of standard deviation s / mu.
+
+    Args:
+        epsilon: At least 0, infinity included; below 1 for the classic rule.
+        delta: From 0 to 1.
+        rule: `analytic` or `classic`.
+
+    Returns:
+        mu, rounded down; infinity where any loss is allowed.
+
+    Raises:
+        InvalidInput: If epsilon or delta is out of range, or the rule unknown.
+
+    Example:
+        >>> round(1 / mu_for(0.1, 1e-5), 6), round(1 / mu_for(0.2, 1e-5, rule="classic") ** 2, 1)
+        (30.749566, 586.8)
     """
-    budget, chance = _epsilon(epsilon), _delta(delta)
-    if _rule(rule) == "classic":
+    budget, delta = _check_epsilon(epsilon), finite_float("delta", delta, 0.0, 1.0)
+    if _check_rule(rule) == "classic":
         if budget >= 1.0:
-            raise refuse("epsilon", epsilon, "a number below 1 for the classic rule (it is proven only there)")
-        constant = _classic_constant(chance)
+            refuse("epsilon", epsilon, "below 1 for the classic rule, which is proven only there")
+        constant = _classic_constant(delta)
         return budget / constant if constant > 0 else math.inf
-    if chance == 1.0 or math.isinf(budget):
+    if delta == 1.0 or math.isinf(budget):
         return math.inf
-    if chance == 0.0:
+    if delta == 0.0:
         return 0.0
-    wanted, high = math.log(chance), 1.0
-    while log_delta(high, budget) <= wanted:
+    target, high = math.log(delta), 1.0
+    while log_delta(high, budget) <= target:
         high *= 2.0
-    too_much = _bisect(lambda shift: log_delta(shift, budget) > wanted, np.zeros(1), np.array([high]))
+    too_much = _bisect(lambda shift: log_delta(shift, budget) > target, np.zeros(1), np.array([high]))
     return float(np.nextafter(too_much[0], 0.0))
 
 
-def compose(*shifts: ArrayLike) -> Array:
-    """Return the shift of several independent releases about the same person: the root of the sum of squares.
+def compose(*losses: ArrayLike) -> Array:
+    """Return the mu of several independent releases about the same person: the root of the sum of squares.
 
     >>> float(compose(0.3, 0.4))
     0.5
     """
-    return np.asarray(np.sqrt(np.sum([_shifts(each) ** 2 for each in shifts], axis=0)))
+    return np.asarray(np.sqrt(np.sum([_check_mu(mu) ** 2 for mu in losses], axis=0)))
 
 
 def _difference(x: Array, y: Array, shift: Array) -> Array:
@@ -151,26 +210,19 @@ def _classic_constant(delta: float) -> float:
     return math.inf if delta == 0 else math.sqrt(max(0.0, 2 * math.log(1.25 / delta)))
 
 
-def _rule(rule: str) -> str:
-    if rule not in ("exact", "classic"):
-        raise refuse("rule", rule, "exact or classic")
+def _check_rule(rule: str) -> Rule:
+    if rule not in _IN_FILES:
+        refuse("rule", rule, "analytic or classic")
     return rule
 
 
-def _shifts(mu: ArrayLike) -> Array:
+def _check_mu(mu: ArrayLike) -> Array:
     shift = np.asarray(mu, dtype=np.float64)
     if not (shift >= 0).all():
-        raise refuse("mu", float(shift[~(shift >= 0)].flat[0]), "a number of at least 0")
+        refuse("mu", float(shift[~(shift >= 0)].flat[0]), "at least 0")
     return shift
 
 
-def _epsilon(epsilon: float) -> float:
-    if isinstance(epsilon, (bool, str)) or not float(epsilon) >= 0:
-        raise refuse("epsilon", epsilon, "a number of at least 0")
-    return float(epsilon)
-
-
-def _delta(delta: float) -> float:
-    if isinstance(delta, (bool, str)) or not 0.0 <= float(delta) <= 1.0:
-        raise refuse("delta", delta, "a number from 0 to 1")
-    return float(delta)
+def _check_epsilon(epsilon: float) -> float:
+    """Return epsilon; unlike other numbers, it may be infinite."""
+    return math.inf if epsilon == math.inf else finite_float("epsilon", epsilon, min=0.0)

@@ -1,10 +1,11 @@
 """How much cancelling noise suffices for all but a tiny fraction of random schedules and adversaries.
 
 A sampled view tells, for each of its honest parties, the least ratio of the two variances with which that party's loss
-meets its target. The largest of N samples says little about a chance of 1e-6. Their tail does: what exceeds a high
-threshold follows a generalised Pareto law (Balkema, de Haan 1974; Pickands 1975), whose two parameters we estimate by
-probability-weighted moments (Hosking, Wallis 1987). Two cautions: a tail is never taken to be bounded (its shape is at
-least 0), and the result is an upper confidence limit, bootstrapped over views, as the parties of a view are dependent.
+meets its target. The largest of N samples says little about a probability of 1e-6. Their tail does: what exceeds a high
+threshold follows a generalised Pareto distribution (Balkema, de Haan 1974; Pickands 1975), whose two parameters we
+estimate by probability-weighted moments (Hosking, Wallis 1987). Two cautions: a tail is never taken to be bounded (its
+shape is at least 0), and the result is an upper confidence limit, bootstrapped over views, as the parties of a view are
+dependent.
 
 This is an extrapolation, not a proof. docs/planner.md holds it against simulations.
 """
@@ -18,13 +19,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from inca._base.types import Array
-from inca._base.validation import finite_array, generator, real, refuse
+from inca._base.validation import between_0_and_1, finite_array, finite_float, generator, refuse
 
-_TOP = 0.05  # the share of the samples that counts as tail
-_LEAST_TAIL = 50  # samples
-_ENOUGH = 50  # samples above a quantile with which it is read off, not extrapolated
+_TAIL_FRACTION = 0.05  # of the samples
+_MIN_TAIL_SAMPLES = 50
+_MIN_SAMPLES_ABOVE = 50  # a quantile with which it is read off, not extrapolated
 _RESAMPLES = 400
-_HEAVIEST = 0.9  # a generalised Pareto law of shape 1 has no mean, and moments say nothing
+_MAX_SHAPE = 0.9  # a generalised Pareto distribution of shape 1 has no mean, and moments say nothing
 
 
 def least_ratios(squares: Array, stiffness: Array, targets: Array) -> Array:
@@ -41,19 +42,18 @@ def least_ratios(squares: Array, stiffness: Array, targets: Array) -> Array:
     with np.errstate(invalid="ignore"):
         loss = squares @ (1.0 / (1.0 + np.multiply.outer(stiffness, ratios)))
     log_targets = -np.log(targets)
-    found = np.empty((targets.size, len(squares)))
+    log_ratios = np.empty((targets.size, len(squares)))
     for party, curve in enumerate(loss):
         # h is smooth and falls in r, so it is inverted in logarithms, where it is nearly straight; exact to 1e-3.
         falling = -np.log(np.maximum(curve, np.finfo(float).tiny))
-        found[:, party] = np.interp(log_targets, falling, np.log(ratios), left=-np.inf, right=np.inf)
-    found = np.exp(found)
-    return np.where(targets[:, np.newaxis] >= 1.0, 0.0, np.maximum(found, ratios[0]))
+        log_ratios[:, party] = np.interp(log_targets, falling, np.log(ratios), left=-np.inf, right=np.inf)
+    return np.where(targets[:, np.newaxis] >= 1.0, 0.0, np.maximum(np.exp(log_ratios), ratios[0]))
 
 
 def tail_level(
-    samples: Sequence[Array], chance: float, rng: np.random.Generator | None = None, confidence: float = 0.95
+    samples: Sequence[Array], probability: float, rng: np.random.Generator | None = None, *, confidence: float = 0.95
 ) -> float:
-    """Return the level that an entry exceeds with at most the given chance, with the stated confidence.
+    """Return the level that an entry exceeds with at most the given probability, with the stated confidence.
 
     `samples` holds one array per independent view. Without a generator for resampling the result is the plain estimate.
     If even one entry is infinite, no level will do.
@@ -63,37 +63,36 @@ def tail_level(
     >>> round(tail_level(views, 1e-8), 1), round(tail_level(views, 1e-8, rng), 1)  # the truth is 18.4
     (18.1, 21.1)
     """
-    if not real("chance", chance, 0.0, 1.0) > 0.0:
-        raise refuse("chance", chance, "a number above 0 and at most 1")
-    if not 0.0 < real("confidence", confidence, 0.0, 1.0) < 1.0:
-        raise refuse("confidence", confidence, "a number between 0 and 1")
+    if not finite_float("probability", probability, 0.0, 1.0) > 0.0:
+        refuse("probability", probability, "above 0")
+    between_0_and_1("confidence", confidence)
     everything = np.concatenate(samples) if samples else np.empty(0)
     if everything.size < 2:
-        raise refuse("the number of samples", everything.size, "at least 2")
+        refuse("the number of samples", everything.size, "at least 2")
     if np.isinf(everything).any():
         return math.inf
-    finite_array("samples", everything, (1,), "a list of numbers")
+    finite_array("samples", everything, (1,), "(N,)")
     repeats = np.ones((1, len(samples)))
     if rng is not None:
         drawn = generator(rng).multinomial(len(samples), np.full(len(samples), 1.0 / len(samples)), _RESAMPLES)
         repeats = np.vstack([repeats, drawn])
-    allowed = chance * (repeats @ np.array([float(each.size) for each in samples]))
-    top = min(0.5, max(_TOP, _LEAST_TAIL / everything.size, 2.0 * chance))
-    threshold = float(np.quantile(everything, 1.0 - top))
+    allowed = probability * (repeats @ np.array([float(view.size) for view in samples]))
+    tail = min(0.5, max(_TAIL_FRACTION, _MIN_TAIL_SAMPLES / everything.size, 2.0 * probability))
+    threshold = float(np.quantile(everything, 1.0 - tail))
     views, excess = _excesses(samples, threshold)
     levels = threshold + _exceeded(excess, repeats[:, views], allowed)
     level = float(levels[0])
     if rng is not None:
         level = max(level, float(np.quantile(levels[1:], confidence, method="higher")))
-    # Where nothing was seen to exceed a level of this chance, nothing seen may exceed the level.
-    return level if chance * everything.size > 1.0 else max(level, float(everything.max()))
+    # Where nothing was seen to exceed a level of this probability, nothing seen may exceed the level.
+    return level if probability * everything.size > 1.0 else max(level, float(everything.max()))
 
 
 def _excesses(samples: Sequence[Array], threshold: float) -> tuple[NDArray[np.intp], Array]:
-    """Return what exceeds the threshold, in order, and from which view each of it is."""
-    found = [each[each > threshold] - threshold for each in samples]
-    views = np.repeat(np.arange(len(samples)), [each.size for each in found])
-    excess = np.concatenate(found)
+    """Return from which views the samples above the threshold are, and by how much they exceed it, in order."""
+    by_view = [view[view > threshold] - threshold for view in samples]
+    views = np.repeat(np.arange(len(samples)), [above.size for above in by_view])
+    excess = np.concatenate(by_view)
     order = np.argsort(excess, kind="stable")
     return views[order], excess[order]
 
@@ -104,12 +103,12 @@ def _exceeded(excess: Array, weights: Array, allowed: Array) -> Array:
     few = (count < 2.0) | (allowed >= count)
     count = np.where(few, 2.0, count)
     above = count[:, np.newaxis] - np.cumsum(weights, axis=1)
-    # For this law E[X] = scale / (1 - shape) and E[X (1 - F(X))] = scale / (4 - 2 shape), which estimate both. Copies
+    # Here E[X] = scale / (1 - shape) and E[X (1 - F(X))] = scale / (4 - 2 shape), which estimate both. Copies
     # of a sample lie above one another half of the time.
     mean = weights @ excess / count
     product = np.einsum("bi,i,bi->b", weights, excess, above + (weights - 1.0) / 2.0) / (count * (count - 1.0))
     spread = mean - 2.0 * product
-    shape = np.clip(2.0 - mean / np.where(spread > 0.0, spread, np.inf), 0.0, _HEAVIEST)
+    shape = np.clip(2.0 - mean / np.where(spread > 0.0, spread, np.inf), 0.0, _MAX_SHAPE)
     shape = np.where(spread > 0.0, shape, 0.0)
     decades = np.log(count / np.maximum(np.minimum(allowed, count), np.finfo(float).tiny))
     growth = np.where(shape > 1e-6, np.expm1(shape * decades) / np.maximum(shape, 1e-6), decades)
@@ -117,5 +116,5 @@ def _exceeded(excess: Array, weights: Array, allowed: Array) -> Array:
     if excess.size:
         # Where enough samples lie above it, the level is read off.
         read_off = excess[np.minimum((above > allowed[:, np.newaxis]).sum(axis=1), excess.size - 1)]
-        level = np.where(allowed >= _ENOUGH, read_off, level)
+        level = np.where(allowed >= _MIN_SAMPLES_ABOVE, read_off, level)
     return np.where(few, 0.0, level)

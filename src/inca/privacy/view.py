@@ -17,31 +17,39 @@ from numpy.typing import NDArray
 
 from inca._base.kernels import Flags
 from inca._base.types import Array
-from inca._base.validation import InputError, refuse, whole
+from inca._base.validation import integer, refuse
+from inca.errors import InvalidInput
 from inca.protocol.adversary import Adversary
 from inca.protocol.execution import Execution
 
-_MOST_BYTES = 4 * 2**30  # of B and A
+_MAX_BYTES = 4 * 2**30  # of B and A
 
 
 class View:
-    """What an adversary (default: one that sees the final messages only) knows of an execution.
+    """What an adversary knows of an execution: y = B (x + eta*) + A eta, one row per observed honest message.
 
-    >>> from inca import ExplicitSchedule, incremental
-    >>> ring = Execution(ExplicitSchedule([[[1], [2], [0]]]), incremental(1))
-    >>> view = View(ring, Adversary(colluding=[2]))
-    >>> view.rows.tolist()
-    [[0, 1], [1, 0], [1, 1]]
-    >>> view.value
-    array([[0.  , 0.5 ],
-           [0.75, 0.  ],
-           [0.25, 0.75]])
-    >>> print(view.explain(0))
-    y_1^(0), computed by party 1 in round 0; seen: sent to colluder 2 in round 1
+    Args:
+        execution: The run that is observed.
+        adversary: Who observes it; by default one that sees the final messages only.
+
+    Raises:
+        InvalidInput: If a colluder is unknown, or no honest party is left.
+
+    Example:
+        >>> from inca import ExplicitSchedule, incremental_injection
+        >>> ring = Execution(ExplicitSchedule([[[1], [2], [0]]]), incremental_injection(1))
+        >>> view = View(ring, Adversary(colluding=[2]))
+        >>> view.rows.tolist()
+        [[0, 1], [1, 0], [1, 1]]
+        >>> view.value
+        array([[0.  , 0.5 ],
+               [0.75, 0.  ],
+               [0.25, 0.75]])
+        >>> print(view.explain(0))
+        y_1^(0), computed by party 1 in round 0; seen: sent to colluder 2 in round 1
     """
 
     def __init__(self, execution: Execution, adversary: Adversary | None = None) -> None:
-        """Take an execution and who looks on."""
         self.execution = execution
         self.adversary = adversary or Adversary()
         self.honest: NDArray[np.intp] = self.adversary.honest(execution.parties)
@@ -75,7 +83,7 @@ class View:
     @cached_property
     def known_when_sent(self) -> Flags:
         """Whether the message that each party holds after round t = 0..T-1 is known, T x n; it is sent in t+1."""
-        if self.execution.presence.nobody_absent:
+        if self.execution.presence.all_present:
             return self.seen[:-1]
         return self.known[self.computed[:-1], np.arange(self.execution.parties)]
 
@@ -116,7 +124,7 @@ class View:
     @property
     def fits(self) -> bool:
         """Whether B and A are small enough to be written down."""
-        return self._bytes <= _MOST_BYTES
+        return self._bytes <= _MAX_BYTES
 
     @property
     def _bytes(self) -> int:
@@ -124,23 +132,45 @@ class View:
         return 8 * (rows + self.execution.parties) * (values + terms)
 
     def index(self, t: int, party: int) -> int:
-        """Return which row holds message y_i^(t); refuse if it was not observed or is a colluder's."""
-        whole("t", t, 0, self.execution.rounds)
-        whole("party", party, 0, self.execution.parties - 1)
-        found = np.flatnonzero((self.rows == (self.computed[t, party], party)).all(axis=1))
-        if not found.size:
-            raise refuse("message (t, i)", (t, party), "an observed message of an honest party")
-        return int(found[0])
+        """Return which row holds message y_i^(t).
+
+        Args:
+            t: The round after which the party held the message.
+            party: The id i of its sender.
+
+        Returns:
+            The number of the row.
+
+        Raises:
+            InvalidInput: If the message was not observed, or is a colluder's.
+        """
+        integer("t", t, 0, self.execution.rounds)
+        integer("party", party, 0, self.execution.parties - 1)
+        places = np.flatnonzero((self.rows == (self.computed[t, party], party)).all(axis=1))
+        if not places.size:
+            refuse("message (t, i)", (t, party), "an observed message of an honest party")
+        return int(places[0])
 
     def explain(self, row: int) -> str:
-        """Say which message a row is and how the adversary came to see it."""
-        t, party = (int(entry) for entry in self.rows[whole("row", row, 0, len(self.rows) - 1)])
+        """Say which message a row is and how the adversary came to see it.
+
+        Args:
+            row: The number of the row.
+
+        Returns:
+            A sentence for people.
+
+        Raises:
+            InvalidInput: If there is no such row.
+        """
+        t, party = (int(entry) for entry in self.rows[integer("row", row, 0, len(self.rows) - 1)])
         reasons = []
         for held in range(t, self.execution.rounds + 1):
             if self.computed[held, party] != t or not self.seen[held, party]:
                 continue
             if (held, party) in self.adversary.eavesdropped:
-                reasons.append("tapped" if held == t else f"tapped in round {held}, when the party was absent")
+                later = f" in round {held}, when the party was absent"
+                reasons.append("eavesdropped" + (later if held > t else ""))
             if held == self.execution.rounds and self.active[held, party]:
                 reasons.append("final, hence public")
             elif held < self.execution.rounds:
@@ -155,21 +185,21 @@ class View:
         """Why messages (t, i) are seen although the shares offered in round t+1 were not credited."""
         reasons: dict[tuple[int, int], list[str]] = {}
         for entry in self.execution.undelivered:
-            told = reasons.setdefault((entry.round - 1, entry.sender), [])
+            of_message = reasons.setdefault((entry.round - 1, entry.sender), [])
             if entry.receiver in self.adversary.colluding:
-                told.append(f"offered to colluder {entry.receiver} in round {entry.round}, not credited")
+                of_message.append(f"offered to colluder {entry.receiver} in round {entry.round}, not credited")
             elif entry.late:
                 offered = f"offered to party {entry.receiver} in round {entry.round}"
-                told.append(f"{offered}, and the share was late or lost, so counted as known")
+                of_message.append(f"{offered}, and the share was late or lost, so counted as known")
         return reasons
 
     @cached_property
     def _system(self) -> tuple[Array, Array]:
         """B and A by the recursion y^(t) = W^O_t y^(t-1) + c u + Z eta over all parties, observed rows kept."""
         if not self.fits:
-            raise InputError(
-                f"the linear system has {self.shape[0]} rows and {sum(self.shape[1:])} columns, which take "
-                f"{self._bytes / 2**30:.0f} GiB, but at most {_MOST_BYTES // 2**30} GiB was expected"
+            raise InvalidInput(
+                f"the linear system ({self.shape[0]} rows, {sum(self.shape[1:])} columns) must take at most "
+                f"{_MAX_BYTES // 2**30} GiB, got {self._bytes / 2**30:.0f} GiB"
             )
         # W^O_t keeps shares that were late or lost. Real messages differ from these rows by multiples of earlier known
         # messages, that is, by an invertible combination of rows: the span, and all that follows from it, is the same.
@@ -185,7 +215,7 @@ class View:
             b[self.honest, column] += [c[t] for c, _ in histories]
             blocks = a.reshape(execution.parties, count, rounds)
             blocks[self.honest, column] += np.stack([z[t] for _, z in histories])
-            mine = self.honest[self.known[t, self.honest]]
-            rows_b.append(b[mine])
-            rows_a.append(a[mine])
+            observed = self.honest[self.known[t, self.honest]]
+            rows_b.append(b[observed])
+            rows_a.append(a[observed])
         return np.concatenate(rows_b), np.concatenate(rows_a)

@@ -10,86 +10,155 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from inca._base.types import Array
-from inca._base.validation import InputError, finite_array, positive, real, refuse
+from inca._base.validation import finite_array, finite_float, positive, refuse
 
 
 class Domain(Protocol):
-    """What the library needs to know of a domain (section "Problem Statement": the convex set X)."""
+    """What the library needs to know of a domain (section "Problem Statement": the convex set X).
+
+    `Interval` and `Ball` are domains; so is whatever has these two methods.
+    """
 
     def sensitivity(self, dimensions: int = 1) -> float:
-        """Return the largest Euclidean distance between two admissible values of `dimensions` coordinates."""
+        """Return the largest Euclidean distance between two values.
+
+        Args:
+            dimensions: The number of coordinates d.
+
+        Returns:
+            The distance.
+        """
         ...
 
-    def admit(self, values: ArrayLike, clip: bool = False) -> Array:
-        """Return `values` if all lie in the domain; outside ones are refused, or moved in if `clip`."""
+    def validate(self, values: ArrayLike, *, clip: bool = False) -> Array:
+        """Return the values if all lie in the domain.
+
+        Args:
+            values: One number or one row of numbers per party, (n,) or (n, d).
+            clip: Whether values outside are moved in instead of being refused.
+
+        Returns:
+            The values as a float array of the same shape.
+
+        Raises:
+            InvalidInput: If there are none, or one is not finite or, without `clip`, lies outside.
+        """
         ...
 
 
 @dataclass(frozen=True)
 class Interval:
-    """Every coordinate lies between `low` and `high`.
+    """The box of values whose coordinates lie between `low` and `high`: X = [low, high]^d.
 
-    >>> Interval(0, 1).sensitivity()
-    1.0
-    >>> Interval(0, 1).admit([0.2, 1.5], clip=True)
-    array([0.2, 1. ])
+    Args:
+        low: The least value of a coordinate.
+        high: The largest value of a coordinate, above `low`.
+
+    Raises:
+        InvalidInput: If the interval is empty or unbounded.
+
+    Example:
+        >>> Interval(0, 1).sensitivity()
+        1.0
+        >>> Interval(0, 1).validate([0.2, 1.5], clip=True)
+        array([0.2, 1. ])
     """
 
     low: float
     high: float
 
     def __post_init__(self) -> None:
-        """Refuse an empty or unbounded interval."""
-        low, high = real("low", self.low), real("high", self.high)
+        low, high = finite_float("low", self.low), finite_float("high", self.high)
         if not low < high:
-            raise refuse("high", self.high, f"a number above low ({self.low})")
+            refuse("high", self.high, f"above low ({self.low})")
         object.__setattr__(self, "low", low)
         object.__setattr__(self, "high", high)
 
     def sensitivity(self, dimensions: int = 1) -> float:
-        """Return the diagonal of the box: (high - low) sqrt(d)."""
+        """Return the diagonal of the box, (high - low) sqrt(d).
+
+        Args:
+            dimensions: The number of coordinates d.
+
+        Returns:
+            The largest Euclidean distance between two values.
+        """
         return (self.high - self.low) * math.sqrt(dimensions)
 
-    def admit(self, values: ArrayLike, clip: bool = False) -> Array:
-        """Return the values, refusing (or clipping) coordinates outside [low, high]."""
-        array = _one_row_each(values)
+    def validate(self, values: ArrayLike, *, clip: bool = False) -> Array:
+        """Return the values if every coordinate lies in [low, high].
+
+        Args:
+            values: One number or one row of numbers per party, (n,) or (n, d).
+            clip: Whether coordinates outside are moved to the nearer end instead of being refused.
+
+        Returns:
+            The values as a float array of the same shape.
+
+        Raises:
+            InvalidInput: If there are none, or one is not finite or, without `clip`, lies outside.
+        """
+        array = _value_array(values)
         if clip:
             return np.clip(array, self.low, self.high)
         outside = (array < self.low) | (array > self.high)
         if outside.any():
             where = [int(index) for index in np.argwhere(outside)[0]]
-            raise refuse(f"values{where}", float(array[tuple(where)]), f"a number in {self}")
+            refuse(f"values{where}", float(array[tuple(where)]), f"in {self}")
         return array
 
     def __str__(self) -> str:
-        """Write the interval as people do."""
         return f"[{self.low:g}, {self.high:g}]"
 
 
 @dataclass(frozen=True)
 class Ball:
-    """Every value is a vector of Euclidean norm at most `radius`.
+    """The ball of vectors of Euclidean norm at most `radius`.
 
-    >>> Ball(2).sensitivity(10)
-    4.0
-    >>> Ball(1).admit([[3.0, 4.0]], clip=True)
-    array([[0.6, 0.8]])
+    Args:
+        radius: The largest norm, above 0.
+
+    Raises:
+        InvalidInput: If the radius is not above 0.
+
+    Example:
+        >>> Ball(2).sensitivity(10)
+        4.0
+        >>> Ball(1).validate([[3.0, 4.0]], clip=True)
+        array([[0.6, 0.8]])
     """
 
     radius: float
 
     def __post_init__(self) -> None:
-        """Refuse a ball without inside."""
         object.__setattr__(self, "radius", positive("radius", self.radius))
 
     def sensitivity(self, dimensions: int = 1) -> float:
-        """Return the diameter, whatever the number of coordinates."""
+        """Return the diameter, 2 radius.
+
+        Args:
+            dimensions: The number of coordinates, which makes no difference.
+
+        Returns:
+            The largest Euclidean distance between two values.
+        """
         del dimensions
         return 2.0 * self.radius
 
-    def admit(self, values: ArrayLike, clip: bool = False) -> Array:
-        """Return the values, refusing (or scaling to the surface) those longer than the radius."""
-        array = _one_row_each(values)
+    def validate(self, values: ArrayLike, *, clip: bool = False) -> Array:
+        """Return the values if none is longer than the radius.
+
+        Args:
+            values: One number or one row of numbers per party, (n,) or (n, d).
+            clip: Whether longer vectors are scaled to the surface instead of being refused.
+
+        Returns:
+            The values as a float array of the same shape.
+
+        Raises:
+            InvalidInput: If there are none, or one is not finite or, without `clip`, lies outside.
+        """
+        array = _value_array(values)
         lengths = np.abs(array) if array.ndim == 1 else np.linalg.norm(array, axis=1)
         if clip:
             scale = np.minimum(1.0, self.radius / np.maximum(lengths, self.radius))
@@ -97,16 +166,15 @@ class Ball:
         outside = lengths > self.radius
         if outside.any():
             party = int(np.flatnonzero(outside)[0])
-            raise refuse(f"the length of values[{party}]", float(lengths[party]), f"at most {self.radius:g}")
+            refuse(f"the length of values[{party}]", float(lengths[party]), f"at most {self.radius:g}")
         return array
 
     def __str__(self) -> str:
-        """Write the ball as people do."""
         return f"the ball of radius {self.radius:g}"
 
 
-def _one_row_each(values: ArrayLike) -> Array:
-    array = finite_array("values", values, (1, 2), "one number or one row of numbers per party")
+def _value_array(values: ArrayLike) -> Array:
+    array = finite_array("values", values, (1, 2), "(n,) or (n, d)")
     if array.size == 0:
-        raise InputError("values is empty, but one number or one row of numbers per party was expected")
+        refuse("the number of values", 0, "at least 1")
     return array

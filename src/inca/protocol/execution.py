@@ -15,7 +15,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
 from itertools import groupby
-from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -23,43 +22,39 @@ from numpy.typing import ArrayLike
 
 from inca._base.kernels import Flags, gather, gather_one, redirect, scatter, scatter_one
 from inca._base.types import Array
-from inca._base.validation import InputError, party_values, refuse, whole
+from inca._base.validation import integer, party_values, refuse
 from inca.protocol.injection import Injection
 from inca.protocol.presence import Presence
 from inca.protocol.schedules import ExplicitSchedule, Round, Schedule
 from inca.protocol.schedules.base import check_round
-
-
-class Undelivered(NamedTuple):
-    """An offer that was not credited: in `round`, `sender` offered a share of its last message to `receiver`.
-
-    `back` is the round in which the share was with its sender again: `round` itself, a later one, or 0 for never.
-    """
-
-    round: int
-    sender: int
-    receiver: int
-    back: int
-
-    @property
-    def late(self) -> bool:
-        """Whether the share was missing at the end of the round, for a while or for good."""
-        return self.back != self.round
+from inca.protocol.undelivered import Undelivered, check_slots, refuse_late, undelivered_entry
 
 
 class Execution:
-    """Schedule, injection and presence (default: everyone), for the same parties and rounds.
+    """Everything public about a run: the paper's E without the adversary.
 
-    `published` marks whose final message reached the others; default: everyone present in round T. A final
-    message lost on the way counts as its owner's absence at the end, although its sends in round T happened.
+    Messages obey y^(t) = W^O_t y^(t-1) + c^(.)_t (x + eta*) + Z^(.)_t eta.
 
-    `undelivered` are offers (round, sender, receiver, back) that were not credited; see `Undelivered`. In the schedule
-    their slots are -1. If a share was late or lost, its size must be known, so all shares must be of one size.
+    Args:
+        schedule: Who sends to whom, W_1..W_T.
+        injection: How values and noise enter, (c, Z), for as many rounds.
+        presence: Who is present when, for as many parties and rounds; by default everyone, always.
+        published: Whose final message reached the others, n booleans; by default everyone present in round T. A final
+            message lost on the way counts as its owner's absence at the end, although its sends in round T happened.
+        undelivered: Offers (round, sender, receiver, back) that were not credited; in the schedule their slots are -1.
+            `back` is the round in which the share was with its sender again, 0 for never. If a share was late or lost,
+            its size must be known, so all shares must be of one size.
 
-    >>> from inca import RandomReceivers, incremental
-    >>> execution = Execution(RandomReceivers(100, rounds=20, seed=1), incremental(20))
-    >>> execution.parties, execution.rounds, execution.weight
-    (100, 20, 100.0)
+    Raises:
+        InvalidInput: If the parts do not fit together.
+
+    Example:
+        >>> from inca import RandomReceivers, incremental_injection
+        >>> execution = Execution(RandomReceivers(100, rounds=20, seed=1), incremental_injection(20))
+        >>> execution
+        Execution(parties=100, rounds=20)
+        >>> execution.weight
+        100.0
     """
 
     def __init__(
@@ -67,68 +62,42 @@ class Execution:
         schedule: Schedule,
         injection: Injection,
         presence: Presence | None = None,
+        *,
         published: Flags | None = None,
-        undelivered: Iterable[tuple[int, int, int, int]] = (),
+        undelivered: Iterable[Sequence[int]] = (),
     ) -> None:
-        """Fill in the defaults and refuse parts that do not fit together."""
         self.schedule = schedule
         self.injection = injection
         self.presence = presence or Presence.everyone(schedule.parties, schedule.rounds)
         if injection.rounds != schedule.rounds:
-            wanted = f"as many as the schedule has ({schedule.rounds})"
-            raise refuse("the number of rounds of the injection", injection.rounds, wanted)
-        size, theirs = (schedule.parties, schedule.rounds), (self.presence.parties, self.presence.rounds)
-        if theirs != size:
-            raise refuse("the (parties, rounds) of the presence", theirs, f"that of the schedule {size}")
+            must_be = f"that of the schedule ({schedule.rounds})"
+            refuse("the number of rounds of the injection", injection.rounds, must_be)
+        size, attended = (schedule.parties, schedule.rounds), (self.presence.parties, self.presence.rounds)
+        if attended != size:
+            refuse("the (parties, rounds) of the presence", attended, f"those of the schedule, {size}")
         last = self.presence.row(schedule.rounds)
         self.published = last if published is None else np.array(published)
         if self.published.shape != last.shape or self.published.dtype != np.bool_:
-            raise InputError(
-                f"published is not an array of booleans, but one for each of {size[0]} parties was expected"
-            )
+            kind = f"{self.published.dtype} of shape {self.published.shape}"
+            refuse("published", kind, f"bool of shape {last.shape}")
         if (stray := self.published & ~last).any():
-            raise refuse("published", int(np.flatnonzero(stray)[0]), "only parties that are present in round T")
+            refuse("a published party", int(np.flatnonzero(stray)[0]), "present in round T")
         self.published.flags.writeable = False
-        self.undelivered = tuple(sorted(self._entry(given) for given in undelivered))
+        self.undelivered = tuple(sorted(undelivered_entry(entry, *size) for entry in undelivered))
         self._check_undelivered()
 
-    def _entry(self, given: tuple[int, int, int, int]) -> Undelivered:
-        """Return an entry of `undelivered`, or refuse it for what it says by itself."""
-        name = "an entry of undelivered"
-        try:
-            t, sender, receiver, back = given
-        except (TypeError, ValueError):
-            raise refuse(name, given, "(round, sender, receiver, back)") from None
-        entry = Undelivered(
-            whole("a round in undelivered", t, 1, self.rounds),
-            whole("a sender in undelivered", sender, 0, self.parties - 1),
-            whole("a receiver in undelivered", receiver, 0, self.parties - 1),
-            whole("a round of return in undelivered", back, 0, self.rounds),
-        )
-        if 0 < entry.back < entry.round:
-            raise refuse(name, tuple(entry), "a return in the round of the offer or later, or 0 for never,")
-        if entry.sender == entry.receiver:
-            raise refuse(name, tuple(entry), "another receiver than the sender itself")
-        if not self.presence.row(entry.round)[entry.sender]:
-            raise refuse(name, tuple(entry), "a sender that is present in that round")
-        return entry
+    def __repr__(self) -> str:
+        return f"Execution(parties={self.parties}, rounds={self.rounds})"
 
     def _check_undelivered(self) -> None:
-        """Refuse entries of `undelivered` that do not fit the schedule."""
-        for t, those in groupby(self.undelivered, key=lambda entry: entry.round):
-            receivers = self._intended(t).receivers
-            for sender, group in groupby(those, key=lambda entry: entry.sender):
-                entries, row = list(group), receivers[sender].tolist()
-                if len(entries) > (free := row.count(-1)):
-                    name = f"the number of undelivered offers of party {sender} in round {t}"
-                    raise refuse(name, len(entries), f"at most that of its slots with -1 ({free})")
-                offered = [entry.receiver for entry in entries]
-                if len({*offered, *row} - {-1}) < len(offered) + len(row) - free:
-                    name = f"the receivers of party {sender} in round {t}, undelivered ones included,"
-                    raise refuse(name, sorted([*offered, *row])[free:], "every receiver at most once a round")
+        """Refuse entries of `undelivered` that do not fit the schedule or the presence."""
+        for (t, sender), group in groupby(self.undelivered, key=lambda offer: offer[:2]):
+            offers = list(group)
+            if not self.presence.row(t)[sender]:
+                refuse("an entry of undelivered", tuple(offers[0]), "an offer of a party present in that round")
+            check_slots(offers, self._intended(t).receivers)
         if self.late and common_share(self.intended()) is None:
-            wanted = "a share back in its own round, as shares of different sizes do not tell what was missing,"
-            raise refuse("an entry of undelivered", tuple(self.late[0]), wanted)
+            refuse_late(self.late, "shares of different sizes do not tell what was missing")
 
     @property
     def parties(self) -> int:
@@ -140,12 +109,25 @@ class Execution:
         """T."""
         return self.schedule.rounds
 
-    def losing(self, lost: ArrayLike) -> Execution:
-        """Return the same execution without the final messages of the parties marked in `lost`."""
-        gone = np.asarray(lost, dtype=bool)
-        if gone.shape != (self.parties,):
-            raise refuse("the shape of lost", gone.shape, f"({self.parties},)")
-        return Execution(self.schedule, self.injection, self.presence, self.published & ~gone, self.undelivered)
+    def without_finals(self, lost: ArrayLike) -> Execution:
+        """Return the same execution without some of the final messages.
+
+        Args:
+            lost: n booleans, true for the parties whose final messages got lost.
+
+        Returns:
+            An execution in which fewer parties are `published`.
+
+        Raises:
+            InvalidInput: If there are not n booleans.
+        """
+        flags = np.asarray(lost, dtype=bool)
+        if flags.shape != (self.parties,):
+            refuse("the shape of lost", flags.shape, f"({self.parties},)")
+        published = self.published & ~flags
+        return Execution(
+            self.schedule, self.injection, self.presence, published=published, undelivered=self.undelivered
+        )
 
     @cached_property
     def late(self) -> tuple[Undelivered, ...]:
@@ -154,17 +136,17 @@ class Execution:
 
     def refuse_late(self) -> None:
         """Refuse shares that were late or lost, for what would follow the weights W^O_t, which keep them."""
-        if self.late:
-            wanted = "a share back in its own round, as runs with late or lost shares are not simulated,"
-            raise refuse("an entry of undelivered", tuple(self.late[0]), wanted)
+        refuse_late(self.late, "runs with late or lost shares are not simulated")
 
     def offered(self) -> Schedule:
         """Return the schedule with the undelivered offers in their places, as far as the sizes of shares are known.
 
-        >>> from inca import ExplicitSchedule, incremental
-        >>> execution = Execution(ExplicitSchedule([[[-1], [0]]]), incremental(1), undelivered=[(1, 0, 1, 0)])
-        >>> execution.offered().round(1).receivers.tolist()
-        [[1], [0]]
+        Example:
+            >>> from inca import ExplicitSchedule, incremental_injection
+            >>> schedule, offers = ExplicitSchedule([[[-1], [0]]]), [(1, 0, 1, 0)]
+            >>> execution = Execution(schedule, incremental_injection(1), undelivered=offers)
+            >>> execution.offered().round(1).receivers.tolist()
+            [[1], [0]]
         """
         steps = self.intended() if self.undelivered else []
         if not steps or (share := common_share(steps)) is None:
@@ -173,7 +155,7 @@ class Execution:
         for t, sender, receiver, _ in self.undelivered:
             row = receivers[t - 1, sender]
             row[np.flatnonzero(row < 0)[0]] = receiver
-        return ExplicitSchedule(receivers, share)
+        return ExplicitSchedule(receivers, share=share)
 
     def sends(self, t: int) -> Round:
         """Return what is really sent in round t = 1..T: W^O_t of Algorithm 2, with erratum E1.
@@ -181,13 +163,24 @@ class Execution:
         A share that has an absent party at either end stays with its sender (it appears as the receiver), and so does
         one that was offered but not credited, even if it came back late or never.
 
-        >>> from inca import ExplicitSchedule, Presence, incremental
-        >>> presence = Presence.explicit([[1, 1, 1], [1, 0, 1]])
-        >>> Execution(ExplicitSchedule([[[1], [2], [0]]]), incremental(1), presence).sends(1).receivers.tolist()
-        [[0], [1], [0]]
+        Args:
+            t: The round.
+
+        Returns:
+            Everyone's receivers and the fractions they get.
+
+        Raises:
+            InvalidInput: If there is no such round.
+
+        Example:
+            >>> from inca import ExplicitSchedule, Presence, incremental_injection
+            >>> presence = Presence.explicit([[1, 1, 1], [1, 0, 1]])
+            >>> execution = Execution(ExplicitSchedule([[[1], [2], [0]]]), incremental_injection(1), presence)
+            >>> execution.sends(1).receivers.tolist()
+            [[0], [1], [0]]
         """
         step = self._intended(t)
-        if self.presence.nobody_absent:
+        if self.presence.all_present:
             return step
         receivers = np.empty(step.receivers.shape, np.int32)
         redirect(step.receivers.reshape(-1), self.presence.row(t), receivers.reshape(-1))
@@ -204,32 +197,37 @@ class Execution:
         return step
 
     def mix(self, t: int, y: ArrayLike) -> Array:
-        """Return W^O_t y for round t = 1..T and y of shape (n,) or (n, d), without building the matrix.
+        """Return W^O_t y without building the matrix.
 
-        >>> from inca import ExplicitSchedule, incremental
-        >>> swap = Execution(ExplicitSchedule([[[1], [0]]]), incremental(1))
-        >>> swap.mix(1, [1.0, 0.0])
-        array([0.5, 0.5])
+        Args:
+            t: The round, from 1 to T.
+            y: One row per party, (n,) or (n, d).
+
+        Returns:
+            An array of the same shape.
+
+        Raises:
+            InvalidInput: If there is no such round, or not one row per party.
+
+        Example:
+            >>> from inca import ExplicitSchedule, incremental_injection
+            >>> swap = Execution(ExplicitSchedule([[[1], [0]]]), incremental_injection(1))
+            >>> swap.mix(1, [1.0, 0.0])
+            array([0.5, 0.5])
         """
-        given, step = party_values(y, self.parties), self.sends(t)
-        out = _keep(step, given)
-        self.deliver(step, given, out, (0, self.parties), (0, given[0].size))
+        messages, step = party_values(y, self.parties), self.sends(t)
+        out = _keep(step, messages)
+        self.deliver(step, messages, out, (0, self.parties), (0, messages[0].size))
         return out
 
     def mix_adjoint(self, t: int, v: ArrayLike) -> Array:
-        """Return the transpose of W^O_t times v.
-
-        >>> from inca import ExplicitSchedule, incremental
-        >>> swap = Execution(ExplicitSchedule([[[1], [0]]]), incremental(1))
-        >>> swap.mix_adjoint(1, [1.0, 1.0])
-        array([1., 1.])
-        """
-        given, step = party_values(v, self.parties), self.sends(t)
-        out = _keep(step, given)
-        if given.ndim == 1 and self._one_receiver:
-            gather_one(out, given, step.receivers.reshape(-1), step.share)
+        """Return the transpose of W^O_t times v, for round t = 1..T and v of shape (n,) or (n, d)."""
+        rows, step = party_values(v, self.parties), self.sends(t)
+        out = _keep(step, rows)
+        if rows.ndim == 1 and self._one_receiver:
+            gather_one(out, rows, step.receivers.reshape(-1), step.share)
         else:
-            gather(out, given, step.receivers.reshape(-1), step.share, _flat(step.weights))
+            gather(out, rows, step.receivers.reshape(-1), step.share, _flat(step.weights))
         return out
 
     def deliver(self, step: Round, y: Array, out: Array, senders: tuple[int, int], columns: tuple[int, int]) -> None:
@@ -247,7 +245,14 @@ class Execution:
         return self.schedule.slots == 1 and self.schedule.even_share is not None
 
     def weights(self, t: int) -> sp.csc_array:
-        """Return the effective weight matrix W^O_t of Algorithm 2 (erratum E1); for inspection and small n."""
+        """Return the effective weight matrix W^O_t of Algorithm 2 (erratum E1); for inspection and small n.
+
+        Args:
+            t: The round, from 1 to T.
+
+        Returns:
+            A sparse matrix, (n, n); column j is what j does with its message.
+        """
         step = self.sends(t)
         sender, slot = np.nonzero(step.receivers >= 0)
         everyone = np.arange(self.parties)
@@ -256,8 +261,15 @@ class Execution:
         return sp.coo_array((entries, places), shape=(self.parties, self.parties)).tocsc()
 
     def coefficients(self, party: int) -> tuple[Array, Array]:
-        """Return (c^(i), Z^(i)): what party i injects in rounds 0..T, adapted to its presence (erratum E2)."""
-        i = whole("party", party, 0, self.parties - 1)
+        """Return (c^(i), Z^(i)): what party i injects in rounds 0..T, adapted to its presence (erratum E2).
+
+        Args:
+            party: The id i.
+
+        Returns:
+            c^(i), of shape (T+1,), and Z^(i), of shape (T+1, T).
+        """
+        i = integer("party", party, 0, self.parties - 1)
         return self.injection.adapted([self.presence.row(t)[i] for t in range(self.rounds + 1)])
 
     @cached_property
@@ -274,13 +286,14 @@ class Execution:
 
         A share that is late is missing until it is back.
 
-        >>> from inca import ExplicitSchedule, early
-        >>> schedule = ExplicitSchedule([[[-1], [0]], [[1], [0]]])
-        >>> for weights in Execution(schedule, early(2), undelivered=[(1, 0, 1, 2)]).weight_history():
-        ...     print(weights.tolist())
-        [1.0, 1.0]
-        [1.0, 0.5]
-        [1.25, 0.75]
+        Example:
+            >>> from inca import ExplicitSchedule, early_injection
+            >>> schedule = ExplicitSchedule([[[-1], [0]], [[1], [0]]])
+            >>> for weights in Execution(schedule, early_injection(2), undelivered=[(1, 0, 1, 2)]).weight_history():
+            ...     print(weights.tolist())
+            [1.0, 1.0]
+            [1.0, 0.5]
+            [1.25, 0.75]
         """
         counter = np.ones(self.parties, dtype=np.int32)
         y = np.full(self.parties, self.injection.value[0])
@@ -321,8 +334,8 @@ def common_share(steps: Sequence[Round]) -> float | None:
     >>> common_share([ExplicitSchedule([[[1], [-1]]]).round(1)])
     0.5
     """
-    alike = all(step.weights is None and step.share == steps[0].share for step in steps)
-    return steps[0].share if alike else None
+    equal = all(step.weights is None and step.share == steps[0].share for step in steps)
+    return steps[0].share if equal else None
 
 
 def _keep(step: Round, y: Array) -> Array:

@@ -2,8 +2,8 @@
 
 The estimate is linear: with a^(T) the indicator of the published messages and a^(t-1) the adjoint mixing of
 a^(t), a^(t)_i is how much of what party i injects in round t reaches the final sum. Value and independent noise
-of party i therefore reach it with g_i = sum_t a^(t)_i c^(i)_t, and noise term k with sum_t a^(t)_i Z^(i)_{t,k}.
-A share that was back with its sender only in round b reaches the sum as that sender's message of round b does.
+of party i therefore enter it with g_i = sum_t a^(t)_i c^(i)_t, and noise term k with sum_t a^(t)_i Z^(i)_{t,k}.
+A share that was back with its sender only in round b enters the sum as that sender's message of round b does.
 """
 
 from __future__ import annotations
@@ -17,25 +17,31 @@ from numpy.typing import ArrayLike, NDArray
 
 from inca._base.kernels import Flags
 from inca._base.types import Array
-from inca._base.validation import InputError, party_values, real, whole
+from inca._base.validation import finite_float, integer, party_values, refuse
+from inca.errors import InvalidInput
 from inca.protocol.domain import Ball, Domain, Interval
 from inca.protocol.execution import Execution
+from inca.protocol.noise_levels import NoiseLevels
 
 
 @dataclass(frozen=True, eq=False)
-class Reach:
-    """What of each party ends up in the published sum: `value` holds g_i, `noise` the sum over k of squares."""
+class SumCoefficients:
+    """How each party enters the published sum: `value` holds g_i, `noise_squared` the sum over its terms of squares."""
 
     value: Array
-    noise: Array
+    noise_squared: Array
 
 
 @dataclass(frozen=True)
 class ErrorBudget:
     """Where E ||estimate - mean||^2 comes from; the mean is that of all n parties' values.
 
-    `independent` and `cancelling` are the variances of the noise that remains, `data` is what absent parties'
-    missing or partial values add. All are infinite when there is no estimate.
+    All parts are infinite when there is no estimate.
+
+    Attributes:
+        independent: The variance of the independent noise in the estimate.
+        cancelling: The variance of the cancelling noise that remains in it.
+        data: What absent parties' missing or partial values add.
     """
 
     independent: float
@@ -53,18 +59,18 @@ class ErrorBudget:
         return self.noise + self.data
 
 
-def reach(execution: Execution) -> Reach:
-    """Return what of each party's value and noise reaches the published sum.
+def sum_coefficients(execution: Execution) -> SumCoefficients:
+    """Return with which coefficients each party's value and noise enter the published sum.
 
-    >>> from inca import Execution, RandomReceivers, incremental
-    >>> all_there = reach(Execution(RandomReceivers(50, rounds=5, seed=1), incremental(5)))
-    >>> bool(np.allclose(all_there.value, 1)), bool(np.allclose(all_there.noise, 0))
+    >>> from inca import Execution, RandomReceivers, incremental_injection
+    >>> everyone = sum_coefficients(Execution(RandomReceivers(50, rounds=5, seed=1), incremental_injection(5)))
+    >>> bool(np.allclose(everyone.value, 1)), bool(np.allclose(everyone.noise_squared, 0))
     (True, True)
     """
     rounds, scales = execution.rounds, execution.injection.mask_scales
     if scales is None:
-        value, terms = reach_by_term(execution)
-        return Reach(value, np.einsum("nk,nk->n", terms, terms))
+        value, terms = sum_coefficients_by_term(execution)
+        return SumCoefficients(value, np.einsum("nk,nk->n", terms, terms))
     value, noise = np.zeros(execution.parties), np.zeros(execution.parties)
     later = np.zeros(execution.parties)  # a^(t) of the next round in which the party is present
     for t, here, a, counter in _backwards(execution):
@@ -72,14 +78,15 @@ def reach(execution: Execution) -> Reach:
         if t < rounds:  # the mask added now leaves again in the next round attended, if there is one
             noise += np.where(here, (scales[np.minimum(counter, rounds - 1)] * (a - later)) ** 2, 0.0)
         later = np.where(here, a, later)
-    return Reach(value, noise)
+    return SumCoefficients(value, noise)
 
 
-def reach_by_term(execution: Execution) -> tuple[Array, Array]:
-    """Return g_i and, term by term, what of each party's T noise terms reaches the published sum: (n,) and (n, T).
+def sum_coefficients_by_term(execution: Execution) -> tuple[Array, Array]:
+    """Return g_i, (n,), and with which coefficient each noise term enters the published sum, (n, T).
 
-    >>> from inca import Execution, RandomReceivers, incremental
-    >>> value, terms = reach_by_term(Execution(RandomReceivers(50, rounds=5, seed=1), incremental(5)))
+    >>> from inca import Execution, RandomReceivers, incremental_injection
+    >>> execution = Execution(RandomReceivers(50, rounds=5, seed=1), incremental_injection(5))
+    >>> value, terms = sum_coefficients_by_term(execution)
     >>> bool(np.allclose(value, 1)), terms.shape, bool(np.allclose(terms, 0))
     (True, (50, 5), True)
     """
@@ -93,7 +100,7 @@ def reach_by_term(execution: Execution) -> tuple[Array, Array]:
 
 
 def _backwards(execution: Execution) -> Iterator[tuple[int, Flags, Array, NDArray[np.int64]]]:
-    """Yield, for t = T..0: t, who is present, what of each message reaches the sum, rounds attended before."""
+    """Yield, for t = T..0: t, who is present, which part of each message enters the sum, rounds attended before."""
     share = execution.schedule.round(1).share  # of all, if any is late
     after: dict[int, Array] = {0: np.zeros(execution.parties)}  # a^(b) for the rounds of return, and for never
     counter = execution.presence.rounds_attended().astype(np.int64)
@@ -113,8 +120,7 @@ def _backwards(execution: Execution) -> Iterator[tuple[int, Flags, Array, NDArra
 
 def expected_error(
     execution: Execution,
-    sigma_independent: float,
-    sigma_cancelling: float,
+    noise_levels: NoiseLevels,
     *,
     dimensions: int = 1,
     values: ArrayLike | None = None,
@@ -123,35 +129,55 @@ def expected_error(
 ) -> ErrorBudget:
     """Return the exact E ||estimate - mean of all values||^2 over the noise, summed over coordinates.
 
-    The data part takes one of: given `values`; independent values of equal mean and `variance` (summed over
-    coordinates); the worst case in a `domain`. Without any it is 0: the noise alone.
+    With g_i from above, G_i the squares of its noise coefficients, w the total weight and n the number of parties it is
 
-    >>> from inca import Execution, RandomReceivers, incremental
-    >>> execution = Execution(RandomReceivers(100, rounds=5, seed=1), incremental(5))
-    >>> round(expected_error(execution, 2.0, 30.0).total, 9)  # sigma_independent^2 / n
-    0.04
+        d (sigma_*^2 sum_i g_i^2 + sigma_Delta^2 sum_i G_i) / w^2 + ||sum_i (g_i / w - 1 / n) x_i||^2.
+
+    For the last part, the data, take one of `values`, `variance` and `domain`; without any it is 0.
+
+    Args:
+        execution: The run.
+        noise_levels: Its noise.
+        dimensions: The number of coordinates d, unless `values` tell it.
+        values: The values of all parties, (n,) or (n, d).
+        variance: The variance, summed over coordinates, of independent values of equal mean.
+        domain: An `Interval` or a `Ball`, for the worst case over it.
+
+    Returns:
+        The error by its causes.
+
+    Raises:
+        InvalidInput: If more than one of `values`, `variance` and `domain` is given, or one is out of range.
+
+    Example:
+        >>> from inca import Execution, RandomReceivers, incremental_injection
+        >>> execution = Execution(RandomReceivers(100, rounds=5, seed=1), incremental_injection(5))
+        >>> error = expected_error(execution, NoiseLevels(independent=2.0, cancelling=30.0))
+        >>> round(error.total, 9)  # sigma_independent^2 / n
+        0.04
     """
-    var_independent = real("sigma_independent", sigma_independent, least=0.0) ** 2
-    var_cancelling = real("sigma_cancelling", sigma_cancelling, least=0.0) ** 2
-    given = None if values is None else party_values(values, execution.parties)
-    d = whole("dimensions", dimensions, least=1) if given is None else given[:1].size
-    if sum(prior is not None for prior in (values, variance, domain)) > 1:
-        raise InputError("values, variance and domain are alternatives, but more than one was given")
+    var_independent, var_cancelling = noise_levels.independent**2, noise_levels.cancelling**2
+    x = None if values is None else party_values(values, execution.parties)
+    d = integer("dimensions", dimensions, min=1) if x is None else x[:1].size
+    alternatives = {"values": values, "variance": variance, "domain": domain}
+    names = [name for name, alternative in alternatives.items() if alternative is not None]
+    if len(names) > 1:
+        raise InvalidInput(f"{names[0]} cannot be combined with {names[1]}")
     if execution.weight == 0.0:
         return ErrorBudget(math.inf, math.inf, math.inf)
-    reached = reach(execution)
+    coefficients = sum_coefficients(execution)
     weight = execution.weight
-    off = reached.value / weight - 1.0 / execution.parties  # sums to 0
+    off = coefficients.value / weight - 1.0 / execution.parties  # sums to 0
     data = 0.0
-    if given is not None:
-        data = float(np.sum(np.square(off @ given)))
+    if x is not None:
+        data = float(np.sum(np.square(off @ x)))
     elif variance is not None:
-        data = real("variance", variance, least=0.0) * float(off @ off)
+        data = finite_float("variance", variance, min=0.0) * float(off @ off)
     elif domain is not None:
         data = _worst(domain, off, d)
     return ErrorBudget(
-        d * var_independent * float(reached.value @ reached.value) / weight**2,
-        d * var_cancelling * float(reached.noise.sum()) / weight**2,
+        d * var_independent * float(coefficients.value @ coefficients.value) / weight**2,
+        d * var_cancelling * float(coefficients.noise_squared.sum()) / weight**2,
         data,
     )
 
@@ -159,6 +185,6 @@ def expected_error(
 def _worst(domain: Domain, off: Array, dimensions: int) -> float:
     """Return max ||sum_i off_i x_i||^2 over the domain: put x_i at opposite ends according to off_i's sign."""
     if isinstance(domain, (Interval, Ball)):
-        # sum off = 0, so the distance reached is the diameter times the positive part's sum
+        # sum off = 0, so the distance is the diameter times the sum of the positive part
         return (domain.sensitivity(dimensions) * float(np.abs(off).sum()) / 2.0) ** 2
-    raise InputError(f"domain is {domain!r}, but an Interval or a Ball was expected")
+    refuse("domain", domain, "an Interval or a Ball")

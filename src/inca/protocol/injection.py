@@ -18,39 +18,46 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from inca._base.types import Array
-from inca._base.validation import InputError, finite_array, refuse, whole
+from inca._base.validation import finite_array, integer, refuse
+from inca.errors import InvalidInput
 
 _TOLERANCE = 1e-9  # relative; for sums that must be exact up to rounding and for invertibility
 
 
 @dataclass(frozen=True, eq=False)
 class Injection:
-    """A Valid (c, Z)-Gaussian: `value` is c, with T+1 entries, and `noise` is Z, of shape (T+1, T).
+    """A Valid (c, Z)-Gaussian: in its r-th active round a party injects v_r = c_r u + sum_k Z_{r,k} eta_k.
 
     The three conditions of Definition "Valid (c, Z)-Gaussian" are checked: (i) c sums to 1 and every column
     of Z to 0, (ii) (c, Z) is invertible, (iii) Z without its last row is.
 
-    >>> Injection(value=[0.5, 0.5], noise=[[1.0], [-1.0]]).rounds
-    1
+    Args:
+        value: c, T+1 numbers.
+        noise: Z, of shape (T+1, T).
+        variances: T relative variances of the noise terms, above 0; by default all are 1.
+        unsafe: Whether condition (i) alone suffices, to show what goes wrong without the other two.
+
+    Raises:
+        InvalidInput: If a shape is wrong or a condition fails.
+
+    Example:
+        >>> Injection(value=[0.5, 0.5], noise=[[1.0], [-1.0]]).rounds
+        1
     """
 
     value: Array
     noise: Array
 
     def __init__(
-        self, value: ArrayLike, noise: ArrayLike, variances: ArrayLike | None = None, *, unsafe: bool = False
+        self, value: ArrayLike, noise: ArrayLike, *, variances: ArrayLike | None = None, unsafe: bool = False
     ) -> None:
-        """Check validity and keep read-only copies; `variances` are T relative ones of the noise terms, default 1.
-
-        `unsafe` demands condition (i) alone: for showing what goes wrong without the other two.
-        """
-        c = finite_array("value", value, (1,), "T+1 numbers").copy()
-        z = finite_array("noise", noise, (2,), "T+1 rows of T numbers").copy()
+        c = finite_array("value", value, (1,), "(T+1,)").copy()
+        z = finite_array("noise", noise, (2,), "(T+1, T)").copy()
         rounds = c.size - 1
         if rounds < 1:
-            raise refuse("the number of rounds (entries of value less one)", rounds, "at least 1")
+            refuse("the number of entries of value", c.size, "at least 2, as there are T+1 of them")
         if z.shape != (rounds + 1, rounds):
-            raise refuse("the shape of noise", z.shape, f"({rounds + 1}, {rounds}), as value has {c.size} entries")
+            refuse("the shape of noise", z.shape, f"({rounds + 1}, {rounds}), as value has {c.size} entries")
         z *= _scales(rounds, variances)
         _check_cancels(c, z)
         if not unsafe:
@@ -60,13 +67,11 @@ class Injection:
         object.__setattr__(self, "noise", z)
 
     def __eq__(self, other: object) -> bool:
-        """Compare the coefficients."""
         if not isinstance(other, Injection):
             return NotImplemented
         return np.array_equal(self.value, other.value) and np.array_equal(self.noise, other.noise)
 
     def __hash__(self) -> int:
-        """Hash the coefficients."""
         return hash((self.value.tobytes(), self.noise.tobytes()))
 
     @property
@@ -94,52 +99,86 @@ class Injection:
     def adapted(self, present: ArrayLike) -> tuple[Array, Array]:
         """Return (c^(i), Z^(i)) for a party that is present in the rounds where `present` is true (erratum E2).
 
-        `present` has T+1 entries. With r the number of rounds before t in which the party was present:
-        present at t < T gives (c_r, Z_r); present at T gives (c_r, -sum of its earlier rows); absent gives 0.
+        With r the number of rounds before t in which the party was present: present at t < T gives (c_r, Z_r);
+        present at T gives (c_r, -sum of its earlier rows); absent gives 0.
 
-        >>> c, z = incremental(3).adapted([1, 0, 1, 1])
-        >>> c.tolist(), z[-1].tolist()
-        ([0.25, 0.0, 0.25, 0.25], [-0.0, -1.0, -0.0])
+        Args:
+            present: T+1 flags, round 0 first.
+
+        Returns:
+            c^(i), of shape (T+1,), and Z^(i), of shape (T+1, T).
+
+        Raises:
+            InvalidInput: If there are not T+1 flags.
+
+        Example:
+            >>> c, z = incremental_injection(3).adapted([1, 0, 1, 1])
+            >>> c.tolist(), z[-1].tolist()
+            ([0.25, 0.0, 0.25, 0.25], [-0.0, -1.0, -0.0])
         """
-        there = np.asarray(present, dtype=bool)
-        if there.shape != (self.rounds + 1,):
-            raise refuse("the shape of present", there.shape, f"({self.rounds + 1},)")
-        before = np.concatenate(([0], np.cumsum(there)[:-1]))
-        c = np.where(there, self.value[before], 0.0)
-        z = np.where(there[:, np.newaxis], self.noise[before], 0.0)
-        if there[-1]:
+        here = np.asarray(present, dtype=bool)
+        if here.shape != (self.rounds + 1,):
+            refuse("the shape of present", here.shape, f"({self.rounds + 1},)")
+        before = np.concatenate(([0], np.cumsum(here)[:-1]))
+        c = np.where(here, self.value[before], 0.0)
+        z = np.where(here[:, np.newaxis], self.noise[before], 0.0)
+        if here[-1]:
             z[-1] = self.closing[before[-1]]
         return c, z
 
 
-def early(rounds: int, variances: ArrayLike | None = None) -> Injection:
-    """Early injection: value and noise at once, then one noise term is removed per round (Example 1, E6).
+def early_injection(rounds: int, *, variances: ArrayLike | None = None) -> Injection:
+    """Return early injection: value and noise at once, then one noise term removed per round (Example 1, E6).
 
-    >>> early(2).noise.tolist()
-    [[1.0, 1.0], [-1.0, 0.0], [0.0, -1.0]]
+    c = (1, 0, ..., 0); Z_0 = (1, ..., 1) and Z_r = -e_r for r = 1..T.
+
+    Args:
+        rounds: T, at least 1.
+        variances: T relative variances of the noise terms, above 0; by default all are 1.
+
+    Returns:
+        The injection.
+
+    Raises:
+        InvalidInput: If a number is out of range.
+
+    Example:
+        >>> early_injection(2).noise.tolist()
+        [[1.0, 1.0], [-1.0, 0.0], [0.0, -1.0]]
     """
-    total = whole("rounds", rounds, least=1)
+    total = integer("rounds", rounds, min=1)
     value = np.zeros(total + 1)
     value[0] = 1.0
-    return Injection(value, np.vstack([np.ones(total), 0.0 - np.eye(total)]), variances)
+    return Injection(value, np.vstack([np.ones(total), 0.0 - np.eye(total)]), variances=variances)
 
 
-def incremental(rounds: int, quiet: int = 0, variances: ArrayLike | None = None) -> Injection:
-    """Incremental injection: equal shares, and one noise term renewed per round (Example 2, E6).
+def incremental_injection(rounds: int, *, quiet: int = 0, variances: ArrayLike | None = None) -> Injection:
+    """Return incremental injection: equal shares, and one noise term renewed per round (Example 2, E6).
 
-    The last `quiet` rounds renew noise as usual but carry no share of the value; the other T+1-quiet rounds
-    carry 1/(T+1-quiet) each. `variances` are T relative variances of the noise terms, default all 1.
+    c_r = 1/(T+1-quiet) but 0 in the last `quiet` rounds; Z_0 = e_1, Z_r = e_{r+1} - e_r, and Z_T = -e_T.
 
-    >>> incremental(2).noise.tolist()
-    [[1.0, 0.0], [-1.0, 1.0], [0.0, -1.0]]
-    >>> incremental(3, quiet=2).value.tolist()
-    [0.5, 0.5, 0.0, 0.0]
+    Args:
+        rounds: T, at least 1.
+        quiet: How many of the last rounds renew noise as usual but carry no share of the value.
+        variances: T relative variances of the noise terms, above 0; by default all are 1.
+
+    Returns:
+        The injection.
+
+    Raises:
+        InvalidInput: If a number is out of range.
+
+    Example:
+        >>> incremental_injection(2).noise.tolist()
+        [[1.0, 0.0], [-1.0, 1.0], [0.0, -1.0]]
+        >>> incremental_injection(3, quiet=2).value.tolist()
+        [0.5, 0.5, 0.0, 0.0]
     """
-    total = whole("rounds", rounds, least=1)
-    silent = whole("quiet", quiet, least=0, most=total)
+    total = integer("rounds", rounds, min=1)
+    silent = integer("quiet", quiet, min=0, max=total)
     value = np.zeros(total + 1)
     value[: total + 1 - silent] = 1.0 / (total + 1 - silent)
-    return Injection(value, _chain(np.ones(total)), variances)
+    return Injection(value, _chain(np.ones(total)), variances=variances)
 
 
 def _chain(scales: Array) -> Array:
@@ -154,33 +193,33 @@ def _chain(scales: Array) -> Array:
 def _scales(rounds: int, variances: ArrayLike | None) -> Array:
     if variances is None:
         return np.ones(rounds)
-    given = finite_array("variances", variances, (1,), f"{rounds} numbers above 0")
-    if given.shape != (rounds,):
-        raise refuse("the number of variances", given.size, f"one per noise term ({rounds})")
-    if (given <= 0).any():
-        term = int(np.flatnonzero(given <= 0)[0])
-        raise refuse(f"variances[{term}]", float(given[term]), "a number above 0")
-    return np.sqrt(given)
+    relative = finite_array("variances", variances, (1,), f"({rounds},)")
+    if relative.shape != (rounds,):
+        refuse("the number of variances", relative.size, f"{rounds}, one per noise term")
+    if (relative <= 0).any():
+        term = int(np.flatnonzero(relative <= 0)[0])
+        refuse(f"variances[{term}]", float(relative[term]), "above 0")
+    return np.sqrt(relative)
 
 
 def _check_cancels(c: Array, z: Array) -> None:
     total = float(c.sum())
     if abs(total - 1.0) > _TOLERANCE * max(1.0, float(np.abs(c).sum())):
-        raise InputError(f"validity condition (i) fails: value sums to {total!r}, but 1 was expected")
+        raise InvalidInput(f"validity condition (i) fails: value must sum to 1, got {total!r}")
     sums, sizes = z.sum(axis=0), np.abs(z).sum(axis=0)
     uncancelled = np.flatnonzero(np.abs(sums) > _TOLERANCE * sizes)
     if uncancelled.size:
         k = int(uncancelled[0])
-        raise InputError(f"validity condition (i) fails: column {k} of noise sums to {sums[k]:g}, not to 0")
+        raise InvalidInput(f"validity condition (i) fails: column {k} of noise must sum to 0, got {sums[k]:g}")
 
 
 def _check_hides(z: Array) -> None:
     # Given (i) the last row of Z is minus the sum of the others, so rank Z = rank Z_{-T}; and c, which sums to
     # 1, lies outside the span of Z, whose columns sum to 0. Hence (ii) and (iii) hold or fail together.
     if (dependent := _dependent_column(z[:-1])) is not None:
-        raise InputError(
-            "validity conditions (ii) and (iii) fail: neither (value, noise) nor noise without its last row is "
-            f"invertible, as column {dependent} of noise depends on the others"
+        raise InvalidInput(
+            "validity conditions (ii) and (iii) fail: (value, noise), and noise without its last row, must be "
+            f"invertible, but column {dependent} of noise depends on the others"
         )
 
 

@@ -10,6 +10,7 @@ one stream per block of entries, so results depend neither on the number of thre
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
@@ -23,34 +24,56 @@ from inca._base.kernels import renew_all, renew_some
 from inca._base.randomness import Normals, check_normals, fill, split
 from inca._base.threads import available_cores
 from inca._base.types import Array, Progress
-from inca._base.validation import InputError, finite_array, party_values, real, refuse, whole
+from inca._base.validation import finite_array, integer, party_values, refuse
+from inca.errors import InvalidInput
 from inca.protocol.execution import Execution
+from inca.protocol.noise_levels import NoiseLevels
 from inca.protocol.schedules import Round
 
-_BLOCK = 1 << 15  # entries of noise drawn at a time: a quarter of a megabyte, which fits a core's own cache
-_SMALL = 4096  # entries of values up to which a run stays in one thread
-_COLUMNS = 8  # coordinates that share a line of the cache: threads that mix fewer would disturb each other
+_BLOCK_ENTRIES = 1 << 15  # of noise drawn at a time: a quarter of a megabyte, which fits a core's own cache
+_ONE_THREAD_ENTRIES = 4096  # of values up to which a run stays in one thread
+_CACHE_LINE_COLUMNS = 8  # coordinates that share a line of the cache: threads that mix fewer would disturb each other
 
 
 @dataclass(frozen=True, eq=False)
 class Noise:
-    """The noise terms of a run: `independent` is eta*, (n,) or (n, d); `cancelling` is eta, (n, T) or (n, T, d)."""
+    """The noise terms of a run; they are as private as the values.
+
+    Args:
+        independent: eta*, of shape (n,) or (n, d).
+        cancelling: eta, of shape (n, T) or (n, T, d).
+
+    Example:
+        >>> Noise(np.zeros(4), np.zeros((4, 3)))
+        Noise(independent of shape (4,), cancelling of (4, 3))
+    """
 
     independent: Array
     cancelling: Array
+
+    def __repr__(self) -> str:
+        return f"Noise(independent of shape {np.shape(self.independent)}, cancelling of {np.shape(self.cancelling)})"
 
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
     """What a run leaves behind: the last message of every party, and the execution it belongs to.
 
-    `messages` is (n,) or (n, d); those of parties that left are their last ones and are not published.
-    `history`, if it was asked for, holds all messages y^(0)..y^(T) as (T+1, n) or (T+1, n, d).
+    The estimate is sum_i y_i^(T) / sum_i w_i over the published messages and the weights that they carry.
+
+    Args:
+        execution: The run.
+        messages: The last message of every party, (n,) or (n, d); those of parties that left are not published.
+        history: All messages y^(0)..y^(T), (T+1, n) or (T+1, n, d), if they were recorded.
     """
 
     execution: Execution
     messages: Array
     history: Array | None = None
+
+    def __repr__(self) -> str:
+        recorded = "" if self.history is None else f", history of {self.history.shape}"
+        return f"Outcome({self.execution!r}, messages of shape {self.messages.shape}{recorded})"
 
     @property
     def present(self) -> int:
@@ -79,8 +102,7 @@ class Outcome:
 def simulate(
     execution: Execution,
     values: ArrayLike,
-    sigma_independent: float | None = None,
-    sigma_cancelling: float | None = None,
+    noise_levels: NoiseLevels | None = None,
     rng: Normals | None = None,
     *,
     noise: Noise | None = None,
@@ -88,48 +110,75 @@ def simulate(
     threads: int | None = None,
     progress: Progress | None = None,
 ) -> Outcome:
-    """Run Algorithm 2 (Algorithm 1 when nobody is absent) on values of shape (n,) or (n, d).
+    """Run Algorithm 2 (Algorithm 1 when nobody is absent): y^(t) = W^O_t y^(t-1) + c_t (x + eta*) + Z_t eta.
 
-    Noise is drawn from `rng` with the given standard deviations, or given as `noise`. With `record` every
-    message of every round is kept. Executions with shares that came back late or never are refused.
+    Args:
+        execution: Who sends what to whom; shares that came back late or never are refused.
+        values: The private values x, of shape (n,) or (n, d).
+        noise_levels: The noise to draw; needed unless `noise` is given.
+        rng: What noise is drawn from: a `numpy.random.Generator`, or `SystemNormals` for values of real persons.
+        noise: The noise terms themselves, instead of `noise_levels` and `rng`.
+        record: Whether every message of every round is kept.
+        threads: How many threads work; by default as many as there are cores, or one for a small run. The result does
+            not depend on it.
+        progress: Called with (rounds done, T).
 
-    >>> import inca
-    >>> execution = inca.Execution(inca.RandomReceivers(1000, rounds=10, seed=1), inca.incremental(10))
-    >>> outcome = inca.simulate(execution, np.full(1000, 0.25), 0.0, 50.0, rng=np.random.default_rng(2))
-    >>> round(outcome.estimate, 9), outcome.weight
-    (0.25, 1000.0)
+    Returns:
+        The outcome, with the estimate.
+
+    Raises:
+        InvalidInput: If values or noise do not fit the execution, or the noise is given twice or not at all.
+
+    Example:
+        >>> import inca
+        >>> execution = inca.Execution(inca.RandomReceivers(1000, rounds=10, seed=1), inca.incremental_injection(10))
+        >>> levels = inca.NoiseLevels(independent=0.0, cancelling=50.0)
+        >>> outcome = inca.simulate(execution, np.full(1000, 0.25), levels, rng=np.random.default_rng(2))
+        >>> round(outcome.estimate, 9), outcome.weight
+        (0.25, 1000.0)
     """
     execution.refuse_late()
-    given = party_values(values, execution.parties)
+    rows = party_values(values, execution.parties)
     # Handing a small round over to a thread takes longer than the round.
-    usual = available_cores() if given.size > _SMALL else 1
-    workers = usual if threads is None else whole("threads", threads, least=1)
-    x = given.reshape(execution.parties, -1)
+    usual = available_cores() if rows.size > _ONE_THREAD_ENTRIES else 1
+    workers = usual if threads is None else integer("threads", threads, min=1)
+    x = rows.reshape(execution.parties, -1)
     report = progress or (lambda done, total: None)
     if noise is None:
-        independent, cancelling, source = _levels(sigma_independent, sigma_cancelling, rng)
+        levels, source = _check_source(noise_levels, rng)
         if execution.injection.mask_scales is not None:
-            run = _Incremental(execution, x, independent, cancelling, source, record, workers, report)
-            return run.outcome(given.shape)
-        noise = draw_noise(execution, independent, cancelling, source, dimensions=x.shape[1])
-    elif not (sigma_independent is None and sigma_cancelling is None and rng is None):
-        raise InputError("noise is given beside standard deviations or rng, but only one of the two was expected")
-    return _all_terms(execution, x, noise, record, report, given.shape)
+            run = _IncrementalRun(execution, x, levels, source, record, workers, report)
+            return run.outcome(rows.shape)
+        noise = draw_noise(execution, levels, source, dimensions=x.shape[1])
+    elif not (noise_levels is None and rng is None):
+        raise InvalidInput("noise cannot be combined with noise_levels or rng")
+    return _run_all_terms(execution, x, noise, record, report, rows.shape)
 
 
-def draw_noise(
-    execution: Execution, sigma_independent: float, sigma_cancelling: float, rng: Normals, dimensions: int = 1
-) -> Noise:
+def draw_noise(execution: Execution, noise_levels: NoiseLevels, rng: Normals, *, dimensions: int = 1) -> Noise:
     """Draw all noise terms, the very ones that `simulate` uses for the same arguments.
 
-    >>> from inca import Execution, RandomReceivers, incremental
-    >>> execution = Execution(RandomReceivers(10, rounds=3, seed=1), incremental(3))
-    >>> draw_noise(execution, 1.0, 2.0, np.random.default_rng(1)).cancelling.shape
-    (10, 3, 1)
+    Args:
+        execution: Who is present decides which terms are used.
+        noise_levels: The standard deviations of eta* and eta.
+        rng: What noise is drawn from: a `numpy.random.Generator`, or `SystemNormals` for values of real persons.
+        dimensions: The number of coordinates d.
+
+    Returns:
+        eta* of shape (n, d) and eta of shape (n, T, d).
+
+    Raises:
+        InvalidInput: If an argument is of another kind, or `dimensions` below 1.
+
+    Example:
+        >>> from inca import Execution, RandomReceivers, incremental_injection
+        >>> execution = Execution(RandomReceivers(10, rounds=3, seed=1), incremental_injection(3))
+        >>> draw_noise(execution, NoiseLevels(independent=1.0, cancelling=2.0), np.random.default_rng(1))
+        Noise(independent of shape (10, 1), cancelling of (10, 3, 1))
     """
-    independent, cancelling, source = _levels(sigma_independent, sigma_cancelling, rng)
-    n, rounds, d = execution.parties, execution.rounds, whole("dimensions", dimensions, least=1)
-    blocks = _spans(n * d, _BLOCK)
+    levels, source = _check_source(noise_levels, rng)
+    n, rounds, d = execution.parties, execution.rounds, integer("dimensions", dimensions, min=1)
+    blocks = _spans(n * d, _BLOCK_ENTRIES)
     streams = split(source, len(blocks))
     drawn = np.empty((rounds + 1, n, d))
     for terms in drawn:
@@ -142,32 +191,25 @@ def draw_noise(
         here = np.flatnonzero(execution.presence.row(t))
         eta[here, counter[here]] = drawn[t + 1, here]
         counter[here] += 1
-    return Noise(independent * drawn[0], cancelling * eta)
+    return Noise(levels.independent * drawn[0], levels.cancelling * eta)
 
 
-def _levels(
-    sigma_independent: float | None, sigma_cancelling: float | None, rng: Normals | None
-) -> tuple[float, float, Normals]:
-    if sigma_independent is None or sigma_cancelling is None:
-        missing = "sigma_independent" if sigma_independent is None else "sigma_cancelling"
-        raise InputError(f"{missing} is missing, but a finite number of at least 0 was expected")
-    independent = real("sigma_independent", sigma_independent, least=0.0)
-    return independent, real("sigma_cancelling", sigma_cancelling, least=0.0), check_normals(rng)
+def _check_source(noise_levels: NoiseLevels | None, rng: Normals | None) -> tuple[NoiseLevels, Normals]:
+    if not isinstance(noise_levels, NoiseLevels):
+        refuse("noise_levels", noise_levels, "inca.NoiseLevels(independent=..., cancelling=...)")
+    return noise_levels, check_normals(rng)
 
 
-def _all_terms(
+def _run_all_terms(
     execution: Execution, x: Array, noise: Noise, record: bool, report: Progress, shape: tuple[int, ...]
 ) -> Outcome:
     """Run the recursion for y^(t) as it stands, for any injection, with all noise terms at hand."""
     n, rounds, d = execution.parties, execution.rounds, x.shape[1]
     independent = finite_array("noise.independent", noise.independent, (1, 2), "(n,) or (n, d)")
     cancelling = finite_array("noise.cancelling", noise.cancelling, (2, 3), "(n, T) or (n, T, d)")
-    for name, array, wanted in (
-        ("independent", independent, n * d),
-        ("cancelling", cancelling, n * rounds * d),
-    ):
-        if array.size != wanted or array.shape[0] != n:
-            raise refuse(f"the shape of noise.{name}", array.shape, f"{wanted} terms for {n} parties")
+    for name, array, full in (("independent", independent, (n, d)), ("cancelling", cancelling, (n, rounds, d))):
+        if array.size != math.prod(full) or array.shape[0] != n:
+            refuse(f"the shape of noise.{name}", array.shape, str(full) if d > 1 else f"{full[:-1]} or {full}")
     u = x + independent.reshape(n, d)
     eta = cancelling.reshape(n, rounds, d)
     injection = execution.injection
@@ -187,15 +229,14 @@ def _all_terms(
     return Outcome(execution, y.reshape(shape), kept)
 
 
-class _Incremental:
+class _IncrementalRun:
     """A run of the incremental family with noise drawn round by round."""
 
     def __init__(
         self,
         execution: Execution,
         x: Array,
-        sigma_independent: float,
-        sigma_cancelling: float,
+        levels: NoiseLevels,
         rng: Normals,
         record: bool,
         workers: int,
@@ -204,14 +245,14 @@ class _Incremental:
         assert execution.injection.mask_scales is not None
         self.execution, self.workers, self.report = execution, workers, report
         self.portions = execution.injection.value
-        self.scales = sigma_cancelling * execution.injection.mask_scales
-        self.streams = split(rng, len(_spans(x.size, _BLOCK)))
-        self.x, self.sigma_independent = x, sigma_independent
+        self.scales = levels.cancelling * execution.injection.mask_scales
+        self.streams = split(rng, len(_spans(x.size, _BLOCK_ENTRIES)))
+        self.x, self.sigma_independent = x, levels.independent
         # x + eta*; what parties hold but for their live masks; the masks, which become the messages sent; the
         # next masks.
         self.u, self.held, self.mask, self.next_mask = np.empty((4, *x.shape))
         # Everyone does the same in every round, or each party has its own history.
-        even_share = execution.schedule.even_share if execution.presence.nobody_absent else None
+        even_share = execution.schedule.even_share if execution.presence.all_present else None
         self.kept = None if even_share is None else 1.0 - execution.schedule.slots * even_share
         self.live = np.empty_like(x[:0] if self.kept is not None else x)
         self.counter = np.ones(0 if self.kept is not None else x.shape[0], dtype=np.int32)
@@ -221,9 +262,9 @@ class _Incremental:
         """Run all rounds."""
         rounds = self.execution.rounds
         with _Crew(self.workers) as crew:
-            step, *_ = crew.work([partial(self.execution.sends, 1), *self._each_block(self._start)])
+            step, *_ = crew.work([partial(self.execution.sends, 1), *self._jobs_by_block(self._start)])
             self.report(0, rounds)
-            draws = self._each_block(self._draw)
+            draws = self._jobs_by_block(self._draw)
             for t in range(1, rounds + 1):
                 self.mask, self.next_mask = self.next_mask, self.mask
                 if t < rounds:  # while one thread mixes, the others prepare the next round
@@ -245,9 +286,9 @@ class _Incremental:
             history = np.stack([*self.history, self.held]).reshape(rounds + 1, *shape)
         return Outcome(self.execution, self.held.reshape(shape), history)
 
-    def _each_block(self, job: Callable[[Normals, slice], None]) -> list[Callable[[], None]]:
+    def _jobs_by_block(self, job: Callable[[Normals, slice], None]) -> list[Callable[[], None]]:
         """Return a job for each block of entries, with the block's own stream of noise."""
-        parts = [slice(lo, hi) for lo, hi in _spans(self.x.size, _BLOCK)]
+        parts = [slice(lo, hi) for lo, hi in _spans(self.x.size, _BLOCK_ENTRIES)]
         return [partial(job, stream, part) for stream, part in zip(self.streams, parts, strict=True)]
 
     def _start(self, stream: Normals, part: slice) -> None:
@@ -266,7 +307,7 @@ class _Incremental:
     def _columns(self) -> list[tuple[int, int]]:
         """Return the ranges of columns that threads mix at a time."""
         d = self.x.shape[1]
-        return _spans(d, max(_COLUMNS, -(-d // self.workers)))
+        return _spans(d, max(_CACHE_LINE_COLUMNS, -(-d // self.workers)))
 
     def _mix(self, t: int, step: Round, columns: tuple[int, int]) -> None:
         """Form the messages of round t and add them to what their receivers hold."""
@@ -280,7 +321,7 @@ class _Incremental:
         and with it the last bit of the result, is the same for any number of threads.
         """
         t, n = self.execution.rounds, self.execution.parties
-        if self.x.shape[1] > _COLUMNS:
+        if self.x.shape[1] > _CACHE_LINE_COLUMNS:
             crew.work([partial(self._mix, t, step, columns) for columns in self._columns()])
             return
         everything = (0, self.x.shape[1])

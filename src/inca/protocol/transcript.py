@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import zipfile
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +18,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from inca._base.files import write_whole
-from inca._base.validation import InputError, real, refuse, whole
+from inca._base.validation import finite_float, refuse
+from inca.errors import InvalidInput
+from inca.protocol.adversary import Adversary
 from inca.protocol.execution import Execution, common_share
-from inca.protocol.injection import Injection, early, incremental
+from inca.protocol.injection import Injection, early_injection, incremental_injection
+from inca.protocol.noise_levels import NoiseLevels
 from inca.protocol.presence import Presence
 from inca.protocol.schedules import ExplicitSchedule
 
@@ -29,58 +32,89 @@ FORMAT = "inca-execution/1"
 
 @dataclass(frozen=True, eq=False)
 class Transcript:
-    """An execution with what is known of its noise levels and of an adversary.
+    """An execution with what is known of its noise levels and of an adversary: what a file holds.
 
-    `eavesdropped` lists messages y_i^(t) as pairs (t, i), t = 0..T.
+    Args:
+        execution: What is public about the run.
+        sigma_independent: The level of the independent noise, sigma_*, if it is known.
+        sigma_cancelling: The level of the cancelling noise, sigma_Delta, if it is known.
+        adversary: Who colludes and which messages are eavesdropped on; by default nobody and none.
+
+    Raises:
+        InvalidInput: If a level is negative, or the adversary does not fit the execution.
+
+    Example:
+        >>> import inca
+        >>> execution = inca.Execution(inca.RandomReceivers(5, rounds=2, seed=1), inca.incremental_injection(2))
+        >>> Transcript(execution, sigma_independent=2.0, sigma_cancelling=3.0).noise_levels
+        NoiseLevels(independent=2.0, cancelling=3.0)
     """
 
     execution: Execution
+    _: KW_ONLY
     sigma_independent: float | None = None
     sigma_cancelling: float | None = None
-    colluding: tuple[int, ...] = ()
-    eavesdropped: tuple[tuple[int, int], ...] = ()
+    adversary: Adversary = field(default_factory=Adversary)
 
     def __post_init__(self) -> None:
-        """Refuse ids and levels out of range."""
-        n, rounds = self.execution.parties, self.execution.rounds
-        for party in self.colluding:
-            whole("an id in adversary.colluding", party, 0, n - 1)
-        if len(set(self.colluding)) < len(self.colluding):
-            raise refuse("adversary.colluding", list(self.colluding), "every id at most once")
-        for t, party in self.eavesdropped:
-            whole("a round in adversary.eavesdropped", t, 0, rounds)
-            whole("an id in adversary.eavesdropped", party, 0, n - 1)
+        self.adversary.check(self.execution)
         for name in ("sigma_independent", "sigma_cancelling"):
             if getattr(self, name) is not None:
-                real(name, getattr(self, name), least=0.0)
+                finite_float(name, getattr(self, name), min=0.0)
+
+    @property
+    def noise_levels(self) -> NoiseLevels:
+        """Both levels; refused if one of them is not known."""
+        if self.sigma_independent is None or self.sigma_cancelling is None:
+            missing = "sigma_independent" if self.sigma_independent is None else "sigma_cancelling"
+            refuse(missing, None, "known to account for an execution")
+        return NoiseLevels(independent=self.sigma_independent, cancelling=self.sigma_cancelling)
 
 
 def read_execution(path: str | Path) -> Transcript:
-    """Read an `inca-execution/1` file, .npz by its ending and JSON otherwise.
+    """Read an `inca-execution/1` file.
 
-    >>> import tempfile, inca
-    >>> execution = inca.Execution(inca.RandomReceivers(5, rounds=2, seed=1), inca.incremental(2))
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     write_execution(folder + "/run.json", Transcript(execution, sigma_independent=2.0, sigma_cancelling=3.0))
-    ...     again = read_execution(folder + "/run.json")
-    >>> again.sigma_cancelling, again.execution.injection == execution.injection
-    (3.0, True)
+    Args:
+        path: The file; a NumPy archive if its name ends in .npz, else JSON.
+
+    Returns:
+        The execution with what the file says of noise levels and an adversary.
+
+    Raises:
+        InvalidInput: If the file cannot be read or is not valid.
+
+    Example:
+        >>> import tempfile, inca
+        >>> execution = inca.Execution(inca.RandomReceivers(5, rounds=2, seed=1), inca.incremental_injection(2))
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     write_execution(folder + "/run.json", Transcript(execution, sigma_cancelling=3.0))
+        ...     again = read_execution(folder + "/run.json")
+        >>> again.sigma_cancelling, again.execution.injection == execution.injection
+        (3.0, True)
     """
     place = Path(path)
     try:
         fields = _read_npz(place) if place.suffix == ".npz" else msgspec.json.decode(place.read_bytes())
-        document = msgspec.convert(fields, _Document)
+        document = msgspec.convert(fields, _ExecutionDocument)
         return _transcript(document)
-    except InputError as error:
-        raise InputError(f"{place} is not a valid {FORMAT} file: {error}") from None
+    except InvalidInput as error:
+        raise InvalidInput(f"{place} is not a valid {FORMAT} file: {error}") from None
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise InputError(f"{place} is not a valid {FORMAT} file: {error}") from None
+        raise InvalidInput(f"{place} is not a valid {FORMAT} file: {error}") from None
     except OSError as error:
-        raise InputError(f"{place} cannot be read: {error.strerror or error}") from None
+        raise InvalidInput(f"{place} cannot be read: {error.strerror or error}") from None
 
 
 def write_execution(path: str | Path, transcript: Transcript) -> None:
-    """Write an `inca-execution/1` file, .npz by its ending and JSON otherwise; see `read_execution` for an example."""
+    """Write an `inca-execution/1` file, completely or not at all; see `read_execution` for an example.
+
+    Args:
+        path: The file; a NumPy archive if its name ends in .npz, else JSON.
+        transcript: What to write.
+
+    Raises:
+        InvalidInput: If the file cannot be written.
+    """
     place = Path(path)
     fields = _fields(transcript)
     if place.suffix == ".npz":
@@ -94,92 +128,91 @@ def digest(transcript: Transcript) -> str:
     """Return the SHA-256 of a transcript's fields as canonical JSON: the same for JSON and .npz files.
 
     >>> import inca
-    >>> run = inca.Execution(inca.RandomReceivers(5, rounds=2, seed=1), inca.incremental(2))
+    >>> run = inca.Execution(inca.RandomReceivers(5, rounds=2, seed=1), inca.incremental_injection(2))
     >>> digest(Transcript(run))[:16] == digest(Transcript(run, sigma_cancelling=1.0))[:16]
     False
     """
     return hashlib.sha256(msgspec.json.encode(_plain(_fields(transcript)), order="sorted")).hexdigest()
 
 
-class _Injection(msgspec.Struct, forbid_unknown_fields=True):
+class _InjectionFields(msgspec.Struct, forbid_unknown_fields=True):
     kind: str | None = None
     value: list[float] | None = None
     noise: list[list[float]] | None = None
 
 
-class _Adversary(msgspec.Struct, forbid_unknown_fields=True):
+class _AdversaryFields(msgspec.Struct, forbid_unknown_fields=True):
     colluding: list[int] = []
     eavesdropped: list[tuple[int, int]] = []
 
 
-class _Document(msgspec.Struct, forbid_unknown_fields=True):
+class _ExecutionDocument(msgspec.Struct, forbid_unknown_fields=True):
     """The fields of the file; arrays are lists or, from .npz, NumPy arrays, and are checked by the library."""
 
     format: str
     parties: int
     rounds: int
     receivers: Any
-    injection: _Injection
+    injection: _InjectionFields
     share: float | None = None
     weights: Any = None
     present: Any = None
     published: Any = None
     undelivered: Any = None
-    adversary: _Adversary = msgspec.field(default_factory=_Adversary)
+    adversary: _AdversaryFields = msgspec.field(default_factory=_AdversaryFields)
     sigma_independent: float | None = None
     sigma_cancelling: float | None = None
 
 
-def _transcript(document: _Document) -> Transcript:
+def _transcript(document: _ExecutionDocument) -> Transcript:
     if document.format != FORMAT:
-        raise refuse("format", document.format, FORMAT)
-    schedule = ExplicitSchedule(_numbers("receivers", document.receivers), document.share, document.weights)
-    for name, stated, found in (
+        refuse("format", document.format, FORMAT)
+    receivers = _nested_list("receivers", document.receivers)
+    schedule = ExplicitSchedule(receivers, share=document.share, weights=document.weights)
+    for name, stated, actual in (
         ("parties", document.parties, schedule.parties),
         ("rounds", document.rounds, schedule.rounds),
     ):
-        if stated != found:
-            raise refuse(name, stated, f"the number that receivers has ({found})")
-    presence = None if document.present is None else Presence.explicit(_numbers("present", document.present))
+        if stated != actual:
+            refuse(name, stated, f"{actual}, as receivers says")
+    presence = None if document.present is None else Presence.explicit(_nested_list("present", document.present))
     published = None
     if document.published is not None:
         published = np.asarray(document.published)
         if published.dtype.kind not in "iub" or not np.isin(published, (0, 1)).all():
-            raise InputError("published has an entry that is not 0 or 1, but only 0 and 1 were expected")
+            refuse("published", document.published, "a list of 0 and 1")
         published = published.astype(bool)
-    undelivered: Any = () if document.undelivered is None else _numbers("undelivered", document.undelivered)
+    undelivered: Any = () if document.undelivered is None else _nested_list("undelivered", document.undelivered)
     injection = _injection(document.injection, schedule.rounds)
-    execution = Execution(schedule, injection, presence, published, undelivered)
     return Transcript(
-        execution,
-        document.sigma_independent,
-        document.sigma_cancelling,
-        tuple(document.adversary.colluding),
-        tuple(document.adversary.eavesdropped),
+        Execution(schedule, injection, presence, published=published, undelivered=undelivered),
+        sigma_independent=document.sigma_independent,
+        sigma_cancelling=document.sigma_cancelling,
+        adversary=Adversary(document.adversary.colluding, document.adversary.eavesdropped),
     )
 
 
-def _injection(given: _Injection, rounds: int) -> Injection:
-    if given.kind is not None and (given.value is not None or given.noise is not None):
-        raise refuse("injection.kind", given.kind, "a kind, or value and noise, but not both")
-    if given.kind == "incremental":
-        return incremental(rounds)
-    if given.kind == "early":
-        return early(rounds)
-    if given.kind is not None:
-        raise refuse("injection.kind", given.kind, "incremental or early")
-    if given.value is None or given.noise is None:
-        raise InputError("injection has neither a kind nor both value and noise, of which one was expected")
-    return Injection(given.value, given.noise)
+def _injection(fields: _InjectionFields, rounds: int) -> Injection:
+    if fields.kind is not None and (fields.value is not None or fields.noise is not None):
+        raise InvalidInput("injection.kind cannot be combined with injection.value or injection.noise")
+    if fields.kind == "incremental":
+        return incremental_injection(rounds)
+    if fields.kind == "early":
+        return early_injection(rounds)
+    if fields.kind is not None:
+        refuse("injection.kind", fields.kind, "incremental or early")
+    if fields.value is None or fields.noise is None:
+        raise InvalidInput("injection must have a kind, or both value and noise")
+    return Injection(fields.value, fields.noise)
 
 
 def injection_fields(injection: Injection) -> dict[str, Any]:
     """Return an injection as the format writes it: its kind if it has a name, else value and noise.
 
-    >>> injection_fields(incremental(3))
+    >>> injection_fields(incremental_injection(3))
     {'kind': 'incremental'}
     """
-    for kind, make in (("incremental", incremental), ("early", early)):
+    for kind, make in (("incremental", incremental_injection), ("early", early_injection)):
         if injection == make(injection.rounds):
             return {"kind": kind}
     return {"value": injection.value.tolist(), "noise": injection.noise.tolist()}
@@ -194,7 +227,7 @@ def _fields(transcript: Transcript) -> dict[str, Any]:
         fields["share"] = share
     else:
         fields["weights"] = np.stack([step.fractions for step in steps])
-    if not execution.presence.nobody_absent:
+    if not execution.presence.all_present:
         rows = [execution.presence.row(t) for t in range(execution.rounds + 1)]
         fields["present"] = np.stack(rows).astype(np.uint8)
     if not np.array_equal(execution.published, execution.presence.row(execution.rounds)):
@@ -202,10 +235,11 @@ def _fields(transcript: Transcript) -> dict[str, Any]:
     if execution.undelivered:
         fields["undelivered"] = np.array(execution.undelivered, dtype=np.int64)
     fields["injection"] = injection_fields(execution.injection)
-    if transcript.colluding or transcript.eavesdropped:
+    adversary = transcript.adversary
+    if adversary.colluding or adversary.eavesdropped:
         fields["adversary"] = {
-            "colluding": list(transcript.colluding),
-            "eavesdropped": list(transcript.eavesdropped),
+            "colluding": list(adversary.colluding),
+            "eavesdropped": list(adversary.eavesdropped),
         }
     for name in ("sigma_independent", "sigma_cancelling"):
         if getattr(transcript, name) is not None:
@@ -217,11 +251,11 @@ def _plain(fields: dict[str, Any]) -> dict[str, Any]:
     return {name: value.tolist() if isinstance(value, np.ndarray) else value for name, value in fields.items()}
 
 
-def _numbers(name: str, value: Any) -> ArrayLike:
+def _nested_list(name: str, value: Any) -> ArrayLike:
     """Return nested lists or an array as they are; refuse what NumPy would turn into something else."""
     if isinstance(value, np.ndarray) or (isinstance(value, Sequence) and not isinstance(value, str)):
         return value
-    raise refuse(name, value, "a nested list of whole numbers")
+    refuse(name, value, "a nested list of integers")
 
 
 def _packed(value: Any) -> Any:
@@ -235,7 +269,7 @@ def _read_npz(path: Path) -> dict[str, Any]:
             with np.load(file, allow_pickle=False) as archive:
                 fields: dict[str, Any] = {name: archive[name] for name in archive.files}
     except (zipfile.BadZipFile, ValueError, EOFError, KeyError) as error:
-        raise InputError(f"the archive is damaged ({error})") from None
+        raise InvalidInput(f"the archive is damaged ({error})") from None
     for name, value in fields.items():
         if value.ndim == 0:
             fields[name] = value.item()

@@ -1,4 +1,4 @@
-"""Many runs, on the cores of this machine or on a cluster, one way for all of them; what is done is never done again.
+"""Many jobs, on the cores of this machine or on a cluster, one way for all of them.
 
 joblib is the only interface: its own processes by default, dask for a cluster. Each job carries its seed, and BLAS has
 one thread in every worker, so neither the engine nor the number of workers changes a result.
@@ -6,100 +6,120 @@ one thread in every worker, so neither the engine nor the number of workers chan
 
 from __future__ import annotations
 
-import hashlib
 import json
 import warnings
 from collections.abc import Generator, Iterator, Sequence
 from concurrent.futures import BrokenExecutor
-from contextlib import ExitStack, closing, contextmanager
-from functools import cache
+from contextlib import ExitStack, contextmanager, suppress
 from importlib.util import find_spec
-from pathlib import Path
+from threading import Event
 from typing import Any, Self
 
-import inca
 from inca._base.threads import available_cores, one_blas_thread
-from inca._base.types import Progress
-from inca._base.validation import InputError, refuse, whole
+from inca._base.validation import integer, refuse
+from inca.errors import InvalidInput, WorkerLost
 from inca.reproduction import runs
 from inca.reproduction.figure_reproduction import Job
+from inca.reproduction.sources import source_digest
 
 KINDS = ("processes", "serial", "dask")
-TIMEOUT = "10s"
+ANSWER_TIMEOUT_S = 10.0
 """How long a scheduler may take to answer."""
-_HOME = Path(inca.__file__).parent
 
 
-class WorkerLost(InputError):
-    """A worker died, perhaps for want of memory."""
-
-    status = 1
-
-
-def perform(place: int, run: str, settings: dict[str, Any], source: str) -> tuple[int, str]:
+def perform_job(place: int, run: str, settings: dict[str, Any], source: str) -> tuple[int, str]:
     """Do one job, anywhere, and return its place and its result as JSON; refuse if the code there is another."""
     if source_digest() != source:
-        raise InputError(f"a worker's source code of inca is {source_digest()[:16]}, but {source[:16]} was expected")
+        refuse("a worker's source code of inca", source_digest()[:16], f"the same as here ({source[:16]})")
     with one_blas_thread():
         return place, json.dumps(getattr(runs, run)(**settings))
 
 
 class Engine:
-    """Where jobs are done: `processes` on this machine, `serial` in this process, or a `dask` cluster.
+    """Where jobs are done; it starts when it is entered.
 
-    `workers` defaults to the available cores. `address` is that of a running dask scheduler; without one, a local
-    cluster is started, which listens on 127.0.0.1 only.
+    Args:
+        kind: "processes" on this machine, "serial" in this process, or "dask" on a cluster.
+        workers: How many processes, by default one per available core.
+        address: That of a running dask scheduler; without one, a local cluster is started, which listens on 127.0.0.1
+            only.
 
-    >>> with Engine("serial") as engine:
-    ...     settings = {"parties": 4, "colluding": 0, "first": 0, "runs": 100, "seed": 1}
-    ...     list(engine.results([Job("first_rounds", settings)]))
-    [(0, [0, 99, 1, 0, 0])]
+    Raises:
+        InvalidInput: If the kind is unknown, or what it needs is not installed.
+
+    Example:
+        >>> with Engine("serial") as engine:
+        ...     settings = {"parties": 4, "colluding": 0, "first": 0, "runs": 100, "seed": 1}
+        ...     list(engine.results([Job("first_rounds", settings)]))
+        [(0, [0, 99, 1, 0, 0])]
     """
 
     def __init__(self, kind: str = "processes", workers: int | None = None, address: str | None = None) -> None:
-        """Choose an engine; it starts when it is entered."""
         if kind not in KINDS:
-            raise refuse("engine", kind, "one of " + ", ".join(KINDS))
+            refuse("engine", kind, "one of " + ", ".join(KINDS))
         if address is not None and kind != "dask":
-            raise refuse("address", address, "none, or engine dask")
+            raise InvalidInput(f"address cannot be combined with engine {kind}, only with dask")
         self.kind, self.address = kind, address
-        self.workers = available_cores() if workers is None else whole("workers", workers, least=1)
+        self.workers = available_cores() if workers is None else integer("workers", workers, min=1)
         for module, extra in (("joblib", "reproduce"), *((("distributed", "cluster"),) if kind == "dask" else ())):
             if find_spec(module) is None:
-                raise InputError(f"engine {kind} needs {module}: pip install 'inca[{extra}]'")
+                raise InvalidInput(f"engine {kind} needs {module}: pip install 'inca[{extra}]'")
         self._open = ExitStack()
 
     def __enter__(self) -> Self:
-        """Start."""
         if self.kind == "dask":
             self._open.enter_context(_client(self.address, self.workers))
         return self
 
     def __exit__(self, *error: object) -> None:
-        """Stop what was started."""
         self._open.close()
 
     def results(self, jobs: Sequence[Job]) -> Generator[tuple[int, Any], None, None]:
-        """Yield (place, result) of each job as soon as it is done."""
+        """Yield (place, result) of each job as soon as it is done.
+
+        Closed before its end, it begins no further job. Those that have begun are finished by processes, and cancelled
+        on a cluster.
+        """
         from joblib import Parallel, delayed, parallel_config
 
-        source = source_digest()
-        work = [delayed(perform)(place, job.run, dict(job.settings), source) for place, job in enumerate(jobs)]
+        source, stopped = source_digest(), Event()
+
+        def calls() -> Iterator[Any]:
+            for place, job in enumerate(jobs):
+                if stopped.is_set():
+                    return
+                yield delayed(perform_job)(place, job.run, dict(job.settings), source)
+
         backend = {"processes": "loky", "serial": "sequential", "dask": "dask"}[self.kind]
         with parallel_config(backend=backend):
             workers = None if self.kind == "dask" else self.workers  # dask knows its own
-            finished = Parallel(n_jobs=workers, return_as="generator_unordered")(work)
+            finished = Parallel(n_jobs=workers, return_as="generator_unordered")(calls())
             try:
                 for place, text in finished:
                     yield place, json.loads(text)
             except Exception as error:
                 if isinstance(error, BrokenExecutor) or type(error).__name__ == "KilledWorker":  # dask's
-                    raise WorkerLost("a worker died; the same command goes on where it stopped") from None
+                    raise WorkerLost("a worker died; the same command resumes where it stopped") from None
                 raise
-            finally:  # should the caller stop, no worker goes on, and it needs no advice that work was lost
-                with warnings.catch_warnings():
-                    warnings.simplefilter("ignore", UserWarning)
-                    finished.close()
+            finally:
+                stopped.set()
+                self._wind_down(finished)
+
+    def _wind_down(self, finished: Generator[Any, None, None]) -> None:
+        """End work that nobody waits for any more.
+
+        joblib would kill its processes. If one of them has just finished a job and the next one is being submitted, the
+        thread that manages them then looks for a job that was dropped, and dies of a KeyError. On a busy machine, where
+        that thread waits for its turn, this happens. So processes are left to finish the few jobs they have.
+        """
+        if self.kind == "processes":
+            with suppress(Exception):  # whatever becomes of them
+                for _ in finished:
+                    pass
+        else:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", UserWarning)  # that work was lost
+                finished.close()
 
 
 @contextmanager
@@ -116,100 +136,7 @@ def _client(address: str | None, workers: int) -> Iterator[None]:
                 stack.enter_context(cluster)
                 stack.enter_context(Client(cluster))
             else:
-                stack.enter_context(Client(address, timeout=TIMEOUT))
+                stack.enter_context(Client(address, timeout=ANSWER_TIMEOUT_S))
         except (OSError, ValueError) as error:
-            raise InputError(f"address is {address!r}, but no dask scheduler answers there: {error}") from None
+            raise InvalidInput(f"address must be that of a dask scheduler, got {address!r}: {error}") from None
         yield
-
-
-class Notebook:
-    """Finished jobs in a file, one per line, so that interrupted work goes on where it stopped.
-
-    A job is recognised by its function, its arguments and the source code it depends on, so a result is never that of
-    another version. A line that was cut short is done again. `spent` is how many seconds were worked in all calls for
-    the same `purpose`.
-    """
-
-    def __init__(self, path: Path, purpose: str = "") -> None:
-        """Read what is there."""
-        self.path, self.purpose, self._known, self.spent = path, purpose, dict[str, Any](), 0.0
-        try:
-            lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
-        except (OSError, UnicodeDecodeError) as error:
-            raise InputError(f"{path} cannot be read as a notebook of finished work: {error}") from None
-        for line in lines:
-            try:
-                entry = json.loads(line)
-                if entry.get("source") == source_digest()[:16]:
-                    if "key" in entry:
-                        self._known[entry["key"]] = entry["result"]
-                    elif entry["purpose"] == purpose:
-                        self.spent += float(entry["spent"])
-            except (ValueError, KeyError, TypeError, AttributeError):
-                continue
-
-    def find(self, job: Job) -> tuple[bool, Any]:
-        """Return whether a job is done, and its result."""
-        key = _key(job)
-        return key in self._known, self._known.get(key)
-
-    def add(self, job: Job, result: Any) -> None:
-        """Keep a result."""
-        key = _key(job)
-        self._known[key] = result
-        self._append({"key": key, "run": job.run, "settings": dict(job.settings), "result": result})
-
-    def spend(self, seconds: float) -> None:
-        """Keep how long was worked."""
-        self.spent += seconds
-        self._append({"purpose": self.purpose, "spent": seconds})
-
-    def _append(self, entry: dict[str, Any]) -> None:
-        entry = {"source": source_digest()[:16], **entry}
-        try:
-            with self.path.open("a", encoding="utf-8") as file:
-                # A line of its own, also after one that was cut short.
-                file.write("\n" * (file.tell() > 0) + json.dumps(entry))
-        except OSError as error:
-            raise InputError(f"{self.path} cannot be written: {error.strerror or error}") from None
-
-
-def do(jobs: Sequence[Job], engine: Engine, notebook: Notebook, progress: Progress) -> list[Any]:
-    """Return the results of jobs in order, doing only those that are not in the notebook."""
-    found = [notebook.find(job) for job in jobs]
-    results = [result for _, result in found]
-    open_places = [place for place, (known, _) in enumerate(found) if not known]
-    done = len(jobs) - len(open_places)
-    progress(done, len(jobs))
-    if not open_places:
-        return results
-    with closing(engine.results([jobs[place] for place in open_places])) as finished:
-        for number, result in finished:
-            place = open_places[number]
-            notebook.add(jobs[place], result)
-            results[place] = result
-            done += 1
-            progress(done, len(jobs))
-    return results
-
-
-def _key(job: Job) -> str:
-    text = json.dumps([job.run, dict(job.settings)], sort_keys=True)
-    return hashlib.sha256(text.encode()).hexdigest()[:32]
-
-
-def counted_sources() -> list[str]:
-    """Return the source files on which results depend: the library and what workers do; no pictures, pages or nodes."""
-    names = sorted(path.relative_to(_HOME).as_posix() for path in _HOME.rglob("*.py"))
-    working = ("reproduction/runs.py", "reproduction/rounds_to_connect.py")
-    shown = ("__main__.py", "cli/", "dashboard/", "reproduction/", "learn/", "network/", "_base/plotting.py")
-    return [name for name in names if not name.startswith(shown) or name in working]
-
-
-@cache
-def source_digest() -> str:
-    """Return a digest of these files."""
-    digest = hashlib.sha256()
-    for name in counted_sources():
-        digest.update(name.encode() + b"\0" + (_HOME / name).read_bytes() + b"\0")
-    return digest.hexdigest()

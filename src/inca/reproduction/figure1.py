@@ -11,39 +11,41 @@ import numpy as np
 
 from inca._base.plotting import ACCENT, INK, LIGHT, WARM, canvas
 from inca.mechanisms.muffliato import Muffliato
-from inca.planning.requirements import Wish
+from inca.planning.requirements import Requirements
 from inca.privacy.gaussian import Rule
 from inca.reproduction.figure_reproduction import (
     Claim,
-    Findings,
+    DataTable,
+    FigureReproduction,
+    FigureResults,
     Job,
-    Perform,
+    PerformJobs,
     Picture,
     Row,
-    Study,
-    Table,
     all_of,
     chunks,
     column,
-    less,
+    is_less,
     mean_and_error,
     pick,
 )
 
 PARTIES, EPSILON, DELTA = 1024, 0.1, 1e-5
-ROUNDS = 40  # enough for 70 % colluding (docs/chance.md), so that a factor near 1 needs little cancelling noise
+ROUNDS = (
+    40  # enough for 70 % colluding (docs/failure-probability.md), so that a factor near 1 needs little cancelling noise
+)
 FACTOR = 1.01  # independent noise over its infimum, which no finite cancelling noise reaches (Theorem 2)
-SURE = 5.0  # standard errors: all points are within them but for a chance below 1e-5
+STANDARD_ERRORS = 5.0  # all points are within so many but for a probability below 1e-5
 INCA, CENTRAL, LOCAL = "inca", "Central DP", "Local DP"
 PRINTED, CORRECTED = "Muffliato, printed", "Muffliato, corrected"
 
 
-def _wish(colluding: float = 0.0, rule: Rule = "classic") -> Wish:
-    return Wish(PARTIES, EPSILON, DELTA, colluding=colluding, rule=rule, messages=ROUNDS)
+def _requirements(colluding: float = 0.0, rule: Rule = "classic") -> Requirements:
+    return Requirements(PARTIES, EPSILON, DELTA, colluding=colluding, rule=rule, messages=ROUNDS)
 
 
-class Figure1(Study):
-    """Theory and simulation side by side, by the paper's classic constant; the exact rule's errors in the table."""
+class Figure1(FigureReproduction):
+    """Theory and simulation side by side, by the paper's classic constant; the analytic rule's errors in the table."""
 
     name = "fig1"
     title = "Figure 1: error without dropouts"
@@ -70,14 +72,14 @@ class Figure1(Study):
             "runs_per_point": self._runs,
         }
 
-    def work(self, perform: Perform) -> list[Table]:
-        """Simulate inca on fresh schedules, each calibrated exactly, and the others."""
+    def compute_tables(self, perform: PerformJobs) -> list[DataTable]:
+        """Simulate inca on fresh schedules, calibrated exactly one by one, and the others."""
         pieces = chunks(self._runs, 100)
         own = [
             Job(
                 "own_errors",
                 {
-                    "wish": asdict(_wish(colluding)),
+                    "requirements": asdict(_requirements(colluding)),
                     "rounds": ROUNDS,
                     "factor": FACTOR,
                     "drawn": number,
@@ -92,7 +94,13 @@ class Figure1(Study):
         others = [
             Job(
                 "mechanism_errors",
-                {"name": name, "wish": asdict(_wish()), "first": first, "runs": runs, "seed": self.seed},
+                {
+                    "name": name,
+                    "requirements": asdict(_requirements()),
+                    "first": first,
+                    "runs": runs,
+                    "seed": self.seed,
+                },
             )
             for name in (CENTRAL, LOCAL, PRINTED, CORRECTED)
             for first, runs in pieces
@@ -100,20 +108,20 @@ class Figure1(Study):
         results = iter(perform("simulations", [*own, *others]))
         rows: list[Row] = []
         for colluding in self._fractions:
-            found = [next(results) for _ in pieces]
-            squares = [square for each in found for square in each["squares"]]
+            schedules = [next(results) for _ in pieces]
+            squares = [square for schedule in schedules for square in schedule["squares"]]
             extra = {
-                "sigma_cancelling": max(each["sigma_cancelling"] for each in found),
-                "worst_epsilon": max(each["epsilon"] for each in found),
+                "sigma_cancelling": max(schedule["sigma_cancelling"] for schedule in schedules),
+                "worst_epsilon": max(schedule["epsilon"] for schedule in schedules),
             }
             rows.append(_row(INCA, colluding, squares, **extra))
         for name in (CENTRAL, LOCAL, PRINTED, CORRECTED):
             rows.append(_row(name, None, [square for _ in pieces for square in next(results)]))
         shown = ("mechanism", "colluding", "theory", "exact_rule", "simulated", "standard_error", "worst_epsilon")
-        caption = "Mean squared error by the classic rule, in theory and simulated; theory by the exact rule beside"
-        return [Table("errors", caption, rows, shown)]
+        caption = "Mean squared error by the classic rule, in theory and simulated; theory by the analytic rule beside"
+        return [DataTable("errors", caption, rows, shown)]
 
-    def findings(self, tables: Sequence[Table]) -> Findings:
+    def evaluate(self, tables: Sequence[DataTable]) -> FigureResults:
         """Hold the errors against the curves and the sentences about them."""
         rows = tables[0].rows
         own = pick(rows, mechanism=INCA)
@@ -126,7 +134,7 @@ class Figure1(Study):
             Claim(
                 "The error of inca is c^2 / (n_H n epsilon^2).",
                 "Section 6.1, Mean Squared Error",
-                distance <= SURE,
+                distance <= STANDARD_ERRORS,
                 f"all simulated points are within {distance:.1f} standard errors of theory (times {FACTOR:g} for inca)"
                 f", and no exact loss is above epsilon = {max(column(own, 'worst_epsilon')):.6g}",
             ),
@@ -142,9 +150,13 @@ class Figure1(Study):
                 "The error of Muffliato is significantly higher than that of inca, even with a weaker adversary.",
                 "Section 6.1, Mean Squared Error",
                 all_of(
-                    less(row["simulated"], each["simulated"], math.hypot(row["standard_error"], each["standard_error"]))
+                    is_less(
+                        row["simulated"],
+                        other["simulated"],
+                        math.hypot(row["standard_error"], other["standard_error"]),
+                    )
                     for row in own
-                    for each in (printed, corrected)
+                    for other in (printed, corrected)
                 ),
                 f"{printed['theory']:.4f} as printed and {corrected['theory']:.4f} corrected, against "
                 f"{own[0]['theory']:.4f} to {last['theory']:.4f}",
@@ -172,9 +184,9 @@ class Figure1(Study):
             "each schedule the least cancelling noise that makes the exact loss at most epsilon against its colluders.",
             "Muffliato is drawn with the error of the noise after perfect averaging (lines), as the paper does; points "
             "are simulated and include what gossip has not averaged yet. Its conversion from Renyi DP has no rule.",
-            "The exact rule lowers the error of all other mechanisms alike.",
+            "The analytic rule lowers the error of all other mechanisms alike.",
         ]
-        return Findings(tables, claims, [Picture("fig1", _CAPTION, lambda: _draw(rows))], notes)
+        return FigureResults(tables, claims, [Picture("fig1", _CAPTION, lambda: _draw(rows))], notes)
 
 
 _CAPTION = (
@@ -185,15 +197,15 @@ _CAPTION = (
 
 def _row(name: str, colluding: float | None, squares: list[float], **extra: Any) -> Row:
     """Return theory and simulation of one point."""
-    wish, exact = _wish(colluding or 0.0), _wish(colluding or 0.0, "exact")
-    row: Row = {"mechanism": name, "colluding": colluding, "honest": wish.honest, "rounds": None, **extra}
+    requirements, analytic = _requirements(colluding or 0.0), _requirements(colluding or 0.0, "analytic")
+    row: Row = {"mechanism": name, "colluding": colluding, "honest": requirements.honest, "rounds": None, **extra}
     if name.startswith("Muffliato"):
-        made = Muffliato(wish, stopping="printed" if name == PRINTED else "corrected")
-        row |= {"theory": made.ideal_mse, "exact_rule": None, "expected": made.expected_error(0.0).mse}
-        row |= {"rounds": made.rounds, "local_epsilon": made.local_epsilon}
+        mechanism = Muffliato(requirements, stopping="printed" if name == PRINTED else "corrected")
+        row |= {"theory": mechanism.ideal_mse, "exact_rule": None, "expected": mechanism.expected_error(0.0).mse}
+        row |= {"rounds": mechanism.rounds, "local_epsilon": mechanism.local_epsilon}
     else:
-        least = {INCA: 1.0 / (wish.honest * PARTIES), CENTRAL: 1.0 / PARTIES**2, LOCAL: 1.0 / PARTIES}[name]
-        row |= {"theory": wish.var_local * least, "exact_rule": exact.var_local * least}
+        least = {INCA: 1.0 / (requirements.honest * PARTIES), CENTRAL: 1.0 / PARTIES**2, LOCAL: 1.0 / PARTIES}[name]
+        row |= {"theory": requirements.var_local_dp * least, "exact_rule": analytic.var_local_dp * least}
         row |= {"expected": row["theory"] * (FACTOR if name == INCA else 1.0)}
     simulated, error = mean_and_error(np.array(squares))
     return row | {"simulated": simulated, "runs": len(squares), "standard_error": error}

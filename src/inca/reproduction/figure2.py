@@ -12,29 +12,29 @@ from scipy.stats import binomtest
 from inca._base.plotting import ACCENT, SERIES, canvas
 from inca.reproduction.figure_reproduction import (
     Claim,
-    Findings,
+    DataTable,
+    FigureReproduction,
+    FigureResults,
     Job,
-    Perform,
+    PerformJobs,
     Picture,
     Row,
-    Study,
-    Table,
     all_of,
     chunks,
     column,
-    less,
+    is_less,
     pick,
 )
 
 PARTIES, RECEIVERS, ROUNDS = 100, (1, 2, 3, 4, 5), 10
 PAPER_ROUNDS, PAPER_RUNS = (2, 4, 6, 8, 10), 100
-TAPPED, CORRUPTED = "50 % of messages observed", "30 % of parties corrupted"
-_ADVERSARIES = {TAPPED: (0.0, 0.5), CORRUPTED: (0.3, 0.0)}  # colluding, eavesdropped
-_WANTED = 0.95  # the rate at which needs are compared: 100 % of some runs depends on how many there are
-_SURE = 0.95
+OBSERVED, CORRUPTED = "50 % of messages observed", "30 % of parties corrupted"
+_ADVERSARIES = {OBSERVED: (0.0, 0.5), CORRUPTED: (0.3, 0.0)}  # colluding, eavesdropped
+_SUCCESS_RATE = 0.95  # the rate at which needs are compared: 100 % of some runs depends on how many there are
+_CONFIDENCE = 0.95
 
 
-class Figure2(Study):
+class Figure2(FigureReproduction):
     """The paper's 100 runs with confidence intervals, and many more runs as lines."""
 
     name = "fig2"
@@ -54,10 +54,10 @@ class Figure2(Study):
             "adversaries": list(_ADVERSARIES),
             "runs": PAPER_RUNS,
             "runs_of_the_lines": self._runs,
-            "confidence_of_intervals": _SURE,
+            "confidence_of_intervals": _CONFIDENCE,
         }
 
-    def work(self, perform: Perform) -> list[Table]:
+    def compute_tables(self, perform: PerformJobs) -> list[DataTable]:
         """Find in every run the first round after which the rank is n_H - 1."""
         settings = [(adversary, k) for adversary in _ADVERSARIES for k in RECEIVERS]
         pieces = chunks(self._runs, PAPER_RUNS)
@@ -81,17 +81,17 @@ class Figure2(Study):
         results = iter(perform("ranks", jobs))
         rows: list[Row] = []
         for adversary, k in settings:
-            found = np.array([next(results) for _ in pieces])
-            for runs, counts in ((PAPER_RUNS, found[0]), (self._runs, found.sum(axis=0))):
+            by_piece = np.array([next(results) for _ in pieces])
+            for runs, counts in ((PAPER_RUNS, by_piece[0]), (self._runs, by_piece.sum(axis=0))):
                 met = np.cumsum(counts)[: ROUNDS + 1]
                 rows += [_row(adversary, k, t, int(met[t]), runs) for t in range(1, ROUNDS + 1)]
         shown = ("adversary", "receivers", "rounds", "messages", "runs", "rate", "low", "high")
-        return [Table("success", "How many runs meet the precondition of Theorem 2", rows, shown)]
+        return [DataTable("success", "How many runs meet the precondition of Theorem 2", rows, shown)]
 
-    def findings(self, tables: Sequence[Table]) -> Findings:
+    def evaluate(self, tables: Sequence[DataTable]) -> FigureResults:
         """Compare what different k need."""
         rows = pick(tables[0].rows, runs=self._runs)
-        need = {k: _needed(rows, TAPPED, k) for k in RECEIVERS}
+        need = {k: _needed(rows, OBSERVED, k) for k in RECEIVERS}
         messages = {k: k * need[k] for k in RECEIVERS}
         pairs = list(pairwise(RECEIVERS))
         turned = ", ".join(
@@ -108,7 +108,7 @@ class Figure2(Study):
                 "The higher k is, the fewer iterations are required (2a).",
                 "Section 6.1, Communication Cost",
                 all_of(need[high] < need[low] for low, high in pairs),
-                f"for {_WANTED:.0%} success, interpolated: {told}",
+                f"for {_SUCCESS_RATE:.0%} success, interpolated: {told}",
             ),
             Claim(
                 "Lower k requires fewer messages in total (2b).",
@@ -132,7 +132,9 @@ class Figure2(Study):
             "primes.",
             "Of the messages computed in each round, half are drawn at random and observed, whoever receives them.",
         ]
-        return Findings(tables, claims, [Picture("fig2", _CAPTION, lambda: _draw(tables[0].rows, self._runs))], notes)
+        return FigureResults(
+            tables, claims, [Picture("fig2", _CAPTION, lambda: _draw(tables[0].rows, self._runs))], notes
+        )
 
 
 _CAPTION = (
@@ -142,7 +144,7 @@ _CAPTION = (
 
 
 def _row(adversary: str, k: int, t: int, met: int, runs: int) -> Row:
-    interval = binomtest(met, runs).proportion_ci(_SURE, method="exact")  # Clopper, Pearson 1934
+    interval = binomtest(met, runs).proportion_ci(_CONFIDENCE, method="exact")  # Clopper, Pearson 1934
     return {
         "adversary": adversary,
         "receivers": k,
@@ -157,27 +159,27 @@ def _row(adversary: str, k: int, t: int, met: int, runs: int) -> Row:
 
 
 def _needed(rows: Sequence[Row], adversary: str, k: int) -> float:
-    """Return the number of rounds with the wanted rate, interpolated between whole ones; infinite if there is none."""
+    """Return the number of rounds with the rate that is compared, interpolated; infinite if there is none."""
     rates = [0.0, *column(pick(rows, adversary=adversary, receivers=k), "rate")]
     for t, rate in enumerate(rates):
-        if rate >= _WANTED:
-            return float(t - (rate - _WANTED) / (rate - rates[t - 1]))
+        if rate >= _SUCCESS_RATE:
+            return float(t - (rate - _SUCCESS_RATE) / (rate - rates[t - 1]))
     return float("inf")
 
 
 def _better(rows: Sequence[Row], adversary: str, one: int, other: int, t: int) -> bool | None:
-    """Return whether `one` receivers have a higher rate than `other`, open if that may be chance."""
+    """Return whether `one` receivers have a higher rate than `other`, open if that may be random."""
     first, second = (pick(rows, adversary=adversary, receivers=k, rounds=t)[0] for k in (one, other))
     pooled = (first["met"] + second["met"]) / (first["runs"] + second["runs"])
     error = (pooled * (1.0 - pooled) * (1.0 / first["runs"] + 1.0 / second["runs"])) ** 0.5
-    return less(second["rate"], first["rate"], error)
+    return is_less(second["rate"], first["rate"], error)
 
 
 def _draw(rows: Sequence[Row], runs: int) -> Any:
     figure, panels = canvas(11, 3.6, 3)
     for axes, adversary, x, title in (
-        (panels[0], TAPPED, "rounds", "(a) 50 % of messages observed"),
-        (panels[1], TAPPED, "messages", "(b) the same, over messages"),
+        (panels[0], OBSERVED, "rounds", "(a) 50 % of messages observed"),
+        (panels[1], OBSERVED, "messages", "(b) the same, over messages"),
         (panels[2], CORRUPTED, "rounds", "(c) 30 % of parties corrupted"),
     ):
         for k in RECEIVERS:

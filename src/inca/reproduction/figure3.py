@@ -14,26 +14,26 @@ from inca.privacy.theorems.failure_bounds import failure_bound, least_rounds
 from inca.protocol.adversary import rounded_up
 from inca.reproduction.figure_reproduction import (
     Claim,
-    Findings,
+    DataTable,
+    FigureReproduction,
+    FigureResults,
     Job,
-    Perform,
+    PerformJobs,
     Picture,
     Row,
-    Study,
-    Table,
     chunks,
     column,
     pick,
 )
-from inca.reproduction.rounds_to_connect import MOST_ROUNDS
+from inca.reproduction.rounds_to_connect import MAX_ROUNDS
 
-_WORK = 12_500_000  # parties times runs in a piece of work: about a second
-_LARGE = (100, 1000, 10**4, 10**5, 10**6, 10**7, 10**8, 10**9)
-_SEEN = 100  # failing runs from which a rate is compared with the bound
+_PARTIES_AND_RUNS = 12_500_000  # parties times runs of a job: about a second
+_PARTIES = (100, 1000, 10**4, 10**5, 10**6, 10**7, 10**8, 10**9)
+_MIN_FAILING = 100  # failing runs from which a rate is compared with the bound
 _FALSE_ALARM = 1e-6
 
 
-class Figure3(Study):
+class Figure3(FigureReproduction):
     """With never-repeated receivers, k = 1: the largest number of rounds that any run needed."""
 
     name = "fig3"
@@ -62,10 +62,10 @@ class Figure3(Study):
             "runs": self._runs,
         }
 
-    def work(self, perform: Perform) -> list[Table]:
+    def compute_tables(self, perform: PerformJobs) -> list[DataTable]:
         """Count after how many rounds the honest parties are connected, and set the closed form beside it."""
         grid = [(n, colluding) for n in self._parties for colluding in self._fractions]
-        pieces = {n: chunks(self._runs, max(1, _WORK // n)) for n in self._parties}
+        pieces = {n: chunks(self._runs, max(1, _PARTIES_AND_RUNS // n)) for n in self._parties}
         jobs = [
             Job(
                 "first_rounds",
@@ -85,15 +85,17 @@ class Figure3(Study):
         least = [self._least(n, f, counts[n, f]) for n, f in grid]
         failing = [row for n, f in grid for row in self._failing(n, f, counts[n, f])]
         beyond = [
-            {"parties": n, "colluding": f, "failure": chance, "rounds": _closed_form(n, f, chance)}
+            {"parties": n, "colluding": f, "failure": failure, "rounds": _closed_form(n, f, failure)}
             for f in (0.05, 0.25, 0.5)
-            for chance in (math.log(2.0) / 1e5, 1e-9)
-            for n in _LARGE
+            for failure in (math.log(2.0) / 1e5, 1e-9)
+            for n in _PARTIES
         ]
         return [
-            Table("least", f"Least number of rounds with which none of {self._runs:,} runs failed", least),
-            Table("failing", "Runs that fail after so many rounds, and the proven bound on their chance", failing),
-            Table("beyond", "Rounds by the closed form, for numbers of parties that nobody can simulate", beyond),
+            DataTable("least", f"Least number of rounds with which none of {self._runs:,} runs failed", least),
+            DataTable(
+                "failing", "Runs that fail after so many rounds, and the proven bound on their probability", failing
+            ),
+            DataTable("beyond", "Rounds by the closed form, for numbers of parties that nobody can simulate", beyond),
         ]
 
     def _least(self, n: int, colluding: float, counts: Any) -> Row:
@@ -124,61 +126,61 @@ class Figure3(Study):
             for t in range(1, last + 1)
         ]
 
-    def findings(self, tables: Sequence[Table]) -> Findings:
+    def evaluate(self, tables: Sequence[DataTable]) -> FigureResults:
         """Compare with the paper's sentence and our bound."""
         least, failing, beyond = (table.rows for table in tables)
         largest = pick(least, colluding=0.5)[-1]
-        chances = [float(binom.sf(row["failed"] - 1, self._runs, row["bound"])) for row in failing]
-        seen = [row["bound"] / row["rate"] for row in failing if row["failed"] >= _SEEN and row["bound"] < 0.1]
+        tails = [float(binom.sf(row["failed"] - 1, self._runs, row["bound"])) for row in failing]
+        ratios = [row["bound"] / row["rate"] for row in failing if row["failed"] >= _MIN_FAILING and row["bound"] < 0.1]
         apart = [row["rounds"] - row["closed_form"] for row in least if row["rounds"] is not None]
         worst = pick(beyond, colluding=0.5, parties=10**9)
-        found = f"n = {largest['parties']:,} needed {largest['rounds']} rounds at 50 % in {self._runs:,} runs; "
+        needed = f"n = {largest['parties']:,} needed {largest['rounds']} rounds at 50 % in {self._runs:,} runs; "
         claims = [
             Claim(
                 "Even with 5000 parties the amount of messages required is slightly higher than 15.",
                 "Section 6.1, Larger Graphs and Safer Parameters",
                 None if self.quick else largest["rounds"] is not None and 15 < largest["rounds"] <= 19,
-                found + f"the closed form says {largest['closed_form']}",
+                needed + f"the closed form says {largest['closed_form']}",
             ),
             Claim(
                 "In all cases we obtain 100 % success.",
                 "Section 6.1, Larger Graphs and Safer Parameters",
                 all(row["rounds"] is not None for row in least),
                 f"every setting has a number of rounds, at most {max(row['rounds'] or 0 for row in least)}, with which "
-                f"no run failed, but it grows with the number of runs: for a chance of 1e-9 it is "
+                f"no run failed, but it grows with the number of runs: for a failure probability of 1e-9 it is "
                 f"{largest['closed_form_1e_9']} at n = {largest['parties']:,} and 50 %",
             ),
             Claim(
-                "The closed form bounds the chance of failure (ours).",
-                "docs/chance.md",
-                min(chances) * len(chances) > _FALSE_ALARM,
-                f"the least likely of {len(chances)} rates, were they those of the bounds, has a chance of "
-                f"{min(chances):.2g}"
+                "The closed form bounds the failure probability (ours).",
+                "docs/failure-probability.md",
+                min(tails) * len(tails) > _FALSE_ALARM,
+                f"the least likely of {len(tails)} rates, were they those of the bounds, has probability "
+                f"{min(tails):.2g}"
                 + (
-                    f"; where {_SEEN} runs or more failed, and the bound is below 0.1, it is {min(seen):.3f} to "
-                    f"{max(seen):.3f} times the rate"
-                    if seen
+                    f"; where {_MIN_FAILING} runs or more failed, and the bound is below 0.1, it is "
+                    f"{min(ratios):.3f} to {max(ratios):.3f} times the rate"
+                    if ratios
                     else ""
                 ),
             ),
             Claim(
                 "The closed form tells the rounds that the figure shows (ours).",
-                "docs/chance.md",
-                all(-2 <= each <= 3 for each in apart),
+                "docs/failure-probability.md",
+                all(-2 <= difference <= 3 for difference in apart),
                 f"the largest of {self._runs:,} runs is from {min(apart):+d} to {max(apart):+d} rounds off the closed "
                 f"form for its median; at n = 10^9 and 50 % the closed form says {worst[0]['rounds']} rounds, and "
-                f"{worst[1]['rounds']} for a chance of 1e-9",
+                f"{worst[1]['rounds']} for a failure probability of 1e-9",
             ),
         ]
         notes = [
             "A run is counted for all numbers of rounds at once: what matters is the first round after which the graph "
             "of hidden messages is connected. Every party sends to someone it has not sent to before.",
             "The largest of so many runs is itself random. Drawn beside it is the least T whose proven failure bound "
-            "is at most ln 2 over the number of runs: then no run fails with a chance of one half or more.",
-            f"Runs stop after {MOST_ROUNDS} rounds; a setting in which one got there has no number of rounds.",
+            "is at most ln 2 over the number of runs: then with probability one half or more no run fails.",
+            f"Runs stop after {MAX_ROUNDS} rounds; a setting in which one got there has no number of rounds.",
         ]
         pictures = [Picture("fig3", _CAPTION, lambda: _draw(least, beyond, self._runs))]
-        return Findings(tables, claims, pictures, notes)
+        return FigureResults(tables, claims, pictures, notes)
 
 
 _CAPTION = (
@@ -187,9 +189,9 @@ _CAPTION = (
 )
 
 
-def _closed_form(n: int, colluding: float, chance: float) -> int:
-    """Return the least T whose proven failure bound is at most the chance."""
-    return least_rounds(n, rounded_up("colluding", colluding, n), chance, schedule="distinct")
+def _closed_form(n: int, colluding: float, failure: float) -> int:
+    """Return the least T whose proven failure bound is at most `failure`."""
+    return least_rounds(n, rounded_up("colluding", colluding, n), failure, schedule="distinct")
 
 
 def _draw(least: Sequence[Row], beyond: Sequence[Row], runs: int) -> Any:
@@ -199,7 +201,7 @@ def _draw(least: Sequence[Row], beyond: Sequence[Row], runs: int) -> Any:
         rows = pick(least, parties=n)
         left.plot(column(rows, "colluding"), column(rows, "closed_form"), lw=1.2, color=colour)
         shift = 0.004 * (number - (len(sizes) - 1) / 2)  # so that points do not hide one another
-        places = [each + shift for each in column(rows, "colluding")]
+        places = [colluding + shift for colluding in column(rows, "colluding")]
         left.plot(places, column(rows, "rounds"), "o", ms=4.5, color=colour, label=f"n = {n:,}")
     left.set(
         xlabel="fraction of parties that collude",
@@ -208,14 +210,14 @@ def _draw(least: Sequence[Row], beyond: Sequence[Row], runs: int) -> Any:
         ylim=(0, None),
     )
     left.legend(frameon=False, loc="upper left", title="points: simulated\nlines: closed form", alignment="left")
-    chances = list(dict.fromkeys(column(beyond, "failure")))
+    failures = list(dict.fromkeys(column(beyond, "failure")))
     for colluding, colour in zip(dict.fromkeys(column(beyond, "colluding")), (*SERIES[1:3], ACCENT), strict=True):
-        for chance, style in zip(chances, ("-", ":"), strict=True):
-            rows = pick(beyond, colluding=colluding, failure=chance)
-            label = f"{colluding:.0%} collude, chance of failure {chance:.0e}".replace("e-0", "e-")
+        for failure, style in zip(failures, ("-", ":"), strict=True):
+            rows = pick(beyond, colluding=colluding, failure=failure)
+            label = f"{colluding:.0%} collude, failure probability {failure:.0e}".replace("e-0", "e-")
             right.plot(column(rows, "parties"), column(rows, "rounds"), style, color=colour, label=label)
-        shown = [row for row in pick(least, colluding=colluding) if row["rounds"] is not None]
-        right.plot(column(shown, "parties"), column(shown, "rounds"), "o", ms=4.5, color=colour)
+        simulated = [row for row in pick(least, colluding=colluding) if row["rounds"] is not None]
+        right.plot(column(simulated, "parties"), column(simulated, "rounds"), "o", ms=4.5, color=colour)
     right.set_xscale("log")
     right.set(xlabel="parties", title="Continued to a billion parties", ylim=(0, 46))
     right.legend(frameon=False, loc="upper left", fontsize="small", ncols=2)

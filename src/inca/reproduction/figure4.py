@@ -1,4 +1,4 @@
-"""Figure 4: the error when parties drop out, of inca's designs, of its rivals, and of planned designs over messages."""
+"""Figure 4: the error when parties drop out, of inca's designs, of baselines, and of planned designs over messages."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from inca.reproduction.figure4_claims import (
     OVER_MESSAGES,
     OWN,
     PLANNED,
-    Sentences,
+    Figure4Claims,
     counting_on_leavers,
     planning,
     simulations,
 )
-from inca.reproduction.figure4_dropouts import (
+from inca.reproduction.figure4_data import (
     COLLUDING,
     DELTA,
     DROPOUTS,
@@ -28,17 +28,27 @@ from inca.reproduction.figure4_dropouts import (
     OURS,
     PAPER,
     PARTIES,
-    Design,
-    Dropouts,
-    wish_for,
+    Figure4Data,
+    Figure4Design,
+    requirements_of,
 )
-from inca.reproduction.figure_reproduction import Findings, Job, Perform, Picture, Row, Study, Table, column, pick
+from inca.reproduction.figure_reproduction import (
+    DataTable,
+    FigureReproduction,
+    FigureResults,
+    Job,
+    PerformJobs,
+    Picture,
+    Row,
+    column,
+    pick,
+)
 
-DESIGNS = tuple(Design(k, rounds) for rounds in (10, 20) for k in (1, 3, 5))
+DESIGNS = tuple(Figure4Design(k, rounds) for rounds in (10, 20) for k in (1, 3, 5))
 _FIXED = (CORDP, "secure aggregation", "Central DP", "Local DP")
 
 
-class Figure4(Study):
+class Figure4(FigureReproduction):
     """Panels (a) and (b) in the paper's mode and in ours, and (c): planned designs against all, over messages."""
 
     name = "fig4"
@@ -49,8 +59,8 @@ class Figure4(Study):
         return 25 if self.quick else 1000
 
     @property
-    def _designs(self) -> Sequence[Design]:
-        return [Design(1, 10), Design(1, 20), Design(5, 20)] if self.quick else DESIGNS
+    def _designs(self) -> Sequence[Figure4Design]:
+        return [Figure4Design(1, 10), Figure4Design(1, 20), Figure4Design(5, 20)] if self.quick else DESIGNS
 
     @property
     def _dropouts(self) -> Sequence[float]:
@@ -87,17 +97,17 @@ class Figure4(Study):
             "failure_probability_of_c": 1e-6,
         }
 
-    def work(self, perform: Perform) -> list[Table]:
+    def compute_tables(self, perform: PerformJobs) -> list[DataTable]:
         """Calibrate and run (a) and (b), then plan (c)."""
-        rows, steps = Dropouts(self._designs, self._dropouts, self._runs, self.seed).rows(perform)
+        rows, steps = Figure4Data(self._designs, self._dropouts, self._runs, self.seed).rows(perform)
         shown = ("mode", "mechanism", "dropout", "messages", "mse", "standard_error", "expected", "relative")
         return [
-            Table("errors", f"Mean squared error over {self._runs:,} runs; relative: to Central DP", rows, shown),
-            Table("steps", "What turns the paper's mode into ours, one change at a time (expected error)", steps),
-            Table("planned", _PLANNED, self._plans(perform)),
+            DataTable("errors", f"Mean squared error over {self._runs:,} runs; relative: to Central DP", rows, shown),
+            DataTable("steps", "What turns the paper's mode into ours, one change at a time (expected error)", steps),
+            DataTable("planned", _PLANNED, self._plans(perform)),
         ]
 
-    def _plans(self, perform: Perform) -> list[Row]:
+    def _plans(self, perform: PerformJobs) -> list[Row]:
         settings = [
             (name, rate, messages)
             for messages in reversed(self._messages)  # the longest first
@@ -105,29 +115,34 @@ class Figure4(Study):
             for rate in self._planned_dropouts
         ]
         jobs = [
-            Job("predicted", {"name": name, "wish": asdict(wish_for(OURS, rate, messages)), "views": self._views})
+            Job(
+                "predicted",
+                {"name": name, "requirements": asdict(requirements_of(OURS, rate, messages)), "views": self._views},
+            )
             for name, rate, messages in settings
         ]
         rows = []
-        for (name, rate, messages), found in zip(settings, perform("plans", jobs), strict=True):
-            central = wish_for(OURS, rate).central_mse
+        for (name, rate, messages), predicted in zip(settings, perform("plans", jobs), strict=True):
+            central = requirements_of(OURS, rate).central_mse
             rows.append(
                 {
                     "mechanism": name,
                     "dropout": rate,
-                    "messages": messages if name in OVER_MESSAGES else int(found["messages"]),
-                    "expected": found and found["mse"],
-                    "relative": found and found["mse"] / central,
-                    "relative_error": found and found["standard_error"] / central,
+                    "messages": messages if name in OVER_MESSAGES else int(predicted["messages"]),
+                    "expected": predicted and predicted["mse"],
+                    "relative": predicted and predicted["mse"] / central,
+                    "relative_error": predicted and predicted["standard_error"] / central,
                 }
             )
         order = [*OVER_MESSAGES, *_FIXED]
         return sorted(rows, key=lambda row: (order.index(row["mechanism"]), row["dropout"], row["messages"]))
 
-    def findings(self, tables: Sequence[Table]) -> Findings:
+    def evaluate(self, tables: Sequence[DataTable]) -> FigureResults:
         """Hold the data against the paper's sentences, in both modes."""
         errors, steps, planned = (table.rows for table in tables)
-        claims = [claim for mode in (PAPER, OURS) for claim in Sentences(mode, pick(errors, mode=mode), steps).claims()]
+        claims = [
+            claim for mode in (PAPER, OURS) for claim in Figure4Claims(mode, pick(errors, mode=mode), steps).claims()
+        ]
         claims += [simulations(errors), counting_on_leavers(steps), *planning(planned, self.quick)]
         notes = [
             f"Independent noise is {PAPER_FACTOR:g} times c^2 / (n (1 - dropout - colluding) epsilon^2) for inca, GOPA "
@@ -137,7 +152,7 @@ class Figure4(Study):
             "is exact, are then not private if nobody drops out; inca is, as Theorem 4 is not tight. In our mode the "
             "noise is the larger of what full attendance and the dropout rate need, for all.",
             "The noise is the worst of the runs, as in the paper: it depends on how many there are, and other runs "
-            "would have given another. Panel (c) plans for a failure chance of 1e-6, for all mechanisms, so its "
+            "would have given another. Panel (c) plans for a failure probability of 1e-6, for all mechanisms, so its "
             "figures are larger than those of (a) and (b). It samples fewer views than `inca compare` does, and is a "
             "little more cautious.",
             "Claims compare expected errors, which are exact for each run; the simulated ones are beside them in the "
@@ -149,18 +164,18 @@ class Figure4(Study):
             Picture("fig4", _CAPTION, lambda: _draw(errors)),
             Picture("fig4-planned", _PLANNED_CAPTION, lambda: _draw_planned(planned)),
         ]
-        return Findings(tables, claims, pictures, notes)
+        return FigureResults(tables, claims, pictures, notes)
 
 
-_PLANNED = "Expected error over messages per party, for a failure chance of 1e-6"
+_PLANNED = "Expected error over messages per party, for a failure probability of 1e-6"
 _CAPTION = (
     "Error over the dropout rate for 200 parties, epsilon 0.2, a tenth corrupted: (a) designs of inca, (b) inca and "
-    "its rivals, in the paper's mode (above) and in ours (below). Lines are expected, points simulated with three "
+    "baselines, in the paper's mode (above) and in ours (below). Lines are expected, points simulated with three "
     "standard errors."
 )
 _PLANNED_CAPTION = (
-    "Expected error over messages per party, as multiples of Central DP with everyone present, at a failure chance of "
-    "1e-6: planned designs against the paper's recipe and the rivals."
+    "Expected error over messages per party, as multiples of Central DP with everyone present, at a failure "
+    "probability of 1e-6: planned designs against the paper's recipe and the baselines."
 )
 
 

@@ -1,4 +1,4 @@
-"""The sentences about Figure 4, held against its data."""
+"""The claims about Figure 4, checked against its data."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 
-from inca.reproduction.figure4_dropouts import LATE, OURS
-from inca.reproduction.figure_reproduction import Claim, Row, all_of, column, less, pick
+from inca.reproduction.figure4_data import LATE, OURS
+from inca.reproduction.figure_reproduction import Claim, Row, all_of, column, is_less, pick
 
 OWN, CORDP = "inca, k = 1, T = 20", "CorDP-DME"
 HALF, QUARTER, ONE = GOPA = tuple(f"GOPA, {kind} late" for kind in LATE)
@@ -21,11 +21,16 @@ _FIRST, _EXACT, _FULL = range(3)  # steps from the paper's mode to ours
 _SURE = 5.0  # standard errors
 
 
-class Sentences:
-    """The paper's sentences in one mode."""
+class Figure4Claims:
+    """The paper's claims in one mode.
+
+    Args:
+        mode: The paper's mode, or ours.
+        rows: The errors in that mode.
+        steps: The steps between the modes.
+    """
 
     def __init__(self, mode: str, rows: Sequence[Row], steps: Sequence[Row]) -> None:
-        """Take the rows of that mode, and the steps between the modes."""
         self.mode, self.steps = mode, steps
         self.rates = list(dict.fromkeys(column(rows, "dropout")))
         self.names = list(dict.fromkeys(column(rows, "mechanism")))
@@ -35,7 +40,7 @@ class Sentences:
         """Yield them all."""
         yield self._more_rounds()
         yield self._fewer_receivers()
-        yield self._below_rivals()
+        yield self._below_baselines()
         yield self._one_late_leaver()
         yield self._worst()
 
@@ -43,15 +48,16 @@ class Sentences:
         """Whether one has the smaller expected error at all dropout rates."""
         pairs = [(self._row[one, rate], self._row[other, rate]) for rate in self.rates]
         return all_of(
-            less(a["relative"], b["relative"], math.hypot(a["relative_error"], b["relative_error"])) for a, b in pairs
+            is_less(a["relative"], b["relative"], math.hypot(a["relative_error"], b["relative_error"]))
+            for a, b in pairs
         )
 
     def _ratios(self, one: str, other: str) -> list[float]:
         """The error of one over that of the other, at each dropout rate."""
         return [self._row[one, rate]["relative"] / self._row[other, rate]["relative"] for rate in self.rates]
 
-    def _claim(self, text: str, source: str, agrees: bool | None, found: str, why: str = "") -> Claim:
-        return Claim(f"{text} ({self.mode})", source, agrees, found, why)
+    def _claim(self, text: str, source: str, agrees: bool | None, evidence: str, why: str = "") -> Claim:
+        return Claim(f"{text} ({self.mode})", source, agrees, evidence, why)
 
     def _at_rates(self) -> str:
         return f"at dropout {_listed(self.rates)}"
@@ -77,7 +83,7 @@ class Sentences:
             for few, many in pairwise(f"inca, k = {k}, T = {rounds}" for k in (1, 3, 5) if self._has(k, rounds))
         ]
         told = "; ".join(f"{few[6:]} over k = {many[10:11]}: {_listed(self._ratios(few, many))}" for few, many in pairs)
-        spread = [each for pair in pairs for each in self._ratios(*pair)]
+        spread = [ratio for pair in pairs for ratio in self._ratios(*pair)]
         answers = {pair: self._below(*pair) for pair in pairs}
         return self._claim(
             "k in {1, 3, 5} gives similar results, although a smaller k yields a smaller error.",
@@ -91,10 +97,10 @@ class Sentences:
     def _has(self, k: int, rounds: int) -> bool:
         return f"inca, k = {k}, T = {rounds}" in self.names
 
-    def _below_rivals(self) -> Claim:
-        answers = {rival: self._below(OWN, rival) for rival in (*GOPA, CORDP)}
-        told = "; ".join(f"{_listed(self._ratios(OWN, rival))} times that of {rival}" for rival in answers)
-        above = [rival for rival, answer in answers.items() if answer is False]
+    def _below_baselines(self) -> Claim:
+        answers = {baseline: self._below(OWN, baseline) for baseline in (*GOPA, CORDP)}
+        told = "; ".join(f"{_listed(self._ratios(OWN, baseline))} times that of {baseline}" for baseline in answers)
+        above = [baseline for baseline, answer in answers.items() if answer is False]
         return self._claim(
             "In all cases inca outperforms GOPA and CorDP-DME for the same proportion of dropouts.",
             _TECHNIQUES,
@@ -106,14 +112,14 @@ class Sentences:
         )
 
     def _why_above(self) -> str:
-        """Say why a rival may have a smaller error."""
+        """Say why a baseline may have a smaller error."""
         late = "of GOPA's leavers only the late ones leave noise behind, and these are few; in inca all of them do"
         if self.mode == OURS:
             return late
         exact = [pick(self.steps, receivers=1, rounds=20, dropout=rate, step=_EXACT)[0] for rate in self.rates]
         ratios = [
-            f"{_listed(row['relative'] / self._row[rival, row['dropout']]['relative'] for row in exact)} ({rival[6:]})"
-            for rival in GOPA
+            f"{_listed(row['relative'] / self._row[gopa, row['dropout']]['relative'] for row in exact)} ({gopa[6:]})"
+            for gopa in GOPA
         ]
         return (
             f"{late}. Besides, Theorem 4 bounds inca's loss, while the others' loss is exact: with the exact loss of "
@@ -126,8 +132,8 @@ class Sentences:
             "With a single party dropping out in the rollback round GOPA approaches inca, but it degrades "
             "significantly with a half or a quarter.",
             _TECHNIQUES,
-            all(1.0 / _NEAR < each < _NEAR for each in near)
-            and all(far > _FAR * each for others in (quarter, half) for far, each in zip(others, near, strict=True)),
+            all(1.0 / _NEAR < ratio < _NEAR for ratio in near)
+            and all(far > _FAR * ratio for others in (quarter, half) for far, ratio in zip(others, near, strict=True)),
             f"{self._at_rates()}, GOPA has {_listed(near)} times the error of inca with one late leaver, "
             f"{_listed(quarter)} with a quarter and {_listed(half)} with a half",
             "a single late leaver costs GOPA less than this; the reasons are those of the claim before",
@@ -140,7 +146,7 @@ class Sentences:
             _TECHNIQUES,
             all_of(self._below(name, CORDP) for name in ratios),
             f"{self._at_rates()}, its lower bound is "
-            + "; ".join(f"{_listed(found)} times the error of {name}" for name, found in ratios.items()),
+            + "; ".join(f"{_listed(by_rate)} times the error of {name}" for name, by_rate in ratios.items()),
             "with all pairs joined it has ten times as many terms of a tenth of the variance. What all leavers leave "
             "behind is then about what half of them leave behind in GOPA, whose sparse graph needs more noise for its "
             "worst-placed parties",
@@ -150,7 +156,7 @@ class Sentences:
 def simulations(rows: Iterable[Row]) -> Claim:
     """Hold simulated errors against expected ones."""
     ran = [row for row in rows if row["runs"]]
-    # Of few runs that are low by chance, the standard error is low as well: at least that of a normal error's square.
+    # Of few runs that happen to be low, the standard error is low as well: at least that of a normal error's square.
     errors = [max(row["standard_error"], row["expected"] * math.sqrt(2.0 / row["runs"])) for row in ran]
     apart = [abs(row["mse"] - row["expected"]) / error for row, error in zip(ran, errors, strict=True)]
     return Claim(

@@ -1,4 +1,4 @@
-"""The shape of all reproductions: what is run, what comes of it, and what it says about the paper's claims."""
+"""What the reproductions of all figures have in common: jobs, tables, claims and pictures."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from inca._base.plotting import look, rendered
 from inca._base.types import Array
 
 Row = dict[str, Any]
-"""One observation: parameters, and what was found for them. Numbers, texts, and None where there is nothing."""
+"""One observation: parameters and results. Numbers, texts, and None where there is nothing."""
 
 
 @dataclass(frozen=True)
@@ -27,13 +27,13 @@ class Job:
     settings: Mapping[str, Any]
 
 
-Perform = Callable[[str, Sequence[Job]], list[Any]]
-"""Does jobs, under a heading for the progress bar, and returns their results in order."""
+PerformJobs = Callable[[str, Sequence[Job]], list[Any]]
+"""Performs jobs, under a heading for the progress bar, and returns their results in order."""
 
 
 @dataclass(frozen=True)
-class Table:
-    """Tidy data: one row per observation. `shown` are the columns a report shows, all if it is empty."""
+class DataTable:
+    """Tidy data: one row per observation. `shown` are the columns that a page shows, all if it is empty."""
 
     name: str
     caption: str
@@ -45,21 +45,21 @@ class Table:
 class Claim:
     """A sentence of the paper, or a statement of ours, held against the data.
 
-    `agrees` is None where so few runs leave it open; `why` says why data and sentence differ, and is dropped where that
-    is not the verdict.
+    `agrees` is None where so few runs leave it open; `evidence` is what the data show; `why` says why they differ from
+    the sentence, and is dropped unless that is the verdict.
 
-    >>> Claim("One is less than two.", "Section 1", True, "it is", why="arithmetic").why
-    ''
+    Example:
+        >>> Claim("One is less than two.", "Section 1", True, "it is", why="arithmetic").why
+        ''
     """
 
     text: str
     source: str
     agrees: bool | None
-    found: str
+    evidence: str
     why: str = ""
 
     def __post_init__(self) -> None:
-        """Drop a reason that is not needed."""
         if self.agrees is not False:
             object.__setattr__(self, "why", "")
 
@@ -85,24 +85,28 @@ class Picture:
 
 
 @dataclass(frozen=True)
-class Findings:
-    """Everything that a study found."""
+class FigureResults:
+    """Everything that the reproduction of a figure shows."""
 
-    tables: Sequence[Table]
+    tables: Sequence[DataTable]
     claims: Sequence[Claim]
     pictures: Sequence[Picture]
     notes: Sequence[str] = ()
     """How what was done differs from the paper's description, and what that description leaves open."""
 
 
-class Study(ABC):
-    """A figure of the paper."""
+class FigureReproduction(ABC):
+    """A figure of the paper.
+
+    Args:
+        seed: Everything random follows from it.
+        quick: Whether fewer runs, which show the same, replace the full size of the paper.
+    """
 
     name: ClassVar[str]
     title: ClassVar[str]
 
     def __init__(self, seed: int = 0, quick: bool = False) -> None:
-        """Choose the full size of the paper, or a quick one that shows the same with fewer runs."""
         self.seed, self.quick = seed, quick
 
     @property
@@ -111,30 +115,32 @@ class Study(ABC):
         """What is varied and how often it is run."""
 
     @abstractmethod
-    def work(self, perform: Perform) -> list[Table]:
+    def compute_tables(self, perform: PerformJobs) -> list[DataTable]:
         """Do the work and return the data."""
 
     @abstractmethod
-    def findings(self, tables: Sequence[Table]) -> Findings:
+    def evaluate(self, tables: Sequence[DataTable]) -> FigureResults:
         """Return pictures of the data, and what they say about the paper's claims."""
 
 
 def chunks(total: int, size: int) -> list[tuple[int, int]]:
     """Cut runs 0..total-1 into pieces (first, number). Pieces do not depend on who does them.
 
-    >>> chunks(5, 2)
-    [(0, 2), (2, 2), (4, 1)]
+    Example:
+        >>> chunks(5, 2)
+        [(0, 2), (2, 2), (4, 1)]
     """
     return [(first, min(size, total - first)) for first in range(0, total, size)]
 
 
-def pick(rows: Iterable[Row], **wanted: Any) -> list[Row]:
+def pick(rows: Iterable[Row], **values: Any) -> list[Row]:
     """Return the rows that have these values.
 
-    >>> pick([{"k": 1, "x": 5}, {"k": 2, "x": 6}], k=2)
-    [{'k': 2, 'x': 6}]
+    Example:
+        >>> pick([{"k": 1, "x": 5}, {"k": 2, "x": 6}], k=2)
+        [{'k': 2, 'x': 6}]
     """
-    return [row for row in rows if all(row[key] == value for key, value in wanted.items())]
+    return [row for row in rows if all(row[key] == value for key, value in values.items())]
 
 
 def column(rows: Iterable[Row], name: str) -> list[Any]:
@@ -145,9 +151,10 @@ def column(rows: Iterable[Row], name: str) -> list[Any]:
 def mean_and_error(samples: Array) -> tuple[float, float]:
     """Return the mean of samples and its standard error.
 
-    >>> import numpy as np
-    >>> mean_and_error(np.array([1.0, 3.0]))
-    (2.0, 1.0)
+    Example:
+        >>> import numpy as np
+        >>> mean_and_error(np.array([1.0, 3.0]))
+        (2.0, 1.0)
     """
     return float(samples.mean()), float(samples.std(ddof=1) / math.sqrt(samples.size))
 
@@ -155,18 +162,20 @@ def mean_and_error(samples: Array) -> tuple[float, float]:
 def all_of(answers: Iterable[bool | None]) -> bool | None:
     """Return whether all hold: False if one does not, else None if one is open.
 
-    >>> all_of([True, None]), all_of([True, None, False])
-    (None, False)
+    Example:
+        >>> all_of([True, None]), all_of([True, None, False])
+        (None, False)
     """
-    known = list(answers)
-    return False if False in known else None if None in known else True
+    listed = list(answers)
+    return False if False in listed else None if None in listed else True
 
 
-def less(one: float, other: float, error: float = 0.0, sure: float = 3.0) -> bool | None:
+def is_less(one: float, other: float, error: float = 0.0, sure: float = 3.0) -> bool | None:
     """Return whether one is less than the other, open if their distance is within so many standard errors.
 
-    >>> less(1.0, 2.0), less(1.0, 1.1, error=0.2), less(2.0, 1.0, error=0.1)
-    (True, None, False)
+    Example:
+        >>> is_less(1.0, 2.0), is_less(1.0, 1.1, error=0.2), is_less(2.0, 1.0, error=0.1)
+        (True, None, False)
     """
     if abs(one - other) <= sure * error:
         return None

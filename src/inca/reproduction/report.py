@@ -13,9 +13,9 @@ from html import escape
 from numbers import Integral, Real
 from typing import Any
 
-from inca.reproduction.figure_reproduction import Claim, Findings, Picture, Row, Table
+from inca.reproduction.figure_reproduction import Claim, DataTable, FigureResults, Picture, Row
 
-LONG = 30  # tables with more rows than this are folded
+MAX_OPEN_ROWS = 30  # tables with more rows than this are folded
 
 _POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
 _DASH = "\N{EN DASH}"
@@ -24,7 +24,7 @@ _QUICK = "This is a quick version with few runs. Its figures differ from those o
 
 
 @dataclass(frozen=True)
-class Stamp:
+class Provenance:
     """Where results come from."""
 
     command: str
@@ -38,9 +38,14 @@ class Stamp:
 
 
 def page(
-    name: str, title: str, parameters: Row, findings: Findings, stamp: Stamp, pictures: Mapping[str, bytes]
+    name: str,
+    title: str,
+    parameters: Row,
+    results: FigureResults,
+    provenance: Provenance,
+    pictures: Mapping[str, bytes],
 ) -> str:
-    """Return the page; `pictures` are SVG files by the names of findings.pictures."""
+    """Return the page; `pictures` are SVG files by the names of results.pictures."""
     head = [
         '<meta charset="utf-8">',
         f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">',
@@ -50,30 +55,31 @@ def page(
     ]
     top = [
         _element("h1", escape(title)),
-        _element("p", escape(summary(findings.claims)), class_="summary"),
-        _element("p", _element("strong", "Quick version."), f" {_QUICK}", class_="note") if stamp.quick else "",
+        _element("p", escape(summary(results.claims)), class_="summary"),
+        _element("p", _element("strong", "Quick version."), f" {_QUICK}", class_="note") if provenance.quick else "",
     ]
     main = [
         _element("header", *top),
-        _section("Pictures", "div", [_picture(each, pictures[each.name]) for each in findings.pictures]),
-        _section("Claims", "div", [_claims(findings.claims)] if findings.claims else []),
-        _section("Data", "div", [_data(each) for each in findings.tables]),
-        _section("Notes", "ul", [_element("li", escape(each)) for each in findings.notes]),
+        _section("Pictures", "div", [_picture(picture, pictures[picture.name]) for picture in results.pictures]),
+        _section("Claims", "div", [_claims(results.claims)] if results.claims else []),
+        _section("Data", "div", [_data(table) for table in results.tables]),
+        _section("Notes", "ul", [_element("li", escape(note)) for note in results.notes]),
         _section("Parameters", "dl", [_pair(name, escape(shown(name, value))) for name, value in parameters.items()]),
     ]
-    body = [_element("main", *main), _element("footer", _section("Where this comes from", "dl", _origin(stamp)))]
+    body = [_element("main", *main), _element("footer", _section("Where this comes from", "dl", _origin(provenance)))]
     return f'<!DOCTYPE html>\n<html lang="en">\n{_element("head", *head)}{_element("body", *body)}</html>\n'
 
 
 def summary(claims: Sequence[Claim]) -> str:
     """Count the verdicts in a line.
 
-    >>> summary([Claim("x", "Section 1", True, "x"), Claim("y", "Section 2", False, "z")])
-    '1 claim agrees, 1 differs, 0 are open'
+    Example:
+        >>> summary([Claim("x", "Section 1", True, "x"), Claim("y", "Section 2", False, "z")])
+        '1 claim agrees, 1 differs, 0 are open'
     """
     if not claims:
-        return "No claims are held against the data"
-    agree, differ, left = (sum(each.agrees is verdict for each in claims) for verdict in (True, False, None))
+        return "No claims are checked against the data"
+    agree, differ, left = (sum(claim.agrees is verdict for claim in claims) for verdict in (True, False, None))
     return (
         f"{agree} {'claim agrees' if agree == 1 else 'claims agree'}, "
         f"{differ} {'differs' if differ == 1 else 'differ'}, {left} {'is' if left == 1 else 'are'} open"
@@ -83,8 +89,9 @@ def summary(claims: Sequence[Claim]) -> str:
 def shown(name: str, value: Any) -> str:
     """Write a value for people; `name` is that of its column or parameter.
 
-    >>> [shown("mse", value) for value in (0.123456, 25000, float("inf"), True, [1, 0.5])]
-    ['0.1235', '25,000', 'none', 'yes', '1, 0.5']
+    Example:
+        >>> [shown("mse", value) for value in (0.123456, 25000, float("inf"), True, [1, 0.5])]
+        ['0.1235', '25,000', 'none', 'yes', '1, 0.5']
     """
     if value is None:
         return _DASH
@@ -95,15 +102,16 @@ def shown(name: str, value: Any) -> str:
     if isinstance(value, Real):
         return _real(float(value))
     if isinstance(value, list | tuple):
-        return ", ".join(shown(name, each) for each in value)
+        return ", ".join(shown(name, item) for item in value)
     return str(value)
 
 
 def duration(seconds: float | None) -> str:
     """Write how long something took.
 
-    >>> duration(252.3), duration(7200.0), duration(0.2), duration(None)
-    ('4 min 12 s', '2 h', 'less than a second', 'nothing to do: all results were taken from finished work')
+    Example:
+        >>> duration(252.3), duration(7200.0), duration(0.2), duration(None)
+        ('4 min 12 s', '2 h', 'less than a second', 'nothing to do: all results were taken from finished work')
     """
     if seconds is None:
         return "nothing to do: all results were taken from finished work"
@@ -136,8 +144,10 @@ def _picture(picture: Picture, svg: bytes) -> str:
 
 
 def _claims(claims: Sequence[Claim]) -> str:
-    columns = ["Verdict", "Claim", "Source", "Found"] + ["Why it differs"] * any(each.why for each in claims)
-    texts = [[_badge(each.verdict), *map(escape, (each.text, each.source, each.found, each.why))] for each in claims]
+    columns = ["Verdict", "Claim", "Source", "Found"] + ["Why it differs"] * any(claim.why for claim in claims)
+    texts = [
+        [_badge(claim.verdict), *map(escape, (claim.text, claim.source, claim.evidence, claim.why))] for claim in claims
+    ]
     rows = [[_element("td", text) for text in row[: len(columns)]] for row in texts]
     return _table("What is claimed, and what was found", [(name, "text") for name in columns], rows, "claims")
 
@@ -146,7 +156,7 @@ def _badge(verdict: str) -> str:
     return _element("span", f'<span aria-hidden="true">{_SYMBOLS[verdict]}</span> {verdict}', class_=f"badge {verdict}")
 
 
-def _data(table: Table) -> str:
+def _data(table: DataTable) -> str:
     columns = list(table.shown or dict.fromkeys(key for row in table.rows for key in row))
     kinds = {name: _kind([row.get(name) for row in table.rows]) for name in columns}
     rows = [
@@ -154,21 +164,21 @@ def _data(table: Table) -> str:
         for row in table.rows
     ]
     headings = [(name.replace("_", " "), kinds[name]) for name in columns]
-    if len(rows) <= LONG:
+    if len(rows) <= MAX_OPEN_ROWS:
         return _table(table.caption, headings, rows or [["<td>No rows</td>"]], "data")
     heading = _element("summary", f"{escape(table.caption)} ({len(rows):,} rows)")
     return _element("details", heading, _table(table.caption, headings, rows, "data long"))
 
 
 def _kind(values: Iterable[Any]) -> str:
-    known = [each for each in values if each is not None]
-    numbers = [isinstance(each, Real) and not isinstance(each, bool) for each in known]
+    known = [value for value in values if value is not None]
+    numbers = [isinstance(value, Real) and not isinstance(value, bool) for value in known]
     return "number" if known and all(numbers) else "text"
 
 
 def _table(caption: str, headings: Iterable[tuple[str, str]], rows: Iterable[Iterable[str]], kind: str) -> str:
     """Return a table in its own box. Headings are texts with the kind of their column, rows are lists of cells."""
-    names = [_element("th", escape(text), scope="col", class_=each) for text, each in headings]
+    names = [_element("th", escape(text), scope="col", class_=column) for text, column in headings]
     parts = [
         # The inner span stays in sight while a wide table is scrolled sideways.
         _element("caption", _element("span", escape(caption))),
@@ -187,13 +197,13 @@ def _pair(term: str, value: str) -> str:
     return _element("dt", escape(term.replace("_", " "))) + _element("dd", value)
 
 
-def _origin(stamp: Stamp) -> list[str]:
+def _origin(provenance: Provenance) -> list[str]:
     return [
-        _pair("command", _element("code", escape(stamp.command))),
-        _pair("inca", escape(stamp.version)),
-        _pair("seed", str(stamp.seed)),
-        _pair("source code", _element("code", escape(stamp.source))),
-        _pair("time taken", escape(duration(stamp.seconds))),
+        _pair("command", _element("code", escape(provenance.command))),
+        _pair("inca", escape(provenance.version)),
+        _pair("seed", str(provenance.seed)),
+        _pair("source code", _element("code", escape(provenance.source))),
+        _pair("time taken", escape(duration(provenance.seconds))),
     ]
 
 

@@ -15,20 +15,23 @@ from typing import Any
 from inca._base.files import null_for_infinity, write_json, write_whole
 from inca._base.plotting import check_matplotlib
 from inca._base.types import Progress
-from inca._base.validation import InputError, refuse, whole
+from inca._base.validation import integer, refuse
 from inca._base.version import __version__
-from inca.reproduction.engine import Engine, Notebook, do, source_digest
+from inca.errors import InvalidInput
+from inca.reproduction.checkpoint import Checkpoint, complete_jobs
+from inca.reproduction.engine import Engine
 from inca.reproduction.figure1 import Figure1
 from inca.reproduction.figure2 import Figure2
 from inca.reproduction.figure3 import Figure3
 from inca.reproduction.figure4 import Figure4
-from inca.reproduction.figure_reproduction import Claim, Findings, Job, Row, Study, Table
-from inca.reproduction.report import Stamp, page
+from inca.reproduction.figure_reproduction import Claim, DataTable, FigureReproduction, FigureResults, Job, Row
+from inca.reproduction.report import Provenance, page
+from inca.reproduction.sources import source_digest
 
 FORMAT = "inca-reproduction/1"
-STUDIES: dict[str, type[Study]] = {each.name: each for each in (Figure1, Figure2, Figure3, Figure4)}
+FIGURES: dict[str, type[FigureReproduction]] = {figure.name: figure for figure in (Figure1, Figure2, Figure3, Figure4)}
 
-Report = Callable[[str], AbstractContextManager[Progress]]
+ProgressReporter = Callable[[str], AbstractContextManager[Progress]]
 """Takes a heading and returns a context that yields a progress callback."""
 
 
@@ -38,8 +41,8 @@ class Reproduction:
 
     name: str
     folder: Path
-    findings: Findings
-    stamp: Stamp
+    results: FigureResults
+    provenance: Provenance
 
     @property
     def page(self) -> Path:
@@ -54,117 +57,150 @@ def reproduce(
     quick: bool = False,
     seed: int = 0,
     engine: Engine | None = None,
-    report: Report | None = None,
+    report: ProgressReporter | None = None,
 ) -> Reproduction:
-    """Reproduce figure `name` (fig1 to fig4) into a folder of that name, or fig1-quick, below `folder`.
+    """Reproduce a figure of the paper: data, pictures, verdicts and a page.
 
-    There will be a page (.html), the data (.json, and .csv for each table), the pictures (.png and .svg), and
-    `work.jsonl`, the notebook of finished work: called again after an interruption, only the rest is done. `engine` is
-    one that was started, by default processes on this machine; `report` shows progress.
+    There will be a page (.html), the data (.json, and .csv for each table), the pictures (.png and .svg), and the
+    finished jobs (work.jsonl): called again after an interruption, only the rest is done.
 
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as place:
-    ...     made = reproduce("fig3", place, quick=True, engine=Engine("serial"))
-    ...     sorted(path.name for path in made.folder.iterdir())
-    ['beyond.csv', 'failing.csv', 'fig3.html', 'fig3.json', 'fig3.png', 'fig3.svg', 'least.csv', 'work.jsonl']
+    Args:
+        name: The figure, fig1 to fig4.
+        folder: Where its own folder will be, named after it, fig1 or fig1-quick.
+        quick: Whether fewer runs, which show the same, replace the full size of the paper.
+        seed: Everything random follows from it.
+        engine: One that was started; by default processes on this machine.
+        report: Shows progress.
+
+    Returns:
+        The results, and where they are.
+
+    Raises:
+        InvalidInput: If there is no such figure, or the folder cannot be written.
+        WorkerLost: If a worker process died; called again, the work resumes.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     reproduction = reproduce("fig3", folder, quick=True, engine=Engine("serial"))
+        ...     sorted(path.name for path in reproduction.folder.iterdir())
+        ['beyond.csv', 'failing.csv', 'fig3.html', 'fig3.json', 'fig3.png', 'fig3.svg', 'least.csv', 'work.jsonl']
     """
-    study = study_named(name, whole("seed", seed, most=2**63 - 1), quick)
+    figure = figure_named(name, integer("seed", seed, max=2**63 - 1), quick)
     check_matplotlib("a reproduction")
     home = Path(folder) / (f"{name}-quick" if quick else name)
     try:
         home.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise InputError(f"{home} cannot be made a folder: {error.strerror or error}") from None
-    notebook = Notebook(home / "work.jsonl", purpose=f"seed {seed}")
-    progress = report or (lambda heading: nullcontext(lambda done, total: None))
+        raise InvalidInput(f"{home} cannot be made a folder: {error.strerror or error}") from None
+    checkpoint = Checkpoint(home / "work.jsonl", purpose=f"seed {seed}")
+    reporter = report or (lambda heading: nullcontext(lambda done, total: None))
 
     with nullcontext(engine) if engine is not None else Engine() as started:
 
         def perform(heading: str, jobs: Sequence[Job]) -> list[Any]:
             began = time.monotonic()
             try:
-                with progress(f"{name}, {heading}:") as told:
-                    return do(jobs, started, notebook, told)
+                with reporter(f"{name}, {heading}:") as progress:
+                    return complete_jobs(jobs, started, checkpoint, progress)
             finally:
-                notebook.spend(time.monotonic() - began)
+                checkpoint.spend(time.monotonic() - began)
 
-        tables = study.work(perform)
-    findings = study.findings(tables)
+        tables = figure.compute_tables(perform)
     command = f"inca reproduce {name} --seed {seed}{' --quick' if quick else ''}"
-    stamp = Stamp(command, __version__, seed, quick, source_digest()[:16], notebook.spent)
-    made = Reproduction(name, home, findings, stamp)
-    _write(made, study)
-    return made
+    provenance = Provenance(command, __version__, seed, quick, source_digest()[:16], checkpoint.spent)
+    reproduction = Reproduction(name, home, figure.evaluate(tables), provenance)
+    _write(reproduction, figure)
+    return reproduction
 
 
-def study_named(name: str, seed: int = 0, quick: bool = False) -> Study:
-    """Return the study of that name."""
-    if name not in STUDIES:
-        raise refuse("figure", name, "one of " + ", ".join([*STUDIES, "all"]))
-    return STUDIES[name](seed, quick)
+def figure_named(name: str, seed: int = 0, quick: bool = False) -> FigureReproduction:
+    """Return the reproduction of that name."""
+    if name not in FIGURES:
+        refuse("figure", name, "one of " + ", ".join([*FIGURES, "all"]))
+    return FIGURES[name](seed, quick)
 
 
-def study_names(figure: str) -> list[str]:
+def figure_names(figure: str) -> list[str]:
     """Return the figures meant by a name: itself, or all of them.
 
-    >>> study_names("all")
-    ['fig1', 'fig2', 'fig3', 'fig4']
+    Example:
+        >>> figure_names("all")
+        ['fig1', 'fig2', 'fig3', 'fig4']
     """
-    return list(STUDIES) if figure == "all" else [study_named(figure).name]
+    return list(FIGURES) if figure == "all" else [figure_named(figure).name]
 
 
-def read_reproduction(path: str | Path) -> tuple[Study, Findings]:
-    """Read the data of a reproduction (.json) and judge it anew; pictures can be drawn from it without any run."""
+def read_reproduction(path: str | Path) -> tuple[FigureReproduction, FigureResults]:
+    """Read the data of a reproduction and evaluate it anew; pictures can be drawn from it without any run.
+
+    Args:
+        path: The JSON file, of format `inca-reproduction/1`.
+
+    Returns:
+        The figure, and its results from this data.
+
+    Raises:
+        InvalidInput: If the file cannot be read, or is not the data of a reproduction.
+    """
     try:
         document = json.loads(Path(path).read_text(encoding="utf-8"))
         if document["format"] != FORMAT:
-            raise refuse("format", document["format"], FORMAT)
-        study = study_named(document["name"], document["stamp"]["seed"], document["stamp"]["quick"])
-        tables = [Table(**{**each, "shown": tuple(each["shown"])}) for each in document["tables"]]
-        return study, study.findings(tables)
-    except (OSError, ValueError, KeyError, TypeError, InputError) as error:
-        raise InputError(f"{path} cannot be read as a reproduction: {error}") from None
+            refuse("format", document["format"], FORMAT)
+        figure = figure_named(document["name"], document["stamp"]["seed"], document["stamp"]["quick"])
+        tables = [DataTable(**{**table, "shown": tuple(table["shown"])}) for table in document["tables"]]
+        return figure, figure.evaluate(tables)
+    except (OSError, ValueError, KeyError, TypeError, InvalidInput) as error:
+        raise InvalidInput(f"{path} cannot be read as a reproduction: {error}") from None
 
 
-def _write(made: Reproduction, study: Study) -> None:
+def _write(reproduction: Reproduction, figure: FigureReproduction) -> None:
     """Write all files, each whole or not at all, the page last."""
-    home, findings = made.folder, made.findings
+    home, results, provenance = reproduction.folder, reproduction.results, reproduction.provenance
     drawn: dict[str, bytes] = {}
-    for picture in findings.pictures:
+    for picture in results.pictures:
         files = picture.files()
         for kind, content in files.items():
             _put(home / f"{picture.name}.{kind}", content)
         drawn[picture.name] = files["svg"]
-    for table in findings.tables:
-        _put(home / f"{table.name}.csv", _csv(table, study, made.stamp).encode())
+    for table in results.tables:
+        _put(home / f"{table.name}.csv", _csv(table, figure, provenance).encode())
     document = {
         "format": FORMAT,
-        "name": made.name,
-        "title": study.title,
-        "stamp": asdict(made.stamp),
-        "parameters": study.parameters,
-        "claims": [claim_row(claim) for claim in findings.claims],
-        "notes": list(findings.notes),
-        "tables": [asdict(table) for table in findings.tables],
+        "name": reproduction.name,
+        "title": figure.title,
+        "stamp": asdict(provenance),
+        "parameters": figure.parameters,
+        "claims": [claim_row(claim) for claim in results.claims],
+        "notes": list(results.notes),
+        "tables": [asdict(table) for table in results.tables],
     }
-    write_json(home / f"{made.name}.json", null_for_infinity(document), indent=1)
-    text = page(made.name, study.title, study.parameters, findings, made.stamp, drawn)
-    _put(made.page, text.encode())
+    write_json(home / f"{reproduction.name}.json", null_for_infinity(document), indent=1)
+    text = page(reproduction.name, figure.title, figure.parameters, results, provenance, drawn)
+    _put(reproduction.page, text.encode())
 
 
 def claim_row(claim: Claim) -> Row:
-    """Return a claim for JSON."""
-    return {"verdict": claim.verdict, **asdict(claim)}
+    """Return a claim for JSON, under the names of the file format."""
+    return {
+        "verdict": claim.verdict,
+        "text": claim.text,
+        "source": claim.source,
+        "agrees": claim.agrees,
+        "found": claim.evidence,
+        "why": claim.why,
+    }
 
 
 def _put(path: Path, content: bytes) -> None:
     write_whole(path, lambda file: file.write(content))
 
 
-def _csv(table: Table, study: Study, stamp: Stamp) -> str:
+def _csv(table: DataTable, figure: FigureReproduction, provenance: Provenance) -> str:
     """Return a table with what is the same in all its rows, too: single parameters, seed and version."""
-    single = {key: value for key, value in study.parameters.items() if not isinstance(value, list)}
-    rows = [{**single, **row, "quick": stamp.quick, "seed": stamp.seed, "inca": stamp.version} for row in table.rows]
+    single = {key: value for key, value in figure.parameters.items() if not isinstance(value, list)}
+    origin = {"quick": provenance.quick, "seed": provenance.seed, "inca": provenance.version}
+    rows = [{**single, **row, **origin} for row in table.rows]
     out = io.StringIO()
     names = dict.fromkeys(key for row in rows for key in row)
     writer = csv.DictWriter(out, names, lineterminator="\n", restval="")

@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from inca._base.kernels import Ids, U, Words, compiled, mix64, uniform, xoshiro
-from inca._base.validation import refuse, whole
+from inca._base.validation import integer, refuse
 from inca.privacy.theorems.hidden_messages import root
 
-MOST_ROUNDS = 64
+MAX_ROUNDS = 64
 """Rounds after which a run counts as never connected."""
 
 
@@ -25,33 +25,34 @@ def rounds_needed(parties: int, colluding: int, runs: int, seed: int, first: int
     `first`, and each depends on its number, the seed, n and the number colluding only. There are n - 1 rounds, or 64
     if that is less.
 
-    >>> rounds_needed(4, colluding=0, runs=1000, seed=1).tolist()
-    [0, 960, 40, 0, 0]
+    Example:
+        >>> rounds_needed(4, colluding=0, runs=1000, seed=1).tolist()
+        [0, 960, 40, 0, 0]
     """
-    n = whole("parties", parties, least=2, most=2**31 - 1)
-    c = whole("colluding", colluding)
+    n = integer("parties", parties, min=2, max=2**31 - 1)
+    c = integer("colluding", colluding)
     if c >= n:
-        raise refuse("colluding", colluding, f"fewer than all {n} parties")
-    most = min(n - 1, MOST_ROUNDS)
-    counts = np.zeros(most + 2, dtype=np.int64)
-    word = U(whole("seed", seed, most=2**63 - 1))
-    connect(n, c, whole("first", first), whole("runs", runs, least=1), word, counts)
+        refuse("colluding", colluding, f"fewer than all {n} parties")
+    limit = min(n - 1, MAX_ROUNDS)
+    counts = np.zeros(limit + 2, dtype=np.int64)
+    word = U(integer("seed", seed, max=2**63 - 1))
+    connect(n, c, integer("first", first), integer("runs", runs, min=1), word, counts)
     return counts
 
 
 @compiled
 def connect(parties: int, colluding: int, first: int, runs: int, seed: np.uint64, counts: NDArray[np.int64]) -> None:
     """Count in counts[r] the runs that need r rounds; the last place is for all others."""
-    most = counts.size - 2
+    limit = counts.size - 2
     parent = np.empty(parties, np.int32)
-    chosen = np.empty((parties, most), np.int32)
+    chosen = np.empty((parties, limit), np.int32)
     state = np.empty(4, np.uint64)
     for run in range(first, first + runs):
         start(seed, U(parties), U(colluding), U(run), state)
         for i in range(parties):
             parent[i] = i
         left, t = parties - colluding - 1, 0
-        while left > 0 and t < most:
+        while left > 0 and t < limit:
             for i in range(colluding, parties):
                 j = unrepeated(state, chosen[i], t, i, parties)
                 if j >= colluding:
@@ -60,7 +61,7 @@ def connect(parties: int, colluding: int, first: int, runs: int, seed: np.uint64
                         parent[max(a, b)] = min(a, b)
                         left -= 1
             t += 1
-        counts[t if left <= 0 else most + 1] += 1
+        counts[t if left <= 0 else limit + 1] += 1
 
 
 @compiled

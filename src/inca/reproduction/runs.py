@@ -1,4 +1,4 @@
-"""What workers do: single runs by the thousand, as plain functions of plain arguments. Results are plain, too.
+"""What workers do: runs by the thousand, as functions of plain arguments with plain results.
 
 Runs are numbered from `first`; a run depends on the seed, its number and the other arguments, so work can be cut into
 pieces anywhere. Noise levels are squared and in units of s^2 / mu^2, what Local DP needs, if nothing else is said.
@@ -13,31 +13,34 @@ from typing import Any
 
 import numpy as np
 
-from inca._base.validation import InputError
+from inca.errors import IncaError
 from inca.mechanisms.base import Mechanism
 from inca.mechanisms.central_local import CentralDP, LocalDP
-from inca.mechanisms.compare import rivals
+from inca.mechanisms.compare import baselines
 from inca.mechanisms.gopa import Gopa, random_graph
 from inca.mechanisms.inca import Inca
 from inca.mechanisms.muffliato import Muffliato
-from inca.planning.designs import Shape
-from inca.planning.requirements import Wish
-from inca.planning.sampling import view
+from inca.planning.designs import ProtocolDesign
+from inca.planning.requirements import Requirements
+from inca.planning.sampling import sample_view
 from inca.planning.search import plan
 from inca.privacy.calibration import Tradeoff
 from inca.privacy.tail_quantile import least_ratios
-from inca.privacy.theorems.preconditions import first_round_met, theorem4
+from inca.privacy.theorems.preconditions import theorem4
+from inca.privacy.theorems.rank_by_round import first_round_met
 from inca.privacy.view import View
 from inca.protocol.adversary import Adversary, rounded_up
 from inca.protocol.execution import Execution
 from inca.protocol.expected_error import expected_error
-from inca.protocol.injection import incremental
+from inca.protocol.injection import incremental_injection
+from inca.protocol.noise_levels import NoiseLevels
 from inca.protocol.presence import Presence
 from inca.protocol.schedules import RandomReceivers
 from inca.protocol.simulation import simulate
 from inca.reproduction.rounds_to_connect import rounds_needed
 
-_RANKS, _NEEDS, _ERRORS, _GOPA_NEEDS, _GOPA_ERRORS, _OWN, *_OTHERS = range(10)  # what calibrates is not what is run
+# Keys of random streams: what calibrates is not what is run.
+_RANKS, _NEEDS, _ERRORS, _GOPA_NEEDS, _GOPA_ERRORS, _OWN, *_OTHERS = range(10)
 _MECHANISMS = ("Central DP", "Local DP", "Muffliato, printed", "Muffliato, corrected")
 
 
@@ -61,10 +64,11 @@ def rounds_met(
     The last place counts those that do not. With everyone present a run of T rounds contains that of each fewer.
     """
     counts = [0] * (rounds + 2)
-    seen = rounded_up("eavesdropped", eavesdropped, parties)
-    for drawn, rng in _streams(first, runs, seed, _RANKS, receivers, seen):
-        execution = Execution(RandomReceivers(parties, rounds, receivers, seed=drawn), incremental(rounds))
-        adversary = Adversary.random(parties, rounds, rng, colluding, eavesdropped)
+    eavesdropped_messages = rounded_up("eavesdropped", eavesdropped, parties)
+    for run_seed, rng in _streams(first, runs, seed, _RANKS, receivers, eavesdropped_messages):
+        schedule = RandomReceivers(parties, rounds, receivers, seed=run_seed)
+        execution = Execution(schedule, incremental_injection(rounds))
+        adversary = Adversary.random(parties, rounds, rng, colluding=colluding, eavesdropped=eavesdropped)
         met = first_round_met(View(execution, adversary))
         counts[rounds + 1 if met is None else met] += 1
     return counts
@@ -85,19 +89,20 @@ def noise_needed(
 
     Infinite where none will do.
     """
-    wish = Wish(parties, 1.0, 1e-5, colluding=colluding)
-    found = []
-    for drawn, _ in _streams(first, runs, seed, _NEEDS, receivers, rounds, round(dropout * parties)):
-        tradeoff = Tradeoff(view(wish, Shape("random", rounds, receivers), parties, dropout, drawn))
+    requirements = Requirements(parties, 1.0, 1e-5, colluding=colluding)
+    design = ProtocolDesign("random", rounds, receivers)
+    needed = []
+    for run_seed, _ in _streams(first, runs, seed, _NEEDS, receivers, rounds, round(dropout * parties)):
+        tradeoff = Tradeoff(sample_view(requirements, design, parties, dropout, run_seed))
         by_theorem = partial(tradeoff.sigma_cancelling_by_theorem, theorem4(tradeoff.view))
-        found.append([[_squared(by_theorem, each), _squared(tradeoff.sigma_cancelling, each)] for each in own])
-    return found
+        needed.append([[_squared(by_theorem, var), _squared(tradeoff.sigma_cancelling, var)] for var in own])
+    return needed
 
 
-def _squared(level: Callable[[float, float], float], own: float) -> float:
+def _squared(level: Callable[..., float], var_independent: float) -> float:
     try:
-        return level(1.0, math.sqrt(own)) ** 2
-    except InputError:  # no level suffices
+        return level(1.0, sigma_independent=math.sqrt(var_independent)) ** 2
+    except IncaError:  # no level suffices
         return math.inf
 
 
@@ -116,19 +121,23 @@ def errors(
     First the expected squared error per unit of independent noise, of cancelling noise, and of the values' variance;
     then the squared error that was seen with each pair (sigma_independent, sigma_cancelling) of `levels`.
     """
-    found = []
-    for drawn, rng in _streams(first, runs, seed, _ERRORS, receivers, rounds, round(dropout * parties)):
+    rows = []
+    for run_seed, rng in _streams(first, runs, seed, _ERRORS, receivers, rounds, round(dropout * parties)):
         presence = Presence.leaving(parties, rounds, dropout, rng)
-        schedule = RandomReceivers(parties, rounds, receivers, seed=drawn)
-        execution = Execution(schedule, incremental(rounds), presence)
-        budget = expected_error(execution, 1.0, 1.0, variance=1.0)
+        schedule = RandomReceivers(parties, rounds, receivers, seed=run_seed)
+        execution = Execution(schedule, incremental_injection(rounds), presence)
+        budget = expected_error(execution, NoiseLevels(independent=1.0, cancelling=1.0), variance=1.0)
         row = [budget.independent, budget.cancelling, budget.data]
         values = rng.random(parties)
-        for own, shared in levels:
-            estimate = simulate(execution, values, own, shared, rng).estimate
+        for noise_levels in _noise_levels(levels):
+            estimate = simulate(execution, values, noise_levels, rng).estimate
             row.append(math.nan if estimate is None else float((estimate - values.mean()) ** 2))
-        found.append(row)
-    return found
+        rows.append(row)
+    return rows
+
+
+def _noise_levels(pairs: list[list[float]]) -> list[NoiseLevels]:
+    return [NoiseLevels(independent=independent, cancelling=cancelling) for independent, cancelling in pairs]
 
 
 def gopa_needed(
@@ -138,25 +147,25 @@ def gopa_needed(
 
     `early` parties are rolled back; `late` ones leave their terms, which protect their honest neighbours.
     """
-    wish = Wish(parties, 1.0, 1e-5, colluding=colluding)
-    found = []
+    colluders = Requirements(parties, 1.0, 1e-5, colluding=colluding).colluders
+    needed = []
     for _, rng in _streams(first, runs, seed, _GOPA_NEEDS, early, late):
         graph = random_graph(parties, exchanges, rng, rows=parties)
-        honest, there, publishing = np.ones((3, parties), dtype=np.bool_)
-        honest[rng.permutation(parties)[: wish.colluders]] = False
+        honest, present, publishing = np.ones((3, parties), dtype=np.bool_)
+        honest[rng.permutation(parties)[:colluders]] = False
         leavers = rng.permutation(parties)[: early + late]
-        there[leavers[:early]] = False
+        present[leavers[:early]] = False
         publishing[leavers] = False
         publishing &= honest
-        terms = graph[np.ix_(publishing, honest & there)].sum(axis=1)
+        terms = graph[np.ix_(publishing, honest & present)].sum(axis=1)
         stiffness, vectors = np.linalg.eigh(np.diag(terms) - graph[np.ix_(publishing, publishing)])
         ratios = least_ratios(vectors**2, np.maximum(stiffness, 0.0), np.array([own]))
-        found.append(float(ratios.max()) * own)
-    return found
+        needed.append(float(ratios.max()) * own)
+    return needed
 
 
 def gopa_errors(
-    wish: dict[str, Any],
+    requirements: dict[str, Any],
     exchanges: int,
     late: int,
     levels: list[list[float]],
@@ -165,65 +174,71 @@ def gopa_errors(
     seed: int,
 ) -> list[list[float]]:
     """Return GOPA's squared errors on uniform values with each pair (sigma_independent, sigma_cancelling)."""
-    asked = Wish(**wish)
-    made = [Gopa(asked, exchanges, late_leavers=late, noise=(own, shared)) for own, shared in levels]
+    required = Requirements(**requirements)
+    mechanisms = [
+        Gopa(required, exchanges, late_leavers=late, noise_levels=noise_levels)
+        for noise_levels in _noise_levels(levels)
+    ]
     return [
-        [_squared_error(mechanism, rng, asked.dropout) for mechanism in made]
-        for _, rng in _streams(first, runs, seed, _GOPA_ERRORS, asked.leavers, late)
+        [_squared_error(mechanism, rng, required.dropout) for mechanism in mechanisms]
+        for _, rng in _streams(first, runs, seed, _GOPA_ERRORS, required.leavers, late)
     ]
 
 
 def own_errors(
-    wish: dict[str, Any], rounds: int, factor: float, drawn: int, first: int, runs: int, seed: int
+    requirements: dict[str, Any], rounds: int, factor: float, drawn: int, first: int, runs: int, seed: int
 ) -> dict[str, Any]:
     """Return squared errors of runs of one schedule with everyone present, calibrated exactly to one adversary.
 
-    The independent noise is `factor` times its least value s^2 / (mu^2 n_H) by Theorem 2.
+    The independent noise is `factor` times its least value s^2 / (mu^2 n_H) by Theorem 2. `drawn` is the seed of the
+    schedule.
     """
-    asked = Wish(**wish)
-    n = asked.parties
-    execution = Execution(RandomReceivers(n, rounds, seed=drawn), incremental(rounds))
-    rng = np.random.default_rng([seed, _OWN, asked.colluders, drawn, 1])
-    tradeoff = Tradeoff(View(execution, Adversary.random(n, rounds, rng, asked.colluding)))
-    own = math.sqrt(asked.var_local * factor / asked.honest)
-    shared = tradeoff.sigma_cancelling(asked.mu, own)
+    required = Requirements(**requirements)
+    n = required.parties
+    execution = Execution(RandomReceivers(n, rounds, seed=drawn), incremental_injection(rounds))
+    rng = np.random.default_rng([seed, _OWN, required.colluders, drawn, 1])
+    tradeoff = Tradeoff(View(execution, Adversary.random(n, rounds, rng, colluding=required.colluding)))
+    independent = math.sqrt(required.var_local_dp * factor / required.honest)
+    cancelling = tradeoff.sigma_cancelling(required.mu, sigma_independent=independent)
+    noise_levels = NoiseLevels(independent=independent, cancelling=cancelling)
     squares = []
-    for _, stream in _streams(first, runs, seed, _OWN, asked.colluders):
+    for _, stream in _streams(first, runs, seed, _OWN, required.colluders):
         values = stream.random(n)
-        estimate = simulate(execution, values, own, shared, stream).estimate
+        estimate = simulate(execution, values, noise_levels, stream).estimate
         assert isinstance(estimate, float)
         squares.append((estimate - float(values.mean())) ** 2)
-    worst = float(tradeoff.losses(own, shared).epsilon(asked.delta, asked.rule).max())
-    return {"sigma_cancelling": shared, "epsilon": worst, "squares": squares}
+    worst = float(tradeoff.losses(noise_levels).epsilon(required.delta, required.rule).max())
+    return {"sigma_cancelling": cancelling, "epsilon": worst, "squares": squares}
 
 
-def mechanism_errors(name: str, wish: dict[str, Any], first: int, runs: int, seed: int) -> list[float]:
+def mechanism_errors(name: str, requirements: dict[str, Any], first: int, runs: int, seed: int) -> list[float]:
     """Return squared errors of Central DP, Local DP or Muffliato (printed or corrected) with everyone present."""
-    asked = Wish(**wish)
+    required = Requirements(**requirements)
     mechanism: Mechanism
     if name.startswith("Muffliato"):
-        mechanism = Muffliato(asked, stopping="printed" if "printed" in name else "corrected")
+        mechanism = Muffliato(required, stopping="printed" if "printed" in name else "corrected")
     else:
-        mechanism = {"Central DP": CentralDP, "Local DP": LocalDP}[name](asked)
-    what = _OTHERS[_MECHANISMS.index(name)]
-    return [_squared_error(mechanism, rng, 0.0) for _, rng in _streams(first, runs, seed, what)]
+        mechanism = {"Central DP": CentralDP, "Local DP": LocalDP}[name](required)
+    key = _OTHERS[_MECHANISMS.index(name)]
+    return [_squared_error(mechanism, rng, 0.0) for _, rng in _streams(first, runs, seed, key)]
 
 
 def _squared_error(mechanism: Mechanism, rng: np.random.Generator, dropout: float) -> float:
-    values = rng.random(mechanism.wish.parties)
+    values = rng.random(mechanism.requirements.parties)
     estimate = mechanism.run(values, rng, dropout)
     return math.nan if estimate is None else float((estimate - values.mean()) ** 2)
 
 
-def predicted(name: str, wish: dict[str, Any], views: int) -> dict[str, float] | None:
-    """Return the expected error of a mechanism calibrated to a wish, as `inca compare` does; None if it cannot be."""
-    asked = Wish(**wish)
+def predicted(name: str, requirements: dict[str, Any], views: int) -> dict[str, float] | None:
+    """Return the expected error of a calibrated mechanism, as `inca compare` does; None if it cannot be calibrated."""
+    required = Requirements(**requirements)
+    mechanism: Mechanism
     try:
         if name.startswith("inca"):
-            made: Mechanism = Inca(plan(asked, recipe="best" if "planned" in name else "paper", views=views))
+            mechanism = Inca(plan(required, recipe="best" if "planned" in name else "paper", views=views))
         else:
-            made = dict(rivals(asked, views))[name]()
-        found = made.expected_error(asked.dropout)
-    except InputError:
+            mechanism = dict(baselines(required, views))[name]()
+        error = mechanism.expected_error(required.dropout)
+    except IncaError:
         return None
-    return {"mse": found.mse, "standard_error": found.standard_error, "messages": made.messages}
+    return {"mse": error.mse, "standard_error": error.standard_error, "messages": mechanism.messages}

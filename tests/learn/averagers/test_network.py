@@ -4,78 +4,40 @@ from __future__ import annotations
 
 import json
 import math
-import time
 from collections.abc import Callable, Iterator
-from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from helpers.averages import averaged
-from helpers.sequence_processes import CLIPPING, EPSILON, INTERVAL, SIZES, STEPS, agreed, begin, learned, model, parts
-from inca._base.validation import InputError
-from inca.learn.averagers.base import Elsewhere
-from inca.learn.averagers.network import Sessions
-from inca.learn.averagers.simulated import Aggregator
+from helpers.sequence_processes import CLIPPING, EPSILON, SIZES, STEPS, SequenceProcesses, agree, datasets, model
+from inca.errors import InvalidInput, SequencePaused
+from inca.learn.averagers.base import RemoteRecords
+from inca.learn.averagers.network import NetworkAverager
+from inca.learn.averagers.simulated import SimulatedAverager
 from inca.learn.budget import Budget
-from inca.learn.statistics.moments import mean, moments
+from inca.learn.statistics.moments import moments
 from inca.learn.statistics.records import Records
-from inca.learn.training.train import Clipping, Descent, train
+from inca.learn.training.clipping import Clipping
+from inca.learn.training.optimisers import SGD
+from inca.learn.training.train import train
 from inca.network.membership.identity import Identity
 from inca.network.membership.roster import Roster
-from inca.network.node.loss_check import Judge
-from inca.network.node.session_setup import Setting
-from inca.network.sequence.outcome_log import Chain
-from inca.network.sequence.session_sequence import Asked, Course, Stopped, terms_for
-from inca.network.testing.local_cluster import load
+from inca.network.sequence.outcome_log import OutcomeLog
+from inca.network.sequence.session_sequence import SessionSequence
 from inca.privacy.gaussian import mu_for
 from inca.protocol.domain import Interval
 
-LEAD = 6.0
-SEED = "cd" * 16
-WAIT = 240.0  # a busy machine takes longer, a party that hangs for ever
-
-
-class World:
-    """A roster and a folder per party; whatever still runs at the end is killed."""
-
-    interval = INTERVAL
-
-    def __init__(self, folder: Path) -> None:
-        load()
-        self.folder, self.roster = folder, agreed(folder, LEAD)
-        self.processes: dict[int, ForkServerProcess] = {}
-
-    def begin(self, *parties: int) -> None:
-        self.processes |= {i: begin(self.folder, i, self.interval) for i in parties}
-
-    def until(self, session: float) -> None:
-        """Sleep until a session; 2.5 is in the middle between the starts of the second and the third."""
-        time.sleep(max(0.0, self.roster.terms.start + (session - 1.0) * self.interval - time.time()))
-
-    def end(self) -> list[dict[str, Any]]:
-        """Wait for all, and return what each of them learned."""
-        for i, process in self.processes.items():
-            process.join(WAIT)
-            assert process.exitcode == 0, (self.folder / str(i) / "output.txt").read_text()
-        return [learned(self.folder, i) for i in self.processes]
-
-    def report(self, i: int) -> dict[str, Any]:
-        found: dict[str, Any] = json.loads((self.folder / str(i) / "course" / "course.json").read_text())
-        return found
+EVERYONE = range(len(SIZES))
 
 
 @pytest.fixture
-def world(tmp_path: Path) -> Iterator[World]:
-    made = World(tmp_path)
-    yield made
-    for process in made.processes.values():
-        process.kill()
+def parties(tmp_path: Path) -> Iterator[SequenceProcesses]:
+    processes = SequenceProcesses(tmp_path)
+    yield processes
+    processes.kill(*processes.processes)
 
 
 def alike(one: dict[str, Any], other: dict[str, Any]) -> bool:
@@ -87,64 +49,60 @@ def alike(one: dict[str, Any], other: dict[str, Any]) -> bool:
 # --- real processes -------------------------------------------------------------------------------------------------
 
 
-def test_a_party_that_was_killed_comes_back_and_all_have_the_same(world: World) -> None:
-    world.begin(*range(len(SIZES)))
-    world.until(2.1)
-    world.processes[2].kill()
-    world.processes[2].join()
-    world.until(2.4)
-    world.begin(2)
-    answers = world.end()
+def test_a_party_that_was_killed_comes_back_and_all_have_the_same(parties: SequenceProcesses) -> None:
+    parties.begin(*EVERYONE)
+    parties.wait_for_session(2, 2)
+    parties.kill(2)
+    parties.wait_until(lambda: len(parties.outcomes(0)) >= 2)
+    parties.begin(2)
+    answers = parties.finish()
     one = answers[0]
-    assert all(alike(each, one) for each in answers)
+    assert all(alike(answer, one) for answer in answers)
     assert not all(one["skipped"]) and one["epsilon"] == pytest.approx(EPSILON)
-    truth = np.concatenate([features for features, _ in parts()])
+    truth = np.concatenate([features for features, _ in datasets()])
     # Who was there decides whose records are in it, and hardly any noise does: all means lie among the parties' own.
     assert (np.abs(np.array(one["means"])) <= np.abs(truth).max()).all()
-    taken = [[row["took_part"] for row in world.report(i)["sessions"]] for i in range(len(SIZES))]
-    assert all(len(each) == STEPS + 1 for each in taken)
-    assert all(world.report(i)["own_epsilon"] <= EPSILON for i in range(len(SIZES)))
-    assert not list((world.folder / "0" / "course").glob("*/sessions/*/journal.db")), "private, and no longer needed"
+    taken = [[row["took_part"] for row in parties.report(i)["sessions"]] for i in EVERYONE]
+    assert all(len(sessions) == STEPS + 1 for sessions in taken)
+    assert all(parties.report(i)["own_epsilon"] <= EPSILON for i in EVERYONE)
+    assert not list((parties.folder / "0" / "course").glob("*/sessions/*/journal.db")), "private, and no longer needed"
 
 
 @pytest.mark.slow
-def test_without_faults_it_is_the_training_of_the_simulator(world: World) -> None:
-    world.begin(*range(len(SIZES)))
-    answers = world.end()
-    aggregator, budget = Aggregator.of("central", len(SIZES)), Budget(1e12, 1e-5)
+def test_without_faults_it_is_the_training_of_the_simulator(parties: SequenceProcesses) -> None:
+    parties.begin(*EVERYONE)
+    answers = parties.finish()
+    averager, budget = SimulatedAverager.of("central", len(SIZES)), Budget(1e12, 1e-5)
     rng = np.random.default_rng(0)
-    expected = train(model(), parts(), aggregator, budget, STEPS, rng, clipping=CLIPPING, optimiser=Descent(2.0))
+    expected = train(model(), datasets(), averager, budget, STEPS, rng, clipping=CLIPPING, optimiser=SGD(2.0))
     # The noise of a step is 0.004 or less in each coordinate and is multiplied by the rate: eight standard deviations.
-    assert all(each == answers[0] and not any(each["skipped"]) for each in answers)
+    assert all(answer == answers[0] and not any(answer["skipped"]) for answer in answers), parties.outputs()
     assert np.abs(np.array(answers[0]["parameters"]) - expected.parameters).max() < 8 * 0.004 * 2.0 * math.sqrt(STEPS)
-    truth = np.concatenate([features for features, _ in parts()]).mean(axis=0)
+    truth = np.concatenate([features for features, _ in datasets()]).mean(axis=0)
     assert (np.abs(answers[0]["means"] - truth) < 6 * np.array(answers[0]["errors"])).all()
 
 
 @pytest.mark.slow
-def test_all_of_them_can_be_stopped_and_started_again(world: World) -> None:
-    everyone, world.interval = range(len(SIZES)), 12.0  # to load takes a busy machine some seconds
-    world.begin(*everyone)
-    world.until(2.4)  # two sessions have been held
-    for process in world.processes.values():
-        process.kill()
-        process.join()
-    before = [Chain(world.folder / str(i) / "course").outcomes for i in everyone]
-    world.begin(*everyone)
-    answers = world.end()
-    after = [Chain(world.folder / str(i) / "course").outcomes for i in everyone]
-    assert all(each == answers[0] for each in answers)
+def test_all_of_them_can_be_stopped_and_started_again(parties: SequenceProcesses) -> None:
+    parties.begin(*EVERYONE)
+    parties.wait_until(lambda: all(len(parties.outcomes(i)) >= 2 for i in EVERYONE))
+    parties.kill(*EVERYONE)
+    before = [parties.outcomes(i) for i in EVERYONE]
+    parties.begin(*EVERYONE)
+    answers = parties.finish()
+    after = [parties.outcomes(i) for i in EVERYONE]
+    assert all(answer == answers[0] for answer in answers)
     assert all(then[: len(first)] == first and any(first) for first, then in zip(before, after, strict=True))
 
 
 @pytest.mark.slow
-def test_a_party_that_begins_late_gets_the_results_it_missed(world: World) -> None:
-    world.begin(0, 1, 2, 3)
-    world.until(2.2)
-    world.begin(4)
-    answers = world.end()
-    assert all(alike(each, answers[0]) for each in answers)
-    assert not world.report(4)["sessions"][0]["took_part"] and world.report(4)["sessions"][-1]["took_part"]
+def test_a_party_that_begins_late_gets_the_results_it_missed(parties: SequenceProcesses) -> None:
+    parties.begin(0, 1, 2, 3)
+    parties.wait_for_session(0, 2)
+    parties.begin(4)
+    answers = parties.finish()
+    assert all(alike(answer, answers[0]) for answer in answers)
+    assert not parties.report(4)["sessions"][0]["took_part"] and parties.report(4)["sessions"][-1]["took_part"]
 
 
 # --- without a network: what is on disk decides ---------------------------------------------------------------------
@@ -152,16 +110,26 @@ def test_a_party_that_begins_late_gets_the_results_it_missed(world: World) -> No
 
 @pytest.fixture
 def roster(tmp_path: Path) -> Roster:
-    return agreed(tmp_path, lead=-1000.0)
+    return agree(tmp_path, lead=-1000.0)
 
 
 @pytest.fixture
-def sessions(tmp_path: Path, roster: Roster) -> Callable[..., Sessions]:
-    def made(**options: Any) -> Sessions:
-        times = {"interval": 0.4, "gathering": 0.1} | options
-        return Sessions(Course(roster, Identity.read(tmp_path / "1"), tmp_path / "1" / "course", **times))
+def averager(tmp_path: Path, roster: Roster) -> Callable[..., NetworkAverager]:
+    """Return what makes an averager of party 1, as often as its program is started."""
 
-    return made
+    def start(**options: Any) -> NetworkAverager:
+        times = {"interval": 0.4, "gathering": 0.1} | options
+        return NetworkAverager(
+            SessionSequence(roster, Identity.read(tmp_path / "1"), tmp_path / "1" / "course", **times)
+        )
+
+    return start
+
+
+@pytest.fixture
+def outcome_log(tmp_path: Path) -> OutcomeLog:
+    """Return what party 1 knows."""
+    return OutcomeLog(tmp_path / "1" / "course")
 
 
 def row(*numbers: float) -> list[list[float]]:
@@ -169,170 +137,124 @@ def row(*numbers: float) -> list[list[float]]:
 
 
 def test_outcomes_that_are_known_are_returned_without_a_session(
-    tmp_path: Path, sessions: Callable[..., Sessions]
+    outcome_log: OutcomeLog, averager: Callable[..., NetworkAverager]
 ) -> None:
-    chain, rng = Chain(tmp_path / "1" / "course"), np.random.default_rng(0)
-    chain.settle(1, np.array([0.5, -0.5]), 0.01)
-    chain.settle(2, None)
-    for _ in range(2):  # a program that was stopped begins again
-        again = sessions()
-        first = again.average(row(1.0, 2.0), 1.0, 0.1, rng, reach=3.0)
-        assert first.vector is not None and first.vector.tolist() == [0.5, -0.5] and first.noise == pytest.approx(1e-4)
-        second = again.average(row(1.0), 1.0, 0.1, rng, reach=3.0)
-        assert second.vector is None and second.noise == math.inf
-
-
-def test_a_program_that_asks_for_something_else_is_refused(tmp_path: Path, sessions: Callable[..., Sessions]) -> None:
-    Chain(tmp_path / "1" / "course").settle(1, np.array([0.5]))
     rng = np.random.default_rng(0)
-    sessions().average(row(1.0), 1.0, 0.1, rng, reach=3.0)
-    with pytest.raises(InputError, match=r"average 1 is asked for with .*'mu': 0.2.*but was with.*'mu': 0.1"):
-        sessions().average(row(1.0), 1.0, 0.2, rng, reach=3.0)
+    outcome_log.append(1, np.array([0.5, -0.5]), 0.01)
+    outcome_log.append(2, None)
+    for _ in range(2):  # a program that was stopped begins again
+        again = averager()
+        first = again.average(row(1.0, 2.0), 1.0, 0.1, rng, max_norm=3.0)
+        assert first.estimate is not None and first.estimate.tolist() == [0.5, -0.5]
+        assert first.var_noise == pytest.approx(1e-4)
+        second = again.average(row(1.0), 1.0, 0.1, rng, max_norm=3.0)
+        assert second.estimate is None and second.var_noise == math.inf
 
 
-def test_training_goes_on_from_the_outcomes_on_disk(tmp_path: Path, sessions: Callable[..., Sessions]) -> None:
+def test_a_program_that_asks_for_something_else_is_refused(
+    outcome_log: OutcomeLog, averager: Callable[..., NetworkAverager]
+) -> None:
+    outcome_log.append(1, np.array([0.5]))
+    rng = np.random.default_rng(0)
+    averager().average(row(1.0), 1.0, 0.1, rng, max_norm=3.0)
+    with pytest.raises(
+        InvalidInput, match=r"average 1 must be asked for with .*'mu': 0.1.*, as before, got .*'mu': 0.2"
+    ):
+        averager().average(row(1.0), 1.0, 0.2, rng, max_norm=3.0)
+
+
+def test_training_goes_on_from_the_outcomes_on_disk(
+    outcome_log: OutcomeLog, averager: Callable[..., NetworkAverager]
+) -> None:
     """Two steps by hand, with a step without result between them."""
-    chain = Chain(tmp_path / "1" / "course")
-    chain.settle(1, np.array([0.1, 0.0, 0.0]))
-    chain.settle(2, None)
-    chain.settle(3, np.array([0.0, 0.2, 0.0]))
-    mine, budget = sessions(), Budget(1.0, 1e-5)
-    held = mine.with_others(parts()[1], SIZES)
-    found = train(model(), held, mine, budget, 3, np.random.default_rng(0), clipping=CLIPPING, optimiser=Descent(1.0))
-    assert found.parameters.tolist() == pytest.approx([-0.1, -0.2, 0.0])
-    assert [step.skipped for step in found.history] == [False, True, False]
+    outcome_log.append(1, np.array([0.1, 0.0, 0.0]))
+    outcome_log.append(2, None)
+    outcome_log.append(3, np.array([0.0, 0.2, 0.0]))
+    mine, budget = averager(), Budget(1.0, 1e-5)
+    held = mine.with_others(datasets()[1], SIZES)
+    result = train(model(), held, mine, budget, 3, np.random.default_rng(0), clipping=CLIPPING, optimiser=SGD(1.0))
+    assert result.parameters.tolist() == pytest.approx([-0.1, -0.2, 0.0])
+    assert [step.skipped for step in result.history] == [False, True, False]
     assert budget.epsilon_spent == pytest.approx(1.0)
 
 
 def test_statistics_are_computed_from_the_outcome_as_in_a_simulation(
-    tmp_path: Path, sessions: Callable[..., Sessions]
+    outcome_log: OutcomeLog, averager: Callable[..., NetworkAverager]
 ) -> None:
     """Let the outcome be what everyone's sums average to; the count of records is averaged, since parties may leave."""
-    tables, box = [features for features, _ in parts()], ([-1.0] * 3, [1.0] * 3)
-    found = averaged(sessions(), Records.of(tables, box), "moments")
-    Chain(tmp_path / "1" / "course").settle(1, found, 1e-9)
-    mine = sessions()
+    tables, box = [features for features, _ in datasets()], ([-1.0] * 3, [1.0] * 3)
+    outcome_log.append(1, averaged(averager(), Records.of(tables, box), "moments"), 1e-9)
+    mine = averager()
     held = Records.of(mine.with_others(tables[1], SIZES), box)
     answer = moments(held, mine, Budget(2.0, 1e-5), np.random.default_rng(0))
     truth = np.concatenate(tables)
-    assert np.asarray(answer.mean.value) == pytest.approx(truth.mean(axis=0))
-    assert np.asarray(answer.variance.value) == pytest.approx(truth.var(axis=0))
+    assert np.asarray(answer.mean.estimate) == pytest.approx(truth.mean(axis=0))
+    assert np.asarray(answer.variance.estimate) == pytest.approx(truth.var(axis=0))
 
 
-def test_a_party_without_records_takes_part(tmp_path: Path, sessions: Callable[..., Sessions]) -> None:
-    unit = math.sqrt(sessions().noise(2.0, 1.0)) / (1e-6 * 0.8)  # in which the number of records is averaged
-    Chain(tmp_path / "1" / "course").settle(1, np.array([0.4, 0.4, 0.8 * unit]), 1e-3)
-    mine = sessions()
+def test_a_party_without_records_takes_part(outcome_log: OutcomeLog, averager: Callable[..., NetworkAverager]) -> None:
+    unit = math.sqrt(averager().var_noise(2.0, 1.0)) / (1e-6 * 0.8)  # in which the number of records is averaged
+    outcome_log.append(1, np.array([0.4, 0.4, 0.8 * unit]), 1e-3)
+    mine = averager()
     held: list[Any] = mine.with_others([], [1, 0, 1, 1, 1])
-    answer = mean(Records.of(held, Interval(0, 1)), mine, 1.0, np.random.default_rng(0))
-    assert answer.value == pytest.approx(0.75)  # 0.4 / 0.8 on the scale from -1 to 1
+    answer = moments(Records.of(held, Interval(0, 1)), mine, 1.0, np.random.default_rng(0))
+    assert answer.mean.estimate == pytest.approx(0.75)  # 0.4 / 0.8 on the scale from -1 to 1
 
 
-def test_a_party_that_is_alone_stops_after_some_meetings(sessions: Callable[..., Sessions]) -> None:
+def test_a_party_that_is_alone_pauses_after_some_time(averager: Callable[..., NetworkAverager]) -> None:
     said: list[str] = []
-    alone = sessions(interval=0.6, gathering=0.2, tell=said.append)
-    with pytest.raises(Stopped, match="nobody else was there at 3 meetings"):
-        alone.average(row(1.0), 1.0, 0.1, np.random.default_rng(0), reach=3.0)
+    alone = averager(interval=0.6, gathering=0.2, notify=said.append)
+    with pytest.raises(SequencePaused, match="nobody else was there 3 times in a row"):
+        alone.average(row(1.0), 1.0, 0.1, np.random.default_rng(0), max_norm=3.0)
     assert len(said) == 3 and "no result here, asks the others" in said[0]
 
 
-def test_a_party_stays_away_if_too_much_was_given_away(tmp_path: Path, sessions: Callable[..., Sessions]) -> None:
-    place = tmp_path / "1" / "course" / "0001" / "sessions" / "ab"
+def test_a_party_stays_away_if_too_much_was_given_away(
+    outcome_log: OutcomeLog, averager: Callable[..., NetworkAverager]
+) -> None:
+    place = outcome_log.session_folder(1) / "sessions" / "ab"
     place.mkdir(parents=True)
     (place / "result.json").write_text(json.dumps({"epsilon": 2.0, "reason": ""}))
-    Chain(tmp_path / "1" / "course").settle(1, np.array([0.5]))
+    outcome_log.append(1, np.array([0.5]))
     lost, rng = mu_for(2.0, 1e-5), np.random.default_rng(0)
-    for limit, allowed in ((1.01 * math.hypot(lost, 0.1), True), (0.99 * math.hypot(lost, 0.1), False)):
-        mine = sessions(limit=limit)
-        mine.average(row(1.0), 1.0, 0.1, rng, reach=3.0)
-        assert mine.course._within_limit(2, 0.1) == allowed
+    for max_mu, allowed in ((1.01 * math.hypot(lost, 0.1), True), (0.99 * math.hypot(lost, 0.1), False)):
+        mine = averager(max_mu=max_mu)
+        mine.average(row(1.0), 1.0, 0.1, rng, max_norm=3.0)
+        assert mine.sequence._affordable(2, 0.1) == allowed
     report = mine.report()
     assert report["own_epsilon"] == pytest.approx(2.0) and report["sessions"][0]["mu"] == 0.1
     (place / "result.json").write_text(json.dumps({"epsilon": None, "coalitions": 3}))  # null: infinite
-    mine = sessions(limit=1e6)
-    mine.average(row(1.0), 1.0, 0.1, rng, reach=3.0)
-    assert not mine.course._within_limit(2, 0.1) and mine.report()["own_epsilon"] is None
+    mine = averager(max_mu=1e6)
+    mine.average(row(1.0), 1.0, 0.1, rng, max_norm=3.0)
+    assert not mine.sequence._affordable(2, 0.1) and mine.report()["own_epsilon"] is None
     (place / "result.json").write_text(json.dumps({"epsilon": None, "coalitions": None}))  # not worked out
     assert mine.report()["own_epsilon"] == mine.report()["epsilon"] > 0.0
-
-
-# --- terms of a session ---------------------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def tight(tmp_path_factory: pytest.TempPathFactory) -> Roster:
-    """Return a roster whose noise is just enough for what it promises."""
-    noise = {"sigma_independent": 3.0, "sigma_cancelling": 30.0, "colluding": 0.2, "coalitions": 5, "seed": SEED}
-    made = agreed(tmp_path_factory.mktemp("tight"), 100.0, **noise)
-    worst = max(_planned(made, i) for i in range(len(SIZES)))
-    return Roster(made.name, msgspec.structs.replace(made.terms, epsilon=worst), made.parties)
-
-
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(st.integers(1, 10_000), st.floats(1e-3, 1e3), st.floats(1e-3, 10.0), st.floats(1.0, 1e4))
-def test_the_loss_of_a_session_is_at_most_what_was_asked_for(
-    tight: Roster, dimension: int, distance: float, mu: float, times: float
-) -> None:
-    asked = Asked(dimension, reach=distance * times, distance=distance, mu=mu)
-    terms = terms_for(tight.terms, asked, len(SIZES))
-    assert terms.sensitivity == pytest.approx(distance) and terms.dimension == dimension
-    made = Roster("a session", terms, tight.parties)
-    assert all(_planned(made, i) <= terms.epsilon for i in range(len(SIZES)))
-    assert mu_for(terms.epsilon, terms.delta) == pytest.approx(mu, rel=1e-6)
-    assert Setting(made).session.dimension == dimension  # there is a lattice for it
-
-
-def _planned(roster: Roster, party: int) -> float:
-    setting = Setting(roster)
-    seed = bytes.fromhex(SEED)
-    return Judge(roster, setting.session.topology(seed), seed).planned(party).epsilon
 
 
 # --- bad input ------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("options", "sentence"),
-    [
-        ({"interval": 0.1}, "interval is 0.1, but more than a meeting and a gathering"),
-        ({"gathering": 0.0}, "gathering is 0"),
-        ({"interval": math.nan}, "interval is nan"),
-        ({"limit": -1.0}, "limit is -1"),
-    ],
-)
-def test_times_and_limits_that_make_no_sense_are_refused(
-    sessions: Callable[..., Sessions], options: dict[str, float], sentence: str
-) -> None:
-    with pytest.raises(InputError, match=sentence):
-        sessions(**options)
-
-
-def test_a_stranger_is_refused(tmp_path: Path, roster: Roster) -> None:
-    with pytest.raises(InputError, match="the identity of 'nobody' is not in the roster"):
-        Course(roster, Identity.create("nobody"), tmp_path)
-
-
-def test_a_network_wants_one_row_and_its_reach(sessions: Callable[..., Sessions]) -> None:
-    mine, rng = sessions(), np.random.default_rng(0)
-    with pytest.raises(InputError, match="the number of vectors is 5, but 1, this party's own"):
-        mine.average(np.ones((5, 2)), 1.0, 0.1, rng, reach=1.0)
-    with pytest.raises(InputError, match="reach is not given"):
+def test_a_network_wants_one_row_and_a_bound_on_its_norm(averager: Callable[..., NetworkAverager]) -> None:
+    mine, rng = averager(), np.random.default_rng(0)
+    with pytest.raises(InvalidInput, match="the number of vectors must be 1, this party's own, got 5"):
+        mine.average(np.ones((5, 2)), 1.0, 0.1, rng, max_norm=1.0)
+    with pytest.raises(InvalidInput, match="max_norm must be a bound on the norm of every party's vector, got None"):
         mine.average(row(1.0), 1.0, 0.1, rng)
-    with pytest.raises(InputError, match="vectors\\[0, 0\\] is nan"):
-        mine.average(row(math.nan), 1.0, 0.1, rng, reach=1.0)
-    with pytest.raises(InputError, match="the number of sizes is 2"):
+    with pytest.raises(InvalidInput, match=r"vectors\[0, 0\] must be a finite number, got nan"):
+        mine.average(row(math.nan), 1.0, 0.1, rng, max_norm=1.0)
+    with pytest.raises(InvalidInput, match="the number of sizes must be 5, one for each party, got 2"):
         mine.with_others(None, [1, 2])
 
 
-def test_records_elsewhere_are_only_counted() -> None:
-    held: list[Any] = [Elsewhere(4), [0.5, 1.0], Elsewhere(0)]
+def test_records_on_other_machines_are_only_counted() -> None:
+    held: list[Any] = [RemoteRecords(4), [0.5, 1.0], RemoteRecords(0)]
     records = Records.of(held, Interval(0, 1), cap=3)
     assert records.sizes.tolist() == [3, 2, 0] and records.total == 5 and records.held == [1]
-    with pytest.raises(InputError, match="the records of 2 parties are elsewhere"):
+    with pytest.raises(InvalidInput, match="the records of all 3 parties must be here, got those of 1 only"):
         records.everything()
-    with pytest.raises(InputError, match="count is -1"):
-        Elsewhere(-1)
-    with pytest.raises(InputError, match=r"parts\[0\] is empty"):
+    with pytest.raises(InvalidInput, match="count must be at least 0, got -1"):
+        RemoteRecords(-1)
+    with pytest.raises(InvalidInput, match=r"the number of records of datasets\[0\] must be at least 1, got 0"):
         rng = np.random.default_rng(0)
-        empty: list[Any] = [Elsewhere(0), parts()[1]]
-        train(model(), empty, Aggregator.of("central", 2), Budget(1.0, 1e-5), 1, rng, clipping=Clipping(1.0))
+        empty: list[Any] = [RemoteRecords(0), datasets()[1]]
+        train(model(), empty, SimulatedAverager.of("central", 2), Budget(1.0, 1e-5), 1, rng, clipping=Clipping(1.0))

@@ -1,4 +1,4 @@
-"""Budgets add up, and every aggregator releases what was asked for with the noise that it says."""
+"""Budgets add up, and every averager releases what was asked for with the noise that it says."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from scipy.stats import norm
 
 import inca
-from inca._base.validation import InputError
-from inca.learn.averagers.simulated import KINDS, Aggregator
-from inca.learn.budget import Budget, UsedUp
+from inca.errors import BudgetExceeded, InvalidInput
+from inca.learn.averagers.simulated import KINDS, SimulatedAverager
+from inca.learn.budget import Budget
 from inca.mechanisms.central_local import CentralDP
 
 FALSE_ALARM = 1e-6
@@ -32,7 +32,7 @@ def test_parts_use_up_the_whole_and_no_more(epsilon: float, delta: float, parts:
     for mu in budget.split(parts):
         budget.spend(mu)
     assert budget.spent == pytest.approx(budget.mu) and budget.epsilon_spent == pytest.approx(epsilon, rel=1e-6)
-    with pytest.raises(UsedUp, match="only mu"):
+    with pytest.raises(BudgetExceeded, match=r"must be at most .* left of the budget"):
         budget.spend(0.01 * budget.mu)
 
 
@@ -40,7 +40,7 @@ def test_what_is_refused_takes_nothing() -> None:
     budget = Budget(1.0, 1e-5)
     budget.spend(budget.part(0.9))
     before = budget.spent
-    with pytest.raises(UsedUp, match="epsilon 1 at delta 1e-05"):
+    with pytest.raises(BudgetExceeded, match="epsilon 1 at delta 1e-05"):
         budget.spend(budget.part(0.2))
     assert budget.spent == before and budget.left == pytest.approx(budget.part(0.1))
 
@@ -58,104 +58,114 @@ def test_the_composed_epsilon_is_an_independent_accountants() -> None:
 @pytest.mark.parametrize(
     ("make", "sentence"),
     [
-        (lambda: Budget(0.0, 1e-5), "epsilon is 0"),
-        (lambda: Budget(math.nan, 1e-5), "epsilon is nan"),
-        (lambda: Budget(1.0, 0.0), "no Gaussian noise can promise"),
-        (lambda: Budget(1.0, 1.0), "no Gaussian noise can promise"),
-        (lambda: Budget(1.0, 2.0), "delta is 2"),
-        (lambda: Budget(1.0, 1e-5).split([]), "weights is"),
-        (lambda: Budget(1.0, 1e-5).split([1.0, 0.0]), "weights is"),
-        (lambda: Budget(1.0, 1e-5).spend(0.0), "mu is 0"),
-        (lambda: Budget(1.0, 1e-5).part(1.5), "fraction is 1.5"),
-        (lambda: Aggregator.of("server", 10), "kind is 'server', but one of inca"),
-        (lambda: Aggregator.of("central", 1), "parties is 1"),
-        (lambda: Aggregator.of("central", 10, dropout=1.0), "dropout is 1"),
-        (lambda: Aggregator.of("central", 10, releases=0), "releases is 0, but a whole number of at least 1"),
-        (lambda: Aggregator.of("central", 10, releases=2.5), "releases is 2.5"),  # type: ignore[arg-type]
-        (lambda: Aggregator.of("central", 10, failure=0.0), "failure is 0.0, but a number between 0 and 1"),
-        (lambda: Aggregator.of("central", 10, failure=1.0, releases=5), "failure is 1.0, but a number between 0 and 1"),
-        (lambda: Aggregator.of("central", 10, failure=math.nan), "failure is nan"),
-        (lambda: Aggregator.of("inca", 4, colluding=0.5, messages=20, releases=100), "at least 24 messages"),
-        (lambda: Aggregator(CentralDP(inca.Wish(10, 1.0, 1e-5, sensitivity=2.0))), "the sensitivity of the mechanism"),
+        (lambda: Budget(0.0, 1e-5), "epsilon must be .*got 0"),
+        (lambda: Budget(math.nan, 1e-5), "epsilon must be .*got nan"),
+        (lambda: Budget(1.0, 0.0), "must be a guarantee that Gaussian noise can give"),
+        (lambda: Budget(1.0, 1.0), "must be a guarantee that Gaussian noise can give"),
+        (lambda: Budget(1.0, 2.0), "delta must be .*got 2"),
+        (lambda: Budget(1.0, 1e-5).split([]), "weights must be at least one number, all above 0"),
+        (lambda: Budget(1.0, 1e-5).split([1.0, 0.0]), "weights must be at least one number, all above 0"),
+        (lambda: Budget(1.0, 1e-5).spend(0.0), "mu must be .*got 0"),
+        (lambda: Budget(1.0, 1e-5).part(1.5), "fraction must be .*got 1.5"),
+        (lambda: SimulatedAverager.of("server", 10), "kind must be one of inca.*, got 'server'"),
+        (lambda: SimulatedAverager.of("central", 1), "parties must be .*got 1"),
+        (lambda: SimulatedAverager.of("central", 10, dropout=1.0), "dropout must be .*got 1"),
+        (lambda: SimulatedAverager.of("central", 10, releases=0), "releases must be at least 1, got 0"),
+        (lambda: SimulatedAverager.of("central", 10, releases=2.5), "releases must be .*got 2.5"),  # type: ignore[arg-type]
+        (lambda: SimulatedAverager.of("central", 10, failure=0.0), "failure must be between 0 and 1, got 0.0"),
+        (
+            lambda: SimulatedAverager.of("central", 10, failure=1.0, releases=5),
+            "failure must be between 0 and 1, got 1.0",
+        ),
+        (lambda: SimulatedAverager.of("central", 10, failure=math.nan), "failure must be .*got nan"),
+        (
+            lambda: SimulatedAverager(CentralDP(inca.Requirements(10, 1.0, 1e-5, sensitivity=2.0))),
+            "the sensitivity of the mechanism",
+        ),
     ],
 )
-def test_bad_budgets_and_aggregators_are_refused(make: object, sentence: str) -> None:
-    with pytest.raises(InputError, match=sentence.replace("(", r"\(")):
+def test_bad_budgets_and_averagers_are_refused(make: object, sentence: str) -> None:
+    with pytest.raises(InvalidInput, match=sentence.replace("(", r"\(")):
         make()  # type: ignore[operator]
 
 
-# --- aggregators ------------------------------------------------------------------------------------------------------
+def test_too_few_messages_for_all_releases_are_refused_with_how_many_would_do() -> None:
+    with pytest.raises(inca.RequirementsNotMet, match="at least 24 messages"):
+        SimulatedAverager.of("inca", 4, colluding=0.5, messages=20, releases=100)
+
+
+# --- averagers ------------------------------------------------------------------------------------------------------
 
 
 @cache
-def aggregator(kind: str, dropout: float = 0.0, releases: int = 1) -> Aggregator:
-    return Aggregator.of(kind, 12, colluding=0.1, dropout=dropout, messages=8, views=10, releases=releases)
+def averager(kind: str, dropout: float = 0.0, releases: int = 1) -> SimulatedAverager:
+    return SimulatedAverager.of(kind, 12, colluding=0.1, dropout=dropout, messages=8, views=10, releases=releases)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("dropout", [0.0, 0.17])
 def test_the_noise_is_what_is_said(kind: str, dropout: float) -> None:
     """With equal vectors the error is noise alone; the mean over runs of its square has normal limits."""
-    average = aggregator(kind, dropout)
+    noisy = averager(kind, dropout)
     rng, d, runs = np.random.default_rng(3), 30, 200
     vectors = np.full((12, d), 2.0)
     squares = np.empty(runs)
     for run in range(runs):
-        found = average.average(vectors, sensitivity=3.0, mu=0.7, rng=rng)
-        assert found.vector is not None and found.mu == 0.7
-        squares[run] = np.mean((found.vector - 2.0) ** 2)
-    off = (squares.mean() - found.noise) / (squares.std(ddof=1) / math.sqrt(runs))
+        average = noisy.average(vectors, sensitivity=3.0, mu=0.7, rng=rng)
+        assert average.estimate is not None and average.mu == 0.7
+        squares[run] = np.mean((average.estimate - 2.0) ** 2)
+    off = (squares.mean() - average.var_noise) / (squares.std(ddof=1) / math.sqrt(runs))
     # Beside what is measured here, what is said of inca under dropouts is itself a mean over sampled executions.
-    predicted = average.mechanism.expected_error(dropout)
-    doubt = predicted.standard_error / predicted.mse * found.noise / (squares.std(ddof=1) / math.sqrt(runs))
+    predicted = noisy.mechanism.expected_error(dropout)
+    doubt = predicted.standard_error / predicted.mse * average.var_noise / (squares.std(ddof=1) / math.sqrt(runs))
     assert abs(off) < norm.isf(FALSE_ALARM / 2) * math.hypot(1.0, doubt)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_without_limits_it_is_the_plain_mean(kind: str) -> None:
     vectors = np.random.default_rng(1).normal(size=(12, 5))
-    found = aggregator(kind).average(vectors, sensitivity=1.0, mu=1e9, rng=np.random.default_rng(2))
-    np.testing.assert_allclose(found.vector, vectors.mean(axis=0), atol=1e-6)  # type: ignore[arg-type]
+    average = averager(kind).average(vectors, sensitivity=1.0, mu=1e9, rng=np.random.default_rng(2))
+    np.testing.assert_allclose(average.estimate, vectors.mean(axis=0), atol=1e-6)  # type: ignore[arg-type]
 
 
 @given(st.floats(0.01, 100.0), st.floats(0.01, 10.0))
 def test_noise_follows_sensitivity_over_mu(sensitivity: float, mu: float) -> None:
-    central = aggregator("central")
-    assert central.noise(sensitivity, mu) == pytest.approx((sensitivity / (12 * mu)) ** 2)
+    central = averager("central")
+    assert central.var_noise(sensitivity, mu) == pytest.approx((sensitivity / (12 * mu)) ** 2)
 
 
 def test_without_dropouts_inca_is_near_central_dp_and_far_below_local_dp() -> None:
-    own, central, local = (aggregator(kind).noise(1.0, 1.0) for kind in ("inca", "central", "local"))
+    own, central, local = (averager(kind).var_noise(1.0, 1.0) for kind in ("inca", "central", "local"))
     assert central <= own < 1.5 * central < local
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_all_releases_together_have_the_chance_of_failure(kind: str) -> None:
-    """Noise never falls, exactly: the same views are sampled, and a smaller chance is further out in the same tail."""
-    once, often = aggregator(kind, 0.17), aggregator(kind, 0.17, releases=1000)
-    assert (once.mechanism.wish.failure, often.mechanism.wish.failure) == (1e-6, 1e-6 / 1000)
-    least, most = (each.noise(1.0, 1.0) for each in (once, often))
-    # Where both are few, GOPA joins all pairs or is Local DP; CorDP-DME, Central and Local DP have no such chance.
+def test_all_releases_together_have_the_probability_of_failure(kind: str) -> None:
+    """Noise never falls: the same views are sampled, and a smaller probability is further out in the same tail."""
+    once, often = averager(kind, 0.17), averager(kind, 0.17, releases=1000)
+    assert (once.mechanism.requirements.failure, often.mechanism.requirements.failure) == (1e-6, 1e-6 / 1000)
+    least, most = (calibrated.var_noise(1.0, 1.0) for calibrated in (once, often))
+    # Where both are few, GOPA joins all pairs or is Local DP; CorDP-DME, Central and Local DP cannot fail so.
     assert least < most if kind == "inca" else least <= most
-    chosen = Aggregator.of(kind, 12, messages=8, views=4, failure=1e-4, releases=20)
-    assert chosen.mechanism.wish.failure == 1e-4 / 20
+    chosen = SimulatedAverager.of(kind, 12, messages=8, views=4, failure=1e-4, releases=20)
+    assert chosen.mechanism.requirements.failure == 1e-4 / 20
 
 
 @pytest.mark.parametrize(
     ("vectors", "sentence"),
     [
-        (np.ones((11, 3)), "the number of vectors is 11, but one for each of 12 parties was expected"),
+        (np.ones((11, 3)), "the number of vectors must be 12, one for each party, got 11"),
         (np.ones(12), "vectors"),
         (np.full((12, 2), np.nan), "nan"),
         (np.full((12, 2), np.inf), "inf"),
     ],
 )
 def test_bad_vectors_are_refused(vectors: object, sentence: str) -> None:
-    with pytest.raises(InputError, match=sentence):
-        aggregator("central").average(vectors, 1.0, 1.0, np.random.default_rng(1))  # type: ignore[arg-type]
+    with pytest.raises(InvalidInput, match=sentence):
+        averager("central").average(vectors, 1.0, 1.0, np.random.default_rng(1))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(("sensitivity", "mu"), [(0.0, 1.0), (1.0, 0.0), (math.nan, 1.0), (1.0, -1.0)])
 def test_a_release_without_noise_or_loss_is_refused(sensitivity: float, mu: float) -> None:
-    with pytest.raises(InputError):
-        aggregator("central").average(np.ones((12, 2)), sensitivity, mu, np.random.default_rng(1))
+    with pytest.raises(InvalidInput):
+        averager("central").average(np.ones((12, 2)), sensitivity, mu, np.random.default_rng(1))

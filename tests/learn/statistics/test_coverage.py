@@ -1,4 +1,4 @@
-"""Intervals of statistics hold what they should: the chance of a false alarm is at most 1e-6 for each test."""
+"""Intervals of statistics hold what they should: a false alarm has a probability of at most 1e-6 for each test."""
 
 from __future__ import annotations
 
@@ -8,20 +8,26 @@ import numpy as np
 import pytest
 
 from helpers.coverage import assert_covers, holds, repeat
-from helpers.statistics import DOMAIN, STATISTICS, draws, own
-from inca.learn.averagers.simulated import Aggregator
+from helpers.statistics import DOMAIN, STATISTICS, draws, mean, own
+from inca.learn.averagers.simulated import SimulatedAverager
+from inca.learn.budget import ProtectionLevel
 from inca.learn.statistics.distribution import quantile
-from inca.learn.statistics.estimates import Target
-from inca.learn.statistics.moments import mean
-from inca.learn.statistics.records import Level, Records
+from inca.learn.statistics.estimates import IntervalTarget
+from inca.learn.statistics.records import Records
 
 
 def coverage(
-    name: str, target: Target, level: Level, mu: float, parties: int, trials: int, dropout: float = 0.0
+    name: str,
+    target: IntervalTarget,
+    level: ProtectionLevel,
+    mu: float,
+    parties: int,
+    trials: int,
+    dropout: float = 0.0,
 ) -> list[bool]:
     """Cover the statistic of fixed records, or of the distribution from which each release has fresh ones."""
     statistic, plain, columns = STATISTICS[name]
-    aggregator = Aggregator.of("central", parties, dropout=dropout)
+    averager = SimulatedAverager.of("central", parties, dropout=dropout)
     many = np.concatenate(draws(np.random.default_rng(0), 1, 400_000, columns)) if target == "population" else None
     truth = None if many is None else plain(many)
     fixed = Records.of(draws(np.random.default_rng(1), parties, 2, columns), DOMAIN, level=level)
@@ -30,7 +36,7 @@ def coverage(
         fresh = truth is not None or dropout > 0
         records = Records.of(draws(rng, parties, 2, columns), DOMAIN, level=level) if fresh else fixed
         expected = plain(records.everything()) if truth is None else truth
-        return holds(statistic(records, aggregator, mu, rng).interval(0.9, target), expected, trial)
+        return holds(statistic(records, averager, mu, rng).interval(0.9, target), expected, trial)
 
     return repeat(trials, once, seed=6)
 
@@ -46,7 +52,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("name", "level", "mu", "parties"), CASES)
-def test_intervals_hold_the_statistic_of_the_sample(name: str, level: Level, mu: float, parties: int) -> None:
+def test_intervals_hold_the_statistic_of_the_sample(name: str, level: ProtectionLevel, mu: float, parties: int) -> None:
     # Cut off at 0 and 1, an interval can hold a share that it would miss, as 0 is its end: at least.
     cut = name in ("histogram", "distribution")
     assert_covers(coverage(name, "sample", level, mu, parties, trials=1000), 0.9, at_least=cut)
@@ -65,14 +71,14 @@ def test_intervals_reckon_with_records_that_dropped_out() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("target", get_args(Target))
+@pytest.mark.parametrize("target", get_args(IntervalTarget))
 @pytest.mark.parametrize(("name", "level", "mu", "parties"), [*CASES, ("mean", "record", 0.2, 500)])
 def test_intervals_hold_their_statistic_over_many_releases(
-    name: str, level: Level, mu: float, parties: int, target: Target
+    name: str, level: ProtectionLevel, mu: float, parties: int, target: IntervalTarget
 ) -> None:
     safe = name in ("histogram", "distribution") or (name != "mean" and target == "population")
-    found = assert_covers(coverage(name, target, level, mu, parties, trials=6_000), 0.9, at_least=safe)
-    print(f"coverage of {name}, {target}, {level}, mu {mu}, {parties} parties: {found:.4f} at level 0.9")
+    covered = assert_covers(coverage(name, target, level, mu, parties, trials=6_000), 0.9, at_least=safe)
+    print(f"coverage of {name}, {target}, {level}, mu {mu}, {parties} parties: {covered:.4f} at level 0.9")
 
 
 @pytest.mark.parametrize(
@@ -84,15 +90,15 @@ def test_intervals_hold_their_statistic_over_many_releases(
         pytest.param(0.1, "population", marks=pytest.mark.slow),
     ],
 )
-def test_intervals_hold_quantiles(share: float, target: Target) -> None:
-    aggregator = Aggregator.of("central", 60)
+def test_intervals_hold_quantiles(share: float, target: IntervalTarget) -> None:
+    averager = SimulatedAverager.of("central", 60)
     everything = np.concatenate(draws(np.random.default_rng(0), 1, 1_000_000))
 
     def once(trial: int, rng: np.random.Generator) -> bool:
         records = Records.of(draws(rng, 60, 2), DOMAIN)
         held = records.everything() if target == "sample" else everything
         truth = np.quantile(held, share, method="inverted_cdf") if target == "sample" else exact
-        return holds(quantile(records, share, aggregator, 2.0, rng).interval(0.9, target), truth)
+        return holds(quantile(records, share, averager, 2.0, rng).interval(0.9, target), truth)
 
     exact = float(np.quantile(everything, share))
     assert_covers(repeat(400, once, seed=7), 0.9, at_least=True)
@@ -100,7 +106,7 @@ def test_intervals_hold_quantiles(share: float, target: Target) -> None:
 
 def test_intervals_over_a_protocol_hold_the_mean() -> None:
     # The noise that leavers leave behind varies from run to run, so intervals of its mean variance are a little off;
-    # at a coverage of 0.87, fewer than 230 hits have a chance below 1e-6.
+    # at a coverage of 0.87, fewer than 230 hits have a probability below 1e-6.
     records = Records.of(draws(np.random.default_rng(16), 12), DOMAIN)
     truth = records.everything().mean()
     hits = repeat(300, lambda _, rng: holds(mean(records, own(), 0.5, rng).interval(0.9), truth), seed=17)

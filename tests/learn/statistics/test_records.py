@@ -11,17 +11,18 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.optimize import minimize
 
-from inca import InputError, Interval
+from inca import Interval, InvalidInput
 from inca._base.types import Array
-from inca.learn.statistics.features import Bins, Features, Powers, Products, root_of_sums
-from inca.learn.statistics.records import Level, Records
+from inca.learn.budget import ProtectionLevel
+from inca.learn.statistics.features import Bins, FeatureMap, Powers, Products, root_of_sums
+from inca.learn.statistics.records import Records
 
 UNIT = Interval(-1, 1)
 units = st.one_of(st.floats(-1, 1), st.sampled_from([-1.0, 1.0]))  # inside, and often at the ends
 seeds = st.integers(0, 2**32 - 1)
 
 
-def features_of(kind: str, columns: int) -> Features:
+def features_of(kind: str, columns: int) -> FeatureMap:
     lower, upper = -np.ones(columns), np.ones(columns)
     match kind:
         case "powers":
@@ -46,7 +47,7 @@ def test_two_records_are_no_further_apart_than_the_diameter(kind: tuple[str, int
     pair = features(data.draw(arrays(float, (2, kind[1]), elements=units)))
     assert pair.shape == (2, features.size)
     assert np.linalg.norm(pair[0] - pair[1]) <= features.diameter * (1 + 1e-12)
-    assert np.linalg.norm(pair, axis=1).max() <= features.reach * (1 + 1e-12)
+    assert np.linalg.norm(pair, axis=1).max() <= features.max_norm * (1 + 1e-12)
 
 
 @pytest.mark.parametrize(("kind", "columns"), [("powers", 1), ("powers", 3), ("products", 2), ("products", 3)])
@@ -58,8 +59,8 @@ def test_no_search_finds_records_further_apart_than_the_diameter(kind: str, colu
         return -float(np.linalg.norm(first - second))
 
     starts = rng.uniform(-1, 1, (40, 2 * columns))
-    found = [-float(minimize(closeness, start, bounds=[(-1, 1)] * (2 * columns)).fun) for start in starts]
-    assert 0.95 * features.diameter <= max(found) <= features.diameter * (1 + 1e-9)
+    distances = [-float(minimize(closeness, start, bounds=[(-1, 1)] * (2 * columns)).fun) for start in starts]
+    assert 0.95 * features.diameter <= max(distances) <= features.diameter * (1 + 1e-9)
 
 
 @pytest.mark.parametrize("columns", [2, 3, 4, 5, 6, 7])
@@ -113,7 +114,7 @@ def test_the_root_of_sums_is_one_with_short_columns(size: int) -> None:
 
 @given(kinds, st.lists(st.integers(0, 4), min_size=2, max_size=5), st.sampled_from(["record", "party"]), st.data())
 def test_a_neighbour_moves_one_sum_by_at_most_the_sensitivity(
-    kind: tuple[str, int], sizes: list[int], level: Level, data: st.DataObject
+    kind: tuple[str, int], sizes: list[int], level: ProtectionLevel, data: st.DataObject
 ) -> None:
     sizes[0] += 1
     held = [data.draw(arrays(float, (size, kind[1]), elements=units)) for size in sizes]
@@ -186,28 +187,33 @@ def test_one_column_keeps_its_domain_and_level() -> None:
     assert records.everything().tolist() == [[3.0]] and records.sizes.tolist() == [1, 0]
 
 
+def test_no_record_is_shown_when_records_are_printed() -> None:
+    records = Records.of([[0.123], [0.456, 0.789]], UNIT, level="party")
+    assert repr(records) == str(records) == "Records(parties=2, records=3, columns=1, level='party')"
+
+
 @pytest.mark.parametrize(
     ("make", "words"),
     [
-        (lambda: Records.of([], UNIT), "data is empty"),
-        (lambda: Records.of([[], []], UNIT), "no party holds a record"),
-        (lambda: Records.of([[0.5], [math.nan]], UNIT), r"data\[1\]\[0\] is nan"),
-        (lambda: Records.of([[0.5], ["a"]], UNIT), r"data\[1\] is not an array of numbers"),
+        (lambda: Records.of([], UNIT), r"data must be one array of records per party, at least one, got \[\]"),
+        (lambda: Records.of([[], []], UNIT), "the number of records of all parties must be at least 1, got 0"),
+        (lambda: Records.of([[0.5], [math.nan]], UNIT), r"data\[1\]\[0\] must be .*got nan"),
+        (lambda: Records.of([[0.5], ["a"]], UNIT), r"data\[1\] must be an array of numbers"),
         (lambda: Records.of([0.5, 0.2], UNIT), r"the shape of data\[0\]"),
         (lambda: Records.of([[0.5], [[0.5, 0.1]]], UNIT), "the shapes of records"),
-        (lambda: Records.of([np.zeros((2, 0))], UNIT), "no columns"),
-        (lambda: Records.of([[0.5], [0.1, 2.0]], UNIT), r"column 0 of data\[1\]\[1\] is 2.0.*\[-1, 1\]"),
-        (lambda: Records.of([[[0.5, 7.0]]], ([0, 0], [1, 4])), r"column 1 of data\[0\]\[0\] is 7.0"),
-        (lambda: Records.of([[0.5]], UNIT, cap=0), "cap is 0"),
-        (lambda: Records.of([[0.5]], UNIT, level="all"), "level is 'all'"),  # type: ignore[arg-type]
-        (lambda: Records.of([[0.5]], [UNIT, UNIT]), "number of lower ends of the domain is 2"),
-        (lambda: Records.of([[[0.5, 1.0]]], ([0, 1], [1, 1])), r"upper\[1\] is 1.0"),
-        (lambda: Records.of([[0.5]], (0, math.inf)), r"upper\[\] is inf"),
-        (lambda: Records.of([[0.5]], []), "domain is"),
-        (lambda: Records.of([[0.5]], UNIT).column(1), "index is 1"),
-        (lambda: Records.of([[0.5]], UNIT).sensitivity(0.0), "diameter is 0"),
+        (lambda: Records.of([np.zeros((2, 0))], UNIT), "the number of columns must be at least 1, got 0"),
+        (lambda: Records.of([[0.5], [0.1, 2.0]], UNIT), r"column 0 of data\[1\]\[1\] must be from -1 to 1, got 2.0"),
+        (lambda: Records.of([[[0.5, 7.0]]], ([0, 0], [1, 4])), r"column 1 of data\[0\]\[0\] must be .*got 7.0"),
+        (lambda: Records.of([[0.5]], UNIT, cap=0), "cap must be .*got 0"),
+        (lambda: Records.of([[0.5]], UNIT, level="all"), "level must be .*got 'all'"),  # type: ignore[arg-type]
+        (lambda: Records.of([[0.5]], [UNIT, UNIT]), "number of lower ends of the domain must be .*got 2"),
+        (lambda: Records.of([[[0.5, 1.0]]], ([0, 1], [1, 1])), r"upper\[1\] must be .*got 1.0"),
+        (lambda: Records.of([[0.5]], (0, math.inf)), r"upper\[\] must be .*got inf"),
+        (lambda: Records.of([[0.5]], []), "domain must be an interval, one for each column"),
+        (lambda: Records.of([[0.5]], UNIT).column(1), "index must be .*got 1"),
+        (lambda: Records.of([[0.5]], UNIT).sensitivity(0.0), "diameter must be .*got 0"),
     ],
 )
 def test_bad_input_is_refused(make: Callable[[], object], words: str) -> None:
-    with pytest.raises(InputError, match=words):
+    with pytest.raises(InvalidInput, match=words):
         make()

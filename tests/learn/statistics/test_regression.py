@@ -11,24 +11,25 @@ from hypothesis import strategies as st
 
 from helpers.coverage import assert_covers, holds, repeat
 from helpers.statistics import own
-from inca import InputError, Interval
+from inca import Interval, InvalidInput
 from inca._base.types import Array
-from inca.learn.averagers.simulated import Aggregator
-from inca.learn.budget import Budget, UsedUp
-from inca.learn.statistics.estimates import Target
+from inca.errors import BudgetExceeded
+from inca.learn.averagers.simulated import SimulatedAverager
+from inca.learn.budget import Budget, ProtectionLevel
+from inca.learn.statistics.estimates import IntervalTarget
 from inca.learn.statistics.features import Products
-from inca.learn.statistics.records import Level, Records
-from inca.learn.statistics.regression import Line, linear_regression
+from inca.learn.statistics.records import Records
+from inca.learn.statistics.regression import LinearFit, linear_regression
 
 BOX = [Interval(0, 10), Interval(-1, 1), Interval(-20, 40)]
 TRUE = np.array([4.0, 1.5, -6.0])  # intercept, coefficients
 seeds = st.integers(0, 2**32 - 1)
 
 
-def draws(rng: np.random.Generator, parties: int, each: int = 2, noise: float = 3.0) -> Array:
-    """Rows x_1, x_2, y of a line with independent errors, which stays in the box: (parties, each, 3)."""
-    inputs = np.stack([rng.uniform(0, 10, (parties, each)), rng.uniform(-1, 1, (parties, each))], axis=2)
-    errors = noise * rng.uniform(-math.sqrt(3), math.sqrt(3), (parties, each))
+def draws(rng: np.random.Generator, parties: int, per_party: int = 2, noise: float = 3.0) -> Array:
+    """Rows x_1, x_2, y of a line with independent errors, which stays in the box: (parties, per_party, 3)."""
+    inputs = np.stack([rng.uniform(0, 10, (parties, per_party)), rng.uniform(-1, 1, (parties, per_party))], axis=2)
+    errors = noise * rng.uniform(-math.sqrt(3), math.sqrt(3), (parties, per_party))
     return np.concatenate([inputs, (TRUE[0] + inputs @ TRUE[1:] + errors)[..., np.newaxis]], axis=2)
 
 
@@ -42,23 +43,23 @@ def least_squares(table: Array, ridge: float = 0.0) -> Array:
     return np.concatenate([[middle[-1] - slopes @ middle[:-1]], slopes])
 
 
-def both(line: Line) -> Array:
-    return np.concatenate([[line.intercept.value], np.ravel(line.coefficients.value)])
+def both(line: LinearFit) -> Array:
+    return np.concatenate([[line.intercept.estimate], np.ravel(line.coefficients.estimate)])
 
 
-def interval(line: Line, level: float, target: Target) -> tuple[Array, Array]:
+def interval(line: LinearFit, level: float, target: IntervalTarget) -> tuple[Array, Array]:
     ends = zip(line.intercept.interval(level, target), line.coefficients.interval(level, target), strict=True)
     low, high = (np.concatenate([[first], np.ravel(others)]) for first, others in ends)
     return low, high
 
 
-@given(st.sampled_from(get_args(Level)), st.sampled_from([0.0, 0.1, 2.0]), seeds)
-def test_without_noise_the_line_is_that_of_least_squares(level: Level, ridge: float, seed: int) -> None:
+@given(st.sampled_from(get_args(ProtectionLevel)), st.sampled_from([0.0, 0.1, 2.0]), seeds)
+def test_without_noise_the_line_is_that_of_least_squares(level: ProtectionLevel, ridge: float, seed: int) -> None:
     rng = np.random.default_rng(seed)
     records = Records.of([*draws(rng, 10), *draws(rng, 9, 5), []], BOX, level=level)
-    line = linear_regression(records, Aggregator.of("central", 20), 1e9, rng, ridge=ridge)
+    line = linear_regression(records, SimulatedAverager.of("central", 20), 1e9, rng, ridge=ridge)
     table = records.everything()
-    assert np.allclose(both(line), least_squares(table, ridge), atol=1e-5) and line.clipped == 0
+    assert np.allclose(both(line), least_squares(table, ridge), atol=1e-5) and line.eigenvalues_raised == 0
     if ridge == 0.0:
         expected, residuals, _, _ = np.linalg.lstsq(np.column_stack([np.ones(len(table)), table[:, :-1]]), table[:, -1])
         assert np.allclose(both(line), expected, atol=1e-5)
@@ -69,45 +70,45 @@ def test_without_noise_the_line_is_that_of_least_squares(level: Level, ridge: fl
 @settings(max_examples=20)
 @given(st.floats(0.5, 5), seeds)
 def test_less_loss_or_protecting_parties_means_more_error(mu: float, seed: int) -> None:
-    held, aggregator = list(draws(np.random.default_rng(seed), 300, 1)), Aggregator.of("central", 300)
+    held, averager = list(draws(np.random.default_rng(seed), 300, 1)), SimulatedAverager.of("central", 300)
     held[0] = np.repeat(held[0], 4, axis=0)  # one party with four records
-    cases: list[tuple[Level, float]] = [("record", 25 * mu), ("record", 5 * mu), ("party", 5 * mu)]
+    cases: list[tuple[ProtectionLevel, float]] = [("record", 25 * mu), ("record", 5 * mu), ("party", 5 * mu)]
     errors = []
     for level, loss in cases:
         line = linear_regression(
-            Records.of(held, BOX, level=level), aggregator, loss, np.random.default_rng(seed), ridge=0.5
+            Records.of(held, BOX, level=level), averager, loss, np.random.default_rng(seed), ridge=0.5
         )
         errors.append(np.append(line.coefficients.standard_error, line.intercept.standard_error))
     assert (errors[0] < errors[1]).all() and (errors[1] < errors[2]).all()
 
 
-@given(st.floats(0.001, 0.3), st.sampled_from(get_args(Level)), seeds)
-def test_however_large_the_noise_there_is_a_line(mu: float, level: Level, seed: int) -> None:
+@given(st.floats(0.001, 0.3), st.sampled_from(get_args(ProtectionLevel)), seeds)
+def test_however_large_the_noise_there_is_a_line(mu: float, level: ProtectionLevel, seed: int) -> None:
     rng = np.random.default_rng(seed)
     records = Records.of(list(draws(rng, 12)), BOX, level=level)
-    line = linear_regression(records, Aggregator.of("central", 12), mu, rng)
+    line = linear_regression(records, SimulatedAverager.of("central", 12), mu, rng)
     assert np.isfinite(both(line)).all() and line.residual_variance >= 0
     assert all(np.isfinite(part).all() for part in interval(line, 0.95, "population"))
-    assert (line.smallest < 1) == (line.clipped > 0) and line.clipped <= 2
+    assert (line.smallest_eigenvalue < 1) == (line.eigenvalues_raised > 0) and line.eigenvalues_raised <= 2
 
 
 def test_inputs_that_do_not_vary_or_depend_on_each_other() -> None:
-    rng, aggregator = np.random.default_rng(1), Aggregator.of("central", 50)
+    rng, averager = np.random.default_rng(1), SimulatedAverager.of("central", 50)
     x = rng.uniform(-1, 1, (50, 1))
     for second in (np.zeros((50, 1)), x):
         rows = np.hstack([5 + 2 * x, second, x])
-        line = linear_regression(Records.of(list(rows[:, np.newaxis]), BOX), aggregator, 1.0, rng)
-        assert line.clipped >= 1 and np.isfinite(both(line)).all()
-        calm = linear_regression(Records.of(list(rows[:, np.newaxis]), BOX), aggregator, 1e7, rng, ridge=1e-3)
-        assert np.allclose(both(calm), least_squares(rows, 1e-3), atol=1e-3) and calm.clipped == 0
+        line = linear_regression(Records.of(list(rows[:, np.newaxis]), BOX), averager, 1.0, rng)
+        assert line.eigenvalues_raised >= 1 and np.isfinite(both(line)).all()
+        calm = linear_regression(Records.of(list(rows[:, np.newaxis]), BOX), averager, 1e7, rng, ridge=1e-3)
+        assert np.allclose(both(calm), least_squares(rows, 1e-3), atol=1e-3) and calm.eigenvalues_raised == 0
 
 
 def test_predictions_are_heights_of_the_line() -> None:
     rng = np.random.default_rng(2)
-    line = linear_regression(Records.of(list(draws(rng, 400)), BOX), Aggregator.of("central", 400), 1.0, rng)
+    line = linear_regression(Records.of(list(draws(rng, 400)), BOX), SimulatedAverager.of("central", 400), 1.0, rng)
     inputs = np.array([[0.0, 0.0], [5.0, 0.0], [10.0, 1.0]])
     heights = line.predict(inputs)
-    assert np.allclose(heights.value, both(line)[0] + inputs @ both(line)[1:])
+    assert np.allclose(heights.estimate, both(line)[0] + inputs @ both(line)[1:])
     errors = np.asarray(heights.standard_error)
     assert math.isclose(errors[0], float(line.intercept.standard_error)) and errors[1] < errors[0]
     assert (heights.population_standard_error > errors).all()
@@ -128,7 +129,7 @@ def test_the_split_of_the_loss_is_better_than_in_halves(
         own_row = first * intercept**2 + second * (squares + slope**2)
         return own_row + middle**2 * first * squares - 2 * middle * first * intercept * slope
 
-    own = score(products.diameter**2, products.noise(products.diameter**2)[0, 1])
+    own = score(products.diameter**2, products.var_products(products.diameter**2)[0, 1])
     assert own < score(2 * 4 * columns, 2 * columns**2)  # u is 2 sqrt p wide, u u^T sqrt 2 p; mixed ones are halved
 
 
@@ -136,9 +137,15 @@ def test_the_split_of_the_loss_is_better_than_in_halves(
 
 
 def coverage(
-    target: Target, level: Level, mu: float, parties: int, trials: int, ridge: float = 0.0, dropout: float = 0.0
+    target: IntervalTarget,
+    level: ProtectionLevel,
+    mu: float,
+    parties: int,
+    trials: int,
+    ridge: float = 0.0,
+    dropout: float = 0.0,
 ) -> list[bool]:
-    aggregator = Aggregator.of("central", parties, dropout=dropout)
+    averager = SimulatedAverager.of("central", parties, dropout=dropout)
     fixed = Records.of(list(draws(np.random.default_rng(3), parties)), BOX, level=level)
     sample = least_squares(fixed.everything(), ridge)
 
@@ -147,7 +154,7 @@ def coverage(
         if target == "population" or dropout > 0.0:
             records = Records.of(list(draws(rng, parties)), BOX, level=level)
             truth = TRUE if target == "population" else least_squares(records.everything(), ridge)
-        line = linear_regression(records, aggregator, mu, rng, ridge=ridge)
+        line = linear_regression(records, averager, mu, rng, ridge=ridge)
         return holds(interval(line, 0.9, target), truth, trial)
 
     return repeat(trials, once, seed=4)
@@ -163,11 +170,13 @@ def test_intervals_hold_the_line_of_the_population() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("target", get_args(Target))
+@pytest.mark.parametrize("target", get_args(IntervalTarget))
 @pytest.mark.parametrize(("level", "mu", "parties"), [("record", 1.0, 400), ("party", 1.2, 400), ("record", 20.0, 200)])
-def test_intervals_hold_the_line_over_many_releases(level: Level, mu: float, parties: int, target: Target) -> None:
-    found = assert_covers(coverage(target, level, mu, parties, trials=3_000), 0.9)
-    print(f"coverage of lines, {target}, {level}, mu {mu}, {parties} parties: {found:.4f} at level 0.9")
+def test_intervals_hold_the_line_over_many_releases(
+    level: ProtectionLevel, mu: float, parties: int, target: IntervalTarget
+) -> None:
+    covered = assert_covers(coverage(target, level, mu, parties, trials=3_000), 0.9)
+    print(f"coverage of lines, {target}, {level}, mu {mu}, {parties} parties: {covered:.4f} at level 0.9")
 
 
 @pytest.mark.slow
@@ -176,36 +185,41 @@ def test_intervals_reckon_with_records_that_dropped_out() -> None:
 
 
 def test_a_line_over_a_protocol_with_dropouts_is_finite() -> None:
-    aggregator, rng = own(), np.random.default_rng(5)
-    for level in get_args(Level):
+    averager, rng = own(), np.random.default_rng(5)
+    for level in get_args(ProtectionLevel):
         records = Records.of([*draws(rng, 6, 3), *draws(rng, 6, 8)], BOX, level=level)
-        line = linear_regression(records, aggregator, 1.0, rng, ridge=0.1)
+        line = linear_regression(records, averager, 1.0, rng, ridge=0.1)
         assert np.isfinite(both(line)).all()
         assert all(np.isfinite(part).all() for part in interval(line, 0.95, "population"))
 
 
 def test_a_budget_is_spent_once() -> None:
-    rng, aggregator, budget = np.random.default_rng(6), Aggregator.of("central", 20), Budget(2.0, 1e-6)
+    rng, averager, budget = np.random.default_rng(6), SimulatedAverager.of("central", 20), Budget(2.0, 1e-6)
     records = Records.of(list(draws(rng, 20)), BOX)
-    assert linear_regression(records, aggregator, budget, rng, fraction=0.5).intercept.mu == budget.part(0.5)
-    linear_regression(records, aggregator, budget, rng)
-    with pytest.raises(UsedUp):
-        linear_regression(records, aggregator, budget, rng)
+    assert linear_regression(records, averager, budget, rng, fraction=0.5).intercept.mu == budget.part(0.5)
+    linear_regression(records, averager, budget, rng)
+    with pytest.raises(BudgetExceeded):
+        linear_regression(records, averager, budget, rng)
 
 
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (lambda r, a, g: linear_regression(r.column(0), a, 1.0, g), "number of columns is 1"),
-        (lambda r, a, g: linear_regression(r, a, 1.0, g, ridge=-1.0), "ridge is -1"),
-        (lambda r, a, g: linear_regression(r, a, -1.0, g), "mu is -1"),
+        (lambda r, a, g: linear_regression(r.column(0), a, 1.0, g), "number of columns must be .*got 1"),
+        (lambda r, a, g: linear_regression(r, a, 1.0, g, ridge=-1.0), "ridge must be .*got -1"),
+        (lambda r, a, g: linear_regression(r, a, -1.0, g), "mu must be .*got -1"),
         (lambda r, a, g: linear_regression(r, a, 1.0, g).predict([1.0, 2.0]), "shape of inputs"),
-        (lambda r, a, g: linear_regression(r, a, 1.0, g).predict([[1.0]]), "columns of inputs is 1"),
-        (lambda r, a, g: linear_regression(r, a, 1.0, g).predict([[1.0, math.nan]]), r"inputs\[0, 1\] is nan"),
-        (lambda r, a, g: linear_regression(r, Aggregator.of("central", 9), 1.0, g), "records is 20"),
+        (lambda r, a, g: linear_regression(r, a, 1.0, g).predict([[1.0]]), "columns of inputs must be .*got 1"),
+        (
+            lambda r, a, g: linear_regression(r, a, 1.0, g).predict([[1.0, math.nan]]),
+            r"inputs\[0, 1\] must be .*got nan",
+        ),
+        (lambda r, a, g: linear_regression(r, SimulatedAverager.of("central", 9), 1.0, g), "records must be .*got 20"),
     ],
 )
-def test_bad_input_is_refused(call: Callable[[Records, Aggregator, np.random.Generator], object], words: str) -> None:
+def test_bad_input_is_refused(
+    call: Callable[[Records, SimulatedAverager, np.random.Generator], object], words: str
+) -> None:
     rng = np.random.default_rng(7)
-    with pytest.raises(InputError, match=words):
-        call(Records.of(list(draws(rng, 20)), BOX), Aggregator.of("central", 20), rng)
+    with pytest.raises(InvalidInput, match=words):
+        call(Records.of(list(draws(rng, 20)), BOX), SimulatedAverager.of("central", 20), rng)

@@ -6,17 +6,19 @@ from typing import Any
 import numpy as np
 import pytest
 
-from inca import InputError
-from inca.learn.averagers.simulated import Aggregator
+from inca import InvalidInput
+from inca.learn.averagers.simulated import SimulatedAverager
 from inca.learn.budget import Budget
-from inca.learn.training.torch_module import Module
-from inca.learn.training.train import Clipping, Descent, train
+from inca.learn.training.clipping import Clipping
+from inca.learn.training.optimisers import SGD
+from inca.learn.training.torch_module import TorchModel
+from inca.learn.training.train import train
 
 
 def test_without_torch_the_refusal_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "torch", None)
-    with pytest.raises(InputError, match="PyTorch is not installed, but Module needs it"):
-        Module(object(), lambda outputs, targets: outputs)
+    with pytest.raises(InvalidInput, match="TorchModel needs PyTorch: pip install"):
+        TorchModel(object(), lambda outputs, targets: outputs)
 
 
 class TestWithTorch:
@@ -34,16 +36,16 @@ class TestWithTorch:
         layers = [self.nn.Linear(4, 5), self.nn.BatchNorm1d(5), self.nn.Tanh(), self.nn.Dropout(0.5)]
         return self.nn.Sequential(*layers, self.nn.Linear(5, 3)).double()
 
-    def model(self) -> Module:
-        return Module(self.network(), self.nn.functional.cross_entropy)
+    def model(self) -> TorchModel:
+        return TorchModel(self.network(), self.nn.functional.cross_entropy)
 
     def test_gradients_are_slopes_and_the_mean_of_those_of_records(self) -> None:
         model = self.model()
         start = model.parameters
-        found = model.gradient(start, self.x, self.y)
-        each = model.record_gradients(start, self.x, self.y)
-        assert each.shape == (7, start.size) and np.allclose(each.mean(axis=0), found, atol=1e-12)
-        for row, x, y in zip(each, self.x, self.y, strict=True):
+        gradient = model.gradient(start, self.x, self.y)
+        gradients = model.record_gradients(start, self.x, self.y)
+        assert gradients.shape == (7, start.size) and np.allclose(gradients.mean(axis=0), gradient, atol=1e-12)
+        for row, x, y in zip(gradients, self.x, self.y, strict=True):
             assert np.allclose(row, model.gradient(start, x[np.newaxis], np.array([y])), atol=1e-12)
 
         def loss(vector: np.ndarray) -> float:
@@ -54,12 +56,12 @@ class TestWithTorch:
 
         direction = self.rng.standard_normal(start.size)
         slope = (loss(start + 1e-6 * direction) - loss(start - 1e-6 * direction)) / 2e-6
-        assert slope == pytest.approx(float(found @ direction), rel=1e-6)
+        assert slope == pytest.approx(float(gradient @ direction), rel=1e-6)
 
     def test_parameters_come_back_from_the_module_and_frozen_ones_stay(self) -> None:
         network = self.network()
         frozen = network[0].weight.requires_grad_(False).clone()
-        model = Module(network, self.nn.functional.cross_entropy)
+        model = TorchModel(network, self.nn.functional.cross_entropy)
         assert model.parameters.size == 5 + 10 + 15 + 3
         vector = self.rng.standard_normal(model.parameters.size)
         model.load(vector)
@@ -68,11 +70,11 @@ class TestWithTorch:
 
     def test_single_precision_takes_doubles_and_images(self) -> None:
         layers = [self.nn.Conv2d(1, 2, 3), self.nn.Flatten(), self.nn.Linear(8, 3)]
-        model = Module(self.nn.Sequential(*layers), self.nn.functional.cross_entropy)
+        model = TorchModel(self.nn.Sequential(*layers), self.nn.functional.cross_entropy)
         images = self.rng.standard_normal((7, 1, 4, 4))
-        each = model.record_gradients(model.parameters, images, self.y)
-        assert each.dtype == np.float64 and np.allclose(
-            each.mean(axis=0), model.gradient(model.parameters, images, self.y), atol=1e-6
+        gradients = model.record_gradients(model.parameters, images, self.y)
+        assert gradients.dtype == np.float64 and np.allclose(
+            gradients.mean(axis=0), model.gradient(model.parameters, images, self.y), atol=1e-6
         )
 
     def test_a_module_that_vmap_cannot_take_is_computed_record_by_record(self) -> None:
@@ -87,9 +89,9 @@ class TestWithTorch:
                 out = self.layer(x)
                 return out if bool(out.sum() > 0) else 2 * out
 
-        model = Module(Branching(), self.nn.functional.cross_entropy)
-        each = model.record_gradients(model.parameters, self.x, self.y)
-        for row, x, y in zip(each, self.x, self.y, strict=True):
+        model = TorchModel(Branching(), self.nn.functional.cross_entropy)
+        gradients = model.record_gradients(model.parameters, self.x, self.y)
+        for row, x, y in zip(gradients, self.x, self.y, strict=True):
             assert np.allclose(row, model.gradient(model.parameters, x[np.newaxis], np.array([y])), atol=1e-12)
 
     @pytest.mark.parametrize("level", ["party", "record"])
@@ -97,34 +99,36 @@ class TestWithTorch:
         x = self.rng.uniform(-1, 1, (2000, 2))
         y = (x[:, 0] * x[:, 1] > 0).astype(np.int64)
         network = self.nn.Sequential(self.nn.Linear(2, 8), self.nn.Tanh(), self.nn.Linear(8, 2))
-        model = Module(network, self.nn.functional.cross_entropy)
-        found = train(
+        model = TorchModel(network, self.nn.functional.cross_entropy)
+        result = train(
             model,
             [(x[part::100], y[part::100]) for part in range(100)],
-            Aggregator.of("central", 100, dropout=0.1),
+            SimulatedAverager.of("central", 100, dropout=0.1),
             Budget(200.0, 1e-5),
             150,
             self.rng,
             clipping=Clipping(1.0, level),  # type: ignore[arg-type]
-            optimiser=Descent(0.5, 0.9),
+            optimiser=SGD(0.5, 0.9),
         )
-        model.load(found.parameters)
+        model.load(result.parameters)
         with self.torch.no_grad():
             guess = network(self.torch.as_tensor(x, dtype=self.torch.float32)).argmax(1).numpy()
         assert (guess == y).mean() > 0.9
 
     def test_bad_input_is_refused(self) -> None:
         model = self.model()
-        with pytest.raises(InputError, match="module is 'dict', but a torch"):
-            Module({}, self.nn.functional.cross_entropy)
-        with pytest.raises(InputError, match="loss is 3"):
-            Module(self.network(), 3)  # type: ignore[arg-type]
-        with pytest.raises(InputError, match="module has no parameters"):
-            Module(self.nn.Flatten(), self.nn.functional.cross_entropy)
-        with pytest.raises(InputError, match="the number of parameters is 3, but 53, as many as"):
+        with pytest.raises(InvalidInput, match=r"module must be a torch.*, got 'dict'"):
+            TorchModel({}, self.nn.functional.cross_entropy)
+        with pytest.raises(InvalidInput, match=r"loss must be .*got 3"):
+            TorchModel(self.network(), 3)  # type: ignore[arg-type]
+        with pytest.raises(
+            InvalidInput, match="the number of parameters that require gradients must be at least 1, got 0"
+        ):
+            TorchModel(self.nn.Flatten(), self.nn.functional.cross_entropy)
+        with pytest.raises(InvalidInput, match=r"the number of parameters must be 53, as many as.*, got 3"):
             model.load(np.zeros(3))
-        with pytest.raises(InputError, match=r"parameters\[0\] is nan"):
+        with pytest.raises(InvalidInput, match=r"parameters\[0\] must be .*got nan"):
             model.load(np.full(53, np.nan))
         mixed = self.nn.Sequential(self.nn.Linear(2, 2), self.nn.Linear(2, 2).double())
-        with pytest.raises(InputError, match="one type on one device"):
-            Module(mixed, self.nn.functional.cross_entropy)
+        with pytest.raises(InvalidInput, match="one type on one device"):
+            TorchModel(mixed, self.nn.functional.cross_entropy)

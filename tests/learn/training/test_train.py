@@ -13,22 +13,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from inca import InputError
+from inca import InvalidInput
 from inca._base.types import Array
-from inca.learn.averagers.simulated import Aggregator, Average
-from inca.learn.budget import Budget, UsedUp
-from inca.learn.training.train import (
-    Adam,
-    Clipping,
-    Descent,
-    Level,
-    LocalSteps,
-    Optimiser,
-    Part,
-    Training,
-    Weights,
-    train,
-)
+from inca.errors import BudgetExceeded
+from inca.learn.averagers.base import VectorMean
+from inca.learn.averagers.simulated import SimulatedAverager
+from inca.learn.budget import Budget, ProtectionLevel
+from inca.learn.training.clipping import Clipping, PartyWeights
+from inca.learn.training.contributions import LocalSteps, PartyData
+from inca.learn.training.optimisers import SGD, Adam, Optimiser
+from inca.learn.training.train import TrainingResult, train
 from inca.privacy.gaussian import epsilon_for
 
 HUGE = 1e16  # epsilon: noise far below 1e-6, and squares of mu that doubles still add
@@ -52,7 +46,7 @@ class Flat(Least):
         return np.zeros_like(parameters)
 
 
-def records(sizes: list[int], seed: int = 1, d: int = 3) -> list[Part]:
+def records(sizes: list[int], seed: int = 1, d: int = 3) -> list[PartyData]:
     rng = np.random.default_rng(seed)
     truth = np.arange(1.0, d + 1)
     xs = [rng.standard_normal((size, d)) for size in sizes]
@@ -60,22 +54,22 @@ def records(sizes: list[int], seed: int = 1, d: int = 3) -> list[Part]:
 
 
 def plain(
-    parts: list[Part], clipping: Clipping, steps: int, optimiser: Optimiser, local: LocalSteps | None = None
+    datasets: list[PartyData], clipping: Clipping, steps: int, optimiser: Optimiser, local: LocalSteps | None = None
 ) -> Array:
-    """Training without privacy but with the same clipping, written down anew."""
+    """Train without privacy but with the same clipping, written down anew."""
     model, theta = Least(), np.zeros(3)
-    sizes = np.array([len(np.asarray(y)) for _, y in parts])
+    sizes = np.array([len(np.asarray(y)) for _, y in datasets])
     by_size = (clipping.weights or {"party": "equal", "record": "records"}[clipping.level]) == "records"
-    weights = sizes / sizes.sum() if by_size else np.full(len(parts), 1 / len(parts))
-    move = optimiser.begin(3)
+    weights = sizes / sizes.sum() if by_size else np.full(len(datasets), 1 / len(datasets))
+    step_rule = optimiser.begin(3)
 
     def cut(vector: Array) -> Array:
-        return vector * min(1.0, clipping.length / float(np.linalg.norm(vector)))
+        return vector * min(1.0, clipping.max_norm / float(np.linalg.norm(vector)))
 
     for _ in range(steps):
         total = np.zeros(3)
-        for weight, part in zip(weights, parts, strict=True):
-            x, y = (np.asarray(each) for each in part)
+        for weight, data in zip(weights, datasets, strict=True):
+            x, y = (np.asarray(table) for table in data)
             if clipping.level == "record":
                 update = np.mean([cut(g) for g in model.record_gradients(theta, x, y)], axis=0)
             elif local is None:
@@ -86,21 +80,21 @@ def plain(
                     own = own - local.rate * model.gradient(own, x, y)
                 update = cut((theta - own) / (local.count * local.rate))
             total += weight * update
-        theta = move(theta, total)
+        theta = step_rule(theta, total)
     return theta
 
 
 def run(
-    parts: list[Part], epsilon: float = HUGE, steps: int = 20, clipping: Clipping | None = None, **more: Any
-) -> Training:
-    aggregator = more.pop("aggregator", None) or Aggregator.of("central", len(parts))
+    datasets: list[PartyData], epsilon: float = HUGE, steps: int = 20, clipping: Clipping | None = None, **more: Any
+) -> TrainingResult:
+    averager = more.pop("averager", None) or SimulatedAverager.of("central", len(datasets))
     rng = np.random.default_rng(more.pop("seed", 3))
     budget = more.pop("budget", None) or Budget(epsilon, 1e-5)
     model = more.pop("model", None) or Least()
-    return train(model, parts, aggregator, budget, steps, rng, clipping=clipping or Clipping(1.0), **more)
+    return train(model, datasets, averager, budget, steps, rng, clipping=clipping or Clipping(1.0), **more)
 
 
-@pytest.mark.parametrize("optimiser", [Descent(0.3), Descent(0.2, 0.8), Adam(0.1)])
+@pytest.mark.parametrize("optimiser", [SGD(0.3), SGD(0.2, 0.8), Adam(0.1)])
 @pytest.mark.parametrize(
     ("level", "weights", "local"),
     [
@@ -112,25 +106,25 @@ def run(
     ],
 )
 def test_with_hardly_any_noise_it_is_plain_training_with_the_same_clipping(
-    optimiser: Optimiser, level: Level, weights: Weights | None, local: LocalSteps | None
+    optimiser: Optimiser, level: ProtectionLevel, weights: PartyWeights | None, local: LocalSteps | None
 ) -> None:
-    parts, clipping = records([5, 1, 9, 4]), Clipping(0.7, level, weights)
-    found = run(parts, clipping=clipping, optimiser=optimiser, local=local)
-    assert np.abs(found.parameters - plain(parts, clipping, 20, optimiser, local)).max() < 1e-6
+    datasets, clipping = records([5, 1, 9, 4]), Clipping(0.7, level, weights)
+    result = run(datasets, clipping=clipping, optimiser=optimiser, local=local)
+    assert np.abs(result.parameters - plain(datasets, clipping, 20, optimiser, local)).max() < 1e-6
 
 
-class Spy(Aggregator):
-    """Keeps what the aggregator is given."""
+class Spy(SimulatedAverager):
+    """Keeps what the averager is given."""
 
     def __init__(self, parties: int) -> None:
-        super().__init__(Aggregator.of("central", parties).mechanism)
+        super().__init__(SimulatedAverager.of("central", parties).mechanism)
         self.seen: list[tuple[Array, float]] = []
 
     def average(
-        self, vectors: Any, sensitivity: float, mu: float, rng: np.random.Generator, *, reach: float | None = None
-    ) -> Average:
+        self, vectors: Any, sensitivity: float, mu: float, rng: np.random.Generator, *, max_norm: float | None = None
+    ) -> VectorMean:
         self.seen.append((np.array(vectors), sensitivity))
-        assert reach is not None and np.linalg.norm(vectors, axis=1).max() <= reach * (1 + 1e-12)
+        assert max_norm is not None and np.linalg.norm(vectors, axis=1).max() <= max_norm * (1 + 1e-12)
         return super().average(vectors, sensitivity, mu, rng)
 
 
@@ -143,19 +137,19 @@ class Spy(Aggregator):
     st.integers(0, 2**32 - 1),
 )
 def test_a_protected_change_moves_the_contributions_by_at_most_the_sensitivity(
-    sizes: list[int], level: Level, weights: Weights, length: float, seed: int
+    sizes: list[int], level: ProtectionLevel, weights: PartyWeights, length: float, seed: int
 ) -> None:
     rng = np.random.default_rng(seed)
-    parts = records(sizes, seed)
+    datasets = records(sizes, seed)
     party = int(rng.integers(len(sizes)))
-    x, y = (np.array(each) for each in parts[party])
+    x, y = (np.array(table) for table in datasets[party])
     changed = slice(None) if level == "party" else slice(1)
     x[changed] = 10 * rng.standard_normal(x[changed].shape)
     y[changed] *= -10
-    neighbour = [*parts[:party], (x, y), *parts[party + 1 :]]
+    neighbour = [*datasets[:party], (x, y), *datasets[party + 1 :]]
     spies = [Spy(len(sizes)), Spy(len(sizes))]
-    for spy, data in zip(spies, (parts, neighbour), strict=True):
-        run(data, steps=1, clipping=Clipping(length, level, weights), aggregator=spy)
+    for spy, data in zip(spies, (datasets, neighbour), strict=True):
+        run(data, steps=1, clipping=Clipping(length, level, weights), averager=spy)
     (one, sensitivity), (two, again) = spies[0].seen[0], spies[1].seen[0]
     assert sensitivity == again
     assert np.linalg.norm(one - two) <= sensitivity * (1 + 1e-9)
@@ -175,8 +169,11 @@ def test_the_sensitivity_is_reached() -> None:
     spies = []
     for sign in (1.0, -1.0):
         spy = Spy(2)
-        parts: list[Part] = [(np.array([[sign * 9.0, 0, 0], [1, 0, 0]]), np.ones(2)), (np.ones((6, 3)), np.ones(6))]
-        run(parts, steps=1, clipping=Clipping(0.5, "record"), aggregator=spy)
+        datasets: list[PartyData] = [
+            (np.array([[sign * 9.0, 0, 0], [1, 0, 0]]), np.ones(2)),
+            (np.ones((6, 3)), np.ones(6)),
+        ]
+        run(datasets, steps=1, clipping=Clipping(0.5, "record"), averager=spy)
         spies.append(spy)
     moved = np.linalg.norm(spies[0].seen[0][0] - spies[1].seen[0][0])
     assert moved == pytest.approx(spies[0].seen[0][1]) == pytest.approx(2 * 0.5 * 2 / 8)
@@ -185,12 +182,12 @@ def test_the_sensitivity_is_reached() -> None:
 @pytest.mark.parametrize(("epsilon", "steps"), [(0.5, 3), (3.0, 20), (8.0, 100)])
 def test_the_composed_epsilon_is_that_of_dp_accounting(epsilon: float, steps: int) -> None:
     budget = Budget(epsilon, 1e-5)
-    found = run(records([3] * 4), budget=budget, steps=steps)
+    result = run(records([3] * 4), budget=budget, steps=steps)
     # The curator's noise in the mean has deviation s / (n mu), and a party moves the mean by s / n.
-    ratio = found.history[0].noise / (found.sensitivity / 4)
+    ratio = result.history[0].sigma_noise / (result.sensitivity / 4)
     accountant = PLDAccountant().compose(SelfComposedDpEvent(GaussianDpEvent(ratio), steps))
     assert accountant.get_epsilon(1e-5) == pytest.approx(epsilon, rel=1e-3)
-    assert float(epsilon_for(found.mu, 1e-5)) == pytest.approx(epsilon, rel=1e-9)
+    assert float(epsilon_for(result.mu, 1e-5)) == pytest.approx(epsilon, rel=1e-9)
     assert budget.epsilon_spent == pytest.approx(epsilon, rel=1e-9)
 
 
@@ -198,12 +195,12 @@ def test_the_noise_of_the_average_is_what_the_history_says() -> None:
     # Gradients of 0: one step of rate 1 releases minus the noise. 30,000 squares; the band is 5.2 deviations of their
     # sum wide, so a sound implementation fails with probability below 1e-6.
     d = 30_000
-    aggregator, budget, rng = Aggregator.of("central", 4), Budget(1.0, 1e-5), np.random.default_rng(5)
-    found = train(Flat(d), records([2] * 4), aggregator, budget, 1, rng, clipping=Clipping(1.0), optimiser=Descent(1.0))
-    ratio = float(np.mean(found.parameters**2)) / found.history[0].noise ** 2
+    averager, budget, rng = SimulatedAverager.of("central", 4), Budget(1.0, 1e-5), np.random.default_rng(5)
+    result = train(Flat(d), records([2] * 4), averager, budget, 1, rng, clipping=Clipping(1.0), optimiser=SGD(1.0))
+    ratio = float(np.mean(result.parameters**2)) / result.history[0].sigma_noise ** 2
     assert abs(ratio - 1) < 5.2 * math.sqrt(2 / d)
-    assert found.history[0].length == pytest.approx(float(np.linalg.norm(found.parameters)))
-    assert found.history[0].noise == pytest.approx(found.sensitivity / (4 * budget.mu))
+    assert result.history[0].norm == pytest.approx(float(np.linalg.norm(result.parameters)))
+    assert result.history[0].sigma_noise == pytest.approx(result.sensitivity / (4 * budget.mu))
 
 
 def test_the_budget_is_taken_before_any_record_is_looked_at() -> None:
@@ -215,13 +212,13 @@ def test_the_budget_is_taken_before_any_record_is_looked_at() -> None:
             touched.append(budget.left)
             return super().gradient(parameters, features, targets)
 
-    arguments = (records([3] * 4), Aggregator.of("central", 4), budget)
-    with pytest.raises(UsedUp, match=r"only mu 0\.\d+ is left"):
+    arguments = (records([3] * 4), SimulatedAverager.of("central", 4), budget)
+    with pytest.raises(BudgetExceeded, match=r"must be at most 0\.\d+, which is left"):
         train(Watching(), *arguments, 5, np.random.default_rng(1), clipping=Clipping(1.0), mu=budget.mu / 2)
     assert not touched and budget.spent == 0.0
     train(Watching(), *arguments, 4, np.random.default_rng(1), clipping=Clipping(1.0), mu=budget.mu / 2)
     assert len(touched) == 16 and max(touched) < 1e-4 * budget.mu
-    with pytest.raises(UsedUp, match="1 steps were asked for, but nothing is left of the budget"):
+    with pytest.raises(BudgetExceeded, match="nothing is left of the budget epsilon 1 at delta 1e-05 for 1 steps"):
         train(Watching(), *arguments, 1, np.random.default_rng(1), clipping=Clipping(1.0))
     assert len(touched) == 16
 
@@ -236,11 +233,11 @@ def test_two_trainings_share_a_budget() -> None:
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf])
 @pytest.mark.parametrize("level", ["party", "record"])
-def test_a_bad_gradient_stops_training_before_the_step_releases_anything(bad: float, level: Level) -> None:
+def test_a_bad_gradient_stops_training_before_the_step_releases_anything(bad: float, level: ProtectionLevel) -> None:
     class Breaking(Least):
         def record_gradients(self, parameters: Array, features: NDArray[Any], targets: NDArray[Any]) -> Array:
-            found = super().record_gradients(parameters, features, targets)
-            return np.where(parameters.any() & (len(features) == 7), bad, found)
+            gradients = super().record_gradients(parameters, features, targets)
+            return np.where(parameters.any() & (len(features) == 7), bad, gradients)
 
     spy, budget = Spy(3), Budget(1.0, 1e-5)
     seen: list[int] = []
@@ -248,14 +245,16 @@ def test_a_bad_gradient_stops_training_before_the_step_releases_anything(bad: fl
     def note(step: int, parameters: Array) -> None:
         seen.append(step)
 
-    with pytest.raises(InputError, match=r"the gradient of party 1 in step 2 is not finite.*nothing was released in"):
+    with pytest.raises(
+        InvalidInput, match=r"the gradient of party 1 in step 2 must be .* not; nothing was released in"
+    ):
         run(
             records([3, 7, 4]),
             clipping=Clipping(1.0, level),
             model=Breaking(),
-            aggregator=spy,
+            averager=spy,
             budget=budget,
-            after=note,
+            on_step=note,
         )
     assert len(spy.seen) == 1 and seen == [1]
     assert budget.left < 1e-4 * budget.mu  # what was set apart stays spent
@@ -263,75 +262,81 @@ def test_a_bad_gradient_stops_training_before_the_step_releases_anything(bad: fl
 
 def test_parameters_that_leave_the_range_of_numbers_are_refused() -> None:
     with (
-        pytest.raises(InputError, match="parameters after step 1 are not finite: a smaller rate"),
+        pytest.raises(InvalidInput, match="parameters after step 1 are not finite: a smaller rate"),
         np.errstate(all="ignore"),
     ):
-        run(records([3] * 4), optimiser=Descent(1e308), epsilon=0.01)
+        run(records([3] * 4), optimiser=SGD(1e308), epsilon=0.01)
 
 
 def test_steps_in_which_nobody_is_left_are_skipped_and_counted() -> None:
     class Deserted(Spy):
         def average(
-            self, vectors: Any, sensitivity: float, mu: float, rng: np.random.Generator, *, reach: float | None = None
-        ) -> Average:
-            average = super().average(vectors, sensitivity, mu, rng, reach=reach)
-            return average if len(self.seen) % 2 else Average(None, math.inf, mu)
+            self,
+            vectors: Any,
+            sensitivity: float,
+            mu: float,
+            rng: np.random.Generator,
+            *,
+            max_norm: float | None = None,
+        ) -> VectorMean:
+            average = super().average(vectors, sensitivity, mu, rng, max_norm=max_norm)
+            return average if len(self.seen) % 2 else VectorMean(None, math.inf, mu)
 
-    parts, released = records([3] * 4), []
-    found = run(parts, steps=6, aggregator=Deserted(4), after=lambda step, theta: released.append(theta))
-    assert [step.skipped for step in found.history] == [False, True] * 3
+    datasets, released = records([3] * 4), []
+    result = run(datasets, steps=6, averager=Deserted(4), on_step=lambda step, theta: released.append(theta))
+    assert [step.skipped for step in result.history] == [False, True] * 3
     assert all(np.array_equal(released[i], released[i + 1]) for i in (0, 2, 4))
-    assert np.abs(found.parameters - plain(parts, Clipping(1.0), 3, Descent())).max() < 1e-6
-    assert found.mu == pytest.approx(math.sqrt(6) * found.history[0].mu)
+    assert np.abs(result.parameters - plain(datasets, Clipping(1.0), 3, SGD())).max() < 1e-6
+    assert result.mu == pytest.approx(math.sqrt(6) * result.history[0].mu)
 
 
 def test_a_penalty_is_neither_clipped_nor_noised() -> None:
     model = Flat()
     model.parameters += 100.0
-    found = run(records([2, 2]), steps=1, model=model, optimiser=Descent(1.0), penalty=lambda theta: 0.5 * theta)
-    assert np.abs(found.parameters - 50).max() < 1e-6
+    result = run(records([2, 2]), steps=1, model=model, optimiser=SGD(1.0), penalty=lambda theta: 0.5 * theta)
+    assert np.abs(result.parameters - 50).max() < 1e-6
 
 
 def test_gradients_of_records_come_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    parts = records([11, 4])
-    whole = run(parts, clipping=Clipping(1.0, "record"))
-    monkeypatch.setattr("inca.learn.training.train._ENTRIES", 9)  # three records at a time
-    assert np.allclose(run(parts, clipping=Clipping(1.0, "record")).parameters, whole.parameters, atol=1e-9)
+    datasets = records([11, 4])
+    whole = run(datasets, clipping=Clipping(1.0, "record"))
+    monkeypatch.setattr("inca.learn.training.contributions._BLOCK_ENTRIES", 9)  # three records at a time
+    assert np.allclose(run(datasets, clipping=Clipping(1.0, "record")).parameters, whole.parameters, atol=1e-9)
 
 
 @pytest.fixture(scope="module")
-def leaving() -> Aggregator:
-    return Aggregator.of("inca", 20, dropout=0.2, views=10)
+def leaving() -> SimulatedAverager:
+    return SimulatedAverager.of("inca", 20, dropout=0.2, views=10)
 
 
 @pytest.mark.slow
-def test_parties_that_leave_in_every_step_are_back_in_the_next(leaving: Aggregator) -> None:
+def test_parties_that_leave_in_every_step_are_back_in_the_next(leaving: SimulatedAverager) -> None:
     # One party of 20 alone knows the last coordinate, and it takes many steps to learn. It leaves in a fifth of them:
     # had leavers stayed away, it would have been there for five steps on average.
-    for aggregator in (leaving, Aggregator.of("central", 20, dropout=0.2)):
-        parts = records([6] * 20)
-        for features, _ in parts[1:]:
+    for averager in (leaving, SimulatedAverager.of("central", 20, dropout=0.2)):
+        datasets = records([6] * 20)
+        for features, _ in datasets[1:]:
             np.asarray(features)[:, 2] = 0.0
-        parts = [(x, np.asarray(x) @ np.array([1.0, 2.0, 3.0])) for x, _ in parts]
-        found = run(parts, steps=300, clipping=Clipping(5.0), optimiser=Descent(0.5, 0.8), aggregator=aggregator)
-        assert np.abs(found.parameters - [1, 2, 3]).max() < 0.1
+        datasets = [(x, np.asarray(x) @ np.array([1.0, 2.0, 3.0])) for x, _ in datasets]
+        result = run(datasets, steps=300, clipping=Clipping(5.0), optimiser=SGD(0.5, 0.8), averager=averager)
+        assert np.abs(result.parameters - [1, 2, 3]).max() < 0.1
 
 
-def test_with_dropouts_and_privacy_it_still_learns(leaving: Aggregator) -> None:
-    parts = records([200] * 20)
-    found = run(
-        parts, epsilon=3.0, steps=30, clipping=Clipping(2.0, "record"), optimiser=Descent(0.5), aggregator=leaving
+def test_with_dropouts_and_privacy_it_still_learns(leaving: SimulatedAverager) -> None:
+    datasets = records([200] * 20)
+    result = run(
+        datasets, epsilon=3.0, steps=30, clipping=Clipping(2.0, "record"), optimiser=SGD(0.5), averager=leaving
     )
-    assert np.abs(found.parameters - [1, 2, 3]).max() < 0.5  # starts 3 away; the noise's share is about 0.1
-    assert not any(step.skipped for step in found.history)
+    assert np.abs(result.parameters - [1, 2, 3]).max() < 0.5  # starts 3 away; the noise's share is about 0.1
+    assert not any(step.skipped for step in result.history)
 
 
 def test_memory_grows_with_parties_and_parameters_but_not_with_steps() -> None:
     def peak(n: int, d: int, steps: int) -> float:
         """The most memory that training holds, in tables of n times d doubles."""
-        parts, aggregator = records([1] * n, d=d), Aggregator.of("central", n)
+        datasets, averager = records([1] * n, d=d), SimulatedAverager.of("central", n)
         tracemalloc.start()
-        train(Least(d), parts, aggregator, Budget(1.0, 1e-5), steps, np.random.default_rng(1), clipping=Clipping(1.0))
+        train(Least(d), datasets, averager, Budget(1.0, 1e-5), steps, np.random.default_rng(1), clipping=Clipping(1.0))
         most = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
         return most / (8 * n * d)
@@ -349,8 +354,8 @@ def call(**changes: Any) -> Callable[[], object]:
     def go() -> object:
         arguments: dict[str, Any] = {
             "model": Least(),
-            "parts": records([3, 3]),
-            "aggregator": Aggregator.of("central", 2),
+            "datasets": records([3, 3]),
+            "averager": SimulatedAverager.of("central", 2),
             "budget": Budget(1.0, 1e-5),
             "steps": 2,
             "rng": np.random.default_rng(1),
@@ -376,43 +381,62 @@ class Short(Least):
 @pytest.mark.parametrize(
     ("make", "words"),
     [
-        (call(steps=0), "steps is 0"),
-        (call(steps=1.5), "steps is 1.5"),
-        (call(rng=3), "rng is 3"),
-        (call(parts=records([3])), "the number of parts is 1, but one for each of 2"),
-        (call(parts=[*records([3]), (np.zeros((0, 3)), np.zeros(0))]), r"parts\[1\] is empty"),
-        (call(parts=[*records([3]), (np.zeros((2, 3)), np.zeros(3))]), r"the shapes of parts\[1\]"),
-        (call(parts=[*records([3]), (np.full((2, 3), np.nan), np.zeros(2))]), "party 1 in step 1 is not finite"),
-        (call(mu=0.0), "mu is 0.0"),
-        (call(mu=9.0), "a release of mu .* was asked for"),
-        (call(model=Least(0)), "model.parameters is empty"),
-        (call(model=NoRecords()), r"the gradient of party 0 in step 1 is of shape \(1, 2\), but 3 finite"),
-        (call(model=NoRecords(), clipping=Clipping(1.0, "record")), "model is 'NoRecords'.*record_gradients"),
-        (call(model=Short(), clipping=Clipping(1.0, "record")), r"record_gradients is \(1, 3\), but one row per"),
-        (call(clipping=Clipping(1.0, "record"), local=LocalSteps(2, 0.1)), "local steps are given at level 'record'"),
-        (call(optimiser=Descent(0.0)), "rate is 0.0"),
-        (call(optimiser=Descent(1.0, 1.5)), "momentum is 1.5"),
-        (call(optimiser=Adam(1.0, 1.0)), "first is 1.0"),
-        (lambda: Clipping(0.0), "length is 0.0"),
-        (lambda: Clipping(1.0, "person"), "level is 'person'"),  # type: ignore[arg-type]
-        (lambda: Clipping(1.0, weights="size"), "weights is 'size'"),  # type: ignore[arg-type]
-        (lambda: LocalSteps(0, 0.1), "count is 0"),
-        (lambda: LocalSteps(1, 0.0), "rate is 0.0"),
+        (call(steps=0), "steps must be .*got 0"),
+        (call(steps=1.5), "steps must be .*got 1.5"),
+        (call(rng=3), "rng must be .*got 3"),
+        (call(datasets=records([3])), "the number of datasets must be 2, one for each party, got 1"),
+        (
+            call(datasets=[*records([3]), (np.zeros((0, 3)), np.zeros(0))]),
+            r"the number of records of datasets\[1\] must be at least 1, got 0",
+        ),
+        (call(datasets=[*records([3]), (np.zeros((2, 3)), np.zeros(3))]), r"the shapes of datasets\[1\]"),
+        (
+            call(datasets=[*records([3]), (np.full((2, 3), np.nan), np.zeros(2))]),
+            "party 1 in step 1 must be 3 finite numbers, got some that are not",
+        ),
+        (call(mu=0.0), "mu must be .*got 0.0"),
+        (call(model=Least(0)), "the number of model.parameters must be at least 1, got 0"),
+        (call(model=NoRecords()), r"the gradient of party 0 in step 1 must be 3 finite numbers, got shape \(1, 2\)"),
+        (
+            call(model=NoRecords(), clipping=Clipping(1.0, "record")),
+            "model must be a model with record_gradients.*, got 'NoRecords'",
+        ),
+        (
+            call(model=Short(), clipping=Clipping(1.0, "record")),
+            r"record_gradients must be one row per.*, got \(1, 3\)",
+        ),
+        (
+            call(clipping=Clipping(1.0, "record"), local=LocalSteps(2, 0.1)),
+            "local steps cannot be combined with level 'record'",
+        ),
+        (call(optimiser=SGD(0.0)), "rate must be .*got 0.0"),
+        (call(optimiser=SGD(1.0, 1.5)), "momentum must be .*got 1.5"),
+        (call(optimiser=Adam(1.0, 1.0)), "beta1 must be below 1, got 1.0"),
+        (lambda: Clipping(0.0), "max_norm must be .*got 0.0"),
+        (lambda: Clipping(1.0, "person"), "level must be .*got 'person'"),  # type: ignore[arg-type]
+        (lambda: Clipping(1.0, weights="size"), "weights must be .*got 'size'"),  # type: ignore[arg-type]
+        (lambda: LocalSteps(0, 0.1), "count must be .*got 0"),
+        (lambda: LocalSteps(1, 0.0), "rate must be .*got 0.0"),
     ],
 )
 def test_bad_input_is_refused(make: Callable[[], object], words: str) -> None:
-    with pytest.raises(InputError, match=words):
+    with pytest.raises(InvalidInput, match=words):
         make()
+
+
+def test_steps_that_cost_more_than_the_budget_are_refused() -> None:
+    with pytest.raises(BudgetExceeded, match=r"the mu of a release must be at most .*, got 12\.73"):
+        call(mu=9.0)()
 
 
 def test_refused_arguments_cost_nothing() -> None:
     budget = Budget(1.0, 1e-5)
     wrong: list[dict[str, Any]] = [
         {"clipping": Clipping(1.0, "record"), "local": LocalSteps(2, 0.1)},
-        {"parts": []},
+        {"datasets": []},
         {"rng": 1},
     ]
     for changes in wrong:
-        with pytest.raises(InputError):
+        with pytest.raises(InvalidInput):
             call(budget=budget, **changes)()
     assert budget.spent == 0.0

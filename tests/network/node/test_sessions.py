@@ -7,7 +7,6 @@ import json
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -17,12 +16,11 @@ from helpers.session_processes import (
     OUTSIDE,
     N,
     Rogue,
-    Scene,
-    agreed,
+    TwelveParties,
+    common_result,
     dial,
     hold,
     leave_after,
-    load,
     nodes,
     ready,
 )
@@ -30,16 +28,20 @@ from inca.network.membership.identity import Identity
 from inca.network.membership.roster import Roster
 from inca.network.membership.tls import client_context, server_context
 from inca.network.node import node as node_module
-from inca.network.node.node import Node, limits_for
+from inca.network.node.node import Node
 from inca.network.node.report import write_report
-from inca.network.node.session_setup import Setting
+from inca.network.node.transport_setup import limits_for
+from inca.network.node.warm_up import warm_up
 from inca.network.protocol.messages import Ask, Items, Offer, decode, encode
+from inca.network.protocol.session import SessionConfig
+from inca.network.transport.failures import FailureCause
+from inca.network.transport.limits import Limits
 from inca.protocol.transcript import digest, read_execution
 
 
 @pytest.fixture(scope="module", autouse=True)
 def loaded() -> None:
-    load()
+    warm_up()
 
 
 # --- nothing goes wrong ---------------------------------------------------------------------------------------------
@@ -57,10 +59,10 @@ class Quiet:
     """A session without faults, and the frames of it."""
 
     def __init__(self, folder: Path) -> None:
-        self.scene = Scene(folder)
-        parties = {i: self.scene.node(i, Recording) for i in range(N)}
-        self.ended = asyncio.run(hold(self.scene, {i: node.run() for i, node in parties.items()}))
-        self.heard: dict[int, list[tuple[int, bytes]]] = {i: vars(node)["frames"] for i, node in parties.items()}
+        self.parties = TwelveParties(folder)
+        running = {i: self.parties.node(i, Recording) for i in range(N)}
+        self.ends = asyncio.run(hold(self.parties, {i: node.run() for i, node in running.items()}))
+        self.frames: dict[int, list[tuple[int, bytes]]] = {i: vars(node)["frames"] for i, node in running.items()}
 
 
 @pytest.fixture(scope="module")
@@ -69,30 +71,29 @@ def quiet(tmp_path_factory: pytest.TempPathFactory) -> Quiet:
 
 
 def test_without_faults_everyone_has_the_exact_result(quiet: Quiet) -> None:
-    scene = quiet.scene
-    result = agreed(scene, quiet.ended)
+    parties = quiet.parties
+    result = common_result(parties, quiet.ends)
     assert result.finals == frozenset(range(N))
-    assert not result.realised.doubts
+    assert not result.realized.unresolved
     assert result.weight == N * 2**40
-    reports = {i: write_report(scene.place(i), scene.setting, i, ended) for i, ended in quiet.ended.items()}
-    one = reports[0]
-    assert all(
-        each["estimate"] == one["estimate"] and each["execution"] == one["execution"] for each in reports.values()
-    )
-    assert one["present"] == one["weight"] == N
-    # Six standard errors: by chance about once in 10^8 coordinates.
-    difference = np.abs(np.array(one["estimate"]) - scene.values.mean(axis=0))
-    assert (difference < 6 * one["standard_error"]).all()
-    transcript = read_execution(scene.place(3) / "execution.json")
-    assert f"sha256:{digest(transcript)}" == one["execution"]
-    certificate = json.loads((scene.place(3) / "certificate.json").read_text())
+    reports = {i: write_report(parties.session_folder(i), parties.setup, i, end) for i, end in quiet.ends.items()}
+    first = reports[0]
+    for other in reports.values():
+        assert other["estimate"] == first["estimate"] and other["execution"] == first["execution"]
+    assert first["present"] == first["weight"] == N
+    # Six standard errors: exceeded by chance about once in 10^8 coordinates.
+    difference = np.abs(np.array(first["estimate"]) - parties.values.mean(axis=0))
+    assert (difference < 6 * first["standard_error"]).all()
+    transcript = read_execution(parties.session_folder(3) / "execution.json")
+    assert f"sha256:{digest(transcript)}" == first["execution"]
+    certificate = json.loads((parties.session_folder(3) / "certificate.json").read_text())
     assert certificate["epsilon"][3] == pytest.approx(reports[3]["epsilon"])
 
 
 # --- peers that do not take part ------------------------------------------------------------------------------------
 
 
-async def mute(scene: Scene, i: int, *, tls: bool) -> None:
+async def mute(parties: TwelveParties, i: int, *, tls: bool) -> None:
     """Listen at the address of a party, take connections, agree on TLS if told so, and say nothing."""
     held: list[asyncio.StreamWriter] = []
 
@@ -102,8 +103,8 @@ async def mute(scene: Scene, i: int, *, tls: bool) -> None:
             while await reader.read(1 << 16):
                 pass
 
-    context = server_context(scene.identities[i], scene.setting.roster) if tls else None
-    server = await asyncio.start_server(keep, *scene.addresses[i], ssl=context)
+    context = server_context(parties.identities[i], parties.setup.roster) if tls else None
+    server = await asyncio.start_server(keep, *parties.addresses[i], ssl=context)
     try:
         await asyncio.Event().wait()
     finally:
@@ -115,34 +116,40 @@ async def mute(scene: Scene, i: int, *, tls: bool) -> None:
 
 def impatient(monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
     """Let all nodes wait less for others: what they do then is the same."""
-    monkeypatch.setattr(
-        node_module, "limits_for", lambda setting: replace(limits_for(setting), handshake=seconds, hello=seconds)
-    )
+
+    def limits(session: SessionConfig) -> Limits:
+        return replace(limits_for(session), handshake_timeout_s=seconds, hello_timeout_s=seconds)
+
+    monkeypatch.setattr(node_module, "limits_for", limits)
 
 
 @pytest.mark.parametrize("tls", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_silent_peer_is_named_and_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tls: bool) -> None:
-    impatient(monkeypatch, 1.5)
-    scene = Scene(tmp_path, rounds=6)
-    result = agreed(scene, asyncio.run(hold(scene, nodes(scene, range(LAST)), mute(scene, LAST, tls=tls))))
+    parties = TwelveParties(tmp_path, rounds=6)
+    impatient(monkeypatch, 1.5 * parties.slowness)
+    result = common_result(
+        parties, asyncio.run(hold(parties, nodes(parties, range(LAST)), mute(parties, LAST, tls=tls)))
+    )
     assert result.finals == frozenset(range(LAST))
     what = "said no hello" if tls else "did not agree on TLS"
-    assert all(scene.told(i, "down", LAST, what) for i in range(LAST))
+    assert all(parties.logged(i, "down", LAST, what) for i in range(LAST))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("tls", [False, True])
 def test_silent_peer_with_the_usual_patience(tmp_path: Path, tls: bool) -> None:
-    scene = Scene(tmp_path, period=1.5, lead=5.0)
-    result = agreed(scene, asyncio.run(hold(scene, nodes(scene, range(LAST)), mute(scene, LAST, tls=tls))))
+    parties = TwelveParties(tmp_path, period=1.5, lead=5.0)
+    result = common_result(
+        parties, asyncio.run(hold(parties, nodes(parties, range(LAST)), mute(parties, LAST, tls=tls)))
+    )
     assert result.finals == frozenset(range(LAST))
-    assert any(scene.told(i, "down", LAST, "timed out") for i in range(LAST))
+    assert any(parties.logged(i, "down", LAST, FailureCause.UNRESPONSIVE) for i in range(LAST))
 
 
-async def stranger(scene: Scene, i: int) -> None:
+async def stranger(parties: TwelveParties, i: int) -> None:
     """Take the place of a party with another certificate: listen at its address, and dial everyone."""
-    roster = scene.setting.roster
-    identity = Identity.create(scene.identities[i].name)
+    roster = parties.setup.roster
+    identity = Identity.create(parties.identities[i].name)
     # Its own roster has it in the party's place, else it could not begin.
     cards = list(roster.parties)
     cards[i] = identity.card(cards[i].host, cards[i].port)
@@ -152,14 +159,14 @@ async def stranger(scene: Scene, i: int) -> None:
         writer.transport.abort()
 
     context = client_context(identity, forged)
-    server = await asyncio.start_server(listen, *scene.addresses[i], ssl=server_context(identity, forged))
+    server = await asyncio.start_server(listen, *parties.addresses[i], ssl=server_context(identity, forged))
     try:
-        await ready(scene)
+        await ready(parties)
         while True:
             for peer in range(N):
                 if peer != i:
                     with suppress(OSError, asyncio.IncompleteReadError):
-                        reader, writer = await dial(scene, peer, context)
+                        reader, writer = await dial(parties, peer, context)
                         with suppress(OSError):
                             await reader.read(1)
                         writer.transport.abort()
@@ -171,12 +178,12 @@ async def stranger(scene: Scene, i: int) -> None:
 
 @pytest.mark.slow
 def test_stranger_in_the_place_of_a_party_is_refused(tmp_path: Path) -> None:
-    scene = Scene(tmp_path)
-    result = agreed(scene, asyncio.run(hold(scene, nodes(scene, range(LAST)), stranger(scene, LAST))))
+    parties = TwelveParties(tmp_path)
+    result = common_result(parties, asyncio.run(hold(parties, nodes(parties, range(LAST)), stranger(parties, LAST))))
     assert result.finals == frozenset(range(LAST))
     for i in range(LAST):
-        assert scene.told(i, "down", LAST, "wrong certificate")
-        assert scene.told(i, "fault", OUTSIDE)
+        assert parties.logged(i, "down", LAST, FailureCause.WRONG_CERTIFICATE)
+        assert parties.logged(i, "violation", OUTSIDE)
 
 
 # --- yesterday's messages -------------------------------------------------------------------------------------------
@@ -203,20 +210,11 @@ async def repeat_all(rogue: Rogue, me: int, frames: dict[int, list[bytes]]) -> N
             await asyncio.sleep(0.5)
 
 
-def again(folder: Path, before: Scene, seed: str, **sizes: Any) -> Scene:
-    """Return a session of the same parties on other terms: their certificates are still good."""
-    scene = Scene(folder, seed=seed, **sizes)
-    scene.identities[:] = before.identities
-    cards = [identity.card(*place) for identity, place in zip(scene.identities, scene.addresses, strict=True)]
-    scene.setting = Setting(replace(scene.setting.roster, parties=tuple(cards)))
-    return scene
-
-
-@pytest.mark.parametrize("seconds", [0.7, pytest.param(1000.0, marks=pytest.mark.slow)])
-def test_replayed_session_is_refused(tmp_path: Path, quiet: Quiet, seconds: float) -> None:
+@pytest.mark.parametrize("periods", [0.7, pytest.param(1000.0, marks=pytest.mark.slow)])
+def test_replayed_session_is_refused(tmp_path: Path, quiet: Quiet, periods: float) -> None:
     seed, replayer = "cd" * 16, LAST - 1
-    scene = again(tmp_path, quiet.scene, seed)
-    new = scene.setting.session
+    parties = TwelveParties(tmp_path, seed=seed, identities=quiet.parties.identities)  # certificates are still good
+    new = parties.setup.session
     receivers = new.topology(bytes.fromhex(seed)).receivers
 
     def stale(peer: int, frame: bytes) -> bool:
@@ -227,15 +225,15 @@ def test_replayed_session_is_refused(tmp_path: Path, quiet: Quiet, seconds: floa
             case message:
                 return isinstance(message, Items)
 
-    frames = {peer: [frame for _, frame in heard if stale(peer, frame)] for peer, heard in quiet.heard.items()}
-    assert sum(len(each) for each in frames.values()) > 100
-    late, parrot = Rogue(scene, LAST, session=quiet.scene.setting.session.id), Rogue(scene, replayer)
-    troubles = of_another_session(late, LAST), leave_after(seconds, scene, repeat_all(parrot, replayer, frames))
-    result = agreed(scene, asyncio.run(hold(scene, nodes(scene, range(replayer)), *troubles)))
+    frames = {peer: [frame for _, frame in old if stale(peer, frame)] for peer, old in quiet.frames.items()}
+    assert sum(map(len, frames.values())) > 100
+    late, parrot = Rogue(parties, LAST, session=quiet.parties.setup.session.id), Rogue(parties, replayer)
+    troubles = of_another_session(late, LAST), leave_after(periods, parties, repeat_all(parrot, replayer, frames))
+    result = common_result(parties, asyncio.run(hold(parties, nodes(parties, range(replayer)), *troubles)))
     assert result.finals == frozenset(range(replayer))
-    execution = result.realised.execution
+    execution = result.realized.execution
     assert not any(execution.presence.row(t)[[replayer, LAST]].any() for t in range(1, new.rounds + 1))
-    assert any("another session" in reason for reason in late.downs)
+    assert any(failure.cause is FailureCause.OTHER_SESSION for failure in late.downs)
     for i in range(replayer):
-        assert scene.told(i, "fault", LAST, "another session")
-        assert scene.told(i, "nonsense", replayer)
+        assert parties.logged(i, "violation", LAST, FailureCause.OTHER_SESSION)
+        assert parties.logged(i, "nonsense", replayer)

@@ -17,18 +17,19 @@ import pytest
 from helpers.session_processes import (
     LAST,
     OUTSIDE,
-    PROCESS_LEAD,
+    PROCESS_LEAD_S,
     N,
     Rogue,
-    Scene,
-    agreed,
+    TwelveParties,
+    common_result,
     dial,
     hold,
     leave_after,
-    load,
     nodes,
+    prepared,
     ready,
 )
+from inca.network.node.warm_up import warm_up
 from inca.network.protocol.messages import (
     Accept,
     Account,
@@ -55,20 +56,20 @@ from inca.network.protocol.signed_items import KINDS
 
 @pytest.fixture(scope="module", autouse=True)
 def loaded() -> None:
-    load()
+    warm_up()
 
 
 # --- noise ----------------------------------------------------------------------------------------------------------
 
 
-async def babble(scene: Scene, rng: random.Random) -> None:
+async def babble(parties: TwelveParties, rng: random.Random) -> None:
     """Send random bytes to all ports, before and in the place of TLS, sometimes after a plausible beginning."""
     beginnings = (b"", b"\x16\x03\x01", b"\x16\x03\x03\x02\0\x01\0\x01\xfc\x03\x03", b"GET / HTTP/1.1\r\n", bytes(5))
-    await ready(scene)
+    await ready(parties)
     while True:
         for peer in range(N):
             with suppress(OSError):
-                _, writer = await dial(scene, peer)
+                _, writer = await dial(parties, peer)
                 writer.write(rng.choice(beginnings) + rng.randbytes(rng.choice((0, 1, 5, 100, 5_000))))
                 with suppress(OSError):
                     await writer.drain()
@@ -79,8 +80,8 @@ async def babble(scene: Scene, rng: random.Random) -> None:
 class Fuzz:
     """Random frames: bytes, well-formed messages with random fields, and such messages with a few bytes changed."""
 
-    def __init__(self, scene: Scene, seed: int) -> None:
-        self.rng, self.scene, self.sent = random.Random(seed), scene, 0
+    def __init__(self, parties: TwelveParties, seed: int) -> None:
+        self.rng, self.parties, self.sent = random.Random(seed), parties, 0
 
     def frame(self) -> bytes:
         self.sent += 1
@@ -127,7 +128,7 @@ class Fuzz:
         return self.rng.choice(("commit", "reveal", "digest", "final", "decision", "", "x\0"))
 
     def payload(self) -> bytes:
-        width = 8 * (self.scene.setting.session.dimension + 1)
+        width = 8 * (self.parties.setup.session.dimension + 1)
         return self.rng.choice((b"", self.rng.randbytes(5), self.rng.randbytes(width), b"\x7f" * width, bytes(width)))
 
     def account(self) -> Account:
@@ -139,7 +140,7 @@ class Fuzz:
 async def fuzz(rogue: Rogue, me: int, source: Fuzz) -> None:
     """Send random frames to everyone as a party of the roster."""
     async with rogue.open() as transport:
-        await ready(source.scene)
+        await ready(source.parties)
         while True:
             for peer in range(N):
                 if peer != me:
@@ -149,17 +150,20 @@ async def fuzz(rogue: Rogue, me: int, source: Fuzz) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seconds", [0.7, 1000.0])
-def test_random_bytes_and_random_frames_change_nothing(tmp_path: Path, seconds: float) -> None:
-    scene = Scene(tmp_path)
-    source = Fuzz(scene, 5)
-    troubles = leave_after(seconds, scene, fuzz(Rogue(scene, LAST), LAST, source)), babble(scene, random.Random(6))
+@pytest.mark.parametrize("periods", [0.7, 1000.0])
+def test_random_bytes_and_random_frames_change_nothing(tmp_path: Path, periods: float) -> None:
+    parties = TwelveParties(tmp_path)
+    source = Fuzz(parties, 5)
+    troubles = (
+        leave_after(periods, parties, fuzz(Rogue(parties, LAST), LAST, source)),
+        babble(parties, random.Random(6)),
+    )
     # An offer among them may fit: then it is the word of that party, of which there is no journal to compare with.
-    result = agreed(scene, asyncio.run(hold(scene, nodes(scene, range(LAST)), *troubles)), exact=False)
+    result = common_result(parties, asyncio.run(hold(parties, nodes(parties, range(LAST)), *troubles)), exact=False)
     assert result.finals == frozenset(range(LAST))
     assert source.sent >= 2000
-    assert all(scene.told(i, "nonsense", LAST) for i in range(LAST))
-    assert all(scene.told(i, "fault", OUTSIDE) for i in range(LAST))
+    assert all(parties.logged(i, "nonsense", LAST) for i in range(LAST))
+    assert all(parties.logged(i, "violation", OUTSIDE) for i in range(LAST))
 
 
 @pytest.mark.slow
@@ -180,9 +184,9 @@ def test_a_word_of_one_party_takes_the_result_from_nobody(tmp_path: Path, messag
                     transport.send(peer, encode(message))
                 await asyncio.sleep(0.2)
 
-    scene = Scene(tmp_path, rounds=4)
-    trouble = interrupt(Rogue(scene, LAST))
-    result = agreed(scene, asyncio.run(hold(scene, nodes(scene, range(LAST)), trouble)))
+    parties = TwelveParties(tmp_path, rounds=4)
+    trouble = interrupt(Rogue(parties, LAST))
+    result = common_result(parties, asyncio.run(hold(parties, nodes(parties, range(LAST)), trouble)))
     assert result.finals == frozenset(range(LAST))
 
 
@@ -211,9 +215,9 @@ sys.stdin.read()
 
 
 @contextmanager
-def many_connections(scene: Scene, count: int) -> Iterator[subprocess.Popen[str]]:
+def many_connections(parties: TwelveParties, count: int) -> Iterator[subprocess.Popen[str]]:
     """Open so many connections from one address, as fast as a process of its own can."""
-    ports = [str(port) for _, port in scene.addresses]
+    ports = [str(port) for _, port in parties.addresses]
     with subprocess.Popen(
         [sys.executable, "-c", CONNECTIONS, str(count), *ports],
         stdin=subprocess.PIPE,
@@ -228,48 +232,36 @@ def many_connections(scene: Scene, count: int) -> Iterator[subprocess.Popen[str]
 
 @pytest.mark.slow
 def test_ten_thousand_connections_from_one_address(tmp_path: Path) -> None:
-    scene, done = Scene(tmp_path, rounds=20, pace=0.2), threading.Event()
+    parties, done = TwelveParties(tmp_path, rounds=20, min_round_duration=0.2), threading.Event()
 
     async def storm() -> None:
-        await asyncio.sleep(scene.setting.session.start - time.time() - 1.0)
-        with many_connections(scene, 10_000) as child:
+        await asyncio.sleep(parties.setup.session.start - time.time() - 1.0)
+        with many_connections(parties, 10_000) as child:
             assert child.stdout is not None
             assert await asyncio.to_thread(child.stdout.readline) == "10000\n"
             done.set()
             await asyncio.Event().wait()
 
-    result = agreed(scene, asyncio.run(hold(scene, nodes(scene), storm())))
+    result = common_result(parties, asyncio.run(hold(parties, nodes(parties), storm())))
     assert done.is_set()
     assert result.finals == frozenset(range(N))
     # Those that accept slowly leave most of them to the kernel.
-    assert any(scene.told(i, "refused", OUTSIDE, "too many connections") for i in range(N))
+    assert any(parties.logged(i, "refused", OUTSIDE, "too many connections") for i in range(N))
 
 
-FLOOD = """
-import asyncio, sys
-from pathlib import Path
+LOAD_FLOOD = """
+import asyncio
 from inca.network.membership.identity import Identity
-from inca.network.node.node import limits_for
 from inca.network.membership.roster import read_roster
-from inca.network.node.session_setup import Setting
-from inca.network.membership.tls import client_context, server_context
-from inca.network.transport.transport import Transport
+from inca.network.node.session_setup import SessionSetup
+from inca.network.node.transport_setup import limits_for, transport_for
 from inca.network.protocol.messages import Ask, Have, encode
-
-class Deaf:
-    def received(self, peer, frame): pass
-    unsent = down = received
-    def up(self, peer): pass
-    def note(self, event, **fields): pass
+from inca.network.transport.interface import TransportEvents
 
 async def main():
-    roster, identity = read_roster(sys.argv[1]), Identity.read(sys.argv[2])
-    me, frames = roster.index(identity.certificate), [encode(Ask()), encode(Have({}, False))]
-    transport = Transport(
-        me=me, addresses=[(card.host, card.port) for card in roster.parties], session=roster.session,
-        server=server_context(identity, roster), client=client_context(identity, roster), identify=roster.index,
-        limits=limits_for(Setting(roster)), listener=Deaf(),
-    )
+    roster, identity = read_roster(sys.argv[0]), Identity.read(sys.argv[1])
+    frames = [encode(Ask()), encode(Have({}, False))]
+    transport = transport_for(roster, identity, limits_for(SessionSetup(roster).session), TransportEvents())
     await transport.start()
     while True:
         for peer in range(3):
@@ -277,23 +269,19 @@ async def main():
                 for frame in frames:
                     transport.send(peer, frame)
         await asyncio.sleep(0)
-
-asyncio.run(main())
 """
 
 
 @pytest.mark.slow
 def test_flooding_peer_is_held_back(tmp_path: Path) -> None:
     # Three parties are flooded: here all share a core, and each reads up to 2,000 frames a second.
-    scene = Scene(tmp_path, period=2.0, rounds=6, lead=PROCESS_LEAD)
-    home = tmp_path / "flood"
-    scene.identities[LAST].write(home, *scene.addresses[LAST])
-    scene.setting.roster.write(tmp_path / "roster.json")
-    with subprocess.Popen([sys.executable, "-c", FLOOD, str(tmp_path / "roster.json"), str(home)]) as child:
-        try:
-            result = agreed(scene, asyncio.run(hold(scene, nodes(scene, range(LAST)))))
-            assert child.poll() is None
-        finally:
-            child.kill()
+    with prepared(load=LOAD_FLOOD, work="asyncio.run(main())") as (flood,):
+        parties = TwelveParties(tmp_path, period=2.0, rounds=6, lead=PROCESS_LEAD_S)
+        roster, home = tmp_path / "roster.json", tmp_path / "flood"
+        parties.identities[LAST].write(home, *parties.addresses[LAST])
+        parties.setup.roster.write(roster)
+        flood.start([str(roster), str(home)])
+        result = common_result(parties, asyncio.run(hold(parties, nodes(parties, range(LAST)))))
+        assert flood.process.poll() is None
     assert result.finals == frozenset(range(LAST))
-    assert all(scene.told(i, "throttled", LAST) for i in range(3))
+    assert all(parties.logged(i, "throttled", LAST) for i in range(3))

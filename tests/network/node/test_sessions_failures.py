@@ -3,117 +3,144 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import signal
-import subprocess
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from helpers.session_processes import LAST, PROCESS_LEAD, N, Scene, agreed, hold, load, nodes
-from inca.network.node.node import Ended, Node
+from helpers.session_processes import (
+    LAST,
+    PARTY,
+    PROCESS_LEAD_S,
+    N,
+    TwelveParties,
+    common_result,
+    hold,
+    nodes,
+    on_round,
+    prepared,
+)
+from inca.errors import InvalidInput
+from inca.network.node.node import Node, SessionEnd
+from inca.network.node.warm_up import warm_up
 
 
 @pytest.fixture(scope="module", autouse=True)
 def loaded() -> None:
-    load()
+    warm_up()
 
 
 # --- machines that fail ---------------------------------------------------------------------------------------------
 
 
-def ended_by_itself(child: subprocess.Popen[str], seconds: float = 60.0) -> tuple[int, str]:
-    """Return the status of a process and what it said."""
-    try:
-        said, _ = child.communicate(timeout=seconds)
-    finally:
-        child.kill()
-    return child.returncode, said
-
-
 @pytest.mark.slow
 def test_full_disk_stops_one_party_cleanly(tmp_path: Path) -> None:
     # Its journal needs 16 kB for each share, but no file of this process may grow beyond 150 kB.
-    full = "import resource\nresource.setrlimit(resource.RLIMIT_FSIZE, (150_000, 150_000))"
-    scene = Scene(tmp_path, dimension=2000, lead=PROCESS_LEAD, period=2.0)
-    with scene.process(LAST, full) as child:
-        ended = asyncio.run(hold(scene, nodes(scene, range(LAST))))
-        status, said = ended_by_itself(child)
-    result = agreed(scene, ended)
+    full = "import resource\nresource.setrlimit(resource.RLIMIT_FSIZE, (150_000, 150_000))\ninca.cli.main()"
+    with prepared(work=full) as (process,):
+        parties = TwelveParties(tmp_path, dimension=2000, lead=PROCESS_LEAD_S, period=2.0)
+        process.start(parties.arguments(LAST))
+        ends = asyncio.run(hold(parties, nodes(parties, range(LAST))))
+        status, said = process.ending()
+    result = common_result(parties, ends)
     assert result.finals == frozenset(range(LAST))
-    assert 0 < result.realised.heard[LAST] < scene.setting.session.rounds
+    assert 0 < result.realized.last_known_rounds[LAST] < parties.setup.session.rounds
     assert status == 1
     assert len(said.splitlines()) == 1
     assert "journal" in said
     assert "Traceback" not in said
 
 
+def skew_in(sentence: str) -> float:
+    """Return by how much a clock was wrong, in the sentence that refuses it."""
+    match = re.search(r"this machine's clock cannot be trusted: .* got ([+-][0-9.]+) s by those of ", sentence)
+    assert match is not None, sentence
+    return float(match[1])
+
+
 def test_clock_ten_seconds_off_is_refused(tmp_path: Path) -> None:
     ahead = "import time\nhonest = time.time\ntime.time = lambda: honest() + 10.0"
-    scene = Scene(tmp_path, lead=7.0)
-    with scene.process(LAST, ahead) as child:
-        ended = asyncio.run(hold(scene, nodes(scene, range(LAST))))
-        status, said = ended_by_itself(child)
-    result = agreed(scene, ended)
+    with prepared(load=ahead + PARTY) as (process,):
+        parties = TwelveParties(tmp_path, lead=PROCESS_LEAD_S)
+        process.start(parties.arguments(LAST))
+        ends = asyncio.run(hold(parties, nodes(parties, range(LAST))))
+        status, said = process.ending()
+    result = common_result(parties, ends)
     assert result.finals == frozenset(range(LAST))
     assert status == 2
-    assert "clock" in said
-    assert "+10.0" in said
-    assert any(scene.told(i, "clock", LAST) for i in range(LAST))
+    assert skew_in(said) == pytest.approx(10.0, abs=1.0)  # a round trip takes its time on a busy machine
+    assert any(parties.logged(i, "clock", LAST) for i in range(LAST))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("offset", [-10.0, 10.0])
+def test_a_wrong_clock_is_refused_whichever_way_it_is_wrong(tmp_path: Path, offset: float) -> None:
+    parties = TwelveParties(tmp_path)
+
+    async def refused() -> None:
+        with pytest.raises(InvalidInput) as caught:
+            await parties.node(LAST, clock=lambda: time.time() + offset).run()
+        assert skew_in(str(caught.value)) == pytest.approx(offset, abs=1.0)
+
+    async def main() -> dict[int, SessionEnd]:
+        _, ends = await asyncio.gather(refused(), hold(parties, nodes(parties, range(LAST))))
+        return ends
+
+    assert common_result(parties, asyncio.run(main())).finals == frozenset(range(LAST))
 
 
 # --- parties that go, and come back ---------------------------------------------------------------------------------
 
 
-async def stop_and_come_back(scene: Scene, i: int, at: int, pause: float) -> Ended:
+async def stop_and_come_back(parties: TwelveParties, i: int, t: int, pause: float) -> SessionEnd:
     """Stop a party cleanly in a round, and start it again after a while."""
     node: Node
 
-    def listen(entry: dict[str, Any]) -> None:
-        if entry["event"] == "round" and entry["round"] == at:
-            node.stop()
+    def stop() -> None:
+        node.stop()
 
-    node = scene.node(i, echo=listen)
+    node = parties.node(i, on_event=on_round(t, stop))
     first = await node.run()
     assert first.stopped
     assert first.result is None
     await asyncio.sleep(pause)
-    return await scene.node(i).run()
+    return await parties.node(i).run()
 
 
 @pytest.mark.slow
 def test_party_that_was_stopped_comes_back(tmp_path: Path) -> None:
-    scene = Scene(tmp_path, rounds=25, pace=0.2)
-    runs = nodes(scene, range(LAST)) | {LAST: stop_and_come_back(scene, LAST, 5, 0.5)}
-    result = agreed(scene, asyncio.run(hold(scene, runs)))
+    parties = TwelveParties(tmp_path, rounds=25, min_round_duration=0.2)
+    runs = nodes(parties, range(LAST)) | {LAST: stop_and_come_back(parties, LAST, 5, 0.5)}
+    result = common_result(parties, asyncio.run(hold(parties, runs)))
     assert result.finals == frozenset(range(N))
-    assert any(entry["event"] == "comes back" for entry in scene.log(LAST))
-    attended = sum(bool(result.realised.execution.presence.row(t)[LAST]) for t in range(1, 26))
+    assert any(entry["event"] == "comes back" for entry in parties.log(LAST))
+    attended = sum(bool(result.realized.execution.presence.row(t)[LAST]) for t in range(1, 26))
     assert 5 < attended < 25
 
 
 @pytest.mark.slow
 def test_survivors_of_two_killed_parties_agree(tmp_path: Path) -> None:
-    scene, victims = Scene(tmp_path, rounds=25, pace=0.2, lead=PROCESS_LEAD), (LAST - 1, LAST)
-    children = [scene.process(i) for i in victims]
+    victims = (LAST - 1, LAST)
+    with prepared(2) as processes:
+        parties = TwelveParties(tmp_path, rounds=25, min_round_duration=0.2, lead=PROCESS_LEAD_S)
+        for process, i in zip(processes, victims, strict=True):
+            process.start(parties.arguments(i))
 
-    def listen(entry: dict[str, Any]) -> None:
-        if entry["event"] == "round" and entry["round"] in (7, 12):
-            child = children[entry["round"] == 12]
-            assert child.poll() is None
-            child.send_signal(signal.SIGKILL)
+        def kill(entry: dict[str, Any]) -> None:
+            if entry["event"] == "round" and entry["round"] in (7, 12):
+                victim = processes[entry["round"] == 12].process
+                assert victim.poll() is None
+                victim.send_signal(signal.SIGKILL)
 
-    try:
-        runs = nodes(scene, range(1, LAST - 1)) | {0: scene.node(0, echo=listen).run()}
-        ended = asyncio.run(hold(scene, runs))
-    finally:
-        for child in children:
-            child.kill()
-            child.communicate()
-    assert [child.returncode for child in children] == [-signal.SIGKILL] * 2
+        runs = nodes(parties, range(1, LAST - 1)) | {0: parties.node(0, on_event=kill).run()}
+        ends = asyncio.run(hold(parties, runs))
+    assert [process.process.returncode for process in processes] == [-signal.SIGKILL] * 2
     survivors = frozenset(range(LAST - 1))
     # A share of the dead may have turned up without an account of it: then there is nothing to compare with.
-    result = agreed(scene, ended, exact=ended[0].result is not None and ended[0].result.realised.exact)
+    result = common_result(parties, ends, exact=ends[0].result is not None and ends[0].result.realized.exact)
     assert result.finals == survivors
-    assert all(i in result.realised.heard for i in victims)
-    assert all(scene.told(i, "down", victim) for i in survivors for victim in victims)
+    assert all(i in result.realized.last_known_rounds for i in victims)
+    assert all(parties.logged(i, "down", victim) for i in survivors for victim in victims)

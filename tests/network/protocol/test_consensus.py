@@ -1,4 +1,4 @@
-"""The agreement alone: any number of proposers on a network that loses, duplicates and reorders, and among crashes."""
+"""The consensus alone: any number of proposers on a network that loses, duplicates and reorders, and among crashes."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ import pytest
 
 from helpers.ledgers import SESSION, opening
 from helpers.signatures import sign, verify
-from inca.network.protocol.consensus import Agreement
-from inca.network.protocol.context import Desk, Effects
+from inca.errors import InvalidPeerMessage
+from inca.network.protocol.consensus import Consensus
+from inca.network.protocol.context import Effects, PartyContext
 from inca.network.protocol.ledger import Accepted, Ledger, Promised, Record
 from inca.network.protocol.messages import (
     Accept,
@@ -23,7 +24,6 @@ from inca.network.protocol.messages import (
     Item,
     Items,
     Message,
-    Nonsense,
     Prepare,
     Promise,
     Want,
@@ -32,64 +32,66 @@ from inca.network.protocol.messages import (
     decode,
     encode,
 )
-from inca.network.protocol.session import Session
-from inca.network.protocol.signed_items import Digest, Final, Gossip, Vote
+from inca.network.protocol.session import SessionConfig
+from inca.network.protocol.signed_items import Digest, Final, SignedItems, Vote
 
 SEEDS, CHUNK = 80, 40
 MORE = 1120
 
 
-def items_of(session: Session, party: int) -> list[Item]:
-    gossip = Gossip(session, party, sign(party), verify)
-    return [gossip.make("digest", Digest(Account([], [], []), [])), gossip.make("final", Final(bytes(24)))]
+def items_of(session: SessionConfig, party: int) -> list[Item]:
+    gossip = SignedItems(session, party, sign(party), verify)
+    return [gossip.sign("digest", Digest(Account([], [], []), [])), gossip.sign("final", Final(bytes(24)))]
 
 
 class Node:
-    """One life of a party that has come to the end of its session."""
+    """One incarnation of a party that has come to the end of its session."""
 
-    def __init__(self, session: Session, me: int, records: list[Record], held: list[Item], rng: random.Random) -> None:
-        self.desk = Desk(
-            session, me, Ledger(session, me), Gossip(session, me, sign(me), verify), random.Random(rng.random())
+    def __init__(
+        self, session: SessionConfig, me: int, records: list[Record], held: list[Item], rng: random.Random
+    ) -> None:
+        self.context = PartyContext(
+            session, me, Ledger(session, me), SignedItems(session, me, sign(me), verify), random.Random(rng.random())
         )
         for record in records:
-            self.desk.ledger.apply(record)
+            self.context.ledger.apply(record)
         for item in held:
-            self.desk.gossip.add(item)
-        self.agreement = Agreement(self.desk)
+            self.context.signed_items.add(item)
+        self.consensus = Consensus(self.context)
 
     @property
     def decided(self) -> bool:
-        return bool(self.desk.gossip.items["decision"])
+        return bool(self.context.signed_items.by_kind["decision"])
 
-    def hear(self, now: float, peer: int, message: Message) -> Effects:
+    def handle(self, now: float, peer: int, message: Message) -> Effects:
         match message:
             case Prepare() | Promise() | Accept() | Yes():
-                self.agreement.hear(now, peer, message)
+                self.consensus.handle(now, peer, message)
             case Have():
-                n = self.desk.session.parties
+                n = self.context.session.parties
                 lacking = {kind: number.to_bytes(-(-n // 8), "little") for kind, number in self.lacking(message)}
                 if lacking:
-                    self.desk.send(peer, Want(lacking))
-                if self.desk.gossip.superfluous(message) and not message.reply:
-                    self.desk.send(peer, self.desk.gossip.have(reply=True))
+                    self.context.send(peer, Want(lacking))
+                if self.context.signed_items.has_more_than(message) and not message.reply:
+                    self.context.send(peer, self.context.signed_items.have(reply=True))
             case Want():
-                for batch in self.desk.gossip.batches(message):
-                    self.desk.send(peer, Items(batch))
+                for batch in self.context.signed_items.batches(message):
+                    self.context.send(peer, Items(batch))
             case Items():
                 for item in message.items:
-                    self.desk.gossip.add(item)
+                    self.context.signed_items.add(item)
         return self.effects()
 
     def lacking(self, message: Have) -> list[tuple[str, int]]:
-        return [(kind, number) for kind, number in self.desk.gossip.lacking(message).items() if number]
+        return [(kind, number) for kind, number in self.context.signed_items.lacking(message).items() if number]
 
     def tick(self, now: float) -> Effects:
-        if not self.decided and now >= self.agreement.wakeup:
-            self.agreement.tick(now)
+        if not self.decided and now >= self.consensus.wakeup:
+            self.consensus.tick(now)
         return self.effects()
 
     def effects(self) -> Effects:
-        out, self.desk.out = self.desk.out, Effects()
+        out, self.context.out = self.context.out, Effects()
         return out
 
 
@@ -112,7 +114,7 @@ class Trial:
         ]
         self.journals: list[list[Record]] = [[opening(self.session, i)] for i in range(n)]
         self.nodes: list[Node | None] = [None] * n
-        self.lives = [0] * n
+        self.incarnations = [0] * n
         self.accepted: dict[int, tuple[tuple[bytes, bytes], set[int]]] = {}
         self.chosen: set[tuple[bytes, bytes]] = set()
         self.decisions: set[tuple[bytes, bytes]] = set()
@@ -138,37 +140,37 @@ class Trial:
 
     def boot(self, i: int) -> None:
         records = self.journals[i]
-        if self.forgetful and self.lives[i]:
+        if self.forgetful and self.incarnations[i]:
             records = [record for record in records if not isinstance(record, Promised | Accepted)]
-        self.lives[i] += 1
+        self.incarnations[i] += 1
         node = self.nodes[i] = Node(self.session, i, records, self.held[i], self.rng)
-        node.agreement.enter(self.now)
+        node.consensus.enter(self.now)
         self.perform(i, node.effects())
-        self.at(self.now, self.tick, i, self.lives[i])
+        self.at(self.now, self.tick, i, self.incarnations[i])
 
     def die(self, i: int, forever: bool = False) -> None:
         node = self.nodes[i]
         if node is not None:
             self.nodes[i] = None
             # Items outlive a crash here, as what was accepted is out of reach if all who held it have forgotten it.
-            items = node.desk.gossip.items
+            items = node.context.signed_items.by_kind
             self.held[i] = [*items["digest"].values(), *items["final"].values()]
             if not forever:
                 self.at(self.now + 2.0 * self.rng.random(), self.boot, i)
         if forever:
-            self.lives[i] += 1000  # whatever was planned for it is void
+            self.incarnations[i] += 1000  # whatever was planned for it is void
 
-    def tick(self, i: int, life: int) -> None:
+    def tick(self, i: int, incarnation: int) -> None:
         node = self.nodes[i]
-        if node is None or life != self.lives[i]:
+        if node is None or incarnation != self.incarnations[i]:
             return
         self.perform(i, node.tick(self.now))
         if not node.decided and self.nodes[i] is node:
             # It talks about items, too: whom it waits for may have what it lacks.
             if self.now > self.healed or self.rng.random() < 0.1:
-                self.post(i, self.rng.choice(sorted(node.desk.others)), node.desk.gossip.have())
-            later = max(self.now + 0.01, min(node.agreement.wakeup, self.now + 0.1))
-            self.at(later, self.tick, i, life)
+                self.post(i, self.rng.choice(sorted(node.context.others)), node.context.signed_items.have())
+            later = max(self.now + 0.01, min(node.consensus.wakeup, self.now + 0.1))
+            self.at(later, self.tick, i, incarnation)
 
     def perform(self, i: int, effects: Effects) -> None:
         doomed = bool(effects.records) and self.now < self.healed and self.rng.random() < self.crash
@@ -179,8 +181,8 @@ class Trial:
                 if isinstance(record, Accepted):
                     self.accept(i, record)
             node = self.nodes[i]
-            if node is not None and i in node.desk.gossip.items["decision"]:
-                vote = node.desk.gossip.bodies("decision", Vote)[i]
+            if node is not None and i in node.context.signed_items.by_kind["decision"]:
+                vote = node.context.signed_items.bodies("decision", Vote)[i]
                 self.decisions.add((vote.digests, vote.finals))
             for peer, message in effects.sends if moment < 0 else effects.sends[: moment - 1]:
                 self.post(i, peer, message)
@@ -200,12 +202,12 @@ class Trial:
         for _ in range(2 if self.rng.random() < 0.2 else 1):
             if not (lossy and self.rng.random() < self.loss):
                 lag = self.rng.expovariate(1.0) * self.delay
-                self.at(self.now + lag, self.deliver, i, j, self.lives[j], frame)
+                self.at(self.now + lag, self.deliver, i, j, self.incarnations[j], frame)
 
-    def deliver(self, i: int, j: int, life: int, frame: bytes) -> None:
+    def deliver(self, i: int, j: int, incarnation: int, frame: bytes) -> None:
         node = self.nodes[j]
-        if node is not None and life == self.lives[j]:
-            self.perform(j, node.hear(self.now, i, decode(frame)))
+        if node is not None and incarnation == self.incarnations[j]:
+            self.perform(j, node.handle(self.now, i, decode(frame)))
 
 
 @pytest.mark.parametrize(
@@ -240,7 +242,7 @@ def test_acceptors_that_forget_are_caught() -> None:
             Trial(seed, forgetful=True).run(until=30.0)
         except AssertionError as error:
             caught.append(str(error))
-    assert sum("different decisions" in each for each in caught) >= 10
+    assert sum("different decisions" in violation for violation in caught) >= 10
 
 
 # --- one step after the other -------------------------------------------------------------------------------------
@@ -258,37 +260,39 @@ def node(me: int = 0, records: list[Record] | None = None, held: list[Item] | No
 
 def test_a_promise_is_written_before_it_is_given_and_kept() -> None:
     party = node()
-    effects = party.hear(0.0, 1, Prepare(9))
+    effects = party.handle(0.0, 1, Prepare(9))
     assert effects.records == [Promised(9)] and effects.sends == [(1, Promise(9, 0, b"", b""))]
-    again = party.hear(0.0, 1, Prepare(9))
+    again = party.handle(0.0, 1, Prepare(9))
     assert not again.records and again.sends == effects.sends
-    old = party.hear(0.0, 2, Prepare(6))
+    old = party.handle(0.0, 2, Prepare(6))
     assert not old.records and not old.sends
-    stale = party.hear(0.0, 2, Accept(6, ALL, ALL))
+    stale = party.handle(0.0, 2, Accept(6, ALL, ALL))
     assert not stale.records and not stale.sends
 
 
 def test_an_acceptance_is_written_before_it_is_said_and_told_to_later_proposers() -> None:
     party = node()
-    effects = party.hear(0.0, 1, Accept(9, ALL, ALL))
+    effects = party.handle(0.0, 1, Accept(9, ALL, ALL))
     assert effects.records == [Accepted(9, ALL, ALL)] and effects.sends == [(1, Yes(9))]
-    assert not party.hear(0.0, 1, Accept(9, ALL, ALL)).records
+    assert not party.handle(0.0, 1, Accept(9, ALL, ALL)).records
     restarted = node(records=[Accepted(9, ALL, ALL)])
-    assert restarted.hear(0.0, 2, Prepare(10)).sends == [(2, Promise(10, 9, ALL, ALL))]
+    assert restarted.handle(0.0, 2, Prepare(10)).sends == [(2, Promise(10, 9, ALL, ALL))]
 
 
 def test_nobody_accepts_what_it_does_not_hold() -> None:
     party = node(held=items_of(SESSION, 0))
-    effects = party.hear(0.0, 1, Accept(9, ALL, ALL))
-    assert not effects.records and effects.sends == [(1, party.desk.gossip.have())]  # it asks for what it lacks
-    party.hear(0.0, 1, Items(EVERYONE))
-    assert party.hear(0.0, 1, Accept(9, ALL, ALL)).sends == [(1, Yes(9))]
+    effects = party.handle(0.0, 1, Accept(9, ALL, ALL))
+    assert not effects.records and effects.sends == [
+        (1, party.context.signed_items.have())
+    ]  # it asks for what it lacks
+    party.handle(0.0, 1, Items(EVERYONE))
+    assert party.handle(0.0, 1, Accept(9, ALL, ALL)).sends == [(1, Yes(9))]
 
 
 def proposing(party: Node) -> int:
     """Let a party propose; return its ballot."""
-    party.agreement.enter(0.0)
-    effects = party.tick(party.agreement.wakeup)
+    party.consensus.enter(0.0)
+    effects = party.tick(party.consensus.wakeup)
     prepared = [message.ballot for _, message in effects.sends if isinstance(message, Prepare)]
     assert len(prepared) == N - 1 and len(set(prepared)) == 1
     assert effects.records == [Promised(prepared[0])]
@@ -299,25 +303,25 @@ def test_a_proposer_follows_the_latest_acceptance_it_hears_of() -> None:
     party = node()
     ballot = proposing(party)
     older, newer = bits({0, 1, 2}, N), bits({0, 2, 3}, N)
-    party.hear(0.0, 1, Promise(ballot, 1, older, older))
-    effects = party.hear(0.0, 2, Promise(ballot, 2, newer, newer))
+    party.handle(0.0, 1, Promise(ballot, 1, older, older))
+    effects = party.handle(0.0, 2, Promise(ballot, 2, newer, newer))
     assert {message for _, message in effects.sends} == {Accept(ballot, newer, newer)}
-    late = party.hear(0.0, 3, Promise(ballot, 3, older, older))
+    late = party.handle(0.0, 3, Promise(ballot, 3, older, older))
     assert not late.sends and not late.records  # it has proposed already
 
 
 def test_a_proposer_without_acceptances_proposes_what_it_holds() -> None:
     party = node(held=[*items_of(SESSION, 0), *items_of(SESSION, 1), *items_of(SESSION, 3)])
     ballot = proposing(party)
-    party.hear(0.0, 1, Promise(ballot, 0, b"", b""))
-    effects = party.hear(0.0, 2, Promise(ballot, 0, b"", b""))
+    party.handle(0.0, 1, Promise(ballot, 0, b"", b""))
+    effects = party.handle(0.0, 2, Promise(ballot, 0, b"", b""))
     mine = bits({0, 1, 3}, N)
     assert {message for _, message in effects.sends} == {Accept(ballot, mine, mine)}
-    party.hear(0.0, 1, Yes(ballot))
+    party.handle(0.0, 1, Yes(ballot))
     assert not party.decided  # two of four
-    party.hear(0.0, 1, Yes(ballot))
+    party.handle(0.0, 1, Yes(ballot))
     assert not party.decided  # the same party twice
-    party.hear(0.0, 2, Yes(ballot))
+    party.handle(0.0, 2, Yes(ballot))
     assert party.decided
 
 
@@ -325,10 +329,10 @@ def test_a_proposer_proposes_nothing_before_it_holds_the_digests_of_more_than_ha
     party = node(held=[*items_of(SESSION, 0), *items_of(SESSION, 3)])
     ballot = proposing(party)
     for peer in (1, 2, 3):
-        assert not party.hear(0.0, peer, Promise(ballot, 0, b"", b"")).sends
-    party.hear(0.0, 1, Items(items_of(SESSION, 1)))
+        assert not party.handle(0.0, peer, Promise(ballot, 0, b"", b"")).sends
+    party.handle(0.0, 1, Items(items_of(SESSION, 1)))
     mine = bits({0, 1, 3}, N)
-    effects = party.hear(0.0, 1, Promise(ballot, 0, b"", b""))
+    effects = party.handle(0.0, 1, Promise(ballot, 0, b"", b""))
     assert {message for _, message in effects.sends} == {Accept(ballot, mine, mine)}
 
 
@@ -346,18 +350,18 @@ NOBODYS: dict[str, tuple[int, Message]] = {
 @pytest.mark.parametrize("name", NOBODYS)
 def test_what_no_proposer_would_say_is_nonsense(name: str) -> None:
     party = node()
-    with pytest.raises(Nonsense):
-        party.hear(0.0, *NOBODYS[name])
+    with pytest.raises(InvalidPeerMessage):
+        party.handle(0.0, *NOBODYS[name])
     effects = party.effects()
     assert not effects.records and not effects.sends
-    assert party.desk.ledger.accepted is None and party.desk.ledger.promised == 0
+    assert party.context.ledger.accepted is None and party.context.ledger.promised == 0
 
 
 def test_ballots_are_never_used_twice_and_no_other_partys() -> None:
     seen: set[int] = set()
     for me in range(N):
         records: list[Record] = []
-        for _ in range(3):  # each in a new life
+        for _ in range(3):  # each time in a new incarnation
             party = node(me, records)
             ballot = proposing(party)
             records.append(Promised(ballot))
@@ -369,19 +373,19 @@ def test_ballots_are_never_used_twice_and_no_other_partys() -> None:
 def test_bits_of_nobody_are_nonsense(field: bytes) -> None:
     party = node()
     for message in (Accept(9, field, ALL), Accept(9, ALL, field)):
-        with pytest.raises(Nonsense):
-            party.hear(0.0, 1, message)
-    assert party.desk.ledger.accepted is None and party.desk.ledger.promised == 0
+        with pytest.raises(InvalidPeerMessage):
+            party.handle(0.0, 1, message)
+    assert party.context.ledger.accepted is None and party.context.ledger.promised == 0
 
 
 def test_a_promise_with_bits_of_nobody_changes_nothing() -> None:
     party = node()
     ballot = proposing(party)
-    party.hear(0.0, 1, Promise(ballot, 0, b"", b""))
-    with pytest.raises(Nonsense):
-        party.hear(0.0, 2, Promise(ballot, 1, b"nonsense", b"nonsense"))
+    party.handle(0.0, 1, Promise(ballot, 0, b"", b""))
+    with pytest.raises(InvalidPeerMessage):
+        party.handle(0.0, 2, Promise(ballot, 1, b"nonsense", b"nonsense"))
     party.effects()
-    effects = party.hear(0.0, 3, Promise(ballot, 0, b"", b""))
+    effects = party.handle(0.0, 3, Promise(ballot, 0, b"", b""))
     assert {message for _, message in effects.sends} == {Accept(ballot, ALL, ALL)}
 
 
@@ -389,9 +393,9 @@ def test_a_promise_with_bits_of_nobody_changes_nothing() -> None:
 def test_whoever_may_have_voted_before_has_no_vote(records: list[Record]) -> None:
     """A book begun after the start may be in the place of a lost one, with promises in it."""
     party = Node(SESSION, 0, records, EVERYONE, random.Random(1))
-    party.agreement.enter(0.0)
-    assert party.agreement.wakeup == float("inf")  # it proposes nothing
+    party.consensus.enter(0.0)
+    assert party.consensus.wakeup == float("inf")  # it proposes nothing
     for message in (Prepare(9), Accept(9, ALL, ALL), Promise(4, 0, b"", b""), Yes(4)):
-        effects = party.hear(0.0, 1, message)
+        effects = party.handle(0.0, 1, message)
         assert not effects.records and not effects.sends
-    assert party.desk.ledger.promised == 0 and party.desk.ledger.accepted is None and not party.decided
+    assert party.context.ledger.promised == 0 and party.context.ledger.accepted is None and not party.decided

@@ -25,11 +25,12 @@ from helpers.ledgers import (
     state,
     transfers,
 )
-from inca.network.protocol.fixed_point import Keystream, discrete_gaussian, portion
+from inca.errors import CorruptJournal
+from inca.network.protocol.discrete_gaussian import Keystream, discrete_gaussian
+from inca.network.protocol.fixed_point import portion
 from inca.network.protocol.ledger import (
     Accepted,
     Began,
-    Broken,
     Credited,
     Joined,
     Ledger,
@@ -44,84 +45,84 @@ from inca.network.protocol.ledger import (
     Tombstoned,
 )
 from inca.network.protocol.messages import ACKED, BACK, NOBODY, OPEN, Item, pack
-from inca.network.protocol.session import WEIGHT, Session
+from inca.network.protocol.session import WEIGHT, SessionConfig
 
 
 @given(sessions(), st.randoms(use_true_random=False), st.integers(5, 80))
 @settings(max_examples=80)
 def test_mass_is_conserved_after_every_record_and_records_give_the_same_book(
-    session: Session, rng: random.Random, length: int
+    session: SessionConfig, rng: random.Random, length: int
 ) -> None:
-    books = [Ledger(session, i) for i in range(session.parties)]
-    journals: list[list[Record]] = [[] for _ in books]
+    ledgers = [Ledger(session, i) for i in range(session.parties)]
+    journals: list[list[Record]] = [[] for _ in ledgers]
 
     def happen(i: int, record: Record) -> None:
-        books[i].apply(record)
+        ledgers[i].apply(record)
         journals[i].append(record)
-        assert not any(missing(books)), f"after {record} of party {i}"
+        assert not any(missing(ledgers)), f"after {record} of party {i}"
 
     assert session.seed is not None
     for i in range(session.parties):
         happen(i, opening(session, i))
         happen(i, Seeded(session.seed))
     for _ in range(length):
-        happen(*rng.choice(possible(books, rng.randrange(session.parties))))
-    for i, (book, journal) in enumerate(zip(books, journals, strict=True)):
+        happen(*rng.choice(possible(ledgers, rng.randrange(session.parties))))
+    for i, (ledger, journal) in enumerate(zip(ledgers, journals, strict=True)):
         again = Ledger(session, i)
         for record in journal:  # as the journal keeps it
             again.apply(msgspec.msgpack.decode(msgspec.msgpack.encode(record), type=Record))
-        assert state(again) == state(book)
-        assert again.account == book.account and again.next_share() == book.next_share()
+        assert state(again) == state(ledger)
+        assert again.account == ledger.account and again.next_share() == ledger.next_share()
 
 
 @given(sessions(), st.randoms(use_true_random=False))
 @settings(max_examples=40)
 def test_masks_vanish_exactly_and_weights_are_whole_when_everyone_is_there(
-    session: Session, rng: random.Random
+    session: SessionConfig, rng: random.Random
 ) -> None:
-    books = [fresh(session, i) for i in range(session.parties)]
+    ledgers = [fresh(session, i) for i in range(session.parties)]
     for t in range(1, session.rounds + 1):
-        for book in rng.sample(books, len(books)):
-            book.apply(Began(t, book.next_share()))
+        for ledger in rng.sample(ledgers, len(ledgers)):
+            ledger.apply(Began(t, ledger.next_share()))
         offers = [(i, slot) for i in range(session.parties) for slot in range(session.receivers)]
         for i, slot in rng.sample(offers, len(offers)):
-            receiver = books[i].outbox[t, slot].receiver
-            books[receiver].apply(Credited(t, i, slot, pack(books[i].shares[t])))
-            books[i].apply(Settled(t, slot, "acked"))
+            receiver = ledgers[i].outbox[t, slot].receiver
+            ledgers[receiver].apply(Credited(t, i, slot, pack(ledgers[i].shares[t])))
+            ledgers[i].apply(Settled(t, slot, "acked"))
     values = [np.frombuffer(opening(session, i).noisy, dtype=np.int64) for i in range(session.parties)]
-    for book, value in zip(books, values, strict=True):
-        assert book.injected.tolist() == [*value.tolist(), WEIGHT]
-        assert not book.shares and not book.accounts  # nothing is kept longer than it may be asked for
-    total = np.sum([book.balance for book in books], axis=0)
+    for ledger, value in zip(ledgers, values, strict=True):
+        assert ledger.injected.tolist() == [*value.tolist(), WEIGHT]
+        assert not ledger.shares and not ledger.accounts  # nothing is kept longer than it may be asked for
+    total = np.sum([ledger.balance for ledger in ledgers], axis=0)
     assert total.tolist() == [*np.sum(values, axis=0).tolist(), session.parties * WEIGHT]
 
 
 @given(sessions(), st.data())
 @settings(max_examples=100)
-def test_what_is_injected_under_absence_is_what_the_library_says(session: Session, data: st.DataObject) -> None:
+def test_what_is_injected_under_absence_is_what_the_library_says(session: SessionConfig, data: st.DataObject) -> None:
     there = data.draw(st.lists(st.booleans(), min_size=session.rounds, max_size=session.rounds))
-    book = fresh(session)
+    ledger = fresh(session)
     for t, present in enumerate(there, start=1):
         if present:
-            book.apply(Began(t, book.next_share()))
+            ledger.apply(Began(t, ledger.next_share()))
     attended = 1 + sum(there)
-    assert book.attended == attended and book.account.present == [t for t, here in enumerate(there, 1) if here]
+    assert ledger.attended == attended and ledger.account.present == [t for t, here in enumerate(there, 1) if here]
     value = np.append(np.frombuffer(opening(session, 0).noisy, dtype=np.int64), WEIGHT)
     expected = np.sum([portion(value, r, session.pieces) for r in range(attended)], axis=0)
     if not there[-1]:  # whoever leaves takes its live mask along: the one of the last round it was there
         live = Keystream(bytes(32), b"mask %d" % (attended - 1))
         expected[:-1] += discrete_gaussian(session.sigma_cancelling, session.dimension, live)
-    assert book.injected.tolist() == expected.tolist()
+    assert ledger.injected.tolist() == expected.tolist()
     flags = np.ones((session.rounds + 1, session.parties), dtype=bool)
     flags[1:, 0] = there
-    assert book.topology is not None
-    execution = inca.Execution(book.topology.schedule, session.injection, inca.Presence.explicit(flags))
-    assert int(book.injected[-1]) / WEIGHT == pytest.approx(execution.total_weights[0], abs=2.0**-30)
+    assert ledger.topology is not None
+    execution = inca.Execution(ledger.topology.schedule, session.injection, inca.Presence.explicit(flags))
+    assert int(ledger.injected[-1]) / WEIGHT == pytest.approx(execution.total_weights[0], abs=2.0**-30)
 
 
 @pytest.mark.parametrize("there", [[1, 1, 1, 1], [0, 1, 0, 1], [1, 0, 1, 0], [0, 0, 0, 1], [0, 0, 0, 0]], ids=str)
 def test_noise_enters_as_the_injection_says(there: list[int]) -> None:
-    """Z^(i) of the library against what enters a book without a value."""
+    """Z^(i) of the library against what enters a ledger without a value."""
     session = replace(SESSION, dimension=1)
     ledger = Ledger(session, 0)
     ledger.apply(Opened(pack(np.array([0], dtype=np.int64)), bytes(32), bytes(32)))
@@ -321,6 +322,6 @@ def test_an_illegal_record_is_refused_and_changes_nothing(name: str) -> None:
 
 def refuse(ledger: Ledger, record: Record) -> None:
     before = state(ledger)
-    with pytest.raises(Broken):
+    with pytest.raises(CorruptJournal):
         ledger.apply(record)
     assert state(ledger) == before

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from inca.errors import InvalidPeerMessage
 from inca.network.protocol.messages import (
     Accept,
     Account,
@@ -18,7 +19,6 @@ from inca.network.protocol.messages import (
     Item,
     Items,
     Message,
-    Nonsense,
     Nudge,
     Offer,
     Prepare,
@@ -100,7 +100,7 @@ def test_different_messages_have_different_bytes(one: Message, other: Message) -
 def test_random_bytes_are_nonsense_or_a_message_with_those_bytes(frame: bytes) -> None:
     try:
         message = decode(frame)
-    except Nonsense:
+    except InvalidPeerMessage:
         return
     assert decode(encode(message)) == message
 
@@ -118,7 +118,7 @@ def test_damaged_messages_are_nonsense_or_another_message(message: Message, data
             frame += data.draw(st.binary(min_size=1, max_size=5))
     try:
         changed = decode(bytes(frame))
-    except Nonsense:
+    except InvalidPeerMessage:
         return
     assert decode(encode(changed)) == changed
 
@@ -174,17 +174,17 @@ def test_damaged_messages_are_nonsense_or_another_message(message: Message, data
     ids=repr,
 )
 def test_nonsense_is_refused(content: Any) -> None:
-    with pytest.raises(Nonsense):
+    with pytest.raises(InvalidPeerMessage):
         decode(msgspec.msgpack.encode(content))
 
 
 @given(st.lists(numbers, min_size=1, max_size=6))
-def test_payloads_have_a_fixed_width_and_come_back(given_numbers: list[int]) -> None:
-    payload = pack(np.array(given_numbers, dtype=np.int64))
-    assert len(payload) == 8 * len(given_numbers)  # whatever the numbers are
-    back = unpack(payload, len(given_numbers))
-    assert back.dtype == np.int64 and back.tolist() == given_numbers
-    assert payload[:8] == given_numbers[0].to_bytes(8, "little", signed=True)
+def test_payloads_have_a_fixed_width_and_come_back(sent: list[int]) -> None:
+    payload = pack(np.array(sent, dtype=np.int64))
+    assert len(payload) == 8 * len(sent)  # whatever the numbers are
+    back = unpack(payload, len(sent))
+    assert back.dtype == np.int64 and back.tolist() == sent
+    assert payload[:8] == sent[0].to_bytes(8, "little", signed=True)
     back += 1  # not a view into the message
 
 
@@ -193,14 +193,14 @@ def test_numbers_that_no_balance_can_hold_are_refused(number: int) -> None:
     for place in range(3):
         content = np.zeros(3, dtype=np.int64)
         content[place] = number
-        with pytest.raises(Nonsense, match="beyond 2"):
+        with pytest.raises(InvalidPeerMessage, match="below 2"):
             unpack(pack(content), 3)
 
 
 @given(st.binary(max_size=40), st.integers(1, 4))
 def test_payloads_of_another_width_are_refused(payload: bytes, count: int) -> None:
     if len(payload) != 8 * count:
-        with pytest.raises(Nonsense, match=f"{len(payload)} bytes where {8 * count}"):
+        with pytest.raises(InvalidPeerMessage, match=f"must have {8 * count} bytes, got {len(payload)}"):
             unpack(payload, count)
 
 
@@ -218,7 +218,7 @@ def test_bits_that_do_not_fit_are_refused(count: int, field: bytes) -> None:
     if fits:
         assert bits(members(field, count), count) == field
     else:
-        with pytest.raises(Nonsense, match=f"does not fit {count} parties"):
+        with pytest.raises(InvalidPeerMessage, match=f"must be that of {count} parties"):
             members(field, count)
 
 

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 import inca
-from helpers.parties import PACED, START, TOSSED, N, Room, compare, noisy
+from helpers.parties import COIN_FLIP, PACED, START, N, Room, compare, noisy
 from inca.network.protocol.messages import OPEN, Ack, Have, Message, Voided, encode
 from inca.network.protocol.session import WEIGHT
 
 
-@pytest.mark.parametrize("pace", [0.0, 0.4])
+@pytest.mark.parametrize("duration", [0.0, 0.4])
 @pytest.mark.parametrize(
     ("schedule", "rounds", "receivers", "quiet", "dimension", "seed"),
     [
@@ -26,7 +26,7 @@ from inca.network.protocol.session import WEIGHT
     ],
 )
 def test_without_faults_everyone_has_the_exact_mean(
-    schedule: str, rounds: int, receivers: int, quiet: int, dimension: int, seed: bytes | None, pace: float
+    schedule: str, rounds: int, receivers: int, quiet: int, dimension: int, seed: bytes | None, duration: float
 ) -> None:
     session = replace(
         PACED,
@@ -36,17 +36,17 @@ def test_without_faults_everyone_has_the_exact_mean(
         quiet=quiet,
         dimension=dimension,
         seed=seed,
-        pace=pace,
+        min_round_duration=duration,
     )
     room = Room(session).open().run()
     result = room.check()
     assert set(room.results) == result.finals == set(range(N))
     assert result.total.tolist() == np.sum([noisy(session, i) for i in range(N)], axis=0).tolist()
     assert result.weight == N * WEIGHT
-    assert result.realised.exact and not result.realised.doubts
-    execution = result.realised.execution
-    assert not execution.undelivered and execution.presence.nobody_absent and execution.published.all()
-    assert result.realised.intended.receivers[1:] == [
+    assert result.realized.exact and not result.realized.unresolved
+    execution = result.realized.execution
+    assert not execution.undelivered and execution.presence.all_present and execution.published.all()
+    assert result.realized.intended.receivers[1:] == [
         execution.schedule.round(t).receivers.tolist() for t in range(1, rounds + 1)
     ]
     assert all(party.stage == "over" and not party.reason for party in room.parties.values())
@@ -68,7 +68,7 @@ def test_messages_are_those_of_the_simulator(receivers: int, quiet: int) -> None
 def test_messages_are_those_of_the_simulator_when_a_party_leaves_for_good(receivers: int, last: int) -> None:
     session = replace(PACED, receivers=receivers)
     room = Room(session).open()
-    room.at(START + last * session.pace - 0.1, room.kill, 2)
+    room.at(START + last * session.min_round_duration - 0.1, room.kill, 2)
     room.run()
     flags = np.ones((session.rounds + 1, N), dtype=bool)
     flags[last + 1 :, 2] = False
@@ -82,16 +82,16 @@ def test_messages_are_those_of_the_simulator_when_a_party_is_absent_for_a_while(
     """Parties 2 and 4 are there until round away[0], and come back in the middle of round away[1]."""
     room = Room(PACED).open()
     for party, delay in ((2, 0.0), (4, 0.1)):
-        room.at(START + away[0] * PACED.pace - 0.2 + delay, room.kill, party)
-        room.at(START + away[1] * PACED.pace - 0.2 + delay, room.recover, party)
+        room.at(START + away[0] * PACED.min_round_duration - 0.2 + delay, room.kill, party)
+        room.at(START + away[1] * PACED.min_round_duration - 0.2 + delay, room.recover, party)
     result = room.run().check()
-    execution = result.realised.execution
+    execution = result.realized.execution
     for party in (2, 4):
         expected = [not away[0] < t < away[1] for t in range(PACED.rounds + 1)]
         assert [bool(execution.presence.row(t)[party]) for t in range(PACED.rounds + 1)] == expected
-    assert not execution.late and not result.realised.doubts and result.realised.exact
+    assert not execution.late and not result.realized.unresolved and result.realized.exact
     compare(room, execution, set(range(N)))
-    intended = result.realised.intended.receivers
+    intended = result.realized.intended.receivers
     for t in range(1, PACED.rounds + 1):
         for i in range(N):
             j = intended[t][i][0]
@@ -104,7 +104,7 @@ def test_messages_are_those_of_the_simulator_when_a_party_is_absent_for_a_while(
 def test_everything_can_come_twice() -> None:
     once, again = Room(PACED).open().run().check(), Room(PACED, copies=2).open().run().check()
     assert once.total.tolist() == again.total.tolist() and once.weight == again.weight
-    room = Room(TOSSED)
+    room = Room(COIN_FLIP)
     room.twice = True
     room.open().run().check()
 
@@ -119,16 +119,16 @@ def test_lost_messages_are_made_up_for() -> None:
         lost.add(frame)
         return new
 
-    room = Room(replace(PACED, pace=0.0))
+    room = Room(replace(PACED, min_round_duration=0.0))
     room.drops = first
     result = room.open().run().check()
-    assert result.finals == set(range(N)) and result.weight == N * WEIGHT and not result.realised.doubts
+    assert result.finals == set(range(N)) and result.weight == N * WEIGHT and not result.realized.unresolved
 
 
 def test_lost_answers_do_not_count_a_share_twice() -> None:
     """Nobody hears what became of its offers, not even at the end: the digests tell."""
-    room = Room(replace(PACED, pace=0.0))
+    room = Room(replace(PACED, min_round_duration=0.0))
     room.drops = lambda sender, receiver, message: isinstance(message, Ack | Voided)
     result = room.open().run().check()
-    assert result.weight == N * WEIGHT and not result.realised.doubts
-    assert {fate for book in room.books() for fates in book.account.fates for fate in fates} == {OPEN}
+    assert result.weight == N * WEIGHT and not result.realized.unresolved
+    assert {fate for ledger in room.ledgers() for fates in ledger.account.fates for fate in fates} == {OPEN}

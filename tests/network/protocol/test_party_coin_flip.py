@@ -1,4 +1,4 @@
-"""The toss of the public seed: nobody can bend it, and whoever stops it is named."""
+"""The coin flip for the public seed: nobody can bend it, and whoever stops it is named."""
 
 from __future__ import annotations
 
@@ -6,28 +6,28 @@ from dataclasses import replace
 
 import msgspec
 
-from helpers.parties import PACED, START, TOSSED, N, Room, reasons
+from helpers.parties import COIN_FLIP, PACED, START, N, Room, reasons
 from inca.network.protocol.messages import Items, Offer
 
 
 def test_all_know_the_same_seed_before_the_start() -> None:
-    room = Room(TOSSED).open().run(until=START - 1.0)
+    room = Room(COIN_FLIP).open().run(until=START - 1.0)
     seeds = {party.ledger.seed for party in room.parties.values()}
     assert len(seeds) == 1 and seeds != {None}
-    other = Room(replace(TOSSED, id=b"other session".ljust(32))).open().run(until=START - 1.0)
+    other = Room(replace(COIN_FLIP, id=b"other session".ljust(32))).open().run(until=START - 1.0)
     assert {party.ledger.seed for party in other.parties.values()}.isdisjoint(seeds)
 
 
 def test_nobody_reveals_before_all_have_committed() -> None:
-    room = Room(TOSSED).open(0, 1, 2, 3).run(until=START - 5.0)
-    assert not any(party.gossip.items["reveal"] for party in room.parties.values())
+    room = Room(COIN_FLIP).open(0, 1, 2, 3).run(until=START - 5.0)
+    assert not any(party.signed_items.by_kind["reveal"] for party in room.parties.values())
     room.open(4).run(until=START - 1.0)
-    assert all(len(party.gossip.items["reveal"]) == N for party in room.parties.values())
+    assert all(len(party.signed_items.by_kind["reveal"]) == N for party in room.parties.values())
 
 
 def cheated() -> Room:
     """Party 3 reveals another secret than it has committed to."""
-    room = Room(TOSSED).open()
+    room = Room(COIN_FLIP).open()
     cheat = room.parties[3].ledger
     assert cheat.opened is not None
     cheat.opened = msgspec.structs.replace(cheat.opened, secret=b"x" * 32)
@@ -36,38 +36,38 @@ def cheated() -> Room:
 
 def test_a_false_secret_ends_the_session_for_everyone() -> None:
     room = cheated()
-    found = reasons(room)
-    assert set(found) == set(range(N)) and not room.results
+    left = reasons(room)
+    assert set(left) == set(range(N)) and not room.results
     words = "parties [3] revealed another secret than they committed to"
-    assert set(found.values()) == {f"the public seed could not be tossed: {words}"}
+    assert set(left.values()) == {f"the coin flip for the public seed failed: {words}"}
     assert not any(isinstance(message, Offer) for _, message in room.said)
 
 
 def test_everyone_names_who_revealed_a_false_secret() -> None:
-    found = reasons(cheated())
-    assert all("party 3" in found[i] or "parties [3]" in found[i] for i in (0, 1, 2, 4))
+    left = reasons(cheated())
+    assert all("party 3" in left[i] or "parties [3]" in left[i] for i in (0, 1, 2, 4))
 
 
 def test_whoever_does_not_reveal_is_named() -> None:
-    room = Room(TOSSED)
+    room = Room(COIN_FLIP)
     room.drops = lambda sender, receiver, message: (
         isinstance(message, Items) and any((item.kind, item.party) == ("reveal", 3) for item in message.items)
     )
     room.open().run()
-    found = reasons(room)
-    assert set(found) >= {0, 1, 2, 4}
-    assert all(found[i].endswith("nothing was revealed by parties [3]") for i in (0, 1, 2, 4))
+    left = reasons(room)
+    assert set(left) >= {0, 1, 2, 4}
+    assert all(left[i].endswith("nothing was revealed by parties [3]") for i in (0, 1, 2, 4))
 
 
 def test_whoever_does_not_commit_is_named() -> None:
-    room = Room(TOSSED).open(0, 1, 2, 4).run()
-    found = reasons(room)
-    assert set(found) == {0, 1, 2, 4}
-    assert all("3" in reason and "[0" not in reason for reason in found.values())
+    room = Room(COIN_FLIP).open(0, 1, 2, 4).run()
+    left = reasons(room)
+    assert set(left) == {0, 1, 2, 4}
+    assert all("3" in reason and "[0" not in reason for reason in left.values())
 
 
-def test_a_silent_party_ends_the_toss_at_the_deadline() -> None:
-    room = Room(TOSSED).open(0, 1, 2, 4).run(until=START + PACED.period - 0.1)
+def test_a_silent_party_ends_the_coin_flip_at_the_deadline() -> None:
+    room = Room(COIN_FLIP).open(0, 1, 2, 4).run(until=START + PACED.period - 0.1)
     assert not reasons(room)
     room.run(until=START + PACED.period + 0.1)
     assert set(reasons(room)) == {0, 1, 2, 4} and all("3" in reason for reason in reasons(room).values())

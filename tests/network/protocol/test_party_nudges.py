@@ -37,7 +37,7 @@ def test_whoever_waits_for_an_offer_nudges_its_sender() -> None:
     room.drops = lambda sender, receiver, message: sender == 1 and isinstance(message, Offer)
     room.open().run(until=START + 0.3)
     receiver = room.parties[1].ledger.outbox[1, 0].receiver
-    assert (receiver, Nudge(1)) in room.said and room.parties[receiver]._transfers.awaited()
+    assert (receiver, Nudge(1)) in room.said and room.parties[receiver]._components.transfers.awaited()
     assert all(i == receiver for i, message in room.said if isinstance(message, Nudge))
 
 
@@ -74,24 +74,24 @@ def test_whoever_is_still_asking_is_not_waited_for() -> None:
 
 
 def test_nobody_waits_for_an_offer_that_was_skipped_and_yet_takes_it() -> None:
-    session = replace(PACED, pace=0.0, schedule="permutation")
+    session = replace(PACED, min_round_duration=0.0, schedule="permutation")
     room = Room(session)
     room.drops = lambda sender, receiver, message: sender == 1 and isinstance(message, Offer)
     room.open().run(until=START + 0.01)
     receiver = room.parties[1].ledger.outbox[1, 0].receiver
     waiting = room.parties[receiver]
-    assert waiting.ledger.round == 1 and waiting._transfers.awaited()
+    assert waiting.ledger.round == 1 and waiting._components.transfers.awaited()
     for other in set(range(N)) - {receiver, 1}:
         room.hand(other, receiver, Skipped(1))  # it does not speak for party 1
-    assert waiting._transfers.awaited()
+    assert waiting._components.transfers.awaited()
     room.hand(1, receiver, Skipped(2))  # another round
-    assert waiting._transfers.awaited() and waiting.ledger.round == 1
+    assert waiting._components.transfers.awaited() and waiting.ledger.round == 1
     sent = next(message for i, message in room.said if i == 1 and isinstance(message, Offer))
-    again = Room(replace(session, pace=0.4))
+    again = Room(replace(session, min_round_duration=0.4))
     again.drops = room.drops
     again.open().run(until=START + 0.01)
     effects = again.hand(1, receiver, Skipped(1))
-    assert not effects.records and not again.parties[receiver]._transfers._owing()
+    assert not effects.records and not again.parties[receiver]._components.transfers._owing()
     assert (1, Ack(1, 0)) in again.hand(1, receiver, sent).sends  # a hint: the offer came all the same
     room.hand(1, receiver, Skipped(1))
     assert waiting.ledger.round == 2
@@ -113,12 +113,12 @@ def test_an_item_is_asked_of_one_peer_at_a_time() -> None:
     party, now = room.parties[1], room.now
     have = Have({"digest": bits({0, 2}, N), "final": bits({0}, N)}, True)
 
-    def wanted(peer: int, when: float) -> list[Message]:
+    def wants(peer: int, when: float) -> list[Message]:
         return [message for _, message in party.receive(when, peer, have).sends if isinstance(message, Want)]
 
-    assert wanted(0, now) == [Want({"digest": bits({0, 2}, N), "final": bits({0}, N)})]
-    assert not wanted(2, now) and not wanted(0, now + PACED.period / 4 - 0.01)
-    assert wanted(2, now + PACED.period / 4 + 0.01) == [Want({"digest": bits({0, 2}, N), "final": bits({0}, N)})]
+    assert wants(0, now) == [Want({"digest": bits({0, 2}, N), "final": bits({0}, N)})]
+    assert not wants(2, now) and not wants(0, now + PACED.period / 4 - 0.01)
+    assert wants(2, now + PACED.period / 4 + 0.01) == [Want({"digest": bits({0, 2}, N), "final": bits({0}, N)})]
 
 
 def test_wanted_items_are_sent_and_nothing_else() -> None:
@@ -127,4 +127,4 @@ def test_wanted_items_are_sent_and_nothing_else() -> None:
     sends = party.receive(room.now, 0, Want({"final": bits({0, 3}, N), "digest": bits({2}, N)})).sends
     sent = [item for _, message in sends if isinstance(message, Items) for item in message.items]
     assert {(item.kind, item.party) for item in sent} == {("final", 0), ("final", 3), ("digest", 2)}
-    assert all(item == party.gossip.items[item.kind][item.party] for item in sent)
+    assert all(item == party.signed_items.by_kind[item.kind][item.party] for item in sent)

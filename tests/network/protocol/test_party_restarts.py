@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from helpers.ledgers import missing
-from helpers.parties import PACED, START, TOSSED, N, Room, offer_of, reasons, snapshot
+from helpers.parties import COIN_FLIP, PACED, START, N, Room, offer_of, reasons, snapshot
 from inca.network.protocol.ledger import Began, Left, Opened, Seeded, Signed
 from inca.network.protocol.messages import (
     Accept,
@@ -25,25 +25,25 @@ from inca.network.protocol.messages import (
     encode,
 )
 from inca.network.protocol.party import Party
-from inca.network.protocol.session import Session
+from inca.network.protocol.session import SessionConfig
 
 # --- restarts -----------------------------------------------------------------------------------------------------
 
 
-def writes(session: Session) -> int:
+def writes(session: SessionConfig) -> int:
     return Room(session).open().run().writes
 
 
 SMALL = replace(PACED, parties=4, rounds=2, receivers=1)
 
 
-@pytest.mark.parametrize("made", [True, False], ids=["after the write", "before the write"])
-def test_a_crash_at_any_write_harms_nobody(made: bool) -> None:
+@pytest.mark.parametrize("written", [True, False], ids=["after the write", "before the write"])
+def test_a_crash_at_any_write_harms_nobody(written: bool) -> None:
     count = writes(SMALL)
     assert count > 30
     for number in range(count):
         room = Room(SMALL)
-        room.fatal = (number, made)
+        room.fatal = (number, written)
         room.open().run()
         stages = {i: (party.stage, party.reason) for i, party in room.parties.items()}
         assert all(stage == "over" for stage, _ in stages.values()), f"write {number}: {stages}"
@@ -61,14 +61,14 @@ def test_a_crash_at_any_write_harms_nobody(made: bool) -> None:
         assert all(len(versions) == 1 for versions in said.values()), f"write {number}"
 
 
-def test_a_crash_at_any_write_of_a_session_with_a_toss() -> None:
+def test_a_crash_at_any_write_of_a_session_with_a_coin_flip() -> None:
     session = replace(SMALL, seed=None)
     failed = []
     for number in range(writes(session)):
         room = Room(session)
         room.fatal = (number, True)
         room.open().run()
-        assert not any(missing(room.books()))
+        assert not any(missing(room.ledgers()))
         if reasons(room):
             failed.append(number)
         else:
@@ -77,7 +77,7 @@ def test_a_crash_at_any_write_of_a_session_with_a_toss() -> None:
 
 
 def test_whoever_comes_back_with_the_seed_still_reveals_its_secret() -> None:
-    room = Room(TOSSED)
+    room = Room(COIN_FLIP)
     room.drops = lambda sender, receiver, message: (
         isinstance(message, Items) and any((item.kind, item.party) == ("reveal", 2) for item in message.items)
     )
@@ -116,13 +116,13 @@ def test_a_journal_that_was_rolled_back_is_noticed() -> None:
         if forgotten:
             assert f"has seen an offer of round {forgotten[0]} that it lacks" in room.parties[1].reason
             assert room.results[0].finals == {0, 2, 3, 4}
-            # It has said nothing in this life that depends on its value.
+            # It has said nothing in this incarnation that depends on its value.
             assert room.journals[1][len(whole) - dropped :] == [Left(room.parties[1].reason)]
 
 
 def test_whoever_left_stays_away() -> None:
     room = Room(PACED).open().run(until=START + 0.5)
-    room.perform(1, room.parties[1].leave("enough"))
+    room.perform(1, room.parties[1].leave(room.now, "enough"))
     room.kill(1)
     room.recover(1)
     assert room.parties[1].stage == "left" and room.parties[1].reason == "enough" and room.parties[1].finished
@@ -158,7 +158,7 @@ def reborn(room: Room, i: int) -> Party:
     return room.parties[i]
 
 
-def test_a_party_without_a_journal_takes_no_part_in_the_agreement() -> None:
+def test_a_party_without_a_journal_takes_no_part_in_the_consensus() -> None:
     """Three of five accepted; one of them forgets it, and makes a second majority with the other two."""
     room = Room(PACED)
     room.open().at_stage(1, "agreeing")
@@ -167,7 +167,7 @@ def test_a_party_without_a_journal_takes_no_part_in_the_agreement() -> None:
     assert (0, Yes(10)) in accepted.sends
     party = reborn(room, 1)
     effects = party.receive(room.now, 4, Prepare(14))
-    assert not [each for _, each in effects.sends if isinstance(each, Promise)]
+    assert not [message for _, message in effects.sends if isinstance(message, Promise)]
 
 
 def witnessed(room: Room, answers: set[int]) -> None:
@@ -180,7 +180,7 @@ def witnessed(room: Room, answers: set[int]) -> None:
 def test_a_party_without_a_journal_waits_for_all_witnesses() -> None:
     room = Room(PACED).open().run(until=START + 0.5)
     party = reborn(room, 1)
-    witnessed(room, set(sorted(party._arrival.unanswered)[:1]))
+    witnessed(room, set(sorted(party._components.joining.unanswered)[:1]))
     assert party.stage == "asking" and not any(isinstance(record, Began) for record in room.journals[1])
 
 
@@ -191,7 +191,7 @@ def test_a_party_without_a_journal_waits_for_all_witnesses_after_another_crash_t
     room.kill(1)
     room.recover(1)
     party = room.parties[1]
-    witnessed(room, set(sorted(party._arrival.unanswered)[:1]))
+    witnessed(room, set(sorted(party._components.joining.unanswered)[:1]))
     assert not any(isinstance(record, Began) for record in room.journals[1])
 
 
@@ -209,9 +209,9 @@ def test_whoever_came_late_vouches_for_no_round_before_it_came() -> None:
     assert [answer.since for answer in answers] == [3]
     fresh = reborn(room, 1)
     earlier = {peer for t in (1, 2) for peer in PACED.topology(b"p" * 32).receivers[t][1]}
-    for peer in sorted(fresh._arrival.unanswered):
+    for peer in sorted(fresh._components.joining.unanswered):
         room.hand(peer, 1, Seen([], 3, 3))
-    assert earlier and fresh._arrival.unanswered == earlier  # those would have seen something
+    assert earlier and fresh._components.joining.unanswered == earlier  # those would have seen something
 
 
 def test_whoever_came_late_has_no_vote_before_or_after_another_crash() -> None:
@@ -220,17 +220,17 @@ def test_whoever_came_late_has_no_vote_before_or_after_another_crash() -> None:
     room.at(START + 1.3, room.kill, 3)
     room.at(START + 1.3, room.recover, 3)
     result = room.run().check()
-    assert 3 in result.finals and room.books()[3].account.present[-1] == PACED.rounds
-    assert not [each for i, each in room.said if i == 3 and isinstance(each, Prepare | Promise | Accept | Yes)]
-    assert room.books()[3].promised == 0 and room.books()[3].accepted is None
+    assert 3 in result.finals and room.ledgers()[3].account.present[-1] == PACED.rounds
+    assert not [message for i, message in room.said if i == 3 and isinstance(message, Prepare | Promise | Accept | Yes)]
+    assert room.ledgers()[3].promised == 0 and room.ledgers()[3].accepted is None
 
 
 def test_a_majority_of_late_parties_agrees_on_nothing() -> None:
     room = Room(replace(PACED, rounds=6)).open(0, 1)
     room.at(START + 0.9, room.open, 2, 3, 4)
     room.run()
-    assert not room.results and not any(missing(room.books()))
-    assert all(book.promised == 0 for book in room.books()[2:])
+    assert not room.results and not any(missing(room.ledgers()))
+    assert all(ledger.promised == 0 for ledger in room.ledgers()[2:])
 
 
 def test_two_parties_without_journals_do_not_vouch_for_each_other() -> None:
@@ -259,8 +259,8 @@ def test_a_witness_tells_of_offers_that_wait_for_their_round() -> None:
     assert [(t, slot) in answer.offers for answer in answers] == [True]
 
 
-def test_an_offer_of_an_earlier_life_is_never_taken_back_as_unsent() -> None:
-    """The receiver nudged, then was given the offer of the sender's earlier life; the nudge comes to the new life."""
+def test_an_offer_of_an_earlier_incarnation_is_never_taken_back_as_unsent() -> None:
+    """The receiver nudged, then got the offer of the sender's earlier incarnation; the nudge comes to the new one."""
     room = Room(PACED)
     room.drops = lambda sender, receiver, message: receiver == 1 and isinstance(message, Ack | Voided)
     room.open().run(until=START + 0.1)
@@ -269,10 +269,12 @@ def test_an_offer_of_an_earlier_life_is_never_taken_back_as_unsent() -> None:
     room.recover(1)
     room.run(until=START + 0.2)
     assert room.parties[1].stage == "rounds" and (1, 0) in room.parties[1].ledger.open
-    assert not any(missing(room.books()))
+    assert not any(missing(room.ledgers()))
     again = [
-        each for to, each in room.parties[1].receive(room.now, receiver, Nudge(1)).sends if isinstance(each, Offer)
+        message
+        for to, message in room.parties[1].receive(room.now, receiver, Nudge(1)).sends
+        if isinstance(message, Offer)
     ]
     for offer in again:
         room.perform(1, room.parties[1].unsent(room.now, offer))
-    assert not any(missing(room.books()))
+    assert not any(missing(room.ledgers()))

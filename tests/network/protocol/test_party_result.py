@@ -7,7 +7,7 @@ from dataclasses import replace
 import msgspec
 import numpy as np
 
-from helpers.parties import PACED, START, TOSSED, N, Room, foreign
+from helpers.parties import COIN_FLIP, PACED, START, N, Room, foreign
 from inca.network.protocol.ledger import Began
 from inca.network.protocol.messages import Items, Message, Prepare, bits
 from inca.network.protocol.signed_items import Final, Vote
@@ -17,12 +17,12 @@ from inca.network.protocol.signed_items import Final, Vote
 
 def published(room: Room) -> set[int]:
     """Whose final message left its owner's machine, whoever has it."""
-    found = set()
+    parties = set()
     for _, message in room.said:
         for item in message.items if isinstance(message, Items) else ():
             if item.kind == "final" and msgspec.msgpack.decode(item.body, type=Final).payload:
-                found.add(item.party)
-    return found
+                parties.add(item.party)
+    return parties
 
 
 def test_a_party_whose_loss_is_too_large_withholds_and_the_others_go_on() -> None:
@@ -31,29 +31,29 @@ def test_a_party_whose_loss_is_too_large_withholds_and_the_others_go_on() -> Non
     result = room.open().run().check()
     assert result.finals == published(room) == {0, 1, 3, 4}
     assert room.parties[2].reason == "its loss would be 7.1, above 5" and not room.parties[0].reason
-    assert result.realised.execution.published.tolist() == [True, True, False, True, True]
-    assert result.realised.execution.presence.row(PACED.rounds).all()
+    assert result.realized.execution.published.tolist() == [True, True, False, True, True]
+    assert result.realized.execution.presence.row(PACED.rounds).all()
 
 
 def test_too_many_who_withhold_leave_no_result() -> None:
-    room = Room(replace(PACED, least_cohort=4))
+    room = Room(replace(PACED, min_participants=4))
     room.refusals = {1: "too much", 2: "too much"}
     room.open().run()
     assert not room.results
     for i in (0, 3, 4):
-        assert room.parties[i].reason == "only 3 final messages, but at least 4 were agreed; too much"
+        assert room.parties[i].reason == "a result needs at least 4 final messages, got 3; too much"
     assert room.parties[1].reason == "too much"
 
 
 def test_a_cohort_below_the_minimum_releases_nothing() -> None:
-    room = Room(replace(PACED, least_cohort=4)).open()
+    room = Room(replace(PACED, min_participants=4)).open()
     for i in (1, 2):
         room.at(START + 1.0, room.kill, i)
     room.run()
     assert not published(room) and not room.results
     for i in (0, 3, 4):
         assert room.parties[i].stage == "over"
-        assert room.parties[i].reason == "only 3 parties are there at the end, but at least 4 were agreed"
+        assert room.parties[i].reason == "at least 4 parties must be there at the end, got 3"
 
 
 def test_half_of_the_parties_agree_on_nothing() -> None:
@@ -116,18 +116,18 @@ def test_final_messages_count_only_with_their_digests() -> None:
     """A proposer may hold a final message and not the digest: large items travel in several messages."""
     party = Room(PACED).open().at_stage(1, "agreeing").parties[1]
     for i in range(N):
-        party.gossip.items["final"].setdefault(i, foreign(PACED, i).make("final", Final(bytes(24))))
+        party.signed_items.by_kind["final"].setdefault(i, foreign(PACED, i).sign("final", Final(bytes(24))))
     hearer = PACED.topology(b"p" * 32).receivers[PACED.rounds][4][0]  # nobody else has heard of party 4 in round T
     without = Vote(bits(set(range(N)) - {4, hearer}, N), bits(set(range(N)), N))
-    party.gossip.add(foreign(PACED, 0).make("decision", without))
-    assert party._ending.decided() and party.result is not None
-    counted = set(np.flatnonzero(party.result.realised.execution.published).tolist())
+    party.signed_items.add(foreign(PACED, 0).sign("decision", without))
+    assert party._components.finalization.apply_decision() and party.result is not None
+    counted = set(np.flatnonzero(party.result.realized.execution.published).tolist())
     assert party.result.finals == counted
 
 
 def test_wakeups_move_on_while_nobody_answers() -> None:
     """Alone in the world, in every stage: no busy loop, and an end."""
-    for session in (PACED, TOSSED, replace(PACED, pace=0.0)):
+    for session in (PACED, COIN_FLIP, replace(PACED, min_round_duration=0.0)):
         room = Room(session)
         room.drops = lambda sender, receiver, message: True
         room.open().run(until=START + 40.0)

@@ -14,29 +14,29 @@ import inca
 from helpers.paths import ROOT
 from helpers.strategies import executions, generator, seeds
 from inca._base.types import Array
-from inca.privacy.theorems import optimal_variances as module
+from inca.privacy.theorems import optimal_variances
 from inca.privacy.theorems.optimal_variances import (
-    Design,
     Grouping,
     Groups,
+    VarianceDesign,
     design,
     expected_error_cost,
     free,
+    per_kind,
     per_round,
     semidefinite_design,
-    two,
 )
 
-groupings = pytest.mark.parametrize("groups", [two, per_round, free])
+groupings = pytest.mark.parametrize("groups", [per_kind, per_round, free])
 
 
 @st.composite
 def views(draw: st.DrawFn, largest: int = 6) -> inca.View:
-    """Any execution of up to `largest` parties, some messages tapped, up to a third of the parties colluding."""
+    """Any execution of up to `largest` parties, some messages eavesdropped on, up to a third colluding."""
     execution = draw(executions(largest=largest))
     rng = generator(draw(seeds))
     adversary = inca.Adversary.random(
-        execution.parties, execution.rounds, rng, 0.0, draw(st.sampled_from([0.0, 0.3, 1.0]))
+        execution.parties, execution.rounds, rng, eavesdropped=draw(st.sampled_from([0.0, 0.3, 1.0]))
     )
     colluding = rng.choice(execution.parties, size=draw(st.integers(0, execution.parties // 3)), replace=False)
     view = inca.View(execution, inca.Adversary(colluding.tolist(), adversary.eavesdropped))
@@ -44,9 +44,11 @@ def views(draw: st.DrawFn, largest: int = 6) -> inca.View:
     return view
 
 
-def example(n: int = 30, rounds: int = 6, seed: int = 1, tapped: float = 0.0) -> inca.View:
-    execution = inca.Execution(inca.RandomReceivers(n, rounds, seed=seed), inca.incremental(rounds))
-    return inca.View(execution, inca.Adversary.random(n, rounds, generator(seed), 0.1, tapped))
+def example(n: int = 30, rounds: int = 6, seed: int = 1, eavesdropped: float = 0.0) -> inca.View:
+    execution = inca.Execution(inca.RandomReceivers(n, rounds, seed=seed), inca.incremental_injection(rounds))
+    return inca.View(
+        execution, inca.Adversary.random(n, rounds, generator(seed), colluding=0.1, eavesdropped=eavesdropped)
+    )
 
 
 def costs(view: inca.View, groups: Grouping, seed: int = 1) -> Array:
@@ -74,9 +76,9 @@ def textbook(view: inca.View, groups: Groups, variances: Array) -> tuple[Array, 
     return np.asarray((view.value * solved).sum(axis=0)), gradient
 
 
-def check(found: Design, view: inca.View, groups: Grouping, mu: float, cost: Array, tolerance: float) -> None:
+def check(found: VarianceDesign, view: inca.View, groups: Grouping, mu: float, cost: Array, tolerance: float) -> None:
     assert squares(view, groups(view), found.variances).max() <= mu**2 * (1 + 1e-9)
-    assert found.worst <= mu
+    assert found.max_mu <= mu
     assert (found.variances > 0).all()
     assert found.cost == pytest.approx(cost @ found.variances, rel=1e-12)
     assert found.lower_bound <= found.cost <= (1 + found.gap) * found.lower_bound * (1 + 1e-12)
@@ -110,7 +112,7 @@ def test_both_solvers_of_the_semidefinite_program_agree() -> None:
 def test_slopes_are_the_gradient(groups: Grouping, view: inca.View, seed: int) -> None:
     rng, own = generator(seed), groups(view)
     cost, shares = rng.uniform(0.5, 2.0, own.count), rng.uniform(0.5, 2.0, own.count)
-    found, slopes = module._Part(view, own, cost).squares(shares)
+    found, slopes = optimal_variances._ScaledView(view, own, cost).squares(shares)
     seen = view.value.any(axis=0)
     value, gradient = textbook(view, own, shares / cost)
     assert found == pytest.approx(value[seen], rel=1e-6)
@@ -126,7 +128,7 @@ def test_slopes_are_the_gradient(groups: Grouping, view: inca.View, seed: int) -
 @settings(max_examples=30)
 def test_cuts_hold_for_whatever_meets_the_target(groups: Grouping, view: inca.View, seed: int) -> None:
     rng, own = generator(seed), groups(view)
-    problem = module._Problem([view], 1.0, 1.0, np.ones(own.count), groups)
+    problem = optimal_variances._VarianceProblem([view], 1.0, 1.0, np.ones(own.count), groups)
     _, cuts = problem.cut(rng.exponential(size=own.count) + 1e-3)
     for _ in range(10):
         other = rng.exponential(size=own.count) + 1e-3
@@ -143,14 +145,14 @@ def test_costs_fall_like_one_over_the_square_of_mu(groups: Grouping) -> None:
         other = design(view, mu, cost, groups, sensitivity=sensitivity)
         assert other.variances == pytest.approx(one.variances * (sensitivity / mu) ** 2, rel=1e-9)
         assert other.cost == pytest.approx(one.cost * (sensitivity / mu) ** 2, rel=1e-9)
-        assert other.worst == pytest.approx(mu, rel=1e-8)
+        assert other.max_mu == pytest.approx(mu, rel=1e-8)
 
 
 @given(view=views(largest=8), seed=seeds)
 @settings(max_examples=30)
 def test_who_sees_more_never_costs_less(view: inca.View, seed: int) -> None:
-    tapped = view.adversary.eavesdropped
-    some = [message for message in tapped if generator(seed).random() < 0.5]
+    eavesdropped = view.adversary.eavesdropped
+    some = [message for message in eavesdropped if generator(seed).random() < 0.5]
     less = inca.View(view.execution, inca.Adversary(view.adversary.colluding, some))
     assume(less.value.any())
     cost = costs(view, per_round, seed)
@@ -161,10 +163,10 @@ def test_freer_groups_never_cost_more() -> None:
     view = example(12, 4)
     equal = np.array([3.0, 0.1])
     found = []
-    for groups in (two, per_round, free):
+    for groups in (per_kind, per_round, free):
         own = groups(view)
         cost = np.zeros(own.count)  # the same price for the same noise, however it is tied
-        np.add.at(cost, own.terms, equal[two(view).terms])
+        np.add.at(cost, own.terms, equal[per_kind(view).terms])
         found.append(design(view, 0.5, cost, groups))
     assert found[1].lower_bound <= found[0].cost
     assert found[2].cost < 0.99 * found[1].cost < 0.99 * found[0].cost
@@ -173,8 +175,8 @@ def test_freer_groups_never_cost_more() -> None:
 @given(views(largest=8), seeds)
 @settings(max_examples=20)
 def test_with_two_groups_it_is_plain_calibration(view: inca.View, seed: int) -> None:
-    mu, own = 0.4, two(view)
-    found = design(view, mu, costs(view, two, seed), two, tolerance=1e-6)
+    mu, own = 0.4, per_kind(view)
+    found = design(view, mu, costs(view, per_kind, seed), per_kind, tolerance=1e-6)
     var_independent, var_cancelling = found.variances
     assume(var_independent * mu**2 < 0.999)  # else independent noise alone does it
 
@@ -201,27 +203,27 @@ def test_several_views_are_all_protected_and_cost_at_least_the_dearest() -> None
 def test_views_in_which_nothing_is_seen_ask_for_nothing() -> None:
     everyone_leaves = inca.Presence.explicit(np.vstack([np.ones((1, 30)), np.zeros((6, 30))]))
     schedule = inca.RandomReceivers(30, 6, seed=1)
-    blind = inca.View(inca.Execution(schedule, inca.incremental(6), everyone_leaves))
+    blind = inca.View(inca.Execution(schedule, inca.incremental_injection(6), everyone_leaves))
     view, cost = example(), costs(example(), per_round)
     assert design([blind, view], 0.3, cost).cost == design(view, 0.3, cost).cost
-    with pytest.raises(inca.InputError, match="no noise is needed"):
+    with pytest.raises(inca.InvalidInput, match="no noise is needed"):
         design(blind, 0.3, cost)
 
 
 def test_a_design_can_be_run_and_audited() -> None:
-    view = example(40, 8, tapped=0.05)
+    view = example(40, 8, eavesdropped=0.05)
     execution, mu = view.execution, 0.25
     presence = [inca.Presence.leaving(40, 8, 0.2, generator(seed)) for seed in range(5)]
     leaving = [inca.Execution(execution.schedule, execution.injection, there) for there in presence]
-    for groups in (two, per_round):
+    for groups in (per_kind, per_round):
         cost = expected_error_cost(leaving, groups)
         found = design(view, mu, cost, groups)
         injection = found.injection(execution.injection)
-        levels = found.sigma_independent, found.sigma_cancelling
+        levels = found.noise_levels
         run = inca.View(inca.Execution(execution.schedule, injection), view.adversary)
-        assert inca.account(run, *levels).worst[1] == pytest.approx(found.worst, rel=1e-6)
+        assert inca.account(run, levels).max_mu == pytest.approx(found.max_mu, rel=1e-6)
         errors = [
-            inca.expected_error(inca.Execution(execution.schedule, injection, there), *levels) for there in presence
+            inca.expected_error(inca.Execution(execution.schedule, injection, there), levels) for there in presence
         ]
         assert cost @ found.variances == pytest.approx(np.mean([error.noise for error in errors]))
     assert injection.mask_scales is not None  # still the incremental family
@@ -230,26 +232,28 @@ def test_a_design_can_be_run_and_audited() -> None:
 @given(executions(), seeds)
 def test_cost_holds_the_coefficients_of_the_expected_error(execution: inca.Execution, seed: int) -> None:
     rng = generator(seed)
-    execution = execution.losing(rng.random(execution.parties) < 0.2)
+    execution = execution.without_finals(rng.random(execution.parties) < 0.2)
     if execution.weight == 0.0:
-        with pytest.raises(inca.InputError, match="execution 0 ends without an estimate"):
+        with pytest.raises(inca.InvalidInput, match="execution 0 must end with an estimate, but nothing was published"):
             expected_error_cost(execution)
         return
     variances = rng.uniform(0.5, 2.0, execution.rounds)
     plain = execution.injection
-    folded = inca.Injection(plain.value, plain.noise, variances)
-    other = inca.Execution(execution.schedule, folded, execution.presence, execution.published)
-    expected = inca.expected_error(other, 2.0, 3.0).noise
+    folded = inca.Injection(plain.value, plain.noise, variances=variances)
+    other = inca.Execution(execution.schedule, folded, execution.presence, published=execution.published)
+    expected = inca.expected_error(other, inca.NoiseLevels(independent=2.0, cancelling=3.0)).noise
     assert expected_error_cost(execution) @ np.append(4.0, 9.0 * variances) == pytest.approx(
         expected, rel=1e-6, abs=1e-12
     )
-    assert expected_error_cost(other, two) @ [4.0, 9.0] == pytest.approx(expected, rel=1e-6, abs=1e-12)
-    assert expected_error_cost(other, free).sum() == pytest.approx(expected_error_cost(other, two).sum(), abs=1e-12)
+    assert expected_error_cost(other, per_kind) @ [4.0, 9.0] == pytest.approx(expected, rel=1e-6, abs=1e-12)
+    assert expected_error_cost(other, free).sum() == pytest.approx(
+        expected_error_cost(other, per_kind).sum(), abs=1e-12
+    )
 
 
 def test_noise_that_costs_nothing_hides_the_most() -> None:
     """At full attendance cancelling noise is free, and the least cost is that of Central DP among the honest."""
-    view = example(tapped=0.0)
+    view = example(eavesdropped=0.0)
     cost = expected_error_cost(view.execution)
     assert cost[1:] == pytest.approx(0.0, abs=1e-25)
     found = design(view, 1.0, cost)
@@ -281,53 +285,64 @@ def test_groups_of_ones_own() -> None:
 
 def test_refusals(monkeypatch: pytest.MonkeyPatch) -> None:
     view, cost = example(10, 3), [1.0, 0.1, 0.1, 0.1]
-    for mu in (0.0, -1.0, np.inf, np.nan):
-        with pytest.raises(inca.InputError, match=r"^mu is"):
+    for mu, must_be in ((0.0, "above 0"), (-1.0, "above 0"), (np.inf, "a finite number"), (np.nan, "a finite number")):
+        with pytest.raises(inca.InvalidInput, match=f"^mu must be {must_be}, got {mu}$"):
             design(view, mu, cost)
-        with pytest.raises(inca.InputError, match=r"^mu is"):
+        with pytest.raises(inca.InvalidInput, match=f"^mu must be {must_be}, got {mu}$"):
             semidefinite_design(view, mu, cost)
-    with pytest.raises(inca.InputError, match=r"^cost\[1\] is -0.1, but a number of at least 0"):
+    with pytest.raises(inca.InvalidInput, match=r"^cost\[1\] must be at least 0, got -0\.1$"):
         design(view, 0.5, [1.0, -0.1, 0.1, 0.1])
-    with pytest.raises(inca.InputError, match=r"^cost has no entry above 0"):
+    with pytest.raises(inca.InvalidInput, match=r"^cost must have an entry above 0, .*, got none$"):
         design(view, 0.5, np.zeros(4))
-    with pytest.raises(inca.InputError, match=r"^the number of costs is 4, but one per group \(2\)"):
-        design(view, 0.5, cost, two)
-    with pytest.raises(inca.InputError, match=r"^the number of views is 0"):
+    with pytest.raises(inca.InvalidInput, match=r"^the number of costs must be 2, one per group, got 4$"):
+        design(view, 0.5, cost, per_kind)
+    with pytest.raises(inca.InvalidInput, match=r"^the number of views must be at least 1, got 0$"):
         design([], 0.5, cost)
-    with pytest.raises(inca.InputError, match=r"^the number of rounds of a view is 4, but that of the first \(3\)"):
-        design([view, example(10, 4)], 0.5, [1.0, 0.1], two)
-    with pytest.raises(inca.InputError, match=r"^sensitivity is 0"):
+    with pytest.raises(
+        inca.InvalidInput, match=r"^the number of rounds of a view must be that of the first \(3\), got 4$"
+    ):
+        design([view, example(10, 4)], 0.5, [1.0, 0.1], per_kind)
+    with pytest.raises(inca.InvalidInput, match=r"^sensitivity must be above 0, got 0"):
         design(view, 0.5, cost, sensitivity=0.0)
-    with pytest.raises(inca.InputError, match=r"^tolerance is 0"):
+    with pytest.raises(inca.InvalidInput, match=r"^tolerance must be from 1e-09 to 1, got 0"):
         design(view, 0.5, cost, tolerance=0.0)
-    for terms, message in (([1] * 5, "the number of noise terms in groups is 14"), ([2] * 27, "not one of 0..1")):
+    too_few = "the number of noise terms in groups must be 36, all there are, got 14"
+    for terms, message in (([1] * 5, too_few), ([2] * 27, "a group in groups must be from 0 to 1, got 2")):
 
         def odd(_: inca.View, terms: list[int] = terms) -> Groups:
             return Groups(np.zeros(9, np.intp), np.array(terms), 2)
 
-        with pytest.raises(inca.InputError, match=message):
+        with pytest.raises(inca.InvalidInput, match=message):
             design(view, 0.5, [1.0, 0.1], odd)
-    with pytest.raises(inca.InputError, match=r"^the number of executions is 0"):
+    with pytest.raises(inca.InvalidInput, match=r"^the number of executions must be at least 1, got 0$"):
         expected_error_cost([])
-    with pytest.raises(inca.InputError, match=r"^the number of groups of execution 1 is 5"):
+    with pytest.raises(
+        inca.InvalidInput, match=r"^the number of groups of execution 1 must be that of the first \(4\), got 5$"
+    ):
         expected_error_cost([view.execution, example(10, 4).execution])
     found = design(view, 0.5, np.ones(free(view).count), free)
-    with pytest.raises(inca.InputError, match=r"^the groups differ between parties"):
+    with pytest.raises(
+        inca.InvalidInput, match=r"^the groups of noise terms must be the same for all parties, got different ones$"
+    ):
         found.injection(view.execution.injection)
-    with pytest.raises(inca.InputError, match=r"^the number of rounds of the injection is 5"):
-        design(view, 0.5, cost).injection(inca.incremental(5))
-    with pytest.raises(inca.InputError, match=r"^the size of the semidefinite program"):
-        semidefinite_design(example(60, 6), 0.5, [1.0, 0.1], two)
-    with pytest.raises(inca.InputError, match=r"^solver is 'X'"):
+    with pytest.raises(
+        inca.InvalidInput, match=r"^the number of rounds of the injection must be that of the views \(3\), got 5$"
+    ):
+        design(view, 0.5, cost).injection(inca.incremental_injection(5))
+    with pytest.raises(
+        inca.InvalidInput, match=r"^the number of entries of the semidefinite program \(.*\) must be at most 20000 "
+    ):
+        semidefinite_design(example(60, 6), 0.5, [1.0, 0.1], per_kind)
+    with pytest.raises(inca.InvalidInput, match=r"^solver must be CLARABEL or SCS, got 'X'$"):
         semidefinite_design(view, 0.5, cost, solver="X")  # type: ignore[arg-type]
     monkeypatch.setitem(sys.modules, "cvxpy", None)
-    with pytest.raises(inca.InputError, match=re.escape("pip install 'inca[design]'")):
+    with pytest.raises(inca.InvalidInput, match=re.escape("pip install 'inca[design]'")):
         semidefinite_design(view, 0.5, cost)
 
 
 @pytest.mark.slow
 def test_figures_of_the_page_are_printed_by_its_code(capsys: pytest.CaptureFixture[str]) -> None:
-    page = (ROOT / "docs" / "design.md").read_text()
+    page = (ROOT / "docs" / "noise-design.md").read_text()
     code = re.findall(r"```py\n(.*?)```", page, flags=re.DOTALL)
     names: dict[str, Any] = {}
     exec("".join(code), names)

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binom
 
-from inca import Execution, InputError, Outcome, Presence, RandomReceivers, early, incremental
+from inca import Execution, InvalidInput, Outcome, Presence, RandomReceivers, early_injection, incremental_injection
 from inca._base.types import Array
 from inca.protocol import dissemination as d
 from inca.protocol.dissemination import epidemics
@@ -28,13 +28,13 @@ def some_outcome(n: int, seed: int, dimensions: int | None = None, unpublished: 
     """Random messages of various weights, some of which are not published."""
     rng = np.random.default_rng(seed)
     published = rng.permutation(n) >= unpublished
-    execution = Execution(RandomReceivers(n, rounds=3, seed=seed), incremental(3), published=published)
+    execution = Execution(RandomReceivers(n, rounds=3, seed=seed), incremental_injection(3), published=published)
     return Outcome(execution, rng.standard_normal(n if dimensions is None else (n, dimensions)))
 
 
 def zero_weights(n: int) -> Outcome:
     """Everybody sends everything on, so whoever receives nothing has a message of weight 0."""
-    execution = Execution(RandomReceivers(n, rounds=1, seed=1, share=1.0), early(1))
+    execution = Execution(RandomReceivers(n, rounds=1, seed=1, share=1.0), early_injection(1))
     assert (execution.message_weights == 0.0).any()
     return Outcome(execution, np.arange(n, dtype=float))
 
@@ -118,18 +118,18 @@ def test_gossip_rounds_come_from_the_eigenvalues(n: int) -> None:
     for graph in (networkx.complete_graph(n), networkx.path_graph(n), networkx.star_graph(n - 1)):
         second = float(np.linalg.eigvalsh(expected_tick(graph, n))[-2])
         ticks = 1.0 if second < 1e-9 else 3 * math.log(1e6) / math.log(1 / second)
-        assert d.gossip_rounds(n, 1e-6, graph) == math.ceil(ticks / n)
-    assert d.gossip_rounds(n, 1e-6) == d.gossip_rounds(n, 1e-6, networkx.complete_graph(n))
+        assert d.gossip_rounds(n, 1e-6, graph=graph) == math.ceil(ticks / n)
+    assert d.gossip_rounds(n, 1e-6) == d.gossip_rounds(n, 1e-6, graph=networkx.complete_graph(n))
     assert d.gossip_rounds(1, 1e-6) == 0
 
 
 @pytest.mark.parametrize("graph", [None, networkx.cycle_graph(30), networkx.star_graph(29)])
 def test_gossip_rounds_suffice(graph: Any) -> None:
-    """The theorem allows failure with chance eps = 1e-6."""
+    """The theorem allows failure with probability eps = 1e-6."""
     rng = np.random.default_rng(5)
     near = None if graph is None else averaging._neighbours(graph, 30)
     x = np.eye(30)[:, :1].copy()
-    for _ in range(d.gossip_rounds(30, RARE, graph)):
+    for _ in range(d.gossip_rounds(30, RARE, graph=graph)):
         averaging._gossip_round(x, rng, near)
     assert np.linalg.norm(x - 1 / 30) <= RARE
 
@@ -164,7 +164,7 @@ def test_a_push_pull_round_against_sets(seed: int, m: int, arrive: float, gone: 
 def test_epidemic_tells_what_was_lost(seed: int, m: int, rounds: int, dimensions: int | None, crash: float) -> None:
     outcome = some_outcome(m + 3, seed, dimensions, unpublished=3)
     ids = np.flatnonzero(outcome.execution.published)
-    result = d.epidemic(outcome, rounds, np.random.default_rng(seed), 0.2, crash)
+    result = d.epidemic(outcome, rounds, np.random.default_rng(seed), loss=0.2, crash=crash)
     known, there, messages = epidemics._spread(m, rounds, np.random.default_rng(seed), 0.2, crash)
     held = [ids[epidemics._held_by_all(known, np.arange(m) == i)] for i in np.flatnonzero(there)]
     common = set.intersection(*(set(h) for h in held)) if held else set()
@@ -206,26 +206,29 @@ def test_an_undefined_estimate_is_infinitely_far() -> None:
 
 @pytest.mark.parametrize(("loss", "crash"), [(0.3, 0.0), (0.5, 0.1)])
 def test_two_parties_by_hand(loss: float, crash: float) -> None:
-    """Both call each other, so each message has two chances in a round; one crash loses a message."""
+    """Both call each other, so each message has two ways to go in a round; one crash loses a message."""
     exact = 1 - (1 - crash) ** 2 * (1 - loss**2) ** 2
-    frequency, upper = d.epidemic_loss_simulated(2, 1, np.random.default_rng(2), loss, crash, trials=4000)
+    frequency, upper = d.epidemic_loss_simulated(2, 1, np.random.default_rng(2), loss=loss, crash=crash, trials=4000)
     failed = round(4000 * frequency)
     assert min(binom.cdf(failed, 4000, exact), binom.sf(failed - 1, 4000, exact)) > RARE / 2
     assert binom.cdf(failed, 4000, upper) == pytest.approx(0.01)  # Clopper and Pearson
 
 
 def test_certain_failure_has_limit_one() -> None:
-    assert d.epidemic_loss_simulated(5, 1, np.random.default_rng(1), 1.0, trials=3) == (1.0, 1.0)
+    assert d.epidemic_loss_simulated(5, 1, np.random.default_rng(1), loss=1.0, trials=3) == (1.0, 1.0)
 
 
 def dense_failures(n: int, rounds: int, loss: float) -> list[float]:
     """The pull-only chain as a full transition matrix."""
-    informed = np.arange(1, n + 1)
-    step = np.array([binom.pmf(informed - i, n - i, min(1.0, (1 - loss) * i / (n - 1))) for i in informed])
-    chances, failures = np.eye(n)[0], []
+    step = np.zeros((n, n))
+    for i in range(1, n + 1):
+        learns, misses = (1 - loss) * i / (n - 1), (n - 1 - i + loss * i) / (n - 1)  # each exact on its own
+        for k in range(n - i + 1):
+            step[i - 1, i + k - 1] = math.comb(n - i, k) * learns**k * misses ** (n - i - k)
+    probabilities, failures = np.eye(n)[0], []
     for _ in range(rounds):
-        chances = chances @ step
-        failures.append(float(chances[:-1].sum()))
+        probabilities = probabilities @ step
+        failures.append(float(probabilities[:-1].sum()))
     return failures
 
 
@@ -233,7 +236,7 @@ def dense_failures(n: int, rounds: int, loss: float) -> list[float]:
 @settings(max_examples=40, deadline=None)
 def test_epidemic_loss_against_dense_matrices(n: int, loss: float) -> None:
     for r, failure in enumerate(dense_failures(n, 40, loss), start=1):
-        bound = d.epidemic_loss(n, r, loss)
+        bound = d.epidemic_loss(n, r, loss=loss)
         # The bound errs upwards; the reference sums transitions that are exact to 1e-13 or so.
         assert min(1.0, n * failure) * (1 - 1e-11) <= bound <= n * failure * (1 + 1e-9) + 1e-33
 
@@ -241,24 +244,24 @@ def test_epidemic_loss_against_dense_matrices(n: int, loss: float) -> None:
 def test_epidemic_loss_against_a_larger_matrix() -> None:
     failures = dense_failures(400, 60, 0.2)
     for r in (10, 20, 40, 60):
-        assert d.epidemic_loss(400, r, 0.2) == pytest.approx(min(1.0, 400 * failures[r - 1]), rel=1e-9)
+        assert d.epidemic_loss(400, r, loss=0.2) == pytest.approx(min(1.0, 400 * failures[r - 1]), rel=1e-9)
 
 
 @given(st.integers(1, 300), st.integers(1, 60), st.floats(0, 1), st.floats(0, 1))
 @settings(max_examples=60, deadline=None)
 def test_epidemic_loss_is_monotone(n: int, rounds: int, one: float, other: float) -> None:
     low, high = sorted((one, other))
-    bound = d.epidemic_loss(n, rounds, low)
-    assert 0.0 <= d.epidemic_loss(n, rounds + 1, low) <= bound <= 1.0
-    assert bound <= d.epidemic_loss(n, rounds, high) * (1 + 1e-9) + 1e-30
+    bound = d.epidemic_loss(n, rounds, loss=low)
+    assert 0.0 <= d.epidemic_loss(n, rounds + 1, loss=low) <= bound <= 1.0
+    assert bound <= d.epidemic_loss(n, rounds, loss=high) * (1 + 1e-9) + 1e-30
 
 
 @given(st.integers(2, 300), st.floats(1e-15, 1), st.floats(0, 0.9))
 @settings(max_examples=40, deadline=None)
 def test_epidemic_rounds_are_the_least(n: int, failure: float, loss: float) -> None:
-    rounds = d.epidemic_rounds(n, failure, loss)
-    assert d.epidemic_loss(n, rounds, loss) <= failure
-    assert rounds == 1 or d.epidemic_loss(n, rounds - 1, loss) > failure
+    rounds = d.epidemic_rounds(n, failure, loss=loss)
+    assert d.epidemic_loss(n, rounds, loss=loss) <= failure
+    assert rounds == 1 or d.epidemic_loss(n, rounds - 1, loss=loss) > failure
 
 
 @pytest.mark.parametrize(
@@ -272,15 +275,15 @@ def test_epidemic_rounds_are_the_least(n: int, failure: float, loss: float) -> N
     ],
 )
 def test_the_bound_holds_in_simulation(n: int, rounds: int, loss: float) -> None:
-    bound = d.epidemic_loss(n, rounds, loss)
+    bound = d.epidemic_loss(n, rounds, loss=loss)
     assert bound < 0.5  # or the test says little
-    frequency, _ = d.epidemic_loss_simulated(n, rounds, np.random.default_rng(n), loss, trials=2000)
+    frequency, _ = d.epidemic_loss_simulated(n, rounds, np.random.default_rng(n), loss=loss, trials=2000)
     assert binom.sf(round(2000 * frequency) - 1, 2000, bound) > RARE
 
 
 def test_many_rounds_and_hopeless_losses_end() -> None:
     assert d.epidemic_loss(50, 10**9) < 1e-30
-    assert d.epidemic_loss(50, 5, 5e-324) == pytest.approx(d.epidemic_loss(50, 5))
+    assert d.epidemic_loss(50, 5, loss=5e-324) == pytest.approx(d.epidemic_loss(50, 5))
     assert d.epidemic_loss(50, 10, loss=1.0) == 1.0 and d.epidemic_loss(1, 1, loss=1.0) == 0.0
     assert d.epidemic_rounds(1, 0.1, loss=1.0) == 0
 
@@ -289,7 +292,7 @@ def test_many_rounds_and_hopeless_losses_end() -> None:
 @pytest.mark.parametrize("dimensions", [None, 2])
 def test_nothing_published(method: Callable[..., d.Dissemination], dimensions: int | None) -> None:
     gone = Presence.explicit([[1, 1, 1], [0, 0, 0]])
-    execution = Execution(RandomReceivers(3, rounds=1, seed=1), incremental(1), gone)
+    execution = Execution(RandomReceivers(3, rounds=1, seed=1), incremental_injection(1), gone)
     result = method(Outcome(execution, np.ones(3 if dimensions is None else (3, dimensions))))
     assert result.estimates.shape == ((0,) if dimensions is None else (0, dimensions))
     assert result.deviation is None and result.outcome.estimate is None
@@ -299,7 +302,7 @@ def test_nothing_published(method: Callable[..., d.Dissemination], dimensions: i
 @any_method
 def test_messages_without_weight_have_no_estimate(method: Callable[..., d.Dissemination]) -> None:
     outcome = zero_weights(30)
-    weightless = Outcome(outcome.execution.losing(outcome.weights > 0.0), outcome.messages)
+    weightless = Outcome(outcome.execution.without_finals(outcome.weights > 0.0), outcome.messages)
     result = method(weightless)
     assert weightless.present > 1 and result.deviation is None and result.outcome.estimate is None
     assert np.isnan(result.estimates).all()  # none at all, but in an epidemic, whose survivors hold messages
@@ -321,40 +324,62 @@ def test_exact_tells_everyone() -> None:
 
 
 refusals: dict[str, tuple[str, Callable[[Outcome, np.random.Generator], object]]] = {
-    "gossip accuracy 0": ("accuracy is 0", lambda o, g: d.gossip_average(o, 0, g)),
-    "gossip accuracy NaN": ("accuracy is nan", lambda o, g: d.gossip_average(o, math.nan, g)),
-    "push accuracy below 0": ("accuracy is -1", lambda o, g: d.push_sum(o, -1, g)),
+    "gossip accuracy 0": ("accuracy must be above 0, got 0", lambda o, g: d.gossip_average(o, 0, g)),
+    "gossip accuracy NaN": ("accuracy must be a finite number, got nan", lambda o, g: d.gossip_average(o, math.nan, g)),
+    "push accuracy below 0": ("accuracy must be above 0, got -1", lambda o, g: d.push_sum(o, -1, g)),
     "gossip unreached": (
-        "most_rounds is 2, but more",
-        lambda o, g: d.gossip_average(o, 1e-9, g, most_rounds=2),
+        r"max_rounds must be larger, as gossip is still 1\.37666 off and accuracy is 1e-09, got 2",
+        lambda o, g: d.gossip_average(o, 1e-9, g, max_rounds=2),
     ),
-    "push unreached": ("most_rounds is 2, but more", lambda o, g: d.push_sum(o, 1e-9, g, most_rounds=2)),
-    "most_rounds 0": ("most_rounds is 0", lambda o, g: d.push_sum(o, 1e-9, g, most_rounds=0)),
-    "no rng": ("rng is 1", lambda o, g: d.gossip_average(o, 1.0, 1)),  # type: ignore[arg-type]
-    "size of graph": ("nodes of graph is 4", lambda o, g: d.gossip_average(o, 1, g, networkx.path_graph(4))),
-    "parts of graph": ("parts of graph is 5", lambda o, g: d.gossip_rounds(5, 0.1, networkx.empty_graph(5))),
+    "push unreached": (
+        r"max_rounds must be larger, as push-sum is still 3\.44563 off and accuracy is 1e-09, got 2",
+        lambda o, g: d.push_sum(o, 1e-9, g, max_rounds=2),
+    ),
+    "max_rounds 0": ("max_rounds must be at least 1, got 0", lambda o, g: d.push_sum(o, 1e-9, g, max_rounds=0)),
+    "no rng": (r"rng must be a numpy\.random\.Generator, got 1", lambda o, g: d.gossip_average(o, 1.0, 1)),  # type: ignore[arg-type]
+    "size of graph": (
+        "the number of nodes of graph must be 30, one per party, got 4",
+        lambda o, g: d.gossip_average(o, 1, g, graph=networkx.path_graph(4)),
+    ),
+    "parts of graph": (
+        "the number of connected components of graph must be 1, got 5",
+        lambda o, g: d.gossip_rounds(5, 0.1, graph=networkx.empty_graph(5)),
+    ),
     "large graph": (
-        "nodes of graph is 5001",
-        lambda o, g: d.gossip_rounds(5001, 0.1, networkx.path_graph(5001)),
+        "the number of nodes of graph must be at most 5000, got 5001",
+        lambda o, g: d.gossip_rounds(5001, 0.1, graph=networkx.path_graph(5001)),
     ),
-    "relative accuracy": ("relative_accuracy is 0", lambda o, g: d.gossip_rounds(5, 0)),
-    "epidemic rounds 0": ("rounds is 0", lambda o, g: d.epidemic(o, 0, g)),
-    "epidemic loss": ("loss is 1.5", lambda o, g: d.epidemic(o, 1, g, loss=1.5)),
-    "epidemic crash": ("crash is -0.1", lambda o, g: d.epidemic(o, 1, g, crash=-0.1)),
-    "epidemic rng": ("rng is None", lambda o, g: d.epidemic(o, 1, None)),  # type: ignore[arg-type]
-    "too many": ("messages is 50001.*epidemic_loss", lambda o, g: d.epidemic(some_outcome(50001, 1), 1, g)),
-    "bound rounds 0": ("rounds is 0", lambda o, g: d.epidemic_loss(5, 0)),
-    "bound loss": ("loss is nan", lambda o, g: d.epidemic_loss(5, 1, math.nan)),
-    "bound parties": ("parties is 0", lambda o, g: d.epidemic_loss(0, 1)),
-    "failure": ("failure is 0", lambda o, g: d.epidemic_rounds(5, 0)),
-    "hopeless": ("loss is 1.0, but a chance", lambda o, g: d.epidemic_rounds(5, 0.1, loss=1.0)),
-    "trials": ("trials is 0", lambda o, g: d.epidemic_loss_simulated(5, 1, g, trials=0)),
-    "confidence": ("confidence is 2", lambda o, g: d.epidemic_loss_simulated(5, 1, g, confidence=2)),
+    "relative accuracy": ("relative_accuracy must be from 1e-300 to 1, got 0", lambda o, g: d.gossip_rounds(5, 0)),
+    "epidemic rounds 0": ("rounds must be at least 1, got 0", lambda o, g: d.epidemic(o, 0, g)),
+    "epidemic loss": (r"loss must be from 0 to 1, got 1\.5", lambda o, g: d.epidemic(o, 1, g, loss=1.5)),
+    "epidemic crash": (r"crash must be from 0 to 1, got -0\.1", lambda o, g: d.epidemic(o, 1, g, crash=-0.1)),
+    "epidemic rng": (r"rng must be a numpy\.random\.Generator, got None", lambda o, g: d.epidemic(o, 1, None)),  # type: ignore[arg-type]
+    "too many": (
+        r"the number of final messages must be at most 50000 \(for more, epidemic_loss gives a bound "
+        r"without simulation\), got 50001",
+        lambda o, g: d.epidemic(some_outcome(50001, 1), 1, g),
+    ),
+    "bound rounds 0": ("rounds must be from 1 to 2147483648, got 0", lambda o, g: d.epidemic_loss(5, 0)),
+    "bound loss": (
+        "loss must be a finite number, from 0 to 1, got nan",
+        lambda o, g: d.epidemic_loss(5, 1, loss=math.nan),
+    ),
+    "bound parties": ("parties must be at least 1, got 0", lambda o, g: d.epidemic_loss(0, 1)),
+    "failure": ("failure must be from 1e-20 to 1, got 0", lambda o, g: d.epidemic_rounds(5, 0)),
+    "hopeless": (
+        r"loss must be small enough for a failure of 0\.1 within 100,000 rounds, got 1\.0",
+        lambda o, g: d.epidemic_rounds(5, 0.1, loss=1.0),
+    ),
+    "trials": ("trials must be at least 1, got 0", lambda o, g: d.epidemic_loss_simulated(5, 1, g, trials=0)),
+    "confidence": (
+        "confidence must be from 0 to 1, got 2",
+        lambda o, g: d.epidemic_loss_simulated(5, 1, g, confidence=2),
+    ),
 }
 
 
 @pytest.mark.parametrize("case", refusals)
 def test_bad_input_is_refused(case: str) -> None:
     sentence, call = refusals[case]
-    with pytest.raises(InputError, match=sentence):
+    with pytest.raises(InvalidInput, match=sentence):
         call(some_outcome(30, 1), np.random.default_rng(1))

@@ -183,8 +183,8 @@ def test_golden_schedules_never_change() -> None:
 @pytest.mark.parametrize("weights", ["metropolis", "uniform"])
 def test_graph_weights(weights: str) -> None:
     graph = nx.random_geometric_graph(30, 0.3, seed=4)
-    schedule = inca.StaticGraph.from_networkx(graph, 2, weights)
-    matrix = inca.Execution(schedule, inca.incremental(2)).weights(2).toarray()
+    schedule = inca.StaticGraph.from_networkx(graph, 2, weights=weights)
+    matrix = inca.Execution(schedule, inca.incremental_injection(2)).weights(2).toarray()
     degree = dict(graph.degree)
     for i, j in itertools.permutations(range(30), 2):
         expected = 0.0
@@ -197,13 +197,13 @@ def test_graph_weights(weights: str) -> None:
 
 def test_hypercube_has_the_spectrum_of_the_paper() -> None:
     """Erratum E10: n = 1024, second eigenvalue 9/11 of the gossip matrix (I + A)/11."""
-    matrix = inca.Execution(inca.hypercube(1024, 1), inca.incremental(1)).weights(1)
+    matrix = inca.Execution(inca.hypercube_graph(1024, 1), inca.incremental_injection(1)).weights(1)
     eigenvalues = np.linalg.eigvalsh(matrix.toarray())
     assert eigenvalues[-1] == pytest.approx(1.0) and eigenvalues[-2] == pytest.approx(9 / 11)
 
 
 def test_complete_graph_averages_at_once() -> None:
-    execution = inca.Execution(inca.complete(5, 1), inca.incremental(1))
+    execution = inca.Execution(inca.complete_graph(5, 1), inca.incremental_injection(1))
     assert np.allclose(execution.mix(1, [1, 2, 3, 4, 5]), 3.0)
 
 
@@ -212,7 +212,7 @@ def test_matrices_dense_and_sparse_are_the_same() -> None:
     matrices = rng.random((3, 6, 6)) * (rng.random((3, 6, 6)) < 0.5) + np.eye(6)
     matrices /= matrices.sum(axis=1, keepdims=True)
     for given_as in (list(matrices), [sparse.csr_array(matrix) for matrix in matrices]):
-        execution = inca.Execution(inca.ExplicitSchedule.from_matrices(given_as), inca.incremental(3))
+        execution = inca.Execution(inca.ExplicitSchedule.from_matrices(given_as), inca.incremental_injection(3))
         for t in (1, 2, 3):
             assert np.allclose(execution.weights(t).toarray(), matrices[t - 1], atol=1e-15)
 
@@ -224,78 +224,108 @@ def swap(a: int = 1, b: int = 0) -> list[list[list[int]]]:
 @pytest.mark.parametrize(
     ("make", "words"),
     [
-        (lambda: inca.RandomReceivers(1, 3, seed=1), "parties is 1, but a whole number from 2"),
-        (lambda: inca.RandomReceivers(5, 0, seed=1), "rounds is 0"),
+        (lambda: inca.RandomReceivers(1, 3, seed=1), "parties must be from 2 to 2147483647, got 1"),
+        (lambda: inca.RandomReceivers(5, 0, seed=1), "rounds must be at least 1, got 0"),
         (
             lambda: inca.RandomReceivers(5, 3, 5, seed=1),
-            r"receivers is 5, but fewer than the number of parties \(5\)",
+            r"receivers must be below the number of parties \(5\), got 5",
         ),
-        (lambda: inca.RandomReceivers(5, 3, 0, seed=1), "receivers is 0"),
-        (lambda: inca.RandomReceivers(5, 3, seed=-1), "seed is -1"),
-        (lambda: inca.RandomReceivers(5, 3, seed="x"), "seed is 'x'"),  # type: ignore[arg-type]
-        (lambda: inca.RandomReceivers(5, 3, seed=1, share=0.0), "share is 0.0"),
+        (lambda: inca.RandomReceivers(5, 3, 0, seed=1), "receivers must be at least 1, got 0"),
+        (lambda: inca.RandomReceivers(5, 3, seed=-1), "seed must be at least 0, got -1"),
+        (lambda: inca.RandomReceivers(5, 3, seed="x"), "seed must be an integer, at least 0, got 'x'"),  # type: ignore[arg-type]
+        (lambda: inca.RandomReceivers(5, 3, seed=1, share=0.0), r"share must be above 0 and at most 1, got 0\.0"),
         (
             lambda: inca.RandomReceivers(5, 3, 2, seed=1, share=0.6),
-            "share is 0.6, but a number above 0 and at most 1/2",
+            r"share must be above 0 and at most 1/2, got 0\.6",
         ),
-        (lambda: inca.RandomReceivers(5, 3, seed=1, share=math.nan), "share is nan"),
-        (lambda: inca.RandomReceivers(5, 3, seed=1).round(0), "t is 0, but a whole number from 1 to 3"),
-        (lambda: inca.RandomReceivers(5, 3, seed=1).round(4), "t is 4"),
-        (lambda: inca.UnrepeatedReceivers(5, 5, seed=1), "rounds is 5, but receivers times rounds below"),
-        (lambda: inca.PermutationReceivers(20, 5, 9, seed=1), "receivers is 9, but at most 8"),
-        (lambda: inca.PublicSeed(b""), "seed is empty"),
-        (lambda: inca.PublicSeed("text"), "seed is 'text', but a byte string"),  # type: ignore[arg-type]
+        (lambda: inca.RandomReceivers(5, 3, seed=1, share=math.nan), "share must be above 0 and at most 1, got nan"),
+        (lambda: inca.RandomReceivers(5, 3, seed=1).round(0), "t must be from 1 to 3, got 0"),
+        (lambda: inca.RandomReceivers(5, 3, seed=1).round(4), "t must be from 1 to 3, got 4"),
+        (
+            lambda: inca.UnrepeatedReceivers(5, 5, seed=1),
+            r"receivers times rounds must be below the number of parties \(5\), so that no receiver is repeated, got 5",
+        ),
+        (
+            lambda: inca.PermutationReceivers(20, 5, 9, seed=1),
+            "receivers must be at most 8 for permutations of 20 parties, got 9",
+        ),
+        (lambda: inca.PublicSeed(b""), "seed must be at least 1 byte long, got b''"),
+        (lambda: inca.PublicSeed("text"), "seed must be a byte string, got 'text'"),  # type: ignore[arg-type]
         (
             lambda: inca.random_schedule("star", 5, 3, seed=1),
-            "schedule is 'star', but one of random, distinct",
+            "schedule must be one of random, distinct, permutation, got 'star'",
         ),
-        (lambda: inca.hypercube(12, 1), "parties is 12, but a power of 2"),
-        (lambda: inca.complete(1, 1), "parties is 1"),
-        (lambda: inca.StaticGraph([[1], [0]], 1, "heavy"), "weights is 'heavy'"),
-        (lambda: inca.StaticGraph([[0], []], 1), "a neighbour of 0 is 0, but another party"),
-        (lambda: inca.StaticGraph([[1], []], 1), "neighbours of 1"),
-        (lambda: inca.StaticGraph([[2], [0]], 1), "a neighbour of 0 is 2"),
+        (lambda: inca.hypercube_graph(12, 1), "parties must be a power of 2 for a hypercube, got 12"),
+        (lambda: inca.complete_graph(1, 1), "parties must be from 2 to 2147483647, got 1"),
+        (
+            lambda: inca.StaticGraph([[1], [0]], 1, weights="heavy"),
+            "weights must be metropolis or uniform, got 'heavy'",
+        ),
+        (lambda: inca.StaticGraph([[0], []], 1), "a neighbour of 0 must be another party, got 0"),
+        (
+            lambda: inca.StaticGraph([[1], []], 1),
+            "neighbours must be mutual, got 1 as a neighbour of 0 but not 0 as one of 1",
+        ),
+        (lambda: inca.StaticGraph([[2], [0]], 1), "a neighbour of 0 must be from 0 to 1, got 2"),
         (
             lambda: inca.ExplicitSchedule(swap(b=1)),
-            "receiver 0 of party 1 in round 1 is 1, but another party",
+            "receiver 0 of party 1 in round 1 must be another party than the sender, got 1",
         ),
-        (lambda: inca.ExplicitSchedule(swap(a=2)), "is 2, but a party id from 0 to 1"),
-        (lambda: inca.ExplicitSchedule(swap(a=-2)), "is -2, but a party id"),
-        (lambda: inca.ExplicitSchedule([[[1.5], [0.0]]]), "type of receivers is 'float64'"),
+        (
+            lambda: inca.ExplicitSchedule(swap(a=2)),
+            "receiver 0 of party 0 in round 1 must be a party id from 0 to 1, or -1 for nobody, got 2",
+        ),
+        (
+            lambda: inca.ExplicitSchedule(swap(a=-2)),
+            "receiver 0 of party 0 in round 1 must be a party id from 0 to 1, or -1 for nobody, got -2",
+        ),
+        (
+            lambda: inca.ExplicitSchedule([[[1.5], [0.0]]]),
+            "the type of receivers must be an integer type, got 'float64'",
+        ),
         (lambda: inca.ExplicitSchedule([[[1], [0, 2]]]), "rows of different lengths"),
-        (lambda: inca.ExplicitSchedule([[1], [0]]), r"shape of receivers is \(2, 1\)"),
-        (lambda: inca.ExplicitSchedule(np.empty((0, 3, 1), int)), "rounds is 0"),
-        (lambda: inca.ExplicitSchedule([[[0]]]), "parties is 1"),
-        (lambda: inca.ExplicitSchedule([[[1, 1], [0, 2], [0, 1]]]), r"party 0 in round 1 is \[1, 1\]"),
-        (lambda: inca.ExplicitSchedule(swap(), share=2.0), "share is 2.0"),
+        (lambda: inca.ExplicitSchedule([[1], [0]]), r"the shape of receivers must be \(T, n, k\), got \(2, 1\)"),
+        (lambda: inca.ExplicitSchedule(np.empty((0, 3, 1), int)), "rounds must be at least 1, got 0"),
+        (lambda: inca.ExplicitSchedule([[[0]]]), "parties must be from 2 to 2147483647, got 1"),
+        (
+            lambda: inca.ExplicitSchedule([[[1, 1], [0, 2], [0, 1]]]),
+            r"the receivers of party 0 in round 1 must be different from each other, got \[1, 1\]",
+        ),
+        (lambda: inca.ExplicitSchedule(swap(), share=2.0), r"share must be above 0 and at most 1, got 2\.0"),
         (
             lambda: inca.ExplicitSchedule(swap(), weights=[[[0.5], [1.5]]]),
-            r"weights of party 1 in round 1 is \[1.5\]",
+            r"the weights of party 1 in round 1 must be at least 0, at most 1 together, and 0 for nobody, got \[1\.5\]",
         ),
         (lambda: inca.ExplicitSchedule(swap(), weights=[[[-0.5], [0.5]]]), r"weights of party 0 in round 1"),
         (lambda: inca.ExplicitSchedule(swap(), weights=[[[0.5]]]), "shape of weights"),
         (
             lambda: inca.ExplicitSchedule(swap(), share=0.5, weights=[[[0.5], [0.5]]]),
-            "share is 0.5, but no share",
+            "share cannot be combined with weights",
         ),
-        (lambda: inca.ExplicitSchedule.from_matrices([]), "matrices is empty"),
+        (
+            lambda: inca.ExplicitSchedule.from_matrices([]),
+            "the number of matrices must be at least 1, one per round, got 0",
+        ),
         (
             lambda: inca.ExplicitSchedule.from_matrices([np.eye(2), np.eye(3)]),
-            r"sizes of matrices is \[2, 3\]",
+            r"the sizes of matrices must be all the same, got \[2, 3\]",
         ),
         (
             lambda: inca.ExplicitSchedule.from_matrices([[[1, 0.5], [0, 0.4]]]),
-            "sum of column 1 of matrix 1 is 0.9",
+            r"the sum of column 1 of matrix 1 must be 1 \(column stochasticity\), got 0\.9",
         ),
         (
             lambda: inca.ExplicitSchedule.from_matrices([[[2, 0], [-1, 1]]]),
-            "matrix 1 has an entry that is negative",
+            r"an entry of matrix 1 must be a finite number, at least 0, got -1\.0",
         ),
-        (lambda: inca.ExplicitSchedule.from_matrices([np.ones((2, 3))]), "square"),
+        (
+            lambda: inca.ExplicitSchedule.from_matrices([np.ones((2, 3))]),
+            r"the shape of matrix 1 must be \(n, n\), got \(2, 3\)",
+        ),
     ],
 )
 def test_bad_schedules_are_refused(make: Callable[[], object], words: str) -> None:
-    with pytest.raises(inca.InputError, match=words):
+    with pytest.raises(inca.InvalidInput, match=words):
         make()
 
 
@@ -317,31 +347,45 @@ def ids(*receivers: int) -> np.ndarray:
 @pytest.mark.parametrize(
     ("step", "words"),
     [
-        (Round(ids(1, 2, 3), 0.5), "receiver 0 of party 2 in round 1 is 3, but a party id from 0 to 2"),
-        (Round(ids(1, 2, -2), 0.5), "is -2"),
-        (Round(ids(1, 1, 0), 0.5), "receiver 0 of party 1 in round 1 is 1, but another party"),
+        (
+            Round(ids(1, 2, 3), 0.5),
+            "receiver 0 of party 2 in round 1 must be a party id from 0 to 2, or -1 for nobody, got 3",
+        ),
+        (
+            Round(ids(1, 2, -2), 0.5),
+            "receiver 0 of party 2 in round 1 must be a party id from 0 to 2, or -1 for nobody, got -2",
+        ),
+        (Round(ids(1, 1, 0), 0.5), "receiver 0 of party 1 in round 1 must be another party than the sender, got 1"),
         (Round(ids(1, 2), 0.5), r"shape \(2, 1\)"),
         (Round(ids(1, 2, 0).astype(np.int64), 0.5), "int64"),
-        (Round(ids(1, 2, 0), 1.5), "share is 1.5"),
+        (Round(ids(1, 2, 0), 1.5), r"share must be above 0 and at most 1, got 1\.5"),
         (Round(ids(1, 2, 0), 0.5, np.array([[0.5], [1.5], [0.5]])), "weights of party 1 in round 1"),
         (Round(ids(1, 2, 0), 0.5, np.array([[0.5], [np.nan], [0.5]])), "weights of party 1 in round 1"),
         (Round(ids(1, 2, -1), 0.5, np.full((3, 1), 0.5)), "weights of party 2 in round 1"),
-        (Round(ids(1, 2, 0), 0.5, np.full(3, 0.5)), r"weights of round 1 is 'float64 of shape \(3,\)'"),
+        (
+            Round(ids(1, 2, 0), 0.5, np.full(3, 0.5)),
+            r"the weights of round 1 must be float64 of shape \(3, 1\), got 'float64 of shape \(3,\)'",
+        ),
     ],
 )
 def test_rounds_of_own_schedules_are_checked(step: Round, words: str) -> None:
-    with pytest.raises(inca.InputError, match=words):
-        inca.Execution(Own(step), inca.incremental(1)).mix(1, np.ones(3))
+    with pytest.raises(inca.InvalidInput, match=words):
+        inca.Execution(Own(step), inca.incremental_injection(1)).mix(1, np.ones(3))
 
 
 def test_an_even_share_that_is_not_kept_to_is_refused() -> None:
     for step in (Round(ids(1, 2, -1), 0.5), Round(ids(1, 2, 0), 0.25), Round(ids(1, 2, 0), 0.5, np.full((3, 1), 0.5))):
         schedule = Own(step)
         schedule.even_share = 0.5
-        with pytest.raises(inca.InputError, match=r"even_share is 0\.5, but None, as round 1 has other sends"):
-            inca.simulate(inca.Execution(schedule, inca.incremental(1)), np.ones(3), 1.0, 1.0, np.random.default_rng(1))
+        with pytest.raises(inca.InvalidInput, match=r"even_share must be None, as round 1 has other sends, got 0\.5"):
+            inca.simulate(
+                inca.Execution(schedule, inca.incremental_injection(1)),
+                np.ones(3),
+                inca.NoiseLevels(independent=1.0, cancelling=1.0),
+                np.random.default_rng(1),
+            )
 
 
 def test_own_schedules_work() -> None:
-    execution = inca.Execution(Own(Round(ids(1, 2, -1), 0.25)), inca.incremental(1))
+    execution = inca.Execution(Own(Round(ids(1, 2, -1), 0.25)), inca.incremental_injection(1))
     assert execution.mix(1, [4.0, 0.0, 1.0]).tolist() == [3.0, 1.0, 1.0]

@@ -8,24 +8,39 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
-from inca._base.validation import whole
-from inca.learn.averagers.simulated import Average
+from inca._base.types import Array
+from inca._base.validation import integer
 
 
-class Averaging(Protocol):
-    """A private mean of one vector per party."""
+@dataclass(frozen=True, eq=False)
+class VectorMean:
+    """The estimated mean of the parties' vectors.
+
+    Attributes:
+        estimate: The mean, (d,); None if nobody was left to publish a result.
+        var_noise: The variance of the noise that privacy added to each coordinate; infinite without a result.
+        mu: The loss of the release.
+    """
+
+    estimate: Array | None
+    var_noise: float
+    mu: float
+
+
+class Averager(Protocol):
+    """A private mean of one vector per party: what all statistics and all training are made of."""
 
     @property
     def parties(self) -> int:
-        """How many parties there are."""
+        """The number of parties."""
         ...
 
     @property
     def dropout(self) -> float:
-        """The fraction that may leave during an average."""
+        """The fraction of the parties that may leave during an average."""
         ...
 
-    def noise(self, sensitivity: float, mu: float) -> float:
+    def var_noise(self, sensitivity: float, mu: float) -> float:
         """Return the expected variance of the noise in each coordinate of the mean."""
         ...
 
@@ -36,30 +51,39 @@ class Averaging(Protocol):
         mu: float,
         rng: np.random.Generator,
         *,
-        reach: float | None = None,
-    ) -> Average:
-        """Average vectors of which any two that must look alike differ by at most `sensitivity`, with loss mu.
+        max_norm: float | None = None,
+    ) -> VectorMean:
+        """Average one vector per party with loss mu.
 
-        There is one row for each party whose data are here: all in a simulation, one's own on a network. `reach`
-        bounds the length of a row, whoever's; a network needs it.
+        Args:
+            vectors: One row for each party whose data are here: all in a simulation, this party's own on a network.
+            sensitivity: The largest Euclidean distance between two vectors that must be indistinguishable.
+            mu: The loss of the release.
+            rng: The source of a simulation's noise.
+            max_norm: A bound on the Euclidean norm of any party's row; a network needs it.
+
+        Returns:
+            The estimated mean.
         """
         ...
 
 
 @dataclass(frozen=True)
-class Elsewhere:
-    """The records of a party that are not here, of which only the number is known.
+class RemoteRecords:
+    """The records of a party that are on another machine; only their number is known here.
 
-    >>> len(Elsewhere(40))
-    40
+    Args:
+        count: How many records the party holds.
+
+    Example:
+        >>> len(RemoteRecords(40))
+        40
     """
 
     count: int
 
     def __post_init__(self) -> None:
-        """Refuse what is no number of records."""
-        whole("count", self.count)
+        integer("count", self.count)
 
     def __len__(self) -> int:
-        """How many there are."""
         return self.count

@@ -1,4 +1,4 @@
-"""The same training task with every aggregator: accuracy against epsilon and dropouts, at equal privacy.
+"""The same training task with every averager: accuracy against epsilon and dropouts, at equal privacy.
 
 All of them are trained on the same divisions of the records, so their accuracies can be compared seed by seed.
 """
@@ -13,47 +13,76 @@ from itertools import product
 import numpy as np
 
 from inca._base.types import Array, Progress
-from inca._base.validation import InputError, positive, real, refuse, whole
-from inca.learn.averagers.simulated import KINDS, Aggregator, calibrated
-from inca.learn.comparison.datasets import CLASSIFIED, Dataset, Labels, Mix, Sizes, divide, load
+from inca._base.validation import finite_float, integer, positive, refuse
+from inca.errors import IncaError
+from inca.learn.averagers.simulated import KINDS, SimulatedAverager, calibrated
+from inca.learn.budget import ProtectionLevel
+from inca.learn.comparison.datasets import (
+    CLASSIFIED,
+    ClassMix,
+    Dataset,
+    Labels,
+    PartySizes,
+    divide_records,
+    load_dataset,
+)
 from inca.learn.training.logistic import PrivateLogisticRegression
-from inca.learn.training.train import Level
 
-_CLIPS: dict[Level, float] = {"party": 0.25, "record": 1.0}
-_UNBOUNDED = 1e6  # an epsilon that means next to no noise
+_DEFAULT_CLIP: dict[ProtectionLevel, float] = {"party": 0.25, "record": 1.0}
+_EPSILON_WITHOUT_PRIVACY = 1e6  # means next to no noise
 
 
 @dataclass(frozen=True)
-class Task:
+class ComparisonTask:
     """A data set divided among parties, and how the model is trained on it.
 
-    The wish is the same for all: (epsilon, delta) for the whole training, against `colluding` of the parties, while in
-    every step a fraction of them leaves for good and is back in the next. That it fails in any of the steps has a
-    chance of at most one in a million. 20 `messages` of each party in a step suffice for that from 6 to a million
-    parties, if up to four in ten collude, in up to 100 steps; where they do not, the refusal says how many would.
+    What is required is the same for all: (epsilon, delta) for the whole training, against colluding parties, while in
+    every step a fraction of the parties leaves and is back in the next. It fails in any of the steps with a probability
+    of at most one in a million. 20 messages of each party in a step suffice for that from 6 to a million parties, if up
+    to four in ten collude, in up to 100 steps; where they do not, the refusal says how many would.
+
+    Args:
+        data: "breast_cancer" or "digits".
+        parties: The number of parties.
+        sizes: "equal" or "unequal" numbers of records.
+        mix: "similar" or "skewed" mixtures of classes.
+        level: What is protected: "party" or "record".
+        colluding: The fraction of the parties that pools what it sees.
+        delta: The delta of the whole training.
+        messages: How many messages a party may send in a step.
+        steps: The number of private averages.
+        rate: The learning rate.
+        radius: The length that records are scaled down to; by default sqrt(p) / 2 for p features between -1 and 1.
+        clip: The length that gradients are scaled down to; by default 0.25 for parties' means, 1 for single records'.
     """
 
     data: str = "breast_cancer"
     parties: int = 100
-    sizes: Sizes = "equal"
-    mix: Mix = "similar"
-    level: Level = "party"
+    sizes: PartySizes = "equal"
+    mix: ClassMix = "similar"
+    level: ProtectionLevel = "party"
     colluding: float = 0.0
     delta: float = 1e-5
     messages: int = 20
     steps: int = 10
     rate: float = 1.0
     radius: float | None = None
-    """The length that records are cut to; by default sqrt(p) / 2 for p features between -1 and 1."""
     clip: float | None = None
-    """The length that gradients are cut to; by default 0.25 for parties' means, 1 for single records'."""
 
 
 @dataclass(frozen=True)
-class Score:
-    """The accuracy on records that were not trained on, for each seed; none if the aggregator could not be made."""
+class ComparisonScore:
+    """The accuracy of one averager on records that were not trained on.
 
-    aggregator: str
+    Attributes:
+        averager: Its kind, or what stands in its place.
+        epsilon: The epsilon of the whole training; None without privacy.
+        dropout: The fraction of the parties that leaves in every step.
+        accuracies: One for each seed; none if the averager could not be calibrated.
+        why_not: Why it could not be calibrated.
+    """
+
+    averager: str
     epsilon: float | None
     dropout: float
     accuracies: tuple[float, ...]
@@ -70,24 +99,32 @@ class Score:
         return _standard_error(np.asarray(self.accuracies)) if self.accuracies else None
 
 
-def difference(one: Score, other: Score) -> tuple[float, float]:
-    """Return how much more accurate `one` is than `other`, seed by seed: the mean and its standard error.
+def paired_difference(one: ComparisonScore, other: ComparisonScore) -> tuple[float, float]:
+    """Return how much more accurate `one` is than `other`, seed by seed.
 
     What a division makes harder or easier for both is not in it, so the error is mostly smaller than that of either.
 
-    >>> easy_and_hard = Score("inca", 1.0, 0.0, (0.9, 0.7)), Score("local", 1.0, 0.0, (0.8, 0.6))
-    >>> [round(number, 12) + 0.0 for number in difference(*easy_and_hard)]
-    [0.1, 0.0]
+    Args:
+        one: A score over at least two seeds.
+        other: A score over the same seeds.
+
+    Returns:
+        The mean difference and its standard error.
+
+    Example:
+        >>> one, other = ComparisonScore("inca", 1.0, 0.0, (0.9, 0.7)), ComparisonScore("local", 1.0, 0.0, (0.8, 0.6))
+        >>> [round(number, 12) + 0.0 for number in paired_difference(one, other)]
+        [0.1, 0.0]
     """
     if len(one.accuracies) != len(other.accuracies) or len(one.accuracies) < 2:
-        numbers = (len(one.accuracies), len(other.accuracies))
-        raise refuse("the number of seeds of both scores", numbers, "twice the same, at least 2,")
-    apart = np.subtract(one.accuracies, other.accuracies)
-    return float(apart.mean()), _standard_error(apart)
+        counts = (len(one.accuracies), len(other.accuracies))
+        refuse("the numbers of seeds of both scores", counts, "the same, at least 2")
+    differences = np.subtract(one.accuracies, other.accuracies)
+    return float(differences.mean()), _standard_error(differences)
 
 
-def compare(
-    task: Task,
+def compare_averagers(
+    task: ComparisonTask,
     epsilons: Sequence[float],
     dropouts: Sequence[float],
     *,
@@ -95,67 +132,68 @@ def compare(
     kinds: Sequence[str] = KINDS,
     views: int = 100,
     progress: Progress | None = None,
-) -> list[Score]:
-    """Train with every aggregator at every epsilon and dropout rate, over the same divisions and seeds.
+) -> list[ComparisonScore]:
+    """Train with every averager at every epsilon and dropout rate, over the same divisions and seeds.
 
-    Two rows without an epsilon come first: always the most frequent class, and training without privacy.
+    Args:
+        task: The data, its division among parties and the training.
+        epsilons: Each for the whole training.
+        dropouts: Fractions of the parties that leave in every step.
+        seeds: How many divisions and noises to repeat it with, at least 2.
+        kinds: Which averagers, of "inca", "central", "gopa", "cordp" and "local".
+        views: How many adversary's views are sampled to calibrate inca and GOPA.
+        progress: Called with how many parts of the work are done, and how many there are.
 
-    >>> task = Task(parties=10, steps=3)
-    >>> [score.aggregator for score in compare(task, [3.0], [0.0], seeds=2, kinds=["central", "local"])]
-    ['most frequent class', 'not private', 'central', 'local']
+    Returns:
+        One score per averager, dropout rate and epsilon. Two without an epsilon come first: always the most frequent
+        class, and training without privacy.
+
+    Example:
+        >>> task = ComparisonTask(parties=10, steps=3)
+        >>> scores = compare_averagers(task, [3.0], [0.0], seeds=2, kinds=["central", "local"])
+        >>> [score.averager for score in scores]
+        ['most frequent class', 'not private', 'central', 'local']
     """
-    for name, given in (("epsilons", epsilons), ("dropouts", dropouts), ("kinds", kinds)):
-        if not given:
-            raise refuse(name, list(given), "at least one")
-    if task.data not in CLASSIFIED:
-        raise refuse("data", task.data, f"one of {', '.join(CLASSIFIED)}")
-    for kind in kinds:
-        if kind not in KINDS:
-            raise refuse("kind", kind, f"one of {', '.join(KINDS)}")
-    if task.level not in _CLIPS:
-        raise refuse("level", task.level, f"one of {', '.join(_CLIPS)}")
-    for rate in dropouts:
-        real("a dropout rate", rate, 0.0, 1.0)
-    for epsilon in epsilons:
-        positive("epsilon", epsilon)
-    count, data = whole("seeds", seeds, least=2), load(task.data)
-    tell = progress or (lambda done, total: None)
-    made = len(kinds) * len(dropouts)
-    total = made + count * (1 + made * len(epsilons))
-    settings = [_Setting("not private", None, 0.0, Aggregator.of("central", task.parties))]
-    for done, (kind, rate) in enumerate(product(kinds, dropouts), start=1):
-        settings += _settings(task, kind, rate, epsilons, views)
-        tell(done, total)
-    guessed, found = [], [list[float]() for _ in settings]
+    _check(task, epsilons, dropouts, kinds)
+    count, data = integer("seeds", seeds, min=2), load_dataset(task.data)
+    report = progress or (lambda done, total: None)
+    calibrations = len(kinds) * len(dropouts)
+    total = calibrations + count * (1 + calibrations * len(epsilons))
+    rows = [_Row("not private", None, 0.0, SimulatedAverager.of("central", task.parties))]
+    for done, (kind, dropout) in enumerate(product(kinds, dropouts), start=1):
+        rows += _rows(task, kind, dropout, epsilons, views)
+        report(done, total)
+    guesses, accuracies = [], [list[float]() for _ in rows]
     for seed in range(count):
-        division = _divided(data, task, seed)
-        guessed.append(_most_frequent(division))
-        for number, (setting, accuracies) in enumerate(zip(settings, found, strict=True), start=1):
-            if setting.aggregator is not None:
-                accuracies.append(_accuracy(division, task, seed, setting.aggregator, setting.epsilon or _UNBOUNDED))
-            tell(made + seed * len(settings) + number, total)
+        divided = _divide(data, task, seed)
+        guesses.append(float(np.mean(divided.test.target == np.bincount(divided.train.target).argmax())))
+        for number, row in enumerate(rows):
+            if row.averager is not None:
+                epsilon = row.epsilon or _EPSILON_WITHOUT_PRIVACY
+                accuracies[number].append(_accuracy(divided, task, seed, row.averager, epsilon))
+            report(calibrations + seed * len(rows) + number + 1, total)
     return [
-        Score("most frequent class", None, 0.0, tuple(guessed)),
+        ComparisonScore("most frequent class", None, 0.0, tuple(guesses)),
         *(
-            Score(setting.name, setting.epsilon, setting.dropout, tuple(accuracies), setting.why_not)
-            for setting, accuracies in zip(settings, found, strict=True)
+            ComparisonScore(row.name, row.epsilon, row.dropout, tuple(row_accuracies), row.why_not)
+            for row, row_accuracies in zip(rows, accuracies, strict=True)
         ),
     ]
 
 
 @dataclass(frozen=True)
-class _Setting:
-    """One row to be: an aggregator, or why there is none."""
+class _Row:
+    """A score to be: an averager, or why there is none."""
 
     name: str
     epsilon: float | None
     dropout: float
-    aggregator: Aggregator | None
+    averager: SimulatedAverager | None
     why_not: str = ""
 
 
 @dataclass(frozen=True, eq=False)
-class _Division:
+class _DividedData:
     """Records to train on, whose they are, and records to test with."""
 
     train: Dataset
@@ -163,41 +201,56 @@ class _Division:
     groups: Labels
 
 
-def _settings(task: Task, kind: str, dropout: float, epsilons: Sequence[float], views: int) -> list[_Setting]:
-    aggregator, why_not = None, ""
+def _check(task: ComparisonTask, epsilons: Sequence[float], dropouts: Sequence[float], kinds: Sequence[str]) -> None:
+    for name, entries in (("epsilons", epsilons), ("dropouts", dropouts), ("kinds", kinds)):
+        if not entries:
+            refuse(f"the number of {name}", 0, "at least 1")
+    for name, word, known in (
+        ("data", task.data, CLASSIFIED),
+        ("level", task.level, tuple(_DEFAULT_CLIP)),
+        *(("kind", kind, KINDS) for kind in kinds),
+    ):
+        if word not in known:
+            refuse(name, word, f"one of {', '.join(known)}")
+    for dropout in dropouts:
+        finite_float("dropout", dropout, 0.0, 1.0)
+    for epsilon in epsilons:
+        positive("epsilon", epsilon)
+
+
+def _rows(task: ComparisonTask, kind: str, dropout: float, epsilons: Sequence[float], views: int) -> list[_Row]:
+    averager, why_not = None, ""
     try:
-        aggregator = calibrated(kind, task.parties, task.colluding, dropout, task.messages, views, task.steps)
-    except InputError as refusal:
+        averager = calibrated(kind, task.parties, task.colluding, dropout, task.messages, views, task.steps)
+    except IncaError as refusal:
         why_not = str(refusal)
-    return [_Setting(kind, epsilon, dropout, aggregator, why_not) for epsilon in epsilons]
+    return [_Row(kind, epsilon, dropout, averager, why_not) for epsilon in epsilons]
 
 
-def _divided(data: Dataset, task: Task, seed: int) -> _Division:
+def _divide(data: Dataset, task: ComparisonTask, seed: int) -> _DividedData:
     rng = np.random.default_rng((seed, 1))
     train, test = data.split(rng)
-    return _Division(train, test, divide(train.target, task.parties, rng, task.sizes, task.mix))
+    return _DividedData(train, test, divide_records(train.target, task.parties, rng, sizes=task.sizes, mix=task.mix))
 
 
-def _accuracy(division: _Division, task: Task, seed: int, aggregator: Aggregator, epsilon: float) -> float:
-    train, test = division.train, division.test
+def _accuracy(
+    divided: _DividedData, task: ComparisonTask, seed: int, averager: SimulatedAverager, epsilon: float
+) -> float:
+    train, test = divided.train, divided.test
     model = PrivateLogisticRegression(
         epsilon=epsilon,
         delta=task.delta,
-        aggregator=aggregator,
+        averager=averager,
         level=task.level,
         steps=task.steps,
         rate=task.rate,
         radius=math.sqrt(train.features.shape[1]) / 2.0 if task.radius is None else task.radius,
-        clip=_CLIPS[task.level] if task.clip is None else task.clip,
+        clip=_DEFAULT_CLIP[task.level] if task.clip is None else task.clip,
         classes=range(train.classes),
         random_state=np.random.default_rng((seed, 2)),
     )
-    model.fit(train.features, train.target, division.groups)
+    model.fit(train.features, train.target, divided.groups)
     return float(np.mean(model.predict(test.features) == test.target))
-
-
-def _most_frequent(division: _Division) -> float:
-    return float(np.mean(division.test.target == np.bincount(division.train.target).argmax()))
 
 
 def _standard_error(numbers: Array) -> float:

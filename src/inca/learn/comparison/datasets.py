@@ -7,58 +7,84 @@ the data set. In a real study such bounds are agreed on beforehand, never comput
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from inca._base.types import Array
-from inca._base.validation import InputError, generator, refuse, whole
+from inca._base.validation import between_0_and_1, generator, integer, refuse
+from inca.errors import InvalidInput
 
 Labels = NDArray[np.int64]
-Sizes = Literal["equal", "unequal"]
-Mix = Literal["similar", "skewed"]
+PartySizes = Literal["equal", "unequal"]
+ClassMix = Literal["similar", "skewed"]
 CLASSIFIED = ("breast_cancer", "digits")
 """Data sets whose target is a class."""
 NAMES = (*CLASSIFIED, "diabetes")
-_ALPHA = 0.3  # of the Dirichlet law of a skewed party's classes: most of its records are of one or two
-_RATIO = 10.0  # the largest of unequal parties has about so many times the records of the smallest
+_DIRICHLET_ALPHA = 0.3  # of a skewed party's classes: most of its records are of one or two
+_SIZE_RATIO = 10.0  # the largest of unequal parties has about so many times the records of the smallest
 
 
 @dataclass(frozen=True, eq=False)
 class Dataset:
-    """Records in rows: features between -1 and 1, and what is to be predicted: classes, or numbers between -1 and 1."""
+    """Records in rows, with public bounds.
+
+    Attributes:
+        name: One of `NAMES`.
+        features: Numbers between -1 and 1, (m, p).
+        target: What is to be predicted: classes, or numbers between -1 and 1, (m,).
+        classes: The number of classes; 0 if the target is a number.
+    """
 
     name: str
     features: Array
     target: NDArray[Any]
     classes: int
-    """How many classes there are; 0 if the target is a number."""
 
-    def split(self, rng: np.random.Generator, tested: float = 0.25) -> tuple[Dataset, Dataset]:
-        """Return records to train on and records to test with, drawn at random."""
+    def split(self, rng: np.random.Generator, *, test_fraction: float = 0.25) -> tuple[Dataset, Dataset]:
+        """Divide the records at random.
+
+        Args:
+            rng: The source of all randomness.
+            test_fraction: The fraction of the records to test with.
+
+        Returns:
+            Records to train on and records to test with.
+        """
         order = generator(rng).permutation(len(self.target))
-        cut = round(tested * len(order))
+        cut = round(between_0_and_1("test_fraction", test_fraction) * len(order))
         return self._of(order[cut:]), self._of(order[:cut])
 
     def _of(self, rows: NDArray[np.intp]) -> Dataset:
         return Dataset(self.name, self.features[rows], self.target[rows], self.classes)
 
 
-def load(name: str) -> Dataset:
-    """Return a data set of `NAMES`: 569 tumours (2 classes), 1,797 digits (10), 442 diabetics (a number).
+def load_dataset(name: str) -> Dataset:
+    """Load a data set that ships with scikit-learn.
 
-    >>> load("breast_cancer").features.shape, load("digits").classes
-    ((569, 30), 10)
+    Args:
+        name: "breast_cancer" (569 tumours, 2 classes), "digits" (1,797 digits, 10 classes) or "diabetes" (442 people,
+            a number).
+
+    Returns:
+        The data set, scaled by public bounds.
+
+    Raises:
+        InvalidInput: If there is no such data set, or scikit-learn is not installed.
+
+    Example:
+        >>> load_dataset("breast_cancer").features.shape, load_dataset("digits").classes
+        ((569, 30), 10)
     """
     try:
         from sklearn import datasets
     except ImportError:
-        raise InputError("data sets need scikit-learn: pip install 'inca[learn]'") from None
+        raise InvalidInput("data sets need scikit-learn: pip install 'inca[learn]'") from None
     if name not in NAMES:
-        raise refuse("data", name, f"one of {', '.join(NAMES)}")
-    found = getattr(datasets, f"load_{name}")()
-    x, y = np.asarray(found.data, dtype=float), np.asarray(found.target)
+        refuse("data", name, f"one of {', '.join(NAMES)}")
+    bunch = getattr(datasets, f"load_{name}")()
+    x, y = np.asarray(bunch.data, dtype=float), np.asarray(bunch.target)
     if name == "digits":
         return Dataset(name, x / 8.0 - 1.0, y.astype(np.int64), 10)  # pixels from 0 to 16
     low, high = x.min(axis=0), x.max(axis=0)  # as the description of the data set publishes them
@@ -68,33 +94,46 @@ def load(name: str) -> Dataset:
     return Dataset(name, scaled, y.astype(np.int64), 2)
 
 
-def divide(
-    labels: NDArray[Any], parties: int, rng: np.random.Generator, sizes: Sizes = "equal", mix: Mix = "similar"
+def divide_records(
+    labels: NDArray[Any],
+    parties: int,
+    rng: np.random.Generator,
+    *,
+    sizes: PartySizes = "equal",
+    mix: ClassMix = "similar",
 ) -> Labels:
-    """Return which party holds which record: equal or unequal numbers, similar or skewed mixtures of classes.
+    """Divide records among parties; every party holds at least one.
 
-    Every party holds at least one record. Unequal numbers differ by up to about ten times; in a skewed mixture
-    most records of a party are of one or two classes. Labels that are numbers are skewed by their tenths.
+    Args:
+        labels: The class of each record, or a number, which counts as its tenth of all.
+        parties: The number of parties.
+        rng: The source of all randomness.
+        sizes: "equal" numbers of records, or "unequal" ones that differ by up to about ten times.
+        mix: "similar" mixtures of classes, or "skewed": most records of a party are of one or two classes.
 
-    >>> groups = divide(np.arange(100) % 2, 10, np.random.default_rng(1))
-    >>> np.bincount(groups).tolist()
-    [10, 10, 10, 10, 10, 10, 10, 10, 10, 10]
+    Returns:
+        The party of each record.
+
+    Example:
+        >>> groups = divide_records(np.arange(100) % 2, 10, np.random.default_rng(1))
+        >>> np.bincount(groups).tolist()
+        [10, 10, 10, 10, 10, 10, 10, 10, 10, 10]
     """
-    n, total = whole("parties", parties, least=2), len(labels)
+    n, total = integer("parties", parties, min=2), len(labels)
     if total < n:
-        raise refuse("parties", parties, f"at most one for each of {total} records")
-    if sizes not in ("equal", "unequal"):
-        raise refuse("sizes", sizes, "equal or unequal")
-    if mix not in ("similar", "skewed"):
-        raise refuse("mix", mix, "similar or skewed")
+        refuse("parties", parties, f"at most {total}, one for each record")
+    if sizes not in get_args(PartySizes):
+        refuse("sizes", sizes, f"one of {', '.join(get_args(PartySizes))}")
+    if mix not in get_args(ClassMix):
+        refuse("mix", mix, f"one of {', '.join(get_args(ClassMix))}")
     counts = _counts(total, n, generator(rng), sizes)
     if mix == "similar":
         return np.asarray(rng.permutation(np.repeat(np.arange(n), counts)), dtype=np.int64)
     return _skewed(_kinds(labels), counts, rng)
 
 
-def _counts(total: int, n: int, rng: np.random.Generator, sizes: Sizes) -> Labels:
-    weights = np.ones(n) if sizes == "equal" else rng.permutation(np.geomspace(1.0, _RATIO, n))
+def _counts(total: int, n: int, rng: np.random.Generator, sizes: PartySizes) -> Labels:
+    weights = np.ones(n) if sizes == "equal" else rng.permutation(np.geomspace(1.0, _SIZE_RATIO, n))
     counts = np.maximum(1, np.floor(weights / weights.sum() * total).astype(np.int64))
     while (missing := total - int(counts.sum())) != 0:  # rounding, a few records at most per party
         step = np.sign(missing)
@@ -115,8 +154,8 @@ def _skewed(kinds: Labels, counts: Labels, rng: np.random.Generator) -> Labels:
     piles = [rng.permutation(np.flatnonzero(kinds == kind)).tolist() for kind in range(kinds.max() + 1)]
     groups = np.empty(len(kinds), dtype=np.int64)
     for party in rng.permutation(len(counts)):
-        liking = rng.dirichlet(np.full(len(piles), _ALPHA))
+        preference = rng.dirichlet(np.full(len(piles), _DIRICHLET_ALPHA))
         for _ in range(counts[party]):
-            odds = np.where([bool(pile) for pile in piles], liking + 1e-12, 0.0)
+            odds = np.where([bool(pile) for pile in piles], preference + 1e-12, 0.0)
             groups[piles[rng.choice(len(piles), p=odds / odds.sum())].pop()] = party
     return groups

@@ -8,7 +8,7 @@ is taken depends on K alone.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 
 import numpy as np
@@ -16,45 +16,61 @@ from numpy.typing import ArrayLike
 from scipy.optimize import isotonic_regression
 
 from inca._base.types import Array
-from inca._base.validation import real, refuse, whole
-from inca.learn.averagers.base import Averaging
-from inca.learn.statistics.estimates import Answer, Target, normal_quantile
+from inca._base.validation import between_0_and_1, integer, refuse
+from inca.learn.averagers.base import Averager
+from inca.learn.statistics.estimates import Estimate, IntervalTarget
 from inca.learn.statistics.features import Bins, root_of_sums
-from inca.learn.statistics.moments import increasing, share_spread
+from inca.learn.statistics.moments import increasing, one_column, share_spread
 from inca.learn.statistics.records import Records
-from inca.learn.statistics.release import Loss, release
+from inca.learn.statistics.release import ReleaseLoss, average_features
 
-_MOST_POINTS = 2000
+_MAX_POINTS = 2000
 _ONE_SIGMA = 0.6826894921370859  # P(|z| <= 1)
 
 
 @dataclass(frozen=True, eq=False)
-class Distribution(Answer):
-    """The share of records up to each point of a grid; `value` never falls, intervals are around what is unbiased."""
+class DistributionEstimate(Estimate):
+    """The share of records up to each point of a grid; it never falls, and intervals are around what is unbiased.
 
-    grid: Array | None = None
-    ends: tuple[float, float] = (-np.inf, np.inf)
-    """The domain of the records."""
+    Attributes:
+        grid: The points.
+        domain: The lower and the upper end of the records' domain.
+    """
 
-    def quantile(self, share: float) -> Quantile:
-        """Return the number up to which this share of the records lies; it is computed from the same release."""
-        return Quantile(self, _share(share))
+    grid: Array = field(default_factory=lambda: np.empty(0))
+    domain: tuple[float, float] = (-np.inf, np.inf)
+
+    def quantile(self, share: float) -> QuantileEstimate:
+        """Return the number up to which this share of the records lies, from the same release.
+
+        Args:
+            share: Between 0 and 1.
+
+        Returns:
+            The quantile.
+        """
+        return QuantileEstimate(self, _checked_share(share))
 
 
 @dataclass(frozen=True, eq=False)
-class Quantile:
-    """A quantile as a distribution function on a grid shows it: between two points it is a straight line."""
+class QuantileEstimate:
+    """A quantile as a distribution function on a grid shows it: between two points it is a straight line.
 
-    distribution: Distribution
+    Attributes:
+        distribution: The distribution function that it is read off.
+        share: The share of the records up to the quantile.
+    """
+
+    distribution: DistributionEstimate
     share: float
 
     @property
-    def value(self) -> float:
-        """The estimate."""
-        low, high = self.distribution.ends
-        inside = (self._points > low) & (self._points < high)
-        points = np.concatenate([[low], self._points[inside], [high]])
-        heights = np.concatenate([[0.0], np.asarray(self.distribution.value)[inside], [1.0]])
+    def estimate(self) -> float:
+        """The quantile."""
+        grid, (low, high) = self.distribution.grid, self.distribution.domain
+        inside = (grid > low) & (grid < high)
+        points = np.concatenate([[low], grid[inside], [high]])
+        heights = np.concatenate([[0.0], np.asarray(self.distribution.estimate)[inside], [1.0]])
         right = int(np.clip(np.searchsorted(heights, self.share, side="left"), 1, points.size - 1))
         rise = heights[right] - heights[right - 1]
         part = (self.share - heights[right - 1]) / rise if rise > 0.0 else 0.0
@@ -63,96 +79,109 @@ class Quantile:
     @property
     def standard_error(self) -> float:
         """Half of the interval of level 0.683, which is what it would be if errors were normal."""
-        low, high = self.interval(_ONE_SIGMA)
-        return (high - low) / 2.0
+        return self._half_width("sample")
 
     @property
     def population_standard_error(self) -> float:
         """The same for the target "population"."""
-        low, high = self.interval(_ONE_SIGMA, "population")
-        return (high - low) / 2.0
-
-    def interval(self, level: float = 0.95, target: Target = "sample") -> tuple[float, float]:
-        """Return points between which the quantile lies with at least this probability; they are points of the grid.
-
-        The lower end is the last point up to which at *all* points the share is surely too small. If it is beyond the
-        quantile, then the share was found too small at the first point from the quantile on, where it is not: that is
-        one event with half of the probability that is left. The upper end alike. So this is exact, however many points
-        there are.
-        """
-        normal_quantile(level)
-        lower, upper = (np.asarray(end) for end in Answer.interval(self._unmoved, level, target))
-        low, high = self.distribution.ends
-        small, large = np.logical_and.accumulate(upper < self.share), lower >= self.share
-        large = np.logical_and.accumulate(large[::-1])[::-1]
-        start = float(self._points[small][-1]) if small.any() else low
-        end = float(self._points[large][0]) if large.any() else high
-        value = self.value
-        return min(max(start, low), value), max(min(end, high), value)
+        return self._half_width("population")
 
     @property
     def mu(self) -> float:
         """The loss of the release."""
         return self.distribution.mu
 
-    @property
-    def _points(self) -> Array:
-        assert self.distribution.grid is not None
-        return self.distribution.grid
+    def interval(self, level: float = 0.95, target: IntervalTarget = "sample") -> tuple[float, float]:
+        """Return points of the grid between which the quantile lies with at least this probability.
 
-    @property
-    def _unmoved(self) -> Answer:
-        """The shares as they were estimated, not cut off at 0 and 1."""
-        whole_answer = self.distribution
-        return Answer(whole_answer.centre, whole_answer.noise, whole_answer.sampling)
+        The lower end is the last point up to which at *all* points the share is surely too small. If it is beyond the
+        quantile, then the share was estimated too small at the first point from the quantile on, where it is not: that
+        is one event with half of the probability that is left. The upper end alike. So this is exact, however many
+        points there are.
+
+        Args:
+            level: The probability that the interval holds the target's quantile.
+            target: "sample" or "population".
+
+        Returns:
+            The lower and the upper end.
+        """
+        shares, grid = self.distribution, self.distribution.grid
+        uncut = Estimate(shares.unconstrained, shares.var_noise, shares.var_sampling)  # not cut off at 0 and 1
+        lower, upper = (np.asarray(end) for end in uncut.interval(level, target))
+        too_small = np.logical_and.accumulate(upper < self.share)
+        large_enough = np.logical_and.accumulate((lower >= self.share)[::-1])[::-1]
+        low, high = shares.domain
+        start = float(grid[too_small][-1]) if too_small.any() else low
+        end = float(grid[large_enough][0]) if large_enough.any() else high
+        estimate = self.estimate
+        return min(max(start, low), estimate), max(min(end, high), estimate)
+
+    def _half_width(self, target: IntervalTarget) -> float:
+        low, high = self.interval(_ONE_SIGMA, target)
+        return (high - low) / 2.0
 
 
 def distribution(
     records: Records,
     grid: ArrayLike,
-    aggregator: Averaging,
-    loss: Loss,
+    averager: Averager,
+    loss: ReleaseLoss,
     rng: np.random.Generator,
     *,
     fraction: float | None = None,
-) -> Distribution:
+) -> DistributionEstimate:
     """Estimate the share of records up to each point of a grid.
 
-    That all records together are a share of 1 is used: estimates are conditioned on it. The value is the nearest
+    That all records together are a share of 1 is used: estimates are conditioned on it. The estimate is the nearest
     function that never falls (isotonic regression) and stays within 0 and 1.
 
-    >>> from inca.protocol.domain import Interval
-    >>> from inca.learn import Aggregator
-    >>> records = Records.of([[i / 1000] for i in range(1000)], Interval(0, 1))
-    >>> grid = np.linspace(0, 1, 33)[1:-1]
-    >>> shares = distribution(records, grid, Aggregator.of("central", 1000), 1.0, np.random.default_rng(1))
-    >>> shares.value[7::8].round(2), shares.standard_error[7::8].round(4)
-    (array([0.25, 0.49, 0.75]), array([0.0023, 0.0024, 0.0024]))
-    >>> round(shares.quantile(0.5).value, 2)
-    0.51
+    Args:
+        records: The parties' records, of one column.
+        grid: Increasing numbers, at most 2,000.
+        averager: Averages vectors of as many parties.
+        loss: The mu of the release, or the budget that it is taken from.
+        rng: The source of all randomness.
+        fraction: The part of the budget to spend; all that is left by default.
+
+    Returns:
+        One share per point; any number of quantiles can be read off it.
+
+    Raises:
+        BudgetExceeded: If less is left of the budget.
+        NoResult: If all parties with records left.
+
+    Example:
+        >>> from inca import Interval
+        >>> from inca.learn import SimulatedAverager
+        >>> records = Records.of([[i / 1000] for i in range(1000)], Interval(0, 1))
+        >>> averager, rng = SimulatedAverager.of("central", 1000), np.random.default_rng(1)
+        >>> shares = distribution(records, np.linspace(0, 1, 33)[1:-1], averager, 1.0, rng)
+        >>> shares.estimate[7::8].round(2), shares.standard_error[7::8].round(4)
+        (array([0.25, 0.49, 0.75]), array([0.0023, 0.0024, 0.0024]))
+        >>> round(shares.quantile(0.5).estimate, 2)
+        0.51
     """
-    if records.columns != 1:
-        raise refuse("the number of columns", records.columns, "1; column() picks one")
-    points = increasing("grid", grid, least=1)
-    if points.size > _MOST_POINTS:
-        raise refuse("the number of points of grid", points.size, f"at most {_MOST_POINTS}")
+    one_column(records)
+    points = increasing("grid", grid, min_size=1)
+    if points.size > _MAX_POINTS:
+        refuse("the number of points of grid", points.size, f"at most {_MAX_POINTS}")
     strategy, variances, pull = _strategy(points.size + 1)
     features = Bins(points, strategy)
-    found = release(records, features, aggregator, loss, rng, fraction)
-    sums = np.cumsum(features.shares(found.mean))
-    estimate = sums[:-1] + pull * (1.0 - sums[-1])
-    noise = found.noise * variances
-    sampling = share_spread(estimate, records.total)
+    released = average_features(records, features, averager, loss, rng, fraction=fraction)
+    sums = np.cumsum(features.shares(released.mean))
+    shares = sums[:-1] + pull * (1.0 - sums[-1])
+    var_record = share_spread(shares, records.total)
     weights = 1.0 / np.maximum(variances, 1e-12)
-    monotone = np.clip(isotonic_regression(estimate, weights=weights).x, 0.0, 1.0)
-    return Distribution(
-        estimate,
-        noise + sampling * found.missing,
-        sampling * found.drawing,
+    monotone = np.clip(isotonic_regression(shares, weights=weights).x, 0.0, 1.0)
+    return DistributionEstimate(
+        shares,
+        released.var_noise * variances + var_record * released.missing,
+        var_record * released.drawing,
         monotone,
         0.0,
         1.0,
-        found.mu,
+        released.mu,
         points,
         (float(records.lower[0]), float(records.upper[0])),
     )
@@ -161,36 +190,51 @@ def distribution(
 def quantile(
     records: Records,
     share: float,
-    aggregator: Averaging,
-    loss: Loss,
+    averager: Averager,
+    loss: ReleaseLoss,
     rng: np.random.Generator,
     *,
     points: int = 127,
     fraction: float | None = None,
-) -> Quantile:
-    """Estimate one quantile on an even grid of so many points within the domain.
+) -> QuantileEstimate:
+    """Estimate one quantile on an even grid within the domain.
 
     The number of points hardly matters for the noise, so take one that resolves what is of interest.
 
-    >>> from inca.protocol.domain import Interval
-    >>> from inca.learn import Aggregator
-    >>> records = Records.of([[i / 1000] for i in range(1000)], Interval(0, 1))
-    >>> median = quantile(records, 0.5, Aggregator.of("central", 1000), 1.0, np.random.default_rng(1))
-    >>> round(median.value, 2), [round(end, 2) for end in median.interval()]
-    (0.5, [0.49, 0.51])
+    Args:
+        records: The parties' records, of one column.
+        share: The share of the records up to the quantile, between 0 and 1.
+        averager: Averages vectors of as many parties.
+        loss: The mu of the release, or the budget that it is taken from.
+        rng: The source of all randomness.
+        points: The number of points of the grid, at most 2,000.
+        fraction: The part of the budget to spend; all that is left by default.
+
+    Returns:
+        The quantile.
+
+    Raises:
+        BudgetExceeded: If less is left of the budget.
+        NoResult: If all parties with records left.
+
+    Example:
+        >>> from inca import Interval
+        >>> from inca.learn import SimulatedAverager
+        >>> records = Records.of([[i / 1000] for i in range(1000)], Interval(0, 1))
+        >>> averager, rng = SimulatedAverager.of("central", 1000), np.random.default_rng(1)
+        >>> median = quantile(records, 0.5, averager, 1.0, rng)
+        >>> round(median.estimate, 2), [round(end, 2) for end in median.interval()]
+        (0.5, [0.49, 0.51])
     """
-    number = whole("points", points, 1, _MOST_POINTS)
-    _share(share)
-    if records.columns != 1:
-        raise refuse("the number of columns", records.columns, "1; column() picks one")
-    grid = np.linspace(records.lower[0], records.upper[0], number + 2)[1:-1]
-    return distribution(records, grid, aggregator, loss, rng, fraction=fraction).quantile(share)
+    size = integer("points", points, 1, _MAX_POINTS)
+    _checked_share(share)
+    one_column(records)
+    grid = np.linspace(records.lower[0], records.upper[0], size + 2)[1:-1]
+    return distribution(records, grid, averager, loss, rng, fraction=fraction).quantile(share)
 
 
-def _share(share: float) -> float:
-    if (checked := real("share", share, 0.0, 1.0)) in (0.0, 1.0):
-        raise refuse("share", share, "a number between 0 and 1, as extremes belong to single records")
-    return checked
+def _checked_share(share: float) -> float:
+    return between_0_and_1("share", share, "extremes belong to single records")
 
 
 @lru_cache(maxsize=16)
@@ -201,12 +245,12 @@ def _strategy(size: int) -> tuple[Array, Array, Array]:
     the last one was wrong. Given that the last sum is 1, the k-th one is known better by c_k^2 / c, with c_k its
     covariance with the last and c the variance of that.
     """
-    found = []
+    strategies = []
     for matrix in (np.eye(size), root_of_sums(size)):
         features = Bins(np.arange(size - 1.0), matrix)
         running = np.cumsum(np.cumsum(features.covariance, axis=0), axis=1)
         pull = running[:-1, -1] / running[-1, -1]
         variances = np.diag(running)[:-1] - pull * running[:-1, -1]
-        found.append((features.diameter**2 * variances.sum(), matrix, variances, pull))
-    _, matrix, variances, pull = min(found, key=lambda strategy: float(strategy[0]))
+        strategies.append((features.diameter**2 * variances.sum(), matrix, variances, pull))
+    _, matrix, variances, pull = min(strategies, key=lambda strategy: float(strategy[0]))
     return matrix, variances, pull

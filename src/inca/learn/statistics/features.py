@@ -17,15 +17,15 @@ from scipy.linalg import solve_triangular, toeplitz
 
 from inca._base.types import Array
 
-_FREE = math.sqrt((11.0 + 5.0 * math.sqrt(5.0)) / 8.0)  # 1.665; see `Powers`
+_FREE_WEIGHT = math.sqrt((11.0 + 5.0 * math.sqrt(5.0)) / 8.0)  # 1.665; see `Powers`
 
 
-class Features(Protocol):
+class FeatureMap(Protocol):
     """A map from records to vectors."""
 
     @property
     def size(self) -> int:
-        """How many numbers a record becomes."""
+        """The number of features of a record."""
         ...
 
     @property
@@ -34,7 +34,7 @@ class Features(Protocol):
         ...
 
     @property
-    def reach(self) -> float:
+    def max_norm(self) -> float:
         """A bound on the Euclidean norm of a record's features."""
         ...
 
@@ -44,11 +44,12 @@ class Features(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class Scaled:
+class ScaledColumns:
     """Columns moved and scaled to [-1, 1].
 
-    >>> Scaled(np.array([0.0]), np.array([4.0])).unit(np.array([[1.0], [4.0]])).ravel()
-    array([-0.5,  1. ])
+    Example:
+        >>> ScaledColumns(np.array([0.0]), np.array([4.0])).unit(np.array([[1.0], [4.0]])).ravel()
+        array([-0.5,  1. ])
     """
 
     lower: Array
@@ -70,7 +71,7 @@ class Scaled:
 
 
 @dataclass(frozen=True, eq=False)
-class Powers(Scaled):
+class Powers(ScaledColumns):
     """Each column's u and w u^2, for means and variances: the second moments are free.
 
     For one column let d = |u - t| and s = |u + t| <= 2 - d. The squared distance is d^2 (1 + w^2 s^2), at most d^2 +
@@ -79,11 +80,12 @@ class Powers(Scaled):
     no further apart than u alone, and the mean is as good as if nothing else had been asked. Columns vary freely in a
     box, so their squares add up.
 
-    >>> Powers(np.zeros(4), np.ones(4)).diameter
-    4.0
+    Example:
+        >>> Powers(np.zeros(4), np.ones(4)).diameter
+        4.0
     """
 
-    weight: float = _FREE
+    weight: float = _FREE_WEIGHT
     """w; larger ones are not free."""
 
     @property
@@ -97,7 +99,7 @@ class Powers(Scaled):
         return 2.0 * math.sqrt(self.lower.size)
 
     @property
-    def reach(self) -> float:
+    def max_norm(self) -> float:
         """sqrt(p (1 + w^2))."""
         return math.sqrt(self.lower.size * (1.0 + self.weight**2))
 
@@ -108,7 +110,7 @@ class Powers(Scaled):
 
 
 @dataclass(frozen=True, eq=False)
-class Products(Scaled):
+class Products(ScaledColumns):
     """u and w times all products u_j u_k, for covariances and regression, of p >= 2 columns.
 
     Products of different columns appear once, times sqrt 2, so that the block has the Frobenius norm of u u^T. Let k^2
@@ -121,9 +123,10 @@ class Products(Scaled):
     half-way between the centre and the end, m = 1/2. Two releases of half the (squared) loss each would be worse for
     every m and p.
 
-    >>> products = Products(np.zeros(2), np.ones(2))
-    >>> products.size, round(products.weight, 3), round(products.diameter, 3)
-    (5, 0.918, 3.367)
+    Example:
+        >>> products = Products(np.zeros(2), np.ones(2))
+        >>> products.size, round(products.weight, 3), round(products.diameter, 3)
+        (5, 0.918, 3.367)
     """
 
     @property
@@ -139,11 +142,11 @@ class Products(Scaled):
 
     @property
     def diameter(self) -> float:
-        """W sqrt 2 (p + k^2)."""
+        """The bound w sqrt 2 (p + k^2)."""
         return self.weight * math.sqrt(2.0) * (self.lower.size + self._constant)
 
     @property
-    def reach(self) -> float:
+    def max_norm(self) -> float:
         """sqrt(p + (w p)^2)."""
         return math.hypot(math.sqrt(self.lower.size), self.weight * self.lower.size)
 
@@ -170,11 +173,11 @@ class Products(Scaled):
         second[rows, columns] = second[columns, rows] = features[count:] / weights
         return features[:count].copy(), second
 
-    def noise(self, variance: float) -> Array:
+    def var_products(self, var_noise: float) -> Array:
         """Return the variances of the noise in the second moments, (p, p), from that in the features."""
-        noise = np.full((self.lower.size,) * 2, 0.5 * variance / self.weight**2)
-        np.fill_diagonal(noise, variance / self.weight**2)
-        return noise
+        variances = np.full((self.lower.size,) * 2, 0.5 * var_noise / self.weight**2)
+        np.fill_diagonal(variances, var_noise / self.weight**2)
+        return variances
 
 
 @dataclass(frozen=True, eq=False)
@@ -185,9 +188,10 @@ class Bins:
     the bin on its left, or on its right if `side` says so. With M the identity, features are one-hot and sqrt 2 apart.
     There are finitely many features, so the diameter is exact.
 
-    >>> bins = Bins(np.array([1.0, 2.0]), np.eye(3))
-    >>> bins(np.array([[0.5], [2.0], [7.0]])).tolist(), round(bins.diameter, 3)
-    ([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]], 1.414)
+    Example:
+        >>> bins = Bins(np.array([1.0, 2.0]), np.eye(3))
+        >>> bins(np.array([[0.5], [2.0], [7.0]])).tolist(), round(bins.diameter, 3)
+        ([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]], 1.414)
     """
 
     edges: Array
@@ -207,7 +211,7 @@ class Bins:
         return math.sqrt(float((squares[:, np.newaxis] + squares - 2.0 * gram).max()))
 
     @property
-    def reach(self) -> float:
+    def max_norm(self) -> float:
         """The length of the longest column of M."""
         return float(np.linalg.norm(self.strategy, axis=0).max())
 
@@ -234,9 +238,10 @@ def root_of_sums(size: int) -> Array:
     (Fichtenberger, Henzinger, Upadhyay, "Constant matters: fine-grained error bound on differentially private continual
     observation").
 
-    >>> root = root_of_sums(4)
-    >>> root[:, 0], np.allclose(root @ root, np.tri(4))
-    (array([1.    , 0.5   , 0.375 , 0.3125]), True)
+    Example:
+        >>> root = root_of_sums(4)
+        >>> root[:, 0], np.allclose(root @ root, np.tri(4))
+        (array([1.    , 0.5   , 0.375 , 0.3125]), True)
     """
     steps = np.arange(1, size)
     return np.asarray(toeplitz(np.cumprod(np.concatenate([[1.0], 1.0 - 0.5 / steps])), np.zeros(size)))

@@ -4,89 +4,114 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from inca._base.types import Array
-from inca._base.validation import InputError, finite_array, positive, refuse, whole
-from inca.learn.averagers.base import Elsewhere
+from inca._base.validation import finite_array, integer, positive, refuse
+from inca.errors import InvalidInput
+from inca.learn.averagers.base import RemoteRecords
+from inca.learn.budget import ProtectionLevel
 from inca.protocol.domain import Interval
 
-Level = Literal["record", "party"]
 Box = Interval | Sequence[Interval] | tuple[ArrayLike, ArrayLike]
 """One interval for all columns, one for each column, or arrays of lower and upper ends."""
 
-_ROWS = 2**16  # features of so many records are in memory at a time
+_BLOCK_ROWS = 2**16  # features of so many records are in memory at a time
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Records:
     """The records of n parties: one (m_i, p) table each, all rows in the box between `lower` and `upper`.
 
-    How many records each party holds is public, as is the box. `level` says who is protected: at "record", two
-    holdings are neighbours if one record of one party is replaced; at "party", if all records of one party are.
-    A party may be empty. Of parties whose records are `Elsewhere` only the number of records is known.
+    How many records each party holds is public, as is the box. A party may be empty. `Records.of` makes them from
+    plain arrays.
 
-    >>> records = Records.of([[1.0, 2.0], [4.0], []], Interval(0, 4))
-    >>> records.parties, records.total, records.sizes.tolist(), records.columns
-    (3, 3, [2, 1, 0], 1)
-    >>> records.sensitivity(diameter=1.0)
-    1.0
-    >>> Records.of([[1.0, 2.0], [4.0], []], Interval(0, 4), level="party").sensitivity(diameter=1.0)
-    2.0
+    Attributes:
+        tables: One table per party, or `RemoteRecords` where only the number of records is known.
+        lower: The lower end of each column, (p,).
+        upper: The upper end of each column, (p,).
+        level: Who is protected: at "record", two holdings are neighbours if one record of one party is replaced; at
+            "party", if all records of one party are.
+        scalar: Whether records came as plain numbers, so that statistics of them are plain numbers, too.
+
+    Example:
+        >>> records = Records.of([[1.0, 2.0], [4.0], []], Interval(0, 4))
+        >>> records
+        Records(parties=3, records=3, columns=1, level='record')
+        >>> records.sensitivity(diameter=1.0)
+        1.0
+        >>> Records.of([[1.0, 2.0], [4.0], []], Interval(0, 4), level="party").sensitivity(diameter=1.0)
+        2.0
     """
 
-    tables: tuple[Array | Elsewhere, ...]
+    tables: tuple[Array | RemoteRecords, ...]
     lower: Array
     upper: Array
-    level: Level = "record"
+    level: ProtectionLevel = "record"
     scalar: bool = False
-    """Whether records came as plain numbers, so that statistics of them are plain numbers, too."""
 
     @classmethod
     def of(
         cls,
-        data: Sequence[ArrayLike | Elsewhere],
+        data: Sequence[ArrayLike | RemoteRecords],
         domain: Box,
         *,
-        level: Level = "record",
+        level: ProtectionLevel = "record",
         cap: int | None = None,
         clip: bool = False,
     ) -> Records:
-        """Check one array per party, (m_i,) or (m_i, p); records outside the box are refused, or moved in if `clip`.
+        """Check one array of records per party.
 
-        With a `cap`, only the first so many records of each party count. This bounds what a party with many records
-        can change, and so the noise that protection of parties needs.
+        Args:
+            data: One array per party, (m_i,) or (m_i, p), or `RemoteRecords`.
+            domain: An interval for all columns, one for each, or a pair of lower and upper ends.
+            level: Who is protected: "record" or "party".
+            cap: Count only the first so many records of each party. This bounds what a party with many records can
+                change, and so the noise that protection of parties needs.
+            clip: Move records outside the box into it, instead of refusing them.
 
-        >>> Records.of([[[1.0, 9.0]], [[2.0, 3.0], [0.0, 0.0]]], (([0, 0], [4, 5])), cap=1, clip=True).tables
-        (array([[1., 5.]]), array([[2., 3.]]))
+        Returns:
+            The records.
+
+        Raises:
+            InvalidInput: If the arrays do not fit together or records are outside the box.
+
+        Example:
+            >>> Records.of([[[1.0, 9.0]], [[2.0, 3.0], [0.0, 0.0]]], (([0, 0], [4, 5])), cap=1, clip=True).tables
+            (array([[1., 5.]]), array([[2., 3.]]))
         """
-        if level not in get_args(Level):
-            raise refuse("level", level, f"one of {', '.join(get_args(Level))}")
+        if level not in get_args(ProtectionLevel):
+            refuse("level", level, f"one of {', '.join(get_args(ProtectionLevel))}")
         if len(data) == 0:
-            raise InputError("data is empty, but one array of records per party was expected")
-        most = None if cap is None else whole("cap", cap, least=1)
-        checked = [_table(f"data[{party}]", held, most) for party, held in enumerate(data)]
+            refuse("data", [], "one array of records per party, at least one")
+        max_records = None if cap is None else integer("cap", cap, min=1)
+        checked = [_table(f"data[{party}]", entry, max_records) for party, entry in enumerate(data)]
         if not any(len(table) for table in checked):
-            raise InputError("no party holds a record, but at least one record was expected")
-        shapes = {table.shape[1:] for table in checked if not isinstance(table, Elsewhere) and len(table)}
+            refuse("the number of records of all parties", 0, "at least 1")
+        shapes = {table.shape[1:] for table in checked if not isinstance(table, RemoteRecords) and len(table)}
         shapes = shapes or {_shape(domain)}  # this party has none, the others have
         if len(shapes) > 1:
-            raise refuse("the shapes of records", sorted(shapes), "the same shape for all records")
+            refuse("the shapes of records", sorted(shapes), "the same for all")
         shape = shapes.pop()
         columns = shape[0] if shape else 1
         if columns == 0:
-            raise InputError("records have no columns, but at least one was expected")
+            refuse("the number of columns", columns, "at least 1")
         lower, upper = _box(domain, columns)
         tables = tuple(
             table
-            if isinstance(table, Elsewhere)
+            if isinstance(table, RemoteRecords)
             else _inside(f"data[{party}]", table.reshape(len(table), columns), lower, upper, clip)
             for party, table in enumerate(checked)
         )
         return cls(tables, lower, upper, level, scalar=not shape)
+
+    def __repr__(self) -> str:
+        return (
+            f"Records(parties={self.parties}, records={self.total}, columns={self.columns}, level={str(self.level)!r})"
+        )
 
     @property
     def parties(self) -> int:
@@ -105,42 +130,51 @@ class Records:
 
     @property
     def total(self) -> int:
-        """How many records there are."""
+        """The number of records of all parties."""
         return sum(len(table) for table in self.tables)
 
     def everything(self) -> Array:
         """Return all records in one (N, p) table; it is what nobody in a protocol ever sees, and for checks only."""
         if len(self.held) < self.parties:
-            raise InputError(f"the records of {self.parties - len(self.held)} parties are elsewhere")
-        return np.concatenate([table for table in self.tables if not isinstance(table, Elsewhere)])
+            raise InvalidInput(
+                f"the records of all {self.parties} parties must be here, got those of {len(self.held)} only"
+            )
+        return np.concatenate(self._local_tables())
 
     @property
     def held(self) -> list[int]:
         """The parties whose records are here: all in a simulation, one on a network."""
-        return [party for party, table in enumerate(self.tables) if not isinstance(table, Elsewhere)]
+        return [party for party, table in enumerate(self.tables) if not isinstance(table, RemoteRecords)]
 
     def column(self, index: int) -> Records:
         """Return one column as plain numbers.
 
-        >>> Records.of([[[1.0, 2.0]], [[0.0, 3.0]]], Interval(0, 4)).column(1).everything().ravel()
-        array([2., 3.])
+        Args:
+            index: Which column, from 0.
+
+        Returns:
+            The same parties with this column only.
+
+        Example:
+            >>> Records.of([[[1.0, 2.0]], [[0.0, 3.0]]], Interval(0, 4)).column(1).everything().ravel()
+            array([2., 3.])
         """
-        at = whole("index", index, 0, self.columns - 1)
+        at = integer("index", index, 0, self.columns - 1)
         tables = tuple(
-            table if isinstance(table, Elsewhere) else np.ascontiguousarray(table[:, at : at + 1])
+            table if isinstance(table, RemoteRecords) else np.ascontiguousarray(table[:, at : at + 1])
             for table in self.tables
         )
         return Records(tables, self.lower[[at]], self.upper[[at]], self.level, scalar=True)
 
     def sums(self, features: Callable[[Array], Array], size: int) -> Array:
         """Return the sum of `size` features over the records of each party that is here; empty ones have zeros."""
-        held = [table for table in self.tables if not isinstance(table, Elsewhere)]
-        sums = np.zeros((len(held), size))
-        table, owner = np.concatenate(held), np.repeat(np.arange(len(held)), [len(each) for each in held])
-        for begin in range(0, len(table), _ROWS):
-            owners = owner[begin : begin + _ROWS]  # sorted, so each owner's rows are together
+        tables = self._local_tables()
+        sums = np.zeros((len(tables), size))
+        rows, owner = np.concatenate(tables), np.repeat(np.arange(len(tables)), [len(table) for table in tables])
+        for begin in range(0, len(rows), _BLOCK_ROWS):
+            owners = owner[begin : begin + _BLOCK_ROWS]  # sorted, so each owner's rows are together
             starts = np.flatnonzero(np.diff(owners, prepend=-1))
-            sums[owners[starts]] += np.add.reduceat(features(table[begin : begin + _ROWS]), starts, axis=0)
+            sums[owners[starts]] += np.add.reduceat(features(rows[begin : begin + _BLOCK_ROWS]), starts, axis=0)
         return sums
 
     def sensitivity(self, diameter: float) -> float:
@@ -148,14 +182,17 @@ class Records:
 
         One record moves it by the diameter; all m_i records of a party move it by m_i diameters at most.
         """
-        moved = 1.0 if self.level == "record" else float(self.sizes.max())
-        return moved * positive("diameter", diameter)
+        changed = 1.0 if self.level == "record" else float(self.sizes.max())
+        return changed * positive("diameter", diameter)
+
+    def _local_tables(self) -> list[Array]:
+        return [table for table in self.tables if not isinstance(table, RemoteRecords)]
 
 
-def _table(name: str, held: ArrayLike | Elsewhere, most: int | None) -> Array | Elsewhere:
-    if isinstance(held, Elsewhere):
-        return held if most is None else Elsewhere(min(held.count, most))
-    return finite_array(name, held, (1, 2), "one number or one row of numbers per record")[:most]
+def _table(name: str, entry: ArrayLike | RemoteRecords, max_records: int | None) -> Array | RemoteRecords:
+    if isinstance(entry, RemoteRecords):
+        return entry if max_records is None else RemoteRecords(min(entry.count, max_records))
+    return finite_array(name, entry, (1, 2), "one number or one row of numbers per record")[:max_records]
 
 
 def _shape(domain: Box) -> tuple[int, ...]:
@@ -171,17 +208,18 @@ def _box(domain: Box, columns: int) -> tuple[Array, Array]:
     intervals = [column for column in domain if isinstance(column, Interval)]
     ends = [column for column in domain if not isinstance(column, Interval)]
     if intervals and not ends:
-        lower, upper = np.array([each.low for each in intervals]), np.array([each.high for each in intervals])
+        lower = np.array([interval.low for interval in intervals])
+        upper = np.array([interval.high for interval in intervals])
     elif len(ends) == 2 and not intervals:
         lower, upper = (_end(name, end, columns) for name, end in zip(("lower", "upper"), ends, strict=True))
     else:
-        raise refuse("domain", domain, "an interval, one for each column, or a pair of lower and upper ends")
+        refuse("domain", domain, "an interval, one for each column, or a pair of lower and upper ends")
     for name, end in (("lower", lower), ("upper", upper)):
         if end.shape != (columns,):
-            raise refuse(f"the number of {name} ends of the domain", end.size, f"one for each of {columns} columns")
+            refuse(f"the number of {name} ends of the domain", end.size, f"{columns}, one for each column")
     if not (lower < upper).all():
         column = int(np.flatnonzero(lower >= upper)[0])
-        raise refuse(f"upper[{column}]", float(upper[column]), f"a number above lower[{column}] ({lower[column]:g})")
+        refuse(f"upper[{column}]", float(upper[column]), f"above lower[{column}] ({lower[column]:g})")
     return lower, upper
 
 
@@ -196,6 +234,6 @@ def _inside(name: str, table: Array, lower: Array, upper: Array, clip: bool) -> 
     outside = (table < lower) | (table > upper)
     if outside.any():
         row, column = (int(index) for index in np.argwhere(outside)[0])
-        span = f"[{lower[column]:g}, {upper[column]:g}]"
-        raise refuse(f"column {column} of {name}[{row}]", float(table[row, column]), f"a number in {span}")
+        span = f"from {lower[column]:g} to {upper[column]:g}"
+        refuse(f"column {column} of {name}[{row}]", float(table[row, column]), span)
     return table

@@ -13,107 +13,146 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from inca._base.types import Array
-from inca._base.validation import finite_array, real, refuse
-from inca.learn.averagers.base import Averaging
-from inca.learn.statistics.estimates import Answer
+from inca._base.validation import finite_array, finite_float, refuse
+from inca.learn.averagers.base import Averager
+from inca.learn.statistics.estimates import Estimate
 from inca.learn.statistics.features import Products
 from inca.learn.statistics.records import Records
-from inca.learn.statistics.release import Loss, Release, release
+from inca.learn.statistics.release import FeatureMean, ReleaseLoss, average_features
 
 
 @dataclass(frozen=True, eq=False)
-class Line:
+class LinearFit:
     """A fitted line y = intercept + coefficients . x.
 
-    Intervals are first-order in the noise: right where `clipped` is 0 and no eigenvalue is near the noise, that is, if
-    there are enough records for the loss. For the population they assume that the errors of y around the line are
-    independent and of constant variance. With a ridge they are for the ridge solution, not for the line without one.
+    Intervals are first-order in the noise: right where `eigenvalues_raised` is 0 and no eigenvalue is near the noise,
+    that is, if there are enough records for the loss. For the population they assume that the errors of y around the
+    line are independent and of constant variance. With a ridge they are for the ridge solution, not for the line
+    without one.
+
+    Attributes:
+        intercept: The height of the line at 0.
+        coefficients: The slope of each input, (p,).
+        residual_variance: The mean squared distance of y from the line, as the noisy moments show it, and at least 0.
+        eigenvalues_raised: How many eigenvalues of the inputs' covariance were below the noise and were raised to it.
+        smallest_eigenvalue: The smallest eigenvalue of the inputs' covariance with the ridge, in units of the noise;
+            below 1 it is raised.
     """
 
-    intercept: Answer
-    coefficients: Answer
+    intercept: Estimate
+    coefficients: Estimate
     residual_variance: float
-    """The mean squared distance of y from the line, as the noisy moments show it, and at least 0."""
-    clipped: int
-    """How many eigenvalues of the inputs' covariance were below the noise and were raised to it."""
-    smallest: float
-    """The smallest eigenvalue of the inputs' covariance with the ridge, in units of the noise; below 1 it is raised."""
+    eigenvalues_raised: int
+    smallest_eigenvalue: float
     _raw: Array
     """Intercept and coefficients, (p + 1,)."""
-    _noise: Array
-    _sampling: Array
+    _cov_noise: Array
+    _cov_sampling: Array
 
-    def predict(self, inputs: ArrayLike) -> Answer:
-        """Return the height of the line at each row of inputs; the error is that of the line, not of a new y."""
+    def predict(self, inputs: ArrayLike) -> Estimate:
+        """Return the height of the line at each row of inputs; the error is that of the line, not of a new y.
+
+        Args:
+            inputs: One row of p numbers per prediction.
+
+        Returns:
+            One height per row.
+        """
         table = finite_array("inputs", inputs, (2,), "one row of numbers per prediction")
         if table.shape[1] != self._raw.size - 1:
-            raise refuse("the number of columns of inputs", table.shape[1], f"one for each of {self._raw.size - 1}")
+            refuse("the number of columns of inputs", table.shape[1], f"{self._raw.size - 1}")
         rows = np.column_stack([np.ones(len(table)), table])
-        noise, sampling = (np.einsum("ij,jk,ik->i", rows, part, rows) for part in (self._noise, self._sampling))
-        return Answer(rows @ self._raw, noise, sampling, mu=self.intercept.mu)
+        var_noise, var_sampling = (
+            np.einsum("ij,jk,ik->i", rows, covariance, rows) for covariance in (self._cov_noise, self._cov_sampling)
+        )
+        return Estimate(rows @ self._raw, var_noise, var_sampling, mu=self.intercept.mu)
 
 
 def linear_regression(
     records: Records,
-    aggregator: Averaging,
-    loss: Loss,
+    averager: Averager,
+    loss: ReleaseLoss,
     rng: np.random.Generator,
     *,
     ridge: float = 0.0,
     fraction: float | None = None,
-) -> Line:
+) -> LinearFit:
     """Fit the last column as a linear function of the others, with an intercept.
 
-    With a `ridge` of r, r |b|^2 is added to the mean squared error, where b are the coefficients if each column's
-    interval is scaled to [-1, 1]; the intercept is free. Eigenvalues of the inputs' covariance (ridge included) that
-    are below the largest that noise alone would show are raised to it, so that a line always exists.
+    Eigenvalues of the inputs' covariance (ridge included) that are below the largest that noise alone would show are
+    raised to it, so that a line always exists.
 
-    >>> from inca.protocol.domain import Interval
-    >>> from inca.learn import Aggregator
-    >>> rng = np.random.default_rng(1)
-    >>> x = rng.random((2000, 1))
-    >>> rows = np.column_stack([x, 1.0 + 2.0 * x + 0.1 * rng.standard_normal(x.shape)])
-    >>> records = Records.of(rows[:, np.newaxis], [Interval(0, 1), Interval(0, 4)], clip=True)
-    >>> line = linear_regression(records, Aggregator.of("central", 2000), 1.0, rng)
-    >>> line.coefficients.value.round(2), line.coefficients.standard_error.round(2), round(line.intercept.value, 2)
-    (array([1.99]), array([0.02]), 1.0)
+    Args:
+        records: The parties' records: inputs and, last, what they explain.
+        averager: Averages vectors of as many parties.
+        loss: The mu of the release, or the budget that it is taken from.
+        rng: The source of all randomness.
+        ridge: r of the term r |b|^2 that is added to the mean squared error, where b are the coefficients if each
+            column's interval is scaled to [-1, 1]; the intercept is free.
+        fraction: The part of the budget to spend; all that is left by default.
+
+    Returns:
+        The line.
+
+    Raises:
+        BudgetExceeded: If less is left of the budget.
+        NoResult: If all parties with records left.
+
+    Example:
+        >>> from inca import Interval
+        >>> from inca.learn import SimulatedAverager
+        >>> rng = np.random.default_rng(1)
+        >>> x = rng.random((2000, 1))
+        >>> rows = np.column_stack([x, 1.0 + 2.0 * x + 0.1 * rng.standard_normal(x.shape)])
+        >>> records = Records.of(rows[:, np.newaxis], [Interval(0, 1), Interval(0, 4)], clip=True)
+        >>> line = linear_regression(records, SimulatedAverager.of("central", 2000), 1.0, rng)
+        >>> line.coefficients.estimate.round(2), line.coefficients.standard_error.round(2)
+        (array([1.99]), array([0.02]))
+        >>> round(line.intercept.estimate, 2)
+        1.0
     """
     if records.columns < 2:
-        raise refuse("the number of columns", records.columns, "at least 2: inputs and, last, what they explain")
-    penalty = real("ridge", ridge, least=0.0)
+        refuse("the number of columns", records.columns, "at least 2: inputs and, last, what they explain")
+    penalty = finite_float("ridge", ridge, min=0.0)
     features = Products(records.lower, records.upper)
-    found = release(records, features, aggregator, loss, rng, fraction)
-    middle, square = features.matrices(found.mean)
-    inputs, noise = records.columns - 1, features.noise(found.noise)
-    centred = square - np.outer(middle, middle) + found.noise * np.eye(inputs + 1)  # see statistics.moments
-    values, vectors = np.linalg.eigh(centred[:-1, :-1] + penalty * np.eye(inputs))
+    released = average_features(records, features, averager, loss, rng, fraction=fraction)
+    middle, square = features.matrices(released.mean)
+    inputs, var_products = records.columns - 1, features.var_products(released.var_noise)
+    centred = square - np.outer(middle, middle) + released.var_noise * np.eye(inputs + 1)  # see statistics.moments
+    eigenvalues, eigenvectors = np.linalg.eigh(centred[:-1, :-1] + penalty * np.eye(inputs))
     # The noise is a Gaussian orthogonal matrix; its eigenvalues are within 2 sqrt p standard deviations (Wigner).
-    floor = 2.0 * math.sqrt(inputs * noise[0, 1])
-    inverse = (vectors / np.maximum(values, floor)) @ vectors.T
+    floor = 2.0 * math.sqrt(inputs * var_products[0, 1])
+    inverse = (eigenvectors / np.maximum(eigenvalues, floor)) @ eigenvectors.T
     slopes = inverse @ centred[:-1, -1]
     unit = np.concatenate([[middle[-1] - slopes @ middle[:-1]], slopes])
-    residual, errors = _errors(middle, square, noise, found, unit, inverse, penalty)
+    residual, covariances = _errors(middle, square, var_products, released, unit, inverse, penalty)
     shift, turn = _to_raw(features)
     raw = shift + turn @ unit
-    noise_raw, sampling_raw = (turn @ part @ turn.T for part in errors)
+    cov_noise, cov_sampling = (turn @ part @ turn.T for part in covariances)
     intercept, coefficients = (
-        Answer(raw[part], np.diag(noise_raw)[part], np.diag(sampling_raw)[part], mu=found.mu)
+        Estimate(raw[part], np.diag(cov_noise)[part], np.diag(cov_sampling)[part], mu=released.mu)
         for part in (0, slice(1, None))
     )
-    return Line(
+    return LinearFit(
         intercept,
         coefficients,
         float(max(residual, 0.0) * features.half[-1] ** 2),
-        int((values < floor).sum()),
-        float(values[0] / floor),
+        int((eigenvalues < floor).sum()),
+        float(eigenvalues[0] / floor),
         raw,
-        noise_raw,
-        sampling_raw,
+        cov_noise,
+        cov_sampling,
     )
 
 
 def _errors(
-    middle: Array, square: Array, noise: Array, found: Release, unit: Array, inverse: Array, penalty: float
+    middle: Array,
+    square: Array,
+    var_products: Array,
+    released: FeatureMean,
+    unit: Array,
+    inverse: Array,
+    penalty: float,
 ) -> tuple[float, tuple[Array, Array]]:
     """Return the residual variance and the covariances of (intercept, slopes) by noise and by drawing records.
 
@@ -126,8 +165,8 @@ def _errors(
     moments, spread = np.ones((size, size)), np.zeros((size, size))
     moments[0, 1:] = moments[1:, 0] = middle
     moments[1:, 1:] = square
-    spread[0, 1:] = spread[1:, 0] = found.noise
-    spread[1:, 1:] = noise
+    spread[0, 1:] = spread[1:, 0] = released.var_noise
+    spread[1:, 1:] = var_products
     contrast = np.concatenate([-unit, [1.0]])
     score = spread * np.outer(contrast, contrast)
     np.fill_diagonal(score, spread @ contrast**2)
@@ -142,7 +181,7 @@ def _errors(
     without = np.diag(np.concatenate([[0.0], np.full(size - 2, penalty)]))
     drawn = max(residual, 0.0) * (bread - bread @ without @ bread)
     by_noise = bread @ score[:-1, :-1] @ bread
-    return residual, (by_noise + drawn * found.missing, drawn * found.drawing)
+    return residual, (by_noise + drawn * released.missing, drawn * released.drawing)
 
 
 def _to_raw(features: Products) -> tuple[Array, Array]:

@@ -17,43 +17,60 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from inca._base.types import Array
-from inca._base.validation import InputError, positive, real, refuse, whole
-from inca.learn.averagers.simulated import KINDS, Aggregator, calibrated
-from inca.learn.budget import Budget
+from inca._base.validation import finite_float, integer, positive, refuse
+from inca.errors import InvalidInput
+from inca.learn.averagers.simulated import KINDS, SimulatedAverager, calibrated
+from inca.learn.budget import Budget, ProtectionLevel
+from inca.learn.training.clipping import Clipping, PartyWeights
+from inca.learn.training.contributions import LocalSteps
 from inca.learn.training.models import LogisticModel
-from inca.learn.training.train import Clipping, Descent, Level, LocalSteps, Weights, train
+from inca.learn.training.optimisers import SGD
+from inca.learn.training.train import train
 from inca.protocol.domain import Ball
 
-_MESSAGES = 20  # of a party in each average
+_MESSAGES = 20  # that a party sends in each average
 
 
 class PrivateLogisticRegression(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """Logistic regression by private averages of the parties' gradients.
 
     What must be public: everything given here, the number of features, who holds how many records, and the set of
-    classes (`classes`; by default those that occur in y, which is then taken for public).
+    classes. After `fit` there are `coef_`, `intercept_`, `classes_`, `n_features_in_`, `epsilon_` (spent), `history_`
+    and `n_iter_`.
 
-    `epsilon`, `delta`: the guarantee for the whole fit, against the aggregator's adversary. `level`: what it protects,
-    each party with all its records ("party"), or each record ("record": for many records, far less noise).
-    `parties`: how many equal parts the records are divided into, in order, if `fit` gets no groups.
-    `aggregator`: a kind ("inca", "central", "gopa", "cordp", "local"), calibrated with `colluding` and `dropout` (the
-    fraction that leaves during every step), so that the promise fails in any of the steps with a chance of at most one
-    in a million; or an `Aggregator`, which should be made for as many `releases` as there are steps.
-    `radius`: records longer than this are scaled down to it, in `fit` and when predicting; features should be scaled by
-    public numbers beforehand. `clip`: the length that gradients of parties or records are cut to.
-    `steps`, `rate`, `momentum`: of the shared descent. `local_steps`: more than one makes it model averaging (steps
-    of each party between two averages), at level "party" only. `l2`: of the ridge, per mean loss, not on the intercept.
-    `weights`: "equal" or "records", see `inca.learn.training.train.Clipping`. `views`: of the plan of "inca".
-    `random_state`: None, a number, a RandomState or a Generator; whoever knows a seed knows the noise.
+    Args:
+        epsilon: The epsilon of the whole fit, against the averager's adversary.
+        delta: The delta of the whole fit.
+        parties: How many equal parts the records are divided into, in order, if `fit` gets no groups.
+        averager: "inca", "central", "gopa", "cordp" or "local", calibrated so that the guarantee fails in any of the
+            steps with a probability of at most one in a million; or a `SimulatedAverager`, which should be made for as
+            many `releases` as there are steps.
+        colluding: The fraction of the parties that pools what it sees.
+        dropout: The fraction of the parties that leaves during every step.
+        views: How many adversary's views the plan of "inca" samples.
+        level: What is protected: each party with all its records ("party"), or each record ("record": for many
+            records, far less noise).
+        weights: "equal" or "records", see `Clipping`.
+        radius: Records longer than this are scaled down to it, in `fit` and when predicting; features should be scaled
+            by public numbers beforehand.
+        clip: The length that gradients of parties or records are scaled down to.
+        steps: The number of shared steps, each a private average.
+        rate: The learning rate.
+        momentum: How much of the last shared step is kept.
+        local_steps: More than 1 makes it model averaging (steps of each party between two averages), at level "party"
+            only.
+        l2: The ridge, per mean loss, not on the intercept.
+        fit_intercept: Whether there is an intercept.
+        classes: The classes; by default those that occur in y, which are then taken for public.
+        random_state: None, a number, a RandomState or a Generator; whoever knows a seed knows the noise.
 
-    After `fit`: `coef_`, `intercept_`, `classes_`, `n_features_in_`, `epsilon_` (spent), `history_` and `n_iter_`.
-
-    >>> rng = np.random.default_rng(1)
-    >>> X = rng.standard_normal((2000, 2))
-    >>> y = np.where(X[:, 0] > 0, "yes", "no")
-    >>> found = PrivateLogisticRegression(epsilon=2.0, level="record", aggregator="central", random_state=1).fit(X, y)
-    >>> bool(found.score(X, y) > 0.95), round(found.epsilon_, 6)
-    (True, 2.0)
+    Example:
+        >>> rng = np.random.default_rng(1)
+        >>> X = rng.standard_normal((2000, 2))
+        >>> y = np.where(X[:, 0] > 0, "yes", "no")
+        >>> model = PrivateLogisticRegression(epsilon=2.0, level="record", averager="central", random_state=1)
+        >>> bool(model.fit(X, y).score(X, y) > 0.95), round(model.epsilon_, 6)
+        (True, 2.0)
     """
 
     def __init__(
@@ -62,12 +79,12 @@ class PrivateLogisticRegression(ClassifierMixin, BaseEstimator):  # type: ignore
         delta: float = 1e-5,
         *,
         parties: int = 20,
-        aggregator: str | Aggregator = "inca",
+        averager: str | SimulatedAverager = "inca",
         colluding: float = 0.0,
         dropout: float = 0.0,
         views: int = 100,
-        level: Level = "party",
-        weights: Weights | None = None,
+        level: ProtectionLevel = "party",
+        weights: PartyWeights | None = None,
         radius: float = 3.0,
         clip: float = 0.25,
         steps: int = 20,
@@ -79,9 +96,8 @@ class PrivateLogisticRegression(ClassifierMixin, BaseEstimator):  # type: ignore
         classes: Sequence[Any] | None = None,
         random_state: int | np.random.RandomState | np.random.Generator | None = None,
     ) -> None:
-        """Keep the parameters; `fit` looks at them."""
         self.epsilon, self.delta = epsilon, delta
-        self.parties, self.aggregator = parties, aggregator
+        self.parties, self.averager = parties, averager
         self.colluding, self.dropout, self.views = colluding, dropout, views
         self.level, self.weights = level, weights
         self.radius, self.clip = radius, clip
@@ -90,44 +106,50 @@ class PrivateLogisticRegression(ClassifierMixin, BaseEstimator):  # type: ignore
         self.classes, self.random_state = classes, random_state
 
     def fit(self, X: ArrayLike, y: ArrayLike, groups: ArrayLike | None = None) -> PrivateLogisticRegression:
-        """Train on records X with classes y; records of the same group are one party's.
+        """Train on records X with classes y.
 
-        The parties are the groups that occur, whatever `parties` says. A party may hold one class only.
+        Args:
+            X: One row of features per record.
+            y: The class of each record. A party may hold one class only.
+            groups: The party of each record; the parties are then the groups that occur, whatever `parties` says.
+
+        Returns:
+            The fitted model.
         """
         table, labels = validate_data(self, X, y, dtype=np.float64)
         check_classification_targets(labels)
         self.classes_, targets = _numbered(labels, self.classes)
         members = _parties(len(table), self.parties, groups)
-        aggregator = self._aggregator(len(members))
+        averager = self._averager(len(members))
         columns, width = self._columns(table), table.shape[1]
         model = LogisticModel(columns.shape[1], len(self.classes_))
         ridge = np.zeros((model.rows, columns.shape[1]))
-        ridge[:, :width] = real("l2", self.l2, least=0.0)
-        turns, rate = whole("local_steps", self.local_steps, least=1), positive("rate", self.rate)
+        ridge[:, :width] = finite_float("l2", self.l2, min=0.0)
+        turns, rate = integer("local_steps", self.local_steps, min=1), positive("rate", self.rate)
         budget = Budget(self.epsilon, self.delta)
-        found = train(
+        result = train(
             model,
             [(columns[rows], targets[rows]) for rows in members],
-            aggregator,
+            averager,
             budget,
             self.steps,
             _generator(self.random_state),
             clipping=Clipping(positive("clip", self.clip), self.level, self.weights),
-            optimiser=Descent(rate * turns, self.momentum),
+            optimiser=SGD(rate * turns, self.momentum),
             local=LocalSteps(turns, rate) if turns > 1 else None,
             penalty=lambda parameters: ridge.reshape(-1) * parameters,
         )
-        weights = found.parameters.reshape(model.rows, -1)
+        weights = result.parameters.reshape(model.rows, -1)
         self.coef_ = weights[:, :width]
         self.intercept_ = weights[:, width] if self.fit_intercept else np.zeros(model.rows)
-        self.history_, self.n_iter_, self.epsilon_ = found.history, len(found.history), budget.epsilon_spent
+        self.history_, self.n_iter_, self.epsilon_ = result.history, len(result.history), budget.epsilon_spent
         return self
 
     def decision_function(self, X: ArrayLike) -> Array:
         """Return the score of the second class, (m,), or of each of more classes, (m, K)."""
         check_is_fitted(self)
         table = validate_data(self, X, dtype=np.float64, reset=False)
-        scores = self._admit(table) @ self.coef_.T + self.intercept_
+        scores = self._inside(table) @ self.coef_.T + self.intercept_
         return np.asarray(scores[:, 0] if len(self.classes_) == 2 else scores)
 
     def predict_proba(self, X: ArrayLike) -> Array:
@@ -143,44 +165,44 @@ class PrivateLogisticRegression(ClassifierMixin, BaseEstimator):  # type: ignore
         number = (scores > 0.0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
         return np.asarray(self.classes_[number])
 
-    def _admit(self, table: Array) -> Array:
-        return Ball(self.radius).admit(table, clip=True)
+    def _inside(self, table: Array) -> Array:
+        return Ball(self.radius).validate(table, clip=True)
 
     def _columns(self, table: Array) -> Array:
-        inside = self._admit(table)
+        inside = self._inside(table)
         return np.column_stack([inside, np.ones(len(inside))]) if self.fit_intercept else inside
 
-    def _aggregator(self, parties: int) -> Aggregator:
-        if isinstance(self.aggregator, Aggregator):
-            return self.aggregator
-        if not isinstance(self.aggregator, str):
-            raise refuse("aggregator", self.aggregator, f"an Aggregator or one of {', '.join(KINDS)}")
-        steps = whole("steps", self.steps, least=1)
-        return calibrated(self.aggregator, parties, self.colluding, self.dropout, _MESSAGES, self.views, steps)
+    def _averager(self, parties: int) -> SimulatedAverager:
+        if isinstance(self.averager, SimulatedAverager):
+            return self.averager
+        if not isinstance(self.averager, str):
+            refuse("averager", self.averager, f"a SimulatedAverager or one of {', '.join(KINDS)}")
+        steps = integer("steps", self.steps, min=1)
+        return calibrated(self.averager, parties, self.colluding, self.dropout, _MESSAGES, self.views, steps)
 
 
 def _numbered(labels: NDArray[Any], classes: Sequence[Any] | None) -> tuple[NDArray[Any], NDArray[np.intp]]:
     """Return the classes in order, and each label's number among them."""
     known = np.unique(labels if classes is None else np.asarray(classes))
     if len(known) < 2:
-        raise InputError(f"y has one class, {known[:1].tolist()}, but at least two classes were expected")
+        raise InvalidInput(f"y must have at least two classes, got one class, {known[:1].tolist()}")
     numbers = np.minimum(np.searchsorted(known, labels), len(known) - 1)
-    strange = known[numbers] != labels
-    if strange.any():
-        raise refuse("a label in y", labels[strange][0], f"one of the classes {known.tolist()}")
+    unknown = known[numbers] != labels
+    if unknown.any():
+        refuse("a label in y", labels[unknown][0], f"one of the classes {known.tolist()}")
     return known, numbers
 
 
 def _parties(records: int, parties: int, groups: ArrayLike | None) -> list[NDArray[np.intp]]:
     """Return which records each party holds."""
     if groups is None:
-        count = whole("parties", parties, least=2)
+        count = integer("parties", parties, min=2)
         if records < count:
-            raise InputError(f"n_samples={records}, but at least one record for each of {count} parties was expected")
+            raise InvalidInput(f"there must be at least {count} records, one for each party, got n_samples={records}")
         return list(np.array_split(np.arange(records), count))
     names = np.asarray(groups)
     if names.shape != (records,):
-        raise refuse("the shape of groups", names.shape, f"one group for each of {records} records")
+        refuse("the shape of groups", names.shape, f"({records},), one group for each record")
     _, party = np.unique(names, return_inverse=True)
     return np.split(np.argsort(party, kind="stable"), np.cumsum(np.bincount(party))[:-1])
 

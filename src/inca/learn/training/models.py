@@ -1,30 +1,57 @@
-"""Models of our own for `inca.learn.training.train.train`, in NumPy."""
+"""What can be trained: the shape of a model, and logistic regression in NumPy."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, softmax
 
 from inca._base.types import Array
-from inca._base.validation import whole
+from inca._base.validation import integer
+
+
+class Model(Protocol):
+    """What is trained: a vector of parameters and the gradient of a mean loss."""
+
+    @property
+    def parameters(self) -> Array:
+        """Where training begins, (d,)."""
+        ...
+
+    def gradient(self, parameters: Array, features: NDArray[Any], targets: NDArray[Any]) -> Array:
+        """Return the gradient of the mean loss over the records, (d,)."""
+        ...
+
+
+@runtime_checkable
+class RecordModel(Model, Protocol):
+    """A model that also knows the gradient of each record; privacy of single records needs it."""
+
+    def record_gradients(self, parameters: Array, features: NDArray[Any], targets: NDArray[Any]) -> Array:
+        """Return the gradient of each record's loss, (m, d)."""
+        ...
 
 
 class LogisticModel:
     """The loss of logistic regression: one row of weights for two classes, a softmax over one row each for more.
 
     Targets are numbers of classes, 0..K-1. Features come with a column of ones if there shall be an intercept.
+    Training begins with weights of 0, where all classes are equally likely.
 
-    >>> model = LogisticModel(features=2, classes=2)
-    >>> model.gradient(model.parameters, np.array([[1.0, 3.0]]), np.array([1])).tolist()
-    [-0.5, -1.5]
+    Args:
+        features: The number of features of a record.
+        classes: The number K of classes.
+
+    Example:
+        >>> model = LogisticModel(features=2, classes=2)
+        >>> model.gradient(model.parameters, np.array([[1.0, 3.0]]), np.array([1])).tolist()
+        [-0.5, -1.5]
     """
 
     def __init__(self, features: int, classes: int) -> None:
-        """Begin with weights of 0, where all classes are equally likely."""
-        self.features, self.classes = whole("features", features, least=1), whole("classes", classes, least=2)
+        self.features, self.classes = integer("features", features, min=1), integer("classes", classes, min=2)
         self.rows = 1 if classes == 2 else classes
 
     @property
@@ -51,6 +78,6 @@ class LogisticModel:
         scores = self.scores(parameters, features)
         if self.rows == 1:
             return np.asarray(expit(scores) - targets[:, np.newaxis])
-        found = np.asarray(softmax(scores, axis=1))
-        found[np.arange(len(targets)), targets] -= 1.0
-        return found
+        residuals = np.asarray(softmax(scores, axis=1))
+        residuals[np.arange(len(targets)), targets] -= 1.0
+        return residuals

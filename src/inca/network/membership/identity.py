@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import Path
+from typing import NoReturn
 
 import msgspec
 from cryptography import x509
@@ -30,7 +31,8 @@ from cryptography.hazmat.primitives.serialization import (
 )
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from inca._base.validation import InputError, refuse, whole
+from inca._base.validation import integer, refuse
+from inca.errors import InvalidInput
 
 CARD_FORMAT = "inca-card/1"
 KEY_FILE, CARD_FILE = "identity.pem", "card.json"
@@ -38,6 +40,7 @@ KEY_FILE, CARD_FILE = "identity.pem", "card.json"
 _PURPOSE = b"inca-signature/1\0"
 _BOTH_ENDS = (ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH)
 _FROM, _UNTIL = datetime(2000, 1, 1, tzinfo=UTC), datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC)
+_NOT_A_PARTY = "the certificate is not a self-signed one of a party"
 _LABEL = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?")
 
 
@@ -49,10 +52,19 @@ class Card(
     tag_field="format",
     tag=CARD_FORMAT,
 ):
-    """What the others need to know of a party: its name, where it listens, and its certificate (DER).
+    """What the others need to know of a party.
 
     The certificate must be self-signed, which proves that whoever made the card holds the key, bear the card's name,
     and be no authority for further certificates.
+
+    Args:
+        name: The party's name.
+        host: The host name or IP address at which the others reach it.
+        port: The port.
+        certificate: Its certificate (DER).
+
+    Raises:
+        InvalidInput: An address that cannot be reached, or a certificate that is not this party's.
     """
 
     name: str
@@ -64,10 +76,10 @@ class Card(
         """Refuse an address that cannot be reached and a certificate that is not this party's."""
         check_name("name", self.name)
         _check_host(self.host)
-        whole("port", self.port, 1, 65535)
-        named = _parsed(self.certificate)[0]
-        if named != self.name:
-            raise refuse("the name in the certificate", named, f"the card's name ({self.name!r})")
+        integer("port", self.port, 1, 65535)
+        certified_name = _parse(self.certificate)[0]
+        if certified_name != self.name:
+            refuse("the name in the certificate", certified_name, f"the card's name ({self.name!r})")
 
     @property
     def address(self) -> str:
@@ -90,11 +102,17 @@ class Card(
 
 @dataclass(frozen=True, eq=False)
 class Identity:
-    """A party's private key and the certificate (DER) that names it.
+    """A party's private key and the certificate that names it; `create` makes one, `read` finds it again.
 
-    >>> alice = Identity.create("alice")
-    >>> verify(alice.certificate, b"message", alice.sign(b"message"))
-    True
+    Args:
+        name: The party's name.
+        certificate: Its self-signed certificate (DER).
+        key: Its private key.
+
+    Example:
+        >>> alice = Identity.create("alice")
+        >>> verify(alice.certificate, b"message", alice.sign(b"message"))
+        True
     """
 
     name: str
@@ -103,7 +121,14 @@ class Identity:
 
     @classmethod
     def create(cls, name: str) -> Identity:
-        """Draw a new key and sign a certificate for it, good for both ends of a TLS connection."""
+        """Draw a new key and sign a certificate for it, good for both ends of a TLS connection.
+
+        Args:
+            name: The party's name: 1 to 64 bytes of printable text.
+
+        Returns:
+            The new identity, in memory only.
+        """
         check_name("name", name)
         key = Ed25519PrivateKey.generate()
         subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
@@ -134,76 +159,104 @@ class Identity:
         return self.key.sign(_PURPOSE + message)
 
     def write(self, folder: str | Path, host: str, port: int) -> None:
-        """Write the private `identity.pem` and the public `card.json`, both or none; nothing is ever overwritten."""
+        """Write the private `identity.pem` and the public `card.json`, both or none; nothing is ever overwritten.
+
+        Args:
+            folder: Where to write them; made if it is not there.
+            host: The host name or IP address of the card.
+            port: The port of the card.
+
+        Raises:
+            InvalidInput: There is an identity already, or the folder cannot be written or is writable by others.
+        """
         card = json.dumps(msgspec.to_builtins(self.card(host, port)), indent=1) + "\n"
         secret = self.key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
         public = x509.load_der_x509_certificate(self.certificate).public_bytes(Encoding.PEM)
-        place = Path(folder)
-        made: list[Path] = []
+        home = Path(folder)
+        written: list[Path] = []
         try:
-            new = _private_folder(place)
+            new = _make_private(home)
             try:
                 for name, content, mode in ((KEY_FILE, secret + public, 0o600), (CARD_FILE, card.encode(), 0o644)):
-                    _create(place / name, content, mode)
-                    made.append(place / name)
+                    _create(home / name, content, mode)
+                    written.append(home / name)
             except BaseException:
-                for path in made:
+                for path in written:
                     path.unlink()
                 if new:
-                    place.rmdir()
+                    home.rmdir()
                 raise
         except OSError as error:
-            raise InputError(f"{folder} cannot be written: {error.strerror or error}") from None
+            raise InvalidInput(f"{folder} cannot be written: {error.strerror or error}") from None
 
     @classmethod
     def read(cls, folder: str | Path) -> Identity:
-        """Read an identity that `write` wrote; a key that others can read is no secret and is refused."""
+        """Read an identity that `write` wrote; a key that others can read is no secret and is refused.
+
+        Args:
+            folder: Where it was written.
+
+        Returns:
+            The identity.
+
+        Raises:
+            InvalidInput: The file cannot be read, is readable by others, or is damaged.
+        """
         path = Path(folder) / KEY_FILE
         try:
             with path.open("rb") as file:
                 mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode)
                 text = file.read()
         except OSError as error:
-            raise InputError(f"{path} cannot be read: {error.strerror or error}") from None
+            raise InvalidInput(f"{path} cannot be read: {error.strerror or error}") from None
         if mode & 0o077:
-            raise InputError(f"the mode of {path} is {mode:04o}, but 0600, for its owner alone, was expected")
+            _refuse_mode(path, mode, "0600, for its owner alone")
         try:
             key = load_pem_private_key(text, None)
             certificate = x509.load_pem_x509_certificate(text).public_bytes(Encoding.DER)
-            name, public = _parsed(certificate)
-        except (ValueError, TypeError, UnsupportedAlgorithm):  # InputError is a ValueError, too
-            raise InputError(f"{path} is damaged: it does not hold an Ed25519 key and its certificate") from None
+            name, public = _parse(certificate)
+        except (ValueError, TypeError, UnsupportedAlgorithm):  # InvalidInput is a ValueError, too
+            raise InvalidInput(f"{path} is damaged: it does not hold an Ed25519 key and its certificate") from None
         if not isinstance(key, Ed25519PrivateKey) or key.public_key() != public:
-            raise InputError(f"{path} is damaged: its certificate is not that of its key")
+            raise InvalidInput(f"{path} is damaged: its certificate is not that of its key")
         return cls(name, certificate, key)
 
 
 def read_card(path: str | Path) -> Card:
-    """Read a card that `Identity.write` wrote."""
+    """Read a card that `Identity.write` wrote.
+
+    Args:
+        path: The JSON file.
+
+    Returns:
+        The card.
+
+    Raises:
+        InvalidInput: The file cannot be read, or is not a card.
+    """
     try:
         fields = msgspec.json.decode(Path(path).read_bytes())
         if not isinstance(fields, dict) or fields.get("format") != CARD_FORMAT:
-            found = fields.get("format") if isinstance(fields, dict) else fields
-            raise refuse("format", found, CARD_FORMAT)
+            refuse("format", fields.get("format") if isinstance(fields, dict) else fields, CARD_FORMAT)
         return msgspec.convert(fields, Card)
-    except (msgspec.MsgspecError, InputError, UnicodeDecodeError, RecursionError) as error:
-        raise InputError(f"{path} is not a valid {CARD_FORMAT} file: {error}") from None
+    except (msgspec.MsgspecError, InvalidInput, UnicodeDecodeError, RecursionError) as error:
+        raise InvalidInput(f"{path} is not a valid {CARD_FORMAT} file: {error}") from None
     except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror or error}") from None
+        raise InvalidInput(f"{path} cannot be read: {error.strerror or error}") from None
 
 
 def verify(certificate: bytes, message: bytes, signature: bytes) -> bool:
-    """Whether the holder of the certificate's key signed the message with `Identity.sign`."""
+    """Return whether the holder of the certificate's key signed the message with `Identity.sign`."""
     try:
-        _parsed(certificate)[1].verify(signature, _PURPOSE + message)
-    except (InvalidSignature, InputError):
+        _parse(certificate)[1].verify(signature, _PURPOSE + message)
+    except (InvalidSignature, InvalidInput):
         return False
     return True
 
 
 def fingerprint(certificate: bytes) -> str:
     """Return what two people compare to be sure of a key: the first 128 bits of the SHA-256 of the public key (DER)."""
-    key = _parsed(certificate)[1].public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
+    key = _parse(certificate)[1].public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
     digits = hashlib.sha256(key).hexdigest()[:32]
     return "-".join(digits[start : start + 4] for start in range(0, 32, 4))
 
@@ -211,25 +264,28 @@ def fingerprint(certificate: bytes) -> str:
 def check_name(what: str, name: str) -> str:
     """Return a name that can be shown to people and put in a certificate, or refuse it."""
     if not isinstance(name, str) or not name.isprintable() or name != name.strip() or not 1 <= len(name.encode()) <= 64:
-        raise refuse(what, name, "1 to 64 bytes of printable text without spaces around it")
+        refuse(what, name, "1 to 64 bytes of printable text without spaces around it")
     return name
 
 
+def _refuse_mode(path: Path, mode: int, must_be: str) -> NoReturn:
+    """Refuse a file or folder that others can read or change."""
+    raise InvalidInput(f"the mode of {path} must be {must_be}, got {mode:04o}") from None
+
+
 @lru_cache(maxsize=2**14)
-def _parsed(certificate: bytes) -> tuple[str, Ed25519PublicKey]:
+def _parse(certificate: bytes) -> tuple[str, Ed25519PublicKey]:
     """Return the name and the public key in a certificate, or refuse it; kept, as parties verify many signatures."""
     try:
-        found = x509.load_der_x509_certificate(certificate)
-        names = found.subject.get_attributes_for_oid(NameOID.COMMON_NAME)
-        public = found.public_key()
-        found.verify_directly_issued_by(found)
-        authority = found.extensions.get_extension_for_class(x509.BasicConstraints).value.ca
+        parsed = x509.load_der_x509_certificate(certificate)
+        names = parsed.subject.get_attributes_for_oid(NameOID.COMMON_NAME)
+        public = parsed.public_key()
+        parsed.verify_directly_issued_by(parsed)
+        authority = parsed.extensions.get_extension_for_class(x509.BasicConstraints).value.ca
     except (ValueError, TypeError, UnsupportedAlgorithm, InvalidSignature, x509.ExtensionNotFound) as error:
-        raise InputError(f"the certificate is not a self-signed one of a party: {error or 'bad signature'}") from None
+        raise InvalidInput(f"{_NOT_A_PARTY}: {error or 'bad signature'}") from None
     if not isinstance(public, Ed25519PublicKey) or authority or len(names) != 1:
-        raise InputError(
-            "the certificate is not a self-signed one of a party: an Ed25519 key with one name is expected"
-        )
+        raise InvalidInput(f"{_NOT_A_PARTY}: it must have an Ed25519 key with one name, and be no authority")
     return str(names[0].value), public
 
 
@@ -241,18 +297,17 @@ def _check_host(host: str) -> None:
         labels = host.rstrip(".").split(".")
         unreachable = len(host) > 253 or not all(_LABEL.fullmatch(label) for label in labels)
     if unreachable:
-        raise refuse("host", host, "a host name or an IP address that the other parties can reach")
+        refuse("host", host, "a host name or an IP address that the other parties can reach")
 
 
-def _private_folder(place: Path) -> bool:
+def _make_private(folder: Path) -> bool:
     """Make sure of a folder in which nobody else can replace files; return whether it is new."""
     try:
-        place.mkdir(mode=0o700)
+        folder.mkdir(mode=0o700)
     except FileExistsError:
-        mode = stat.S_IMODE(place.stat().st_mode)
+        mode = stat.S_IMODE(folder.stat().st_mode)
         if mode & 0o022:
-            wanted = "a folder that only its owner can write to"
-            raise InputError(f"the mode of {place} is {mode:04o}, but {wanted} was expected") from None
+            _refuse_mode(folder, mode, "0700 or 0755, so that only its owner can write to it")
         return False
     return True
 
@@ -262,7 +317,7 @@ def _create(path: Path, content: bytes, mode: int) -> None:
     try:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
     except FileExistsError:
-        raise InputError(f"{path} is there already, and an identity is never overwritten") from None
+        raise InvalidInput(f"{path} is there already, and an identity is never overwritten") from None
     try:
         with os.fdopen(descriptor, "wb") as file:
             file.write(content)

@@ -2,7 +2,7 @@
 
 Host names are not checked. A name in a certificate says something only if an authority vouches for it, and there is
 none here: a party's certificate itself is pinned in the roster, wherever the party listens. As those of all parties are
-accepted, whoever connects must hold `peer_certificate` against the party that it meant to reach (`Roster.index`).
+accepted, whoever connects must hold the peer's certificate against the party that it meant to reach (`Roster.index`).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pathlib import Path
 from cryptography import x509
 from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, Encoding, PrivateFormat
 
-from inca._base.validation import InputError
+from inca.errors import InvalidInput
 from inca.network.membership.identity import Identity
 from inca.network.membership.roster import Roster
 
@@ -35,20 +35,9 @@ def client_context(identity: Identity, roster: Roster) -> ssl.SSLContext:
     return _pinned(context, identity, roster)
 
 
-def peer_certificate(connection: ssl.SSLObject | ssl.SSLSocket) -> bytes:
-    """Return the certificate (DER) of the other end after the handshake."""
-    certificate = connection.getpeercert(binary_form=True)
-    if certificate is None:
-        raise InputError("the peer has shown no certificate, but that of a party of the roster was expected")
-    return certificate
-
-
 def _pinned(context: ssl.SSLContext, identity: Identity, roster: Roster) -> ssl.SSLContext:
     if roster.index(identity.certificate) is None:
-        raise InputError(
-            f"the roster {roster.name!r} does not have the certificate of {identity.name!r}, but one of its parties "
-            "was expected"
-        )
+        raise InvalidInput(f"the roster {roster.name!r} does not have the certificate of {identity.name!r}")
     context.minimum_version = context.maximum_version = ssl.TLSVersion.TLSv1_3
     context.verify_mode = ssl.CERT_REQUIRED
     # A party's certificate ends the chain by itself; it is no authority, which some versions of OpenSSL insist on.

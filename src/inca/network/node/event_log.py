@@ -1,4 +1,4 @@
-"""What a node tells: lines of JSON, and a status file for whoever looks on. Never a value, noise or payload."""
+"""What a node tells: lines of JSON, and a status file for whoever observes it. Never a value, noise or payload."""
 
 from __future__ import annotations
 
@@ -11,44 +11,59 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
-from inca._base.validation import InputError
+from inca.errors import InvalidInput
 
-_PEERS = ("peer", "party")
-_REPEATED, _FIRST = ("nonsense", "fault", "throttled", "down", "lost", "connected"), 20
-_OFTEN = 0.2  # seconds between two writings of the status
+_NAMING_PARTIES = ("peer", "party")  # fields
+_REPEATABLE = (
+    "nonsense",
+    "violation",
+    "throttled",
+    "down",
+    "lost",
+    "connected",
+)  # events that one peer can cause often
+_LOGGED_ALWAYS = 20  # times, before they are logged ever more rarely
+_MIN_STATUS_INTERVAL_S = 0.2
 
 
-class Log:
-    """Writes events as JSON lines to a file, readable by its owner alone, and to whoever else listens."""
+class EventLog:
+    """Writes events as JSON lines to a file, readable by its owner alone, and to whoever else wants them.
 
-    def __init__(self, path: Path, names: Sequence[str], echo: Callable[[dict[str, Any]], None] | None = None) -> None:
-        """Append to the file; peers are named as the roster names them."""
-        self._names, self._echo = names, echo
+    Args:
+        path: The file, which is appended to.
+        names: The parties' names, which the log has in place of their ids.
+        on_event: Called with every event that is logged.
+    """
+
+    def __init__(
+        self, path: Path, names: Sequence[str], on_event: Callable[[dict[str, Any]], None] | None = None
+    ) -> None:
+        self._names, self._on_event = names, on_event
         self._counts: Counter[tuple[str, str]] = Counter()
         self._file: TextIO = os.fdopen(os.open(path, os.O_CREAT | os.O_APPEND | os.O_WRONLY, 0o600), "a")
 
-    def write(self, event: str, **fields: Any) -> None:
+    def log_event(self, event: str, **fields: Any) -> None:
         """Write one event; a disk that takes no more loses the line, not the party.
 
         Of what one peer causes over and over, only the first lines are written, and then ever fewer.
         """
-        if event in _REPEATED:
+        if event in _REPEATABLE:
             self._counts[event, str(fields.get("peer"))] += 1
             count = self._counts[event, str(fields.get("peer"))]
-            if count > _FIRST and count & (count - 1):
+            if count > _LOGGED_ALWAYS and count & (count - 1):
                 return
             fields["times"] = count
         entry: dict[str, Any] = {"time": round(time.time(), 3), "event": event}
         for name, value in fields.items():
-            if name in _PEERS and isinstance(value, int) and 0 <= value < len(self._names):
+            if name in _NAMING_PARTIES and isinstance(value, int) and 0 <= value < len(self._names):
                 entry[name] = self._names[value]
             else:
                 entry[name] = value
         with contextlib.suppress(OSError):
             self._file.write(json.dumps(entry, default=str) + "\n")
             self._file.flush()
-        if self._echo is not None:
-            self._echo(entry)
+        if self._on_event is not None:
+            self._on_event(entry)
 
     def close(self) -> None:
         """Close the file."""
@@ -56,19 +71,18 @@ class Log:
             self._file.close()
 
 
-class Status:
+class StatusFile:
     """A small file that always says where the party is; replaced whole, not more often than anyone could read."""
 
     def __init__(self, path: Path) -> None:
-        """Say nothing yet."""
-        self._path, self._last, self._next = path, {"stage": ""}, 0.0
+        self._path, self._last, self._next_write = path, {"stage": ""}, 0.0
 
-    def show(self, fields: dict[str, Any], *, now: bool = False) -> None:
+    def write(self, fields: dict[str, Any], *, now: bool = False) -> None:
         """Write the fields if they have changed and the last time is long enough ago, or `now`."""
         clock = time.monotonic()
-        if fields == self._last or (not now and clock < self._next):
+        if fields == self._last or (not now and clock < self._next_write):
             return
-        self._last, self._next = dict(fields), clock + _OFTEN
+        self._last, self._next_write = dict(fields), clock + _MIN_STATUS_INTERVAL_S
         temporary = self._path.with_name(f".{self._path.name}.part")
         try:
             temporary.write_text(json.dumps(fields | {"updated": round(time.time(), 3), "process": os.getpid()}) + "\n")
@@ -79,7 +93,7 @@ class Status:
 
 def statuses(state: Path) -> list[dict[str, Any]]:
     """Return where the sessions of a `--state` folder are; `running`: whether the process that wrote it is there."""
-    return [_status(place) for place in sorted(state.glob("*/status.json"))]
+    return [_status(path) for path in sorted(state.glob("*/status.json"))]
 
 
 def fields_of(path: Path) -> dict[str, Any]:
@@ -91,16 +105,16 @@ def fields_of(path: Path) -> dict[str, Any]:
     return fields
 
 
-def _status(place: Path) -> dict[str, Any]:
+def _status(path: Path) -> dict[str, Any]:
     try:
-        fields: dict[str, Any] = json.loads(place.read_text())
-        running = _runs(int(fields["process"]))
+        fields: dict[str, Any] = json.loads(path.read_text())
+        running = _is_running(int(fields["process"]))
     except (OSError, ValueError, KeyError, TypeError):
-        raise InputError(f"{place} cannot be read: it is not what a node writes") from None
-    return fields | {"running": running, "ended": place.with_name("ended.json").exists()}
+        raise InvalidInput(f"{path} cannot be read: it is not what a node writes") from None
+    return fields | {"running": running, "ended": path.with_name("ended.json").exists()}
 
 
-def _runs(process: int) -> bool:
+def _is_running(process: int) -> bool:
     try:
         os.kill(process, 0)
     except ProcessLookupError:

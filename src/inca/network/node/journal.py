@@ -16,34 +16,41 @@ from pathlib import Path
 
 import msgspec
 
-from inca._base.validation import InputError
+from inca.errors import InvalidInput, JournalUnusable
 from inca.network.protocol.ledger import Began, Credited, Opened, Record, Settled, Signed, Tombstoned
+from inca.network.protocol.session import SessionConfig
 
 FORMAT = "inca-journal/1"
-_PIECE = 2**20
+_SHRED_BYTES = 2**20  # overwritten at a time
+_SAFETY_FACTOR = 2.0  # by which the space that is demanded exceeds what a journal is expected to need
 
 _encoder = msgspec.msgpack.Encoder()
 _decoder: msgspec.msgpack.Decoder[Record] = msgspec.msgpack.Decoder(Record)
 
 
-class JournalError(Exception):
-    """The disk does not take or give back what it should; the party must stop."""
-
-
 class Journal:
-    """The journal of one party in one session.
+    """The journal of one party in one session; begun if it is not there.
 
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     journal = Journal(Path(folder) / "journal.db", session=bytes(32), party=3)
-    ...     journal.append([Tombstoned(1, 0, 0)])
-    ...     journal.close()
-    ...     Journal(Path(folder) / "journal.db", session=bytes(32), party=3).read()
-    [Tombstoned(round=1, sender=0, slot=0)]
+    Args:
+        path: The file.
+        session: The session's id.
+        party: The number of the party.
+
+    Raises:
+        InvalidInput: It belongs to another session or party, others can read it, or another process uses it.
+        JournalUnusable: The disk or the file is damaged or full.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     journal = Journal(Path(folder) / "journal.db", session=bytes(32), party=3)
+        ...     journal.append([Tombstoned(1, 0, 0)])
+        ...     journal.close()
+        ...     Journal(Path(folder) / "journal.db", session=bytes(32), party=3).read()
+        [Tombstoned(round=1, sender=0, slot=0)]
     """
 
     def __init__(self, path: Path, *, session: bytes, party: int) -> None:
-        """Open the journal, or begin one; refuse that of another session or party, or one that others can read."""
         self.path = path
         self.commits = 0
         try:
@@ -52,9 +59,9 @@ class Journal:
                 _sync_folder(path.parent)
             mode = path.stat().st_mode & 0o777
         except OSError as error:
-            raise JournalError(f"the journal {path} cannot be used: {error.strerror or error}") from None
+            raise JournalUnusable(f"the journal {path} cannot be used: {error.strerror or error}") from None
         if mode & 0o077:
-            raise InputError(f"the mode of the journal {path} is {mode:04o}, but 0600 (only its owner) was expected")
+            raise InvalidInput(f"the mode of the journal {path} must be 0600, for its owner alone, got {mode:04o}")
         try:
             self._database = sqlite3.connect(path, isolation_level=None, timeout=0.0)
             self._database.execute("PRAGMA locking_mode = EXCLUSIVE")  # and no shared memory: one process only
@@ -63,23 +70,23 @@ class Journal:
             self._database.execute("PRAGMA secure_delete = ON")
             self._identify(session, party)
         except sqlite3.Error as error:
-            if "locked" in str(error):
-                raise InputError(f"the journal {path} is in use by another process") from None
-            raise JournalError(f"the journal {path} cannot be used: {error}") from None
+            if _is_in_use(error):
+                raise InvalidInput(f"the journal {path} is in use by another process") from None
+            raise JournalUnusable(f"the journal {path} cannot be used: {error}") from None
 
     def _identify(self, session: bytes, party: int) -> None:
-        mark = f"{FORMAT} {session.hex()} {party}"
+        owner = f"{FORMAT} {session.hex()} {party}"
         with _Transaction(self._database):
             self._database.execute("CREATE TABLE IF NOT EXISTS about (mark TEXT)")
             self._database.execute(
                 "CREATE TABLE IF NOT EXISTS records (place INTEGER PRIMARY KEY, once TEXT UNIQUE, body BLOB NOT NULL)"
             )
-            found = self._database.execute("SELECT mark FROM about").fetchone()
-            if found is None:
-                self._database.execute("INSERT INTO about VALUES (?)", (mark,))
-        if found is not None and found[0] != mark:
+            row = self._database.execute("SELECT mark FROM about").fetchone()
+            if row is None:
+                self._database.execute("INSERT INTO about VALUES (?)", (owner,))
+        if row is not None and row[0] != owner:
             self._database.close()
-            raise InputError(f"the journal {self.path} belongs to another session or party")
+            raise InvalidInput(f"the journal {self.path} belongs to another session or party")
 
     def append(self, records: Sequence[Record]) -> None:
         """Write records in one transaction; when this returns they are durable."""
@@ -89,10 +96,10 @@ class Journal:
             with _Transaction(self._database):
                 self._database.executemany(
                     "INSERT INTO records (once, body) VALUES (?, ?)",
-                    [(_once(record), _encoder.encode(record)) for record in records],
+                    [(_unique_key(record), _encoder.encode(record)) for record in records],
                 )
         except sqlite3.Error as error:
-            raise JournalError(f"the journal {self.path} cannot be written: {error}") from None
+            raise JournalUnusable(f"the journal {self.path} cannot be written: {error}") from None
         self.commits += 1
 
     def read(self) -> list[Record]:
@@ -101,7 +108,7 @@ class Journal:
             rows = self._database.execute("SELECT body FROM records ORDER BY place").fetchall()
             return [_decoder.decode(body) for (body,) in rows]
         except (sqlite3.Error, msgspec.MsgspecError) as error:
-            raise JournalError(f"the journal {self.path} cannot be read: {error}") from None
+            raise JournalUnusable(f"the journal {self.path} cannot be read: {error}") from None
 
     def close(self) -> None:
         """Close the file; it can be opened again."""
@@ -119,7 +126,7 @@ class Journal:
             with path.open("r+b", buffering=0) as file:
                 left = path.stat().st_size
                 while left > 0:
-                    left -= file.write(secrets.token_bytes(min(left, _PIECE)))
+                    left -= file.write(secrets.token_bytes(min(left, _SHRED_BYTES)))
                 os.fsync(file.fileno())
             path.unlink()
         _sync_folder(self.path.parent)
@@ -141,8 +148,8 @@ class _Transaction:
             self._database.execute("ROLLBACK")
 
 
-def _once(record: Record) -> str | None:
-    """Return the key under which only one record may exist."""
+def _unique_key(record: Record) -> str | None:
+    """Return the key under which only one such record may exist; None if there may be many."""
     match record:
         case Opened():
             return "opened"
@@ -158,10 +165,25 @@ def _once(record: Record) -> str | None:
             return None
 
 
+def check_disk_space(folder: Path, session: SessionConfig) -> None:
+    """Refuse to begin on a disk that will be full before the end of the session."""
+    transfers = 2 + 2 * session.rounds * session.receivers
+    needed = int(_SAFETY_FACTOR * 8 * (session.dimension + 1) * transfers) + 2**20
+    disk = os.statvfs(folder)
+    if (free := disk.f_bavail * disk.f_frsize) < needed:
+        must_be = f"at least {needed / 2**20:.1f} MiB free for the session"
+        raise InvalidInput(f"{folder} must have {must_be}, got {free / 2**20:.1f} MiB")
+
+
+def _is_in_use(error: sqlite3.Error) -> bool:
+    code = getattr(error, "sqlite_errorcode", 0)  # the primary code is in its lowest byte
+    return code & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+
+
 def _sync_folder(folder: Path) -> None:
     """Make a new or removed name durable, too."""
-    place = os.open(folder, os.O_RDONLY)
+    descriptor = os.open(folder, os.O_RDONLY)
     try:
-        os.fsync(place)
+        os.fsync(descriptor)
     finally:
-        os.close(place)
+        os.close(descriptor)

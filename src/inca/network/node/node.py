@@ -19,73 +19,88 @@ from pathlib import Path
 from typing import Any
 
 from inca._base.types import Array
-from inca._base.validation import InputError
+from inca.errors import CorruptJournal, InvalidInput, InvalidPeerMessage, JournalUnusable
 from inca.network.membership.identity import Identity, verify
-from inca.network.membership.roster import Roster
-from inca.network.membership.tls import client_context, server_context
 from inca.network.node.clock_check import check_clocks
-from inca.network.node.event_log import Log, Status
-from inca.network.node.journal import Journal, JournalError
-from inca.network.node.loss_check import Judge, Verdict
-from inca.network.node.session_setup import Setting
+from inca.network.node.event_log import EventLog, StatusFile
+from inca.network.node.journal import Journal, check_disk_space
+from inca.network.node.loss_check import LossCheck, LossChecker
+from inca.network.node.session_setup import SessionSetup
+from inca.network.node.transport_setup import limits_for, transport_for
 from inca.network.protocol.context import Effects
 from inca.network.protocol.finalization import Result
-from inca.network.protocol.ledger import Broken
-from inca.network.protocol.messages import Nonsense, Nudge, Offer, decode, encode
+from inca.network.protocol.messages import Nudge, Offer, decode, encode
 from inca.network.protocol.party import Party
-from inca.network.protocol.realized_execution import Realised
-from inca.network.transport.events import Listener
-from inca.network.transport.frames import Limits
-from inca.network.transport.transport import Transport
+from inca.network.protocol.realized_execution import RealizedExecution
+from inca.network.transport.failures import Failure
+from inca.network.transport.interface import TransportEvents
 
-_TOGETHER = 256  # events handed to the state machine before its records are written
+_EVENTS_PER_COMMIT = 256  # handed to the state machine before its records are written
 _PROBE = encode(Nudge(0))  # there is no round 0 to speak of: it asks for nothing
-_REMAINS = 2.0  # seconds that a party with a wrong clock can still be measured by the others
-_ROOM = 2.0  # times the space that a journal is expected to need
+_LINGER_S = 2.0  # for which a party with a wrong clock can still be measured by the others
+_MAX_SLEEP_S = 3600.0
 
 
 @dataclass(frozen=True, eq=False)
-class Ended:
-    """How a party's session ended: with a result, or for a reason."""
+class SessionEnd:
+    """How a party's session ended: with a result, or for a reason.
+
+    Args:
+        result: The result, if there is one.
+        reason: Why there is none, or why this party withheld its final message.
+        loss_check: This party's loss, as far as it was worked out.
+        loss_checker: What worked it out.
+        stopped: Whether the party was stopped and can go on when it is started again.
+    """
 
     result: Result | None
     reason: str
-    verdict: Verdict | None = None
-    judge: Judge | None = None
+    loss_check: LossCheck | None = None
+    loss_checker: LossChecker | None = None
     stopped: bool = False
-    """Whether it was stopped and can go on when it is started again."""
 
 
-class Node:
-    """One party of a session; `run` takes part until the end."""
+class Node(TransportEvents):
+    """One party of a session; `run` takes part until the end.
+
+    Args:
+        setup: The session.
+        identity: This party's keys.
+        folder: Holds what must outlive the process.
+        read_value: Returns this party's value; called once, and not when the party comes back.
+        clip: Move a value outside the agreed domain to its border.
+        listen: Host and port to listen at, if not those of the roster.
+        on_event: Called with every event that is logged.
+        on_ended: Called in a thread as soon as it is known how the session ends, while others are still served.
+        clock: Tells the Unix time.
+
+    Raises:
+        InvalidInput: The roster does not have the identity.
+    """
 
     def __init__(
         self,
-        setting: Setting,
+        setup: SessionSetup,
         identity: Identity,
         folder: Path,
-        value: Callable[[], Array],
+        read_value: Callable[[], Array],
         *,
         clip: bool = False,
         listen: tuple[str, int] | None = None,
-        echo: Callable[[dict[str, Any]], None] | None = None,
-        conclude: Callable[[Ended], None] | None = None,
+        on_event: Callable[[dict[str, Any]], None] | None = None,
+        on_ended: Callable[[SessionEnd], None] | None = None,
+        clock: Callable[[], float] = time.time,
     ) -> None:
-        """Take part in the setting's session; `folder` holds what must outlive the process. `value` is read if needed.
-
-        `conclude` is called as soon as it is known how the session ends, while others are still served.
-
-        Refuses an identity that the roster does not have, and a session that has ended here before.
-        """
-        me = setting.roster.index(identity.certificate)
+        me = setup.roster.index(identity.certificate)
         if me is None:
-            raise InputError(f"the identity of {identity.name!r} is not in the roster {setting.roster.name!r}")
-        self.setting, self.identity, self.me, self.folder = setting, identity, me, folder
-        self._value, self._clip, self._listen, self._echo, self._concludes = value, clip, listen, echo, conclude
+            raise InvalidInput(f"the identity of {identity.name!r} is not in the roster {setup.roster.name!r}")
+        self.setup, self.identity, self.me, self.folder = setup, identity, me, folder
+        self._read_value, self._clip, self._listen = read_value, clip, listen
+        self._on_event, self._on_ended, self._clock = on_event, on_ended, clock
         self._events: deque[Callable[[float], Effects]] = deque()
         self._woken = asyncio.Event()
-        self._verdict: Verdict | None = None
-        self._judge: Judge | None = None
+        self._loss_check: LossCheck | None = None
+        self._loss_checker: LossChecker | None = None
         self._stopping = False
 
     # --- from outside -------------------------------------------------------------------------------------------
@@ -95,84 +110,106 @@ class Node:
         self._stopping = True
         self._woken.set()
 
-    async def run(self) -> Ended:
-        """Take part in the session."""
+    async def run(self) -> SessionEnd:
+        """Take part in the session.
+
+        Returns:
+            How it ended.
+
+        Raises:
+            InvalidInput: The session has ended here before, or the value, the clock or the folder cannot be used.
+            JournalUnusable: The disk fails.
+        """
         if (self.folder / "ended.json").exists():
-            raise InputError(f"the session has ended here before ({self.folder}): a session is never held twice")
-        began = time.time()
+            raise InvalidInput(f"the session has ended here before ({self.folder}): a session is never held twice")
+        began = self._clock()
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        session, roster = self.setting.session, self.setting.roster
-        check_room(self.folder, self.setting)
+        session = self.setup.session
+        check_disk_space(self.folder, session)
         self.journal = Journal(self.folder / "journal.db", session=session.id, party=self.me)
-        self._log = Log(self.folder / "log.jsonl", roster.names, self._echo)
-        self._status = Status(self.folder / "status.json")
+        self._log = EventLog(self.folder / "log.jsonl", self.setup.roster.names, self._on_event)
+        self._status = StatusFile(self.folder / "status.json")
         try:
             records = self.journal.read()
-            noisy = self.setting.noisy(self._value(), clip=self._clip) if not records else None
+            noisy = self.setup.add_noise(self._read_value(), clip=self._clip) if not records else None
             self._party = Party(
-                session, self.me, sign=self.identity.sign, verify=self._signed, rng=random.SystemRandom()
+                session, self.me, sign=self.identity.sign, verify=self._verify, rng=random.SystemRandom()
             )
-            await asyncio.to_thread(self._warm_up)
+            await asyncio.to_thread(self._load_accountant)
             await self._open_transport()
             try:
                 await self._check_clocks()
                 if records:
-                    self._log.write("comes back", records=len(records))
-                    self._commit(self._party.recover(time.time(), records))
+                    self._log.log_event("comes back", records=len(records))
+                    self._commit(self._party.recover(self._clock(), records))
                 elif noisy is not None:
-                    secrets = os.urandom(32), os.urandom(32)
-                    self._commit(self._party.open(time.time(), noisy, *secrets, began=began))
+                    masks, secret = os.urandom(32), os.urandom(32)
+                    self._commit(self._party.open(self._clock(), noisy, masks, secret, began=began))
                 await self._take_part()
             finally:
                 await self._transport.close()
-        except Broken as error:
-            raise JournalError(str(error)) from None
+        except CorruptJournal as error:
+            raise JournalUnusable(str(error)) from None
         finally:
-            self._log.write("stopped" if self._stopping else "ended")
+            self._log.log_event("stopped" if self._stopping else "ended")
             self._log.close()
             self.journal.close()
-        return self._ended()
+        return self._end()
 
     # --- the loop -----------------------------------------------------------------------------------------------
 
+    async def _open_transport(self) -> None:
+        roster = self.setup.roster
+        limits = limits_for(self.setup.session)
+        self._transport = transport_for(roster, self.identity, limits, self, clock=self._clock)
+        try:
+            await self._transport.start(*(self._listen or ()))
+        except OSError as error:
+            card = roster.parties[self.me]
+            host, port = self._listen or (card.host, card.port)
+            raise InvalidInput(f"cannot listen on {host}:{port}: {error.strerror or error}") from None
+        fields = {"session": roster.session.hex(), "parties": len(roster.parties), "start": roster.terms.start}
+        self._log.log_event("listens", **fields)
+
     async def _check_clocks(self) -> None:
         try:
-            await check_clocks(self._transport, self.setting, self.me, self._log.write)
-        except InputError as error:
-            self._log.write("refuses to start", reason=str(error))
-            await asyncio.sleep(_REMAINS)
+            await check_clocks(self._transport, self.setup, self.me, self._log.log_event, self._clock)
+        except InvalidInput as error:
+            self._log.log_event("refuses to start", reason=str(error))
+            await asyncio.sleep(_LINGER_S)
             raise
 
     async def _take_part(self) -> None:
         party = self._party
         while not party.finished and not self._stopping:
             if not self._events:
-                await self._sleep(party.wakeup - time.time())
+                await self._sleep(party.wakeup - self._clock())
             effects = Effects()
-            for _ in range(min(len(self._events), _TOGETHER)):
-                effects.extend(self._events.popleft()(time.time()))
-            effects.extend(party.tick(time.time()))
+            for _ in range(min(len(self._events), _EVENTS_PER_COMMIT)):
+                effects.extend(self._events.popleft()(self._clock()))
+            effects.extend(party.tick(self._clock()))
             self._commit(effects)
-            await self._conclude()
+            await self._tell_end()
             await asyncio.sleep(0)  # let the transport read and write
-        await self._conclude()  # who comes after the end of everything has left before it began
-        self._show(now=True)
+        await self._tell_end()  # who comes after the end of everything has left before it began
+        self._write_status(now=True)
 
-    async def _conclude(self) -> None:
+    async def _tell_end(self) -> None:
         """Tell how the session ends, once, as soon as that is known."""
-        if self._concludes is not None and self._party.stage in ("serving", "over", "left"):
-            conclude, self._concludes = self._concludes, None
-            await asyncio.to_thread(conclude, self._ended())
+        if self._on_ended is not None and self._party.outcome_known:
+            on_ended, self._on_ended = self._on_ended, None
+            await asyncio.to_thread(on_ended, self._end())
 
-    def _ended(self) -> Ended:
+    def _end(self) -> SessionEnd:
         party = self._party
-        going_on = party.stage not in ("serving", "over", "left")
-        return Ended(party.result, party.reason, self._verdict, self._judge, going_on)
+        return SessionEnd(
+            party.result, party.reason, self._loss_check, self._loss_checker, stopped=not party.outcome_known
+        )
 
     async def _sleep(self, seconds: float) -> None:
         self._woken.clear()
         if seconds > 0:
-            timer = asyncio.get_running_loop().call_later(min(seconds, 3600.0), self._woken.set)
+            timer = asyncio.get_running_loop().call_later(min(seconds, _MAX_SLEEP_S), self._woken.set)
             await self._woken.wait()
             timer.cancel()
 
@@ -181,32 +218,32 @@ class Node:
         self.journal.append(effects.records)
         for peer, message in effects.sends:
             self._transport.send(peer, encode(message), message if isinstance(message, Offer) else None)
-        for event, fields in effects.notes:
-            self._log.write(event, **fields)
+        for event, fields in effects.log_events:
+            self._log.log_event(event, **fields)
         if effects.plan:
-            self._work(self._plan, self._party.planned)
+            self._work(self._check_planned_loss, self._party.planned)
         if effects.assess is not None:
-            self._work(partial(self._assess, effects.assess), self._party.assessed)
-        self._show()
+            self._work(partial(self._check_realized_loss, effects.assess), self._party.assessed)
+        self._write_status()
 
     def _post(self, event: Callable[[float], Effects]) -> None:
         self._events.append(event)
         self._woken.set()
 
-    def _show(self, *, now: bool = False) -> None:
+    def _write_status(self, *, now: bool = False) -> None:
         party = self._party
         fields = {
-            "session": self.setting.session.id.hex(),
+            "session": self.setup.session.id.hex(),
             "party": self.identity.name,
             "stage": party.stage,
             "round": party.ledger.round,
-            "rounds": self.setting.session.rounds,
+            "rounds": self.setup.session.rounds,
             "attended": max(0, party.ledger.attended - 1),
             "open_offers": len(party.ledger.open),
             "connected": len(self._transport.connected),
             "reason": party.reason,
         }
-        self._status.show(fields, now=now)
+        self._status.write(fields, now=now)
 
     # --- what the transport tells -------------------------------------------------------------------------------
 
@@ -214,8 +251,8 @@ class Node:
         """Take a frame of a peer."""
         try:
             message = decode(frame)
-        except Nonsense as error:
-            self._log.write("nonsense", peer=peer, what=str(error))
+        except InvalidPeerMessage as error:
+            self._log.log_event("nonsense", peer=peer, what=str(error))
             return
         self._post(lambda now: self._party.receive(now, peer, message))
 
@@ -224,107 +261,69 @@ class Node:
         if isinstance(token, Offer):
             self._post(lambda now: self._party.unsent(now, token))
 
-    def down(self, peer: int, reason: str) -> None:
-        """Learn that a peer cannot be reached."""
-        self._log.write("down", peer=peer, reason=reason)
-        self._post(lambda now: self._party.down(now, peer))
-
     def up(self, peer: int) -> None:
         """Learn that a peer is there."""
         self._post(lambda now: self._party.up(now, peer))
 
-    def note(self, event: str, **fields: object) -> None:
-        """Log what the transport has noticed; try a lost connection again, which tells whether the peer is gone."""
-        self._log.write(event, **fields)
-        if event == "lost" and isinstance(peer := fields.get("peer"), int):
-            self._transport.send(peer, _PROBE)
+    def lost(self, peer: int, failure: Failure) -> None:
+        """Try a lost connection again, which tells whether the peer is gone."""
+        self._log.log_event("lost", peer=peer, cause=failure.cause, reason=failure.detail)
+        self._transport.send(peer, _PROBE)
 
-    async def _open_transport(self) -> None:
-        roster, terms = self.setting.roster, self.setting.roster.terms
-        self._transport = transport_for(roster, self.me, self.identity, limits_for(self.setting), self)
-        try:
-            await self._transport.start(*(self._listen or ()))
-        except OSError as error:
-            card = roster.parties[self.me]
-            host, port = self._listen or (card.host, card.port)
-            raise InputError(f"cannot listen on {host}:{port}: {error.strerror or error}") from None
-        self._log.write("listens", session=roster.session.hex(), parties=len(roster.parties), start=terms.start)
+    def down(self, peer: int, failure: Failure) -> None:
+        """Learn that a peer cannot be reached."""
+        self._log.log_event("down", peer=peer, cause=failure.cause, reason=failure.detail)
+        self._post(lambda now: self._party.down(now, peer))
 
-    def _signed(self, party: int, text: bytes, signature: bytes) -> bool:
-        return verify(self.setting.roster.parties[party].certificate, text, signature)
+    def violated(self, peer: int | None, address: str, failure: Failure, violations: int) -> None:
+        """Log who broke the rules of the transport."""
+        fields = {"address": address, "cause": failure.cause, "reason": failure.detail, "violations": violations}
+        self._log.log_event("violation", peer=peer, **fields)
+
+    def log_event(self, event: str, **fields: object) -> None:
+        """Log what else the transport has noticed."""
+        self._log.log_event(event, **fields)
+
+    def _verify(self, party: int, text: bytes, signature: bytes) -> bool:
+        return verify(self.setup.roster.parties[party].certificate, text, signature)
 
     # --- the accountant, in a thread of its own -----------------------------------------------------------------
 
-    def _warm_up(self) -> None:
+    def _load_accountant(self) -> None:
         """Load the accountant before the start, so that nobody waits for it later."""
-        seed = self.setting.session.seed or bytes(32)
-        Judge(self.setting.roster, self.setting.session.topology(seed), seed).planned(self.me)
+        seed = self.setup.session.seed or bytes(32)
+        LossChecker(self.setup.roster, self.setup.session.topology(seed), seed).planned(self.me)
         gc.collect()
         gc.freeze()  # what is loaded stays: later collections need not look at it, which takes them long
 
     def _work(self, job: Callable[[], str], then: Callable[..., Effects]) -> None:
-        """Do something long without keeping the peers waiting."""
+        """Do something long without keeping the peers waiting; it returns why not to go on, or nothing."""
         done = asyncio.get_running_loop().run_in_executor(None, job)
-        done.add_done_callback(lambda task: self._post(partial(then, refusal=_said(task))))
+        done.add_done_callback(lambda task: self._post(partial(then, refusal=_refusal(task))))
 
-    def _plan(self) -> str:
+    def _check_planned_loss(self) -> str:
         """Is the loss allowed if everyone is present throughout? Asked before anything is sent."""
         ledger = self._party.ledger
         if ledger.seed is None or ledger.topology is None:
             raise RuntimeError("there is no schedule yet")
-        self._judge = Judge(self.setting.roster, ledger.topology, ledger.seed)
-        self._verdict = self._judge.planned(self.me)
-        self._tell_loss("planned loss")
-        return f"even with everyone present {self._verdict.refusal}" if self._verdict.refusal else ""
+        self._loss_checker = LossChecker(self.setup.roster, ledger.topology, ledger.seed)
+        refusal = self._log_loss("planned loss", self._loss_checker.planned(self.me))
+        return f"even with everyone present {refusal}" if refusal else ""
 
-    def _assess(self, realised: Realised) -> str:
-        """Is the loss allowed on the execution that came about? Asked before the final message is published."""
-        if self._judge is None:
+    def _check_realized_loss(self, realized: RealizedExecution) -> str:
+        """Is the loss allowed on the realized execution? Asked before the final message is published."""
+        if self._loss_checker is None:
             raise RuntimeError("there is no schedule yet")
-        self._verdict = self._judge.realised(realised, self.me)
-        self._tell_loss("own loss")
-        return self._verdict.refusal
+        return self._log_loss("own loss", self._loss_checker.realized(realized, self.me))
 
-    def _tell_loss(self, event: str) -> None:
-        if (verdict := self._verdict) is not None:
-            fields = {"epsilon": verdict.epsilon, "allowed": verdict.allowed, "coalitions": verdict.coalitions}
-            self._log.write(event, **fields)
+    def _log_loss(self, event: str, check: LossCheck) -> str:
+        self._loss_check = check
+        fields = {"epsilon": check.epsilon, "allowed": check.allowed, "coalitions": check.coalitions}
+        self._log.log_event(event, **fields)
+        return check.refusal
 
 
-def _said(task: asyncio.Future[str]) -> str:
-    """Return what a job said; one that failed speaks against publishing."""
+def _refusal(task: asyncio.Future[str]) -> str:
+    """Return what a job returned; one that failed speaks against publishing."""
     error = task.exception()
     return task.result() if error is None else f"its loss could not be worked out: {error}"
-
-
-def transport_for(
-    roster: Roster, me: int, identity: Identity, limits: Limits, listener: Listener, session: bytes | None = None
-) -> Transport:
-    """Return a transport to all parties of a roster, which trusts exactly their certificates."""
-    return Transport(
-        me=me,
-        addresses=[(card.host, card.port) for card in roster.parties],
-        session=session or roster.session,
-        server=server_context(identity, roster),
-        client=client_context(identity, roster),
-        identify=roster.index,
-        limits=limits,
-        listener=listener,
-    )
-
-
-def limits_for(setting: Setting) -> Limits:
-    """Return limits that a session of this size keeps easily, and a peer out of its mind does not."""
-    payload = 8 * (setting.session.dimension + 1)
-    # A frame holds an offer with its account, or items up to a mebibyte or a single one of any size.
-    frame = 2 * payload + 2**21 + 64 * setting.session.rounds * setting.session.receivers
-    return Limits(frame=frame, queue=max(16 * frame, 4 * payload * setting.session.parties))
-
-
-def check_room(folder: Path, setting: Setting) -> None:
-    """Refuse to begin on a disk that will be full before the end."""
-    session = setting.session
-    needed = int(_ROOM * 8 * (session.dimension + 1) * (2 + 2 * session.rounds * session.receivers)) + 2**20
-    place = os.statvfs(folder)
-    if (free := place.f_bavail * place.f_frsize) < needed:
-        raise InputError(f"{folder} has {free / 2**20:.1f} MiB left, but {needed / 2**20:.1f} MiB may be needed")

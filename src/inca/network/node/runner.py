@@ -1,4 +1,4 @@
-"""Attending a session as a process does: from the first event to the files that remain. Signals stop it cleanly."""
+"""Taking part in a session as a process: from the first event to the files that remain. Signals stop it cleanly."""
 
 from __future__ import annotations
 
@@ -10,45 +10,60 @@ from pathlib import Path
 from typing import Any
 
 from inca._base.types import Array
-from inca._base.validation import InputError
+from inca.errors import JournalUnusable
 from inca.network.membership.identity import Identity
-from inca.network.node.journal import JournalError
-from inca.network.node.node import Ended, Node
+from inca.network.node.node import Node, SessionEnd
 from inca.network.node.report import write_report
-from inca.network.node.session_setup import Setting
+from inca.network.node.session_setup import SessionSetup
 
-_PATIENCE = 2.0  # seconds for a clean stop
+_STOP_TIMEOUT_S = 2.0
 
 
-def attend(
-    setting: Setting,
+def run_party(
+    setup: SessionSetup,
     identity: Identity,
     folder: Path,
-    value: Callable[[], Array],
+    read_value: Callable[[], Array],
     *,
     clip: bool = False,
     listen: tuple[str, int] | None = None,
     shred: bool = False,
-    echo: Callable[[dict[str, Any]], None] | None = None,
+    on_event: Callable[[dict[str, Any]], None] | None = None,
 ) -> dict[str, Any] | None:
-    """Take part in a session to its end and write its report, which is returned; None if a signal stopped it.
+    """Take part in a session to its end and write its report; SIGTERM and SIGINT stop it so that it can go on later.
 
-    The report is there as soon as it can be; after that others are served for a while. SIGTERM and SIGINT stop it so
-    that it can go on later. With `shred` nothing private remains of a session that has ended.
+    The report is there as soon as it can be; after that others are served for a while.
+
+    Args:
+        setup: The session.
+        identity: This party's keys; they must be in the roster.
+        folder: Holds what must outlive the process: the journal, the log, and the report.
+        read_value: Returns this party's value; called once, and not when the party comes back.
+        clip: Move a value outside the agreed domain to its border; otherwise it is refused.
+        listen: Host and port to listen at, if not those of the roster.
+        shred: Leave nothing private of a session that has ended.
+        on_event: Called with every event that is logged.
+
+    Returns:
+        The report (docs/format.md), of which `estimate` is None if there is no result; None if a signal stopped it.
+
+    Raises:
+        InvalidInput: The identity, the value, the clock or the folder cannot be used.
+        JournalUnusable: The disk fails; the party can go on once that is mended.
     """
-    written: list[dict[str, Any]] = []
+    reports: list[dict[str, Any]] = []
 
-    def conclude(ended: Ended) -> None:
-        written.append(write_report(folder, setting, node.me, ended))
+    def on_ended(end: SessionEnd) -> None:
+        reports.append(write_report(folder, setup, node.me, end))
 
-    node = Node(setting, identity, folder, value, clip=clip, listen=listen, echo=echo, conclude=conclude)
+    node = Node(setup, identity, folder, read_value, clip=clip, listen=listen, on_event=on_event, on_ended=on_ended)
 
-    async def work() -> None:
+    async def run() -> None:
         loop, task = asyncio.get_running_loop(), asyncio.create_task(node.run())
 
         def stop() -> None:
             node.stop()
-            loop.call_later(_PATIENCE, task.cancel)  # should it be waiting for something else
+            loop.call_later(_STOP_TIMEOUT_S, task.cancel)  # should it be waiting for something else
 
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, stop)
@@ -56,13 +71,11 @@ def attend(
             await task
 
     try:
-        asyncio.run(work())
-    except JournalError as error:
-        failure = InputError(f"{error}; the party has stopped and can go on once that is mended")
-        failure.status = 1
-        raise failure from None
-    if not written:
+        asyncio.run(run())
+    except JournalUnusable as error:
+        raise JournalUnusable(f"{error}; the party has stopped and can go on once that is mended") from None
+    if not reports:
         return None
     if shred:
         node.journal.shred()
-    return written[0]
+    return reports[0]

@@ -1,1 +1,4 @@
-"""The checks of `inca node doctor` before a session."""
+"""The checks of `inca node doctor` before a session.
+
+doctor -> peer_checks -> advice -> checks
+"""

@@ -1,4 +1,4 @@
-"""What a doctor found: one thing that was looked at, how it is, and whose fault it looks like."""
+"""One thing that was checked before a session: how it is, and whose fault it looks like."""
 
 from __future__ import annotations
 
@@ -10,14 +10,22 @@ OURS, THEIRS, NETWORK, EITHER, EVERYONE = "ours", "theirs", "the network's", "ou
 
 
 @dataclass(frozen=True)
-class Finding:
-    """One thing that was looked at, in words and figures; `fault` says whose it looks like unless all is well."""
+class Check:
+    """One thing that was checked, in words and figures.
+
+    Args:
+        what: What was checked: the name of a peer, or a part of this machine.
+        level: Whether it keeps the session from working.
+        text: What was observed, in a sentence.
+        state: For a peer, the same in a word or two: fine, not there, timed out, ...
+        fault: Whose fault it looks like; empty if all is well.
+        figures: What was measured.
+    """
 
     what: str
     level: Literal["fine", "note", "problem"]
     text: str
     state: str = ""
-    """For a peer: fine, not there, timed out, ... in a word or two."""
     fault: str = ""
     figures: Mapping[str, float | None] = field(default_factory=dict)
 
@@ -27,11 +35,11 @@ class Finding:
         return words | {"fault": self.fault or None} | dict(self.figures)
 
 
-def fine(what: str, text: str, **figures: float) -> Finding:
+def fine(what: str, text: str, **figures: float) -> Check:
     """Return that all is well."""
-    return Finding(what, "fine", text, figures=figures)
+    return Check(what, "fine", text, figures=figures)
 
 
-def wrong(what: str, text: str, **figures: float) -> Finding:
+def our_problem(what: str, text: str, **figures: float) -> Check:
     """Return a problem of our own."""
-    return Finding(what, "problem", text, fault=OURS, figures=figures)
+    return Check(what, "problem", text, fault=OURS, figures=figures)

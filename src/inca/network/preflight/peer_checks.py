@@ -1,4 +1,4 @@
-"""A doctor's visit to the peers: handshakes and clocks, and what may be wrong where they fail."""
+"""Handshakes and clock comparisons with all peers, and what may be wrong where they fail."""
 
 from __future__ import annotations
 
@@ -8,161 +8,132 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 
+from inca.errors import PeerUnreachable
 from inca.network.membership.identity import Identity
-from inca.network.node.clock_check import uncertainty
-from inca.network.node.node import limits_for, transport_for
-from inca.network.node.session_setup import Setting
-from inca.network.preflight.checks import EITHER, NETWORK, OURS, THEIRS, Finding, fine, wrong
-from inca.network.transport.events import Unreachable
-from inca.network.transport.transport import Measured
+from inca.network.node.session_setup import SessionSetup
+from inca.network.node.transport_setup import limits_for, transport_for
+from inca.network.preflight.advice import ADVICE, UNHEARD
+from inca.network.preflight.checks import EITHER, NETWORK, OURS, THEIRS, Check, fine, our_problem
+from inca.network.transport.failures import Failure, FailureCause
+from inca.network.transport.interface import TransportEvents
+from inca.network.transport.transport import ClockMeasurement
 
-_TOGETHER = 64  # peers asked at the same time
-_STAY = 1.0  # seconds that a peer has for its own questions
-_PAUSE = 0.2  # seconds before a peer that is not there is asked again
-
-# What a transport says of a peer -> the state in a word or two, and whose fault it looks like.
-_SIGNS = (
-    ("refused: nothing listens", "not there", THEIRS),
-    ("wrong certificate", "wrong certificate", THEIRS),
-    ("in another session", "other session", EITHER),
-    ("another version", "other version", EITHER),
-    ("another protocol", "other version", EITHER),
-    ("refuses us in TLS", "refused", EITHER),
-    ("does not believe", "refused", EITHER),
-    ("too many errors", "refused", EITHER),
-    ("closed the connection", "refused", THEIRS),
-    ("does not speak TLS", "refused", THEIRS),
-    ("no address", "no address", OURS),
-    ("our own machine", "failed", OURS),
-    ("no route", "no route", NETWORK),
-    ("does not answer at all", "timed out", NETWORK),
-    ("nothing answers", "timed out", NETWORK),
-    ("timed out", "timed out", THEIRS),
-)
-_ADVICE = {
-    "wrong certificate": "another key answers at its address than the roster has: compare fingerprints by telephone",
-    "other session": "its roster is not ours: compare the session's id, as `inca node roster show` prints it",
-    "other version": "it runs another version of inca",
-}
+_MAX_AT_ONCE = 64  # peers that are asked, and strangers that are told of
+_LINGER_S = 1.0  # for a peer that has reached us to ask its own questions
+_RETRY_S = 0.2  # after which a peer that is not there is asked again
+_MIN_ANSWER_S = 0.2  # for a peer that is asked at the last moment
+_HANDSHAKE_SHARE = 0.8  # of the time that peers have, so that it is known what they failed at
 
 
-class Visit:
-    """Shakes hands with all peers; the listener of a transport that sends nothing but hellos and pings."""
+class PeerChecks(TransportEvents):
+    """Shakes hands with all peers by a transport that sends nothing but hellos and pings.
 
-    def __init__(self, setting: Setting, me: int) -> None:
-        """Prepare; `open` begins."""
-        self._roster, self._setting, self._me = setting.roster, setting, me
-        self._failures: dict[int, str] = {}
+    Args:
+        setup: The session that is to come.
+        me: Our own party.
+    """
+
+    def __init__(self, setup: SessionSetup, me: int) -> None:
+        self._setup, self._roster, self._me = setup, setup.roster, me
+        self._failures: dict[int, Failure] = {}
         self._arrived: dict[int, asyncio.Event] = {}
-        self._last = 0.0  # when a peer was reached last
-        self.strangers: list[Finding] = []
-
-    def received(self, peer: int, frame: bytes) -> None:
-        """Ignore what a waiting node says: it will say it again to ours."""
-
-    def unsent(self, peer: int, token: object) -> None:
-        """Nothing was sent."""
-
-    def down(self, peer: int, reason: str) -> None:
-        """`measure` tells as much."""
+        self._last_contact = 0.0
+        self.strangers: list[Check] = []
 
     def up(self, peer: int) -> None:
         """Ask a peer that has come to us at once: it may not stay."""
-        self._last = time.monotonic()
+        self._last_contact = time.monotonic()
         self._arrived.setdefault(peer, asyncio.Event()).set()
 
-    def note(self, event: str, **fields: object) -> None:
-        """Remember who knocked and could not come in."""
-        if event == "fault" and fields.get("peer") is None and len(self.strangers) < _TOGETHER:
-            text = f"was turned away: it {fields['reason']}"
-            self.strangers.append(Finding(str(fields["address"]), "note", text, "stranger", EITHER))
+    def violated(self, peer: int | None, address: str, failure: Failure, violations: int) -> None:
+        """Remember who connected and could not prove to be a party."""
+        if peer is None and len(self.strangers) < _MAX_AT_ONCE:
+            text = f"was turned away: {failure.detail}"
+            self.strangers.append(Check(address, "note", text, "stranger", EITHER))
 
     @asynccontextmanager
-    async def open(self, identity: Identity, seconds: float, listen: tuple[str, int] | None) -> AsyncIterator[Finding]:
-        """Listen where the party will."""
-        roster, card = self._roster, self._roster.parties[self._me]
-        limits = replace(limits_for(self._setting), handshake=0.8 * seconds, hello=0.8 * seconds)
-        self._transport = transport_for(roster, self._me, identity, limits, self)
+    async def open(self, identity: Identity, seconds: float, listen: tuple[str, int] | None) -> AsyncIterator[Check]:
+        """Listen where the party will; yield whether that is possible."""
+        card, timeout = self._roster.parties[self._me], _HANDSHAKE_SHARE * seconds
+        limits = replace(limits_for(self._setup.session), handshake_timeout_s=timeout, hello_timeout_s=timeout)
+        self._transport = transport_for(self._roster, identity, limits, self)
         host, port = listen or (card.host, card.port)
         try:
             await self._transport.start(host, port)
         except OSError as error:
-            yield wrong("address", f"cannot listen on {host}:{port}: {error.strerror or error}")
+            yield our_problem("address", f"cannot listen on {host}:{port}: {error.strerror or error}")
             return
         try:
             yield fine("address", f"listens on {host}:{port}")
         finally:
             await self._transport.close()
 
-    async def meet(self, seconds: float) -> dict[int, Measured]:
+    async def measure(self, seconds: float) -> dict[int, ClockMeasurement]:
         """Compare clocks with every peer that shows up in time."""
-        until, room = time.monotonic() + seconds, asyncio.Semaphore(_TOGETHER)
+        deadline, room = time.monotonic() + seconds, asyncio.Semaphore(_MAX_AT_ONCE)
         peers = [peer for peer in range(len(self._roster.parties)) if peer != self._me]
 
-        async def ask(peer: int) -> Measured | None:
+        async def ask(peer: int) -> ClockMeasurement | None:
+            arrived = self._arrived.setdefault(peer, asyncio.Event())
             while True:
                 async with room:
                     try:
-                        left = max(_PAUSE, until - time.monotonic())
+                        left = max(_MIN_ANSWER_S, deadline - time.monotonic())
                         return await asyncio.wait_for(self._transport.measure(peer), left)
-                    except Unreachable as error:
-                        self._failures[peer] = str(error)
+                    except PeerUnreachable as error:
+                        self._failures[peer] = Failure(error.cause, str(error))
                     except TimeoutError:
-                        self._failures.setdefault(peer, f"timed out: it did not answer within {seconds:g} s")
+                        silence = Failure(FailureCause.UNRESPONSIVE, f"it did not answer within {seconds:g} s")
+                        self._failures.setdefault(peer, silence)
                 # Only who is not there yet is asked again: a party that refuses us counts our attempts.
-                if _state(self._failures[peer])[0] != "not there" or time.monotonic() + _PAUSE > until:
+                waiting = self._failures[peer].cause is FailureCause.REFUSED
+                if not waiting or time.monotonic() + _RETRY_S > deadline:
                     return None
                 with suppress(TimeoutError):
-                    await asyncio.wait_for(self._arrived.setdefault(peer, asyncio.Event()).wait(), _PAUSE)
-                self._arrived[peer].clear()
+                    await asyncio.wait_for(arrived.wait(), _RETRY_S)
+                arrived.clear()
 
-        found = await asyncio.gather(*map(ask, peers))
-        return {peer: each for peer, each in zip(peers, found, strict=True) if each is not None}
+        measurements = await asyncio.gather(*map(ask, peers))
+        return {peer: clocks for peer, clocks in zip(peers, measurements, strict=True) if clocks is not None}
 
-    async def stay(self) -> None:
+    async def linger(self) -> None:
         """Wait until a peer that was reached a moment ago has had time to compare clocks with us, too."""
-        await asyncio.sleep(self._last + _STAY - time.monotonic())
+        await asyncio.sleep(self._last_contact + _LINGER_S - time.monotonic())
 
-    def findings(self, measured: dict[int, Measured]) -> list[Finding]:
-        """Say what was found of every peer."""
-        names, bound = self._roster.names, self._roster.terms.clock_bound
-        found = [
-            self._measured(peer, measured[peer], bound)
-            if peer in measured
-            else self._missed(peer, self._failures[peer])
-            for peer in range(len(names))
+    def checks(self, measurements: dict[int, ClockMeasurement]) -> list[Check]:
+        """Say how every peer is."""
+        checks = [
+            self._check_clock(peer, measurements[peer]) if peer in measurements else self._check_failure(peer)
+            for peer in range(len(self._roster.parties))
             if peer != self._me
         ]
-        answered = [each for each in found if each.state not in ("not there", "timed out", "no route")]
-        return [_blamed(each, answered) for each in found]
+        answered = [check for check in checks if check.state not in UNHEARD]
+        return [_decide_fault(check, answered) for check in checks]
 
-    def _measured(self, peer: int, each: Measured, bound: float) -> Finding:
-        figures = {"offset": each.offset, "round_trip": each.round_trip}
-        name, text = self._roster.names[peer], f"clock {each.offset:+.3f} s, round trip {1e3 * each.round_trip:.1f} ms"
-        if abs(each.offset) > bound:
-            text = f"its clock is {each.offset:+.3f} s off ours, but at most {bound:g} s was agreed"
-            return Finding(name, "problem", text, "clock off", EITHER, figures)
-        if uncertainty(each) > bound:
-            text = f"a round trip of {each.round_trip:.3g} s leaves its clock uncertain by more than {bound:g} s"
-            return Finding(name, "problem", text, "too slow", NETWORK, figures)
-        return Finding(name, "fine", text, "fine", "", figures)
+    def _check_clock(self, peer: int, clocks: ClockMeasurement) -> Check:
+        name, allowed = self._roster.names[peer], self._roster.terms.max_clock_skew
+        figures = {"offset": clocks.offset, "round_trip": clocks.round_trip}
+        if abs(clocks.offset) > allowed:
+            text = f"its clock must be at most {allowed:g} s off ours, as agreed, got {clocks.offset:+.3f} s"
+            return Check(name, "problem", text, "clock off", EITHER, figures)
+        if clocks.largest_skew > allowed:
+            text = f"a round trip of {clocks.round_trip:.3g} s leaves its clock uncertain by more than {allowed:g} s"
+            return Check(name, "problem", text, "too slow", NETWORK, figures)
+        text = f"clock {clocks.offset:+.3f} s, round trip {1e3 * clocks.round_trip:.1f} ms"
+        return Check(name, "fine", text, "fine", "", figures)
 
-    def _missed(self, peer: int, failure: str) -> Finding:
-        state, fault = _state(failure)
-        name, address = self._roster.names[peer], self._roster.parties[peer].address
-        if state == "not there":
-            return Finding(name, "note", f"nothing listens at {address} yet", state, fault)
-        return Finding(name, "problem", f"{_ADVICE[state]} ({failure})" if state in _ADVICE else failure, state, fault)
-
-
-def _state(failure: str) -> tuple[str, str]:
-    """Return what a failure is in a word or two, and whose fault it looks like."""
-    return next(((state, fault) for sign, state, fault in _SIGNS if sign in failure), ("failed", EITHER))
+    def _check_failure(self, peer: int) -> Check:
+        card, failure = self._roster.parties[peer], self._failures[peer]
+        advice = ADVICE[failure.cause]
+        if failure.cause is FailureCause.REFUSED:
+            text = f"nothing listens at {card.address} yet"
+            return Check(card.name, "note", text, advice.state, advice.fault)
+        return Check(card.name, "problem", f"{advice.text} ({failure.detail})", advice.state, advice.fault)
 
 
-def _blamed(finding: Finding, answered: list[Finding]) -> Finding:
+def _decide_fault(check: Check, answered: list[Check]) -> Check:
     """If most of those who answered have the same trouble with us it is ours; if one of several has, it is theirs."""
-    if finding.fault != EITHER or len(answered) < 2:
-        return finding
-    alike = sum(each.state == finding.state for each in answered)
-    return replace(finding, fault=OURS if alike > len(answered) / 2 else THEIRS if alike == 1 else EITHER)
+    if check.fault != EITHER or len(answered) < 2:
+        return check
+    alike = sum(other.state == check.state for other in answered)
+    return replace(check, fault=OURS if alike > len(answered) / 2 else THEIRS if alike == 1 else EITHER)

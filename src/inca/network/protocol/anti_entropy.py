@@ -1,32 +1,31 @@
-"""When and with whom a party talks about items: what the others hold, and what they lack.
+"""Anti-entropy: when and with whom a party exchanges signed items, so that in the end everyone holds them all.
 
 A party has neighbours: those at distance 1, 2, 4, ... in either direction, so that connections are few and used again.
 It talks to those ahead one after the other, which reaches everyone soonest if all are there; then to random neighbours.
-Often at first, and the more seldom the less news there is.
+It talks often at first, and less and less often as long as there is no news.
 """
 
 from __future__ import annotations
 
 from collections.abc import Set as AbstractSet
 
-from inca.network.protocol.context import Desk
-from inca.network.protocol.finalization import Ending
-from inca.network.protocol.messages import Have, Items, Talking, Want
+from inca.network.protocol.context import PartyContext
+from inca.network.protocol.finalization import Finalization
+from inca.network.protocol.messages import Have, ItemMessage, Items, Want
 
-_SELDOM = 25  # times in a period, if there is no news
-_OFTEN = 200  # times in a period, at first
-_PATIENCE = 4  # parts of a period after which something that was asked for may be asked for again
-_ASKED = 2**21  # bytes to ask of one peer at once
-_FEW = 3  # neighbours: if there are not even so many, anyone will do
+_FIRST_TALKS_PER_PERIOD = 200
+_MIN_TALKS_PER_PERIOD = 25  # if there is no news
+_REREQUEST_AFTER_PERIODS = 1 / 4  # something that was asked of somebody else
+_MAX_REQUEST_BYTES = 2**21  # to ask of one peer at once
+_MIN_NEIGHBOURS = 3  # that are up; with fewer, anyone will do
 
 
-class Talk:
+class AntiEntropy:
     """A party's side of the exchange of items."""
 
-    def __init__(self, desk: Desk, ending: Ending) -> None:
-        """Begin with nothing to say."""
-        self._desk, self._ending = desk, ending
-        self.next = 0.0
+    def __init__(self, context: PartyContext, finalization: Finalization) -> None:
+        self._context, self._finalization = context, finalization
+        self.due = 0.0
         """When it is time to talk again."""
         self._pause = 0.0
         self._known = 0  # items at the last talk
@@ -35,93 +34,96 @@ class Talk:
 
     def start(self, now: float) -> None:
         """Talk often again, as there will be news."""
-        self.next, self._distance = now, 0
-        self._pause = self._desk.session.period / _OFTEN
+        self.due, self._distance = now, 0
+        self._pause = self._context.session.period / _FIRST_TALKS_PER_PERIOD
 
-    def tick(self, now: float, wanted: AbstractSet[int]) -> None:
-        """Talk if it is time to; `wanted` are the parties whose items are missed."""
-        if now < self.next:
+    def tick(self, now: float, missed: AbstractSet[int]) -> None:
+        """Talk if it is time to; `missed` are the parties whose items are waited for."""
+        if now < self.due:
             return
-        count = self._desk.gossip.count
+        context, count = self._context, self._context.signed_items.count
         if count == self._known:
-            self._pause = min(2 * self._pause, self._desk.session.period / _SELDOM)
-        self._known, self.next = count, now + self._pause
-        up = self._desk.others - self._desk.down
-        missed, near = wanted & up, steps(self._desk.session.parties)
+            self._pause = min(2 * self._pause, context.session.period / _MIN_TALKS_PER_PERIOD)
+        self._known, self.due = count, now + self._pause
+        up = context.others - context.down
+        asked, reachable = {self._partner(up)}, missed & up
         # When only a few are missing, all of them are asked: whoever is gone is then known to be gone.
-        asked = {self._partner(up)} | (missed if len(missed) <= 2 * len(near) else set())
+        if len(reachable) <= 2 * len(neighbour_distances(context.session.parties)):
+            asked |= reachable
         for peer in sorted(asked):
-            self._desk.send(peer, self._desk.gossip.have())
+            context.send(peer, context.signed_items.have())
 
-    def hear(self, now: float, peer: int, message: Talking) -> None:
+    def handle(self, now: float, peer: int, message: ItemMessage) -> None:
         """Take a message about items."""
         match message:
             case Have():
-                self.hear_have(now, peer, message)
+                self.handle_have(now, peer, message)
             case Want():
-                self.hear_want(peer, message)
+                self.handle_want(peer, message)
             case Items():
-                self.hear_items(message)
+                self.handle_items(message)
 
-    def hear_have(self, now: float, peer: int, message: Have) -> None:
+    def handle_have(self, now: float, peer: int, message: Have) -> None:
         """Ask for what is lacking here, and tell the peer if there is something that it lacks."""
-        desk, n = self._desk, self._desk.session.parties
-        lacking = desk.gossip.lacking(message)
-        if not message.reply and desk.gossip.superfluous(message):
-            desk.send(peer, desk.gossip.have(reply=True))
+        context, n = self._context, self._context.session.parties
+        lacking = context.signed_items.lacking(message)
+        if not message.reply and context.signed_items.has_more_than(message):
+            context.send(peer, context.signed_items.have(reply=True))
         wanted = {kind: self._unasked(now, kind, number) for kind, number in lacking.items()}
         if any(wanted.values()):
-            desk.send(peer, Want({kind: number.to_bytes(-(-n // 8), "little") for kind, number in wanted.items()}))
+            context.send(peer, Want({kind: number.to_bytes(-(-n // 8), "little") for kind, number in wanted.items()}))
 
     def _unasked(self, now: float, kind: str, number: int) -> int:
         """Leave out what was asked of somebody else a short while ago, and what would be too much at once."""
-        room = max(1, _ASKED // (8 * self._desk.session.dimension)) if kind == "final" else self._desk.session.parties
-        asked = 0
+        session, asked = self._context.session, 0
+        room = max(1, _MAX_REQUEST_BYTES // (8 * session.dimension)) if kind == "final" else session.parties
         while number and room:
             lowest = number & -number
             number ^= lowest
             if self._asked.get((kind, lowest), 0.0) <= now:
-                self._asked[kind, lowest] = now + self._desk.session.period / _PATIENCE
+                self._asked[kind, lowest] = now + _REREQUEST_AFTER_PERIODS * session.period
                 asked |= lowest
                 room -= 1
         return asked
 
-    def hear_want(self, peer: int, message: Want) -> None:
+    def handle_want(self, peer: int, message: Want) -> None:
         """Send what the peer wants and is there."""
-        for batch in list(self._desk.gossip.batches(message)):
-            self._desk.send(peer, Items(batch))
+        for batch in list(self._context.signed_items.batches(message)):
+            self._context.send(peer, Items(batch))
 
-    def hear_items(self, message: Items) -> None:
+    def handle_items(self, message: Items) -> None:
         """Keep what is new and can be understood already."""
         for item in message.items:
-            if item.kind in ("commit", "reveal") or self._desk.ledger.topology is not None:
-                self._ending.check(item)
-                self._desk.gossip.add(item)
+            if item.kind in ("commit", "reveal") or self._context.ledger.topology is not None:
+                self._finalization.check(item)
+                self._context.signed_items.add(item)
 
-    def farewell(self) -> None:
+    def announce_all_done(self) -> None:
         """Let the neighbours know that everyone is done, before there is nobody left whom they could ask."""
-        for peer in sorted(self._near() - self._desk.down):
-            self._desk.send(peer, Items(list(self._desk.gossip.items["done"].values())))
+        for peer in sorted(self._neighbours() - self._context.down):
+            self._context.send(peer, Items(list(self._context.signed_items.by_kind["done"].values())))
 
-    def _near(self) -> set[int]:
-        n, me = self._desk.session.parties, self._desk.me
-        return {(me + sign * step) % n for step in steps(n) for sign in (1, -1)} & self._desk.others
+    def _neighbours(self) -> set[int]:
+        n, me = self._context.session.parties, self._context.me
+        both_ways = {(me + sign * distance) % n for distance in neighbour_distances(n) for sign in (1, -1)}
+        return both_ways & self._context.others
 
     def _partner(self, up: frozenset[int]) -> int:
-        n, me = self._desk.session.parties, self._desk.me
+        n, me = self._context.session.parties, self._context.me
         while 1 << self._distance < n:
             partner = (me + (1 << self._distance)) % n
             self._distance += 1
             if partner in up:
                 return partner
-        near = self._near() & up
-        return self._desk.rng.choice(sorted(near if len(near) >= _FEW else up or self._desk.others))
+        neighbours = self._neighbours() & up
+        candidates = neighbours if len(neighbours) >= _MIN_NEIGHBOURS else up or self._context.others
+        return self._context.rng.choice(sorted(candidates))
 
 
-def steps(parties: int) -> list[int]:
+def neighbour_distances(parties: int) -> list[int]:
     """Return the distances of neighbours: 1, 2, 4, ...
 
-    >>> steps(12)
+    >>> neighbour_distances(12)
     [1, 2, 4, 8]
     """
     return [1 << power for power in range((parties - 1).bit_length())]

@@ -1,4 +1,4 @@
-"""What the parts of a party share: its ledger, its items, who is down, and what the current event leads to."""
+"""What the components of a party share: its ledger, its signed items, who is down, and the effects of an event."""
 
 from __future__ import annotations
 
@@ -7,41 +7,59 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from inca.errors import LocalProtocolError
 from inca.network.protocol.ledger import Ledger, Record, Signed
 from inca.network.protocol.messages import Message
-from inca.network.protocol.realized_execution import Realised
-from inca.network.protocol.session import Session, Topology
-from inca.network.protocol.signed_items import Digest, Final, Gossip, Kind, Vote
+from inca.network.protocol.realized_execution import RealizedExecution
+from inca.network.protocol.session import SessionConfig, Topology
+from inca.network.protocol.signed_items import Digest, Final, Kind, SignedItems, Vote
 
 
 @dataclass
 class Effects:
-    """What an event leads to: records to be made durable first, then messages, notes for the log, work to be done."""
+    """What an event leads to: records to be made durable first, then messages; events for the log; work to be done.
+
+    Args:
+        records: To be written in one transaction before anything is sent.
+        sends: Messages with their receivers, in order.
+        log_events: Names and fields of events for the log; nothing private.
+        assess: The realized execution on which the party's own loss is to be worked out (`Party.assessed`).
+        plan: Whether the loss at full attendance is to be worked out, now that the schedule is known (`Party.planned`).
+    """
 
     records: list[Record] = field(default_factory=list)
     sends: list[tuple[int, Message]] = field(default_factory=list)
-    notes: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
-    assess: Realised | None = None
+    log_events: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
+    assess: RealizedExecution | None = None
     plan: bool = False
-    """Whether the loss at full attendance is to be worked out, now that the schedule is known."""
 
     def extend(self, later: Effects) -> None:
-        """Add what a later event leads to."""
+        """Add the effects of a later event."""
         self.records += later.records
         self.sends += later.sends
-        self.notes += later.notes
+        self.log_events += later.log_events
         self.assess = later.assess or self.assess
         self.plan = later.plan or self.plan
 
 
 @dataclass
-class Desk:
-    """A party's things. Every change of the ledger goes through `record`."""
+class PartyContext:
+    """What the components of a party share. Every change of the ledger goes through `record`.
 
-    session: Session
+    Args:
+        session: The terms of the session.
+        me: The number of this party.
+        ledger: What it holds, offered and decided.
+        signed_items: The signed items that it holds, its own and others'.
+        rng: Chooses whom to talk to, nothing else.
+        down: The peers that are known to be down.
+        out: The effects of the current event so far.
+    """
+
+    session: SessionConfig
     me: int
     ledger: Ledger
-    gossip: Gossip
+    signed_items: SignedItems
     rng: random.Random
     down: set[int] = field(default_factory=set)
     out: Effects = field(default_factory=Effects)
@@ -50,7 +68,7 @@ class Desk:
     def topology(self) -> Topology:
         """Who sends to whom; the seed must be known."""
         if self.ledger.topology is None:
-            raise RuntimeError("there is no schedule before the seed is known")
+            raise LocalProtocolError("the public seed must be known before the schedule is used")
         return self.ledger.topology
 
     @cached_property
@@ -59,7 +77,7 @@ class Desk:
         return frozenset(range(self.session.parties)) - {self.me}
 
     def record(self, record: Record) -> None:
-        """Change the ledger, and have it written down before anything is sent."""
+        """Change the ledger, and have the record written before anything is sent."""
         self.ledger.apply(record)
         self.out.records.append(record)
 
@@ -67,13 +85,18 @@ class Desk:
         """Have a message sent once all records are durable."""
         self.out.sends.append((peer, message))
 
-    def note(self, event: str, **fields: Any) -> None:
-        """Tell the log; nothing private."""
-        self.out.notes.append((event, fields))
+    def log_event(self, event: str, **fields: Any) -> None:
+        """Log an event; its fields must hold nothing private."""
+        self.out.log_events.append((event, fields))
 
     def publish(self, kind: Kind, body: bytes | Digest | Final | Vote, *, once: bool = False) -> None:
-        """Sign an own item. `once`: it is written down before anyone sees it, and is never said differently."""
-        item = self.gossip.make(kind, body)
+        """Sign an own item. `once`: it is written before anyone sees it, and can never be signed differently."""
+        item = self.signed_items.sign(kind, body)
         if once:
             self.record(Signed(item))
-        self.gossip.add(item)
+        self.signed_items.add(item)
+
+    def flush(self) -> Effects:
+        """Return the effects of the current event, and begin with those of the next."""
+        effects, self.out = self.out, Effects()
+        return effects

@@ -1,120 +1,165 @@
-"""How a party comes into a session: the toss of the public seed, and the way back after an absence.
+"""How a party joins a session: the coin flip for the public seed, and the way back after an absence.
+
+The coin flip is a commit-reveal among all parties: everyone publishes a commitment to a secret, then, once all
+commitments are there, the secret; the hash of all secrets is the public seed.
 
 After a restart, or a late start, a party must not say anything twice: fresh noise for the same value would be a second
 release of it, and the same noise with another inflow would reveal differences exactly. So it asks those who would have
-heard it in the rounds that its journal does not know. If any of them has, the journal is lost or behind: it leaves. A
-party without a journal must hear all of them; one with a journal waits a period for those who are not known to be down.
+heard it in the rounds that its journal does not know, its witnesses. If any of them has, the journal is lost or behind:
+it leaves. A party without a journal must hear all of them; one with a journal waits a period for those who are not
+known to be down.
 """
 
 from __future__ import annotations
 
-from inca.network.protocol.context import Desk
+from math import inf
+
+from inca.errors import CannotJoin, InvalidPeerMessage
+from inca.network.protocol.context import PartyContext
 from inca.network.protocol.ledger import Joined, Seeded
-from inca.network.protocol.messages import Nonsense, Seen
-from inca.network.protocol.signed_items import Kind, commitment, tossed
+from inca.network.protocol.messages import Ask, Seen
+from inca.network.protocol.signed_items import Kind, commitment, flipped_seed
 
-_LEAST_ASKED = 3  # whom a party that was away asks at least, if there are as many
-
-
-class Refused(Exception):
-    """The party cannot take part; the text says why."""
+_MIN_WITNESSES = 3  # asked by a party that was away, if there are as many
 
 
-class Arrival:
-    """What a party does before its first round in this life."""
+class Joining:
+    """What a party does before its first round in this incarnation."""
 
-    def __init__(self, desk: Desk) -> None:
-        """Begin with nobody asked."""
-        self._desk = desk
+    def __init__(self, context: PartyContext) -> None:
+        self._context = context
         self.away = False
-        """Not there from the beginning on: others must be asked first."""
-        self.fresh = False
-        """And without a journal."""
-        self._asked: set[int] = set()
-        self._answers: dict[int, int] = {}  # peer -> the round it is in
+        """It was not there from the beginning on: its witnesses must be asked first."""
+        self.without_journal = False
+        """And it has no journal of an earlier incarnation."""
+        self.may_begin = False
+        """Whether the loss at full attendance is known to be allowed."""
+        self.entry = 0
+        """The round to begin with after an absence, once it is known."""
+        self._witnesses: set[int] = set()
+        self._answers: dict[int, int] = {}  # witness -> the round it is in
 
-    def commit(self) -> None:
-        """Begin the toss, unless the seed is given; whoever knows it already still owes its part to the others."""
-        session, ledger = self._desk.session, self._desk.ledger
+    @property
+    def start_time(self) -> float:
+        """When to begin, once it is known that the loss at full attendance is allowed; after an absence, at once."""
+        if not self.may_begin:
+            return inf
+        return -inf if self.away else self._context.session.start
+
+    # --- the coin flip --------------------------------------------------------------------------------------------
+
+    @property
+    def flipping(self) -> bool:
+        """Whether the coin flip goes on: the seed is unknown."""
+        return self._context.ledger.topology is None
+
+    @property
+    def coin_flip_deadline(self) -> float:
+        """When the coin flip must be over."""
+        return self._context.session.start + self._context.session.period if self.flipping else inf
+
+    @property
+    def missing_parts(self) -> set[int]:
+        """Who has not committed or not revealed, while the coin flip goes on."""
+        items = self._context.signed_items
+        return items.missing("commit") | items.missing("reveal") if self.flipping else set()
+
+    def start_coin_flip(self) -> None:
+        """Commit, unless the seed was agreed on; whoever knows it already still owes its part to the others."""
+        context, session, ledger = self._context, self._context.session, self._context.ledger
         if session.seed is not None:
             if ledger.topology is None:
-                self._desk.record(Seeded(session.seed))
+                context.record(Seeded(session.seed))
         elif ledger.opened is not None:
-            self._desk.publish("commit", commitment(session.id, self._desk.me, ledger.opened.secret))
+            context.publish("commit", commitment(session.id, context.me, ledger.opened.secret))
             if ledger.topology is not None:
-                self._desk.publish("reveal", ledger.opened.secret)
+                context.publish("reveal", ledger.opened.secret)
+        context.out.plan = not self.flipping
 
-    def toss(self) -> None:
+    def continue_coin_flip(self) -> None:
         """Reveal once everyone has committed; all secrets together are the seed."""
-        gossip, session, opened = self._desk.gossip, self._desk.session, self._desk.ledger.opened
-        if opened is None or gossip.without("commit"):
+        context, items, session = self._context, self._context.signed_items, self._context.session
+        opened = context.ledger.opened
+        if not self.flipping or opened is None or items.missing("commit"):
             return
-        if self._desk.me not in gossip.items["reveal"]:
-            self._desk.publish("reveal", opened.secret)
-        if gossip.without("reveal"):
+        if context.me not in items.by_kind["reveal"]:
+            context.publish("reveal", opened.secret)
+        if items.missing("reveal") or self._cheaters():
             return
-        secrets = [gossip.items["reveal"][party].body for party in range(session.parties)]
-        marks = [gossip.items["commit"][party].body for party in range(session.parties)]
-        if all(commitment(session.id, party, secret) == marks[party] for party, secret in enumerate(secrets)):
-            self._desk.record(Seeded(tossed(session.id, secrets)))
+        secrets = [items.by_kind["reveal"][party].body for party in range(session.parties)]
+        context.record(Seeded(flipped_seed(session.id, secrets)))
+        context.out.plan = True
 
-    def why_no_seed(self) -> str:
-        """Say who has kept the toss from its end."""
-        gossip, session = self._desk.gossip, self._desk.session
+    def coin_flip_failure(self) -> str:
+        """Return who has kept the coin flip from its end."""
         kinds: tuple[tuple[Kind, str], ...] = (("commit", "committed to"), ("reveal", "revealed"))
-        for kind, word in kinds:
-            if silent := sorted(gossip.without(kind)):
-                return f"the public seed could not be tossed: nothing was {word} by parties {silent}"
-        false = [
+        for kind, verb in kinds:
+            if silent := sorted(self._context.signed_items.missing(kind)):
+                return f"the coin flip for the public seed failed: nothing was {verb} by parties {silent}"
+        return (
+            f"the coin flip for the public seed failed: parties {self._cheaters()} revealed another secret than "
+            "they committed to"
+        )
+
+    def _cheaters(self) -> list[int]:
+        items, session = self._context.signed_items.by_kind, self._context.session
+        return [
             party
             for party in range(session.parties)
-            if commitment(session.id, party, gossip.items["reveal"][party].body) != gossip.items["commit"][party].body
+            if commitment(session.id, party, items["reveal"][party].body) != items["commit"][party].body
         ]
-        return f"the public seed could not be tossed: parties {false} revealed another secret than they committed to"
 
-    def ask(self) -> None:
-        """Choose the witnesses: who would have seen a round that the journal does not know, and at least a few."""
-        ledger, topology = self._desk.ledger, self._desk.topology
-        later = range(ledger.round + 1, self._desk.session.rounds + 1)
-        found = {receiver for t in later for receiver in topology.receivers[t][self._desk.me]}
-        others = sorted(self._desk.others - found)
-        more = min(len(others), max(0, _LEAST_ASKED - len(found)))
-        self._asked = found | set(self._desk.rng.sample(others, more))
+    # --- the way back ---------------------------------------------------------------------------------------------
+
+    def choose_witnesses(self) -> None:
+        """Choose whom to ask: who would have seen a round that the journal does not know, and at least a few."""
+        context, topology = self._context, self._context.topology
+        later = range(context.ledger.round + 1, context.session.rounds + 1)
+        receivers = {receiver for t in later for receiver in topology.receivers[t][context.me]}
+        others = sorted(context.others - receivers)
+        more = min(len(others), max(0, _MIN_WITNESSES - len(receivers)))
+        self._witnesses = receivers | set(context.rng.sample(others, more))
 
     @property
     def unanswered(self) -> set[int]:
         """The witnesses that have not answered yet."""
-        return self._asked - set(self._answers)
+        return self._witnesses - set(self._answers)
 
-    def hear(self, peer: int, message: Seen) -> None:
-        """Take a witness's answer; raise `Refused` if it has seen what the journal does not know."""
-        topology, me = self._desk.topology, self._desk.me
+    @property
+    def first_answer_time(self) -> float:
+        """The start, if any witness has answered: otherwise there is nobody to exchange anything with."""
+        return self._context.session.start if self._answers else inf
+
+    def ask(self) -> None:
+        """Ask the witnesses that have not answered yet."""
+        for witness in sorted(self.unanswered):
+            self._context.send(witness, Ask())
+
+    def handle_seen(self, peer: int, message: Seen) -> None:
+        """Take a witness's answer; raise `CannotJoin` if it has seen what the journal does not know."""
+        topology, me, ledger = self._context.topology, self._context.me, self._context.ledger
         if any(topology.receiver(t, me, slot) != peer for t, slot in message.offers):
-            raise Nonsense("an answer about offers that the schedule does not have")
-        forgotten = [t for t, slot in message.offers if (t, slot) not in self._desk.ledger.outbox]
+            raise InvalidPeerMessage("an answer about offers that the schedule does not have")
+        forgotten = [t for t, slot in message.offers if (t, slot) not in ledger.outbox]
         if forgotten:
-            raise Refused(
+            raise CannotJoin(
                 f"the journal is lost or behind: party {peer} has seen an offer of round {forgotten[0]} that it lacks"
             )
-        later = range(self._desk.ledger.round + 1, message.since)
-        if self.fresh and any(peer in topology.receivers[t][me] for t in later if t <= self._desk.session.rounds):
+        later = range(ledger.round + 1, message.since)
+        rounds = self._context.session.rounds
+        if self.without_journal and any(peer in topology.receivers[t][me] for t in later if t <= rounds):
             return  # it came late itself and cannot tell
-        self._answers[peer] = min(message.round, self._desk.session.rounds + 1)
+        self._answers[peer] = min(message.round, rounds + 1)
 
-    def entry(self, clock_round: int, *, late: bool) -> int | None:
-        """Return the round to begin with, None while answers are missing; raise `Refused` if they never came."""
-        silent = self.unanswered - (set() if self.fresh else self._desk.down)
-        if silent and not late:
-            return None
-        if silent and self.fresh:
-            raise Refused(f"came late, and parties {sorted(silent)} did not tell whether it had been there before")
-        ledger, last = self._desk.ledger, self._desk.session.rounds
-        where = sorted(self._answers.values())
-        if not where and not late:
-            return None  # nobody to exchange anything with
+    def enter(self, clock_round: int) -> None:
+        """Set the round to begin with; raise `CannotJoin` if a party without a journal has unanswered questions."""
+        if self.without_journal and self.unanswered:
+            silent = sorted(self.unanswered)
+            raise CannotJoin(f"came late, and parties {silent} did not say whether it had been there before")
+        ledger, last = self._context.ledger, self._context.session.rounds
+        answers = sorted(self._answers.values())
         # The middle one: a single peer that says it is far ahead or behind changes nothing.
-        middle = where[len(where) // 2] if where else last + 1
-        t = last + 1 if ledger.sealed else max(ledger.round + 1, middle, clock_round)
-        if self.fresh:
-            self._desk.record(Joined(min(t, last + 1)))
-        return t
+        middle = answers[len(answers) // 2] if answers else last + 1
+        self.entry = last + 1 if ledger.sealed else max(ledger.round + 1, middle, clock_round)
+        if self.without_journal:
+            self._context.record(Joined(min(self.entry, last + 1)))

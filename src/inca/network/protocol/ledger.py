@@ -1,4 +1,4 @@
-"""A party's book: what it holds, what it offered, what it decided. Whole numbers only.
+"""A party's ledger: what it holds, what it offered, what it decided. Integers only.
 
 The rule. *A transfer is decided by its receiver, once.* The sender debits its balance and only then offers; the
 receiver credits the offer in its own round, or writes a tombstone, and never changes its mind; the share of an offer
@@ -8,7 +8,8 @@ duplication, reordering and crash,
     balances + open and uncredited shares = injected,    exactly.
 
 A ledger changes by records alone, one after the other, and records are what the journal keeps: a party that comes back
-reads its records into a fresh ledger and is where it was. An illegal record raises `Broken` and changes nothing.
+reads its records into a fresh ledger and is where it was. An illegal record raises `CorruptJournal` and changes
+nothing.
 """
 
 from __future__ import annotations
@@ -18,16 +19,25 @@ from dataclasses import dataclass
 import msgspec
 import numpy as np
 
-from inca.network.protocol.fixed_point import Keystream, discrete_gaussian, portion, share
-from inca.network.protocol.messages import ACKED, BACK, NOBODY, OPEN, Account, Item, Nonsense, Numbers, pack, unpack
-from inca.network.protocol.session import WEIGHT, Session, Topology
+from inca.errors import CorruptJournal, InvalidPeerMessage
+from inca.network.protocol.discrete_gaussian import Keystream, discrete_gaussian
+from inca.network.protocol.fixed_point import portion, share
+from inca.network.protocol.messages import ACKED, BACK, NOBODY, OPEN, Account, Item, Numbers, pack, sizes_only, unpack
+from inca.network.protocol.session import WEIGHT, SessionConfig, Topology
 
 
-class Opened(msgspec.Struct, frozen=True, tag="opened", array_like=True):
+class JournalRecord(msgspec.Struct, frozen=True, array_like=True):
+    """The base of all records. Their `repr` shows the sizes of noise, shares and secrets, never the bytes."""
+
+    def __repr__(self) -> str:
+        return sizes_only(self)
+
+
+class Opened(JournalRecord, frozen=True, tag="opened"):
     """The party's private side, durable before anything leaves: its value with its independent noise, and seeds.
 
     The value itself is never written. All cancelling noise follows from `masks`; `secret` is the party's part in the
-    toss of the public seed.
+    coin flip for the public seed.
     """
 
     noisy: bytes
@@ -37,20 +47,20 @@ class Opened(msgspec.Struct, frozen=True, tag="opened", array_like=True):
     """Whether this is a journal begun after the start, perhaps in the place of a lost one."""
 
 
-class Seeded(msgspec.Struct, frozen=True, tag="seeded", array_like=True):
+class Seeded(JournalRecord, frozen=True, tag="seeded"):
     """The public seed is known."""
 
     seed: bytes
 
 
-class Began(msgspec.Struct, frozen=True, tag="began", array_like=True):
+class Began(JournalRecord, frozen=True, tag="began"):
     """Round `round` begins: the share is debited once for each receiver, and the round's injection enters."""
 
     round: int
     share: bytes
 
 
-class Credited(msgspec.Struct, frozen=True, tag="credited", array_like=True):
+class Credited(JournalRecord, frozen=True, tag="credited"):
     """An offer was accepted in its round."""
 
     round: int
@@ -59,7 +69,7 @@ class Credited(msgspec.Struct, frozen=True, tag="credited", array_like=True):
     payload: bytes
 
 
-class Tombstoned(msgspec.Struct, frozen=True, tag="tombstoned", array_like=True):
+class Tombstoned(JournalRecord, frozen=True, tag="tombstoned"):
     """An offer will never be accepted."""
 
     round: int
@@ -67,7 +77,7 @@ class Tombstoned(msgspec.Struct, frozen=True, tag="tombstoned", array_like=True)
     slot: int
 
 
-class Settled(msgspec.Struct, frozen=True, tag="settled", array_like=True):
+class Settled(JournalRecord, frozen=True, tag="settled"):
     """An own offer is open no more: `acked`, or back for good since it was `voided` or never left (`unsent`)."""
 
     round: int
@@ -75,11 +85,11 @@ class Settled(msgspec.Struct, frozen=True, tag="settled", array_like=True):
     fate: str
 
 
-class Sealed(msgspec.Struct, frozen=True, tag="sealed", array_like=True):
+class Sealed(JournalRecord, frozen=True, tag="sealed"):
     """The balance is final: nothing is credited or returned any more."""
 
 
-class Joined(msgspec.Struct, frozen=True, tag="joined", array_like=True):
+class Joined(JournalRecord, frozen=True, tag="joined"):
     """The party came late, with a fresh journal: what was offered to it in rounds before `round` is not its to decide.
 
     Should it have been there before, with a journal that is lost, it might have decided otherwise.
@@ -88,27 +98,27 @@ class Joined(msgspec.Struct, frozen=True, tag="joined", array_like=True):
     round: int
 
 
-class Promised(msgspec.Struct, frozen=True, tag="promised", array_like=True):
-    """Agreement: no proposal below this ballot will be followed."""
+class Promised(JournalRecord, frozen=True, tag="promised"):
+    """Consensus: no proposal below this ballot will be followed."""
 
     ballot: int
 
 
-class Accepted(msgspec.Struct, frozen=True, tag="accepted", array_like=True):
-    """Agreement: this proposal was accepted."""
+class Accepted(JournalRecord, frozen=True, tag="accepted"):
+    """Consensus: this proposal was accepted."""
 
     ballot: int
     digests: bytes
     finals: bytes
 
 
-class Signed(msgspec.Struct, frozen=True, tag="signed", array_like=True):
+class Signed(JournalRecord, frozen=True, tag="signed"):
     """An own item that may exist only once (final message, vote), written before anyone sees it."""
 
     item: Item
 
 
-class Left(msgspec.Struct, frozen=True, tag="left", array_like=True):
+class Left(JournalRecord, frozen=True, tag="left"):
     """The party has left the session and will not come back."""
 
     reason: str
@@ -121,10 +131,6 @@ Record = (
 _FATES = ("acked", "voided", "unsent")
 
 
-class Broken(ValueError):
-    """A record that contradicts the ledger: a damaged journal, or a mistake in this program."""
-
-
 @dataclass
 class Outgoing:
     """An own offer: to whom, and its fate as in `Account`."""
@@ -134,10 +140,26 @@ class Outgoing:
 
 
 class Ledger:
-    """One party's book."""
+    """One party's ledger; it changes by records alone.
 
-    def __init__(self, session: Session, me: int) -> None:
-        """Start an empty book."""
+    Args:
+        session: The terms of the session.
+        me: The number of the party.
+
+    Example:
+        >>> session = SessionConfig(
+        ...     id=bytes(32), parties=5, rounds=3, receivers=1, schedule="random", quiet=1, dimension=2,
+        ...     sigma_independent=2**30, sigma_cancelling=2**33, min_participants=3, start=100.0, period=2.0,
+        ... )
+        >>> ledger = Ledger(session, me=3)
+        >>> ledger.apply(Seeded(bytes(32)))
+        >>> ledger.apply(Opened(pack(np.array([5, -7])), bytes(32), bytes(32)))
+        >>> ledger.apply(Began(1, ledger.next_share()))
+        >>> ledger
+        Ledger(party 3, round 1, 3 numbers, 1 open offers)
+    """
+
+    def __init__(self, session: SessionConfig, me: int) -> None:
         self.session, self.me = session, me
         self.opened: Opened | None = None
         self.seed: bytes | None = None
@@ -161,6 +183,10 @@ class Ledger:
         self._mask: Numbers = np.zeros(session.dimension, dtype=np.int64)  # the live one
         self._drawn: list[Numbers] = []
 
+    def __repr__(self) -> str:
+        state = f"party {self.me}, round {self.round}, {self.balance.size} numbers, {len(self.open)} open offers"
+        return f"Ledger({state}{', sealed' if self.sealed else ''})"
+
     # --- what others may know -----------------------------------------------------------------------------------
 
     @property
@@ -176,17 +202,24 @@ class Ledger:
         return [key for key, sent in self.outbox.items() if sent.fate == OPEN]
 
     def skipped(self, t: int) -> bool:
-        """Whether this party was absent in round t, for certain: it has begun a later one, or is done with rounds."""
+        """Return whether this party was certainly absent in round t: it has begun a later one, or is sealed."""
         return t > 0 and t not in self._present and (t < self.round or self.sealed)
 
     def next_share(self) -> bytes:
-        """What each receiver is offered if the next round begins now."""
+        """Return what each receiver is offered if the next round begins now."""
         return pack(share(self.balance, self.session.receivers))
 
     # --- records ------------------------------------------------------------------------------------------------
 
     def apply(self, record: Record) -> None:
-        """Take over one record."""
+        """Change the ledger by one record.
+
+        Args:
+            record: What happened.
+
+        Raises:
+            CorruptJournal: The record contradicts those before it; nothing has changed.
+        """
         match record:
             case Opened():
                 self._open(record)
@@ -286,7 +319,7 @@ class Ledger:
             never = record.fate == "unsent" and record.round == self.round
             self.balance = self.balance + self.shares[record.round]
             sent.fate = NOBODY if never else BACK + self.round
-        if all(each.fate != OPEN for (t, _), each in self.outbox.items() if t == record.round):
+        if all(other.fate != OPEN for (t, _), other in self.outbox.items() if t == record.round):
             del self.shares[record.round], self.accounts[record.round]
 
     def _draw(self, r: int) -> Numbers:
@@ -298,10 +331,10 @@ class Ledger:
 def _numbers(payload: bytes, count: int) -> Numbers:
     try:
         return unpack(payload, count)
-    except Nonsense as error:
-        raise Broken(f"the journal does not add up: {error}") from None
+    except InvalidPeerMessage as error:
+        raise CorruptJournal(f"the journal does not add up: {error}") from None
 
 
 def _check(holds: bool, what: str) -> None:
     if not holds:
-        raise Broken(f"the journal does not add up: {what}")
+        raise CorruptJournal(f"the journal does not add up: {what}")

@@ -1,8 +1,9 @@
 """What parties say to each other, and how it becomes bytes.
 
-A connection belongs to one session and two known parties, so messages name neither. A transfer is named by its round,
-its sender, its slot among the sender's receivers, and its receiver; sender and receiver are the two ends, which leaves
-(round, slot) to be said. Payloads are int64 numbers of fixed width, little-endian: the coordinates, then the weight.
+A connection belongs to one session and two known parties, so messages name neither. A transfer is identified by its
+round, its sender, its slot among the sender's receivers, and its receiver; sender and receiver are the two ends, which
+leaves (round, slot) to be said. Payloads are int64 numbers of fixed width, little-endian: the coordinates, then the
+weight. The `repr` of a message shows how many bytes there are, never the bytes.
 """
 
 from __future__ import annotations
@@ -14,14 +15,38 @@ import numpy as np
 from msgspec import Meta
 from numpy.typing import NDArray
 
+from inca.errors import InvalidPeerMessage
+
 Numbers = NDArray[np.int64]
 Count = Annotated[int, Meta(ge=0, lt=2**32)]
 Ballot = Annotated[int, Meta(ge=0, lt=2**62)]
 
-_LARGEST = 2**62  # entries beyond could overflow a balance; no honest party has any
+_MAX_NUMBER = 2**62  # entries beyond could overflow a balance; no honest party has any
 
 
-class Account(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+def sizes_only(struct: msgspec.Struct) -> str:
+    """Return the `repr` of a struct with the size of each byte string in place of its bytes.
+
+    >>> sizes_only(Item("final", 3, b"a noisy balance", b"signature"))
+    "Item(kind='final', party=3, body=<15 bytes>, signature=<9 bytes>)"
+    """
+    values = {name: getattr(struct, name) for name in struct.__struct_fields__}
+    shown = [f"{name}={_size(value) if isinstance(value, bytes) else repr(value)}" for name, value in values.items()]
+    return f"{type(struct).__name__}({', '.join(shown)})"
+
+
+def _size(content: bytes) -> str:
+    return f"<{len(content)} bytes>"
+
+
+class Wire(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    """The base of everything that travels: arrays of msgpack, in the order of the fields."""
+
+    def __repr__(self) -> str:
+        return sizes_only(self)
+
+
+class Account(Wire, frozen=True):
     """What a party did so far, without any value: public, and all that an auditor needs.
 
     `present` lists the rounds it took part in. `fates` has, for each of them, what became of its k offers (`NOBODY`,
@@ -42,10 +67,10 @@ class Account(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_field
 NOBODY, ACKED, OPEN, BACK = 0, 1, 2, 2  # a share that is back in round r >= 1 has fate BACK + r, that is, 3 or more
 
 
-class Offer(msgspec.Struct, frozen=True, tag="offer", array_like=True, forbid_unknown_fields=True):
+class Offer(Wire, frozen=True, tag="offer"):
     """A share of the sender's message, to be credited in this round or never; byte-identical on every retry.
 
-    It carries its sender's account as it was when the round began, so that peers can tell what the sender did should
+    It carries its sender's account as of the beginning of the round, so that peers can tell what the sender did should
     it vanish.
     """
 
@@ -55,44 +80,44 @@ class Offer(msgspec.Struct, frozen=True, tag="offer", array_like=True, forbid_un
     account: Account
 
 
-class Ack(msgspec.Struct, frozen=True, tag="ack", array_like=True, forbid_unknown_fields=True):
+class Ack(Wire, frozen=True, tag="ack"):
     """The offer has been credited, durably."""
 
     round: Count
     slot: Count
 
 
-class Voided(msgspec.Struct, frozen=True, tag="voided", array_like=True, forbid_unknown_fields=True):
+class Voided(Wire, frozen=True, tag="voided"):
     """The offer will never be credited: there is a tombstone, durably."""
 
     round: Count
     slot: Count
 
 
-class Resolve(msgspec.Struct, frozen=True, tag="resolve", array_like=True, forbid_unknown_fields=True):
+class Resolve(Wire, frozen=True, tag="resolve"):
     """What became of this offer? One that was never seen is voided by this question."""
 
     round: Count
     slot: Count
 
 
-class Nudge(msgspec.Struct, frozen=True, tag="nudge", array_like=True, forbid_unknown_fields=True):
+class Nudge(Wire, frozen=True, tag="nudge"):
     """Your offers of this round are waited for. It also finds out whether the peer is there at all."""
 
     round: Count
 
 
-class Skipped(msgspec.Struct, frozen=True, tag="skipped", array_like=True, forbid_unknown_fields=True):
+class Skipped(Wire, frozen=True, tag="skipped"):
     """I am not there in this round: wait for no offer. A hint: should one come all the same, it can be decided."""
 
     round: Count
 
 
-class Ask(msgspec.Struct, frozen=True, tag="ask", array_like=True, forbid_unknown_fields=True):
+class Ask(Wire, frozen=True, tag="ask"):
     """I have been away: what have you seen of me, and where are you?"""
 
 
-class Seen(msgspec.Struct, frozen=True, tag="seen", array_like=True, forbid_unknown_fields=True):
+class Seen(Wire, frozen=True, tag="seen"):
     """The offers of the asking party that were seen here, and the round in which the answering party is.
 
     It cannot tell of rounds before `since`: it came late itself.
@@ -103,7 +128,7 @@ class Seen(msgspec.Struct, frozen=True, tag="seen", array_like=True, forbid_unkn
     since: Count
 
 
-class Item(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+class Item(Wire, frozen=True):
     """Something signed by a party that everyone should have; `body` is encoded by its kind."""
 
     kind: str
@@ -112,33 +137,33 @@ class Item(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=T
     signature: bytes
 
 
-class Have(msgspec.Struct, frozen=True, tag="have", array_like=True, forbid_unknown_fields=True):
+class Have(Wire, frozen=True, tag="have"):
     """Whose items the sender holds: for each kind a bit per party. `reply`: it answers a `Have`, send none back."""
 
     held: dict[str, bytes]
     reply: bool
 
 
-class Want(msgspec.Struct, frozen=True, tag="want", array_like=True, forbid_unknown_fields=True):
+class Want(Wire, frozen=True, tag="want"):
     """Send me these items: for each kind a bit per party."""
 
     wanted: dict[str, bytes]
 
 
-class Items(msgspec.Struct, frozen=True, tag="items", array_like=True, forbid_unknown_fields=True):
+class Items(Wire, frozen=True, tag="items"):
     """Items that the receiver wanted."""
 
     items: list[Item]
 
 
-class Prepare(msgspec.Struct, frozen=True, tag="prepare", array_like=True, forbid_unknown_fields=True):
-    """Agreement: promise to follow no proposal below this ballot."""
+class Prepare(Wire, frozen=True, tag="prepare"):
+    """Consensus: promise to follow no proposal below this ballot."""
 
     ballot: Ballot
 
 
-class Promise(msgspec.Struct, frozen=True, tag="promise", array_like=True, forbid_unknown_fields=True):
-    """Agreement: promised; and what was accepted last, in which ballot (0: nothing yet)."""
+class Promise(Wire, frozen=True, tag="promise"):
+    """Consensus: promised; and what was accepted last, in which ballot (0: nothing yet)."""
 
     ballot: Ballot
     accepted: Ballot
@@ -146,75 +171,110 @@ class Promise(msgspec.Struct, frozen=True, tag="promise", array_like=True, forbi
     finals: bytes
 
 
-class Accept(msgspec.Struct, frozen=True, tag="accept", array_like=True, forbid_unknown_fields=True):
-    """Agreement: let the result be made of these digests and final messages."""
+class Accept(Wire, frozen=True, tag="accept"):
+    """Consensus: let the result be made of these digests and final messages."""
 
     ballot: Ballot
     digests: bytes
     finals: bytes
 
 
-class Yes(msgspec.Struct, frozen=True, tag="yes", array_like=True, forbid_unknown_fields=True):
-    """Agreement: accepted, durably."""
+class Yes(Wire, frozen=True, tag="yes"):
+    """Consensus: accepted, durably."""
 
     ballot: Ballot
 
 
-Transfer = Offer | Ack | Voided | Resolve | Nudge | Skipped
-Talking = Have | Want | Items
-Agreeing = Prepare | Promise | Accept | Yes
-Message = Transfer | Ask | Seen | Talking | Agreeing
+TransferMessage = Offer | Ack | Voided | Resolve | Nudge | Skipped
+ItemMessage = Have | Want | Items
+ConsensusMessage = Prepare | Promise | Accept | Yes
+Message = TransferMessage | Ask | Seen | ItemMessage | ConsensusMessage
 
 _encoder = msgspec.msgpack.Encoder()
 _decoder: msgspec.msgpack.Decoder[Message] = msgspec.msgpack.Decoder(Message)
 
 
-class Nonsense(ValueError):
-    """A message that no party following the protocol would send."""
-
-
 def encode(message: Message) -> bytes:
     """Return the bytes of a message.
 
-    >>> decode(encode(Ack(3, 0)))
-    Ack(round=3, slot=0)
+    Args:
+        message: Any message of the protocol.
+
+    Returns:
+        Its frame: msgpack, an array that begins with the message's tag.
+
+    Example:
+        >>> encode(Ack(3, 0)).hex()
+        '93a361636b0300'
     """
     return _encoder.encode(message)
 
 
 def decode(frame: bytes) -> Message:
-    """Return the message in a frame; refuse anything else as `Nonsense`."""
+    """Return the message in a frame.
+
+    Args:
+        frame: Bytes from a peer.
+
+    Returns:
+        The message whose frame it is.
+
+    Raises:
+        InvalidPeerMessage: The frame is not that of a message.
+
+    Example:
+        >>> decode(encode(Ack(3, 0)))
+        Ack(round=3, slot=0)
+    """
     try:
         return _decoder.decode(frame)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise Nonsense(str(error)) from None
+        raise InvalidPeerMessage(str(error)) from None
 
 
 def pack(numbers: Numbers) -> bytes:
-    """Return numbers as bytes of fixed width: a length must not tell a magnitude.
+    """Return numbers as bytes of fixed width, so that the length does not reveal a magnitude.
 
-    >>> len(pack(np.array([1, -1]))) == len(pack(np.array([2**60, 7])))
-    True
+    Args:
+        numbers: int64 numbers.
+
+    Returns:
+        Eight bytes for each, little-endian.
+
+    Example:
+        >>> len(pack(np.array([1, -1]))) == len(pack(np.array([2**60, 7])))
+        True
     """
     return numbers.astype("<i8").tobytes()
 
 
 def unpack(payload: bytes, count: int) -> Numbers:
-    """Return `count` numbers from bytes; refuse another width and numbers that no balance can hold.
+    """Return the numbers in a payload.
 
-    >>> unpack(pack(np.array([1, -1])), 2)
-    array([ 1, -1])
+    Args:
+        payload: What `pack` returned.
+        count: How many numbers it must hold.
+
+    Returns:
+        The int64 numbers.
+
+    Raises:
+        InvalidPeerMessage: The payload has another width, or a number that no balance can hold.
+
+    Example:
+        >>> unpack(pack(np.array([1, -1])), 2)
+        array([ 1, -1])
     """
     if len(payload) != 8 * count:
-        raise Nonsense(f"a payload of {len(payload)} bytes where {8 * count} were expected")
+        raise InvalidPeerMessage(f"a payload must have {8 * count} bytes, got {len(payload)}")
     numbers = np.frombuffer(payload, dtype="<i8").astype(np.int64)
-    if numbers.max() >= _LARGEST or numbers.min() <= -_LARGEST:
-        raise Nonsense("a payload with a number beyond 2^62")
+    if numbers.max() >= _MAX_NUMBER or numbers.min() <= -_MAX_NUMBER:
+        raise InvalidPeerMessage("the numbers of a payload must be below 2^62 in absolute value")
     return numbers
 
 
 def bits(parties: set[int] | frozenset[int], count: int) -> bytes:
-    """Return a set of party ids below `count` as bits.
+    """Return a set of party ids below `count` as a bit field.
 
     >>> members(bits({0, 9}, 12), 12)
     {0, 9}
@@ -224,17 +284,17 @@ def bits(parties: set[int] | frozenset[int], count: int) -> bytes:
 
 def members(field: bytes, count: int) -> set[int]:
     """Return the ids whose bits are set; refuse a field of another size."""
-    number, found = number_of(field, count), set()
-    while number:
-        lowest = number & -number
-        found.add(lowest.bit_length() - 1)
-        number ^= lowest
-    return found
+    remaining, parties = bit_field(field, count), set()
+    while remaining:
+        lowest = remaining & -remaining
+        parties.add(lowest.bit_length() - 1)
+        remaining ^= lowest
+    return parties
 
 
-def number_of(field: bytes, count: int) -> int:
-    """Return a field of bits as a number; refuse one of another size."""
+def bit_field(field: bytes, count: int) -> int:
+    """Return a bit field as an integer; refuse a field of another size."""
     number = int.from_bytes(field, "little")
     if len(field) != -(-count // 8) or number >> count:
-        raise Nonsense(f"a field of bits that does not fit {count} parties")
+        raise InvalidPeerMessage(f"a bit field must be that of {count} parties, got {len(field)} bytes")
     return number

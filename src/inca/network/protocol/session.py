@@ -1,6 +1,7 @@
 """What all parties of a session have agreed on: sizes, noise levels on the lattice, and times. Nothing private.
 
-Who sends to whom follows from the public seed, which is given or tossed by the parties themselves.
+Who sends to whom follows from the public seed, which is either agreed beforehand or the outcome of a coin flip among
+all parties.
 """
 
 from __future__ import annotations
@@ -10,18 +11,42 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from inca._base.randomness import PublicSeed
-from inca.protocol.injection import Injection, incremental
+from inca.protocol.injection import Injection, incremental_injection
 from inca.protocol.schedules import Schedule, random_schedule
 
-WEIGHT = 2**40  # the weight of a whole value, in units that travel
+WEIGHT = 2**40
+"""The weight of one party's value, in the units that travel."""
 
 
 @dataclass(frozen=True)
-class Session:
-    """The terms of a session, as the state machine needs them.
+class SessionConfig:
+    """The terms of a session, as the state machine of a party needs them.
 
-    `sigma_independent` and `sigma_cancelling` are whole numbers of lattice steps; `seed` is None if it is to be
-    tossed. Round t = 1..T ends at `start` + t `period` at the latest, and lasts `pace` at least.
+    Round t = 1..T ends at `start` + t `period` at the latest, and lasts at least `min_round_duration`.
+
+    Args:
+        id: The session's identifier (32 bytes); commitments and signatures are bound to it.
+        parties: The number of parties n.
+        rounds: The number of rounds T.
+        receivers: To how many parties each party sends in a round, k.
+        schedule: The kind of random schedule: "random", "distinct" or "permutation".
+        quiet: How many rounds at the end inject no part of a value.
+        dimension: The number of coordinates of a value.
+        sigma_independent: The independent noise, in lattice steps.
+        sigma_cancelling: The cancelling noise, in lattice steps.
+        min_participants: With fewer final messages than this there is no result.
+        start: When round 1 begins, in seconds since the epoch.
+        period: How long a round lasts at most, in seconds.
+        min_round_duration: How long a round lasts at least, in seconds.
+        seed: The public seed of the schedule (32 bytes), or None for a coin flip.
+
+    Example:
+        >>> session = SessionConfig(
+        ...     id=bytes(32), parties=5, rounds=3, receivers=1, schedule="random", quiet=1, dimension=2,
+        ...     sigma_independent=2**30, sigma_cancelling=2**33, min_participants=3, start=100.0, period=2.0,
+        ... )
+        >>> session.quorum, session.pieces, session.deadline(3), session.clock_round(101.0)
+        (3, 3, 106.0, 1)
     """
 
     id: bytes
@@ -33,16 +58,16 @@ class Session:
     dimension: int
     sigma_independent: int
     sigma_cancelling: int
-    least_cohort: int
+    min_participants: int
     start: float
     period: float
-    pace: float = 0.0
+    min_round_duration: float = 0.0
     seed: bytes | None = None
 
     @property
     def injection(self) -> Injection:
-        """How values and noise enter: incremental, with the last `quiet` rounds free of values."""
-        return incremental(self.rounds, self.quiet)
+        """How values and noise enter: incrementally, with no part of a value in the last `quiet` rounds."""
+        return incremental_injection(self.rounds, quiet=self.quiet)
 
     @property
     def pieces(self) -> int:
@@ -55,22 +80,26 @@ class Session:
         return self.parties // 2 + 1
 
     def deadline(self, t: int) -> float:
-        """When round t ends at the latest."""
+        """Return when round t ends at the latest."""
         return self.start + t * self.period
 
     def clock_round(self, now: float) -> int:
-        """The round that the clock alone tells: floor((now - start) / period) + 1; 0 or less before the start."""
+        """Return the round according to the clock: floor((now - start) / period) + 1, so 0 or less before the start."""
         return math.floor((now - self.start) / self.period) + 1
 
     def topology(self, seed: bytes) -> Topology:
-        """Return who sends to whom."""
-        kind = random_schedule(self.schedule, self.parties, self.rounds, self.receivers, seed=PublicSeed(seed))
-        return Topology(kind)
+        """Return who sends to whom, given the public seed."""
+        schedule = random_schedule(self.schedule, self.parties, self.rounds, self.receivers, seed=PublicSeed(seed))
+        return Topology(schedule)
 
 
 @dataclass(frozen=True, eq=False)
 class Topology:
-    """The schedule as plain lists, both ways round: receivers of a sender, senders of a receiver."""
+    """The schedule as plain lists, both ways round: receivers of a sender, senders of a receiver.
+
+    Args:
+        schedule: The schedule of the session.
+    """
 
     schedule: Schedule
 
@@ -82,18 +111,18 @@ class Topology:
     @cached_property
     def senders(self) -> list[list[list[tuple[int, int]]]]:
         """Who sends, as (sender, slot), by round 1..T (place 0 is empty) and receiver."""
-        found: list[list[list[tuple[int, int]]]] = [[]]
-        for step in self.receivers[1:]:
-            heard: list[list[tuple[int, int]]] = [[] for _ in step]
-            for sender, row in enumerate(step):
+        by_round: list[list[list[tuple[int, int]]]] = [[]]
+        for receivers in self.receivers[1:]:
+            by_receiver: list[list[tuple[int, int]]] = [[] for _ in receivers]
+            for sender, row in enumerate(receivers):
                 for slot, receiver in enumerate(row):
-                    heard[receiver].append((sender, slot))
-            found.append(heard)
-        return found
+                    by_receiver[receiver].append((sender, slot))
+            by_round.append(by_receiver)
+        return by_round
 
     def receiver(self, t: int, sender: int, slot: int) -> int | None:
         """Return to whom the sender's slot goes in round t, or None if there is no such transfer."""
-        s = self.schedule
-        if not (1 <= t <= s.rounds and 0 <= sender < s.parties and 0 <= slot < s.slots):
+        schedule = self.schedule
+        if not (1 <= t <= schedule.rounds and 0 <= sender < schedule.parties and 0 <= slot < schedule.slots):
             return None
         return self.receivers[t][sender][slot]

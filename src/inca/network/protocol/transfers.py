@@ -1,23 +1,23 @@
 """A party's offers and decisions: the part of the state machine that moves mass.
 
 A party decides nothing while it asks what others have seen of it, nor, if it came late, about rounds before it came:
-in an earlier life it might have decided otherwise.
+in an earlier incarnation it might have decided otherwise.
 """
 
 from __future__ import annotations
 
-from inca.network.protocol.context import Desk
+from inca.errors import InvalidPeerMessage, LocalProtocolError
+from inca.network.protocol.context import PartyContext
 from inca.network.protocol.ledger import Began, Credited, Settled, Tombstoned
 from inca.network.protocol.messages import (
     OPEN,
     Account,
     Ack,
-    Nonsense,
     Nudge,
     Offer,
     Resolve,
     Skipped,
-    Transfer,
+    TransferMessage,
     Voided,
     pack,
     unpack,
@@ -28,119 +28,123 @@ from inca.network.protocol.realized_execution import check_account
 class Transfers:
     """Offers of this party, and what it decides about those of others."""
 
-    def __init__(self, desk: Desk) -> None:
-        """Begin with no offers."""
-        self._desk = desk
+    def __init__(self, context: PartyContext) -> None:
+        self._context = context
         self.deciding = False
-        self.heard: dict[int, Account] = {}
+        """Whether the party has begun its rounds, or is past them: it decides about offers from then on."""
+        self.last_known_accounts: dict[int, Account] = {}
         """The last account of each party that offered something."""
         self._skipped: set[tuple[int, int]] = set()  # (round, party): it says that it is not there
         self._early: dict[tuple[int, int, int], Offer] = {}
-        self._left: dict[tuple[int, int], int] = {}  # attempts that may have left, for offers made in this life
+        self._attempts: dict[tuple[int, int], int] = {}  # that may have left, for offers made in this incarnation
 
-    def hear(self, peer: int, message: Transfer, *, away: bool) -> None:
+    def handle(self, peer: int, message: TransferMessage, *, away: bool) -> None:
         """Take a message about transfers; `away`: this party is not in any round yet."""
         match message:
             case Offer():
-                self.hear_offer(peer, message)
+                self.handle_offer(peer, message)
             case Ack() | Voided():
-                self.hear_answer(peer, message)
+                self.handle_answer(peer, message)
             case Resolve():
-                self.hear_resolve(peer, message)
+                self.handle_resolve(peer, message)
             case Nudge():
-                self.hear_nudge(peer, message, away=away)
+                self.handle_nudge(peer, message, away=away)
             case Skipped():
-                self.hear_skipped(peer, message)
+                self.handle_skipped(peer, message)
 
     # --- own offers ---------------------------------------------------------------------------------------------
 
-    def begin(self, t: int) -> None:
+    def begin_round(self, t: int) -> None:
         """Begin round t: debit, inject, offer; then decide about offers that came early."""
-        desk = self._desk
-        desk.record(Began(t, desk.ledger.next_share()))
-        desk.note("round", round=t, of=desk.session.rounds)
-        for slot in range(desk.session.receivers):
-            self._left[t, slot] = 0
+        context = self._context
+        context.record(Began(t, context.ledger.next_share()))
+        context.log_event("round", round=t, of=context.session.rounds)
+        for slot in range(context.session.receivers):
+            self._attempts[t, slot] = 0
             self._offer(t, slot)
         self.resolve()
         self.decide_early()
 
     def _offer(self, t: int, slot: int) -> None:
-        ledger = self._desk.ledger
-        if (t, slot) in self._left:
-            self._left[t, slot] += 1
+        ledger = self._context.ledger
+        if (t, slot) in self._attempts:
+            self._attempts[t, slot] += 1
         offer = Offer(t, slot, pack(ledger.shares[t]), ledger.accounts[t])
-        self._desk.send(ledger.outbox[t, slot].receiver, offer)
+        self._context.send(ledger.outbox[t, slot].receiver, offer)
 
     def repeat(self) -> None:
-        """Make the offers of this round again that had no answer, nudge those who owe one, ask about older ones."""
-        for t, slot in self._desk.ledger.open:
-            if t == self._desk.ledger.round:
+        """Make this round's offers without an answer again, nudge those who owe one, ask about older offers."""
+        ledger = self._context.ledger
+        for t, slot in ledger.open:
+            if t == ledger.round:
                 self._offer(t, slot)
         for sender in sorted(self._owing()):
-            self._desk.send(sender, Nudge(self._desk.ledger.round))
+            self._context.send(sender, Nudge(ledger.round))
         self.resolve()
 
-    def hear_nudge(self, peer: int, message: Nudge, *, away: bool) -> None:
+    def handle_nudge(self, peer: int, message: Nudge, *, away: bool) -> None:
         """Make the open offers to this peer again, or say that it should not wait for any."""
-        ledger = self._desk.ledger
+        ledger = self._context.ledger
         fates = {s: sent.fate for (t, s), sent in ledger.outbox.items() if t == message.round and sent.receiver == peer}
         taken_back = any(fate != OPEN for fate in fates.values())
         if taken_back or ledger.skipped(message.round) or (away and message.round > ledger.round):
-            self._desk.send(peer, Skipped(message.round))
+            self._context.send(peer, Skipped(message.round))
         for slot, fate in fates.items():
             if fate == OPEN:
                 self._offer(message.round, slot)
 
-    def hear_skipped(self, peer: int, message: Skipped) -> None:
+    def handle_skipped(self, peer: int, message: Skipped) -> None:
         """Wait no longer for this peer's offer of this round."""
-        if message.round == self._desk.ledger.round:
+        if message.round == self._context.ledger.round:
             self._skipped.add((message.round, peer))
 
     def seen_of(self, peer: int) -> list[tuple[int, int]]:
         """Return the (round, slot) of the offers of this peer that were seen here, decided or not."""
-        return sorted({(t, slot) for t, sender, slot in (*self._desk.ledger.decisions, *self._early) if sender == peer})
+        seen = (*self._context.ledger.decisions, *self._early)
+        return sorted({(t, slot) for t, sender, slot in seen if sender == peer})
 
     def resolve(self, *, all_rounds: bool = False) -> None:
         """Ask what became of the open offers of earlier rounds, or of all."""
-        ledger = self._desk.ledger
+        ledger = self._context.ledger
         for t, slot in ledger.open:
             if all_rounds or t < ledger.round:
-                self._desk.send(ledger.outbox[t, slot].receiver, Resolve(t, slot))
+                self._context.send(ledger.outbox[t, slot].receiver, Resolve(t, slot))
 
     def unsent(self, offer: Offer) -> None:
         """Learn that one attempt at an offer has not left; if none has, take it back."""
-        key, ledger = (offer.round, offer.slot), self._desk.ledger
-        if key not in self._left:
-            return  # made in an earlier life: it may have left then
-        self._left[key] -= 1
-        if self._left[key] == 0 and ledger.outbox[key].fate == OPEN and not ledger.sealed:
-            self._desk.record(Settled(*key, "unsent"))
+        key, ledger = (offer.round, offer.slot), self._context.ledger
+        if key not in ledger.outbox:
+            raise LocalProtocolError(f"only an offer that was made can be unsent, got {key} as (round, slot)")
+        if key not in self._attempts:
+            return  # made in an earlier incarnation: it may have left then
+        self._attempts[key] -= 1
+        if self._attempts[key] == 0 and ledger.outbox[key].fate == OPEN and not ledger.sealed:
+            self._context.record(Settled(*key, "unsent"))
 
-    def hear_answer(self, peer: int, message: Ack | Voided) -> None:
+    def handle_answer(self, peer: int, message: Ack | Voided) -> None:
         """Learn what was decided about an own offer."""
-        ledger = self._desk.ledger
+        ledger = self._context.ledger
         sent = ledger.outbox.get((message.round, message.slot))
         if sent is None or sent.receiver != peer:
-            raise Nonsense("an answer about an offer that was never made to it")
+            raise InvalidPeerMessage("an answer about an offer that was never made to this peer")
         if sent.fate == OPEN and not ledger.sealed:
             fate = "acked" if isinstance(message, Ack) else "voided"
-            self._desk.record(Settled(message.round, message.slot, fate))
+            self._context.record(Settled(message.round, message.slot, fate))
 
-    def awaited(self) -> bool:
-        """Whether anyone who is not down still owes this round an offer or an answer."""
-        ledger, down = self._desk.ledger, self._desk.down
-        asked = {ledger.outbox[t, slot].receiver for t, slot in ledger.open if t == ledger.round}
-        return bool((self._owing() | asked) - down)
+    def awaited(self) -> set[int]:
+        """Return who still owes this round an offer or an answer."""
+        ledger = self._context.ledger
+        return self._owing() | {ledger.outbox[t, slot].receiver for t, slot in ledger.open if t == ledger.round}
 
     def unsettled(self) -> set[int]:
-        """Return the parties that open offers were made to."""
-        return {self._desk.ledger.outbox[key].receiver for key in self._desk.ledger.open}
+        """Return the parties that open offers were made to; a sealed balance has none to wait for."""
+        ledger = self._context.ledger
+        return set() if ledger.sealed else {ledger.outbox[key].receiver for key in ledger.open}
 
     def _owing(self) -> set[int]:
         """Return who has not made an offer of this round yet."""
-        ledger = self._desk.ledger
-        expected = self._desk.topology.senders[ledger.round][self._desk.me]
+        ledger = self._context.ledger
+        expected = self._context.topology.senders[ledger.round][self._context.me]
         return {
             sender
             for sender, slot in expected
@@ -149,54 +153,56 @@ class Transfers:
 
     # --- offers of others ---------------------------------------------------------------------------------------
 
-    def hear_offer(self, peer: int, offer: Offer) -> None:
+    def handle_offer(self, peer: int, offer: Offer) -> None:
         """Decide about an offer, or keep it until its round begins: the peer may be ahead."""
+        context, ledger = self._context, self._context.ledger
         self._expect(peer, offer.round, offer.slot)
-        unpack(offer.payload, self._desk.session.dimension + 1)
-        check_account(self._desk.session, self._desk.topology, peer, offer.account)
-        if peer not in self.heard or self.heard[peer].last < offer.account.last:
-            self.heard[peer] = offer.account
+        unpack(offer.payload, context.session.dimension + 1)
+        check_account(context.session, context.topology, peer, offer.account)
+        known = self.last_known_accounts.get(peer)
+        if known is None or known.last < offer.account.last:
+            self.last_known_accounts[peer] = offer.account
         key = (offer.round, peer, offer.slot)
-        if self.deciding and (offer.round <= self._desk.ledger.round or key in self._desk.ledger.decisions):
+        if self.deciding and (offer.round <= ledger.round or key in ledger.decisions):
             self._decide(peer, offer)
         else:
             self._early[key] = offer
 
-    def hear_resolve(self, peer: int, message: Resolve) -> None:
+    def handle_resolve(self, peer: int, message: Resolve) -> None:
         """Say what became of an offer; one that was never decided is now voided."""
         self._expect(peer, message.round, message.slot)
-        key = (message.round, peer, message.slot)
-        if not self.deciding or message.round < self._desk.ledger.since:
+        key, ledger = (message.round, peer, message.slot), self._context.ledger
+        if not self.deciding or message.round < ledger.since:
             return
         self._early.pop(key, None)
-        if key not in self._desk.ledger.decisions:
-            self._desk.record(Tombstoned(*key))
+        if key not in ledger.decisions:
+            self._context.record(Tombstoned(*key))
         self._answer(peer, message.round, message.slot)
 
     def decide_early(self, *, all_rounds: bool = False) -> None:
         """Decide about the offers that waited for their round, or about all that wait."""
         for key, offer in sorted(self._early.items()):
-            if all_rounds or key[0] <= self._desk.ledger.round:
+            if all_rounds or key[0] <= self._context.ledger.round:
                 del self._early[key]
                 self._decide(key[1], offer)
 
     def _expect(self, peer: int, t: int, slot: int) -> None:
-        if self._desk.ledger.topology is None:
-            raise Nonsense("a transfer before there is a schedule")
-        if self._desk.topology.receiver(t, peer, slot) != self._desk.me:
-            raise Nonsense(f"a transfer of round {t} that the schedule does not have")
+        if self._context.ledger.topology is None:
+            raise InvalidPeerMessage("a transfer before there is a schedule")
+        if self._context.topology.receiver(t, peer, slot) != self._context.me:
+            raise InvalidPeerMessage(f"a transfer of round {t} that the schedule does not have")
 
     def _decide(self, peer: int, offer: Offer) -> None:
         """Credit an offer in its round, or write a tombstone, once; say what was decided."""
-        key, ledger = (offer.round, peer, offer.slot), self._desk.ledger
+        key, ledger = (offer.round, peer, offer.slot), self._context.ledger
         if offer.round < ledger.since:
             return
         if key not in ledger.decisions:
             if offer.round == ledger.round and not ledger.sealed:
-                self._desk.record(Credited(*key, offer.payload))
+                self._context.record(Credited(*key, offer.payload))
             else:
-                self._desk.record(Tombstoned(*key))
+                self._context.record(Tombstoned(*key))
         self._answer(peer, offer.round, offer.slot)
 
     def _answer(self, peer: int, t: int, slot: int) -> None:
-        self._desk.send(peer, (Ack if self._desk.ledger.decisions[t, peer, slot] else Voided)(t, slot))
+        self._context.send(peer, (Ack if self._context.ledger.decisions[t, peer, slot] else Voided)(t, slot))

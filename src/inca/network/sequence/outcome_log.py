@@ -1,13 +1,13 @@
 """What a party knows of a sequence of sessions in which each depends on the results of those before it.
 
 It lies on the party's disk: a folder for each session, with its average or a note that nobody had one. So a process
-that was stopped can go through the sequence again from the beginning and finds all that has been.
+that was stopped can go through the sequence again from the beginning and finds all earlier outcomes.
 
-A session's roster names the *mark* of the outcomes before it, hence parties that know different outcomes are in
+A session's roster names the *digest* of the outcomes before it, hence parties that know different outcomes are in
 different sessions. More than half of all parties agree on a result (docs/network.md), and nobody takes part in two
-sessions of the same number. So there is at most one result of each number, and **of two chains the one with the later
+sessions of the same number. So there is at most one result of each number, and **of two logs the one with the later
 last result is right**: more than half of all parties were there and knew all that it knows. With the same last result
-two chains are equal up to it.
+two logs are equal up to it.
 """
 
 from __future__ import annotations
@@ -21,93 +21,111 @@ import numpy as np
 
 from inca._base.files import write_json, write_whole
 from inca._base.types import Array
-from inca._base.validation import finite_array, refuse, whole
+from inca._base.validation import finite_array, integer, refuse
 from inca.network.node.event_log import fields_of
 
-NOTHING = b""
-"""The digest of a session without result."""
+NO_RESULT = b""
+"""Stands for the digest of a session without result."""
+DIGEST_BYTES = 32
 _AVERAGE, _NOISE, _NOTE = "average.npy", "noise.json", "no-result.json"
 
 
-class Chain:
+class OutcomeLog:
     """The outcomes of sessions 1, 2, ... in a folder.
 
-    >>> import tempfile
-    >>> chain = Chain(Path(tempfile.mkdtemp()))
-    >>> chain.settle(1, np.array([0.5]))
-    >>> chain.settle(2, None)
-    >>> chain.settled, last_result(chain.outcomes), chain.average(1), chain.average(2)
-    (2, 1, array([0.5]), None)
+    Args:
+        folder: Where they are; what is there already is read.
+
+    Example:
+        >>> import tempfile
+        >>> log = OutcomeLog(Path(tempfile.mkdtemp()))
+        >>> log.append(1, np.array([0.5]))
+        >>> log.append(2, None)
+        >>> len(log), last_result(log.outcomes), log.average(1), log.average(2)
+        (2, 1, array([0.5]), None)
     """
 
     def __init__(self, folder: Path) -> None:
-        """Read what is there."""
         self.folder = folder
         self._digests: list[bytes] = []
-        while (place := self.place(self.settled + 1)).exists():
+        while (place := self.session_folder(len(self) + 1)).exists():
             if (path := place / _AVERAGE).exists():
-                self._digests.append(digest(np.load(path)))
+                self._digests.append(digest_of(np.load(path)))
             elif (place / _NOTE).exists():
-                self._digests.append(NOTHING)
+                self._digests.append(NO_RESULT)
             else:
                 break
 
-    @property
-    def settled(self) -> int:
-        """How many sessions have an outcome, a result or none."""
+    def __len__(self) -> int:
+        """Return how many sessions have an outcome: a result, or none."""
         return len(self._digests)
 
     @property
     def outcomes(self) -> list[bytes]:
-        """The digest of each average."""
+        """The digest of each session's average, `NO_RESULT` where there is none."""
         return list(self._digests)
 
-    def place(self, number: int) -> Path:
+    def session_folder(self, number: int) -> Path:
         """Return the folder of a session."""
-        return self.folder / f"{whole('number', number, least=1):04}"
+        return self.folder / f"{integer('number', number, min=1):04}"
 
-    def mark(self) -> bytes:
+    def digest(self) -> bytes:
         """Return a hash of all outcomes."""
-        return hashlib.sha256(b"inca-chain/1" + b"".join(each or bytes(32) for each in self._digests)).digest()
+        digests = b"".join(digest or bytes(DIGEST_BYTES) for digest in self._digests)
+        return hashlib.sha256(b"inca-chain/1" + digests).digest()
 
     def average(self, number: int) -> Array | None:
-        """Return the average of a session that is settled; None if it had no result."""
-        whole("number", number, 1, self.settled)
-        return np.asarray(np.load(self.place(number) / _AVERAGE)) if self._digests[number - 1] else None
+        """Return the average of a session with an outcome; None if it had no result."""
+        integer("number", number, 1, len(self))
+        return np.asarray(np.load(self.session_folder(number) / _AVERAGE)) if self._digests[number - 1] else None
 
-    def noise(self, number: int) -> float | None:
+    def standard_error(self, number: int) -> float | None:
         """Return the standard deviation of the noise in each coordinate of an average; None if it is not known."""
-        found: float | None = fields_of(self.place(number) / _NOISE).get("standard_error")
-        return found
+        error: float | None = fields_of(self.session_folder(number) / _NOISE).get("standard_error")
+        return error
 
-    def settle(self, number: int, average: Array | None, noise: float | None = None) -> None:
-        """Keep the outcome of the next session, durably."""
-        if number != self.settled + 1:
-            raise refuse("number", number, f"{self.settled + 1}, the first without outcome")
-        self._write(number, average, noise)
-        self._digests.append(NOTHING if average is None else digest(average))
+    def append(self, number: int, average: Array | None, standard_error: float | None = None) -> None:
+        """Keep the outcome of the next session, durably.
+
+        Args:
+            number: The number of the session, which must be the first without an outcome.
+            average: Its average; None if it had no result.
+            standard_error: The standard deviation of the noise in each coordinate, if it is known.
+        """
+        if number != len(self) + 1:
+            refuse("number", number, f"{len(self) + 1}, the first session without an outcome")
+        self._write(number, average, standard_error)
+        self._digests.append(NO_RESULT if average is None else digest_of(average))
 
     def adopt(self, outcomes: Sequence[bytes], averages: Mapping[int, tuple[Array, float | None]]) -> bool:
-        """Take over another's chain, whose averages that differ are given; return whether a settled outcome changed."""
+        """Take over what another party knows.
+
+        Args:
+            outcomes: The outcomes of its log, up to its last result.
+            averages: Those of its averages that differ from ours, by number, with their standard errors.
+
+        Returns:
+            Whether an outcome changed that was known here.
+        """
         changed = False
-        for number, found in enumerate(outcomes, 1):
-            known = number <= self.settled
-            if known and self._digests[number - 1] == found:
+        for number, theirs in enumerate(outcomes, 1):
+            known = number <= len(self)
+            if known and self._digests[number - 1] == theirs:
                 continue
-            average, noise = averages[number] if found else (None, None)
-            if average is not None and digest(average) != found:
-                raise refuse("the digest of an average", digest(average).hex(), found.hex())
-            self._write(number, average, noise)
+            average, standard_error = averages[number] if theirs else (None, None)
+            if average is not None and digest_of(average) != theirs:
+                refuse("the digest of an average", digest_of(average).hex(), theirs.hex())
+            self._write(number, average, standard_error)
             changed |= known
-            self._digests[number - 1 : number] = [found]
+            self._digests[number - 1 : number] = [theirs]
         return changed
 
-    def _write(self, number: int, average: Array | None, noise: float | None) -> None:
-        place = self.place(number)
+    def _write(self, number: int, average: Array | None, standard_error: float | None) -> None:
+        place = self.session_folder(number)
         place.mkdir(mode=0o700, parents=True, exist_ok=True)
         (place / _NOISE).unlink(missing_ok=True)
-        if noise is not None:
-            write_json(place / _NOISE, {"standard_error": noise})
+        if standard_error is not None:
+            write_json(place / _NOISE, {"standard_error": standard_error})
         if average is None:
             write_json(place / _NOTE, {"result": None})
             (place / _AVERAGE).unlink(missing_ok=True)
@@ -118,10 +136,10 @@ class Chain:
 
 def last_result(outcomes: Sequence[bytes]) -> int:
     """Return the number of the last session with a result; 0 if there is none."""
-    return max((number for number, each in enumerate(outcomes, 1) if each), default=0)
+    return max((number for number, digest in enumerate(outcomes, 1) if digest), default=0)
 
 
-def digest(average: Array) -> bytes:
+def digest_of(average: Array) -> bytes:
     """Return the hash of an average's numbers."""
     return hashlib.sha256(average.astype("<f8").tobytes()).digest()
 

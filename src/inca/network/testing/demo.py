@@ -18,144 +18,148 @@ from typing import Any
 
 import numpy as np
 
-from inca.network.membership.roster import Terms
-from inca.network.testing.local_cluster import Consortium, load
+from inca.network.membership.terms import Terms
+from inca.network.testing.local_cluster import LocalCluster, measure_start_up
 from inca.privacy.certificate import Certificate, certify
+from inca.protocol.adversary import Adversary
+from inca.protocol.noise_levels import NoiseLevels
 from inca.protocol.transcript import Transcript, read_execution
 
 _NAMES = ("Aachen", "Bergen", "Cork", "Delft", "Evora", "Faro", "Ghent", "Halle", "Ieper", "Jena", "Kiel", "Lyon")
 _LOW, _HIGH = 0.0, 240.0  # minutes
-_SIGMAS = (51.62, 177.6)
-_PACE, _PERIOD = 0.4, 4.0  # seconds; slow enough to watch, and for the killed to come back
-_STARTING = 0.4  # seconds that a process takes to start, with room for a busy machine
-_FIRST_KILL = 4  # round
+_NOISE = NoiseLevels(independent=51.62, cancelling=177.6)
+_ROUNDS = 20
+_PERIOD_S, _MIN_ROUND_S = 4.0, 0.4  # slow enough to watch, and for the killed to come back
+_LEAD_S, _LEAD_START_UPS = 4.0, 8.0  # before the first round: so long, and so many times what starting takes
+_MAX_PERIODS_AFTER_ROUNDS = 12
+_FIRST_KILL_ROUND, _ROUNDS_BETWEEN_KILLS = 4, 3
+_RESTART_AFTER_S = 0.5
+_POLL_S = 0.05
 
 
-def levels(parties: int) -> tuple[float, float]:
-    """Return the levels of independent and cancelling noise: those of the plan, or more where fewer take part.
+def noise_levels(parties: int) -> NoiseLevels:
+    """Return those of the plan, or more where fewer parties take part.
 
-    >>> levels(12), levels(6)[0] > 80.0
-    ((51.62, 177.6), True)
+    Example:
+        >>> noise_levels(12), noise_levels(6).independent > 80.0
+        (NoiseLevels(independent=51.62, cancelling=177.6), True)
     """
     # The noise of n - 1 honest parties adds up in the mean; a quarter more, for those who leave.
     scale = 1.0 if parties >= len(_NAMES) else 1.25 * math.sqrt((len(_NAMES) - 1) / (parties - 1))
-    return _SIGMAS[0] * scale, _SIGMAS[1] * scale
+    return NoiseLevels(independent=_NOISE.independent * scale, cancelling=_NOISE.cancelling * scale)
 
 
-class Rehearsal:
-    """The processes, their rounds and what came out; to be used as a context, which cleans up."""
+class Demo:
+    """The processes, their rounds and the result; to be used as a context, which cleans up.
 
-    def __init__(self, parties: int, *, kill: int, back: int, keep: bool = False, seed: int | None = None) -> None:
-        """Make identities, values and a roster."""
+    Args:
+        parties: The number of processes.
+        kill: How many of them to kill in mid-session.
+        restart: How many of the killed are started again.
+        keep: Whether all files of the parties are kept.
+        seed: Decides values and victims; random by default.
+    """
+
+    def __init__(self, parties: int, *, kill: int, restart: int, keep: bool = False, seed: int | None = None) -> None:
         self._rng = random.Random(seed)
         self._keep, self._folder = keep, Path(tempfile.mkdtemp(prefix="inca-demo-"))
         self.names = [*_NAMES, *(f"Party {i}" for i in range(len(_NAMES), parties))][:parties]
         values = np.array([self._rng.triangular(_LOW, _HIGH, 60.0) for _ in range(parties)])
         self.truth = float(values.mean())
-        self.rounds = 20
-        load()
-        independent, cancelling = levels(parties)
+        self.rounds = _ROUNDS
+        noise, start_up_s = noise_levels(parties), measure_start_up(parties)
         terms = Terms(
-            rounds=self.rounds,
+            rounds=_ROUNDS,
             receivers=1,
             schedule="permutation",
             quiet_rounds=4,
-            sigma_independent=independent,
-            sigma_cancelling=cancelling,
+            sigma_independent=noise.independent,
+            sigma_cancelling=noise.cancelling,
             dimension=1,
             lower=_LOW,
             upper=_HIGH,
             epsilon=8.0,
             delta=1e-5,
-            rule="exact",
+            rule="analytic",
             colluding=1.0 / parties,
             coalitions=parties,
-            least_cohort=parties // 2 + 1,
-            start=time.time() + 4.0 + _STARTING * parties,
-            period=_PERIOD,
-            clock_bound=_PERIOD / 10.0,
-            pace=_PACE,
+            min_participants=parties // 2 + 1,
+            start=time.time() + _LEAD_S + _LEAD_START_UPS * start_up_s,
+            period=_PERIOD_S,
+            max_clock_skew=_PERIOD_S / 10.0,
+            min_round_duration=_MIN_ROUND_S,
         )
-        self._consortium = Consortium(self._folder, values, self.names, terms)
+        self.cluster = LocalCluster(self._folder, values, self.names, terms)
         self._victims = self._rng.sample(range(parties), kill)
-        self._returning = set(self._victims[:back])
+        self._returning = set(self._victims[:restart])
         self._gone: dict[int, str] = {}
 
-    def __enter__(self) -> Rehearsal:
+    def __enter__(self) -> Demo:
         """Start all processes."""
         for i in range(len(self.names)):
-            self._consortium.start(i)
+            self.cluster.start(i)
         return self
 
     def __exit__(self, *error: object) -> None:
         """Leave no process behind, nor files unless they are to be kept."""
-        self._consortium.stop()
+        self.cluster.stop()
         if not self._keep:
             shutil.rmtree(self._folder, ignore_errors=True)
 
     @property
     def session(self) -> str:
         """The session's id."""
-        return self._consortium.roster.session.hex()
+        return self.cluster.roster.session.hex()
 
     def follow(self, *, pulse: bool = False) -> Iterator[str]:
         """Yield a line for everything that happens until all processes have ended; with `pulse` also empty ones."""
-        terms, consortium = self._consortium.terms, self._consortium
+        terms, cluster = self.cluster.terms, self.cluster
         yield f"{len(self.names)} processes start; the first round begins in {terms.start - time.time():.0f} s"
-        kills = {i: _FIRST_KILL + 3 * place for place, i in enumerate(self._victims)}
+        kills = {i: _FIRST_KILL_ROUND + _ROUNDS_BETWEEN_KILLS * place for place, i in enumerate(self._victims)}
         restarts: dict[int, float] = {}
-        told, deadline = 0, terms.start + (terms.rounds + 12) * terms.period
-        while (consortium.running() and time.time() < deadline) or restarts:
-            latest = max((consortium.status(i).get("round", 0) for i in consortium.running()), default=0)
-            if latest > told:
-                told = latest
+        announced, deadline = 0, terms.start + (terms.rounds + _MAX_PERIODS_AFTER_ROUNDS) * terms.period
+        while (cluster.running() and time.time() < deadline) or restarts:
+            latest = max((cluster.status(i).get("round", 0) for i in cluster.running()), default=0)
+            if latest > announced:
+                announced = latest
                 if latest in (1, terms.rounds) or latest % 5 == 0:
                     yield f"round {latest} of {terms.rounds}"
-            for i, t in list(kills.items()):
-                if latest >= t and consortium.processes[i].is_alive():
-                    consortium.kill(i)
+            for i, kill_round in list(kills.items()):
+                if latest >= kill_round and cluster.processes[i].is_alive():
+                    cluster.kill(i)
                     del kills[i]
                     self._gone[i] = "killed"
                     yield f"{self.names[i]} is killed (SIGKILL) in round {latest}"
                     if i in self._returning:
-                        restarts[i] = time.time() + 0.5
+                        restarts[i] = time.time() + _RESTART_AFTER_S
             for i, when in list(restarts.items()):
                 if time.time() >= when:
                     del restarts[i]
-                    consortium.start(i)
+                    cluster.start(i)
                     self._gone[i] = "killed, back"
                     yield f"{self.names[i]} is started again, with its journal"
             if pulse:
                 yield ""
-            time.sleep(0.05)
-        yield "all processes have ended" if not consortium.running() else "some processes did not end in time"
+            time.sleep(_POLL_S)
+        yield "all processes have ended" if not cluster.running() else "some processes did not end in time"
 
     def rows(self) -> list[dict[str, Any]]:
-        """Return a line for each party: its process, the rounds it took part in, where it is."""
-        found = []
+        """Return a row for each party: its process, the rounds it took part in, its stage."""
+        rows = []
         for i, name in enumerate(self.names):
-            status = self._consortium.status(i)
+            status = self.cluster.status(i)
             process = self._gone.get(i, "")
-            stage = status.get("stage", "starts")
-            if process == "killed":
-                stage = ""
-            rounds = [entry["round"] for entry in self._consortium.log(i) if entry["event"] == "round"]
+            stage = "" if process == "killed" else status.get("stage", "starts")
+            rounds = [entry["round"] for entry in self.cluster.log(i) if entry["event"] == "round"]
             presence = "".join("#" if t in rounds else "." for t in range(1, max([0, *rounds]) + 1))
-            found.append(
-                {
-                    "party": name,
-                    "process": process or "runs",
-                    "presence": presence.ljust(self.rounds),
-                    "stage": stage,
-                    "open": status.get("open_offers", 0),
-                }
-            )
-        return found
+            row = {"party": name, "process": process or "runs", "presence": presence.ljust(self.rounds)}
+            rows.append(row | {"stage": stage, "open": status.get("open_offers", 0)})
+        return rows
 
     def report(self) -> dict[str, Any]:
-        """Return what came out: the common result beside the truth, the lattice result, and the certificate."""
-        consortium = self._consortium
-        results = {i: consortium.result(i) for i in range(len(self.names))}
+        """Return the common result beside the truth, the lattice result, and the certificate."""
+        cluster = self.cluster
+        results = {i: cluster.result(i) for i in range(len(self.names))}
         rows = [
             row
             | {"estimate": results[i].get("estimate"), "epsilon": results[i].get("epsilon")}
@@ -163,7 +167,7 @@ class Rehearsal:
             for i, row in enumerate(self.rows())
         ]
         holders = [i for i, result in results.items() if result.get("estimate") is not None]
-        kinds = {(results[i]["execution"], results[i]["estimate"]) for i in holders}
+        outcomes = {(results[i]["execution"], results[i]["estimate"]) for i in holders}
         reasons = sorted({result["reason"] for result in results.values() if result.get("reason")})
         fields: dict[str, Any] = {
             "parties": len(self.names),
@@ -171,34 +175,37 @@ class Rehearsal:
             "rows": rows,
             "truth": self.truth,
             "holders": len(holders),
-            "agreed": len(kinds) == 1,
+            "agreed": len(outcomes) == 1,
             "reason": "; ".join(reasons) or "none",
             "folder": str(self._folder) if self._keep else "",
         }
-        if len(kinds) != 1:
+        if len(outcomes) != 1:
             return fields
         first = results[holders[0]]
         fields |= {name: first[name] for name in ("estimate", "standard_error", "execution", "weight_in_doubt")}
-        ends = [entry["time"] for i in holders for entry in consortium.log(i) if entry["event"] == "ended"]
+        ends = [entry["time"] for i in holders for entry in cluster.log(i) if entry["event"] == "ended"]
         return fields | {
             "in_doubt": len(first["in_doubt"]),
-            "seconds": max(ends) - consortium.terms.start,
+            "seconds": max(ends) - cluster.terms.start,
             "lattice": self._lattice(holders[0], first),
             "certificate": str(self._certificate(holders[0], first)),
         }
 
     def _certificate(self, holder: int, result: dict[str, Any]) -> Certificate:
-        terms = self._consortium.terms
-        found = read_execution(self._consortium.session_folder(holder) / "execution.json")
-        levels = (terms.sigma_independent, terms.sigma_cancelling)
-        transcript = Transcript(found.execution, *levels, colluding=tuple(result["coalition"]))
+        terms = self.cluster.terms
+        transcript = Transcript(
+            read_execution(self.cluster.session_folder(holder) / "execution.json").execution,
+            sigma_independent=terms.sigma_independent,
+            sigma_cancelling=terms.sigma_cancelling,
+            adversary=Adversary(tuple(result["coalition"])),
+        )
         return certify(transcript, sensitivity=terms.sensitivity, delta=terms.delta, rule=terms.rule)
 
     def _lattice(self, holder: int, result: dict[str, Any]) -> str:
         """Say whether the result is, to the last unit, what the parties' journals give."""
         total = result["total"] + [result["total_weight"]]
-        if self._consortium.replayed(holder) == total:
-            return "equal, to the last unit, to what all journals and the realised execution give"
+        if self.cluster.replayed(holder) == total:
+            return "equal, to the last unit, to what all journals and the realized execution give"
         if result["exact"]:
-            return "NOT what all journals and the realised execution give"
+            return "NOT what all journals and the realized execution give"
         return "not comparable: shares are in doubt"

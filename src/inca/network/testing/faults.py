@@ -5,14 +5,14 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass
 
-from inca.network.protocol.session import Session
+from inca.network.protocol.session import SessionConfig
 
 PERIOD = 1.0
 
 
 @dataclass(frozen=True)
 class Faults:
-    """How bad the network and the machines are; chances are per message, per journal write, or per party."""
+    """How bad the network and the machines are; probabilities are per message, per journal write, or per party."""
 
     loss: float = 0.0
     duplication: float = 0.0
@@ -23,18 +23,18 @@ class Faults:
     partitions: int = 0
     false_hints: float = 0.0
     skew: float = 0.0  # seconds, at most
-    refusal: float = 0.0  # chance that a party finds its loss too large
-    late: float = 0.0  # chance that a party starts late
+    refusal: float = 0.0  # probability that a party finds its loss too large
+    late: float = 0.0  # probability that a party starts late
 
     @classmethod
     def random(cls, rng: random.Random) -> Faults:
-        """Draw a world with all faults together, from mild to bad."""
-        bad = rng.random()
+        """Draw all faults together, from mild to bad."""
+        severity = rng.random()
         return cls(
-            loss=0.3 * bad * rng.random(),
+            loss=0.3 * severity * rng.random(),
             duplication=0.2 * rng.random(),
             delay=0.05 * rng.random() ** 2 * PERIOD,
-            crash=0.1 * bad * rng.random(),
+            crash=0.1 * severity * rng.random(),
             comeback=rng.random(),
             disk_loss=0.2 * rng.random(),
             partitions=rng.choice([0, 0, 1, 2]),
@@ -45,14 +45,14 @@ class Faults:
         )
 
 
-def random_session(rng: random.Random) -> Session:
+def random_session(rng: random.Random) -> SessionConfig:
     """Draw a small session."""
     n, rounds = rng.randint(4, 7), rng.randint(2, 6)
     kind = rng.choice(["random", "permutation", "distinct"])
     if kind == "distinct":
         rounds = min(rounds, n - 1)
     receivers = rng.choice([1, 1, 2]) if kind != "distinct" else 1
-    return Session(
+    return SessionConfig(
         id=rng.randbytes(32),
         parties=n,
         rounds=rounds,
@@ -62,14 +62,14 @@ def random_session(rng: random.Random) -> Session:
         dimension=rng.choice([1, 2, 3]),
         sigma_independent=2**30,
         sigma_cancelling=2**33,
-        least_cohort=rng.randint(2, 3),
+        min_participants=rng.randint(2, 3),
         start=10.0,
         period=PERIOD,
-        pace=rng.choice([0.0, 0.0, 0.1, 0.4]) * PERIOD,
+        min_round_duration=rng.choice([0.0, 0.0, 0.1, 0.4]) * PERIOD,
         seed=rng.randbytes(32) if rng.random() < 0.7 else None,
     )
 
 
 def without_faults() -> Faults:
-    """Return a world in which nothing goes wrong."""
+    """Return a network on which nothing goes wrong."""
     return Faults(delay=0.001 * PERIOD)

@@ -1,4 +1,4 @@
-"""A consortium of real processes on this machine: for demonstrations, tests and measurements.
+"""A cluster of real processes on this machine: for demonstrations, tests and measurements.
 
 Every party has an identity, a folder and a process of its own, and they talk over TLS on the loopback interface. The
 processes are forked from one that has loaded the program already: to load it takes seconds, and there may be a hundred.
@@ -21,36 +21,45 @@ from typing import Any
 import numpy as np
 
 from inca._base.types import Array
-from inca._base.validation import InputError
+from inca.errors import IncaError
 from inca.network.membership.identity import Identity
-from inca.network.membership.roster import Roster, Terms, read_roster
+from inca.network.membership.roster import Roster, read_roster
+from inca.network.membership.terms import Terms
 from inca.network.node.event_log import fields_of
 from inca.network.node.journal import Journal
-from inca.network.node.runner import attend
-from inca.network.node.session_setup import Setting
+from inca.network.node.runner import run_party
+from inca.network.node.session_setup import SessionSetup
 from inca.network.protocol.ledger import Opened
 from inca.network.testing.replay import replay
 from inca.protocol.transcript import read_execution
 
-_FORKS = multiprocessing.get_context("forkserver")
-_FORKS.set_forkserver_preload(["inca.network.testing.preload"])
+FORK_SERVER = multiprocessing.get_context("forkserver")
+"""Makes processes that have loaded the program already."""
+FORK_SERVER.set_forkserver_preload(["inca.network.testing.preload"])
 # Many processes on few cores: threads of their own would only wait for each other.
 _ONE_THREAD = ("OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS", "OMP_NUM_THREADS")
+_POLL_S = 0.05
 
 
 @dataclass
-class Consortium:
-    """Identities, values and a roster under `folder`; processes are started, killed and waited for by party id."""
+class LocalCluster:
+    """Identities, values and a roster under a folder; processes are started, killed and waited for by party id.
+
+    Args:
+        folder: Where everything is written.
+        values: One value per party.
+        names: The names of the parties.
+        terms: The terms of the roster.
+    """
 
     folder: Path
-    values: Array
+    values: Array = field(repr=False)
     names: Sequence[str]
     terms: Terms
     roster: Roster = field(init=False)
     processes: dict[int, ForkServerProcess] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Write everything that the parties need."""
         ports = free_ports(len(self.names))
         cards = []
         for i, (name, port) in enumerate(zip(self.names, ports, strict=True)):
@@ -62,16 +71,16 @@ class Consortium:
         self.roster.write(self.folder / "roster.json")
 
     def party_folder(self, i: int) -> Path:
-        """Return where a party keeps its things."""
+        """Return the folder of a party."""
         return self.folder / f"party-{i:03}"
 
     def session_folder(self, i: int) -> Path:
-        """Return where a party keeps what belongs to the session."""
+        """Return the folder of a party's session."""
         return self.party_folder(i) / "sessions" / self.roster.session.hex()[:16]
 
     def start(self, i: int, *, shred: bool = False) -> None:
         """Start a party's process, or start it again."""
-        self.processes[i] = _FORKS.Process(
+        self.processes[i] = FORK_SERVER.Process(
             target=_run_party,
             args=(self.folder / "roster.json", self.party_folder(i), self.session_folder(i), shred),
             daemon=True,
@@ -95,7 +104,7 @@ class Consortium:
     def wait(self, deadline: float) -> list[int]:
         """Wait until all processes have ended or the deadline (Unix time); return the parties that still run."""
         while (left := self.running()) and time.time() < deadline:
-            time.sleep(0.05)
+            time.sleep(_POLL_S)
         return left
 
     def status(self, i: int) -> dict[str, Any]:
@@ -108,7 +117,7 @@ class Consortium:
 
     def replayed(self, i: int) -> list[int]:
         """Return the sums that party i's execution and everyone's journals give: coordinates, then the weight."""
-        setting = Setting(self.roster)
+        setup = SessionSetup(self.roster)
         execution = read_execution(self.session_folder(i) / "execution.json").execution
         openings: dict[int, Opened] = {}
         for party in range(len(self.names)):
@@ -116,29 +125,51 @@ class Consortium:
                 journal = Journal(path, session=self.roster.session, party=party)
                 openings.update((party, record) for record in journal.read() if isinstance(record, Opened))
                 journal.close()
-        messages = replay(setting.session, execution, openings)
+        messages = replay(setup.session, execution, openings)
         return [int(number) for number in np.sum([messages[j] for j in np.flatnonzero(execution.published)], axis=0)]
 
     def log(self, i: int) -> list[dict[str, Any]]:
-        """Return a party's log."""
+        """Return the events that a party logged."""
         path = self.session_folder(i) / "log.jsonl"
         return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
 
-def load() -> None:
+def start_fork_server() -> None:
     """Start the process that others are forked from, and wait until it has loaded the program."""
-    held = {name: os.environ.get(name) for name in _ONE_THREAD}
+    before = {name: os.environ.get(name) for name in _ONE_THREAD}
     os.environ.update(dict.fromkeys(_ONE_THREAD, "1"))
     try:
-        first = _FORKS.Process(target=int)
-        first.start()
-        first.join()
+        _run_at_once(1)
     finally:
-        for name, value in held.items():
+        for name, value in before.items():
             if value is None:
                 del os.environ[name]
             else:
                 os.environ[name] = value
+
+
+def measure_start_up(count: int) -> float:
+    """Return the seconds that so many processes take to start, all at once, on this machine as busy as it is now.
+
+    It scales the times that a cluster agrees on: a party that is not there when its session begins is not waited for.
+    """
+    start_fork_server()
+    began = time.monotonic()
+    _run_at_once(count)
+    return time.monotonic() - began
+
+
+def _run_at_once(count: int) -> None:
+    processes = [FORK_SERVER.Process(target=_practise) for _ in range(count)]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join()
+
+
+def _practise() -> None:
+    """Do a little of what a party does when it starts."""
+    Identity.create("practice")
 
 
 def _run_party(roster: Path, home: Path, session: Path, shred: bool) -> None:
@@ -146,11 +177,11 @@ def _run_party(roster: Path, home: Path, session: Path, shred: bool) -> None:
     with (home / "output.txt").open("a", buffering=1) as output:
         sys.stdout = sys.stderr = output
         try:
-            setting = Setting(read_roster(roster))
-            fields = attend(setting, Identity.read(home), session, lambda: np.load(home / "value.npy"), shred=shred)
-        except InputError as error:
+            setup = SessionSetup(read_roster(roster))
+            fields = run_party(setup, Identity.read(home), session, lambda: np.load(home / "value.npy"), shred=shred)
+        except IncaError as error:
             print(error)
-            sys.exit(error.status)
+            sys.exit(1)
         if fields is None or fields["estimate"] is None:
             sys.exit(1)
 
@@ -159,9 +190,9 @@ def free_ports(count: int) -> list[int]:
     """Return ports that nobody listens on just now."""
     sockets = [socket.socket() for _ in range(count)]
     try:
-        for each in sockets:
-            each.bind(("127.0.0.1", 0))
-        return [int(each.getsockname()[1]) for each in sockets]
+        for probe in sockets:
+            probe.bind(("127.0.0.1", 0))
+        return [int(probe.getsockname()[1]) for probe in sockets]
     finally:
-        for each in sockets:
-            each.close()
+        for probe in sockets:
+            probe.close()

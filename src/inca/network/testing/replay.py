@@ -6,42 +6,50 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from inca.network.protocol.fixed_point import Keystream, discrete_gaussian, portion
+from inca.network.protocol.discrete_gaussian import Keystream, discrete_gaussian
+from inca.network.protocol.fixed_point import portion
 from inca.network.protocol.ledger import Opened
 from inca.network.protocol.messages import Numbers, unpack
-from inca.network.protocol.session import WEIGHT, Session
+from inca.network.protocol.session import WEIGHT, SessionConfig
 from inca.protocol.execution import Execution
 
 
-def replay(session: Session, execution: Execution, openings: Mapping[int, Opened]) -> list[Numbers]:
-    """Return the last messages of all parties on the lattice, straight from Algorithm 2 and the realised execution.
+def replay(session: SessionConfig, execution: Execution, openings: Mapping[int, Opened]) -> list[Numbers]:
+    """Compute the last messages of all parties on the lattice, from Algorithm 2 and the realized execution.
 
-    `openings` are the private sides of the parties; a party without one had nothing to say. Independent of ledgers:
-    what the parties of a session really held must equal this, to the last unit.
+    This is independent of ledgers: what the parties of a session really held must equal it, to the last unit.
+
+    Args:
+        session: The terms of the session.
+        execution: The realized execution.
+        openings: The private sides of the parties; a party without one had nothing to say.
+
+    Returns:
+        The last message of each party, with its weight.
     """
     size, k = session.dimension + 1, session.receivers
-    terms = {i: np.append(unpack(side.noisy, size - 1), np.int64(WEIGHT)) for i, side in openings.items()}
+    terms = {i: np.append(unpack(opened.noisy, size - 1), np.int64(WEIGHT)) for i, opened in openings.items()}
     masks = {i: np.zeros(size - 1, dtype=np.int64) for i in openings}
     attended = dict.fromkeys(openings, 0)
-    back: dict[tuple[int, int], Numbers] = {}
+    returning: dict[tuple[int, int], Numbers] = {}  # (round, party) -> shares that are back then
     y = [np.zeros(size, dtype=np.int64) for _ in range(session.parties)]
     for t in range(session.rounds + 1):
-        here = execution.presence.row(t)
+        present = execution.presence.row(t)
         before, y = y, [message.copy() for message in y]
         for i in range(session.parties):
-            if t > 0 and here[i]:
+            if t > 0 and present[i]:
                 part = before[i] // (k + 1)
-                late = [each for each in execution.undelivered if each.round == t and each.sender == i and each.late]
                 for j in execution.schedule.round(t).receivers[i].tolist():
                     if j >= 0:
                         y[i] -= part
                         y[j] += part
-                for each in late:
-                    y[i] -= part
-                    if each.back:
-                        back[each.back, i] = back.get((each.back, i), 0) + part
-            y[i] += back.pop((t, i), 0)
-            if here[i] and i in openings:
+                for entry in execution.undelivered:
+                    if entry.round == t and entry.sender == i and entry.late:
+                        y[i] -= part
+                        if entry.back:
+                            returning[entry.back, i] = returning.get((entry.back, i), 0) + part
+            y[i] += returning.pop((t, i), 0)
+            if present[i] and i in openings:
                 fresh = np.zeros(size - 1, dtype=np.int64)
                 if t < session.rounds:
                     stream = Keystream(openings[i].masks, b"mask %d" % attended[i])

@@ -1,6 +1,6 @@
 """Sessions on a simulated network, with all faults at once and a seed that decides everything.
 
-The parties are the real state machines. The world around them loses, duplicates, delays and reorders messages, cuts
+The parties are the real state machines. The network around them loses, duplicates, delays and reorders messages, cuts
 the network in two, gives false hints that a peer is down, shifts clocks, and kills parties at journal writes: before
 the write, after it, or between messages. Dead parties come back, some of them with their journal lost. After every
 step the ledgers are added up: `balances + open and uncredited shares - injected` must be exactly 0.
@@ -13,18 +13,19 @@ import heapq
 import random
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from math import inf
 from typing import Any
 
 import numpy as np
 
 from inca.network.protocol.context import Effects
+from inca.network.protocol.discrete_gaussian import Keystream, discrete_gaussian
 from inca.network.protocol.finalization import Result
-from inca.network.protocol.fixed_point import Keystream, discrete_gaussian
 from inca.network.protocol.ledger import Credited, Ledger, Record
 from inca.network.protocol.messages import OPEN, Message, Numbers, decode, encode, pack
 from inca.network.protocol.party import Party
-from inca.network.protocol.session import Session
-from inca.network.protocol.signed_items import Gossip, Sign, Verify
+from inca.network.protocol.session import SessionConfig
+from inca.network.protocol.signed_items import Sign, SignedItems, Verify
 from inca.network.testing.faults import PERIOD, Faults, random_session
 from inca.network.testing.replay import replay
 from inca.protocol.transcript import Transcript, digest
@@ -38,49 +39,56 @@ class Violation(AssertionError):
 class _Machine:
     """A party's computer: its disk outlives its process."""
 
-    noisy: Numbers
+    noisy: Numbers = field(repr=False)
     skew: float
     journal: list[Record] = field(default_factory=list)
     party: Party | None = None
-    life: int = 0
-    born: int = 0  # how often it was started, for its randomness
-    known: dict[int, int] = field(default_factory=dict)  # the latest life of each peer that this life has heard
-    book: Ledger | None = None  # what the journal says while nobody runs
-    ghosts: list[Ledger] = field(default_factory=list)  # books that were lost with their disk
-    next_tick: float = float("inf")
+    incarnation: int = 0  # 0 while nobody runs
+    boots: int = 0
+    known: dict[int, int] = field(default_factory=dict)  # the latest incarnation of each peer that was heard
+    ledger: Ledger | None = None  # what the journal says while nobody runs
+    lost_ledgers: list[Ledger] = field(default_factory=list)  # with their disk
+    next_tick: float = inf
 
 
-MakeParty = Callable[[Session, int, Sign, Verify, random.Random], Party]
+MakeParty = Callable[[SessionConfig, int, Sign, Verify, random.Random], Party]
 
 
-def plain_party(session: Session, me: int, sign: Sign, verify: Verify, rng: random.Random) -> Party:
-    """Make the party as it is."""
+def plain_party(session: SessionConfig, me: int, sign: Sign, verify: Verify, rng: random.Random) -> Party:
+    """Make a party that keeps the rules."""
     return Party(session, me, sign=sign, verify=verify, rng=rng)
 
 
-class World:
-    """One session on a simulated network. `run` returns when nobody has anything left to do."""
+class SimulatedNetwork:
+    """One session on a simulated network. `run` returns when nobody has anything left to do.
+
+    Args:
+        seed: Decides everything.
+        faults: How bad the network and the machines are; by default drawn from the seed.
+        session: The terms of the session; by default drawn from the seed.
+        make: Makes a party; tests make some that break the rules.
+        answers_before_writing: Whether the driver sends before it has written, which breaks it; for tests.
+    """
 
     def __init__(
         self,
         seed: int,
         *,
         faults: Faults | None = None,
-        session: Session | None = None,
+        session: SessionConfig | None = None,
         make: MakeParty = plain_party,
         answers_before_writing: bool = False,
     ) -> None:
-        """Draw everything from the seed unless it is given. The last argument breaks the driver, for tests."""
         self.rng = random.Random(seed)
         self.session = session or random_session(self.rng)
         self.faults = faults or Faults.random(self.rng)
         self.steps = self.crashes = 0
-        self._make, self._hasty = make, answers_before_writing
+        self._make, self._answers_before_writing = make, answers_before_writing
         self._queue: list[tuple[float, int, Callable[[], None]]] = []
         self._count = 0
         self.now = self._booted = 0.0
         self._sides: list[int] | None = None
-        self.paid: dict[tuple[int, int, int, int], list[bytes]] = {}
+        self.credited: dict[tuple[int, int, int, int], list[bytes]] = {}  # payloads by transfer
         n = self.session.parties
         self.machines = [self._machine(i) for i in range(n)]
         for i in range(n):
@@ -91,19 +99,19 @@ class World:
             self._at(begin, self._cut)
             self._at(begin + self.rng.random() * 2 * PERIOD, self._heal)
 
-    # --- the world ----------------------------------------------------------------------------------------------
+    # --- time and events --------------------------------------------------------------------------------------------
 
-    def run(self, most: int = 200_000) -> None:
-        """Let everything happen; a session that does not end within its deadlines is a violation."""
+    def run(self, max_steps: int = 200_000) -> None:
+        """Process all events; a session that does not end within its deadlines is a violation."""
         while self._queue:
             end = max(self.session.deadline(self.session.rounds), self._booted) + 14 * PERIOD
             self.step()
-            if self.now > end or self.steps > most:
+            if self.now > end or self.steps > max_steps:
                 stages = [(i, m.party.stage) for i, m in enumerate(self.machines) if m.party and not m.party.finished]
                 raise Violation(f"the session hangs at {self.now:.1f} s: {stages}")
 
     def step(self) -> None:
-        """Let the next thing happen."""
+        """Process the next event."""
         self.now, _, action = heapq.heappop(self._queue)
         action()
         self.steps += 1
@@ -138,15 +146,15 @@ class World:
 
     def _boot(self, i: int) -> None:
         machine = self.machines[i]
-        machine.born += 1
+        machine.boots += 1
         self._booted = self.now
-        machine.life = machine.born
-        machine.known, machine.next_tick = {}, float("inf")
+        machine.incarnation = machine.boots
+        machine.known, machine.next_tick = {}, inf
         key = i.to_bytes(4, "little")
         party = self._make(
-            self.session, i, lambda text: _mark(key + text), _verify, random.Random(self.rng.getrandbits(64))
+            self.session, i, lambda text: _signature(key + text), _verify, random.Random(self.rng.getrandbits(64))
         )
-        machine.party, machine.book = party, None
+        machine.party, machine.ledger = party, None
         if machine.journal:
             effects = party.recover(self._clock(i), list(machine.journal))
         else:
@@ -156,16 +164,16 @@ class World:
     def _crash(self, i: int) -> None:
         machine = self.machines[i]
         self.crashes += 1
-        machine.party, machine.life = None, 0
-        machine.book = self._book(i, machine.journal)
+        machine.party, machine.incarnation = None, 0
+        machine.ledger = self._ledger(i, machine.journal)
         if self.rng.random() < self.faults.comeback:
             if self.rng.random() < self.faults.disk_loss:
-                machine.ghosts.append(machine.book)
-                machine.journal, machine.book = [], None
+                machine.lost_ledgers.append(machine.ledger)
+                machine.journal, machine.ledger = [], None
                 machine.noisy = machine.noisy + 1  # its independent noise is drawn anew
             self._at(self.now + self.rng.random() * 3 * PERIOD, self._boot, i)
 
-    def _book(self, i: int, records: list[Record]) -> Ledger:
+    def _ledger(self, i: int, records: list[Record]) -> Ledger:
         ledger = Ledger(self.session, i)
         for record in records:
             ledger.apply(record)
@@ -180,23 +188,23 @@ class World:
         doomed = bool(effects.records) and self.rng.random() < self.faults.crash
         moment = self.rng.randint(0, len(effects.sends) + 1) if doomed else -1  # 0: before the write
         sends = effects.sends
-        if self._hasty and moment == 0:
+        if self._answers_before_writing and moment == 0:
             self._post_all(i, sends)
         if moment != 0:
             machine.journal += effects.records
             for record in effects.records:
                 if isinstance(record, Credited):
-                    self.paid.setdefault((record.round, record.sender, record.slot, i), []).append(record.payload)
+                    self.credited.setdefault((record.round, record.sender, record.slot, i), []).append(record.payload)
             self._post_all(i, sends if moment < 0 else sends[: moment - 1])
         if doomed:
             self._crash(i)
         elif machine.party is not None:
             if effects.plan:
                 refusal = "its loss would be too large" if self.rng.random() < self.faults.refusal else ""
-                self._at(self.now + self.rng.random() * 0.1, self._planned, i, machine.life, refusal)
+                self._at(self.now + self.rng.random() * 0.1, self._planned, i, machine.incarnation, refusal)
             if effects.assess is not None:
                 refusal = "its loss is too large" if self.rng.random() < self.faults.refusal else ""
-                self._at(self.now + self.rng.random() * 0.1, self._assessed, i, machine.life, refusal)
+                self._at(self.now + self.rng.random() * 0.1, self._assessed, i, machine.incarnation, refusal)
             self._plan_tick(i)
         if effects.records:
             self.check()
@@ -210,26 +218,26 @@ class World:
         if machine.party is None or machine.party.finished:
             return
         when = machine.party.wakeup - machine.skew
-        if when < machine.next_tick and when != float("inf"):
+        if when < machine.next_tick and when != inf:
             machine.next_tick = when
-            self._at(when, self._tick, i, machine.life, when)
+            self._at(when, self._tick, i, machine.incarnation, when)
 
-    def _alive(self, i: int, life: int) -> Party | None:
+    def _alive(self, i: int, incarnation: int) -> Party | None:
         machine = self.machines[i]
-        return machine.party if machine.life == life else None
+        return machine.party if machine.incarnation == incarnation else None
 
-    def _tick(self, i: int, life: int, when: float) -> None:
-        if (party := self._alive(i, life)) is not None:
+    def _tick(self, i: int, incarnation: int, when: float) -> None:
+        if (party := self._alive(i, incarnation)) is not None:
             if self.machines[i].next_tick == when:
-                self.machines[i].next_tick = float("inf")
+                self.machines[i].next_tick = inf
             self._perform(i, party.tick(self._clock(i) + 1e-9))
 
-    def _planned(self, i: int, life: int, refusal: str) -> None:
-        if (party := self._alive(i, life)) is not None:
+    def _planned(self, i: int, incarnation: int, refusal: str) -> None:
+        if (party := self._alive(i, incarnation)) is not None:
             self._perform(i, party.planned(self._clock(i), refusal))
 
-    def _assessed(self, i: int, life: int, refusal: str) -> None:
-        if (party := self._alive(i, life)) is not None:
+    def _assessed(self, i: int, incarnation: int, refusal: str) -> None:
+        if (party := self._alive(i, incarnation)) is not None:
             self._perform(i, party.assessed(self._clock(i), refusal))
 
     # --- the network --------------------------------------------------------------------------------------------
@@ -238,115 +246,118 @@ class World:
         rng, faults, here, there = self.rng, self.faults, self.machines[i], self.machines[j]
         cut = self._sides is not None and self._sides[i] != self._sides[j]
         if rng.random() < faults.false_hints:
-            self._at(self.now + self._lag(), self._down, i, here.life, j)
+            self._at(self.now + self._lag(), self._down, i, here.incarnation, j)
         if there.party is None or there.party.finished:
             # A refused connection is noticed; a machine that just died swallows what was sent.
             if rng.random() < 0.8:
-                self._at(self.now + self._lag(), self._unsent, i, here.life, message)
-                self._at(self.now + self._lag(), self._down, i, here.life, j)
+                self._at(self.now + self._lag(), self._unsent, i, here.incarnation, message)
+                self._at(self.now + self._lag(), self._down, i, here.incarnation, j)
             return
         if cut and rng.random() < 0.3:
-            self._at(self.now + self._lag(), self._unsent, i, here.life, message)
+            self._at(self.now + self._lag(), self._unsent, i, here.incarnation, message)
             return
         copies = 2 if rng.random() < faults.duplication else 1
         for _ in range(copies):
             if not cut and rng.random() >= faults.loss:
                 frame = encode(message)
-                self._at(self.now + self._lag(), self._deliver, i, here.life, j, there.life, frame)
+                self._at(self.now + self._lag(), self._deliver, i, here.incarnation, j, there.incarnation, frame)
 
     def _lag(self) -> float:
         return self.rng.expovariate(1.0) * self.faults.delay
 
-    def _deliver(self, i: int, sender_life: int, j: int, receiver_life: int, frame: bytes) -> None:
-        party, machine = self._alive(j, receiver_life), self.machines[j]
-        if party is None or sender_life < machine.known.get(i, 0):
+    def _deliver(self, i: int, sender_incarnation: int, j: int, receiver_incarnation: int, frame: bytes) -> None:
+        party, machine = self._alive(j, receiver_incarnation), self.machines[j]
+        if party is None or sender_incarnation < machine.known.get(i, 0):
             return
-        machine.known[i] = sender_life
+        machine.known[i] = sender_incarnation
         self._perform(j, party.receive(self._clock(j), i, decode(frame)))
 
-    def _unsent(self, i: int, life: int, message: Message) -> None:
-        if (party := self._alive(i, life)) is not None:
+    def _unsent(self, i: int, incarnation: int, message: Message) -> None:
+        if (party := self._alive(i, incarnation)) is not None:
             self._perform(i, party.unsent(self._clock(i), message))
 
-    def _down(self, i: int, life: int, j: int) -> None:
-        if (party := self._alive(i, life)) is not None:
+    def _down(self, i: int, incarnation: int, j: int) -> None:
+        if (party := self._alive(i, incarnation)) is not None:
             self._perform(i, party.down(self._clock(i), j))
 
     # --- the ledgers --------------------------------------------------------------------------------------------
 
-    def books(self) -> list[tuple[int, Ledger]]:
-        """All books: of those who run, of the dead, and those that were lost."""
-        found: list[tuple[int, Ledger]] = []
+    def ledgers(self) -> list[tuple[int, Ledger]]:
+        """Return all ledgers: of those who run, of the dead, and those that were lost."""
+        ledgers: list[tuple[int, Ledger]] = []
         for i, machine in enumerate(self.machines):
-            current = machine.party.ledger if machine.party is not None else machine.book
-            found += [(i, book) for book in [*machine.ghosts, *([current] if current is not None else [])]]
-        return found
+            current = machine.party.ledger if machine.party is not None else machine.ledger
+            ledgers += [(i, ledger) for ledger in [*machine.lost_ledgers, *([current] if current is not None else [])]]
+        return ledgers
 
     def difference(self) -> Numbers:
-        """Return balances + open and uncredited shares - injected, over all books: zero in every state."""
+        """Return balances + open and uncredited shares - injected, over all ledgers: zero in every state."""
         total = np.zeros(self.session.dimension + 1, dtype=np.int64)
-        for i, book in self.books():
-            total += book.balance - book.injected
-            for (t, slot), sent in book.outbox.items():
-                if sent.fate == OPEN and pack(book.shares[t]) not in self.paid.get((t, i, slot, sent.receiver), ()):
-                    total += book.shares[t]
+        for i, ledger in self.ledgers():
+            total += ledger.balance - ledger.injected
+            for (t, slot), sent in ledger.outbox.items():
+                payloads = self.credited.get((t, i, slot, sent.receiver), ())
+                if sent.fate == OPEN and pack(ledger.shares[t]) not in payloads:
+                    total += ledger.shares[t]
         return total
 
     def check_end(self) -> None:
-        """Check what must hold when the session is over: one result, which is the exact one, and honest doubts."""
+        """Check what must hold at the end: one result, the exact one, and all unresolved transfers reported."""
         results = self.results
-        kinds = {
-            (result.total.tobytes(), result.weight, result.finals, digest(Transcript(result.realised.execution)))
+        different = {
+            (result.total.tobytes(), result.weight, result.finals, digest(Transcript(result.realized.execution)))
             for result in results.values()
         }
-        if len(kinds) > 1:
-            raise Violation(f"{len(kinds)} different results")
+        if len(different) > 1:
+            raise Violation(f"{len(different)} different results")
         if not results:
             return
         holder, result = next(iter(results.items()))
-        books = self._books_behind(result, self.survivors[holder].gossip)
-        total = np.sum([books[i].balance for i in sorted(result.finals)], axis=0)
+        ledgers = self._ledgers_behind(result, self.survivors[holder].signed_items)
+        total = np.sum([ledgers[i].balance for i in sorted(result.finals)], axis=0)
         if total.tolist() != [*result.total.tolist(), result.weight]:
             raise Violation("the result is not the sum of what the parties of the result held")
-        self._check_doubts(result, books)
-        if result.realised.exact and not any(machine.ghosts for machine in self.machines):
-            openings = {i: book.opened for i, book in self.books() if book.opened is not None}
-            again = replay(self.session, result.realised.execution, openings)
-            if np.sum([again[i] for i in result.finals], axis=0).tolist() != total.tolist():
-                raise Violation("the result is not that of the realised execution")
+        self._check_unresolved(result, ledgers)
+        if result.realized.exact and not any(machine.lost_ledgers for machine in self.machines):
+            openings = {i: ledger.opened for i, ledger in self.ledgers() if ledger.opened is not None}
+            messages = replay(self.session, result.realized.execution, openings)
+            if np.sum([messages[i] for i in result.finals], axis=0).tolist() != total.tolist():
+                raise Violation("the result is not that of the realized execution")
 
-    def _books_behind(self, result: Result, gossip: Gossip) -> dict[int, Ledger]:
-        """Return the books that the parties of a result have published, whichever of their disks they were on.
+    def _ledgers_behind(self, result: Result, signed_items: SignedItems) -> dict[int, Ledger]:
+        """Return the ledgers that the parties of a result have published, whichever of their disks they were on.
 
-        A disk may be lost after the digest was published, and its owner may then seal another book.
+        A disk may be lost after the digest was published, and its owner may then seal another ledger.
         """
-        told, digests, finals = result.realised.told, gossip.items["digest"], gossip.items["final"]
-        found = {
-            i: book
-            for i, book in self.books()
-            if i in told
-            and book.signed.get("digest") == digests[i]
-            and (i not in result.finals or book.signed.get("final") == finals[i])
+        reported, items = result.realized.reported, signed_items.by_kind
+        ledgers = {
+            i: ledger
+            for i, ledger in self.ledgers()
+            if i in reported
+            and ledger.signed.get("digest") == items["digest"][i]
+            and (i not in result.finals or ledger.signed.get("final") == items["final"][i])
         }
-        if unknown := sorted(told - set(found)):
-            raise Violation(f"parties {unknown} have no book with the digest and the final message that count")
-        return found
+        if unknown := sorted(reported - set(ledgers)):
+            raise Violation(f"parties {unknown} have no ledger with the digest and the final message that count")
+        return ledgers
 
-    def _check_doubts(self, result: Result, books: Mapping[int, Ledger]) -> None:
-        """What is reported as in doubt was open when its sender sealed; what was open and unknown is reported."""
-        reported = {(t, i, slot) for t, i, slot, _ in result.realised.doubts}
-        decided = result.realised.told
-        for i in decided:
-            book = books[i]
-            really = {(t, i, slot): sent for (t, slot), sent in book.outbox.items() if sent.fate == OPEN}
-            silent = {key for key, sent in really.items() if sent.receiver not in decided}
-            named = {key for key in reported if key[1] == i}
-            if not named <= silent:
-                raise Violation(f"party {i} reports {sorted(named - silent)} in doubt, which was known")
-            for t, _, slot in silent - named:
-                heard = result.realised.heard.get(book.outbox[t, slot].receiver)
-                if heard is None or heard < t:
-                    raise Violation(f"party {i} does not report {(t, slot)} in doubt")
+    def _check_unresolved(self, result: Result, ledgers: Mapping[int, Ledger]) -> None:
+        """What is reported as unresolved was open when its sender sealed; what was open and unknown is reported."""
+        realized = result.realized
+        for i in realized.reported:
+            ledger = ledgers[i]
+            unknown = {
+                (t, slot)
+                for (t, slot), sent in ledger.outbox.items()
+                if sent.fate == OPEN and sent.receiver not in realized.reported
+            }
+            unresolved = {(t, slot) for t, sender, slot, _ in realized.unresolved if sender == i}
+            if not unresolved <= unknown:
+                raise Violation(f"party {i} reports {sorted(unresolved - unknown)} as unresolved, which was known")
+            for t, slot in unknown - unresolved:
+                last_known = realized.last_known_rounds.get(ledger.outbox[t, slot].receiver)
+                if last_known is None or last_known < t:
+                    raise Violation(f"party {i} does not report {(t, slot)} as unresolved")
 
     def check(self) -> None:
         """Add the ledgers up."""
@@ -354,9 +365,9 @@ class World:
             raise Violation(f"the ledgers do not add up at {self.now:.3f} s: {difference.tolist()}")
 
 
-def _mark(text: bytes) -> bytes:
+def _signature(text: bytes) -> bytes:
     return hashlib.blake2b(text, digest_size=16).digest()
 
 
 def _verify(party: int, text: bytes, signature: bytes) -> bool:
-    return signature == _mark(party.to_bytes(4, "little") + text)
+    return signature == _signature(party.to_bytes(4, "little") + text)

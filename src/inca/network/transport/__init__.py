@@ -1,1 +1,34 @@
-"""Frames between parties over TLS. Knows nothing of what they mean."""
+"""Frames between parties that know each other's certificates: one TLS connection per pair, whoever opened it.
+
+It knows nothing of what the frames mean. `Transport` is what others use, with a `TransportConfig` and its
+`TransportEvents`; a failure of a peer is a `Failure` with a `FailureCause`.
+
+**Hello.** The side that connects says hello first, the other answers, and the first confirms; each hello but the first
+repeats the other's nonce. So neither side takes a connection for live before the other has proven to be there *now*,
+and what a process left in the network when it died is never taken for one that came later. Each process draws an
+*incarnation* at its start: the latest one proven counts, and all connections of earlier ones are closed with nothing
+more delivered.
+
+**One connection.** Nobody says a first hello while having a live or an answered connection to that peer, and hellos are
+numbered. So a first hello with a later number than the hello of the connection at hand shows that the peer has lost the
+latter; an earlier number, that it had not seen it yet. When both say a first hello at once, the smaller id's counts.
+
+**Certainty.** A frame is `unsent` only if nothing of it was ever given to TLS. What was given and not answered is in
+doubt, and whoever sends has to deal with that.
+
+Why not asyncio's own streams (`benchmarks/transport.py` compares the two):
+
+- *Memory.* asyncio sets aside a quarter of a megabyte for each TLS connection: 285 KiB for one end, against 21 KiB
+  here. A hundred parties on one machine have ten thousand ends.
+- *Certainty.* asyncio encrypts what it is given at once and keeps it; here a frame stays in our own queue until the
+  kernel takes more, so that a frame of which no byte has left is known, and is the sender's again.
+- *Incarnations.* asyncio hands on what has arrived whenever it likes; here a connection of an earlier process is cut
+  off between two frames.
+- *Limits.* Reading pauses by frames and bytes per second, a long frame costs memory only as it arrives, and strangers
+  are counted by address before TLS begins.
+
+It is no slower for it: small frames travel 4.5 times as fast when many are under way, since they share records of TLS,
+and large ones at 0.9 to 1.2 times the speed of asyncio's streams.
+
+    transport -> connections -> acceptor, peers -> connection -> streams -> frames, limits -> failures
+"""

@@ -1,83 +1,104 @@
-"""The door for those who connect: strangers are let in within limits, and refusals are logged once a second."""
+"""Accepts connections: strangers are let in within limits, and refusals are logged once a second."""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import ipaddress
 import socket
 import struct
 from collections import Counter
 from collections.abc import Awaitable, Callable
 
-from inca.network.transport.events import Listener
-from inca.network.transport.failures import blame, origin
-from inca.network.transport.frames import Limits, Strikes
+from inca.network.transport.failures import describe_failure
+from inca.network.transport.interface import TransportEvents
+from inca.network.transport.limits import Limits, Violations
+
+_ACCEPTS_PER_TURN = 16  # many may be waiting, but so may be others
+_RETRY_S = 0.1  # after a failure, above all for want of file descriptors: others will be closed
+_LOG_EVERY_S = 1.0
+_MAX_REASONS = 64  # told apart in the log
 
 
-class Door:
-    """Accepts connections; `admit` takes a socket, its address in words, and what counts as one address."""
+class Acceptor:
+    """Accepts connections; `on_accepted` takes a socket, its address in words, and what counts as one address."""
 
     def __init__(
         self,
         limits: Limits,
-        strikes: Strikes,
-        listener: Listener,
-        admit: Callable[[socket.socket, str, str], Awaitable[None]],
+        violations: Violations,
+        events: TransportEvents,
+        on_accepted: Callable[[socket.socket, str, str], Awaitable[None]],
     ) -> None:
-        """Prepare; `open` begins."""
-        self._limits, self._strikes, self._listener, self._admit = limits, strikes, listener, admit
-        self._unknown: Counter[str] = Counter()  # connections without hello by address
-        self._refusals: Counter[str] = Counter()  # not yet noted
+        self._limits, self._violations, self._events, self._on_accepted = limits, violations, events, on_accepted
+        self._pending: Counter[str] = Counter()  # connections without hello by address
+        self._refusals: Counter[str] = Counter()  # not yet logged
 
-    async def open(self, listening: socket.socket) -> None:
+    async def run(self, listening: socket.socket) -> None:
         """Accept until cancelled."""
         turn = 0
         while True:
             turn += 1
-            if turn % 16 == 0:
-                await asyncio.sleep(0)  # many may be waiting, but so may be others
+            if turn % _ACCEPTS_PER_TURN == 0:
+                await asyncio.sleep(0)
             try:
                 sock, address = listening.accept()
             except (BlockingIOError, InterruptedError):
                 await _readable(listening)
                 continue
-            except OSError as error:  # above all, no file descriptors left: others will be closed
-                self._listener.note("accepting failed", reason=blame(error, "our own socket"))
-                await asyncio.sleep(0.1)
+            except OSError as error:
+                reason = describe_failure(error, "our own socket").detail
+                self._events.log_event("accepting failed", reason=reason)
+                await asyncio.sleep(_RETRY_S)
                 continue
             sock.setblocking(False)
-            host = origin(address[0])
-            if why := self._unwelcome(host):
-                self.refuse(why)
+            origin = _origin(address[0])
+            if refusal := self._refusal(origin):
+                self.refuse(refusal)
                 sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # leave no trace of it
                 sock.close()
             else:
-                self._unknown[host] += 1
-                await self._admit(sock, f"{address[0]}:{address[1]}", host)
+                self._pending[origin] += 1
+                await self._on_accepted(sock, f"{address[0]}:{address[1]}", origin)
 
-    def known(self, host: str) -> None:
+    def no_longer_pending(self, origin: str) -> None:
         """Count one connection of this address no longer among those without hello."""
-        self._unknown[host] -= 1
-        if not self._unknown[host]:
-            del self._unknown[host]
+        self._pending[origin] -= 1
+        if not self._pending[origin]:
+            del self._pending[origin]
 
-    def refuse(self, why: str) -> None:
-        """Note a refusal, together with others: there may be thousands."""
+    def refuse(self, reason: str) -> None:
+        """Log a refusal, together with others: there may be thousands."""
         if not self._refusals:
-            asyncio.get_running_loop().call_later(1.0, self.tell)
-        self._refusals[why if len(self._refusals) < 64 else "others"] += 1
+            asyncio.get_running_loop().call_later(_LOG_EVERY_S, self.log_refusals)
+        self._refusals[reason if len(self._refusals) < _MAX_REASONS else "others"] += 1
 
-    def tell(self) -> None:
-        """Note the refusals that have gathered."""
+    def log_refusals(self) -> None:
+        """Log the refusals that have gathered."""
         refusals, self._refusals = self._refusals, Counter()
-        for why, times in refusals.items():
-            self._listener.note("refused", reason=why, times=times)
+        for reason, times in refusals.items():
+            self._events.log_event("refused", reason=reason, times=times)
 
-    def _unwelcome(self, host: str) -> str:
-        if self._strikes.refused(host, asyncio.get_running_loop().time()) > 0:
-            return f"{host} made too many errors"
-        if self._unknown[host] >= self._limits.per_address:
-            return f"too many connections of {host} without hello"
-        return "too many connections without hello" if self._unknown.total() >= self._limits.unknown else ""
+    def _refusal(self, origin: str) -> str:
+        """Return why nobody from this address may come in now; empty if somebody may."""
+        if self._violations.refused_for(origin, asyncio.get_running_loop().time()) > 0:
+            return f"{origin} made too many violations"
+        if self._pending[origin] >= self._limits.max_pending_per_address:
+            return f"too many connections of {origin} without hello"
+        return "too many connections without hello" if self._pending.total() >= self._limits.max_pending else ""
+
+
+def _origin(address: str) -> str:
+    """Return what counts as one address: with IPv6, a whole network is given to one customer.
+
+    >>> _origin("10.0.0.1"), _origin("2001:db8::1")
+    ('10.0.0.1', '2001:db8::/64')
+    """
+    with contextlib.suppress(ValueError):
+        parsed = ipaddress.ip_address(address.partition("%")[0])
+        if parsed.version == 6 and parsed.ipv4_mapped is None:
+            return str(ipaddress.ip_network((parsed, 64), strict=False))
+    return address
 
 
 async def _readable(listening: socket.socket) -> None:

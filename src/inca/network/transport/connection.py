@@ -1,154 +1,84 @@
-"""One connection to a peer and how far it has come, and what is known about the peer."""
+"""One connection to a peer, and how far it has come."""
 
 from __future__ import annotations
 
 import asyncio
 import secrets
-import ssl
-from collections import deque
 from enum import Enum, auto
-from typing import Protocol
 
-from inca.network.transport.frames import HELLO, Bucket, Fault, Hello, Limits
-from inca.network.transport.streams import Pool, Stream
+from inca.errors import TransportViolation
+from inca.network.transport.failures import FailureCause
+from inca.network.transport.interface import TransportConfig
+from inca.network.transport.streams import ConnectionEvents, Stream
 
 
-class Stage(Enum):
+class ConnectionState(Enum):
     """How far a connection has come."""
 
-    SHAKING = auto()  # reaching the peer, TLS
-    WAITING = auto()  # for the first hello
-    GREETED = auto()  # first hello said
-    REPLIED = auto()  # first hello answered
+    CONNECTING = auto()  # reaching the peer, and TLS
+    AWAITING_HELLO = auto()  # accepted, and no hello heard yet
+    HELLO_SENT = auto()  # dialled, and our first hello said
+    HELLO_ANSWERED = auto()  # accepted, and their first hello answered
     LIVE = auto()
     DRAINING = auto()  # replaced by a newer one; what the peer has sent still counts
     DONE = auto()
 
 
-DELIVERS = (Stage.LIVE, Stage.DRAINING)
+DELIVERING = (ConnectionState.LIVE, ConnectionState.DRAINING)
 
 
-class Home(Protocol):
-    """What a connection asks of those who keep it, and tells them."""
+class Connection(Stream):
+    """A connection, and what is known about it.
 
-    client: ssl.SSLContext
-    server: ssl.SSLContext
-    limits: Limits
-    pool: Pool
+    `peer` is the party that was dialled; one that was accepted has None until the other side has proven who it is.
+    `origin` is what counts as one address.
+    """
 
-    def greet(self, nonce: bytes, echo: bytes) -> Hello:
-        """Return our next hello."""
-
-    def opened(self, link: Link) -> None:
-        """There is a socket."""
-
-    def secured(self, link: Link) -> None:
-        """TLS is agreed; may raise `Fault`."""
-
-    def frame(self, link: Link, kind: int, body: bytes) -> None:
-        """Take a frame; may raise `Fault`."""
-
-    def count(self, link: Link, frames: int, size: int) -> float:
-        """Take what was read in one go; return for how many seconds to read no more. May raise `Fault`."""
-
-    def flush(self, party: int) -> None:
-        """Write what waits for this party."""
-
-    def broken(self, link: Link, error: Fault | ssl.SSLError) -> None:
-        """Answer an error of the other side."""
-
-    def gone(self, link: Link, error: Exception | None) -> None:
-        """The socket is closed."""
-
-
-class Link(Stream):
-    """A connection, and what is known about it."""
-
-    def __init__(self, home: Home, address: str, host: str, peer: int | None) -> None:
-        """Begin with a dial to `peer`, or with one that was accepted: then `peer` is None until it is proven."""
+    def __init__(
+        self,
+        events: ConnectionEvents,
+        config: TransportConfig,
+        buffer: memoryview,
+        *,
+        address: str,
+        origin: str = "",
+        peer: int | None = None,
+    ) -> None:
         self.outgoing = peer is not None
-        context = home.client if self.outgoing else home.server
-        super().__init__(context, home.limits, home.pool, server=not self.outgoing, host=host)
-        self.home, self.address, self.host, self.peer = home, address, host, peer
-        self.stage = Stage.SHAKING
+        context = config.client if self.outgoing else config.server
+        super().__init__(events, context, config.limits, buffer, server=not self.outgoing)
+        self.address, self.origin, self.peer = address, origin, peer
+        self.state = ConnectionState.CONNECTING
         self.proven = False  # whether `peer` is whose certificate it is
-        self.nonce, self.order = secrets.token_bytes(16), 0
-        self.life, self.serial = b"", 0
-        self.began = self.heard = self._loop.time()
-        self.answered = True  # whether something was heard after we last wrote
-        self.unknown = not self.outgoing  # whether it counts among the connections without hello
+        self.nonce, self.own_serial = secrets.token_bytes(16), 0  # of our first hello
+        self.incarnation, self.peer_serial = b"", 0  # of the peer's first hello
+        self.live_since = self.last_heard = self._loop.time()
+        self.heard_since_write = True
+        self.pending = not self.outgoing  # whether it counts among the accepted ones without hello
         self.pings: dict[int, tuple[float, asyncio.Future[tuple[float, float, float, float]]]] = {}
-        self.dial: asyncio.Task[None] | None = None
-        self.deadline(home.limits.handshake, "did not agree on TLS")
+        self.dial_task: asyncio.Task[None] | None = None
+        self.set_deadline(config.limits.handshake_timeout_s, "did not agree on TLS")
 
-    def deadline(self, seconds: float, what: str) -> None:
-        """End it after so many seconds unless another deadline is set; `what` was not done by then."""
-        self.after("deadline", seconds, lambda: self._late(f"{what} within {seconds:g} s"))
+    @property
+    def who(self) -> str:
+        """The other side in words."""
+        return f"party {self.peer}" if self.proven else self.address
 
-    def _late(self, what: str) -> None:
-        what = what if self.socket else "does not answer at all (the network, or the peer's machine)"
-        self.broken(Fault(f"timed out: {what}"))
+    def set_deadline(self, seconds: float, undone: str) -> None:
+        """End it after so many seconds unless another deadline is set; `undone` is what was not done by then."""
+        self.set_timer("deadline", seconds, lambda: self._time_out(f"{undone} within {seconds:g} s"))
 
-    def hello(self, echo: bytes) -> None:
-        """Say hello, repeating the other's nonce."""
-        hello = self.home.greet(self.nonce, echo)
-        self.order = self.order or hello.serial
-        self.control(HELLO, hello.encode())
+    def _time_out(self, undone: str) -> None:
+        if self.socket:
+            error = TransportViolation(undone, FailureCause.UNRESPONSIVE)
+        else:
+            error = TransportViolation("does not answer (the network, or the peer's machine)", FailureCause.TIMED_OUT)
+        self._events.on_broken(self, error)
 
     def drop(self) -> None:
         """Forget a dial that is no longer needed."""
-        self.stage = Stage.DONE
-        if self.dial is not None and not self.dial.done():
-            self.dial.cancel()
-        self.after("deadline", 0, None)
+        self.state = ConnectionState.DONE
+        if self.dial_task is not None and not self.dial_task.done():
+            self.dial_task.cancel()
+        self.stop_timer("deadline")
         self.finish(None)
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Begin."""
-        self.home.opened(self)
-        super().connection_made(transport)
-
-    def secured(self) -> None:
-        """TLS is agreed."""
-        self.home.secured(self)
-
-    def frame(self, kind: int, body: bytes) -> None:
-        """Take a frame."""
-        self.home.frame(self, kind, body)
-
-    def count(self, frames: int, size: int) -> float:
-        """Count what was read."""
-        return self.home.count(self, frames, size)
-
-    def room(self) -> None:
-        """More can be written."""
-        if self.peer is not None:
-            self.home.flush(self.peer)
-
-    def broken(self, error: Fault | ssl.SSLError) -> None:
-        """Tell home."""
-        self.home.broken(self, error)
-
-    def gone(self, error: Exception | None) -> None:
-        """Tell home."""
-        self.home.gone(self, error)
-
-
-class Peer:
-    """What a transport knows about one party."""
-
-    def __init__(self, party: int, limits: Limits, now: float) -> None:
-        """Begin without any connection."""
-        self.party = party
-        self.queue: deque[tuple[bytes, object]] = deque()
-        self.queued = 0
-        self.live: Link | None = None
-        self.dial: Link | None = None
-        self.answered: set[Link] = set()
-        self.life, self.order = b"", 0
-        self.ended: deque[bytes] = deque(maxlen=64)  # lives
-        self.bucket = Bucket(limits, now)
-        self.flushing = False
-        self.backoff, self.next_dial, self.trying = 0.0, 0.0, 0.0
-        self.timer: asyncio.TimerHandle | None = None
-        self.waiters: list[asyncio.Future[None]] = []

@@ -4,115 +4,86 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
+import ipaddress
 import math
 import secrets
 import socket
 import ssl
-from collections import deque
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Coroutine
 
-from inca._base.validation import refuse, whole
-from inca.network.transport.acceptor import Door
-from inca.network.transport.connection import DELIVERS, Link, Peer, Stage
-from inca.network.transport.events import Listener, Unreachable
-from inca.network.transport.failures import blame, tls_reason
-from inca.network.transport.frames import (
-    DATA,
-    ECHO,
-    HEADER,
-    HELLO,
-    PING,
-    PONG,
-    PROBE,
-    Bye,
-    Fault,
-    Hello,
-    Limits,
-    Strikes,
-)
-from inca.network.transport.streams import READ, RECORD, Pool
+from inca._base.validation import integer, refuse
+from inca.errors import TransportViolation
+from inca.network.transport.acceptor import Acceptor
+from inca.network.transport.connection import DELIVERING, Connection, ConnectionState
+from inca.network.transport.failures import Failure, FailureCause, describe_failure
+from inca.network.transport.frames import DATA, HELLO, PING, PING_BODY, PONG, PONG_BODY, Bye, Hello
+from inca.network.transport.interface import TransportConfig, TransportEvents
+from inca.network.transport.limits import Violations
+from inca.network.transport.peers import LONGEST_BACKOFF_S, Peer
+from inca.network.transport.streams import READ_BYTES
 
-_NOBODY = bytes(16)  # the nonce repeated by a first hello
-_BACKOFF = (0.05, 1.0)  # seconds between dials: first and largest
-_TURN = 1 << 20  # bytes written to one peer before others get their turn
+CLOSED = Failure(FailureCause.CLOSED, "this transport is closed")
+_FIRST_HELLO = bytes(16)  # in place of the other's nonce
+_CLOSE_TIMEOUT_S = 2.0
+_TURN_BYTES = 1 << 20  # written to one peer before others get their turn
+_FORGIVEN = (FailureCause.OTHER_SESSION, FailureCause.OTHER_VERSION, FailureCause.OLD_INCARNATION)  # mere mistakes
 
 
 class Connections:
-    """Keeps them for `Transport`, whose arguments it takes; see there for the rules."""
+    """Keeps the connections for `Transport`; see the package for the rules."""
 
-    def __init__(
-        self,
-        *,
-        me: int,
-        addresses: Sequence[tuple[str, int]],
-        session: bytes,
-        server: ssl.SSLContext,
-        client: ssl.SSLContext,
-        identify: Callable[[bytes], int | None],
-        limits: Limits,
-        listener: Listener,
-        clock: Callable[[], float],
-    ) -> None:
-        """Prepare; nothing happens before `begin`."""
-        if len(session) != 32:
-            raise refuse("session", session, "an id of 32 bytes")
-        self._me = whole("me", me, least=0, most=len(addresses) - 1)
-        self._addresses, self._session, self._identify = addresses, session, identify
-        self.server, self.client, self.limits, self.pool = server, client, limits, Pool()
-        self._listener, self._clock = listener, clock
-        self._life, self._serial = secrets.token_bytes(16), 0
-        self.peers: dict[int, Peer] = {}
-        self._links: set[Link] = set()
-        self._strikes = Strikes(limits)
-        self._door = Door(limits, self._strikes, listener, self._admit)
+    def __init__(self, config: TransportConfig, events: TransportEvents) -> None:
+        self._config, self._limits, self._events = config, config.limits, events
+        self._incarnation, self._serial = secrets.token_bytes(16), 0
+        self._buffer = memoryview(bytearray(READ_BYTES))
+        self._violations = Violations(config.limits)
+        self._acceptor = Acceptor(config.limits, self._violations, events, self._on_accepted)
         self._tasks: set[asyncio.Task[None]] = set()
-        self._emptied = asyncio.Event()
+        self._one_closed = asyncio.Event()
+        self.peers: dict[int, Peer] = {}
+        self.open: set[Connection] = set()
         self.closed = False
 
-    def begin(self, listening: socket.socket) -> None:
+    def start(self, listening: socket.socket) -> None:
         """Accept from now on; dial when asked."""
         self._loop = asyncio.get_running_loop()
         self._listening = listening
-        self._spawn(self._door.open(listening))
+        self._spawn(self._acceptor.run(listening))
 
-    async def end(self) -> None:
+    async def close(self) -> None:
         """Say goodbye to everyone and stop, within about two seconds; frames still waiting are `unsent`."""
         self.closed = True
         for peer in self.peers.values():
-            self.flush(peer.party)
-            self._give_up(peer, "this transport is closed")
-            if peer.timer is not None:
-                peer.timer.cancel()
-            if peer.dial is not None:
-                peer.dial.drop()
-        for link in list(self._links):
-            link.stage = Stage.DONE
-            link.finish(Bye.CLOSING if link.proven else None)
-            self._ended(link, "this transport is closed")
-        self._door.tell()
+            self.flush(peer)
+            self._give_up(peer, CLOSED)
+            if peer.dial_timer is not None:
+                peer.dial_timer.cancel()
+            if peer.dialled is not None:
+                peer.dialled.drop()
+        for connection in list(self.open):
+            connection.state = ConnectionState.DONE
+            connection.finish(Bye.CLOSING if connection.proven else None)
+            self._end(connection, CLOSED)
+        self._acceptor.log_refusals()
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         self._listening.close()
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(2.0):
-                while self._links:
-                    self._emptied.clear()
-                    await self._emptied.wait()
+            async with asyncio.timeout(_CLOSE_TIMEOUT_S):
+                while self.open:
+                    self._one_closed.clear()
+                    await self._one_closed.wait()
 
-    def greet(self, nonce: bytes, echo: bytes) -> Hello:
-        """Return our next hello."""
-        self._serial += 1
-        return Hello(self._session, self._me, self._life, self._serial, nonce, echo)
-
-    # Dialling, accepting
+    # --- dialling and accepting -------------------------------------------------------------------------------------
 
     def peer(self, party: int) -> Peer:
         """Return what is known about this party, which is not ours."""
         if party not in self.peers:
-            if whole("peer", party, least=0, most=len(self._addresses) - 1) == self._me:
-                raise refuse("peer", party, "another party")
-            self.peers[party] = Peer(party, self.limits, self._loop.time())
+            if integer("peer", party, min=0, max=len(self._config.addresses) - 1) == self._config.me:
+                refuse("peer", party, "another party")
+            self.peers[party] = Peer(party, self._limits, self._loop.time())
         return self.peers[party]
 
     def _spawn(self, work: Coroutine[object, object, None]) -> asyncio.Task[None]:
@@ -124,294 +95,314 @@ class Connections:
     def wake(self, peer: Peer) -> None:
         """See that what waits for this peer goes out."""
         if peer.live is not None:
-            if not peer.flushing and peer.live.writable:
-                peer.flushing = True
-                self._loop.call_soon(self.flush, peer.party)
-        elif (peer.queue or peer.waiters) and not (peer.dial or peer.answered or peer.timer or self.closed):
+            if not peer.flush_scheduled and peer.live.writable:
+                peer.flush_scheduled = True
+                self._loop.call_soon(self.flush, peer)
+        elif (peer.queue or peer.waiters) and not (peer.dialled or peer.answered or peer.dial_timer or self.closed):
             pause = max(0.0, peer.next_dial - self._loop.time())
-            peer.timer = self._loop.call_later(pause, self._dial, peer)
+            peer.dial_timer = self._loop.call_later(pause, self._dial, peer)
 
     def _dial(self, peer: Peer) -> None:
-        peer.timer = None
-        if peer.live or peer.dial or peer.answered or self.closed:
+        peer.dial_timer = None
+        if peer.live or peer.dialled or peer.answered or self.closed:
             return
         now = self._loop.time()
-        peer.trying = peer.trying or now
-        if (pause := self._strikes.refused(peer.party, now)) > 0:
-            self._unreachable(peer, f"party {peer.party} is refused for another {pause:.0f} s after too many errors")
+        peer.trying_since = peer.trying_since or now
+        if (left := self._violations.refused_for(peer.party, now)) > 0:
+            detail = f"party {peer.party} is refused for another {left:.0f} s after too many violations"
+            self._unreachable(peer, Failure(FailureCause.PENALTY, detail))
             return
-        host, port = self._addresses[peer.party]
-        link = peer.dial = Link(self, f"{host}:{port}", host, peer.party)
-        link.dial = self._spawn(self._connect(link, host, port))
+        host, port = self._config.addresses[peer.party]
+        connection = Connection(self, self._config, self._buffer, address=f"{host}:{port}", peer=peer.party)
+        connection.dial_task = self._spawn(self._connect(connection, host, port))
+        peer.dialled = connection
 
-    async def _connect(self, link: Link, host: str, port: int) -> None:
+    async def _connect(self, connection: Connection, host: str, port: int) -> None:
+        errors: list[OSError] = []
         try:
-            await self._loop.create_connection(lambda: link, host, port)
+            for address in await self._resolve(host, port):
+                try:
+                    await self._loop.create_connection(lambda: connection, address, port)
+                    return
+                except OSError as error:
+                    errors.append(error)
+            raise min(errors, key=lambda error: error.errno != errno.ECONNREFUSED)  # it says most
         except (OSError, ValueError, OverflowError) as error:  # a name or a port may be impossible
-            link.dial = None  # it is this task
-            self._ended(link, blame(error, link.address))
+            connection.dial_task = None  # it is this task
+            self._end(connection, describe_failure(error, connection.address))
 
-    async def _admit(self, sock: socket.socket, address: str, host: str) -> None:
-        link = Link(self, address, host, None)
+    async def _resolve(self, host: str, port: int) -> list[str]:
+        with contextlib.suppress(ValueError):
+            return [str(ipaddress.ip_address(host))]
+        return [str(info[4][0]) for info in await self._loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)]
+
+    async def _on_accepted(self, sock: socket.socket, address: str, origin: str) -> None:
+        connection = Connection(self, self._config, self._buffer, address=address, origin=origin)
         try:
-            await self._loop.connect_accepted_socket(lambda: link, sock)
+            await self._loop.connect_accepted_socket(lambda: connection, sock)
         except OSError as error:
-            self.gone(link, error)
+            self.on_closed(connection, error)
 
-    # What happens on a connection
+    # --- what happens on a connection -------------------------------------------------------------------------------
 
-    def opened(self, link: Link) -> None:
+    def on_opened(self, connection: Connection) -> None:
         """Keep it."""
-        self._links.add(link)
+        self.open.add(connection)
 
-    def secured(self, link: Link) -> None:
+    def on_secured(self, connection: Connection) -> None:
         """Learn from its certificate who is there, and let whoever connected say hello."""
-        certificate = link.tls.getpeercert(binary_form=True)
-        party = None if certificate is None else self._identify(certificate)
-        party = None if party is None or not 0 <= party < len(self._addresses) else party
-        link.deadline(self.limits.hello, "said no hello")
-        if link.outgoing:
-            if party != link.peer or party is None:
-                whose = "nobody we know" if party is None else f"party {party}"
-                raise Fault(f"wrong certificate: it is that of {whose}, not of party {link.peer}")
-            link.proven = True
+        party = self._config.party(connection.tls.getpeercert(binary_form=True))
+        connection.set_deadline(self._limits.hello_timeout_s, "said no hello")
+        if party is None or party == self._config.me or (connection.outgoing and party != connection.peer):
+            whose = "of nobody we know" if party is None else f"of party {party}"
+            whose = "our own" if party == self._config.me else whose
+            expected = f", not of party {connection.peer}" if connection.outgoing else ""
+            detail = f"shows a wrong certificate: {whose}{expected}"
+            raise TransportViolation(detail, FailureCause.WRONG_CERTIFICATE)
+        connection.peer, connection.proven = party, True
+        if connection.outgoing:
             peer = self.peers[party]
             if peer.live or peer.answered:
-                peer.dial = None
-                link.drop()
+                peer.dialled = None
+                connection.drop()
             else:
-                link.stage = Stage.GREETED
-                link.hello(_NOBODY)
+                connection.state = ConnectionState.HELLO_SENT
+                self._say_hello(connection, _FIRST_HELLO)
             return
-        if party is None:
-            raise Fault("showed a certificate of nobody we know")
-        if party == self._me:
-            raise Fault("showed our own certificate")
-        link.peer, link.proven, link.stage = party, True, Stage.WAITING
-        if self._strikes.refused(party, self._loop.time()) > 0:
-            self._door.refuse(f"party {party} made too many errors")
-            link.stage = Stage.DONE
-            link.finish(Bye.PENALTY)
+        connection.state = ConnectionState.AWAITING_HELLO
+        if self._violations.refused_for(party, self._loop.time()) > 0:
+            self._acceptor.refuse(f"party {party} made too many violations")
+            connection.state = ConnectionState.DONE
+            connection.finish(Bye.PENALTY)
 
-    def frame(self, link: Link, kind: int, body: bytes) -> None:
+    def on_frame(self, connection: Connection, kind: int, body: bytes) -> None:
         """Hand on a frame, or act on a control frame."""
         if kind == DATA:
-            if link.stage in DELIVERS:
+            if connection.state in DELIVERING:
                 try:
-                    self._listener.received(link.peer or 0, body)
+                    self._events.received(connection.peer or 0, body)
                 except Exception as error:  # a mistake there is no reason to lose connections here
-                    self._loop.call_exception_handler({"message": "a listener failed", "exception": error})
+                    self._loop.call_exception_handler({"message": "an event handler failed", "exception": error})
         elif kind == HELLO:
-            self._hello(link, Hello.decode(body))
+            self._on_hello(connection, Hello.decode(body))
         elif kind == PING:
-            arrived = self._clock()
-            if link.writable:  # else it could pile up; whoever does not read gets no answer
-                number, sent = PROBE.unpack(body)
-                link.control(PONG, ECHO.pack(number, sent, arrived, self._clock()))
+            arrived = self._config.clock()
+            if connection.writable:  # else it could pile up; whoever does not read gets no answer
+                number, sent = PING_BODY.unpack(body)
+                connection.write_control(PONG, PONG_BODY.pack(number, sent, arrived, self._config.clock()))
         elif kind == PONG:
-            number, _, arrived, left = ECHO.unpack(body)
-            sent, answer = link.pings.pop(number, (0.0, None))
+            number, _, arrived, left = PONG_BODY.unpack(body)
+            sent, answer = connection.pings.pop(number, (0.0, None))
             if answer is not None and not answer.done() and math.isfinite(arrived) and math.isfinite(left):
-                answer.set_result((sent, arrived, left, self._clock()))
+                answer.set_result((sent, arrived, left, self._config.clock()))
         else:
-            why = Bye(body[0]) if body[0] in Bye.__members__.values() else Bye.PROTOCOL
-            link.finish(Bye.CLOSING)
-            self._ended(link, f"party {link.peer} ends the connection: {why.text}", again=why is Bye.SIMULTANEOUS)
+            bye = Bye.read(body)
+            connection.finish(Bye.CLOSING)
+            failure = Failure(bye.cause, f"{connection.who} ends the connection: {bye.meaning}")
+            self._end(connection, failure, again=bye is Bye.SIMULTANEOUS)
 
-    def _hello(self, link: Link, hello: Hello) -> None:
-        if hello.session != self._session:
-            raise Fault("is in another session", Bye.SESSION, strike=False)
-        if hello.party != link.peer:
-            raise Fault(f"claims to be party {hello.party}", Bye.IDENTITY)
-        if link.stage is Stage.WAITING:
-            link.life, link.serial = hello.life, hello.serial
-            self._answer(link, self.peers.get(link.peer) or self.peer(link.peer), hello)
-        elif link.stage is Stage.GREETED and hello.echo == link.nonce:
-            link.life, link.serial = hello.life, hello.serial
-            link.hello(hello.nonce)
-            self._live(link, self.peers[link.peer])
-        elif link.stage is Stage.REPLIED and hello.echo == link.nonce and hello.life == link.life:
-            self._live(link, self.peers[link.peer])
+    def on_read(self, connection: Connection, frames: int, size: int) -> float:
+        """Hold back a peer that sends more than its share, and end with one that goes on."""
+        connection.last_heard, connection.heard_since_write = self._loop.time(), True
+        if connection.state not in DELIVERING or connection.peer is None:
+            return 0.0
+        buckets, timeout = self.peers[connection.peer].buckets, self._limits.idle_timeout_s
+        already_over = buckets.over_since is not None
+        pause = buckets.take(frames, size, connection.last_heard)
+        if buckets.over_since is not None:
+            if not already_over:
+                self._events.log_event("throttled", peer=connection.peer, address=connection.address)
+            if connection.last_heard - buckets.over_since > timeout:
+                raise TransportViolation(f"has sent too much for {timeout:g} s", FailureCause.VIOLATION)
+        return pause
+
+    def on_writable(self, connection: Connection) -> None:
+        """Go on writing."""
+        if connection.peer is not None:
+            self.flush(self.peer(connection.peer))
+
+    def flush(self, peer: Peer) -> None:
+        """Write what waits for this peer, as much as the kernel takes in one turn."""
+        peer.flush_scheduled, written = False, 0
+        connection = peer.live
+        while connection is not None and peer.queue and connection.writable and written < _TURN_BYTES:
+            batch = peer.next_batch()
+            written += sum(map(len, batch))
+            connection.heard_since_write = False
+            connection.write(*batch)
+        if written >= _TURN_BYTES:
+            self.wake(peer)
+
+    def ping(self, connection: Connection, number: int) -> None:
+        """Ask the other side for its clock, or only for a sign of life (number 0)."""
+        connection.write_control(PING, PING_BODY.pack(number, self._config.clock()))
+
+    # --- hellos -----------------------------------------------------------------------------------------------------
+
+    def _say_hello(self, connection: Connection, echo: bytes) -> None:
+        self._serial += 1
+        connection.own_serial = connection.own_serial or self._serial
+        config = self._config
+        hello = Hello(config.session, config.me, self._incarnation, self._serial, connection.nonce, echo)
+        connection.write_control(HELLO, hello.encode())
+
+    def _on_hello(self, connection: Connection, hello: Hello) -> None:
+        if hello.session != self._config.session:
+            raise TransportViolation("is in another session", FailureCause.OTHER_SESSION)
+        if connection.peer is None or hello.party != connection.peer:
+            raise TransportViolation(f"claims to be party {hello.party}", FailureCause.IMPERSONATION)
+        peer, fresh = self.peer(connection.peer), hello.echo == connection.nonce
+        same = hello.incarnation == connection.incarnation
+        if connection.state is ConnectionState.AWAITING_HELLO:
+            connection.incarnation, connection.peer_serial = hello.incarnation, hello.serial
+            self._answer(connection, peer, hello)
+        elif connection.state is ConnectionState.HELLO_SENT and fresh:
+            connection.incarnation, connection.peer_serial = hello.incarnation, hello.serial
+            self._say_hello(connection, hello.nonce)
+            self._make_live(connection, peer)
+        elif connection.state is ConnectionState.HELLO_ANSWERED and fresh and same:
+            self._make_live(connection, peer)
         else:
-            raise Fault("sent a hello that answers none of ours")
+            raise TransportViolation("sent a hello that answers none of ours", FailureCause.VIOLATION)
 
-    def _answer(self, link: Link, peer: Peer, hello: Hello) -> None:
-        rivals = [other for other in (peer.live, *peer.answered) if other is not None and other.life == link.life]
-        greeted = peer.dial is not None and peer.dial.stage is Stage.GREETED and self._me < peer.party
-        if greeted or any(link.serial < other.serial for other in rivals):
-            link.stage = Stage.DONE
-            link.finish(Bye.SIMULTANEOUS)
+    def _answer(self, connection: Connection, peer: Peer, hello: Hello) -> None:
+        """Answer a first hello, unless another connection between the two is ahead of this one."""
+        others = peer.connections_of(connection.incarnation)
+        greeted = peer.dialled is not None and peer.dialled.state is ConnectionState.HELLO_SENT
+        ours_counts = greeted and self._config.me < peer.party
+        if ours_counts or any(connection.peer_serial < other.peer_serial for other in others):
+            connection.state = ConnectionState.DONE
+            connection.finish(Bye.SIMULTANEOUS)
             return
-        for other in rivals:  # the peer has lost them
+        for other in others:  # the peer has lost them
             self._retire(other, peer)
-        if peer.dial is not None:
-            peer.dial.drop()
-            peer.dial = None
-        link.stage = Stage.REPLIED
-        peer.answered.add(link)
-        link.hello(hello.nonce)
+        if peer.dialled is not None:
+            peer.dialled.drop()
+            peer.dialled = None
+        connection.state = ConnectionState.HELLO_ANSWERED
+        peer.answered.add(connection)
+        self._say_hello(connection, hello.nonce)
 
-    def _retire(self, link: Link, peer: Peer) -> None:
-        peer.answered.discard(link)
-        if peer.live is link:
+    def _retire(self, connection: Connection, peer: Peer) -> None:
+        peer.answered.discard(connection)
+        if peer.live is connection:
             peer.live = None
-            link.stage = Stage.DRAINING
-            link.finish(Bye.REPLACED, deaf=False)
+            connection.state = ConnectionState.DRAINING
+            connection.finish(Bye.REPLACED, deaf=False)
         else:
-            link.drop()
+            connection.drop()
 
-    def _live(self, link: Link, peer: Peer) -> None:
-        peer.answered.discard(link)
-        if peer.life not in (b"", link.life):
-            if link.life in peer.ended or link.order < peer.order:
-                raise Fault("is of an earlier life", Bye.LIFE, strike=False)
-            peer.ended.append(peer.life)
-            for other in [each for each in self._links if each.peer == peer.party and each.stage in DELIVERS]:
-                self._ended(other, f"party {peer.party} has started anew")
+    def _make_live(self, connection: Connection, peer: Peer) -> None:
+        """Let this connection be the one that counts; those of earlier incarnations deliver nothing more."""
+        peer.answered.discard(connection)
+        if peer.incarnation not in (b"", connection.incarnation):
+            if connection.incarnation in peer.past_incarnations or connection.own_serial < peer.own_serial:
+                raise TransportViolation("is an earlier incarnation", FailureCause.OLD_INCARNATION)
+            peer.past_incarnations.append(peer.incarnation)
+            failure = Failure(FailureCause.RESTARTED, f"party {peer.party} has started anew")
+            for other in [old for old in self.open if old.peer == peer.party and old.state in DELIVERING]:
+                self._end(other, failure)
                 other.abort()
         elif peer.live is not None:
             self._retire(peer.live, peer)
-        if peer.dial not in (None, link):
-            peer.dial.drop()
-        peer.dial, peer.live, peer.life, peer.order, peer.trying = None, link, link.life, link.order, 0.0
-        link.stage, link.open, link.began = Stage.LIVE, True, self._loop.time()
-        link.after("deadline", self.limits.idle / 2, lambda: self._watch(link))
-        self._known(link)
-        waiters, peer.waiters = peer.waiters, []
-        for waiter in waiters:
-            if not waiter.done():
-                waiter.set_result(None)
-        self._listener.note("connected", peer=peer.party, address=link.address, dialled=link.outgoing)
-        self._listener.up(peer.party)
+        if peer.dialled not in (None, connection):
+            peer.dialled.drop()
+        peer.dialled, peer.live, peer.trying_since = None, connection, 0.0
+        peer.incarnation, peer.own_serial = connection.incarnation, connection.own_serial
+        connection.state, connection.greeted, connection.live_since = ConnectionState.LIVE, True, self._loop.time()
+        connection.set_timer("deadline", self._limits.idle_timeout_s / 2, lambda: self._check_silence(connection))
+        self._no_longer_pending(connection)
+        peer.wake_waiters()
+        self._events.log_event("connected", peer=peer.party, address=connection.address, dialled=connection.outgoing)
+        self._events.up(peer.party)
         self.wake(peer)
 
-    def _watch(self, link: Link) -> None:
+    def _check_silence(self, connection: Connection) -> None:
         """Ask a peer that is silent although we wrote to it; close when it stays so, or when nobody wrote at all."""
-        now, idle = self._loop.time(), self.limits.idle
-        if link.held:
-            link.heard = now
-        quiet = now - link.heard
-        if quiet >= idle:
-            link.finish(Bye.IDLE, deaf=False)
-            self._ended(link, f"nothing was heard of party {link.peer} for {idle:g} s", keep=True)
+        now, timeout = self._loop.time(), self._limits.idle_timeout_s
+        if connection.held_back:
+            connection.last_heard = now
+        silence = now - connection.last_heard
+        if silence >= timeout:
+            connection.finish(Bye.IDLE, deaf=False)
+            detail = f"nothing was heard of party {connection.peer} for {timeout:g} s"
+            self._end(connection, Failure(FailureCause.IDLE, detail), keep=True)
             return
-        if quiet >= idle / 2 and not link.answered:
-            self.ping(link, 0)
-        link.after("deadline", idle - quiet if quiet >= idle / 2 else idle / 2 - quiet, lambda: self._watch(link))
+        if silence >= timeout / 2 and not connection.heard_since_write:
+            self.ping(connection, 0)
+        left = (timeout if silence >= timeout / 2 else timeout / 2) - silence
+        connection.set_timer("deadline", left, lambda: self._check_silence(connection))
 
-    def ping(self, link: Link, number: int) -> None:
-        """Ask the other side for its clock, or only for a sign of life (number 0)."""
-        link.control(PING, PROBE.pack(number, self._clock()))
+    # --- ends -------------------------------------------------------------------------------------------------------
 
-    def count(self, link: Link, frames: int, size: int) -> float:
-        """Hold back a peer that sends more than its share, and end with one that goes on."""
-        link.heard, link.answered = self._loop.time(), True
-        if link.stage not in DELIVERS or link.peer is None:
-            return 0.0
-        bucket = self.peers[link.peer].bucket
-        before = bucket.over
-        wait = bucket.take(frames, size, link.heard)
-        if bucket.over is not None:
-            if before is None:
-                self._listener.note("throttled", peer=link.peer, address=link.address)
-            if link.heard - bucket.over > self.limits.idle:
-                raise Fault(f"has sent too much for {self.limits.idle:g} s")
-        return wait
-
-    def flush(self, party: int) -> None:
-        """Write what waits for this party, as much as the kernel takes in one turn."""
-        peer = self.peers[party]
-        peer.flushing, turn = False, 0
-        link = peer.live
-        while link is not None and peer.queue and link.writable and turn < _TURN:
-            parts: list[bytes] = []
-            size = 0
-            while peer.queue and size < READ // 4:
-                frame, _ = peer.queue.popleft()
-                parts += (HEADER.pack(len(frame), DATA), frame)
-                size += HEADER.size + len(frame)
-            peer.queued -= size
-            turn += size
-            link.answered = False
-            # Fill the records of TLS without copying a long frame.
-            view = memoryview(parts.pop())
-            cut = -sum(map(len, parts)) % RECORD
-            link.write(b"".join((*parts, view[:cut])), view[cut:])
-        if turn >= _TURN:
-            self.wake(peer)
-
-    # Ends
-
-    def broken(self, link: Link, error: Fault | ssl.SSLError) -> None:
+    def on_broken(self, connection: Connection, error: TransportViolation | ssl.SSLError) -> None:
         """Name whoever broke the rules, in the log and to its face, and end the connection."""
-        if link.stage is Stage.DONE:
-            link.abort()
+        if connection.state is ConnectionState.DONE:
+            connection.abort()
             return
-        reason, bye, strike = tls_reason(error), None, True
-        if isinstance(error, Fault):
-            reason, bye, strike = str(error), error.bye if link.proven else None, error.strike
-        name = link.peer if link.proven else None if link.outgoing else link.host
-        count = self._strikes.add(name, self._loop.time()) if strike and name is not None else 0
-        who = f"party {link.peer}" if link.proven else link.address
-        self._listener.note("fault", peer=link.peer, address=link.address, reason=reason, strikes=count)
-        link.finish(bye)
-        self._ended(link, f"{who} {reason}")
+        failure = describe_failure(error, connection.who)
+        culprit = connection.peer if connection.proven else None if connection.outgoing else connection.origin
+        count = 0
+        if culprit is not None and failure.cause not in _FORGIVEN:
+            count = self._violations.add(culprit, self._loop.time())
+        self._events.violated(connection.peer, connection.address, failure, count)
+        told = connection.proven and isinstance(error, TransportViolation)
+        connection.finish(Bye.because_of(failure.cause) if told else None)
+        self._end(connection, failure)
 
-    def gone(self, link: Link, error: Exception | None) -> None:
+    def on_closed(self, connection: Connection, error: Exception | None) -> None:
         """Forget a connection whose socket is closed."""
-        self._links.discard(link)
-        self._known(link)
-        before = "" if link.stage in DELIVERS else " before its hello; it may refuse us or be full"
-        self._ended(link, blame(error, link.address) if error else f"{link.address} closed the connection{before}")
-        self._emptied.set()
+        self.open.discard(connection)
+        self._no_longer_pending(connection)
+        if error is not None:
+            failure = describe_failure(error, connection.address)
+        elif connection.state in DELIVERING:
+            failure = Failure(FailureCause.LOST, f"{connection.address} closed the connection")
+        else:
+            detail = f"{connection.address} closed the connection before its hello; it may refuse us or be full"
+            failure = Failure(FailureCause.HUNG_UP, detail)
+        self._end(connection, failure)
+        self._one_closed.set()
 
-    def _known(self, link: Link) -> None:
-        """Count it no longer among those without hello."""
-        if link.unknown:
-            link.unknown = False
-            self._door.known(link.host)
+    def _no_longer_pending(self, connection: Connection) -> None:
+        if connection.pending:
+            connection.pending = False
+            self._acceptor.no_longer_pending(connection.origin)
 
-    def _ended(self, link: Link, reason: str, again: bool = False, keep: bool = False) -> None:
+    def _end(self, connection: Connection, failure: Failure, again: bool = False, keep: bool = False) -> None:
         """Do without this connection; `again`: the same dial may succeed soon; `keep`: its last frames still count."""
-        stage, link.stage = link.stage, Stage.DRAINING if keep else Stage.DONE
-        link.after("deadline", 0, None)
-        for _, answer in link.pings.values():
+        state, connection.state = connection.state, ConnectionState.DRAINING if keep else ConnectionState.DONE
+        connection.stop_timer("deadline")
+        for _, answer in connection.pings.values():
             if not answer.done():
-                answer.set_exception(Unreachable(reason))
-        if stage is Stage.DONE or link.peer is None or self.closed:
+                answer.set_exception(failure.as_error())
+        if state is ConnectionState.DONE or connection.peer is None or self.closed:
             return
-        peer, now = self.peer(link.peer), self._loop.time()
-        peer.answered.discard(link)
-        if peer.live is link:
+        peer, now = self.peer(connection.peer), self._loop.time()
+        peer.answered.discard(connection)
+        if peer.live is connection:
             peer.live = None
-            self._listener.note("lost", peer=peer.party, address=link.address, reason=reason)
-            peer.backoff = 0.0
-            if now - link.began < _BACKOFF[1]:  # else one that dies at every frame would be dialled without end
-                self._back_off(peer)
-        elif peer.dial is link:
-            peer.dial = None
-            link.drop()
-            if not again or now - peer.trying > self.limits.handshake + self.limits.hello:
-                self._unreachable(peer, reason)
+            self._events.lost(peer.party, failure)
+            peer.forget_back_off()
+            if now - connection.live_since < LONGEST_BACKOFF_S:
+                peer.back_off(now)  # else one that dies at every frame would be dialled without end
+        elif peer.dialled is connection:
+            peer.dialled = None
+            connection.drop()
+            patience = self._limits.handshake_timeout_s + self._limits.hello_timeout_s
+            if not again or now - peer.trying_since > patience:
+                self._unreachable(peer, failure)
                 return
-            self._back_off(peer)
+            peer.back_off(now)
         self.wake(peer)
 
-    def _back_off(self, peer: Peer) -> None:
-        peer.backoff = min(max(2 * peer.backoff, _BACKOFF[0]), _BACKOFF[1])
-        peer.next_dial = self._loop.time() + peer.backoff
+    def _unreachable(self, peer: Peer, failure: Failure) -> None:
+        peer.trying_since = 0.0
+        peer.back_off(self._loop.time())
+        self._give_up(peer, failure)
+        self._events.down(peer.party, failure)
 
-    def _unreachable(self, peer: Peer, reason: str) -> None:
-        peer.trying = 0.0
-        self._back_off(peer)
-        self._give_up(peer, reason)
-        self._listener.down(peer.party, reason)
-
-    def _give_up(self, peer: Peer, reason: str) -> None:
-        queue, peer.queue, peer.queued = peer.queue, deque(), 0
-        waiters, peer.waiters = peer.waiters, []
-        for waiter in waiters:
-            if not waiter.done():
-                waiter.set_exception(Unreachable(reason))
-        for _, token in queue:
-            self._listener.unsent(peer.party, token)
+    def _give_up(self, peer: Peer, failure: Failure) -> None:
+        peer.wake_waiters(failure)
+        for token in peer.empty_queue():
+            self._events.unsent(peer.party, token)

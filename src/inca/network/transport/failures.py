@@ -1,57 +1,103 @@
-"""What an error of a connection means, and whose fault it looks like, in a sentence."""
+"""Why a peer cannot be reached or a connection ended: a cause that programs read, and a sentence that people read.
+
+No code takes the sentence apart. Whoever wants to act on a failure, or to give advice, looks at its cause.
+"""
 
 from __future__ import annotations
 
-import contextlib
 import errno
-import ipaddress
 import socket
 import ssl
+from dataclasses import dataclass
+from enum import StrEnum
+
+from inca.errors import PeerUnreachable, TransportViolation
 
 
-def origin(address: str) -> str:
-    """Return what counts as one address: with IPv6, a whole network is given to one customer."""
-    with contextlib.suppress(ValueError):
-        parsed = ipaddress.ip_address(address.partition("%")[0])
-        if parsed.version == 6 and parsed.ipv4_mapped is None:
-            return str(ipaddress.ip_network((parsed, 64), strict=False))
-    return address
+class FailureCause(StrEnum):
+    """What went wrong between us and a peer."""
+
+    REFUSED = "refused"  # nothing listens at its address
+    TIMED_OUT = "timed out"  # nothing answers at its address
+    UNRESPONSIVE = "unresponsive"  # something took the connection, and then fell silent
+    NO_ADDRESS = "no address"  # its host name cannot be looked up
+    NO_ROUTE = "no route"
+    NOT_TLS = "not TLS"
+    WRONG_CERTIFICATE = "wrong certificate"  # it shows none, or not that of the party it should be
+    CERTIFICATE_REFUSED = "certificate refused"  # it does not accept ours
+    IMPERSONATION = "impersonation"  # its hello names another party than its certificate
+    OTHER_SESSION = "other session"
+    OTHER_VERSION = "other version"
+    OLD_INCARNATION = "old incarnation"  # a later process of the same party has been there already
+    RESTARTED = "restarted"  # another process of the same party has taken over
+    VIOLATION = "violation"  # a frame that no honest peer sends
+    PENALTY = "penalty"  # refused for a while after too many violations
+    HUNG_UP = "hung up"  # it closed the connection before its hello, without a word
+    LOST = "lost"  # the connection ended after the hellos
+    IDLE = "idle"  # nothing was heard for too long
+    CLOSED = "closed"  # by ourselves
+    CLOCK_SET = "clock set"  # while two clocks were compared
+    OUR_MACHINE = "our machine"  # has no file descriptors or memory left
+    UNKNOWN = "unknown"
 
 
-def tls_reason(error: Exception) -> str:
-    """Say what an error of TLS means."""
-    if isinstance(error, ssl.SSLCertVerificationError):
-        return f"wrong certificate: {error.verify_message}"
-    reason = str(getattr(error, "reason", None) or error)
-    if "ALERT" in reason:
-        return f"refuses us in TLS: {reason}"
-    return (
-        f"showed no certificate ({reason})" if "DID_NOT_RETURN" in reason else f"does not speak TLS with us: {reason}"
-    )
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """What went wrong: the cause, and a sentence that says whose fault it looks like."""
+
+    cause: FailureCause
+    detail: str
+
+    def as_error(self) -> PeerUnreachable:
+        """Return the error for whoever waits for the peer."""
+        return PeerUnreachable(self.detail, self.cause)
 
 
-def blame(error: Exception, where: str) -> str:
-    """Say what an error of a socket means and whose fault it looks like."""
-    number = error.errno if isinstance(error, OSError) else None
-    if number is None and f"[Errno {errno.ECONNREFUSED}]" in str(error):  # several addresses, all tried
-        number = errno.ECONNREFUSED
-    for numbers, text in _BLAME:
-        if number in numbers:
-            return text.format(where)
+def describe_failure(error: Exception, where: str) -> Failure:
+    """Return what an error of a connection means.
+
+    Args:
+        error: What a socket, TLS or the transport itself raised.
+        where: The other side, in words: a party or an address.
+
+    Returns:
+        The cause, and a sentence about it.
+
+    Example:
+        >>> describe_failure(ConnectionRefusedError(errno.ECONNREFUSED, ""), "10.0.0.1:7001").cause
+        <FailureCause.REFUSED: 'refused'>
+    """
+    if isinstance(error, TransportViolation):
+        return Failure(error.cause, f"{where} {error}")
+    if isinstance(error, ssl.SSLError):
+        return _describe_tls(error, where)
     if isinstance(error, socket.gaierror | ValueError | OverflowError):
-        return f"no address: {where} cannot be looked up (our roster, or the name service)"
-    return f"{where} broke the connection off" if isinstance(error, ConnectionError) else f"{where}: {error}"
+        detail = f"{where} cannot be looked up (our roster, or the name service)"
+        return Failure(FailureCause.NO_ADDRESS, detail)
+    cause, sentence = _BY_NUMBER.get(getattr(error, "errno", None) or 0, (FailureCause.UNKNOWN, f"{{}}: {error}"))
+    if cause is FailureCause.UNKNOWN and isinstance(error, ConnectionError):
+        cause, sentence = FailureCause.LOST, "{} broke the connection off"
+    return Failure(cause, sentence.format(where))
 
 
-_BLAME = (
-    ((errno.ECONNREFUSED,), "refused: nothing listens at {} (the peer is not running, or its address is wrong)"),
-    ((errno.ETIMEDOUT,), "timed out: nothing answers at {} (the network, or the peer's machine)"),
-    (
-        (errno.EHOSTUNREACH, errno.ENETUNREACH, errno.ENETDOWN, errno.EHOSTDOWN),
-        "no route to {} (the network, ours or the peer's)",
-    ),
-    (
-        (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM),
-        "our own machine has no file descriptors or memory left for {}",
-    ),
-)
+def _describe_tls(error: ssl.SSLError, where: str) -> Failure:
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return Failure(FailureCause.WRONG_CERTIFICATE, f"{where} shows a wrong certificate: {error.verify_message}")
+    name = str(error.reason or error)  # a symbol of OpenSSL's, such as TLSV1_ALERT_UNKNOWN_CA
+    if name == "PEER_DID_NOT_RETURN_A_CERTIFICATE":
+        return Failure(FailureCause.WRONG_CERTIFICATE, f"{where} shows no certificate")
+    if "_ALERT_" in name:
+        return Failure(FailureCause.CERTIFICATE_REFUSED, f"{where} refuses us in TLS: {name}")
+    return Failure(FailureCause.NOT_TLS, f"{where} does not speak TLS with us: {name}")
+
+
+_NOTHING_LISTENS = (FailureCause.REFUSED, "nothing listens at {} (the peer is not running, or its address is wrong)")
+_NOTHING_ANSWERS = (FailureCause.TIMED_OUT, "nothing answers at {} (the network, or the peer's machine)")
+_NO_ROUTE = (FailureCause.NO_ROUTE, "there is no route to {} (the network, ours or the peer's)")
+_OUR_MACHINE = (FailureCause.OUR_MACHINE, "our own machine has no file descriptors or memory left for {}")
+_BY_NUMBER = {
+    errno.ECONNREFUSED: _NOTHING_LISTENS,
+    errno.ETIMEDOUT: _NOTHING_ANSWERS,
+    **dict.fromkeys((errno.EHOSTUNREACH, errno.ENETUNREACH, errno.ENETDOWN, errno.EHOSTDOWN), _NO_ROUTE),
+    **dict.fromkeys((errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM), _OUR_MACHINE),
+}

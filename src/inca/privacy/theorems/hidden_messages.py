@@ -14,23 +14,18 @@ from typing import Literal
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 
-from inca._base.kernels import Flags, Ids, U, Words, compiled, mix64
-from inca._base.types import Array
+from inca._base.kernels import Flags, Ids, Words, compiled
 from inca._base.validation import refuse
+from inca.privacy.theorems._modular_rank import Places, rank_and_null_vector
 from inca.privacy.view import View
 from inca.protocol.schedules import Round
 
-Places = NDArray[np.intp]
-Residues = NDArray[np.uint32]
 How = Literal["union-find", "one sink component", "not weakly connected", "exact rank", "undecided"]
 
-NOTHING = 1e-12  # a total weight w_j up to this size is a sum that cancels, i.e. 0
-_PRIMES = (2**31 - 1, 2**31 - 19)  # so small that `times` stays within 64 bits
-_MOST_DECIDED, _MOST_REPORTED = 8000, 2000  # columns of an exact rank that decides, or that is only told
-_LOW32, _32 = U(0xFFFFFFFF), U(32)
+ZERO_WEIGHT = 1e-12  # a total weight w_j up to this size is a sum that cancels, i.e. 0
+_MAX_COLUMNS_DECIDED, _MAX_COLUMNS_REPORTED = 8000, 2000  # of an exact rank that decides, or that is only told
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,19 +44,19 @@ def edge_vectors(view: View) -> EdgeVectors:
     sender being absent or nobody there to receive it, hides nothing and has no vector. If a party of weight w_j = 0
     sends or receives a hidden message, there is no such vector, and we refuse.
 
-    >>> from inca import Execution, ExplicitSchedule, incremental
+    >>> from inca import Execution, ExplicitSchedule, incremental_injection
     >>> from inca.protocol.adversary import Adversary
-    >>> ring = Execution(ExplicitSchedule([[[1], [2], [0]]]), incremental(1))
+    >>> ring = Execution(ExplicitSchedule([[[1], [2], [0]]]), incremental_injection(1))
     >>> edges = edge_vectors(View(ring, Adversary(colluding=[2])))
     >>> edges.messages.tolist(), edges.matrix.toarray().tolist()
     ([[0, 0]], [[-0.5, 0.5]])
     """
-    hidden, weights = Hidden.of(view), view.execution.total_weights[view.honest]
+    hidden, weights = HiddenMessages.of(view), view.execution.total_weights[view.honest]
     touched = np.zeros(view.honest.size, dtype=bool)
     touched[hidden.sender] = touched[hidden.sent.indices] = True
-    if (bad := touched & (np.abs(weights) <= NOTHING)).any():
+    if (bad := touched & (np.abs(weights) <= ZERO_WEIGHT)).any():
         party = int(view.honest[np.flatnonzero(bad)[0]])
-        raise refuse(f"the total weight of party {party}", 0.0, "a part of its value injected")
+        refuse(f"the total weight of party {party}", 0.0, "other than 0, as it sends or receives a hidden message")
     rows = np.arange(hidden.sender.size)
     kept = sp.csr_array((-hidden.sent.sum(axis=1), (rows, hidden.sender)), shape=hidden.sent.shape)
     matrix = sp.csr_array((hidden.sent + kept).multiply(1.0 / np.where(touched, weights, 1.0)))
@@ -72,9 +67,14 @@ def edge_vectors(view: View) -> EdgeVectors:
 class HiddenRank:
     """The rank of the edge vectors, how many are needed, and which argument decided.
 
-    `components` counts weakly connected components of the graph of hidden messages, `sinks` the strongly connected
-    components that no hidden message leaves (None where a union-find decided alone). If `exact` is false, the graph
-    left too much open to compute, and the rank is at least `hidden`, the number of parties less that of sinks.
+    Attributes:
+        hidden: The rank; at least that, if not `exact`: then the graph left too much open to compute, and this is the
+            number of parties less that of sinks.
+        needed: n_H - 1.
+        how: Which argument decided.
+        components: How many weakly connected components the graph of hidden messages has.
+        sinks: How many strongly connected components no hidden message leaves; None where a union-find decided alone.
+        exact: Whether the rank is known.
     """
 
     hidden: int
@@ -104,13 +104,13 @@ def hidden_rank(view: View) -> HiddenRank:
     The last proves "met"; "not met" it says after two primes have agreed. As w only scales columns, it plays no part.
     If over 8,000 parties remain for that step, the answer is "undecided", which does not count as met.
 
-    >>> from inca import Execution, RandomReceivers, incremental
+    >>> from inca import Execution, RandomReceivers, incremental_injection
     >>> from inca.protocol.adversary import Adversary
-    >>> execution = Execution(RandomReceivers(100, rounds=10, receivers=2, seed=1), incremental(10))
+    >>> execution = Execution(RandomReceivers(100, rounds=10, receivers=2, seed=1), incremental_injection(10))
     >>> print(hidden_rank(View(execution, Adversary(colluding=range(50)))))
     the hidden messages have rank 49 of 49 needed (one sink component)
     """
-    return Hidden.of(view).rank
+    return HiddenMessages.of(view).rank
 
 
 def delivered(step: Round) -> Flags:
@@ -120,7 +120,7 @@ def delivered(step: Round) -> Flags:
 
 
 @dataclass(frozen=True, eq=False)
-class Hidden:
+class HiddenMessages:
     """Hidden messages among parties 0..m-1, which are the honest ones or a coalition of them, in order.
 
     Message r was held after round `round[r]` by party `sender[r]`; row r of `sent` has the fractions, all above 0,
@@ -132,7 +132,7 @@ class Hidden:
     sent: sp.csr_array
 
     @classmethod
-    def of(cls, view: View) -> Hidden:
+    def of(cls, view: View) -> HiddenMessages:
         """Return the hidden messages of all honest parties (Lemma 3 with errata E4 and E9)."""
         execution, known = view.execution, view.known_when_sent
         place = np.full(execution.parties, -1)
@@ -153,16 +153,16 @@ class Hidden:
         """How many parties there are."""
         return int(self.sent.shape[1])
 
-    def until(self, r: int) -> Hidden:
+    def until(self, r: int) -> HiddenMessages:
         """Return those that were sent in rounds 1..r."""
         early = self.round < r
-        return Hidden(self.round[early], self.sender[early], self.sent[early])
+        return HiddenMessages(self.round[early], self.sender[early], self.sent[early])
 
-    def within(self, members: Flags) -> Hidden:
+    def within(self, members: Flags) -> HiddenMessages:
         """Return those sent by members to members only, with the members renumbered (Theorem 4, erratum E4)."""
         inside = members[self.sender] & (self.sent @ (~members).astype(np.float64) == 0)
         sender = (np.cumsum(members) - 1)[self.sender[inside]]
-        return Hidden(self.round[inside], sender, self.sent[inside][:, np.flatnonzero(members)])
+        return HiddenMessages(self.round[inside], sender, self.sent[inside][:, np.flatnonzero(members)])
 
     @cached_property
     def _edges(self) -> tuple[Places, Places]:
@@ -196,23 +196,23 @@ class Hidden:
     def rank(self) -> HiddenRank:
         """The rank of the vectors; see `hidden_rank`."""
         components = int(self.component.max()) + 1
-        most, needed = self.parties - components, self.parties - 1
-        if self.sent.nnz == self.sender.size:  # one receiver each
-            return HiddenRank(most, needed, "union-find", components)
+        limit, needed = self.parties - components, self.parties - 1
+        if self.sent.nnz == self.sender.size:  # one receiver per message
+            return HiddenRank(limit, needed, "union-find", components)
         sinks = int(self.sink.max()) + 1
         if components == sinks == 1:
-            return HiddenRank(most, needed, "one sink component", components, sinks)
+            return HiddenRank(limit, needed, "one sink component", components, sinks)
         missing = 0 if sinks == components else self._balance[0]
         how: How = "not weakly connected" if components > 1 else "undecided" if missing is None else "exact rank"
         if missing is None:
             return HiddenRank(self.parties - sinks, needed, how, components, sinks, exact=False)
-        return HiddenRank(most - missing, needed, how, components, sinks)
+        return HiddenRank(limit - missing, needed, how, components, sinks)
 
     @property
-    def alike(self) -> Places:
+    def equal_groups(self) -> Places:
         """Groups of parties that have the same value in every f orthogonal to all vectors, where the rank is short.
 
-        To be asked of one component only. A random f tells groups apart but for a chance of about 1 in 2^31.
+        To be asked of one component only. A random f tells groups apart but for a probability of about 2^-31.
         """
         missing, f = self._balance
         return self.component if missing is None else np.unique(f, return_inverse=True)[1].reshape(-1)
@@ -233,39 +233,13 @@ class Hidden:
         sinks = count + np.cumsum(several[home]) - 1
         column = np.where(inner, np.cumsum(inner) - 1, sinks[self.sink])
         width = count + int(several[home].sum())
-        if width > (_MOST_DECIDED if several.size == 1 else _MOST_REPORTED):
+        if width > (_MAX_COLUMNS_DECIDED if several.size == 1 else _MAX_COLUMNS_REPORTED):
             return None, np.empty(0, np.uint64)
         messages = self.sent[inner[self.sender]]
-        wanted = width - int(several.sum())
-        most = min(wanted, messages.shape[0])
         sender, heads = column[self.sender[inner[self.sender]]], column[messages.indices]
-        first = np.zeros(sender.size, dtype=bool)
-        first[np.unique(sender, return_index=True)[1]] = True
-        every, found = np.ones(sender.size, dtype=bool), -1
-        # One message of each sender is sparse and mostly enough. Where it is not, combinations of all decide.
-        for own, prime in ((first, _PRIMES[0]), (every, _PRIMES[0]), (every, _PRIMES[1])):
-            residues, p, q = _dyadic(messages.data, prime)
-            matrix = np.zeros((most, width), dtype=np.uint32)
-            combine(sender, messages.indptr.astype(np.intp), heads, residues, own, matrix, count, p, q)
-            pivots = eliminate(matrix, p, q)
-            if len(pivots) > found:
-                found, f = len(pivots), solution(matrix, pivots, p, q)
-            if found == most:
-                break
-        return wanted - found, f[column]
-
-
-def _dyadic(numbers: Array, prime: int) -> tuple[Residues, np.uint64, np.uint64]:
-    """Return numbers * 2^32 modulo a prime, exactly, as doubles are whole numbers times powers of 2.
-
-    With it come p and q for `times`.
-    """
-    mantissa, exponent = np.frexp(numbers)
-    whole = np.ldexp(mantissa, 53).astype(np.uint64) % U(prime)
-    kinds, which = np.unique(exponent, return_inverse=True)
-    powers = np.array([pow(2, int(e) - 53 + 32, prime) for e in kinds], dtype=np.uint64)
-    residues = whole * powers[which.reshape(-1)] % U(prime)
-    return residues.astype(np.uint32), U(prime), U(-pow(prime, -1, 2**32) % 2**32)
+        needed = width - int(several.sum())
+        rank, f = rank_and_null_vector(sender, messages.indptr, heads, messages.data, count, width, needed)
+        return needed - rank, f[column]
 
 
 @compiled
@@ -284,111 +258,3 @@ def join(parent: Ids, tails: Places, heads: Places) -> None:
         parent[root(parent, tails[e])] = root(parent, heads[e])
     for i in range(parent.size):
         parent[i] = root(parent, i)
-
-
-@compiled
-def times(a: np.uint64, b: np.uint64, p: np.uint64, q: np.uint64) -> np.uint64:
-    """Return a b / 2^32 modulo the prime p < 2^31, where q = -1/p modulo 2^32 (Montgomery 1985)."""
-    product = a * b
-    reduced = (product + ((product * q) & _LOW32) * p) >> _32
-    return min(reduced, reduced - p)  # what is below 0 is huge
-
-
-@compiled
-def combine(
-    sender: Places,
-    start: Places,
-    heads: Places,
-    residues: Residues,
-    own: Flags,
-    out: Residues,
-    inner: int,
-    p: np.uint64,
-    q: np.uint64,
-) -> None:
-    """Fill `out` with random combinations of the messages' vectors: row i < inner of i's `own`, the others of all.
-
-    Such combinations have the rank of what they combine but for a chance of about rows / p, and never more.
-    Message m went to `heads` start[m] to start[m+1]-1, which got the fractions `residues`.
-    """
-    rows = out.shape[0]
-    for m in range(sender.size):
-        for place in range(inner - own[m], rows):
-            row = place if place >= inner else sender[m]
-            factor = mix64(U(m) * U(rows) + U(row) + p) % p
-            for e in range(start[m], start[m + 1]):
-                part = times(factor, U(residues[e]), p, q)
-                for column, change in ((heads[e], part), (sender[m], p - part)):
-                    total = U(out[row, column]) + change
-                    out[row, column] = min(total, total - p)
-
-
-@compiled
-def eliminate(matrix: Residues, p: np.uint64, q: np.uint64) -> Places:
-    """Eliminate a matrix of residues times 2^32 modulo p; return its pivots (row, column), as many as its rank.
-
-    The matrix is sparse at first, so the next pivot is in the column with the fewest entries and there in the row
-    with the fewest (after Markowitz 1957).
-    """
-    rows, columns = matrix.shape
-    in_row, in_column = np.zeros(rows, np.int64), np.zeros(columns, np.int64)
-    for r in range(rows):
-        for column in range(columns):
-            in_row[r] += matrix[r, column] != 0
-            in_column[column] += matrix[r, column] != 0
-    pivots = np.empty((rows, 2), np.intp)
-    for rank in range(rows):
-        c = pivot = -1
-        for column in range(columns):
-            if in_column[column] > 0 and (c < 0 or in_column[column] < in_column[c]):
-                c = column
-        if c < 0:
-            return pivots[:rank]
-        for r in range(rows):
-            if in_row[r] > 0 and matrix[r, c] != 0 and (pivot < 0 or in_row[r] < in_row[pivot]):
-                pivot = r
-        pivots[rank, 0], pivots[rank, 1] = pivot, c
-        in_row[pivot] = 0  # which takes the row out
-        places = np.flatnonzero(matrix[pivot])
-        for e in places:
-            in_column[e] -= 1
-        scale = inverse(U(matrix[pivot, c]), p, q)
-        for r in range(rows):
-            if in_row[r] == 0 or matrix[r, c] == 0:
-                continue
-            factor = p - times(U(matrix[r, c]), scale, p, q)
-            for e in places:
-                total = U(matrix[r, e]) + times(factor, U(matrix[pivot, e]), p, q)
-                total = min(total, total - p)
-                change = np.int64(total != 0) - np.int64(matrix[r, e] != 0)
-                matrix[r, e] = total
-                in_row[r] += change
-                in_column[e] += change
-    return pivots
-
-
-@compiled
-def solution(matrix: Residues, pivots: Places, p: np.uint64, q: np.uint64) -> Words:
-    """Return a random f modulo p that every row of an eliminated matrix is orthogonal to."""
-    f = np.empty(matrix.shape[1], np.uint64)
-    for column in range(f.size):
-        f[column] = mix64(U(column) + p) % p
-    for step in range(len(pivots) - 1, -1, -1):
-        row, c = matrix[pivots[step, 0]], pivots[step, 1]
-        f[c], total = U(0), U(0)
-        for e in np.flatnonzero(row):
-            total += times(U(row[e]), f[e], p, q)
-        f[c] = times(p - total % p, inverse(U(row[c]), p, q), p, q)
-    return f
-
-
-@compiled
-def inverse(a: np.uint64, p: np.uint64, q: np.uint64) -> np.uint64:
-    """Return 2^64 / a modulo the prime p, so that times(a, it) is 2^32 (Fermat's little theorem)."""
-    result, exponent = (U(1) << _32) % p, p - U(2)
-    while exponent > U(0):
-        if exponent & U(1):
-            result = times(result, a, p, q)
-        a = times(a, a, p, q)
-        exponent >>= U(1)
-    return result

@@ -26,17 +26,19 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from scipy.optimize import linprog
 
 from inca._base.types import Array
-from inca._base.validation import InputError, finite_array, positive, real, refuse, whole
+from inca._base.validation import finite_array, finite_float, integer, positive, refuse
+from inca.errors import InvalidInput
 from inca.privacy._dense import factor
 from inca.privacy.view import View
 from inca.protocol.execution import Execution
-from inca.protocol.expected_error import reach_by_term
+from inca.protocol.expected_error import sum_coefficients_by_term
 from inca.protocol.injection import Injection
+from inca.protocol.noise_levels import NoiseLevels
 
-_LEAST = 1e-9  # cost, relative to the largest
+_MIN_COST = 1e-9  # relative to the largest
 _SPARE = 1e-9  # how much more than needed is given, so that rounding does not break the promise
 _NEAR = 1.5  # cuts that are met this many times over are dropped from the linear program
-_LARGEST = 20_000  # entries of all matrices of the semidefinite program together
+_MAX_ENTRIES = 20_000  # of all matrices of the semidefinite program together
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,15 +63,15 @@ class Groups:
         """The groups of the independent noise and of noise terms 1..T; refuse if they differ between parties."""
         rows = np.column_stack([self.independent, self.cancelling.reshape(self.independent.size, -1)])
         if (rows != rows[0]).any():
-            raise InputError("the groups differ between parties, but the same variances for all parties were expected")
+            raise InvalidInput("the groups of noise terms must be the same for all parties, got different ones")
         return np.asarray(rows[0])
 
 
 Grouping = Callable[[View], Groups]
-"""Says which noise terms of a view share a variance: `two`, `per_round`, `free`, or your own."""
+"""Says which noise terms of a view share a variance: `per_kind`, `per_round`, `free`, or your own."""
 
 
-def two(view: View) -> Groups:
+def per_kind(view: View) -> Groups:
     """Tie all independent noise (group 0) and all cancelling noise (group 1)."""
     honest, rounds = view.honest.size, view.execution.rounds
     return Groups(np.zeros(honest, np.intp), np.ones(honest * rounds, np.intp), 2)
@@ -79,7 +81,7 @@ def per_round(view: View) -> Groups:
     """Tie all independent noise (group 0) and, for r = 1..T, the r-th noise terms of all parties (group r).
 
     >>> import inca
-    >>> view = inca.View(inca.Execution(inca.RandomReceivers(2, rounds=3, seed=1), inca.incremental(3)))
+    >>> view = inca.View(inca.Execution(inca.RandomReceivers(2, rounds=3, seed=1), inca.incremental_injection(3)))
     >>> per_round(view).terms.tolist()
     [0, 0, 1, 2, 3, 1, 2, 3]
     """
@@ -94,18 +96,24 @@ def free(view: View) -> Groups:
 
 
 @dataclass(frozen=True, eq=False)
-class Design:
+class VarianceDesign:
     """Variances that meet the target, one per group and all above 0, and the proof that they are nearly the cheapest.
 
-    No variances that meet the target cost less than `lower_bound`. `worst` is the largest loss, found by another route
-    than the one that designed. `groups` are those of the first view. A cost below a billionth of the largest counts as
-    that, in `cost` and `lower_bound` too, since noise that costs nothing would grow without limit.
+    A cost below a billionth of the largest counts as that, in `cost` and `lower_bound` too, since noise that costs
+    nothing would grow without limit.
+
+    Attributes:
+        variances: One per group.
+        cost: What they cost together.
+        lower_bound: No variances that meet the target cost less.
+        max_mu: The largest loss, found by another method than the one that designed.
+        groups: Those of the first view.
     """
 
     variances: Array
     cost: float
     lower_bound: float
-    worst: float
+    max_mu: float
     groups: Groups
 
     @property
@@ -114,21 +122,18 @@ class Design:
         return self.cost / self.lower_bound - 1.0
 
     @property
-    def sigma_independent(self) -> float:
-        """The standard deviation of the independent noise, if all parties have the same."""
-        return math.sqrt(self.variances[self.groups.per_term[0]])
-
-    @property
-    def sigma_cancelling(self) -> float:
-        """The root mean square of the standard deviations of the T noise terms, if all parties have the same."""
-        return math.sqrt(self.variances[self.groups.per_term[1:]].mean())
+    def noise_levels(self) -> NoiseLevels:
+        """The levels, if all parties have the same; the cancelling one is the root mean square of the T terms."""
+        groups = self.groups.per_term
+        var_cancelling = float(self.variances[groups[1:]].mean())
+        return NoiseLevels(independent=math.sqrt(self.variances[groups[0]]), cancelling=math.sqrt(var_cancelling))
 
     def injection(self, base: Injection) -> Injection:
-        """Fold the variances of the noise terms, relative to sigma_cancelling^2, into the injection of the views."""
+        """Fold the variances of the noise terms, relative to the cancelling level, into the injection of the views."""
         terms = self.variances[self.groups.per_term[1:]]
         if terms.size != base.rounds:
-            raise refuse("the number of rounds of the injection", base.rounds, f"that of the views ({terms.size})")
-        return Injection(base.value, base.noise, terms / terms.mean())
+            refuse("the number of rounds of the injection", base.rounds, f"that of the views ({terms.size})")
+        return Injection(base.value, base.noise, variances=terms / terms.mean())
 
 
 def design(
@@ -140,26 +145,26 @@ def design(
     sensitivity: float = 1.0,
     tolerance: float = 1e-4,
     iterations: int = 500,
-) -> Design:
+) -> VarianceDesign:
     """Return variances of nearly the least cost with which nobody's loss exceeds mu in any of the views (Corollary 1).
 
     `cost` is what a unit of each group's variance costs (see `expected_error_cost`). Stops when the gap is at most
-    `tolerance`, or after so many `iterations`; `Design.gap` says what was reached. There always is a design, since
-    independent noise of variance (sensitivity / mu)^2 meets the target alone.
+    `tolerance`, or after so many `iterations`; `VarianceDesign.gap` says how large it is. There always is a design,
+    since independent noise of variance (sensitivity / mu)^2 meets the target alone.
 
     >>> import inca
-    >>> execution = inca.Execution(inca.RandomReceivers(30, rounds=3, seed=1), inca.incremental(3))
+    >>> execution = inca.Execution(inca.RandomReceivers(30, rounds=3, seed=1), inca.incremental_injection(3))
     >>> view = inca.View(execution, inca.Adversary(colluding=[0, 1, 2]))
-    >>> found = design(view, mu=0.2, cost=[1.0, 0.1, 0.1, 0.1])
-    >>> found.gap <= 1e-4, found.worst <= 0.2
+    >>> designed = design(view, mu=0.2, cost=[1.0, 0.1, 0.1, 0.1])
+    >>> designed.gap <= 1e-4, designed.max_mu <= 0.2
     (True, True)
     """
-    problem = _Problem([views] if isinstance(views, View) else list(views), mu, sensitivity, cost, groups)
-    goal = real("tolerance", tolerance, 1e-9, 1.0)
+    problem = _VarianceProblem([views] if isinstance(views, View) else list(views), mu, sensitivity, cost, groups)
+    goal = finite_float("tolerance", tolerance, 1e-9, 1.0)
     best, bound, share = np.full(problem.size, 1.0 / problem.size), 0.0, goal / 4
     worst, cuts = problem.cut(best)
     best *= worst
-    for _ in range(whole("iterations", iterations, least=1)):
+    for _ in range(integer("iterations", iterations, min=1)):
         cheapest, lower = _master(cuts, best.sum())
         bound = max(bound, lower)
         if best.sum() <= (1.0 + goal) * bound:
@@ -184,28 +189,28 @@ def semidefinite_design(
     *,
     sensitivity: float = 1.0,
     solver: Literal["CLARABEL", "SCS"] = "CLARABEL",
-) -> Design:
+) -> VarianceDesign:
     """Return what `design` returns for one view, by the semidefinite program of Corollary 1 as it stands; small cases.
 
     For every honest party the matrix [[Sigma(v), h_i], [h_i^T, mu^2]] is to be positive semidefinite. Needs cvxpy.
 
     >>> import inca
-    >>> view = inca.View(inca.Execution(inca.RandomReceivers(5, rounds=2, seed=1), inca.incremental(2)))
-    >>> exact, fast = (method(view, 0.5, [1.0, 0.1], two) for method in (semidefinite_design, design))
+    >>> view = inca.View(inca.Execution(inca.RandomReceivers(5, rounds=2, seed=1), inca.incremental_injection(2)))
+    >>> exact, fast = (method(view, 0.5, [1.0, 0.1], per_kind) for method in (semidefinite_design, design))
     >>> abs(exact.cost / fast.cost - 1) < 1e-3
     True
     """
     rows, honest, _ = view.shape
-    if (entries := honest * (rows + 1) ** 2) > _LARGEST:
-        what = f"the size of the semidefinite program ({honest} matrices of {rows + 1} rows)"
-        raise refuse(what, entries, f"at most {_LARGEST} entries (or `design`)")
+    if (entries := honest * (rows + 1) ** 2) > _MAX_ENTRIES:
+        what = f"the number of entries of the semidefinite program ({honest} matrices of {rows + 1} rows)"
+        refuse(what, entries, f"at most {_MAX_ENTRIES} (`design` takes more)")
     if solver not in ("CLARABEL", "SCS"):
-        raise refuse("solver", solver, "CLARABEL or SCS")
-    problem = _Problem([view], mu, sensitivity, cost, groups)
+        refuse("solver", solver, "CLARABEL or SCS")
+    problem = _VarianceProblem([view], mu, sensitivity, cost, groups)
     try:
         cp: Any = importlib.import_module("cvxpy")
     except ImportError:
-        raise InputError("semidefinite_design needs cvxpy: pip install 'inca[design]'") from None
+        raise InvalidInput("semidefinite_design needs cvxpy: pip install 'inca[design]'") from None
     part = problem.parts[0]
     columns, values = part.columns[part.rows], part.values[part.rows]
     shares = cp.Variable(problem.size, nonneg=True)
@@ -217,13 +222,13 @@ def semidefinite_design(
         warnings.filterwarnings("ignore", "Solution may be inaccurate")  # the gap says how inaccurate
         program.solve(solver=solver, **({"eps": 1e-7, "max_iters": 20_000} if solver == "SCS" else {}))
     if shares.value is None:
-        raise InputError(f"{solver} ended with status {program.status}, but a solution was expected")
-    found = np.maximum(shares.value, 0.0)
-    found += 1e-7 * found.mean()  # Corollary 1 asks for positive variances
+        raise InvalidInput(f"{solver} ended without a solution: {program.status}")
+    solution = np.maximum(shares.value, 0.0)
+    solution += 1e-7 * solution.mean()  # Corollary 1 asks for positive variances
     duals = np.array([constraint.dual_value[:-1, -1] for constraint in bordered]).T  # in each the best x for a cut
     duals = duals[:, (along := (duals * values).sum(axis=0)) != 0]
     cuts = part.slopes(columns.T @ duals) / along[along != 0] ** 2
-    return problem.result(found, _master(cuts.T, found.sum())[1])
+    return problem.result(solution, _master(cuts.T, solution.sum())[1])
 
 
 def expected_error_cost(executions: Execution | Iterable[Execution], groups: Grouping = per_round) -> Array:
@@ -234,36 +239,34 @@ def expected_error_cost(executions: Execution | Iterable[Execution], groups: Gro
 
     >>> import inca
     >>> presence = inca.Presence.leaving(40, 3, 0.2, np.random.default_rng(1))
-    >>> execution = inca.Execution(inca.RandomReceivers(40, rounds=3, seed=1), inca.incremental(3), presence)
+    >>> execution = inca.Execution(inca.RandomReceivers(40, rounds=3, seed=1), inca.incremental_injection(3), presence)
     >>> expected_error_cost(execution).round(4)
     array([0.0293, 0.0017, 0.0014, 0.    ])
     """
-    given = [executions] if isinstance(executions, Execution) else list(executions)
-    if not given:
-        raise refuse("the number of executions", 0, "at least 1")
-    grouped = [groups(View(execution)) for execution in given]  # no adversary: all parties
+    runs = [executions] if isinstance(executions, Execution) else list(executions)
+    if not runs:
+        refuse("the number of executions", 0, "at least 1")
+    grouped = [groups(View(execution)) for execution in runs]  # no adversary: all parties
     costs = np.zeros(grouped[0].count)
-    for number, (execution, own) in enumerate(zip(given, grouped, strict=True)):
+    for number, (execution, grouping) in enumerate(zip(runs, grouped, strict=True)):
         if execution.weight == 0.0:
-            raise InputError(f"execution {number} ends without an estimate, but one was expected")
-        if own.count != costs.size:
-            raise refuse(f"the number of groups of execution {number}", own.count, f"that of the first ({costs.size})")
-        reached = np.concatenate([part.reshape(-1) for part in reach_by_term(execution)])
-        np.add.at(costs, own.terms, reached**2 / (len(given) * execution.weight**2))
+            raise InvalidInput(f"execution {number} must end with an estimate, but nothing was published")
+        if grouping.count != costs.size:
+            refuse(f"the number of groups of execution {number}", grouping.count, f"that of the first ({costs.size})")
+        coefficients = np.concatenate([part.reshape(-1) for part in sum_coefficients_by_term(execution)])
+        np.add.at(costs, grouping.terms, coefficients**2 / (len(runs) * execution.weight**2))
     return costs
 
 
-class _Part:
+class _ScaledView:
     """One view, with columns of (B, A) over the roots of their costs: then all costs are 1."""
 
     def __init__(self, view: View, groups: Groups, costs: Array) -> None:
         self._view, self.groups = view, groups.terms
         if groups.independent.size != view.shape[1] or groups.cancelling.size != view.shape[2]:
-            raise refuse(
-                "the number of noise terms in groups", self.groups.size, f"all of them ({sum(view.shape[1:])})"
-            )
-        if self.groups.min() < 0 or self.groups.max() >= groups.count:
-            raise InputError(f"groups has a group that is not one of 0..{groups.count - 1}, as its count says")
+            refuse("the number of noise terms in groups", self.groups.size, f"{sum(view.shape[1:])}, all there are")
+        if (unknown := (self.groups < 0) | (self.groups >= groups.count)).any():
+            refuse("a group in groups", int(self.groups[unknown][0]), f"from 0 to {groups.count - 1}")
         self._scale = np.sqrt(costs[self.groups])
         self.values = view.value[:, view.value.any(axis=0)]  # h_i = 0 means that nothing of x_i was seen
         # Orthonormal combinations of the rows: then Sigma is as well conditioned as the shares are alike.
@@ -283,7 +286,7 @@ class _Part:
             x = cho_solve(cho_factor(root.T @ root, check_finite=False), self._h, check_finite=False)
         except LinAlgError:
             what = "the observed messages are so nearly dependent that double precision does not tell the loss"
-            raise InputError(f"{what}, but costs closer to each other were expected") from None
+            raise InvalidInput(f"{what}; costs closer to each other would help") from None
         return np.einsum("mi,mi->i", self._h, x), self.slopes(self._q @ x)
 
     def slopes(self, products: Array) -> Array:
@@ -291,33 +294,33 @@ class _Part:
         return np.asarray(self._sum @ products**2)
 
     def check(self, shares: Array) -> float:
-        """Return the largest f_i without forming Sigma, by Lemma 2 as in `dense`, rounded up by its estimated error."""
+        """Return the largest f_i without forming Sigma, by Lemma 2 as in `_dense`, rounded up by its likely error."""
         factored = factor(self.columns * np.sqrt(shares[self.groups]))
         imitation = factored.imitation(self.values)
         return float(np.einsum("mi,mi->i", imitation, imitation).max() * (1.0 + factored.error))
 
 
-class _Problem:
+class _VarianceProblem:
     """The program for all views, for mu = 1. Its variables are shares: what the variances of the groups cost."""
 
     def __init__(self, views: list[View], mu: float, sensitivity: float, cost: ArrayLike, groups: Grouping) -> None:
         if not views:
-            raise refuse("the number of views", 0, "at least 1")
+            refuse("the number of views", 0, "at least 1")
         self.mu, self.sensitivity = positive("mu", mu), positive("sensitivity", sensitivity)
         self.costs = _costs(cost)
         self.size, first = self.costs.size, views[0].execution.rounds
         grouped = [groups(view) for view in views]
         self.groups = grouped[0]
-        self.parts: list[_Part] = []
-        for view, own in zip(views, grouped, strict=True):
+        self.parts: list[_ScaledView] = []
+        for view, grouping in zip(views, grouped, strict=True):
             if view.execution.rounds != first:
-                raise refuse("the number of rounds of a view", view.execution.rounds, f"that of the first ({first})")
-            if own.count != self.size:
-                raise refuse("the number of costs", self.size, f"one per group ({own.count})")
+                refuse("the number of rounds of a view", view.execution.rounds, f"that of the first ({first})")
+            if grouping.count != self.size:
+                refuse("the number of costs", self.size, f"{grouping.count}, one per group")
             if view.value.any():
-                self.parts.append(_Part(view, own, self.costs))
+                self.parts.append(_ScaledView(view, grouping, self.costs))
         if not self.parts:
-            raise InputError("nothing of any honest party's value is seen in the views, so that no noise is needed")
+            raise InvalidInput("the views show nothing of any honest party's value, so no noise is needed")
 
     def cut(self, shares: Array) -> tuple[float, Array]:
         """Return the largest f_i, and cuts: rows D with D u >= 1 for all shares u that meet the target."""
@@ -328,7 +331,7 @@ class _Problem:
         pairs = zip(evaluated, near, strict=True)
         return worst, np.vstack([(slopes[:, chosen] / squares[chosen] ** 2).T for (squares, slopes), chosen in pairs])
 
-    def result(self, shares: Array, bound: float) -> Design:
+    def result(self, shares: Array, bound: float) -> VarianceDesign:
         """Scale the shares so that they just meet the target by another evaluation, and undo the units."""
         shares = shares * (max(part.check(shares) for part in self.parts) * (1.0 + _SPARE))
         while (worst := max(part.check(shares) for part in self.parts)) > 1.0:
@@ -336,7 +339,7 @@ class _Problem:
         unit = (self.sensitivity / self.mu) ** 2
         variances, total = shares / self.costs * unit, float(shares.sum()) * unit
         variances.flags.writeable = False
-        return Design(variances, total, min(bound * unit, total), self.mu * math.sqrt(worst), self.groups)
+        return VarianceDesign(variances, total, min(bound * unit, total), self.mu * math.sqrt(worst), self.groups)
 
 
 def _master(cuts: Array, scale: float) -> tuple[Array, float]:
@@ -344,17 +347,17 @@ def _master(cuts: Array, scale: float) -> tuple[Array, float]:
     unit = cuts * scale  # in units of the best shares known
     solved = linprog(np.ones(cuts.shape[1]), A_ub=-unit, b_ub=-np.ones(len(cuts)), bounds=(0, None), method="highs")
     if solved.x is None:
-        raise InputError(f"the linear program ended without a solution: {solved.message}")
+        raise InvalidInput(f"the linear program ended without a solution: {solved.message}")
     y = np.maximum(-solved.ineqlin.marginals, 0.0)
     # Weak duality: any y >= 0 with y^T D <= 1 proves that sum(y) is needed.
     return np.maximum(solved.x, 0.0) * scale, float(y.sum() / (y @ unit).max() * scale)
 
 
 def _costs(cost: ArrayLike) -> Array:
-    costs = finite_array("cost", cost, (1,), "one number per group")
+    costs = finite_array("cost", cost, (1,), "(groups,)")
     if (costs < 0).any():
         group = int(np.flatnonzero(costs < 0)[0])
-        raise refuse(f"cost[{group}]", float(costs[group]), "a number of at least 0")
+        refuse(f"cost[{group}]", float(costs[group]), "at least 0")
     if not costs.any():
-        raise InputError("cost has no entry above 0, but at least one was expected, as free noise has no least amount")
-    return np.asarray(np.maximum(costs, _LEAST * costs.max()))
+        raise InvalidInput("cost must have an entry above 0, as free noise has no least amount, got none")
+    return np.asarray(np.maximum(costs, _MIN_COST * costs.max()))

@@ -20,9 +20,14 @@ Indices = NDArray[np.int64]
 class Dissemination:
     """What the parties know in the end, and what it cost.
 
-    `outcome.execution.published` marks the final messages that reached all `survivors` (ids). `estimates` has
-    a row for each of these, (m,) or (m, d), NaN where what a party holds has no weight. `messages` counts all
-    sends. `agreed`: all are within the accuracy asked for (averaging), or hold the same messages (epidemic).
+    Attributes:
+        method: The way of dissemination.
+        outcome: As before, but its execution's `published` marks the final messages that reached all survivors.
+        estimates: A row for each survivor, (m,) or (m, d); NaN where what it holds has no weight.
+        survivors: Their ids.
+        rounds: How many rounds it took.
+        messages: How many messages were sent.
+        agreed: Whether all are within the accuracy asked for (averaging), or hold the same messages (epidemic).
     """
 
     method: str
@@ -41,12 +46,19 @@ class Dissemination:
 
 
 def exact(outcome: Outcome) -> Dissemination:
-    """Tell everyone: each of the m parties sends its final message to the m-1 others, in no time and no loss.
+    """Tell everyone: each of the m parties sends its final message to the m-1 others, in no time and without loss.
 
-    >>> import inca
-    >>> execution = inca.Execution(inca.RandomReceivers(4, rounds=2, seed=1), inca.incremental(2))
-    >>> exact(Outcome(execution, np.array([1.0, 2.0, 3.0, 6.0]))).estimates.tolist()
-    [3.0, 3.0, 3.0, 3.0]
+    Args:
+        outcome: What the rounds left behind.
+
+    Returns:
+        What the parties know.
+
+    Example:
+        >>> import inca
+        >>> execution = inca.Execution(inca.RandomReceivers(4, rounds=2, seed=1), inca.incremental_injection(2))
+        >>> exact(Outcome(execution, np.array([1.0, 2.0, 3.0, 6.0]))).estimates.tolist()
+        [3.0, 3.0, 3.0, 3.0]
     """
     ids, _ = published_messages(outcome)
     if (aim := outcome.estimate) is None:  # nobody learns anything, at no cost

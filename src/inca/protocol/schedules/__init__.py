@@ -2,7 +2,7 @@
 
 from inca.protocol.schedules.base import Round, Schedule
 from inca.protocol.schedules.explicit import ExplicitSchedule
-from inca.protocol.schedules.graphs import StaticGraph, complete, hypercube
+from inca.protocol.schedules.graphs import StaticGraph, complete_graph, hypercube_graph
 from inca.protocol.schedules.random import PermutationReceivers, RandomReceivers, UnrepeatedReceivers, random_schedule
 
 __all__ = [
@@ -13,7 +13,7 @@ __all__ = [
     "Schedule",
     "StaticGraph",
     "UnrepeatedReceivers",
-    "complete",
-    "hypercube",
+    "complete_graph",
+    "hypercube_graph",
     "random_schedule",
 ]

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from inca._base.kernels import Ids
-from inca._base.validation import refuse, whole
+from inca._base.validation import integer, refuse
+from inca.errors import InvalidInput
 from inca.protocol.schedules.base import Round, Schedule, check_size
 
 
@@ -25,24 +26,30 @@ class GraphLike(Protocol):
 class StaticGraph(Schedule):
     """Every party sends to all its neighbours in a fixed undirected graph, in every round.
 
-    `neighbours[i]` lists the neighbours of party i. With `weights="uniform"` a party splits its message evenly
-    between itself and its neighbours: W_ji = 1/(1 + d_i), column stochastic. With `"metropolis"`,
-    W_ji = 1/(1 + max(d_i, d_j)): symmetric and doubly stochastic on any graph. On regular graphs both agree.
     Memory grows with n times the largest degree.
 
-    >>> StaticGraph([[1], [0, 2], [1]], rounds=1).round(1).weights.round(2).tolist()
-    [[0.33, 0.0], [0.33, 0.33], [0.33, 0.0]]
+    Args:
+        neighbours: Entry i lists the neighbours of party i.
+        rounds: T, at least 1.
+        weights: `metropolis` for W_ji = 1/(1 + max(d_i, d_j)), symmetric and doubly stochastic on any graph; `uniform`
+            for W_ji = 1/(1 + d_i), column stochastic. On regular graphs both agree.
+
+    Raises:
+        InvalidInput: If a neighbour is unknown, the party itself or has no way back, or `weights` is another word.
+
+    Example:
+        >>> StaticGraph([[1], [0, 2], [1]], rounds=1).round(1).weights.round(2).tolist()
+        [[0.33, 0.0], [0.33, 0.33], [0.33, 0.0]]
     """
 
     valid = True
 
-    def __init__(self, neighbours: Sequence[Iterable[int]], rounds: int, weights: str = "metropolis") -> None:
-        """Check the graph and compute the weights."""
-        self.rounds = whole("rounds", rounds, least=1)
+    def __init__(self, neighbours: Sequence[Iterable[int]], rounds: int, *, weights: str = "metropolis") -> None:
+        self.rounds = integer("rounds", rounds, min=1)
         if weights not in ("metropolis", "uniform"):
-            raise refuse("weights", weights, "metropolis or uniform")
-        self.parties = whole("parties", len(neighbours), least=2)
-        lists = [sorted({whole(f"a neighbour of {i}", j, 0, self.parties - 1) for j in near}) for i, near in
+            refuse("weights", weights, "metropolis or uniform")
+        self.parties = integer("parties", len(neighbours), min=2)
+        lists = [sorted({integer(f"a neighbour of {i}", j, 0, self.parties - 1) for j in near}) for i, near in
                  enumerate(neighbours)]  # fmt: skip
         degrees = np.array([len(near) for near in lists])
         self.slots = max(1, int(degrees.max()))
@@ -50,21 +57,31 @@ class StaticGraph(Schedule):
         for i, near in enumerate(lists):
             receivers[i, : len(near)] = near
         _check_undirected(receivers)
-        there = receivers >= 0
-        own = np.broadcast_to(degrees[:, np.newaxis], receivers.shape)
-        degree = np.maximum(own, degrees[receivers]) if weights == "metropolis" else own
-        self._round = Round(receivers, 1.0 / (self.slots + 1), np.where(there, 1.0 / (1.0 + degree), 0.0))
+        degree = np.broadcast_to(degrees[:, np.newaxis], receivers.shape)
+        if weights == "metropolis":
+            degree = np.maximum(degree, degrees[receivers])
+        fractions = np.where(receivers >= 0, 1.0 / (1.0 + degree), 0.0)
+        self._round = Round(receivers, 1.0 / (self.slots + 1), fractions)
 
     @classmethod
-    def from_networkx(cls, graph: GraphLike, rounds: int, weights: str = "metropolis") -> StaticGraph:
+    def from_networkx(cls, graph: GraphLike, rounds: int, *, weights: str = "metropolis") -> StaticGraph:
         """Take a networkx graph; its nodes, in their order, become parties 0..n-1.
 
-        >>> import networkx
-        >>> StaticGraph.from_networkx(networkx.cycle_graph(5), rounds=2).slots
-        2
+        Args:
+            graph: The graph.
+            rounds: T, at least 1.
+            weights: `metropolis` or `uniform`.
+
+        Returns:
+            The schedule.
+
+        Example:
+            >>> import networkx
+            >>> StaticGraph.from_networkx(networkx.cycle_graph(5), rounds=2).slots
+            2
         """
         ids = {node: i for i, node in enumerate(graph.adj)}
-        return cls([[ids[other] for other in graph.adj[node]] for node in ids], rounds, weights)
+        return cls([[ids[other] for other in graph.adj[node]] for node in ids], rounds, weights=weights)
 
     def round(self, t: int) -> Round:
         """Return round t = 1..T: always the same."""
@@ -72,11 +89,22 @@ class StaticGraph(Schedule):
         return self._round
 
 
-def hypercube(parties: int, rounds: int) -> StaticGraph:
+def hypercube_graph(parties: int, rounds: int) -> StaticGraph:
     """Return the hypercube on n = 2^m parties: neighbours differ in one bit of their number.
 
-    >>> hypercube(8, rounds=1).slots
-    3
+    Args:
+        parties: n, a power of 2.
+        rounds: T, at least 1.
+
+    Returns:
+        The schedule.
+
+    Raises:
+        InvalidInput: If n is not a power of 2, or there are no rounds.
+
+    Example:
+        >>> hypercube_graph(8, rounds=1).slots
+        3
     """
     return StaticGraph(hypercube_neighbours(parties).tolist(), rounds)
 
@@ -87,17 +115,28 @@ def hypercube_neighbours(parties: int) -> NDArray[np.int64]:
     >>> hypercube_neighbours(4).tolist()
     [[1, 2], [0, 3], [3, 0], [2, 1]]
     """
-    n = whole("parties", parties, least=2)
+    n = integer("parties", parties, min=2)
     if n & (n - 1):
-        raise refuse("parties", parties, "a power of 2 for a hypercube")
+        refuse("parties", parties, "a power of 2 for a hypercube")
     return np.arange(n)[:, np.newaxis] ^ (1 << np.arange(n.bit_length() - 1))
 
 
-def complete(parties: int, rounds: int) -> StaticGraph:
-    """Return the complete graph: everyone sends to everyone.
+def complete_graph(parties: int, rounds: int) -> StaticGraph:
+    """Return the complete graph: everyone sends to everyone, W_ji = 1/n.
 
-    >>> complete(4, rounds=1).slots
-    3
+    Args:
+        parties: n, at least 2.
+        rounds: T, at least 1.
+
+    Returns:
+        The schedule.
+
+    Raises:
+        InvalidInput: If there are too few parties or rounds.
+
+    Example:
+        >>> complete_graph(4, rounds=1).slots
+        3
     """
     n, _, _ = check_size(parties, rounds, 1)
     return StaticGraph([[j for j in range(n) if j != i] for i in range(n)], rounds)
@@ -109,8 +148,8 @@ def _check_undirected(receivers: Ids) -> None:
     receiver: NDArray[np.int64] = receivers[sender, slot].astype(np.int64)
     if (receiver == sender).any():
         i = int(sender[receiver == sender][0])
-        raise refuse(f"a neighbour of {i}", i, "another party")
+        refuse(f"a neighbour of {i}", i, "another party")
     one_way = np.setdiff1d(sender * n + receiver, receiver * n + sender)
     if one_way.size:
         i, j = divmod(int(one_way[0]), n)
-        raise refuse(f"the neighbours of {j}", f"a list without {i}", f"{i}, as {j} is a neighbour of {i},")
+        raise InvalidInput(f"neighbours must be mutual, got {j} as a neighbour of {i} but not {i} as one of {j}")

@@ -13,10 +13,10 @@ from inca._base.randomness import PublicSeed, Seed, word_source
 from inca._base.validation import refuse
 from inca.protocol.schedules.base import Round, Schedule, check_share, check_size
 
-_MOST_PERMUTATIONS = 8  # redrawing needs about e^k tries for the k-th permutation of a round
+_MAX_PERMUTATIONS = 8  # of a round: redrawing needs about e^k tries for the k-th
 
 
-class _Drawn(Schedule):
+class _RandomSchedule(Schedule):
     """What the random kinds share: size, seed, and draws addressed by (kind, n, k, round, ...)."""
 
     _kind: ClassVar[int]
@@ -31,10 +31,6 @@ class _Drawn(Schedule):
         seed: int | PublicSeed,
         share: float | None = None,
     ) -> None:
-        """Take the numbers of parties, rounds and receivers per round, and the seed that decides everything.
-
-        `seed` is a whole number, or a `PublicSeed` for parties that must agree on the schedule.
-        """
         self.parties, self.rounds, self.slots = check_size(parties, rounds, receivers)
         self._check_fit()
         self.share = self.even_share = check_share(share, self.slots)
@@ -59,11 +55,24 @@ class _Drawn(Schedule):
         return (self._kind, self.parties, self.slots, *label)
 
 
-class RandomReceivers(_Drawn):
+class RandomReceivers(_RandomSchedule):
     """Every party sends to k others, a new uniformly random set in each round (section "Empirical Evaluation").
 
-    >>> RandomReceivers(5, rounds=3, receivers=2, seed=1).round(1).receivers.shape
-    (5, 2)
+    Rounds are generated when they are asked for, never stored.
+
+    Args:
+        parties: n, at least 2.
+        rounds: T, at least 1.
+        receivers: k, from 1 to n-1.
+        seed: An integer, or a `PublicSeed` for parties that must agree on the schedule.
+        share: The fraction of its message that a party sends to each receiver; by default 1/(k+1).
+
+    Raises:
+        InvalidInput: If a number is out of range.
+
+    Example:
+        >>> RandomReceivers(5, rounds=3, receivers=2, seed=1).round(1).receivers.shape
+        (5, 2)
     """
 
     _kind = 1
@@ -77,22 +86,33 @@ class RandomReceivers(_Drawn):
         return out
 
 
-class UnrepeatedReceivers(_Drawn):
+class UnrepeatedReceivers(_RandomSchedule):
     """As `RandomReceivers`, but nobody sends to the same party twice in the whole run (the paper's Figure 3).
 
-    Needs k T < n. A round costs in proportion to the number of receivers chosen before it.
+    A round costs in proportion to the number of receivers chosen before it.
 
-    >>> chosen = [UnrepeatedReceivers(4, rounds=3, seed=1).round(t).receivers[0, 0] for t in (1, 2, 3)]
-    >>> sorted(int(j) for j in chosen)
-    [1, 2, 3]
+    Args:
+        parties: n, at least 2.
+        rounds: T, at least 1, with k T < n.
+        receivers: k, from 1 to n-1.
+        seed: An integer, or a `PublicSeed` for parties that must agree on the schedule.
+        share: The fraction of its message that a party sends to each receiver; by default 1/(k+1).
+
+    Raises:
+        InvalidInput: If a number is out of range.
+
+    Example:
+        >>> chosen = [UnrepeatedReceivers(4, rounds=3, seed=1).round(t).receivers[0, 0] for t in (1, 2, 3)]
+        >>> sorted(int(j) for j in chosen)
+        [1, 2, 3]
     """
 
     _kind = 2
 
     def _check_fit(self) -> None:
         if self.slots * self.rounds >= self.parties:
-            wanted = f"receivers times rounds below the number of parties ({self.parties}) to repeat nobody"
-            raise refuse("rounds", self.rounds, wanted)
+            must_be = f"below the number of parties ({self.parties}), so that no receiver is repeated"
+            refuse("receivers times rounds", self.slots * self.rounds, must_be)
 
     def _draw(self, t: int) -> Ids:
         out = np.empty((self.parties, self.slots), np.int32)
@@ -102,22 +122,33 @@ class UnrepeatedReceivers(_Drawn):
         return out
 
 
-class PermutationReceivers(_Drawn):
+class PermutationReceivers(_RandomSchedule):
     """Every party sends to one and hears from one: a uniformly random permutation without fixed points a round.
 
     With k > 1, k such permutations that nowhere agree, each uniform given the earlier ones.
 
-    >>> receivers = PermutationReceivers(6, rounds=2, seed=3).round(1).receivers[:, 0]
-    >>> sorted(receivers.tolist()), any(receivers == np.arange(6))
-    ([0, 1, 2, 3, 4, 5], False)
+    Args:
+        parties: n, at least 2.
+        rounds: T, at least 1.
+        receivers: k, from 1 to 8 and at most (n+1)/2.
+        seed: An integer, or a `PublicSeed` for parties that must agree on the schedule.
+        share: The fraction of its message that a party sends to each receiver; by default 1/(k+1).
+
+    Raises:
+        InvalidInput: If a number is out of range.
+
+    Example:
+        >>> receivers = PermutationReceivers(6, rounds=2, seed=3).round(1).receivers[:, 0]
+        >>> sorted(receivers.tolist()), any(receivers == np.arange(6))
+        ([0, 1, 2, 3, 4, 5], False)
     """
 
     _kind = 3
 
     def _check_fit(self) -> None:
-        most = min(_MOST_PERMUTATIONS, (self.parties + 1) // 2)
-        if self.slots > most:
-            raise refuse("receivers", self.slots, f"at most {most} for permutations of {self.parties} parties")
+        limit = min(_MAX_PERMUTATIONS, (self.parties + 1) // 2)
+        if self.slots > limit:
+            refuse("receivers", self.slots, f"at most {limit} for permutations of {self.parties} parties")
 
     def _draw(self, t: int) -> Ids:
         out = np.empty((self.parties, self.slots), np.int32)
@@ -144,11 +175,27 @@ def random_schedule(
     seed: int | PublicSeed,
     share: float | None = None,
 ) -> Schedule:
-    """Return the random schedule of that name: `random`, `distinct` or `permutation`.
+    """Return the random schedule of a given kind.
 
-    >>> type(random_schedule("distinct", 9, 4, seed=2)).__name__
-    'UnrepeatedReceivers'
+    Args:
+        kind: `random` (`RandomReceivers`), `distinct` (`UnrepeatedReceivers`) or `permutation`
+            (`PermutationReceivers`).
+        parties: n, at least 2.
+        rounds: T, at least 1.
+        receivers: k, the receivers of a party in a round.
+        seed: An integer, or a `PublicSeed` for parties that must agree on the schedule.
+        share: The fraction of its message that a party sends to each receiver; by default 1/(k+1).
+
+    Returns:
+        The schedule.
+
+    Raises:
+        InvalidInput: If the kind is unknown, or a number is out of range.
+
+    Example:
+        >>> type(random_schedule("distinct", 9, 4, seed=2)).__name__
+        'UnrepeatedReceivers'
     """
     if kind not in _KINDS:
-        raise refuse("schedule", kind, "one of " + ", ".join(_KINDS))
+        refuse("schedule", kind, "one of " + ", ".join(_KINDS))
     return _KINDS[kind](parties, rounds, receivers, seed=seed, share=share)

@@ -1,71 +1,74 @@
 // The frame: which view is shown for which address, and light or dark.
 
-import { h } from "./dom.js";
+import { h } from "./lib/dom.js";
+import { errorSentence } from "./lib/format.js";
+import { currentParams, goTo } from "./lib/navigation.js";
 
-const VIEWS = { plan: "Plan", run: "Run", eyes: "Through their eyes", sessions: "Sessions", file: "Files" };
-const main = document.getElementById("main");
-let leave = () => {};
+/** @type {Record<string, string>} titles of the views, by their address */
+const VIEWS = { plan: "Plan", run: "Run", adversary: "Adversary's view", sessions: "Sessions", file: "Files" };
 
-/** The parameters of the address. */
-export const params = () => Object.fromEntries(new URLSearchParams(location.search));
+const main = /** @type {HTMLElement} */ (document.getElementById("main"));
+let viewClosed = new AbortController();
 
-/** Put parameters into the address, without a new entry in the history; empty ones are left out. */
-export function remember(given) {
-  const kept = Object.entries(given).filter(([, value]) => value !== "" && value !== null && value !== undefined);
-  const query = new URLSearchParams(kept).toString();
-  history.replaceState(null, "", location.pathname + (query ? `?${query}` : ""));
-}
-
-/** Go to a view with parameters. */
-export function go(view, given = {}) {
-  const kept = Object.entries(given).filter(([, value]) => value !== "" && value !== null && value !== undefined);
-  history.pushState(null, "", `/${view}${kept.length ? `?${new URLSearchParams(kept)}` : ""}`);
-  return show();
-}
-
-async function show() {
+/** Show the view of the address, and end the one before. */
+async function showView() {
   const name = location.pathname.slice(1);
-  leave();
-  leave = () => {};
+  viewClosed.abort();
+  viewClosed = new AbortController();
+  const { signal } = viewClosed;
   for (const link of document.querySelectorAll("nav a")) {
-    if (link.pathname === location.pathname) link.setAttribute("aria-current", "page");
+    if (link.getAttribute("href") === location.pathname) link.setAttribute("aria-current", "page");
     else link.removeAttribute("aria-current");
   }
-  document.title = `inca: ${VIEWS[name] ?? name}`;
+  document.title = `inca: ${VIEWS[name]}`;
+  main.removeAttribute("aria-busy");
+  delete main.dataset.stepMs;
   main.replaceChildren(h("p", { class: "note" }, "One moment …"));
   try {
-    const view = await import(`./${name}.js`);
+    const view = await import(`./views/${name}.js`);
+    if (signal.aborted) return;
     main.replaceChildren();
-    leave = (await view.show(main, params())) ?? (() => {});
+    view.show(main, currentParams(), signal);
   } catch (error) {
     console.error(error);
-    main.replaceChildren(h("div", { class: "card" }, h("h1", {}, "This view could not be shown"), h("p", { class: "error", role: "alert" }, error.message)));
+    const problem = h("p", { class: "error", role: "alert" }, errorSentence(error));
+    main.replaceChildren(h("div", { class: "card" }, h("h1", {}, "This view could not be shown"), problem));
   }
-  document.documentElement.dataset.view = name;
 }
 
-document.addEventListener("click", (event) => {
-  const link = event.target.closest("a");
-  if (!link || link.origin !== location.origin || link.download || event.ctrlKey || event.metaKey || event.shiftKey) return;
-  if (!(link.pathname.slice(1) in VIEWS) || link.getAttribute("href").startsWith("#")) return;
+/**
+ * Links between views do not load the page again.
+ * @param {MouseEvent} event
+ */
+function followLink(event) {
+  const link = event.target instanceof Element ? event.target.closest("a") : null;
+  if (!link || link.origin !== location.origin || link.download || event.ctrlKey || event.metaKey || event.shiftKey)
+    return;
+  const name = link.pathname.slice(1);
+  if (!(name in VIEWS) || link.getAttribute("href")?.startsWith("#")) return;
   event.preventDefault();
-  go(link.pathname.slice(1), Object.fromEntries(new URLSearchParams(link.search)));
-});
-window.addEventListener("popstate", show);
+  goTo(name, Object.fromEntries(new URLSearchParams(link.search)));
+}
 
-const theme = document.getElementById("theme");
-const dark = matchMedia("(prefers-color-scheme: dark)");
-const paint = (wanted) => {
-  document.documentElement.dataset.theme = wanted;
-  theme.setAttribute("aria-label", wanted === "dark" ? "Change to light" : "Change to dark");
-  window.dispatchEvent(new Event("repaint"));
-};
-paint(localStorage.getItem("theme") ?? (dark.matches ? "dark" : "light"));
-dark.addEventListener("change", () => { if (!localStorage.getItem("theme")) paint(dark.matches ? "dark" : "light"); });
-theme.addEventListener("click", () => {
-  const wanted = document.documentElement.dataset.theme === "dark" ? "light" : "dark";
-  localStorage.setItem("theme", wanted);
-  paint(wanted);
-});
+/** Light or dark: as the system says, until the button is used. */
+function setUpTheme() {
+  const button = /** @type {HTMLElement} */ (document.getElementById("theme"));
+  const systemDark = matchMedia("(prefers-color-scheme: dark)");
+  const apply = (/** @type {string} */ theme) => {
+    document.documentElement.dataset.theme = theme;
+    button.setAttribute("aria-label", theme === "dark" ? "Change to light" : "Change to dark");
+    window.dispatchEvent(new Event("themechange"));
+  };
+  const current = () => localStorage.getItem("theme") ?? (systemDark.matches ? "dark" : "light");
+  systemDark.addEventListener("change", () => apply(current()));
+  button.addEventListener("click", () => {
+    localStorage.setItem("theme", document.documentElement.dataset.theme === "dark" ? "light" : "dark");
+    apply(current());
+  });
+  apply(current());
+}
 
-show();
+document.addEventListener("click", followLink);
+window.addEventListener("popstate", showView);
+setUpTheme();
+showView();

@@ -1,0 +1,132 @@
+"""The `inca` command: its verbs, and what it exits with.
+
+Modules of verbs import nothing heavy before they are called, so that `inca --help` answers at once.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated, Any, cast
+
+import typer
+
+from inca.cli import attack, audit, average, compare, dashboard, demo, plan, reproduce
+from inca.cli.learn import agree, party
+from inca.cli.learn import compare as learn_compare
+from inca.cli.node import doctor, keygen, roster, run, status
+from inca.cli.options import require_cryptography
+from inca.errors import IncaError, InvalidInput
+
+UsageError = cast(type[Exception], typer.BadParameter.__base__)
+"""What the option parser raises: an unknown option, a missing argument, a word where a number must be."""
+
+EXIT_STATUS: tuple[tuple[type[BaseException], int], ...] = (
+    (InvalidInput, 2),
+    (UsageError, 2),
+    (IncaError, 1),
+    (typer.Abort, 130),
+    (KeyboardInterrupt, 130),
+)
+"""What the command exits with after an error: the first row that applies. Without one it is 0, or what a verb says."""
+
+STATUS_MEANING = {
+    0: "done",
+    1: "the answer is no: there is no result, or a required guarantee does not hold",
+    2: "the options or the input were refused",
+    130: "stopped by Ctrl-C",
+}
+
+app = typer.Typer(
+    help="Private averages without a server: n parties learn the mean of their values and nobody learns a value.",
+    epilog="Exit status: " + "; ".join(f"{number} {meaning}" for number, meaning in STATUS_MEANING.items()) + ".",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="markdown",
+)
+node_app = typer.Typer(
+    help="A real party on a real network: its identity, the roster that all parties share, and its sessions.",
+    no_args_is_help=True,
+)
+roster_app = typer.Typer(
+    help="The roster: who takes part, and on which terms. All parties hold the same file; its hash names the session.",
+    no_args_is_help=True,
+)
+learn_app = typer.Typer(help="Statistics and models made of private averages.", no_args_is_help=True)
+
+app.command()(plan.plan)
+app.command()(average.average)
+app.command()(audit.audit)
+app.command()(attack.attack)
+app.command()(compare.compare)
+app.command()(reproduce.reproduce)
+app.command()(demo.demo)
+app.command()(dashboard.dashboard)
+app.add_typer(node_app, name="node")
+app.add_typer(learn_app, name="learn")
+
+node_app.command()(keygen.keygen)
+node_app.add_typer(roster_app, name="roster")
+node_app.command()(doctor.doctor)
+node_app.command()(run.run)
+node_app.command()(status.status)
+
+roster_app.command()(roster.init)
+roster_app.command()(roster.add)
+roster_app.command()(roster.show)
+
+learn_app.command()(learn_compare.compare)
+learn_app.command()(agree.agree)
+learn_app.command()(party.party)
+
+
+def _print_version(asked: bool) -> None:
+    if asked:
+        from importlib.metadata import version
+
+        typer.echo(f"inca {version('inca')}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    del version
+
+
+@node_app.callback()
+def _node() -> None:
+    require_cryptography("inca node")
+
+
+def main() -> None:
+    """Run the command line: an error becomes one sentence on stderr and a status of `EXIT_STATUS`."""
+    try:
+        code = app(standalone_mode=False)
+    except tuple(kind for kind, _ in EXIT_STATUS) as error:
+        if sentence := _sentence(error):
+            print(f"inca: {sentence}", file=sys.stderr)
+        raise SystemExit(exit_status(error)) from None
+    if code == exit_status(KeyboardInterrupt()):  # the option parser has caught it
+        print("inca: stopped", file=sys.stderr)
+    raise SystemExit(code if isinstance(code, int) else 0)
+
+
+def exit_status(error: BaseException) -> int:
+    """Return what the command line exits with after an error.
+
+    >>> exit_status(InvalidInput("rounds must be at least 1, got 0"))
+    2
+    """
+    return next(number for kind, number in EXIT_STATUS if isinstance(error, kind))
+
+
+def _sentence(error: BaseException) -> str:
+    if isinstance(error, IncaError):
+        return str(error)
+    if isinstance(error, UsageError):  # without a message it was a call without arguments: the help has been printed
+        return " ".join(cast(Any, error).format_message().split())
+    return "stopped"

@@ -1,0 +1,62 @@
+"""`inca learn agree`: what a study means, before anyone agrees to it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from inca.cli.options import AsJson, RosterFile, StudyFile, require_cryptography
+from inca.cli.printing import print_json
+
+if TYPE_CHECKING:
+    from inca.learn.study import Study
+    from inca.network.membership.roster import Roster
+
+TIMES_SHOWN = 6
+
+
+def agree(study: StudyFile, roster: RosterFile, as_json: AsJson = False) -> None:
+    """Show what a study means before anyone agrees to it: sessions, times, and what is given away at most.
+
+    All parties must have the same two files; the id tells whether they do.
+
+    Example:  inca learn agree study.json roster.json
+    """
+    require_cryptography("inca learn agree")
+    from inca.learn.study import read_study
+    from inca.network.membership.roster import read_roster
+
+    fields = _agreement(read_study(study), read_roster(roster))
+    if as_json:
+        print_json(fields)
+        return
+    times = ", ".join(fields["starts"][:TIMES_SHOWN]) + (", ..." if len(fields["starts"]) > TIMES_SHOWN else "")
+    promise = f"with epsilon {fields['epsilon']:g} at delta {fields['delta']:g} in all"
+    for name, text in (
+        ("study", f"{fields['name']}: {fields['task']} of {', '.join(fields['columns'])}"),
+        ("parties", f"{fields['parties']} with {fields['records']:,} records"),
+        ("protected", f"each {fields['level']}, {promise}"),
+        ("sessions", f"{fields['sessions']}, each epsilon {fields['session_epsilon']:.4g} on its own"),
+        ("times", times),
+        ("id", fields["id"]),
+    ):
+        typer.echo(f"{name:10} {text}")
+
+
+def _agreement(study: Study, roster: Roster) -> dict[str, Any]:
+    """Return what the two files mean together; refuse those that do not belong together."""
+    from inca.learn.budget import Budget
+    from inca.network.membership.terms import to_utc
+    from inca.network.sequence.session_sequence import SessionSequence
+    from inca.privacy.gaussian import epsilon_for
+
+    roster.check_complete()
+    sizes, budget = study.sizes(roster), Budget(study.epsilon, study.delta)
+    mu = budget.split([1.0] * study.sessions)[0]
+    interval, _ = SessionSequence.times(roster.terms, study.interval, study.gathering)
+    starts = [to_utc(round(roster.terms.start + number * interval, 3)) for number in range(study.sessions)]
+    fields: dict[str, Any] = {"name": study.name, "task": study.task, "columns": study.inputs, "level": study.level}
+    fields |= {"parties": len(sizes), "records": sum(sizes), "epsilon": study.epsilon, "delta": study.delta}
+    fields |= {"sessions": study.sessions, "session_epsilon": float(epsilon_for(mu, study.delta)), "starts": starts}
+    return fields | {"id": study.agreement(roster).session.hex()}

@@ -1,0 +1,127 @@
+"""`inca learn party`: one party's part in a study, which is several sessions over the network."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from inca.cli.options import (
+    AsJson,
+    IdentityFolder,
+    Listen,
+    Quiet,
+    RosterFile,
+    StateFolder,
+    StudyFile,
+    listen_address,
+    require_cryptography,
+)
+from inca.cli.printing import print_json
+from inca.errors import InvalidInput, NoResult
+
+
+def party(
+    study: StudyFile,
+    roster: RosterFile,
+    identity: IdentityFolder,
+    state: StateFolder,
+    records: Annotated[Path, typer.Option(metavar="FILE", help="This party's records: CSV with a header.")],
+    clip: Annotated[
+        bool, typer.Option(help="Move numbers outside their bounds to the nearest bound; else they are refused.")
+    ] = False,
+    listen: Listen = None,
+    quiet: Quiet = False,
+    as_json: AsJson = False,
+) -> None:
+    """Take part in a study: several sessions over the network, one after the other, with one budget for all.
+
+    Start it on every party's machine before the first session. Should it stop or crash, start it again with the same
+    options: it resumes, and gets from the others what it missed. The answer is printed as soon as it is there and
+    kept as *answer.json*; the process stays until those who missed the last result could catch up.
+    *course.json* says what all sessions together gave away of this party. Should more be lost in a session than was
+    agreed, because too many left, the party stays away from sessions that its budget no longer allows.
+
+    Example:  inca learn party study.json roster.json --identity anna --state course --records patients.csv
+    """
+    require_cryptography("inca learn party")
+    from inca._base.files import write_json
+    from inca.learn.averagers.network import NetworkAverager
+    from inca.learn.budget import Budget
+    from inca.learn.study import read_records, read_study, run_study
+    from inca.network.membership.identity import Identity
+    from inca.network.membership.roster import read_roster
+    from inca.network.sequence.session_sequence import SessionSequence
+
+    agreed, members = read_study(study), read_roster(roster)
+    table, labels = read_records(records, agreed, clip=clip)
+    members.check_complete()
+    agreed.sizes(members)
+    named = agreed.agreement(members)
+    folder = state / named.session.hex()[:16]
+
+    def print_event(text: str) -> None:
+        if not (quiet or as_json):
+            print(f"{time.strftime('%H:%M:%S')} {text}", file=sys.stderr, flush=True)
+
+    try:
+        sequence = SessionSequence(
+            named,
+            Identity.read(identity),
+            folder,
+            interval=agreed.interval,
+            gathering=agreed.gathering,
+            max_mu=Budget(agreed.epsilon, agreed.delta).mu,
+            listen=listen_address(listen),
+            notify=print_event,
+        )
+        with NetworkAverager(sequence) as averager:
+            answer = run_study(agreed, averager, table, labels, clip=clip)
+            write_json(folder / "answer.json", answer, indent=1)
+            answer["own_epsilon"] = averager.report()["own_epsilon"]
+            # Printed now: the process stays for others to catch up when it leaves this block.
+            if as_json:
+                print_json(answer)
+            else:
+                _show(answer, folder)
+    except NoResult as error:
+        typer.echo(f"no result: {error}", err=True)
+        raise typer.Exit(1) from None
+    except OSError as error:
+        raise InvalidInput(f"{folder} cannot be used: {error.strerror or error}") from None
+
+
+def _show(answer: dict[str, Any], folder: Path) -> None:
+    for name in ("mean", "variance", "intercept", "coefficients"):
+        for label, text in _rows(name, answer.get(name, {})):
+            typer.echo(f"{label:28} {text}")
+    if "steps_without_result" in answer:
+        typer.echo(f"steps without result         {answer['steps_without_result']}")
+    own = "without bound" if answer["own_epsilon"] is None else f"{answer['own_epsilon']:.4g}"
+    typer.echo(
+        f"agreed                       epsilon {answer['epsilon']:.4g} at delta {answer['delta']:g}, all sessions"
+    )
+    typer.echo(f"given away by this party     epsilon {own}")
+    typer.echo(f"kept in                      {folder}")
+
+
+def _rows(name: str, part: dict[str, Any]) -> list[tuple[str, str]]:
+    """Return a label and a text for each number: an estimate with its interval, or the weights of a class."""
+    if "value" in part:
+        return [(name, _estimate(part))]
+    rows = []
+    for label, entry in part.items():
+        if isinstance(entry, float):
+            rows.append((f"{name} {label}", f"{entry:.6g}"))
+        elif "value" in entry:
+            rows.append((f"{name} {label}", _estimate(entry)))
+        else:
+            rows += [(f"{label}: {column}", f"{weight:.6g}") for column, weight in entry.items()]
+    return rows
+
+
+def _estimate(fields: dict[str, float]) -> str:
+    return f"{fields['value']:.6g}  [{fields['low']:.6g}, {fields['high']:.6g}] with 95 %"

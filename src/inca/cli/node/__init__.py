@@ -1,0 +1,1 @@
+"""`inca node`: a real party on a real network, one file per verb."""

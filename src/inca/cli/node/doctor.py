@@ -1,0 +1,82 @@
+"""`inca node doctor`: what would keep a session from working, before it begins."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from inca.cli.options import AsJson, IdentityFolder, Listen, RosterFile, StateFolder, listen_address
+from inca.cli.printing import in_columns, print_json
+from inca.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from inca.network.preflight.checks import Check
+    from inca.network.preflight.doctor import Diagnosis
+
+
+def doctor(
+    roster: RosterFile,
+    identity: IdentityFolder,
+    state: StateFolder,
+    listen: Listen = None,
+    timeout: Annotated[float, typer.Option(help="Seconds that peers have to show up and answer.")] = 5.0,
+    as_json: AsJson = False,
+) -> None:
+    """Look for what would keep a session from working, before it begins: roster, network, clocks, disk, time, loss.
+
+    It listens where the party will, shakes hands with every peer and compares clocks, so it finds most when the
+    others run theirs at the same time or their nodes wait already. It tries the journal on the disk under --state, and
+    works out the loss at full attendance if the roster has a seed. Nothing of the value is needed or read.
+
+    Each line says what was found and whose fault it looks like: ours, theirs, or the network's. A peer that is not
+    there yet is a note. Status 0: nothing is in the way; 1: something is, and it is named.
+
+    Example:  inca node doctor roster.json --identity anna --state sessions
+    """
+    import asyncio
+
+    from inca._base.validation import positive
+    from inca.network.membership.identity import Identity
+    from inca.network.membership.roster import read_roster
+    from inca.network.preflight.doctor import examine
+
+    positive("--timeout", timeout)
+    address = listen_address(listen)
+    examination = examine(read_roster(roster), Identity.read(identity), state, seconds=timeout, listen=address)
+    try:
+        diagnosis = asyncio.run(examination)
+    except OSError as error:
+        raise InvalidInput(f"{state} cannot be used: {error.strerror or error}") from None
+    if as_json:
+        print_json(diagnosis.as_dict())
+    else:
+        _show(diagnosis)
+    if diagnosis.problems:
+        raise typer.Exit(1)
+
+
+def _show(diagnosis: Diagnosis) -> None:
+    typer.echo(f"{diagnosis.party} in {diagnosis.roster.name}, session {diagnosis.roster.session.hex()}")
+    _show_checks("this machine", diagnosis.checks)
+    _show_checks("peers", diagnosis.peers)
+    absent = sum(check.state == "not there" for check in diagnosis.peers)
+    if absent:
+        typer.echo(f"{absent} of {len(diagnosis.roster.parties) - 1} peers are not there yet.")
+    if not diagnosis.problems:
+        typer.echo("Nothing is in the way of the session.")
+        return
+    typer.echo("The session would not work:")
+    for check in diagnosis.problems:
+        typer.echo(f"  {check.what}: {check.state or check.text} (it looks like {_whose(check.fault)})")
+
+
+def _show_checks(title: str, checks: tuple[Check, ...]) -> None:
+    if checks:
+        typer.echo(title)
+    for line in in_columns([(check.what, check.state or check.level, check.text) for check in checks]):
+        typer.echo(f"  {line}")
+
+
+def _whose(fault: str) -> str:
+    return {"ours": "our fault", "theirs": "their fault"}.get(fault, f"{fault} fault")

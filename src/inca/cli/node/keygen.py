@@ -1,0 +1,40 @@
+"""`inca node keygen`: a party's identity."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from inca.cli.options import AsJson
+from inca.cli.printing import print_json
+
+
+def keygen(
+    name: Annotated[str, typer.Argument(help="What the others call this party.")],
+    host: Annotated[str, typer.Option(help="Where the others reach it: a host name or an IP address.")],
+    port: Annotated[int, typer.Option(help="The TCP port on which it will listen.")],
+    out: Annotated[Path, typer.Option(help="The folder for both files; created if it does not exist.")],
+    as_json: AsJson = False,
+) -> None:
+    """Create a party's identity: a private key that stays on this machine, and a public card for the others.
+
+    *identity.pem* is the key, readable by its owner alone; nothing is ever overwritten. *card.json* goes to whoever
+    keeps the roster. Read the fingerprint to the others over a channel that you trust, such as the telephone: nothing
+    else tells them that the card is yours.
+
+    Example:  inca node keygen "St. Anna" --host anna.example.org --port 7001 --out anna
+    """
+    from inca.network.membership.identity import CARD_FILE, KEY_FILE, Identity, fingerprint
+
+    identity = Identity.create(name)
+    identity.write(out, host, port)
+    report = {"name": name, "host": host, "port": port, "fingerprint": fingerprint(identity.certificate)}
+    report |= {"identity": str(out / KEY_FILE), "card": str(out / CARD_FILE)}
+    if as_json:
+        print_json(report)
+        return
+    typer.echo(f"The key of {name} is in {out / KEY_FILE}: keep it here and to yourself.")
+    typer.echo(f"Its card for the others is {out / CARD_FILE}.")
+    typer.echo(f"Its fingerprint, to be compared by telephone: {report['fingerprint']}")

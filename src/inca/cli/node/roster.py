@@ -1,0 +1,234 @@
+"""`inca node roster`: the file that all parties share, begun (`init`), completed (`add`) and compared (`show`)."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from inca.cli.options import AsJson, BallRadius, DomainBounds, RosterFile, domain_of, refuse_combination, rule_named
+from inca.cli.printing import in_columns, print_json
+from inca.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from inca.network.membership.roster import Roster
+    from inca.network.membership.terms import Terms
+
+_values = partial(typer.Option, rich_help_panel="Values")
+_time = partial(typer.Option, rich_help_panel="Time")
+_protocol = partial(typer.Option, rich_help_panel="Protocol (decided by --plan)")
+_guarantee = partial(typer.Option, rich_help_panel="Guarantee (decided by --plan)")
+DESIGN = ("rounds", "receivers", "schedule", "quiet_rounds", "sigma_independent", "sigma_cancelling")
+PLANNED = (*DESIGN, "epsilon", "delta", "rule", "colluding")
+NEEDED_BY_HAND = ("rounds", "sigma_independent", "sigma_cancelling", "epsilon", "min_participants")
+
+
+def init(
+    context: typer.Context,
+    name: Annotated[str, typer.Argument(help="What the run is called.")],
+    out: Annotated[Path, typer.Option(help="The roster (JSON) to write; it must not exist yet.")],
+    start: Annotated[str, _time(help="When the first round begins: 2030-01-15T08:00:00Z, or +10m from now.")],
+    plan: Annotated[Path | None, typer.Option(help="Take protocol, noise and guarantee from this plan.")] = None,
+    domain: DomainBounds = None,
+    ball: BallRadius = None,
+    dimensions: Annotated[int, _values(help="Coordinates of a value.")] = 1,
+    distance: Annotated[
+        float | None,
+        _values(
+            help="Protect values at most this far apart, such as sums that differ in one record. Default: any two."
+        ),
+    ] = None,
+    period: Annotated[str, _time(help="How long a round lasts at most: 10s, 500ms, 2m.")] = "10s",
+    min_round_duration: Annotated[
+        str, _time(help="How long a round lasts at least, so that a crashed party can be back in time: 1s.")
+    ] = "0s",
+    max_clock_skew: Annotated[
+        str | None, _time(help="How wrong a party's clock may be. Default: a tenth of --period.")
+    ] = None,
+    rounds: Annotated[int | None, _protocol(help="Rounds of gossip.")] = None,
+    receivers: Annotated[int, _protocol(help="Receivers per party and round.")] = 1,
+    schedule: Annotated[
+        str, _protocol(help="Who sends to whom: random, distinct (to nobody twice) or permutation.")
+    ] = "random",
+    quiet_rounds: Annotated[int, _protocol(help="Last rounds in which no share of the value enters.")] = 0,
+    sigma_independent: Annotated[
+        float | None, _protocol(help="Standard deviation of the independent noise, which stays in the result.")
+    ] = None,
+    sigma_cancelling: Annotated[
+        float | None, _protocol(help="Standard deviation of the cancelling noise, which is taken back.")
+    ] = None,
+    epsilon: Annotated[float | None, _guarantee(help="The promised epsilon, for every honest party.")] = None,
+    delta: Annotated[float, _guarantee(help="The promised delta, between 0 and 1.")] = 1e-5,
+    rule: Annotated[str, _guarantee(help="analytic (exact), or classic: the paper's constant.")] = "analytic",
+    colluding: Annotated[float, _guarantee(help="Fraction of the parties that may collude.")] = 0.0,
+    coalitions: Annotated[int, typer.Option(help="Random coalitions of that size that every party checks.")] = 20,
+    min_participants: Annotated[
+        int | None,
+        typer.Option(help="Final messages that a result needs. Default: as many as the plan expects at the end."),
+    ] = None,
+    seed: Annotated[
+        str | None,
+        typer.Option(
+            help="Public seed (hexadecimal) of who sends to whom. Default: the parties draw it by a coin flip."
+        ),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Begin a roster with the terms of a run, from a plan or by hand; parties come with `inca node roster add`.
+
+    Example:  inca plan --parties 20 --epsilon 1 --colluding 0.1 --dropout 0.1 --out plan.json, then
+    inca node roster init waiting-times --plan plan.json --domain 0 1 --start +30m --out roster.json
+
+    By hand:  inca node roster init trial --rounds 10 --sigma-independent 3 --sigma-cancelling 30 --epsilon 1
+    --min-participants 4 --domain 0 1 --start 2030-01-15T08:00:00Z --period 5s --out roster.json
+    """
+    from inca._base.validation import refuse
+    from inca.cli.times import duration, future_time
+    from inca.network.membership.roster import Roster
+    from inca.network.membership.terms import Terms
+
+    refuse_combination(context, "plan", *PLANNED)
+    if out.exists():
+        refuse("--out", str(out), "a file that does not exist yet")
+    domain_of(domain, ball)
+    low, high = (None, None) if domain is None else domain
+    round_s = duration("--period", period)
+    agreed: dict[str, Any] = {
+        "dimension": dimensions,
+        "lower": low,
+        "upper": high,
+        "radius": ball,
+        "distance": distance,
+        "start": future_time("--start", start),
+        "period": round_s,
+        "min_round_duration": duration("--min-round-duration", min_round_duration),
+        "max_clock_skew": round_s / 10.0 if max_clock_skew is None else duration("--max-clock-skew", max_clock_skew),
+        "coalitions": coalitions,
+        "min_participants": min_participants,
+        "seed": seed,
+    }
+    if plan is not None:
+        from inca.planning.plan import read_plan
+
+        planned = read_plan(plan)
+        if min_participants is None:
+            agreed["min_participants"] = planned.requirements.survivors
+        terms = Terms.from_plan(planned, **agreed)
+    else:
+        _require(context, *NEEDED_BY_HAND)
+        by_hand = {name: context.params[name] for name in PLANNED} | {"rule": rule_named(rule)}
+        terms = Terms(**by_hand, **agreed)
+    roster = Roster(name, terms)
+    roster.write(out)
+    if as_json:
+        print_json(_report(roster))
+        return
+    typer.echo(f"The roster {name} is in {out}, without parties so far. Its terms:")
+    _show_terms(roster.terms)
+    typer.echo(f"Next: inca node roster add {out} CARD...")
+
+
+def add(
+    roster: RosterFile,
+    cards: Annotated[list[Path], typer.Argument(metavar="CARD...", help="The card.json of one or more parties.")],
+    as_json: AsJson = False,
+) -> None:
+    """Add parties to a roster by their cards, all of them or none.
+
+    Names, keys and addresses must differ from those that are there. Every addition changes the session, so all parties
+    need the final file; `inca node roster show` tells what to compare.
+
+    Example:  inca node roster add roster.json anna/card.json bert/card.json cleo/card.json
+    """
+    from inca.network.membership.identity import read_card
+    from inca.network.membership.roster import read_roster
+
+    extended = read_roster(roster).with_parties(*(read_card(path) for path in cards))
+    extended.write(roster)
+    if as_json:
+        print_json(_report(extended))
+        return
+    _show_parties(extended, first=len(extended.parties) - len(cards))
+    _show_session(extended)
+
+
+def show(roster: RosterFile, as_json: AsJson = False) -> None:
+    """Show who takes part and on which terms, the session's id, and what is missing (status 1 if anything is).
+
+    The same id on all machines means that all have the same roster. Compare fingerprints with the parties themselves,
+    over a channel that you trust: an id does not tell whether a card was swapped before the roster was complete.
+
+    Example:  inca node roster show roster.json
+    """
+    from inca.network.membership.roster import read_roster
+
+    shown = read_roster(roster)
+    if as_json:
+        print_json(_report(shown))
+    else:
+        typer.echo(f"Roster {shown.name}: {len(shown.parties)} parties")
+        _show_parties(shown)
+        _show_terms(shown.terms)
+        _show_session(shown)
+    if shown.missing:
+        raise typer.Exit(1)
+
+
+def _require(context: typer.Context, *names: str) -> None:
+    missing = [f"--{name.replace('_', '-')}" for name in names if context.params[name] is None]
+    if missing:
+        raise InvalidInput(f"without --plan, {', '.join(missing)} must be given")
+
+
+def _report(roster: Roster) -> dict[str, Any]:
+    parties = [
+        {"name": card.name, "host": card.host, "port": card.port, "fingerprint": card.fingerprint}
+        for card in roster.parties
+    ]
+    report = {"name": roster.name, "session": roster.session.hex(), "complete": not roster.missing}
+    return report | {"missing": list(roster.missing), "terms": roster.as_dict()["terms"], "parties": parties}
+
+
+def _show_parties(roster: Roster, first: int = 0) -> None:
+    rows = [(str(party), card.name, card.address, card.fingerprint) for party, card in enumerate(roster.parties)]
+    for line in in_columns([("id", "party", "address", "fingerprint"), *rows[first:]]) if rows else ():
+        typer.echo(f"  {line}")
+
+
+def _show_terms(terms: Terms) -> None:
+    """Say the terms in words."""
+    from inca.cli.times import in_words
+    from inca.network.membership.terms import to_utc
+
+    where = f"of length at most {terms.radius:g}" if terms.radius is not None else f"each in {terms.domain}"
+    values = f"one number in {terms.domain}" if terms.dimension == 1 else f"{terms.dimension:,} numbers, {where}"
+    alike = (
+        "two values of a party differ by at most" if terms.distance is None else "protected if they differ by at most"
+    )
+    plural = "" if terms.receivers == 1 else "s"
+    quiet = f", the last {terms.quiet_rounds} without a share of the value" if terms.quiet_rounds else ""
+    share = f"{terms.colluding:.3g} of the parties" if terms.colluding > 0.0 else "nobody"
+    at_least = f"{terms.min_round_duration:g} to " if terms.min_round_duration else "at most "
+    length = f"rounds of {at_least}{terms.period:g} s: {in_words(terms.rounds * terms.period)} in all at most"
+    for name, text in (
+        ("values", f"{values}; {alike} {terms.sensitivity:.6g}"),
+        ("protocol", f"{terms.rounds} rounds, {terms.receivers} receiver{plural} each ({terms.schedule}){quiet}"),
+        ("noise", f"sigma_independent {terms.sigma_independent:.6g}, sigma_cancelling {terms.sigma_cancelling:.6g}"),
+        ("guarantee", f"({terms.epsilon:g}, {terms.delta:g})-DP by the {terms.rule} rule"),
+        ("against", f"{share} colluding; every party checks {terms.coalitions} random coalitions"),
+        ("result", f"from the final messages of {terms.min_participants} parties or more"),
+        ("time", f"from {to_utc(terms.start)}, {length}"),
+        ("clocks", f"wrong by at most {terms.max_clock_skew:g} s"),
+        ("seed", "drawn by a coin flip of the parties" if terms.seed is None else terms.seed),
+    ):
+        typer.echo(f"  {name:10} {text}")
+
+
+def _show_session(roster: Roster) -> None:
+    note = "   (every further card changes it)" if roster.missing else ""
+    typer.echo(f"Session {roster.session.hex()}{note}")
+    typer.echo("Complete." if not roster.missing else "Not complete:")
+    for sentence in roster.missing:
+        typer.echo(f"  {sentence}")

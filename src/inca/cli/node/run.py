@@ -1,0 +1,182 @@
+"""`inca node run`: taking part in a session."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from inca.cli.options import (
+    AsJson,
+    IdentityFolder,
+    Listen,
+    Quiet,
+    RosterFile,
+    StateFolder,
+    listen_address,
+    refuse_combination,
+)
+from inca.cli.printing import numbers, print_json
+from inca.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from inca._base.types import Array
+    from inca.network.membership.terms import Terms
+
+
+def run(
+    context: typer.Context,
+    roster: RosterFile,
+    identity: IdentityFolder,
+    state: StateFolder,
+    value: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="The value: numbers in a text or .npy file, or - for standard input."),
+    ] = None,
+    value_command: Annotated[
+        str | None, typer.Option(metavar="COMMAND", help="The value: numbers that this shell command prints.")
+    ] = None,
+    clip: Annotated[
+        bool, typer.Option(help="Move a value outside the agreed domain to its border; else it is refused.")
+    ] = False,
+    listen: Listen = None,
+    shred: Annotated[bool, typer.Option(help="Overwrite and remove the journal when the session has ended.")] = False,
+    quiet: Quiet = False,
+    as_json: AsJson = False,
+) -> None:
+    """Take part in the session of a roster: from before its start until there is a result, or a reason why not.
+
+    Start it on every party's machine before the agreed time. Should it stop or crash, start it again with the same
+    options: it resumes from its journal. SIGTERM or Ctrl-C stop it cleanly. Status 0: there is a result; 1: there is
+    none, and the reason is printed.
+
+    The value is never an argument, since other users of the machine could see it. It is read once: the journal keeps
+    it only with its noise.
+
+    Example:  inca node run roster.json --identity anna --state sessions --value waiting-time.txt
+    """
+    from inca.network.membership.identity import Identity
+    from inca.network.membership.roster import read_roster
+    from inca.network.node.runner import run_party
+    from inca.network.node.session_setup import SessionSetup
+
+    refuse_combination(context, "value", "value_command")
+    setup = SessionSetup(read_roster(roster))
+    folder = state / setup.roster.session.hex()[:16]
+    try:
+        report = run_party(
+            setup,
+            Identity.read(identity),
+            folder,
+            lambda: _check_value(setup.roster.terms, _read_value(value, value_command), clip),
+            clip=clip,
+            listen=listen_address(listen),
+            shred=shred,
+            on_event=None if quiet or as_json else _print_event,
+        )
+    except OSError as error:
+        raise InvalidInput(f"{folder} cannot be used: {error.strerror or error}") from None
+    if report is None:
+        typer.echo("stopped; start it again to go on", err=True)
+        raise typer.Exit(1)
+    if as_json:
+        print_json(report)
+    else:
+        _show(report, folder)
+    if report["estimate"] is None:
+        raise typer.Exit(1)
+
+
+def _read_value(path: str | None, command: str | None) -> Array:
+    """Return the numbers of a file, of standard input or of a command's output; errors do not show them."""
+    import numpy as np
+
+    from inca._base.validation import refuse
+
+    if path is None and command is None:
+        raise InvalidInput("--value FILE, --value - or --value-command COMMAND must say where the value is, got none")
+    if path not in (None, "-") and not Path(str(path)).is_file():
+        refuse("--value", path, "an existing file")
+    if path is not None and path.endswith(".npy"):
+        from inca.cli.input_files import read_numpy
+
+        return read_numpy(Path(path)).reshape(-1)
+    source, text = _read_text(path, command)
+    words = text.replace(",", " ").split()
+    try:
+        return np.array([float(word) for word in words], dtype=np.float64)
+    except ValueError:
+        raise InvalidInput(f"{source} must hold numbers, got something that is not a number") from None
+
+
+def _read_text(path: str | None, command: str | None) -> tuple[str, str]:
+    """Return what the text of the value comes from, and the text."""
+    if command is not None:
+        # It is the owner's own command, on the owner's own machine.
+        done = subprocess.run(command, shell=True, capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise InvalidInput(f"the command of --value-command failed with status {done.returncode}")
+        return "the output of --value-command", done.stdout
+    if path == "-":
+        return "standard input", sys.stdin.read()
+    try:
+        return str(path), Path(str(path)).read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not text"
+        raise InvalidInput(f"{path} cannot be read: {reason}") from None
+
+
+def _check_value(terms: Terms, value: Array, clip: bool) -> Array:
+    """Refuse a value that is not as agreed, without a word of what it is: errors end up in the logs of machines."""
+    import numpy as np
+
+    from inca._base.validation import refuse
+
+    if value.size != terms.dimension:
+        refuse("the number of coordinates of the value", value.size, f"{terms.dimension}, as agreed")
+    if not np.isfinite(value).all():
+        raise InvalidInput("every coordinate of the value must be a finite number, got one that is not")
+    try:
+        terms.domain.validate(value[np.newaxis, :], clip=clip)
+    except InvalidInput:
+        sentence = f"the value lies outside the agreed domain, {terms.domain}: correct it, or give --clip"
+        raise InvalidInput(sentence) from None
+    return value
+
+
+def _print_event(event: dict[str, Any]) -> None:
+    """Say in a line what happens, if it is of interest to people."""
+    match event["event"]:
+        case "round":
+            print(f"round {event['round']} of {event['of']}", file=sys.stderr)
+        case "stage":
+            print(event["stage"], file=sys.stderr)
+        case "connected" | "lost" | "up":
+            pass
+        case name:
+            rest = ", ".join(f"{key} {value}" for key, value in event.items() if key not in ("time", "event"))
+            print(f"{name}: {rest}" if rest else name, file=sys.stderr)
+
+
+def _show(report: dict[str, Any], folder: Path) -> None:
+    if report["estimate"] is None:
+        typer.echo(f"no result: {report['reason']}")
+        return
+    typer.echo(f"estimate     {numbers(report['estimate'])}")
+    if report["standard_error"] is not None:
+        typer.echo(f"noise        {report['standard_error']:.4g} (standard error of a coordinate)")
+    typer.echo(f"parties      {report['present']} of {report['parties']} were there at the end")
+    which = "all" if report["all_coalitions"] else "random"
+    typer.echo(
+        f"own loss     epsilon {report['epsilon']:.4g} of {report['wanted']:g} at delta {report['delta']:g}, "
+        f"at worst over {report['coalitions']} ({which}) coalitions"
+    )
+    if report["in_doubt"]:
+        typer.echo(
+            f"unresolved   {len(report['in_doubt'])} shares, of weight {report['weight_in_doubt']:.3g}, offered to "
+            "parties that left"
+        )
+    typer.echo(f"kept in      {folder} (result, execution, certificate)")

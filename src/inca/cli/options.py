@@ -1,0 +1,211 @@
+"""Options that several verbs share: requirements, adversary, noise, where values lie, output; and how they combine."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, cast
+
+import typer
+
+from inca.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from inca import Domain, Transcript
+    from inca.privacy.gaussian import Rule as KnownRule
+
+REQUIREMENTS = "Requirements"
+CONDITIONS = "Adversary, dropouts and message budget"
+VALUES = "Values"
+ADVERSARY = "Adversary (default: the one in the file)"
+NOISE = "Noise and values"
+OUTPUT = "Output"
+
+# --- requirements ---------------------------------------------------------------------------------------------------
+
+Parties = Annotated[int, typer.Option(help="Number of parties n.", rich_help_panel=REQUIREMENTS)]
+Epsilon = Annotated[float, typer.Option(help="Required epsilon, for every honest party.", rich_help_panel=REQUIREMENTS)]
+Delta = Annotated[float, typer.Option(help="Required delta, between 0 and 1.", rich_help_panel=REQUIREMENTS)]
+Rule = Annotated[
+    str,
+    typer.Option(
+        help="How noise becomes epsilon: analytic (exact), or classic, the paper's constant, for epsilon below 1.",
+        rich_help_panel=REQUIREMENTS,
+    ),
+]
+Sensitivity = Annotated[
+    float,
+    typer.Option(help="Largest distance between two values that a party may hold.", rich_help_panel=REQUIREMENTS),
+]
+Colluding = Annotated[
+    float, typer.Option(help="Fraction of the parties that collude, whichever they are.", rich_help_panel=CONDITIONS)
+]
+Eavesdropped = Annotated[
+    float, typer.Option(help="Fraction of each round's messages that are eavesdropped on.", rich_help_panel=CONDITIONS)
+]
+Dropout = Annotated[
+    float, typer.Option(help="Fraction of the parties that may leave for good.", rich_help_panel=CONDITIONS)
+]
+Messages = Annotated[
+    int,
+    typer.Option(help="Messages that a party may send; more of them need less noise.", rich_help_panel=CONDITIONS),
+]
+Failure = Annotated[
+    float,
+    typer.Option(
+        help="Probability, over random schedules and adversaries, with which the guarantee may fail.",
+        rich_help_panel=CONDITIONS,
+    ),
+]
+Views = Annotated[
+    int, typer.Option(help="Random adversary's views sampled per dropout rate: more is more certain and slower.")
+]
+
+# --- an execution, its adversary and its noise ----------------------------------------------------------------------
+
+ExecutionFile = Annotated[Path, typer.Argument(help="An execution: inca-execution/1, as .json or .npz.")]
+RequiredEpsilon = Annotated[
+    float | None, typer.Option(help="Epsilon to check for every honest party; status 1 if it does not hold.")
+]
+ReportedDelta = Annotated[float, typer.Option(help="The delta at which epsilon is reported.")]
+RandomColluding = Annotated[
+    float | None,
+    typer.Option(help="Instead, let this fraction of the parties collude, drawn at random.", rich_help_panel=ADVERSARY),
+]
+RandomEavesdropped = Annotated[
+    float | None,
+    typer.Option(
+        help="Instead, eavesdrop on this fraction of each round's messages, drawn at random.",
+        rich_help_panel=ADVERSARY,
+    ),
+]
+SigmaIndependent = Annotated[
+    float | None,
+    typer.Option(help="Standard deviation of the independent noise, instead of the file's.", rich_help_panel=NOISE),
+]
+SigmaCancelling = Annotated[
+    float | None,
+    typer.Option(help="Standard deviation of the cancelling noise, instead of the file's.", rich_help_panel=NOISE),
+]
+Bounds = Annotated[
+    tuple[float, float],
+    typer.Option(help="LOW HIGH: every coordinate of a value lies between them.", rich_help_panel=NOISE),
+]
+
+# --- where values lie -----------------------------------------------------------------------------------------------
+
+DomainBounds = Annotated[
+    tuple[float, float] | None,
+    typer.Option(help="LOW HIGH: every coordinate of a value lies between them.", rich_help_panel=VALUES),
+]
+BallRadius = Annotated[
+    float | None, typer.Option(help="RADIUS: every value has at most this Euclidean norm.", rich_help_panel=VALUES)
+]
+
+# --- a party of a network -------------------------------------------------------------------------------------------
+
+RosterFile = Annotated[
+    Path, typer.Argument(metavar="ROSTER", help="A roster: inca-roster/1, as `inca node roster init` writes it.")
+]
+StudyFile = Annotated[Path, typer.Argument(metavar="STUDY", help="What is to be learned: inca-study/1 (JSON).")]
+IdentityFolder = Annotated[
+    Path, typer.Option("--identity", metavar="FOLDER", help="The folder that `inca node keygen` wrote.")
+]
+StateFolder = Annotated[
+    Path,
+    typer.Option("--state", metavar="FOLDER", help="Where journals, logs and results are kept, a folder per session."),
+]
+Listen = Annotated[
+    str | None, typer.Option(metavar="HOST:PORT", help="Listen here instead of at the address in the roster.")
+]
+Quiet = Annotated[bool, typer.Option(help="Print no lines about what happens.", rich_help_panel=OUTPUT)]
+
+# --- output ---------------------------------------------------------------------------------------------------------
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.", rich_help_panel=OUTPUT)]
+
+
+# --- what options mean together -------------------------------------------------------------------------------------
+
+
+def refuse_combination(context: typer.Context, option: str, *others: str) -> None:
+    """Refuse, if one option was typed, any of the others beside it; all are named by their parameters."""
+    spelled = {parameter.name: parameter.opts[0] for parameter in context.command.params}
+
+    def typed(name: str) -> bool:
+        source = context.get_parameter_source(name)
+        return source is not None and source.name == "COMMANDLINE"
+
+    for other in others:
+        if typed(option) and typed(other):
+            raise InvalidInput(f"{spelled[other]} cannot be combined with {spelled[option]}")
+
+
+def rule_named(rule: str) -> KnownRule:
+    """Return the rule that --rule names."""
+    from inca._base.validation import refuse
+
+    if rule not in ("analytic", "classic"):
+        refuse("--rule", rule, "analytic or classic")
+    return cast("KnownRule", rule)
+
+
+def domain_of(bounds: tuple[float, float] | None, radius: float | None) -> Domain:
+    """Return the domain that either --domain or --ball names."""
+    import inca
+
+    if bounds is not None and radius is not None:
+        raise InvalidInput("--ball cannot be combined with --domain")
+    if radius is not None:
+        return inca.Ball(radius)
+    if bounds is None:
+        raise InvalidInput("--domain LOW HIGH or --ball RADIUS must say where values may lie, got neither")
+    return inca.Interval(*bounds)
+
+
+def override_execution(
+    transcript: Transcript,
+    colluding: float | None,
+    eavesdropped: float | None,
+    seed: int | None,
+    sigma_independent: float | None,
+    sigma_cancelling: float | None,
+) -> Transcript:
+    """Return the transcript with the adversary and the noise levels that options name instead of its own."""
+    from dataclasses import replace
+
+    import numpy as np
+
+    import inca
+    from inca._base.validation import integer
+
+    if seed is not None:
+        integer("--seed", seed)
+    if colluding is not None or eavesdropped is not None:
+        execution, rng = transcript.execution, np.random.default_rng(seed)
+        size = inca.RandomAdversary(colluding=colluding or 0.0, eavesdropped=eavesdropped or 0.0)
+        transcript = replace(transcript, adversary=size.draw(execution.parties, execution.rounds, rng))
+    if sigma_independent is not None:
+        transcript = replace(transcript, sigma_independent=sigma_independent)
+    if sigma_cancelling is not None:
+        transcript = replace(transcript, sigma_cancelling=sigma_cancelling)
+    return transcript
+
+
+def listen_address(text: str | None) -> tuple[str, int] | None:
+    """Return the host and port that --listen names, if it was given."""
+    from inca._base.validation import refuse
+
+    if text is None:
+        return None
+    host, _, port = text.rpartition(":")
+    if not host or not port.isdecimal() or not 0 < int(port) < 65536:
+        refuse("--listen", text, "HOST:PORT")
+    return host.strip("[]"), int(port)
+
+
+def require_cryptography(command: str) -> None:
+    """Refuse a command of the network where its extra is not installed."""
+    from importlib.util import find_spec
+
+    if find_spec("cryptography") is None:
+        raise InvalidInput(f"{command} needs cryptography: pip install 'inca[network]'")

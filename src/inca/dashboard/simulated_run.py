@@ -1,0 +1,123 @@
+"""A simulated run as an address describes it: everything follows from the address, seeds included."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from inca._base.validation import finite_float, integer, refuse
+from inca.privacy.attack import plain_gossip, single_noise_term
+from inca.protocol.execution import Execution
+from inca.protocol.injection import Injection, early_injection, incremental_injection
+from inca.protocol.noise_levels import NoiseLevels
+from inca.protocol.presence import Presence
+from inca.protocol.schedules import Schedule, complete_graph, hypercube_graph, random_schedule
+
+MAX_PARTIES, MAX_ROUNDS, MAX_MESSAGES = 5000, 200, 400_000
+_MAX_SIGMA = 1e12
+_RANDOM_SCHEDULES = ("permutation", "random", "distinct")
+_GRAPHS = {"hypercube": hypercube_graph, "complete": complete_graph}
+_INJECTIONS = ("incremental", "early", "single", "plain")
+
+
+@dataclass(frozen=True)
+class SimulatedRun:
+    """The settings of a simulated run.
+
+    Args:
+        parties: How many parties there are.
+        rounds: How many rounds there are.
+        receivers: To how many others a party sends in a round; graphs determine it by themselves.
+        schedule: Who sends to whom: permutation, random, distinct, hypercube or complete.
+        injection: How value and noise enter: incremental and early are the protocol's, single and plain are broken.
+        quiet: The last rounds in which no portion of a value enters any more.
+        sigma_independent: The level of the independent noise.
+        sigma_cancelling: The level of the cancelling noise.
+        seed: Decides everything random.
+        absent: Who is absent and when: entries PARTY:ROUND, PARTY:FIRST-LAST or PARTY:FIRST- such as `3:4-7 5:2-`.
+
+    Raises:
+        InvalidInput: If it cannot be run, or has more messages than can be looked at.
+
+    Example:
+        >>> SimulatedRun(parties=4, rounds=3, absent="1:2-").execution().published.tolist()
+        [True, False, True, True]
+    """
+
+    parties: int = 12
+    rounds: int = 10
+    receivers: int = 1
+    schedule: str = "permutation"
+    injection: str = "incremental"
+    quiet: int = 2
+    sigma_independent: float = 0.5
+    sigma_cancelling: float = 5.0
+    seed: int = 1
+    absent: str = ""
+
+    def __post_init__(self) -> None:
+        integer("parties", self.parties, 2, MAX_PARTIES)
+        integer("rounds", self.rounds, 1, MAX_ROUNDS)
+        integer("receivers", self.receivers, 1, self.parties - 1)
+        integer("quiet", self.quiet, 0, self.rounds)
+        integer("seed", self.seed, 0, 2**53 - 1)
+        for name, known in (("schedule", (*_RANDOM_SCHEDULES, *_GRAPHS)), ("injection", _INJECTIONS)):
+            if getattr(self, name) not in known:
+                refuse(name, getattr(self, name), f"one of {', '.join(known)}")
+        for name in ("sigma_independent", "sigma_cancelling"):
+            finite_float(name, getattr(self, name), min=0.0, max=_MAX_SIGMA)
+        if (messages := self.parties * self.rounds * self._slots) > MAX_MESSAGES:
+            refuse("parties x rounds x receivers", messages, f"at most {MAX_MESSAGES:,} messages to look at")
+
+    @property
+    def _slots(self) -> int:
+        """How many messages a party sends in a round."""
+        slots = {"hypercube": (self.parties - 1).bit_length(), "complete": self.parties - 1}
+        return slots.get(self.schedule, self.receivers)
+
+    @property
+    def noise_levels(self) -> NoiseLevels:
+        """How much noise is added."""
+        return NoiseLevels(independent=self.sigma_independent, cancelling=self.sigma_cancelling)
+
+    def execution(self) -> Execution:
+        """Return what is public about the run."""
+        return Execution(self._schedule(), self._injection(), self._presence())
+
+    def _schedule(self) -> Schedule:
+        if self.schedule in _GRAPHS:
+            return _GRAPHS[self.schedule](self.parties, self.rounds)
+        return random_schedule(self.schedule, self.parties, self.rounds, self.receivers, seed=self.seed)
+
+    def _injection(self) -> Injection:
+        match self.injection:
+            case "incremental":
+                return incremental_injection(self.rounds, quiet=self.quiet)
+            case "early":
+                return early_injection(self.rounds)
+            case "single":
+                return single_noise_term(self.rounds)
+            case _:
+                return plain_gossip(self.rounds)
+
+    def _presence(self) -> Presence:
+        present = np.ones((self.rounds + 1, self.parties), dtype=bool)
+        for entry in self.absent.split():
+            party, first, last = _absence(entry, self.parties, self.rounds)
+            present[first : last + 1, party] = False
+        return Presence.explicit(present)
+
+
+def _absence(entry: str, parties: int, rounds: int) -> tuple[int, int, int]:
+    """Return the party of an entry, and its first and last round of absence."""
+    party, _, span = entry.partition(":")
+    first, dash, last = span.partition("-")
+    try:
+        absence = int(party), int(first), int(last) if last else rounds if dash else int(first)
+    except ValueError:
+        refuse("an entry of absent", entry, "PARTY:ROUND, PARTY:FIRST-LAST or PARTY:FIRST-")
+    integer("a party in absent", absence[0], 0, parties - 1)
+    integer("a round in absent", absence[1], 1, rounds)
+    integer("a last round in absent", absence[2], absence[1], rounds)
+    return absence

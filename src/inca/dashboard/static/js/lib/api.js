@@ -1,0 +1,71 @@
+// Questions to the server. What it refuses comes back as an error with one sentence.
+
+/** @import { Answers, OpenedFile, Params, StreamedAnswers } from "./types.js" */
+import { queryString } from "./navigation.js";
+
+/**
+ * The address of a question.
+ * @param {string} name
+ * @param {Params} [params]
+ */
+export const apiAddress = (name, params = {}) => `/api/${name}${queryString(params)}`;
+
+/** @param {Response} response */
+async function checked(response) {
+  if (response.ok) return response;
+  const isJson = (response.headers.get("content-type") ?? "").includes("json");
+  const refusal = isJson ? (await response.json()).error : await response.text();
+  throw new Error(refusal || `the server answered ${response.status}`);
+}
+
+/**
+ * Ask a question.
+ * @template {keyof Answers} Name
+ * @param {Name} name
+ * @param {Params} params
+ * @param {AbortSignal} [signal]
+ * @returns {Promise<Answers[Name]>}
+ */
+export async function ask(name, params, signal) {
+  return (await checked(await fetch(apiAddress(name, params), { signal }))).json();
+}
+
+/**
+ * Ask a question that takes long: `take` gets one part of the answer after the other.
+ * @template {keyof StreamedAnswers} Name
+ * @param {Name} name
+ * @param {Params} params
+ * @param {(part: StreamedAnswers[Name] & { progress?: undefined } | { progress: [number, number] }) => void} take
+ * @param {AbortSignal} signal
+ */
+export async function stream(name, params, take, signal) {
+  const response = await checked(await fetch(apiAddress(name, params), { signal }));
+  if (!response.body) return;
+  const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+  let rest = "";
+  for (let part = await reader.read(); !part.done; part = await reader.read()) {
+    const lines = (rest + part.value).split("\n");
+    rest = lines.pop() ?? "";
+    for (const line of lines) {
+      const answer = JSON.parse(line);
+      if (answer.error) throw new Error(answer.error);
+      take(answer);
+    }
+  }
+}
+
+/**
+ * Hand a file to the program on this machine.
+ * @param {File} file
+ * @returns {Promise<OpenedFile>}
+ */
+export async function openFile(file) {
+  const response = await fetch(apiAddress("open", { name: file.name }), { method: "POST", body: file });
+  return (await checked(response)).json();
+}
+
+/**
+ * Whether an error only means that the page stopped waiting.
+ * @param {unknown} error
+ */
+export const wasAborted = (error) => error instanceof DOMException && error.name === "AbortError";

@@ -1,0 +1,278 @@
+// What the server answers (inca.dashboard), and the shapes that modules hand to each other.
+// tests/dashboard/test_javascript.py compares the answers with those of the server.
+
+export type Content = Node | string | null | undefined | false | Content[];
+export type Attributes = Record<string, unknown>;
+export type Params = Record<string, string | number | null | undefined>;
+
+export interface ErrorParts {
+  independent: number;
+  cancelling: number;
+  data: number;
+}
+
+/** What only a simulation can show. */
+export interface Simulation {
+  values: number[];
+  messages: number[][];
+  noiseless: number[][];
+  estimates: (number | null)[];
+  true_mean: number;
+  expected_error: ErrorParts | null;
+}
+
+/** An execution, round by round; `present` holds 0 and 1, `receivers[t - 1][i]` whom party i sends to in round t. */
+export interface RunAnswer {
+  parties: number;
+  rounds: number;
+  receivers: number[][][];
+  intended: number[][][];
+  present: number[][];
+  weights: number[][];
+  published: number[];
+  undelivered: [number, number, number][];
+  sigma_independent: number | null;
+  sigma_cancelling: number | null;
+  injection: { value: number[]; noise: number[] };
+  colluding: number[];
+  simulation: Simulation | null;
+}
+
+export interface Condition {
+  name: string;
+  holds: boolean | null;
+  why: string;
+}
+
+export interface Guesses {
+  estimates: (number | null)[];
+  standard_errors: (number | null)[];
+}
+
+/** The best guesses of honest values in the order of `honest`: by an adversary that knows nothing else, and by one that knows all others. */
+export interface AllGuesses {
+  true_values: number[];
+  naive: Guesses;
+  informed: Guesses;
+}
+
+/** The largest loss; null is infinite. */
+export interface WorstLoss {
+  party: number;
+  mu: number | null;
+  epsilon: number | null;
+}
+
+export interface AdversaryAnswer {
+  colluding: number[];
+  eavesdropped: number;
+  notion: string;
+  seen: number[][];
+  honest: number[];
+  mu: (number | null)[];
+  epsilon: (number | null)[];
+  delta: number;
+  worst: WorstLoss;
+  epsilon_independent_only: number | null;
+  conditions: Condition[];
+  guesses: AllGuesses | null;
+  why_no_guesses: string;
+}
+
+export interface NoiseAnswer {
+  sigma_cancelling: number | null;
+}
+
+export type DocumentKind = "execution" | "certificate" | "plan" | "result";
+
+export interface OpenedFile {
+  id: string;
+  name: string;
+  kind: DocumentKind;
+}
+
+export type FileAnswer = OpenedFile &
+  (
+    | { kind: "execution"; fields: object }
+    | { kind: "certificate"; fields: Certificate }
+    | { kind: "plan"; fields: PlanFields }
+    | { kind: "result"; fields: Result }
+  );
+
+export interface SessionStatus {
+  id: string;
+  folder: string;
+  session: string;
+  party: string;
+  stage: string;
+  round: number;
+  rounds: number;
+  attended: number;
+  open_offers: number;
+  connected: number;
+  reason: string;
+  updated: number;
+  running: boolean;
+  ended: boolean;
+}
+
+export interface SessionAnswer {
+  status: SessionStatus;
+  result: Result | null;
+  certificate: Certificate | null;
+}
+
+/** Answers to questions, by their name. */
+export interface Answers {
+  run: RunAnswer;
+  adversary: AdversaryAnswer;
+  "sufficient-noise": NoiseAnswer;
+  files: OpenedFile[];
+  file: FileAnswer;
+  sessions: { sessions: SessionStatus[]; watching: string[] };
+  session: SessionAnswer;
+}
+
+/** What a protocol design is, and how it is written. */
+export interface Design {
+  schedule: string;
+  rounds: number;
+  receivers: number;
+  quiet: number;
+  kind: string;
+  text: string;
+}
+
+/** A mechanism's predicted error; mse null: none, or unbounded. Only inca's own have parts, a design and noise. */
+export interface MechanismEntry {
+  mechanism: string;
+  mse: number | null;
+  relative: number | null;
+  messages: number | null;
+  promise: string;
+  weaker: boolean;
+  why_not: string;
+  parts: ErrorParts | null;
+  design: Design | null;
+  sigma_independent: number | null;
+  sigma_cancelling: number | null;
+}
+
+export interface EstimateHead {
+  parties: number;
+  colluders: number;
+  leavers: number;
+  slow: string[];
+}
+
+export interface PlanAnswer {
+  entry: MechanismEntry;
+  plan: PlanFields;
+  text: string;
+}
+
+/** Lines of answers that come one by one, by the name of the question. */
+export interface StreamedAnswers {
+  estimate: { head: EstimateHead; entry?: undefined } | { entry: MechanismEntry; head?: undefined };
+  plan: PlanAnswer;
+  "slow-mechanisms": { entry: MechanismEntry };
+}
+
+export interface Requirements {
+  parties: number;
+  epsilon: number;
+  delta: number;
+  colluding: number;
+  eavesdropped: number;
+  dropout: number;
+  messages: number;
+}
+
+/** The settings of a simulated run, as its address holds them. A number that cannot be read stays a word. */
+export interface RunSettings {
+  parties: number;
+  rounds: number;
+  receivers: number;
+  schedule: string;
+  injection: string;
+  quiet: number;
+  sigma_independent: number;
+  sigma_cancelling: number;
+  seed: number;
+  absent: string;
+}
+
+/** Who colludes and which messages are eavesdropped, as an address writes it; "" is not named, "none" is nobody. */
+export interface AdversaryChoice {
+  colluding: string;
+  eavesdropped: string;
+}
+
+// Files of inca, as far as they are shown.
+
+export interface PlanOption {
+  design: string;
+  messages: number;
+  relative_mse: number | null;
+}
+
+export interface PlanFields {
+  wish: Requirements & { rule: string; sensitivity: number };
+  rounds: number;
+  receivers: number;
+  schedule: string;
+  quiet_rounds: number;
+  injection?: { kind?: string };
+  sigma_independent: number;
+  sigma_cancelling: number;
+  expected_mse: number;
+  standard_error: number;
+  central_mse: number;
+  local_mse: number;
+  failure_probability: number;
+  error: ErrorParts;
+  sampling: { views: number; parties: number; confidence: number };
+  considered?: PlanOption[];
+  further?: PlanOption[];
+}
+
+export interface Certificate {
+  parties: number;
+  rounds: number;
+  honest: number[];
+  epsilon: (number | null)[];
+  delta: number;
+  worst: WorstLoss;
+  full_attendance: { epsilon: number | null } | null;
+  adversary: { colluding: number[]; eavesdropped: [number, number][] };
+  notion: string;
+  rank: { hidden: number; needed: number; met: boolean };
+  sigma_independent: number;
+  sigma_cancelling: number;
+  sensitivity: number;
+  rule: string;
+  execution: string;
+  inca: string;
+  assumptions?: string[];
+}
+
+export interface Result {
+  name?: string;
+  session: string;
+  party: string;
+  estimate: number | number[] | null;
+  standard_error: number | null;
+  present: number;
+  parties: number;
+  epsilon: number | null;
+  wanted: number;
+  delta: number;
+  coalition?: string[];
+  coalitions: number | null;
+  all_coalitions?: boolean;
+  in_doubt?: unknown[];
+  weight_in_doubt: number;
+  weight: number;
+  reason: string;
+  execution?: string;
+}

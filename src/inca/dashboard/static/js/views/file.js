@@ -1,0 +1,208 @@
+// Files: executions, certificates, plans and results that were opened here.
+
+/** @import { DocumentKind, FileAnswer, OpenedFile } from "../lib/types.js" */
+import { ask, openFile, wasAborted } from "../lib/api.js";
+import { announce, fill, h } from "../lib/dom.js";
+import { errorSentence } from "../lib/format.js";
+import { goTo, queryString } from "../lib/navigation.js";
+import { certificateCard } from "../widgets/documents/certificate.js";
+import { executionCard } from "../widgets/documents/execution.js";
+import { planFileCard } from "../widgets/documents/plan.js";
+import { resultCard } from "../widgets/documents/result.js";
+import { errorLine, facts } from "../widgets/elements.js";
+import { shareButton } from "../widgets/picture_buttons.js";
+
+/** @type {Record<DocumentKind, string>} */
+const KINDS = { execution: "an execution", certificate: "a certificate", plan: "a plan", result: "a result" };
+/** @type {Map<string, OpenedFile>} files that this page knows of; the server forgets all but the last */
+const opened = new Map();
+
+/**
+ * @param {FileAnswer} file
+ * @param {AbortSignal} viewClosed
+ */
+function fileCard(file, viewClosed) {
+  switch (file.kind) {
+    case "execution":
+      return executionCard(file, viewClosed);
+    case "certificate":
+      return certificateCard(file.fields, viewClosed);
+    case "plan":
+      return planFileCard(file.fields);
+    case "result":
+      return resultCard(file.fields);
+  }
+}
+
+/**
+ * @param {string} words
+ * @param {Element[]} more
+ */
+const errorCard = (words, ...more) =>
+  h("section", { class: "card" }, h("p", { class: "error", role: "alert" }, words), more);
+
+const whatCanBeOpened = () =>
+  h(
+    "section",
+    { class: "card" },
+    h("h2", {}, "What can be opened"),
+    facts([
+      ["Execution", "who sent to whom, and who was present: watch the run again, and see the adversary's view of it"],
+      ["Certificate", "what a run revealed, exactly, to one adversary (inca audit RUN --certificate FILE)"],
+      ["Plan", "parameters that meet requirements, and what to expect of them (inca plan --out FILE)"],
+      ["Result", "the outcome of a session (result.json in a node's folder)"],
+    ]),
+  );
+
+class FileView {
+  #problem = errorLine();
+  #list = h("ul", { class: "plain-list" });
+  #shown = h("div");
+  #title = h("h1", {}, "Files");
+  #kind = h("p", { class: "note" });
+
+  /**
+   * @param {string | undefined} id of the file that is shown
+   * @param {AbortSignal} viewClosed
+   */
+  constructor(id, viewClosed) {
+    this.id = id;
+    this.viewClosed = viewClosed;
+  }
+
+  /** @param {HTMLElement} main */
+  show(main) {
+    const lead =
+      "Open what inca writes, and read it: the record of a run, the certificate of what it revealed, a plan, or a result.";
+    main.append(
+      h("div", { class: "row spread" }, this.#title, shareButton()),
+      h("p", { class: "lead" }, lead),
+      h(
+        "div",
+        { class: "columns" },
+        h(
+          "div",
+          {},
+          h("section", { class: "card", "aria-label": "Open a file" }, this.#dropZone(), this.#problem),
+          h("section", { class: "card" }, h("h2", {}, "Open files"), this.#list),
+        ),
+        h("div", {}, this.#kind, this.#shown),
+      ),
+    );
+    this.#showList();
+    this.#loadList();
+    if (this.id) this.#load(this.id);
+    else fill(this.#shown, whatCanBeOpened());
+  }
+
+  #dropZone() {
+    const input = h("input", { type: "file", id: "field-file", accept: ".json,.npz", multiple: true });
+    input.addEventListener("change", () => this.#open([...(input.files ?? [])]));
+    const zone = h(
+      "div",
+      { class: "drop" },
+      h("label", { for: "field-file" }, "Drop a file here, or choose one"),
+      input,
+      h(
+        "p",
+        { class: "note" },
+        "Executions (.json, .npz), certificates, plans and results of inca. They go only to the program on this machine, and stay in its memory.",
+      ),
+    );
+    const over = (/** @type {DragEvent} */ event) => {
+      event.preventDefault();
+      zone.classList.toggle("over", event.type !== "drop");
+    };
+    for (const name of /** @type {const} */ (["dragover", "dragenter", "drop"])) zone.addEventListener(name, over);
+    zone.addEventListener("dragleave", () => zone.classList.remove("over"));
+    zone.addEventListener("drop", (event) => this.#open([...(event.dataTransfer?.files ?? [])]));
+    // A file that misses the zone must not replace the whole page.
+    const miss = (/** @type {DragEvent} */ event) => {
+      if (event.dataTransfer?.types.includes("Files")) event.preventDefault();
+    };
+    for (const name of /** @type {const} */ (["dragover", "drop"])) {
+      window.addEventListener(name, miss, { signal: this.viewClosed });
+    }
+    return zone;
+  }
+
+  /** @param {File[]} files */
+  async #open(files) {
+    this.#problem.textContent = "";
+    /** @type {OpenedFile | null} */
+    let last = null;
+    for (const file of files) {
+      announce(`Reading ${file.name} …`);
+      try {
+        last = await openFile(file);
+        opened.set(last.id, last);
+      } catch (error) {
+        announce("");
+        this.#problem.textContent = errorSentence(error);
+      }
+    }
+    if (this.viewClosed.aborted || !last) return;
+    announce(`${last.name} is ${KINDS[last.kind]}.`);
+    if (this.#problem.textContent) this.#showList();
+    else goTo("file", { file: last.id });
+  }
+
+  async #loadList() {
+    try {
+      for (const file of await ask("files", {}, this.viewClosed)) if (!opened.has(file.id)) opened.set(file.id, file);
+      this.#showList();
+    } catch (error) {
+      if (!wasAborted(error)) this.#problem.textContent = errorSentence(error);
+    }
+  }
+
+  #showList() {
+    const items = [...opened.values()].map(({ id, name, kind }) => {
+      const current = id === this.id;
+      const link = h("a", { href: `/file${queryString({ file: id })}`, "aria-current": current && "true" }, name);
+      return h("li", {}, link, h("span", { class: "note" }, ` ${KINDS[kind]}${current ? ", shown here" : ""}`));
+    });
+    const none = "None yet. Try examples/consortium.json, or start with: inca dashboard FILE";
+    fill(this.#list, items.length ? items : h("li", { class: "note" }, none));
+  }
+
+  /** @param {string} id */
+  async #load(id) {
+    fill(this.#shown, h("p", { class: "note" }, "Reading …"));
+    try {
+      const file = await ask("file", { file: id }, this.viewClosed);
+      opened.set(file.id, file);
+      this.#title.textContent = file.name;
+      this.#kind.textContent = `This file is ${KINDS[file.kind]}.`;
+      this.#showFile(file);
+    } catch (error) {
+      if (wasAborted(error)) return;
+      opened.delete(id);
+      this.#showList();
+      const forgotten =
+        "The program on this machine keeps opened files only in its memory, and only the last few. Drop the file into the zone to open it again.";
+      fill(this.#shown, errorCard(errorSentence(error), h("p", {}, forgotten)));
+    }
+  }
+
+  /** @param {FileAnswer} file */
+  #showFile(file) {
+    try {
+      fill(this.#shown, fileCard(file, this.viewClosed));
+    } catch (error) {
+      console.warn(error);
+      const words = `${file.name} says that it is ${KINDS[file.kind]}, but parts of it are missing or malformed.`;
+      fill(this.#shown, errorCard(words));
+    }
+  }
+}
+
+/**
+ * Show the view.
+ * @param {HTMLElement} main
+ * @param {Record<string, string>} params
+ * @param {AbortSignal} viewClosed
+ */
+export function show(main, params, viewClosed) {
+  new FileView(params.file, viewClosed).show(main);
+}

@@ -1,0 +1,145 @@
+// The adversary's guesses of all values, as far as values are known: in simulations.
+
+/** @import { AdversaryAnswer, AllGuesses } from "../../lib/types.js" */
+/** @import { Guess } from "./guess_chart.js" */
+import { h } from "../../lib/dom.js";
+import { format } from "../../lib/format.js";
+import { rootMeanSquareError } from "../../lib/normal_distribution.js";
+import { dataTable } from "../data_table.js";
+import { hint } from "../hint.js";
+import { saveButton } from "../picture_buttons.js";
+import { resizable } from "../resizable.js";
+import { guessChart } from "./guess_chart.js";
+
+/** @typedef {"naive" | "informed"} Guesser */
+
+const MAX_SHOWN = 240;
+/** @type {[Guesser, string][]} */
+const GUESSERS = [
+  ["naive", "Knows nothing else"],
+  ["informed", "Knows all other values"],
+];
+
+/**
+ * Guesses in the order of the true values.
+ * @param {AllGuesses} all
+ * @param {number[]} honest
+ * @param {Guesser} guesser
+ * @returns {Guess[]}
+ */
+const guessesOf = (all, honest, guesser) =>
+  honest
+    .map((party, i) => ({
+      party,
+      truth: all.true_values[i],
+      guess: all[guesser].estimates[i],
+      error: all[guesser].standard_errors[i],
+    }))
+    .sort((a, b) => a.truth - b.truth || a.party - b.party);
+
+/**
+ * How good the guesses are, in words.
+ * @param {AllGuesses} all
+ * @param {Guesser} guesser
+ */
+function describe(all, guesser) {
+  const truth = all.true_values;
+  const error = rootMeanSquareError(all[guesser].estimates, truth);
+  const blind = rootMeanSquareError(
+    truth.map(() => 0.5),
+    truth,
+  );
+  if (error === null || blind === null) return "It has nothing to go by: it cannot guess any value at all.";
+  if (error < 1e-6) return "Its guesses are exact: it can compute every value.";
+  const start = `Its guesses are off by ${format(error, 3)} (root mean square, on a scale from 0 to 1); always saying 0.5 is off by ${format(blind, 3)}. `;
+  const gain = 1 - error / blind;
+  if (guesser === "informed" && gain < -0.02) {
+    return `${start}This guesser goes only by what it sees, and there the noise is larger than the values.`;
+  }
+  if (gain < 0.05) return `${start}So it has learned next to nothing from all that it sees.`;
+  if (gain < 0.5) return `${start}So it has learned something, but not much.`;
+  return `${start}So it knows the values rather well: this is bad privacy.`;
+}
+
+/** The card. */
+export class GuessesCard {
+  /** @type {{ guesses: Guess[], title: string } | null} */
+  #shown = null;
+  #about = h("p");
+  #table = h("div");
+  #why = h("p", { class: "note" });
+
+  /**
+   * @param {(guesser: Guesser) => void} choose
+   * @param {AbortSignal} viewClosed
+   */
+  constructor(choose, viewClosed) {
+    this.place = resizable((width) => this.#shown && guessChart({ ...this.#shown, width }), viewClosed);
+    this.buttons = GUESSERS.map(([name, words]) =>
+      h("button", { type: "button", "data-guesser": name, onclick: () => choose(name) }, words),
+    );
+    this.save = saveButton(this.place.drawing, "guesses");
+    this.body = h(
+      "div",
+      {},
+      h(
+        "div",
+        { class: "row", role: "group", "aria-label": "What the guesser knows besides" },
+        h("span", {}, "The guesser:"),
+        this.buttons.map((button, i) => [button, hint(GUESSERS[i][0])]),
+      ),
+      this.#about,
+      this.place.element,
+      h(
+        "div",
+        { class: "legend" },
+        h("span", {}, h("span", { class: "swatch round fill-honest" }), "true value"),
+        h(
+          "span",
+          {},
+          h("span", { class: "swatch diamond" }),
+          "best guess, plus or minus one standard error (an arrow: it goes on beyond the picture)",
+        ),
+      ),
+      this.#table,
+    );
+    this.element = h(
+      "section",
+      { class: "card", "aria-labelledby": "guess-title" },
+      h("div", { class: "row spread" }, h("h2", { id: "guess-title" }, "Its best guess, and the truth"), this.save),
+      this.#why,
+      this.body,
+    );
+  }
+
+  /**
+   * @param {AdversaryAnswer} answer
+   * @param {Guesser} guesser
+   */
+  show({ guesses: all, why_no_guesses: why, honest }, guesser) {
+    for (const button of this.buttons) {
+      button.setAttribute("aria-pressed", String(button.dataset.guesser === guesser));
+    }
+    this.body.hidden = this.save.hidden = !all;
+    this.#why.textContent = all ? "" : `No guesses here: ${why}.`;
+    this.#shown = null;
+    if (!all) return;
+    const guesses = guessesOf(all, honest, guesser);
+    const words = describe(all, guesser);
+    const every = Math.ceil(guesses.length / MAX_SHOWN);
+    this.#about.textContent = words + (every > 1 ? ` The picture shows one party in ${every}.` : "");
+    this.#shown = {
+      guesses: guesses.filter((_, i) => i % every === 0),
+      title: `True values and guesses of ${guesses.length} honest parties. ${words}`,
+    };
+    const rows = guesses.map(({ party, truth, guess, error }) => [
+      String(party),
+      truth,
+      guess ?? "none",
+      error ?? "infinite",
+    ]);
+    const columns = ["Party", "True value", "Guess", "Standard error"];
+    this.#table.replaceChildren(dataTable("True values and best guesses", columns, rows));
+    this.place.redraw();
+  }
+}

@@ -1,0 +1,84 @@
+// The result of a session for people to read.
+
+/** @import { Result } from "../../lib/types.js" */
+import { h } from "../../lib/dom.js";
+import { format } from "../../lib/format.js";
+import { facts, tile } from "../elements.js";
+import { hint } from "../hint.js";
+
+const MAX_COORDINATES = 12;
+
+/** @param {number[]} estimate */
+function describeVector(estimate) {
+  const shown = estimate.slice(0, MAX_COORDINATES).map((coordinate) => format(coordinate));
+  return shown.join(", ") + (estimate.length > MAX_COORDINATES ? `, … (${estimate.length} in total)` : "");
+}
+
+/** @param {Result} fields */
+function describeCoalition({ coalition = [], coalitions, all_coalitions: all }) {
+  const who = coalition.length ? `${coalition.length === 1 ? "party" : "parties"} ${coalition.join(", ")}` : "nobody";
+  if (coalitions === null) return who;
+  return `${who}: the one that learns most, of ${format(coalitions)} coalitions tried${all ? " (all of this size)" : ""}`;
+}
+
+/** @param {Result} fields */
+function describeDoubts({ in_doubt: messages, weight_in_doubt: weight }) {
+  if (!messages?.length) return "none: all parties agree on what arrived";
+  return `${messages.length}: nobody can tell whether they arrived; they carry a weight of ${format(weight)}`;
+}
+
+/** @param {Result} fields */
+function tiles({ estimate, standard_error: error, present, parties, party, epsilon, wanted: agreed, delta }) {
+  const plusMinus =
+    error === null
+      ? ", with an unknown error"
+      : `, plus or minus ${format(error, 3)} (one standard error of the noise)`;
+  return h(
+    "div",
+    { class: "tiles" },
+    typeof estimate === "number" && tile(format(estimate), "estimated mean", plusMinus),
+    tile(`${format(present)} of ${format(parties)}`, "parties were present at the end"),
+    tile(
+      epsilon === null ? "–" : format(epsilon, 3),
+      `${party}'s own privacy loss epsilon; at most ${format(agreed)} was agreed, at delta ${format(delta)}`,
+      hint("epsilon"),
+    ),
+  );
+}
+
+/** @param {Result} fields */
+function verdict({ epsilon, wanted: agreed }) {
+  if (epsilon === null) return null;
+  return epsilon <= agreed
+    ? h("p", { class: "good" }, "✓ The loss is within what was agreed.")
+    : h("p", { class: "error" }, "✗ The loss exceeds what was agreed.");
+}
+
+/**
+ * A card for a result.
+ * @param {Result} fields
+ */
+export function resultCard(fields) {
+  const { estimate, standard_error: error, reason } = fields;
+  const none = estimate === null;
+  const vector = Array.isArray(estimate);
+  return h(
+    "section",
+    { class: "card", "aria-label": "Result" },
+    h("h2", {}, fields.name ? `Result of “${fields.name}”` : "Result"),
+    none ? h("p", { class: "alarm" }, `There is no result: ${reason || "no reason is given"}.`) : tiles(fields),
+    none ? null : verdict(fields),
+    facts([
+      vector && ["Estimated mean", describeVector(estimate)],
+      vector && ["Standard error", error === null ? "unknown" : format(error)],
+      ["Party", fields.party],
+      fields.coalition && ["Worst coalition", describeCoalition(fields)],
+      !none && ["Messages in doubt", describeDoubts(fields)],
+      !none && ["Sum of weights", format(fields.weight), hint("weight")],
+      !none && reason && ["Remark", reason],
+      ["Session", h("code", {}, fields.session)],
+      fields.execution && ["Execution", h("code", {}, fields.execution)],
+    ]),
+    h("p", { class: "note" }, "All parties know the estimate. No party's own value is in this file."),
+  );
+}

@@ -1,0 +1,58 @@
+// What the mechanisms are.
+
+import { h } from "../../lib/dom.js";
+import { QUICK_ESTIMATE } from "./mechanism_comparison.js";
+
+/** @type {[name: string, words: string][]} */
+const EXPLANATIONS = [
+  [
+    "Central DP",
+    "Everyone hands its value to a server that all must trust; the server adds noise once. The smallest possible error, and the most trust.",
+  ],
+  [
+    "Secure aggregation",
+    "Cryptography lets a server see only the sum, and every party adds a part of the noise. It needs a server that everyone can reach.",
+  ],
+  [
+    "CorDP-DME",
+    "Every pair of parties shares noise that cancels in the sum. A party that leaves takes its half along, and the other half stays in the result.",
+  ],
+  [
+    "GOPA",
+    "It also shares noise in pairs, but only with a few others, and corrects for leavers whose absence is noticed in time: hence the three bars, by how many leave too late for that. Its calibration takes a while, so it is computed only on request.",
+  ],
+  [
+    "Local DP",
+    "Every party adds enough noise to protect itself and trusts nobody. It needs no messages to hide in, but the error is large.",
+  ],
+  [
+    "Muffliato",
+    "Every party adds noise once, then all gossip on a fixed graph. Its guarantee is weaker: a mean over single observers who do not know the graph.",
+  ],
+  [
+    QUICK_ESTIMATE,
+    "The noise that four sampled adversaries of up to 60 parties require, for a design that was not searched for. It is quick, and it is not a guarantee: the plan's error is usually within about half of it, and mostly larger where parties leave.",
+  ],
+  [
+    "inca, planned",
+    "What “Make the plan” finds: the design is searched for, and the noise is calibrated on hundreds of sampled views of an adversary, so that the requirements are met except with the failure probability that the plan states.",
+  ],
+];
+
+/** Text about all mechanisms, which opens. */
+export const mechanismExplanation = () =>
+  h(
+    "details",
+    { class: "card" },
+    h("summary", {}, h("h2", {}, "What is compared here?")),
+    h(
+      "p",
+      {},
+      "Ways to compute the mean of everyone's values while each value stays private. All have the same requirements, and all errors count the noise as well as the values that leave with their parties.",
+    ),
+    h(
+      "dl",
+      {},
+      EXPLANATIONS.flatMap(([name, words]) => [h("dt", {}, name), h("dd", {}, words)]),
+    ),
+  );

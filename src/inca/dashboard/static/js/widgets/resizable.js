@@ -1,0 +1,27 @@
+// Drawings as wide as their place, so that their words stay readable on a small screen.
+
+import { h } from "../lib/dom.js";
+
+/**
+ * A place that shows what `draw(width)` returns, drawn again whenever its width or the colours change.
+ * @param {(width: number) => Element | null} draw
+ * @param {AbortSignal} viewClosed
+ * @param {number} [maxWidth]
+ */
+export function resizable(draw, viewClosed, maxWidth = 1000) {
+  const element = h("div", { class: "resizable" });
+  let width = 0;
+  const redraw = () => {
+    if (width) element.replaceChildren(...[draw(width)].filter((drawing) => drawing !== null));
+  };
+  const observer = new ResizeObserver(() => {
+    const now = Math.min(Math.floor(element.clientWidth), maxWidth);
+    if (now <= 0 || now === width) return;
+    width = now;
+    redraw();
+  });
+  observer.observe(element);
+  viewClosed.addEventListener("abort", () => observer.disconnect());
+  window.addEventListener("themechange", redraw, { signal: viewClosed });
+  return { element, redraw, drawing: () => element.querySelector("svg") };
+}

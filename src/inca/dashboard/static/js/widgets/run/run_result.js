@@ -1,0 +1,86 @@
+// What comes of a run: the estimate beside the true mean, and where its error comes from.
+
+/** @import { Term } from "../../lib/glossary.js" */
+/** @import { ErrorParts, RunAnswer } from "../../lib/types.js" */
+import { fill, h } from "../../lib/dom.js";
+import { format, percent } from "../../lib/format.js";
+import { swatch } from "../elements.js";
+import { hint } from "../hint.js";
+
+/** @type {Record<keyof ErrorParts, string>} */
+const PARTS = {
+  independent: "independent noise",
+  cancelling: "cancelling noise that was left behind",
+  data: "values that left",
+};
+const KINDS = /** @type {(keyof ErrorParts)[]} */ (Object.keys(PARTS));
+
+/** @param {ErrorParts} error */
+const total = (error) => KINDS.reduce((sum, kind) => sum + error[kind], 0);
+
+/**
+ * Where an error comes from, as a bar and its legend.
+ * @param {ErrorParts} error
+ */
+function errorBar(error) {
+  const sum = total(error);
+  if (sum === 0) return null;
+  const pieces = KINDS.map((kind) => {
+    const piece = h("span", { class: `fill-${kind}` });
+    piece.style.flexGrow = String(error[kind] / sum);
+    return piece;
+  });
+  const legend = KINDS.map((kind) =>
+    h("span", {}, swatch(kind, `${PARTS[kind]}: ${percent(error[kind] / sum)}`), hint(kind)),
+  );
+  return [
+    h("p", { class: "note" }, "Where the expected error comes from, as parts of its square:"),
+    h("div", { class: "error-bar", role: "presentation" }, pieces),
+    h("div", { class: "legend" }, legend),
+  ];
+}
+
+/**
+ * @param {number} estimate
+ * @param {number} trueMean
+ * @param {ErrorParts | null} error
+ */
+function outcome(estimate, trueMean, error) {
+  const fact = (/** @type {string} */ name, /** @type {string} */ value, /** @type {Term | null} */ term = null) =>
+    h("div", {}, h("dt", {}, name, term && hint(term)), h("dd", {}, value));
+  const facts = [
+    fact("Estimate", format(estimate), "estimate"),
+    fact("True mean", format(trueMean)),
+    fact("Error", format(Math.abs(estimate - trueMean))),
+    error && fact("Expected error", `about ${format(Math.sqrt(total(error)), 3)}`, "expected error"),
+  ];
+  return [h("dl", { class: "run-result" }, facts), error && errorBar(error)];
+}
+
+/** A card for the estimate of the round that is shown; only simulations have one. */
+export function runResult() {
+  const element = h("section", { class: "card", "aria-label": "The result" });
+
+  /**
+   * @param {RunAnswer} run
+   * @param {number} round
+   */
+  const show = ({ simulation, rounds }, round) => {
+    element.hidden = !simulation;
+    if (!simulation) return;
+    const { estimates, true_mean: trueMean, expected_error: error } = simulation;
+    const estimate = estimates[round];
+    const heading = h("h2", {}, round === rounds ? "The result" : "So far");
+    const sentence = (/** @type {string} */ words, /** @type {string} */ kind = "") =>
+      fill(element, heading, h("p", { class: `numbers ${kind}` }, words));
+    if (round === rounds && estimate !== null) fill(element, heading, outcome(estimate, trueMean, error));
+    else if (round === rounds) sentence("Nobody is present in the last round, so there is no estimate.", "warn");
+    else if (estimate === null) sentence("Nobody is present in this round, so there is nothing to estimate from.");
+    else {
+      sentence(
+        `From the messages of this round the estimate would be ${format(estimate)}, with noise still in them. The true mean is ${format(trueMean)}.`,
+      );
+    }
+  };
+  return { element, show };
+}

@@ -1,0 +1,77 @@
+// One session: its status changes all the time, its result and certificate come once.
+
+/** @import { SessionAnswer, SessionStatus } from "../../lib/types.js" */
+import { fill, h } from "../../lib/dom.js";
+import { count, format } from "../../lib/format.js";
+import { certificateCard } from "../documents/certificate.js";
+import { resultCard } from "../documents/result.js";
+import { facts } from "../elements.js";
+import { ago, isInterrupted, roundsBar, stagePill } from "./session_words.js";
+
+/** @param {SessionStatus} status */
+function statusCard(status) {
+  const resumes =
+    "Its process is not running. Started again with the same folder, the node resumes the session where it was, as long as the others continue.";
+  return h(
+    "section",
+    { class: "card" },
+    h("div", { class: "row spread" }, h("h2", {}, status.party), stagePill(status)),
+    h("p", {}, `Round ${format(status.round)} of ${format(status.rounds)}`),
+    roundsBar(status),
+    facts([
+      ["Took part in", count(status.attended, "round", "rounds")],
+      ["Open offers", `${format(status.open_offers)} (messages that are not acknowledged yet)`],
+      ["Connected to", count(status.connected, "other party", "other parties")],
+      status.reason && ["Reason", status.reason],
+      ["Session", h("code", {}, status.session)],
+      ["Folder", h("code", {}, status.folder)],
+      ["Last update", h("span", { "data-updated": status.updated }, ago(status.updated))],
+    ]),
+    isInterrupted(status) ? h("p", { class: "warn" }, resumes) : null,
+  );
+}
+
+/** @param {boolean} over */
+const noResult = (over) =>
+  h(
+    "section",
+    { class: "card" },
+    h(
+      "p",
+      { class: "note" },
+      over
+        ? "There is no result here: this party did not see the end of the session."
+        : "The result will be shown here when the session has ended.",
+    ),
+  );
+
+/**
+ * A session with its result and certificate; each part is drawn again only if it changed.
+ * @param {AbortSignal} viewClosed
+ */
+export function sessionDetails(viewClosed) {
+  const places = { status: h("div"), result: h("div"), certificate: h("div") };
+  /** @type {Record<string, string>} */
+  const drawn = {};
+
+  /**
+   * @param {keyof typeof places} part
+   * @param {unknown} content
+   * @param {() => Element | null} make
+   */
+  const draw = (part, content, make) => {
+    const now = JSON.stringify(content);
+    if (drawn[part] === now) return;
+    drawn[part] = now;
+    fill(places[part], make());
+  };
+
+  /** @param {SessionAnswer} answer */
+  const show = ({ status, result, certificate }) => {
+    const over = status.ended || status.stage === "left";
+    draw("status", status, () => statusCard(status));
+    draw("result", result ?? over, () => (result ? resultCard(result) : noResult(over)));
+    draw("certificate", certificate, () => certificate && certificateCard(certificate, viewClosed));
+  };
+  return { element: h("div", {}, Object.values(places)), show };
+}

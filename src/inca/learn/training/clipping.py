@@ -1,0 +1,69 @@
+"""What is protected in training, and how far one change of it can move a party's contribution."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import numpy as np
+
+from inca._base.types import Array
+from inca._base.validation import positive, refuse
+from inca.learn.budget import ProtectionLevel
+
+PartyWeights = Literal["equal", "records"]
+"""What a party counts for in the average: each the same, or in proportion to its records."""
+
+
+@dataclass(frozen=True)
+class Clipping:
+    """What is protected, and how far one change of it can move a party's contribution.
+
+    Party i of n has m_i records, M in all; the m_i are public. The averager takes the plain mean of contributions, so
+    weights w_i with mean 1 are multiplied in before: `equal` is w_i = 1, `records` is w_i = n m_i / M.
+
+    - Level `party`: all records of a party change. Its update is clipped to length C and two of them differ by 2 C, so
+      the sensitivity is 2 C max w_i. With `records` weights, a single large party makes the noise large for all: the
+      default is `equal`.
+    - Level `record`: one record is replaced. Each record's gradient is clipped to C, and their mean moves by 2 C / m_i,
+      so the sensitivity is 2 C max (w_i / m_i). With `equal` weights this is 2 C / min m_i, and the smallest party
+      decides. With `records` weights the size cancels and every record moves its party's contribution by 2 C n / M,
+      whoever holds it: the default, and the mean is that over all records.
+
+    Sizes stay what they are when data change. While parties are away, the weights of those present have mean 1 only on
+    average; the sensitivity is that of contributions and stays.
+
+    Args:
+        max_norm: C, the length that updates or gradients of records are scaled down to.
+        level: Who is protected: "party" or "record".
+        weights: "equal" or "records"; by default what suits the level.
+
+    Example:
+        >>> Clipping(1.0, "record").sensitivity([10, 30]), Clipping(1.0, "record", "equal").sensitivity([10, 30])
+        (0.1, 0.2)
+        >>> Clipping(1.0).sensitivity([10, 30]), Clipping(1.0, "party", "records").sensitivity([10, 30])
+        (2.0, 3.0)
+    """
+
+    max_norm: float
+    level: ProtectionLevel = "party"
+    weights: PartyWeights | None = None
+
+    def __post_init__(self) -> None:
+        positive("max_norm", self.max_norm)
+        if self.level not in get_args(ProtectionLevel):
+            refuse("level", self.level, f"one of {', '.join(get_args(ProtectionLevel))}")
+        if self.weights not in (None, *get_args(PartyWeights)):
+            refuse("weights", self.weights, f"one of {', '.join(get_args(PartyWeights))}")
+
+    def party_weights(self, sizes: Sequence[int]) -> Array:
+        """Return w_i for parties of these sizes."""
+        counts = np.asarray(sizes, dtype=np.float64)
+        chosen = self.weights or ("equal" if self.level == "party" else "records")
+        return np.ones(len(counts)) if chosen == "equal" else counts / counts.mean()
+
+    def sensitivity(self, sizes: Sequence[int]) -> float:
+        """Return how far one protected change can move the contribution of the party where it is largest."""
+        weights = self.party_weights(sizes)
+        return 2.0 * self.max_norm * float(np.max(weights if self.level == "party" else weights / np.asarray(sizes)))

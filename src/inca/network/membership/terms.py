@@ -1,0 +1,258 @@
+"""The terms of a session: what the parties agree on before it begins.
+
+The attributes have the words of the API, the file has those of the format `inca-roster/1`: `pace` is
+`min_round_duration`, `clock_bound` is `max_clock_skew`, `least_cohort` is `min_participants`.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from msgspec.structs import force_setattr
+
+from inca._base.validation import between_0_and_1, finite_float, integer, positive, refuse
+from inca.privacy.gaussian import Rule, mu_for, rule_from_file, rule_to_file
+from inca.privacy.theorems.failure_bounds import SCHEDULES
+from inca.protocol.domain import Ball, Domain, Interval
+from inca.protocol.injection import Injection, incremental_injection
+from inca.protocol.noise_levels import NoiseLevels
+
+if TYPE_CHECKING:
+    from inca.planning.plan import Plan
+
+_INTEGERS = {
+    "rounds": (1, 10_000),
+    "receivers": (1, 8),
+    "dimension": (1, 10_000_000),
+    "coalitions": (1, 10_000),
+    "min_participants": (2, 2**31 - 1),
+}
+_POSITIVE = ("sigma_independent", "sigma_cancelling", "epsilon", "period", "max_clock_skew")
+_SEED = re.compile("(?:[0-9a-f]{2}){16,64}")
+_YEAR_2100_S = 4_102_444_800.0  # until then a float holds microseconds exactly enough to write and read them again
+
+
+class Terms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What the parties agree on: the protocol, its noise, where values lie, what is promised, and when it happens.
+
+    Round t = 1..T ends at the latest at `start` + t `period`; sooner if all is said, but not before it has lasted
+    `min_round_duration`, which gives those who crash time to come back.
+
+    Args:
+        rounds: The number of rounds T.
+        receivers: To how many parties each party sends in a round, k.
+        schedule: Who sends to whom: "random", "distinct" or "permutation".
+        quiet_rounds: How many rounds at the end inject no part of a value.
+        sigma_independent: Standard deviation of the independent noise, which stays in the result.
+        sigma_cancelling: Standard deviation of the cancelling noise, which is taken back.
+        dimension: The number of coordinates of a value.
+        lower: The smallest value of a coordinate; with `upper`, and instead of `radius`.
+        upper: The largest value of a coordinate.
+        radius: The largest Euclidean norm of a value.
+        distance: The guarantee is for values at most so far apart: a value made of many records moves little if one of
+            them changes. None: for any two values.
+        epsilon: The promised epsilon, for every honest party.
+        delta: The promised delta.
+        rule: How the loss mu becomes (epsilon, delta): "analytic" or "classic".
+        colluding: The fraction of the parties that may collude.
+        coalitions: Against how many random coalitions of that size every party checks the promise.
+        min_participants: With fewer final messages than this there is no result.
+        start: When round 1 begins, in seconds since the epoch; kept to the microsecond.
+        period: How long a round lasts at most, in seconds.
+        max_clock_skew: How wrong a party's clock may be, in seconds.
+        min_round_duration: How long a round lasts at least, in seconds.
+        seed: The public seed of who sends to whom (hexadecimal); None: the parties draw it by commit and reveal.
+
+    Raises:
+        InvalidInput: Terms that contradict each other or promise nothing.
+
+    Example:
+        >>> terms = Terms(
+        ...     rounds=6, receivers=1, schedule="permutation", quiet_rounds=2, sigma_independent=3.0,
+        ...     sigma_cancelling=30.0, dimension=4, lower=0.0, upper=1.0, epsilon=1.0, delta=1e-5, rule="analytic",
+        ...     colluding=0.1, min_participants=3, period=10.0, max_clock_skew=1.0,
+        ...     start=from_utc("2030-01-15T08:00:00Z"),
+        ... )
+        >>> terms.domain, terms.sensitivity
+        (Interval(low=0.0, high=1.0), 2.0)
+    """
+
+    rounds: int
+    receivers: int
+    schedule: str
+    quiet_rounds: int
+    sigma_independent: float
+    sigma_cancelling: float
+    dimension: int
+    lower: float | None = None
+    upper: float | None = None
+    radius: float | None = None
+    distance: float | None = None
+    epsilon: float
+    delta: float
+    rule: Rule
+    colluding: float
+    coalitions: int = 20
+    min_participants: int = msgspec.field(name="least_cohort")
+    start: float
+    period: float
+    max_clock_skew: float = msgspec.field(name="clock_bound")
+    min_round_duration: float = msgspec.field(default=0.0, name="pace")
+    seed: str | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse what makes no sense; numbers are kept as the file will have them, so that they hash alike."""
+        for name, (smallest, largest) in _INTEGERS.items():
+            force_setattr(self, name, integer(name, getattr(self, name), smallest, largest))
+        force_setattr(self, "quiet_rounds", integer("quiet_rounds", self.quiet_rounds, 0, self.rounds))
+        for name in _POSITIVE:
+            force_setattr(self, name, positive(name, getattr(self, name)))
+        force_setattr(self, "colluding", finite_float("colluding", self.colluding, 0.0, 1.0))
+        if self.schedule not in SCHEDULES:
+            refuse("schedule", self.schedule, "one of " + ", ".join(SCHEDULES))
+        self._check_domain()
+        self._check_promise()
+        force_setattr(self, "start", from_utc(to_utc(self.start)))
+        if not self.max_clock_skew < self.period / 2.0:
+            refuse("max_clock_skew", self.max_clock_skew, f"less than half of period ({self.period:g} s)")
+        shortest = finite_float("min_round_duration", self.min_round_duration, 0.0, self.period / 2.0)
+        force_setattr(self, "min_round_duration", shortest)
+        if self.seed is not None and not (isinstance(self.seed, str) and _SEED.fullmatch(self.seed)):
+            refuse("seed", self.seed, "None, or 32 to 128 hexadecimal digits in lower case")
+
+    @property
+    def domain(self) -> Domain:
+        """The set that every value lies in."""
+        if self.lower is None or self.upper is None:
+            return Ball(self.radius or 0.0)
+        return Interval(self.lower, self.upper)
+
+    @property
+    def max_coordinate(self) -> float:
+        """The largest absolute value of a coordinate."""
+        return self.radius or max(abs(self.lower or 0.0), abs(self.upper or 0.0))
+
+    @property
+    def sensitivity(self) -> float:
+        """The largest distance between two values of a party that must look alike: by default, of any two."""
+        return self.domain.sensitivity(self.dimension) if self.distance is None else self.distance
+
+    @property
+    def noise_levels(self) -> NoiseLevels:
+        """Both standard deviations."""
+        return NoiseLevels(independent=self.sigma_independent, cancelling=self.sigma_cancelling)
+
+    @property
+    def injection(self) -> Injection:
+        """How values and noise enter: in equal shares, with one noise term renewed per round."""
+        return incremental_injection(self.rounds, quiet=self.quiet_rounds)
+
+    @classmethod
+    def from_plan(cls, plan: Plan, *, dimension: int, **agreed: Any) -> Terms:
+        """Return the terms of a planned run.
+
+        Args:
+            plan: Decides rounds, receivers, schedule, noise, epsilon, delta, rule and the colluding fraction.
+            dimension: The number of coordinates of a value.
+            **agreed: All other terms, as of `Terms`.
+
+        Returns:
+            The terms.
+
+        Raises:
+            InvalidInput: The plan's injection is not incremental, or its noise was made for another sensitivity.
+        """
+        requirements, design, levels = plan.requirements, plan.design, plan.noise_levels
+        if design.kind != "incremental":
+            refuse("the injection of the plan", design.kind, "incremental")
+        terms = cls(
+            rounds=design.rounds,
+            receivers=design.receivers,
+            schedule=design.schedule,
+            quiet_rounds=design.quiet,
+            sigma_independent=levels.independent,
+            sigma_cancelling=levels.cancelling,
+            epsilon=requirements.epsilon,
+            delta=requirements.delta,
+            rule=requirements.rule,
+            colluding=requirements.colluding,
+            dimension=dimension,
+            **agreed,
+        )
+        if not math.isclose(requirements.sensitivity, terms.sensitivity, rel_tol=1e-12):
+            whose = "the domain's" if terms.distance is None else "the distance"
+            refuse("the plan's sensitivity", requirements.sensitivity, f"{whose} ({terms.sensitivity:.12g})")
+        return terms
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return all fields for JSON, with the names of the file."""
+        fields: dict[str, Any] = msgspec.to_builtins(self)
+        if self.distance is None:
+            del fields["distance"]  # rosters without one stay what they were before there was such a term
+        return fields | {"start": to_utc(self.start), "rule": rule_to_file(self.rule)}
+
+    def _check_domain(self) -> None:
+        bounds = (self.lower is not None) + (self.upper is not None)
+        if bounds + 2 * (self.radius is not None) != 2:
+            fields = {name: getattr(self, name) for name in ("lower", "upper", "radius")}
+            refuse("the domain", fields, "either lower and upper, or radius")
+        if self.lower is not None and self.upper is not None:
+            for name in ("lower", "upper"):
+                force_setattr(self, name, finite_float(name, getattr(self, name)))
+            if not self.lower < self.upper:
+                refuse("upper", self.upper, f"above lower ({self.lower:g})")
+        if self.radius is not None:
+            force_setattr(self, "radius", positive("radius", self.radius))
+        diameter = positive("the sensitivity", self.domain.sensitivity(self.dimension))
+        if self.distance is not None:
+            force_setattr(self, "distance", positive("distance", self.distance))
+            if self.distance > diameter:
+                refuse("distance", self.distance, f"at most the domain's diameter ({diameter:.12g})")
+
+    def _check_promise(self) -> None:
+        delta = between_0_and_1("delta", self.delta, "Gaussian noise promises nothing at 0 or 1")
+        force_setattr(self, "delta", delta)
+        if self.rule not in ("analytic", "classic"):
+            refuse("rule", self.rule, "analytic or classic")
+        if not 0.0 < mu_for(self.epsilon, self.delta, self.rule) < math.inf:
+            refuse("(epsilon, delta)", (self.epsilon, self.delta), "one that Gaussian noise can promise")
+
+
+def fields_from_file(fields: object) -> object:
+    """Return the terms of a roster file with the time and the rule as `Terms` has them; `msgspec` does the rest."""
+    if not isinstance(fields, dict):
+        return fields
+    converted = dict(fields)
+    if "start" in fields:
+        converted["start"] = from_utc(fields["start"])
+    if "rule" in fields:
+        converted["rule"] = rule_from_file(fields["rule"])
+    return converted
+
+
+def to_utc(seconds: float) -> str:
+    """Return a Unix time as the roster writes it.
+
+    >>> to_utc(1_894_694_400)
+    '2030-01-15T08:00:00Z'
+    """
+    moment = datetime.fromtimestamp(finite_float("start", seconds, 0.0, _YEAR_2100_S), UTC)
+    return moment.isoformat().replace("+00:00", "Z")
+
+
+def from_utc(text: str) -> float:
+    """Return the Unix time of a UTC time in ISO 8601 with a Z.
+
+    >>> from_utc("2030-01-15T08:00:00.5Z")
+    1894694400.5
+    """
+    try:
+        if not isinstance(text, str) or not text.endswith("Z"):
+            raise ValueError
+        return datetime.fromisoformat(text).timestamp()
+    except ValueError:
+        refuse("start", text, "a UTC time such as 2030-01-15T08:00:00Z")

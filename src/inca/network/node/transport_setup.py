@@ -1,0 +1,62 @@
+"""The transport of a session: whom it trusts and what it allows follow from the roster."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from inca.network.membership.identity import Identity
+from inca.network.membership.roster import Roster
+from inca.network.membership.tls import client_context, server_context
+from inca.network.protocol.session import SessionConfig
+from inca.network.transport.interface import TransportConfig, TransportEvents
+from inca.network.transport.limits import Limits
+from inca.network.transport.transport import Transport
+
+_ITEMS_BYTES = 2**21  # a message holds signed items up to a mebibyte, or a single one of any size
+_ACCOUNT_BYTES = 64  # of one transfer in an account
+
+
+def transport_for(
+    roster: Roster,
+    identity: Identity,
+    limits: Limits,
+    events: TransportEvents,
+    *,
+    session: bytes | None = None,
+    clock: Callable[[], float] = time.time,
+) -> Transport:
+    """Return a transport to all parties of a roster, which trusts exactly their certificates.
+
+    Args:
+        roster: Who the parties are.
+        identity: Ours; it must be in the roster.
+        limits: What peers are allowed.
+        events: Whoever is told of frames and failures.
+        session: The id of the session, by default that of the roster.
+        clock: What is compared with the clocks of peers.
+
+    Returns:
+        A transport, not started yet.
+    """
+    server, client = server_context(identity, roster), client_context(identity, roster)
+    me = roster.index(identity.certificate)
+    assert me is not None  # or there would be no contexts
+    config = TransportConfig(
+        me=me,
+        addresses=[(card.host, card.port) for card in roster.parties],
+        session=session or roster.session,
+        server=server,
+        client=client,
+        identify=roster.index,
+        limits=limits,
+        clock=clock,
+    )
+    return Transport(config, events)
+
+
+def limits_for(session: SessionConfig) -> Limits:
+    """Return limits that a session of this size keeps easily, and a peer out of its mind does not."""
+    payload = 8 * (session.dimension + 1)
+    frame = 2 * payload + _ITEMS_BYTES + _ACCOUNT_BYTES * session.rounds * session.receivers
+    return Limits(max_frame_bytes=frame, max_queue_bytes=max(16 * frame, 4 * payload * session.parties))

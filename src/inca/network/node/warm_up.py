@@ -1,0 +1,22 @@
+"""Loads and compiles all that a node needs, so that it is not done when a session begins."""
+
+from __future__ import annotations
+
+from inca.network.protocol.discrete_gaussian import Keystream, discrete_gaussian
+from inca.privacy.accountant import account
+from inca.privacy.certificate import certify
+from inca.privacy.view import View
+from inca.protocol.adversary import Adversary
+from inca.protocol.execution import Execution
+from inca.protocol.injection import incremental_injection
+from inca.protocol.noise_levels import NoiseLevels
+from inca.protocol.schedules import RandomReceivers
+from inca.protocol.transcript import Transcript
+
+
+def warm_up() -> None:
+    """Run once, on a small example, what a node computes at the end of a session."""
+    execution = Execution(RandomReceivers(4, 3, seed=1), incremental_injection(3))
+    account(View(execution, Adversary([0])), NoiseLevels(independent=1.0, cancelling=10.0))
+    certify(Transcript(execution, sigma_independent=1.0, sigma_cancelling=10.0))
+    discrete_gaussian(2**32, 8, Keystream(bytes(32), b"warm"))

@@ -1,0 +1,63 @@
+"""What to do about a peer that could not be reached: one row for each cause."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from inca.network.preflight.checks import EITHER, NETWORK, OURS, THEIRS
+from inca.network.transport.failures import FailureCause
+
+NOT_THERE, TIMED_OUT, NO_ROUTE = "not there", "timed out", "no route"
+UNHEARD = (NOT_THERE, TIMED_OUT, NO_ROUTE)
+"""States of peers that said nothing at all, so that nothing can be learned from what they have in common."""
+
+
+@dataclass(frozen=True)
+class Advice:
+    """What a failure means to whoever runs a node.
+
+    Args:
+        state: What it is, in a word or two.
+        fault: Whose fault it looks like.
+        text: What to do about it.
+    """
+
+    state: str
+    fault: str
+    text: str
+
+
+ADVICE = {
+    FailureCause.REFUSED: Advice(NOT_THERE, THEIRS, "it is not running yet, or listens elsewhere"),
+    FailureCause.TIMED_OUT: Advice(TIMED_OUT, NETWORK, "ask whether its machine is on and its firewall open"),
+    FailureCause.UNRESPONSIVE: Advice(TIMED_OUT, THEIRS, "something takes connections at its address and says nothing"),
+    FailureCause.NO_ADDRESS: Advice("no address", OURS, "check its host in the roster, and our name service"),
+    FailureCause.NO_ROUTE: Advice(NO_ROUTE, NETWORK, "check our network, then the peer's"),
+    FailureCause.NOT_TLS: Advice("refused", THEIRS, "another program listens at its address"),
+    FailureCause.WRONG_CERTIFICATE: Advice(
+        "wrong certificate",
+        THEIRS,
+        "another key answers at its address than the roster has: compare fingerprints by telephone",
+    ),
+    FailureCause.CERTIFICATE_REFUSED: Advice(
+        "refused", EITHER, "its roster does not have our certificate: compare rosters"
+    ),
+    FailureCause.IMPERSONATION: Advice("refused", THEIRS, "it claims to be another party: compare rosters"),
+    FailureCause.OTHER_SESSION: Advice(
+        "other session",
+        EITHER,
+        "its roster is not ours: compare the session's id, as `inca node roster show` prints it",
+    ),
+    FailureCause.OTHER_VERSION: Advice("other version", EITHER, "it runs another version of inca"),
+    FailureCause.OLD_INCARNATION: Advice("failed", OURS, "another process with our identity is running"),
+    FailureCause.RESTARTED: Advice("failed", THEIRS, "it was started again meanwhile: run this once more"),
+    FailureCause.VIOLATION: Advice("failed", EITHER, "one of the two does not keep to the protocol: compare versions"),
+    FailureCause.PENALTY: Advice("refused", EITHER, "there were too many violations before: wait a minute"),
+    FailureCause.HUNG_UP: Advice("refused", THEIRS, "it turns us away, or takes no more connections"),
+    FailureCause.LOST: Advice("failed", EITHER, "the connection did not last: run this once more"),
+    FailureCause.IDLE: Advice("failed", THEIRS, "it stopped answering"),
+    FailureCause.CLOSED: Advice("failed", OURS, "the examination was over before it answered"),
+    FailureCause.CLOCK_SET: Advice("failed", EITHER, "a clock was set meanwhile: run this once more"),
+    FailureCause.OUR_MACHINE: Advice("failed", OURS, "close other programs, or raise the limit of open files"),
+    FailureCause.UNKNOWN: Advice("failed", EITHER, "try to connect by other means"),
+}

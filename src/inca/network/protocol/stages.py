@@ -1,0 +1,401 @@
+"""The stages of a party as a table: one row for each, which `Party` walks.
+
+The rule. *A stage ends as soon as it may and everyone it waits for has spoken or is known to be down, and at its
+deadline at the latest.*
+
+Theory of operation. A party is in one stage at a time, and begins in "gathering". With every event, and whenever time
+has passed, it asks the row of its stage whether the stage is over:
+
+1. Once it is decided what the result is, a stage with `until_decision` is over, and "serving" follows.
+2. At `deadline` it is over, whoever is silent.
+3. From `earliest` on it is over if nobody is awaited: of those in `waits_for`, the ones that are down do not count,
+   unless they may still come back, until `grace`.
+
+Then `then` does what is to be done last, and says which of the `successors` follows (without it, the first), whose
+`enter` does what is to be done first. A party may walk through several stages at once. Where it stays it does the
+`work` that is `due`, and talks about signed items if the stage `gossips`. A driver may leave the session in any stage,
+which is in no row; "over" and "left" have no successors.
+
+What a row does not allow changes nothing. A message in `ignores` means nothing in the stage; it may have been under way
+for long. A call of the driver that is not in `calls`, or not now, is a mistake: `LocalProtocolError`.
+
+To add a stage, add its name to `Stage`, its row to `STAGES`, and the functions that the row names. What parties must
+be told goes into an item of its own kind (`signed_items`), what must not be forgotten into a record (`ledger`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field
+from math import inf
+from types import UnionType
+from typing import Literal
+
+from inca.errors import CannotJoin
+from inca.network.protocol.anti_entropy import AntiEntropy
+from inca.network.protocol.consensus import Consensus
+from inca.network.protocol.context import PartyContext
+from inca.network.protocol.finalization import Finalization
+from inca.network.protocol.joining import Joining
+from inca.network.protocol.ledger import Ledger, Left
+from inca.network.protocol.messages import ConsensusMessage, Message, Seen
+from inca.network.protocol.session import SessionConfig
+from inca.network.protocol.signed_items import Kind
+from inca.network.protocol.transfers import Transfers
+
+Stage = Literal[
+    "gathering", "asking", "rounds", "settling", "digests", "assessing", "finals", "agreeing", "serving", "over", "left"
+]
+_FIRST_RETRY_PERIODS, _MAX_RETRY_PERIODS = 1 / 32, 1 / 4  # after which something without an answer is sent again
+
+
+@dataclass
+class PartyComponents:
+    """The components of a party, on which the functions of the table act, and where it is in its stage."""
+
+    context: PartyContext
+    joining: Joining
+    transfers: Transfers
+    finalization: Finalization
+    consensus: Consensus
+    anti_entropy: AntiEntropy
+    entered: float = 0.0
+    """When the stage began."""
+    retry_at: float = inf
+    """When that which has no answer is sent again."""
+    retry_pause: float = 0.0
+
+    @property
+    def session(self) -> SessionConfig:
+        """The terms of the session."""
+        return self.context.session
+
+    @property
+    def ledger(self) -> Ledger:
+        """The ledger of the party."""
+        return self.context.ledger
+
+    @property
+    def up(self) -> int:
+        """How many parties are up, as far as this one knows, itself included."""
+        return len(self.context.others - self.context.down) + 1
+
+    def missing(self, kind: Kind) -> set[int]:
+        """Return the parties whose item of a kind is missing."""
+        return self.context.signed_items.missing(kind)
+
+    def next_round(self, now: float) -> int:
+        """Return the round to begin next; one above T means that there is none."""
+        return max(self.ledger.round + 1, self.session.clock_round(now), self.joining.entry)
+
+    def start_stage(self, now: float) -> None:
+        """Begin to count the time of a stage."""
+        self.entered = self.retry_at = now
+        self.retry_pause = _FIRST_RETRY_PERIODS * self.session.period
+        self.anti_entropy.start(now)
+
+    def back_off(self, now: float) -> None:
+        """Wait for answers, and longer each time."""
+        self.retry_at = now + self.retry_pause
+        self.retry_pause = min(2 * self.retry_pause, _MAX_RETRY_PERIODS * self.session.period)
+
+
+Time = Callable[[PartyComponents], float]
+Action = Callable[[PartyComponents, float], None]
+
+
+def never(_: PartyComponents) -> float:
+    """Return a time that does not come."""
+    return inf
+
+
+def at_once(_: PartyComponents) -> float:
+    """Return a time that has come."""
+    return -inf
+
+
+def periods(count: float) -> Time:
+    """Return the time `count` periods after the beginning of the stage."""
+    return lambda party: party.entered + count * party.session.period
+
+
+def retry_time(party: PartyComponents) -> float:
+    """Return when that which has no answer is sent again."""
+    return party.retry_at
+
+
+def again(send: Callable[[PartyComponents], None]) -> Action:
+    """Return the work of sending that which has no answer, less and less often."""
+
+    def work(party: PartyComponents, now: float) -> None:
+        party.back_off(now)
+        send(party)
+
+    return work
+
+
+@dataclass(frozen=True)
+class StageRule:
+    """One row of the table: a stage.
+
+    Args:
+        successors: The stages that may follow; none if it is the last. The first is the usual one.
+        deadline: When it ends at the latest.
+        earliest: Before this it does not end early.
+        waits_for: Whose word it waits for.
+        grace: Until when those who are down are waited for, too.
+        until_decision: Whether it ends when the result is decided; "serving" follows.
+        then: What is done at its end; returns which of the successors follows. Default: the first, and nothing is done.
+        enter: What is done when it begins.
+        work: What is done while it lasts, when it is due.
+        due: When work is due.
+        gossips: The kinds of signed items that parties in this stage lack; without any, it does not talk about items.
+        gossips_while: A condition of that.
+        calls: The calls of the driver that this stage waits for.
+        ignores: The messages that mean nothing in this stage.
+        rounds_over: Whether the last round is over.
+        connected_is_up: Whether a peer that is connected counts as up; later it must speak first.
+        outcome_known: Whether it is known how the session ends for this party.
+        logged: Whether its beginning is logged; rounds and the reason for leaving are logged by themselves.
+    """
+
+    successors: tuple[Stage, ...]
+    deadline: Time = never
+    earliest: Time = at_once
+    waits_for: Callable[[PartyComponents], AbstractSet[int]] = field(default=lambda party: frozenset())
+    grace: Time = at_once
+    until_decision: bool = False
+    then: Callable[[PartyComponents, float], Stage] | None = None
+    enter: Action = field(default=lambda party, now: None)
+    work: Action = field(default=lambda party, now: None)
+    due: Time = never
+    gossips: tuple[Kind, ...] = ()
+    gossips_while: Callable[[PartyComponents], bool] = field(default=lambda party: True)
+    calls: tuple[str, ...] = ()
+    ignores: type[Message] | UnionType = Seen
+    rounds_over: bool = False
+    connected_is_up: bool = False
+    outcome_known: bool = False
+    logged: bool = True
+
+    @property
+    def terminal(self) -> bool:
+        """Whether nothing follows."""
+        return not self.successors
+
+
+# --- before the rounds ------------------------------------------------------------------------------------------
+
+
+def after_gathering(party: PartyComponents, now: float) -> Stage:
+    """Begin; ask first after an absence; leave if there is no seed."""
+    if party.joining.flipping:
+        party.finalization.reason = party.joining.coin_flip_failure()
+        return "left"
+    if party.joining.away:
+        return "asking"
+    party.context.down.clear()  # who was not there before the start may be there now
+    return next_round_or_settling(party, now)
+
+
+def asking_deadline(party: PartyComponents) -> float:
+    """Return until when to wait for witnesses; without a journal, as long as there are rounds."""
+    session = party.session
+    last_round = session.deadline(session.rounds)
+    return last_round if party.joining.without_journal else max(party.entered + session.period, session.start)
+
+
+def after_asking(party: PartyComponents, now: float) -> Stage:
+    """Go on with the round that is under way; leave if it might say something twice."""
+    try:
+        party.joining.enter(party.session.clock_round(now))
+    except CannotJoin as error:
+        party.finalization.reason = str(error)
+        return "left"
+    return next_round_or_settling(party, now)
+
+
+# --- rounds -------------------------------------------------------------------------------------------------------
+
+
+def round_deadline(party: PartyComponents) -> float:
+    """Return the end of the round by the clock, or a period after its beginning if that is earlier."""
+    session = party.session
+    return min(session.deadline(party.ledger.round), party.entered + session.period)
+
+
+def begin_round(party: PartyComponents, now: float) -> None:
+    """Begin the next round: its offers go out."""
+    party.transfers.deciding = True
+    party.retry_at = now + party.retry_pause  # that was the first attempt
+    party.transfers.begin_round(party.next_round(now))
+
+
+def next_round_or_settling(party: PartyComponents, now: float) -> Stage:
+    """Begin a round, if there is one."""
+    return "rounds" if party.next_round(now) <= party.session.rounds else "settling"
+
+
+# --- the end ------------------------------------------------------------------------------------------------------
+
+
+def decide_waiting_offers(party: PartyComponents, _: float) -> None:
+    """Decide about all offers that waited for their round."""
+    party.transfers.deciding = True
+    party.transfers.decide_early(all_rounds=True)
+
+
+def after_digests(party: PartyComponents, _: float) -> Stage:
+    """Work out the own loss, if there is a final message."""
+    return "assessing" if party.finalization.has_final_message else "finals"
+
+
+def consensus_deadline(party: PartyComponents) -> float:
+    """Wait for a decision only as long as there may be one."""
+    possible = party.up >= party.session.quorum
+    return party.entered + (3.0 if possible else 1.0) * party.session.period
+
+
+def without_consensus(party: PartyComponents, _: float) -> Stage:
+    """End without a result."""
+    party.finalization.reason = party.finalization.reason or (
+        f"no agreement on the result: at least {party.session.quorum} of {party.session.parties} parties must be there "
+        f"at the end, got {party.up}"
+    )
+    return "serving"
+
+
+def say_done(party: PartyComponents, _: float) -> None:
+    """Tell the others that this party needs nothing more."""
+    if party.context.me not in party.context.signed_items.by_kind["done"]:
+        party.context.publish("done", b"")
+
+
+def say_all_done(party: PartyComponents, _: float) -> None:
+    """Tell the neighbours, if everyone is done."""
+    if not party.missing("done"):
+        party.anti_entropy.announce_all_done()
+
+
+def leave(party: PartyComponents, _: float) -> None:
+    """Make it durable that the party has left, and why."""
+    party.context.record(Left(party.finalization.reason))
+    party.context.log_event("left", reason=party.finalization.reason)
+
+
+# --- the table ----------------------------------------------------------------------------------------------------
+
+STAGES: dict[Stage, StageRule] = {
+    # The public seed is the outcome of a coin flip, unless it was agreed on; the loss at full attendance is worked out.
+    "gathering": StageRule(
+        successors=("rounds", "asking", "settling", "left"),
+        deadline=lambda party: party.joining.coin_flip_deadline,
+        earliest=lambda party: party.joining.start_time,
+        waits_for=lambda party: party.joining.missing_parts,
+        then=after_gathering,
+        enter=lambda party, now: party.joining.start_coin_flip(),
+        gossips=("commit", "reveal"),
+        gossips_while=lambda party: party.joining.flipping,
+        calls=("planned",),
+        connected_is_up=True,
+        logged=False,
+    ),
+    # After a restart or a late start: what have others seen of this party? It leaves if its journal is behind.
+    "asking": StageRule(
+        successors=("rounds", "settling", "left"),
+        deadline=asking_deadline,
+        earliest=lambda party: party.joining.first_answer_time,
+        waits_for=lambda party: party.joining.unanswered,
+        grace=lambda party: inf if party.joining.without_journal else -inf,
+        then=after_asking,
+        enter=lambda party, now: party.joining.choose_witnesses(),
+        work=again(lambda party: party.joining.ask()),
+        due=retry_time,
+        ignores=ConsensusMessage,
+    ),
+    # Offers go out, offers are decided; one round after the other.
+    "rounds": StageRule(
+        successors=("rounds", "settling"),
+        deadline=round_deadline,
+        earliest=lambda party: party.entered + party.session.min_round_duration,
+        waits_for=lambda party: party.transfers.awaited(),
+        then=next_round_or_settling,
+        enter=begin_round,
+        work=again(lambda party: party.transfers.repeat()),
+        due=retry_time,
+        logged=False,
+    ),
+    # Open offers are asked about once more.
+    "settling": StageRule(
+        successors=("digests", "serving"),
+        deadline=periods(1.0),
+        waits_for=lambda party: party.transfers.unsettled(),
+        grace=periods(0.25),
+        until_decision=True,
+        enter=decide_waiting_offers,
+        work=again(lambda party: party.transfers.resolve(all_rounds=True)),
+        due=retry_time,
+        rounds_over=True,
+    ),
+    # The balance is final; who sent what to whom, from everyone.
+    "digests": StageRule(
+        successors=("assessing", "finals", "serving"),
+        deadline=periods(2.0),
+        waits_for=lambda party: party.missing("digest"),
+        until_decision=True,
+        then=after_digests,
+        enter=lambda party, now: party.finalization.seal(party.transfers.last_known_accounts),
+        gossips=("digest",),
+        rounds_over=True,
+    ),
+    # The party's own loss on the realized execution is worked out, before it publishes its final message or does not.
+    "assessing": StageRule(
+        successors=("finals",),
+        earliest=lambda party: -inf if party.finalization.assessed else inf,
+        enter=lambda party, now: party.finalization.request_assessment(),
+        gossips=("digest", "final"),
+        calls=("assessed",),
+        rounds_over=True,
+    ),
+    # Final messages are exchanged. Whoever gave its digest may itself wait for others' before its final message.
+    "finals": StageRule(
+        successors=("agreeing", "serving"),
+        deadline=periods(4.0),
+        waits_for=lambda party: party.finalization.cohort & party.missing("final"),
+        until_decision=True,
+        gossips=("final",),
+        rounds_over=True,
+    ),
+    # More than half agree on which digests and final messages count.
+    "agreeing": StageRule(
+        successors=("serving",),
+        deadline=consensus_deadline,
+        earliest=never,
+        until_decision=True,
+        then=without_consensus,
+        enter=lambda party, now: party.consensus.enter(now),
+        work=lambda party, now: party.consensus.tick(now),
+        due=lambda party: party.consensus.wakeup,
+        gossips=("digest", "final", "decision"),
+        rounds_over=True,
+    ),
+    # Others are given what they lack. A decision may still come.
+    "serving": StageRule(
+        successors=("over", "serving"),
+        deadline=periods(3.0),
+        waits_for=lambda party: party.missing("done"),
+        grace=periods(1.0),
+        until_decision=True,
+        enter=say_done,
+        gossips=("decision", "done"),
+        rounds_over=True,
+        outcome_known=True,
+    ),
+    # Everything is done.
+    "over": StageRule(
+        successors=(), enter=say_all_done, ignores=Message, rounds_over=True, outcome_known=True, logged=False
+    ),
+    # The party has left the session for good.
+    "left": StageRule(successors=(), enter=leave, ignores=Message, outcome_known=True, logged=False),
+}

@@ -1,0 +1,76 @@
+"""What a transport needs, and what it tells whoever uses it."""
+
+from __future__ import annotations
+
+import ssl
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from inca._base.validation import integer, refuse
+from inca.network.transport.failures import Failure
+from inca.network.transport.limits import Limits
+
+
+@dataclass(frozen=True)
+class TransportConfig:
+    """What a transport needs to know.
+
+    Args:
+        me: The id of our own party.
+        addresses: Host and port of each party; read at every dial.
+        session: The session's id of 32 bytes. Parties of different sessions refuse each other.
+        server: The context with which connections are accepted.
+        client: The context with which peers are dialled. It must not check host names: `identify` decides who it is.
+        identify: Returns the party of a certificate (DER), None if it is nobody's.
+        limits: What is allowed to peers.
+        clock: What `Transport.measure` compares.
+    """
+
+    me: int
+    addresses: Sequence[tuple[str, int]]
+    session: bytes
+    server: ssl.SSLContext
+    client: ssl.SSLContext
+    identify: Callable[[bytes], int | None]
+    limits: Limits
+    clock: Callable[[], float] = time.time
+
+    def __post_init__(self) -> None:
+        """Refuse what makes no sense."""
+        if len(self.session) != 32:
+            refuse("session", self.session, "an id of 32 bytes")
+        integer("me", self.me, min=0, max=len(self.addresses) - 1)
+
+    def party(self, certificate: bytes | None) -> int | None:
+        """Return whose certificate (DER) this is, None if it is nobody's."""
+        party = None if certificate is None else self.identify(certificate)
+        return None if party is None or not 0 <= party < len(self.addresses) else party
+
+
+class TransportEvents:
+    """Whoever uses a transport overrides what it wants to know; called in the event loop, so nothing here may block."""
+
+    def received(self, peer: int, frame: bytes) -> None:
+        """Take a frame of `peer`."""
+
+    def unsent(self, peer: int, token: object) -> None:
+        """Learn that, for certain, no byte of the frame sent with this token ever left."""
+
+    def up(self, peer: int) -> None:
+        """Learn that there is a connection to `peer`."""
+
+    def lost(self, peer: int, failure: Failure) -> None:
+        """Learn that the connection to `peer` has ended; it is dialled again when there is something to send."""
+
+    def down(self, peer: int, failure: Failure) -> None:
+        """Learn that `peer` cannot be reached."""
+
+    def violated(self, peer: int | None, address: str, failure: Failure, violations: int) -> None:
+        """Learn that somebody broke the rules: a peer, or, before it proved who it is, None; and how often so far."""
+
+    def log_event(self, event: str, **fields: object) -> None:
+        """Log what else happens, never with contents of frames.
+
+        Events: connected, throttled, refused (times in a second), accepting failed.
+        """

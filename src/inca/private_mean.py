@@ -1,0 +1,283 @@
+"""The main job in one call: plan, run, account, and release the mean only if its guarantee holds.
+
+All parties are simulated on this machine; `inca.network` runs the same protocol between real ones.
+"""
+
+from __future__ import annotations
+
+import math
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.stats import norm
+
+from inca._base.randomness import SystemNormals
+from inca._base.types import Array, Progress
+from inca._base.validation import between_0_and_1, generator, refuse
+from inca.errors import InvalidInput
+from inca.planning.designs import ProtocolDesign
+from inca.planning.plan import Plan
+from inca.planning.requirements import Requirements
+from inca.planning.search import plan as make_plan
+from inca.privacy.certificate import Certificate, certify
+from inca.privacy.gaussian import Rule
+from inca.protocol.adversary import Adversary, RandomAdversary
+from inca.protocol.domain import Domain, Interval
+from inca.protocol.execution import Execution
+from inca.protocol.expected_error import ErrorBudget, expected_error
+from inca.protocol.noise_levels import NoiseLevels
+from inca.protocol.presence import Presence
+from inca.protocol.simulation import simulate
+from inca.protocol.transcript import Transcript
+
+AUDIT_UP_TO = 5000
+"""Parties up to which a run is audited by default; more take minutes and gigabytes."""
+
+_SAME = 1e-12  # relative difference below which two sensitivities are the same but for rounding
+
+
+@dataclass(frozen=True, eq=False)
+class PrivateMean:
+    """A private mean and what it cost; made by `inca.average`.
+
+    Attributes:
+        estimate: The mean, a float or one entry per coordinate; None if it was withheld or nobody was left.
+        interval: (low, high) for the mean of all parties' values, each coordinate on its own: exact for the noise, and
+            wide enough for whatever values dropouts took with them. None without an estimate.
+        confidence: The probability with which an interval covers its mean, at least.
+        certificate: What the execution gave away to the adversary; None if no guarantee was asked for or the run was
+            not audited.
+        plan: The plan that was followed; None where noise levels were given instead.
+        expected_error: The exact expected squared error of this execution, summed over coordinates; `data` is the
+            worst case over the domain.
+        transcript: Everything public about the run, for `inca.write_execution`.
+        withheld: Why there is no estimate; empty if there is one.
+    """
+
+    estimate: float | Array | None
+    interval: tuple[float | Array, float | Array] | None
+    confidence: float
+    certificate: Certificate | None
+    plan: Plan | None
+    expected_error: ErrorBudget
+    transcript: Transcript = field(repr=False)
+    dimensions: int = 1
+    withheld: str = ""
+
+    @property
+    def standard_error(self) -> float:
+        """The standard deviation of the noise in each coordinate, exact; infinite if nobody is left."""
+        return math.sqrt(self.expected_error.noise / self.dimensions)
+
+    @property
+    def present(self) -> int:
+        """How many final messages make up the estimate."""
+        return int(self.transcript.execution.published.sum())
+
+    @property
+    def guarantee_holds(self) -> bool | None:
+        """Whether the audited loss is at most the required epsilon; None if no audit was made."""
+        if self.plan is None or self.certificate is None:
+            return None
+        return self.certificate.worst_epsilon <= self.plan.requirements.epsilon
+
+
+def average(
+    values: ArrayLike,
+    domain: Domain,
+    *,
+    epsilon: float | None = None,
+    delta: float = 1e-5,
+    adversary: Adversary | RandomAdversary | None = None,
+    dropout: float = 0.0,
+    messages: int = 20,
+    rule: Rule = "analytic",
+    plan: Plan | None = None,
+    noise_levels: NoiseLevels | None = None,
+    design: ProtocolDesign | None = None,
+    rounds: int | None = None,
+    receivers: int | None = None,
+    views: int = 300,
+    presence: Callable[[int, int], Presence] | None = None,
+    clip: bool = False,
+    audit: bool | None = None,
+    confidence: float = 0.95,
+    rng: np.random.Generator | None = None,
+    progress: Callable[[str, int, int], None] | None = None,
+) -> PrivateMean:
+    """Estimate the mean of one value or vector per party with differential privacy, by Algorithm 2.
+
+    Say how much noise in one of three ways: `epsilon`, for which a plan of least error is made; a `plan` made before;
+    or `noise_levels`, which promise nothing. With a plan, the realized execution is audited, and the estimate is
+    withheld if the guarantee does not hold for it.
+
+    Args:
+        values: One number or one row of numbers per party.
+        domain: The public set that every value lies in: `inca.Interval(low, high)` or `inca.Ball(radius)`.
+        epsilon: The required epsilon of every honest party.
+        delta: The required delta.
+        adversary: Against whom values are protected: `inca.RandomAdversary(colluding=0.1)` for a tenth of the parties,
+            whoever they are, or an `inca.Adversary` with ids. Required with `epsilon`: there is no default promise.
+        dropout: The fraction of parties that leaves for good; planned for and simulated.
+        messages: How many messages a party may send.
+        rule: `analytic` or, as in the paper, `classic`.
+        plan: A plan made by `inca.plan` or read by `inca.read_plan`.
+        noise_levels: Noise for a run without a guarantee.
+        design: The protocol of a run without a guarantee; by default 20 rounds with random receivers.
+        rounds: Fixes the number of rounds that a plan may choose.
+        receivers: Fixes the number of receivers per round that a plan may choose.
+        views: How many random views a plan is calibrated on.
+        presence: Who is there, as a function of (parties, rounds), instead of `dropout` parties leaving at random.
+        clip: Whether values outside the domain are moved in; else they are refused.
+        audit: Whether to account for the realized execution; by default up to 5,000 parties.
+        confidence: How likely each interval is to cover its mean, at least.
+        rng: Makes the run repeatable, for research: NOT private. By default the operating system's randomness.
+        progress: Called with (`plan`, `run` or `audit`; steps done; steps in all).
+
+    Returns:
+        The estimate with its interval, certificate, plan and expected error.
+
+    Raises:
+        InvalidInput: If values lie outside the domain, or arguments do not go together.
+        RequirementsNotMet: If no plan meets the guarantee.
+
+    Example:
+        >>> import inca
+        >>> waiting = np.random.default_rng(1).uniform(20, 200, size=60)  # minutes, one number per hospital
+        >>> mean = inca.average(
+        ...     waiting,
+        ...     inca.Interval(0, 240),
+        ...     epsilon=2.0,
+        ...     adversary=inca.RandomAdversary(colluding=0.1),
+        ...     dropout=0.05,
+        ...     views=20,
+        ...     rng=np.random.default_rng(2),
+        ... )
+        >>> low, high = mean.interval
+        >>> mean.guarantee_holds, low < float(waiting.mean()) < high
+        (True, True)
+    """
+    between_0_and_1("confidence", confidence)
+    table = domain.validate(values, clip=clip)
+    n, dimensions = len(table), table[:1].size
+    source = np.random.default_rng() if rng is None else generator(rng)
+    _check_one_way(epsilon, plan, noise_levels)
+    if noise_levels is not None:
+        if rounds is not None or receivers is not None:
+            raise InvalidInput("rounds and receivers cannot be combined with noise_levels: say them in design")
+        design = design or ProtocolDesign("random", rounds=20)
+    else:
+        if design is not None:
+            raise InvalidInput("design cannot be combined with epsilon or plan, which decide it")
+        sensitivity = domain.sensitivity(dimensions)
+        if plan is not None:
+            _check_plan(plan, n, sensitivity, rounds, receivers)
+        elif epsilon is not None:
+            size = _required_size(adversary, n)
+            requirements = Requirements(
+                parties=n,
+                epsilon=epsilon,
+                delta=delta,
+                colluding=size.colluding,
+                eavesdropped=size.eavesdropped,
+                dropout=dropout,
+                messages=messages,
+                rule=rule,
+                sensitivity=sensitivity,
+                variance=sensitivity**2 / 12.0 / dimensions,  # uniform in an interval, each coordinate
+            )
+            plan = make_plan(
+                requirements, rounds=rounds, receivers=receivers, views=views, progress=_phase(progress, "plan")
+            )
+        assert plan is not None
+        design, noise_levels = plan.design, plan.noise_levels
+    seed = secrets.randbits(63) if rng is None else int(source.integers(2**63))
+    there = presence or partial(Presence.leaving, fraction=dropout, rng=source)
+    schedule = design.draw_schedule(n, seed)
+    execution = Execution(schedule, design.injection(), there(n, design.rounds))
+    noise_source = SystemNormals() if rng is None else source
+    outcome = simulate(execution, table, noise_levels, noise_source, progress=_phase(progress, "run"))
+    transcript = Transcript(
+        execution,
+        sigma_independent=noise_levels.independent,
+        sigma_cancelling=noise_levels.cancelling,
+        adversary=_observer(adversary, plan, n, design.rounds, source),
+    )
+    certificate = None
+    if plan is not None and (n <= AUDIT_UP_TO if audit is None else audit):
+        certificate = certify(
+            transcript,
+            sensitivity=plan.requirements.sensitivity,
+            delta=plan.requirements.delta,
+            rule=plan.requirements.rule,
+            progress=_phase(progress, "audit"),
+        )
+    error = expected_error(execution, noise_levels, dimensions=dimensions, domain=domain)
+    mean = PrivateMean(None, None, confidence, certificate, plan, error, transcript, dimensions)
+    if outcome.estimate is None:
+        return replace(mean, withheld="none of the parties was present at the end")
+    if mean.guarantee_holds is False:
+        return replace(mean, withheld="the guarantee does not hold for this execution")
+    interval = _interval(outcome.estimate, error, domain, dimensions, confidence)
+    return replace(mean, estimate=outcome.estimate, interval=interval)
+
+
+def _check_one_way(epsilon: float | None, plan: Plan | None, noise_levels: NoiseLevels | None) -> None:
+    named = [
+        name
+        for name, value in (("epsilon", epsilon), ("plan", plan), ("noise_levels", noise_levels))
+        if value is not None
+    ]
+    if not named:
+        raise InvalidInput("epsilon, plan or noise_levels must say how much noise there is, got none of them")
+    if len(named) > 1:
+        raise InvalidInput(f"{named[0]} cannot be combined with {named[1]}")
+
+
+def _required_size(adversary: Adversary | RandomAdversary | None, parties: int) -> RandomAdversary:
+    if adversary is None:
+        refuse("adversary", None, "whom values are protected against, such as inca.RandomAdversary(colluding=0.1)")
+    return adversary.fractions(parties) if isinstance(adversary, Adversary) else adversary
+
+
+def _check_plan(plan: Plan, parties: int, sensitivity: float, rounds: int | None, receivers: int | None) -> None:
+    if rounds is not None or receivers is not None:
+        raise InvalidInput(f"{'receivers' if rounds is None else 'rounds'} cannot be combined with plan")
+    if plan.requirements.parties != parties:
+        refuse("the number of parties of the plan", plan.requirements.parties, f"one per row of values ({parties})")
+    if plan.requirements.sensitivity < sensitivity * (1 - _SAME):
+        must_be = f"at least that of the domain ({sensitivity:g})"
+        refuse("the sensitivity of the plan", plan.requirements.sensitivity, must_be)
+
+
+def _observer(
+    adversary: Adversary | RandomAdversary | None,
+    plan: Plan | None,
+    parties: int,
+    rounds: int,
+    rng: np.random.Generator,
+) -> Adversary:
+    """Return against whom the run is audited: the adversary named, or one of the size named or planned for."""
+    if isinstance(adversary, Adversary):
+        return adversary
+    if adversary is not None:
+        return adversary.draw(parties, rounds, rng)
+    return Adversary() if plan is None else plan.adversary(rng)
+
+
+def _interval(
+    estimate: float | Array, error: ErrorBudget, domain: Domain, dimensions: int, confidence: float
+) -> tuple[float | Array, float | Array]:
+    """Return estimate -+ (quantile of the noise + what lost values can move a coordinate by at most)."""
+    spread = math.sqrt(error.noise / dimensions) * float(norm.ppf((1.0 + confidence) / 2.0))
+    # The worst case is a distance of vectors; in a box it is the same in every coordinate.
+    lost = math.sqrt(error.data / (dimensions if isinstance(domain, Interval) else 1))
+    return estimate - (spread + lost), estimate + (spread + lost)
+
+
+def _phase(progress: Callable[[str, int, int], None] | None, name: str) -> Progress | None:
+    return None if progress is None else partial(progress, name)

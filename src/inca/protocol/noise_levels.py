@@ -1,0 +1,33 @@
+"""How much noise of each kind: one thing, so that the two numbers are never mistaken for each other."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from inca._base.validation import finite_float
+
+
+@dataclass(frozen=True, kw_only=True)
+class NoiseLevels:
+    """The standard deviations of the two kinds of noise, per party and coordinate.
+
+    Args:
+        independent: sigma_* of the noise that stays in the result.
+        cancelling: sigma_Delta of each noise term that its owner takes out again.
+
+    Example:
+        >>> NoiseLevels(independent=1, cancelling=10).ratio
+        10.0
+    """
+
+    independent: float
+    cancelling: float
+
+    def __post_init__(self) -> None:
+        for name in ("independent", "cancelling"):
+            object.__setattr__(self, name, finite_float(f"sigma_{name}", getattr(self, name), min=0.0))
+
+    @property
+    def ratio(self) -> float:
+        """The cancelling level over the independent one."""
+        return self.cancelling / self.independent

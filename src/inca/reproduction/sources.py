@@ -1,0 +1,37 @@
+"""Which source code a result depends on, and its digest: a result is never that of another version."""
+
+from __future__ import annotations
+
+import hashlib
+from functools import cache
+from pathlib import Path
+
+import inca
+
+_PACKAGE = Path(inca.__file__).parent
+_WORKERS = ("reproduction/runs.py", "reproduction/rounds_to_connect.py")
+_NOT_COUNTED = (
+    "__main__.py",
+    "private_mean.py",
+    "cli/",
+    "dashboard/",
+    "reproduction/",
+    "learn/",
+    "network/",
+    "_base/plotting.py",
+)
+
+
+def counted_sources() -> list[str]:
+    """Return the source files on which results depend: the library and what workers do; no pictures, pages or nodes."""
+    names = sorted(path.relative_to(_PACKAGE).as_posix() for path in _PACKAGE.rglob("*.py"))
+    return [name for name in names if not name.startswith(_NOT_COUNTED) or name in _WORKERS]
+
+
+@cache
+def source_digest() -> str:
+    """Return a digest of these files."""
+    digest = hashlib.sha256()
+    for name in counted_sources():
+        digest.update(name.encode() + b"\0" + (_PACKAGE / name).read_bytes() + b"\0")
+    return digest.hexdigest()

@@ -1,0 +1,61 @@
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from helpers.command_line import Capture, call, refused
+
+FIELDS: dict[str, Any] = {
+    "session": "ab" * 32,
+    "party": "anna",
+    "process": os.getpid(),
+    "stage": "rounds",
+    "round": 2,
+    "rounds": 9,
+    "attended": 2,
+    "open_offers": 1,
+    "connected": 3,
+    "ended": False,
+    "reason": "",
+}
+
+
+def write(folder: Path, name: str = "one", **changes: Any) -> None:
+    (folder / name).mkdir()
+    (folder / name / "status.json").write_text(json.dumps(FIELDS | changes))
+
+
+def test_it_says_how_far_a_session_is(capsys: Capture, tmp_path: Path) -> None:
+    write(tmp_path)
+    status, out, err = call(capsys, "node", "status", tmp_path)
+    assert (status, err) == (0, "")
+    assert out == (
+        "abababababababab  anna: rounds, running\n"
+        "  round 2 of 9, 2 attended, 1 offers open, 3 peers connected\n"
+    )  # fmt: skip
+
+
+def test_all_sessions_of_a_folder_are_shown(capsys: Capture, tmp_path: Path) -> None:
+    write(tmp_path)
+    write(tmp_path, "two", session="cd" * 32, ended=True, stage="over", reason="no majority")
+    _, out, _ = call(capsys, "node", "status", tmp_path)
+    assert out.splitlines()[2].startswith("cdcdcdcdcdcdcdcd  anna: over") and out.endswith("\n  no majority\n")
+    status, out, _ = call(capsys, "node", "status", tmp_path, "--json")
+    first, second = json.loads(out)
+    assert status == 0 and first["running"] is True and second["reason"] == "no majority"
+
+
+def test_a_folder_without_sessions_is_refused(capsys: Capture, tmp_path: Path) -> None:
+    sentence = refused(capsys, "node", "status", tmp_path)
+    assert sentence.startswith("FOLDER must be a --state folder with a session in it, got ")
+
+
+@pytest.mark.parametrize("text", ["{", "{}", "[]", '{"process": "x"}'])
+def test_nonsense_is_refused(text: str, capsys: Capture, tmp_path: Path) -> None:
+    (tmp_path / "one").mkdir()
+    (tmp_path / "one" / "status.json").write_text(text)
+    assert "status.json" in refused(capsys, "node", "status", tmp_path)

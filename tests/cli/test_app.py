@@ -1,0 +1,126 @@
+"""The command as a whole: its help, its exit statuses, and how it refuses bad usage."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+
+import pytest
+
+import inca
+import inca.errors
+from helpers.command_line import NOISE, Capture, call, refused, run
+from helpers.paths import ROOT
+from inca.cli import app
+from inca.cli.app import EXIT_STATUS, STATUS_MEANING, exit_status
+
+ERRORS = [kind for kind in vars(inca.errors).values() if isinstance(kind, type) and kind.__module__ == "inca.errors"]
+HEAVY = "{'numpy', 'numba', 'scipy', 'msgspec', 'cryptography', 'matplotlib', 'starlette'}"
+
+
+@pytest.mark.parametrize("kind", ERRORS, ids=lambda kind: kind.__name__)
+def test_the_table_of_exit_statuses_has_every_error(
+    kind: type[inca.IncaError], capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    error = kind.__new__(kind, "a sentence")  # some take a cause as well
+    expected = 2 if issubclass(kind, inca.InvalidInput) else 1
+    assert exit_status(error) == expected
+
+    def fail(standalone_mode: bool) -> None:
+        raise error
+
+    monkeypatch.setattr(app, "app", fail)
+    assert call(capsys) == (expected, "", "inca: a sentence\n")
+
+
+def test_ctrl_c_is_130(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(*parameters: object, **named: object) -> None:
+        raise KeyboardInterrupt
+
+    assert exit_status(KeyboardInterrupt()) == 130
+    monkeypatch.setattr(inca, "read_execution", interrupt)
+    assert call(capsys, "audit", "run.json") == (130, "", "inca: stopped\n")
+    monkeypatch.setattr(app, "app", interrupt)
+    assert call(capsys) == (130, "", "inca: stopped\n")
+
+
+def test_ctrl_c_stops_a_program() -> None:
+    """The signal comes when the plan is about to be printed."""
+    code = "import os, signal; from inca.cli import main, plan\n"
+    code += "plan.print_json = lambda document: os.kill(os.getpid(), signal.SIGINT)\nmain()"
+    words = ["plan", "--parties", "10", "--epsilon", "1", "--views", "4", "--no-baselines", "--json"]
+    done = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True, check=False, timeout=60)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "inca: stopped\n")
+
+
+def test_all_statuses_are_explained_in_the_help_and_on_the_page(capsys: Capture) -> None:
+    assert {number for _, number in EXIT_STATUS} | {0} == set(STATUS_MEANING)
+    shown = " ".join(call(capsys, "--help")[1].split())
+    page = (ROOT / "docs" / "command-line.md").read_text()
+    for number, meaning in STATUS_MEANING.items():
+        assert f"{number} {meaning}" in shown
+        assert re.search(rf"^\| {number} \| {re.escape(meaning)}", page, flags=re.MULTILINE), number
+
+
+USAGE: dict[str, tuple[list[object], str]] = {
+    "missing option": (["plan", "--parties", 10], "Missing option '--epsilon'"),
+    "missing argument": (["average", *NOISE], "Missing argument"),
+    "unknown option": (["average", "x.csv", *NOISE, "--foo"], "--foo"),
+    "unknown command": (["averge"], "'averge'"),
+    "unknown node command": (["node", "dance"], "'dance'"),
+    "not a number": (
+        ["average", "x.csv", "--sigma-independent", "abc", "--sigma-cancelling", 1],
+        "--sigma-independent",
+    ),
+    "half a domain": (["average", "x.csv", *NOISE, "--domain", 1], "--domain"),
+}
+
+
+@pytest.mark.parametrize("case", USAGE)
+def test_bad_usage_is_one_sentence_and_status_2(case: str, capsys: Capture) -> None:
+    words, part = USAGE[case]
+    assert part in refused(capsys, *words)
+
+
+@pytest.mark.parametrize("words", [[], ["node"], ["node", "roster"], ["learn"]])
+def test_a_call_without_arguments_prints_the_help(words: list[str], capsys: Capture) -> None:
+    status, out, err = call(capsys, *words)
+    assert "Usage:" in out and err == "" and status == 2
+
+
+def test_the_version(capsys: Capture) -> None:
+    assert call(capsys, "--version") == (0, f"inca {inca.__version__}\n", "")
+    assert run("--version").stdout == f"inca {inca.__version__}\n"
+
+
+VERBS = ["plan", "average", "audit", "attack", "compare", "reproduce", "demo", "dashboard"]
+VERBS += ["node keygen", "node roster init", "node roster add", "node roster show"]
+VERBS += ["node doctor", "node run", "node status", "learn compare", "learn agree", "learn party"]
+
+
+def test_help_is_quick_since_nothing_heavy_is_imported_for_it() -> None:
+    """One process for all verbs: what one of them imports is seen in the last line of it and of all that follow."""
+    code = (
+        "import sys, inca.cli\n"
+        "for words in sys.argv[1:]:\n"
+        " sys.argv = ['inca', *words.split(), '--help']\n"
+        " try: inca.cli.main()\n"
+        " except SystemExit: pass\n"
+        f" print(sorted({HEAVY} & sys.modules.keys()), end='\\f')\n"
+    )
+    command = [sys.executable, "-c", code, "", "node", "node roster", "learn", *VERBS]
+    env = os.environ | {"COLUMNS": "120"}
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120, env=env)
+    pages = done.stdout.split("\f")[:-1]
+    assert len(pages) == 4 + len(VERBS)
+    for page in pages:
+        assert page.splitlines()[-1] == "[]" and "Usage: inca" in page
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_every_verb_has_an_example(verb: str, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    status, out, _ = call(capsys, *verb.split(), "--help")
+    assert status == 0 and f"inca {verb} " in out.split("Example:")[1]

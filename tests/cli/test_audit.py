@@ -1,0 +1,163 @@
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import inca
+from helpers.command_line import NOISE, Capture, call, refused, run
+
+Audit = Callable[..., dict[str, Any]]
+
+
+def write(folder: Path, name: str = "run.json", absent: bool = False, **changes: Any) -> Path:
+    """Write an execution of 40 parties and 12 rounds with three colluders."""
+    presence = inca.Presence.leaving(40, 12, 0.2, np.random.default_rng(1)) if absent else None
+    execution = inca.Execution(inca.RandomReceivers(40, 12, seed=4), inca.incremental_injection(12), presence)
+    transcript = inca.Transcript(
+        execution, sigma_independent=2.0, sigma_cancelling=15.0, adversary=inca.Adversary((3, 8, 21))
+    )
+    inca.write_execution(folder / name, replace(transcript, **changes))
+    return folder / name
+
+
+@pytest.fixture
+def audit(capsys: Capture) -> Audit:
+    """Run `inca audit --json` in this process; `test_a_run_of_inca_average_can_be_audited` runs it as a program."""
+
+    def report_of(*words: object, status: int = 0) -> dict[str, Any]:
+        code, out, err = call(capsys, "audit", *words, "--json")
+        assert (code, err) == (status, ""), err
+        report: dict[str, Any] = json.loads(out)
+        return report
+
+    return report_of
+
+
+def test_it_prints_the_certificate_and_the_conditions(audit: Audit, capsys: Capture, tmp_path: Path) -> None:
+    path = write(tmp_path)
+    report = audit(path, "--certificate", tmp_path / "c.json")
+    fields = inca.certify(inca.read_execution(path)).as_dict()
+    assert {name: report[name] for name in fields} == fields
+    assert json.loads((tmp_path / "c.json").read_text()) == fields
+    names = [condition["name"] for condition in report["conditions"]]
+    assert {f"Theorem {number}" for number in (2, 3, 4, 5, 6)} <= set(names)
+    assert all(condition["why"] for condition in report["conditions"])
+    status, out, _ = call(capsys, "audit", path)
+    assert status == 0 and str(inca.certify(inca.read_execution(path))) in out
+    assert "Theorem 4" in out
+
+
+def test_it_says_no_with_status_1(audit: Audit, capsys: Capture, tmp_path: Path) -> None:
+    path = write(tmp_path, absent=True)
+    certificate = inca.certify(inca.read_execution(path))
+    realized, full = float(certificate.epsilon.max()), certificate.worst_epsilon
+    assert realized < full  # leavers protect the others by accident
+    assert audit(path, "--epsilon", full * 1.001)["wanted"]["met"] is True
+    assert audit(path, "--epsilon", (realized + full) / 2, status=1)["wanted"]["met"] is False
+    status, out, _ = call(capsys, "audit", path, "--epsilon", 0.001)
+    assert status == 1 and "The required guarantee (0.001, 1e-05)-DP does NOT hold" in out
+
+
+def test_it_takes_another_adversary_noise_domain_and_rule(audit: Audit, tmp_path: Path) -> None:
+    path = write(tmp_path)
+    base = audit(path)
+    more = audit(path, "--colluding", 0.5, "--eavesdropped", 0.1, "--seed", 3)
+    assert len(more["adversary"]["colluding"]) == 20 and len(more["adversary"]["eavesdropped"]) == 12 * 4
+    assert more == audit(path, "--colluding", 0.5, "--eavesdropped", 0.1, "--seed", 3)
+    assert more["worst"]["mu"] > base["worst"]["mu"]
+    assert audit(path, "--domain", 0, 3)["worst"]["mu"] == pytest.approx(3 * base["worst"]["mu"])
+    assert audit(path, "--ball", 2, "--dimensions", 5)["worst"]["mu"] == pytest.approx(4 * base["worst"]["mu"])
+    assert audit(path, "--domain", 0, 1, "--dimensions", 4)["worst"]["mu"] == pytest.approx(2 * base["worst"]["mu"])
+    assert audit(path, "--sigma-independent", 4, "--sigma-cancelling", 30)["worst"]["mu"] == pytest.approx(
+        base["worst"]["mu"] / 2
+    )
+    classic = audit(path, "--rule", "classic")["worst"]
+    expected = base["worst"]["mu"] * math.sqrt(2 * math.log(1.25e5))
+    assert classic["epsilon"] == (pytest.approx(expected) if expected < 1 else None)
+
+
+def test_files_say_exact_where_the_option_says_analytic(audit: Audit, tmp_path: Path) -> None:
+    report = audit(write(tmp_path), "--rule", "analytic")
+    assert report["rule"] == "exact" and report["format"] == "inca-certificate/1"
+
+
+def test_a_run_of_inca_average_can_be_audited(capsys: Capture, tmp_path: Path) -> None:
+    values, path = tmp_path / "v.npy", tmp_path / "run.npz"
+    np.save(values, np.random.default_rng(1).random(100) * 240)
+    status, _, _ = call(capsys, "average", values, "--domain", 0, 240, *NOISE, "--dropout", 0.1, "--transcript", path)
+    assert status == 0
+    done = run("audit", path, "--domain", 0, 240, "--colluding", 0.1, "--json")
+    assert (done.returncode, done.stderr) == (0, "")
+    report = json.loads(done.stdout)
+    assert len(report["honest"]) == 90 and report["full_attendance"]["epsilon"] >= 0
+
+
+def test_it_plots_all_losses(audit: Audit, capsys: Capture, tmp_path: Path) -> None:
+    path = write(tmp_path)
+    for name, magic in (("l.png", b"\x89PNG"), ("l.svg", b"<?xml")):
+        audit(path, "--plot", tmp_path / name)
+        assert (tmp_path / name).read_bytes().startswith(magic)
+    _, out, _ = call(capsys, "audit", path, "--plot", tmp_path / "l.png")
+    assert out.endswith(f"The plot is in {tmp_path / 'l.png'}.\n")
+    audit(write(tmp_path, "none.json", sigma_independent=0.0), "--plot", tmp_path / "none.png")
+
+
+def test_a_plan_brings_its_adversary_and_its_guarantee(audit: Audit, capsys: Capture, tmp_path: Path) -> None:
+    requirements = inca.Requirements(parties=20, epsilon=1.0, delta=1e-5, colluding=0.1, messages=10, sensitivity=2.0)
+    plan = inca.plan(requirements, views=10)
+    plan.write(tmp_path / "plan.json")
+    levels = plan.noise_levels
+    transcript = inca.Transcript(
+        plan.execution(seed=1), sigma_independent=levels.independent, sigma_cancelling=levels.cancelling
+    )
+    inca.write_execution(tmp_path / "run.json", transcript)
+    report = audit(tmp_path / "run.json", "--plan", tmp_path / "plan.json", "--seed", 1)
+    assert len(report["adversary"]["colluding"]) == 2 and report["sensitivity"] == 2.0
+    assert report["wanted"] == {"epsilon": 1.0, "met": True}
+    other = write(tmp_path, "other.json")
+    assert "parties of the execution must be 20" in refused(capsys, "audit", other, "--plan", tmp_path / "plan.json")
+
+
+@pytest.mark.parametrize("option", ["--epsilon 1", "--delta 1e-5", "--rule classic", "--ball 1", "--domain 0 1"])
+def test_what_a_plan_decides_cannot_be_said_again(option: str, capsys: Capture, tmp_path: Path) -> None:
+    words = ["audit", write(tmp_path), "--plan", "plan.json", *option.split()]
+    assert refused(capsys, *words) == f"{option.partition(' ')[0]} cannot be combined with --plan"
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["--delta", 2], "delta must be from 0 to 1, got 2.0"),
+        (["--epsilon", -1], "--epsilon must be at least 0, got -1.0"),
+        (["--rule", "renyi"], "--rule must be analytic or classic, got 'renyi'"),
+        (["--seed", 1], "--seed must be combined with --colluding or --eavesdropped, which draw an adversary"),
+        (["--seed", -1, "--colluding", 0.1], "--seed must be at least 0, got -1"),
+        (["--colluding", 1], "the number of colluding parties must be below 40"),
+        (["--colluding", "nan"], "colluding must be a finite number, from 0 to 1, got nan"),
+        (["--dimensions", 0], "--dimensions must be at least 1, got 0"),
+        (["--sigma-cancelling", -1], "sigma_cancelling must be at least 0, got -1.0"),
+        (["--ball", 1, "--domain", 0, 1], "--domain cannot be combined with --ball"),
+        (["--plot", "x.pdf"], "--plot must be a file name that ends in .png or .svg, got 'x.pdf'"),
+        (["--plan", "none.json"], "none.json cannot be read as a plan"),
+    ],
+)
+def test_bad_input_is_one_sentence(words: list[object], sentence: str, tmp_path: Path, capsys: Capture) -> None:
+    assert sentence in refused(capsys, "audit", write(tmp_path), *words)
+    assert [path.name for path in tmp_path.iterdir()] == ["run.json"]
+
+
+def test_a_missing_file_is_one_sentence(capsys: Capture, tmp_path: Path) -> None:
+    assert "cannot be read" in refused(capsys, "audit", tmp_path / "none.json")
+
+
+@pytest.mark.parametrize("name", ["sigma_independent", "sigma_cancelling"])
+def test_an_execution_without_noise_levels_is_refused(name: str, capsys: Capture, tmp_path: Path) -> None:
+    unknown: dict[str, Any] = {name: None}
+    assert name in refused(capsys, "audit", write(tmp_path, **unknown))

@@ -1,0 +1,46 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from helpers.command_line import Capture, call, refused
+
+SETTING: list[object] = ["--parties", 16, "--epsilon", 1, "--messages", 8, "--dropout", 0.1, "--views", 4]
+
+
+def test_it_prints_a_table_and_plots(capsys: Capture, tmp_path: Path) -> None:
+    plot = tmp_path / "compare.svg"
+    status, out, err = call(capsys, "compare", *SETTING, "--plot", plot, "--runs", 20)
+    assert (status, err) == (0, "")
+    assert "inca, planned" in out and "Muffliato, hypercube *" in out and "+-" in out
+    assert out.endswith(f"The plot is in {plot}.\n")
+    assert plot.read_text().startswith("<?xml") and "weaker promise" in plot.read_text()
+
+
+def test_it_prints_json(capsys: Capture) -> None:
+    status, out, _ = call(capsys, "compare", *SETTING, "--json")
+    report = json.loads(out)
+    assert status == 0 and len(report["entries"]) == 10 and report["central_mse"] > 0
+    assert set(report["entries"][0]) == {
+        "mechanism", "dropout", "mse", "relative", "messages", "promise", "weaker", "why_not", "measured"
+    }  # fmt: skip
+
+
+def test_a_mechanism_that_cannot_be_calibrated_says_why(capsys: Capture) -> None:
+    status, out, _ = call(capsys, "compare", *SETTING, "--messages", 1)
+    assert status == 0 and "inca, planned: messages " in " ".join(out.split())
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["--plot", "x.pdf"], "--plot must be a file name that ends in .png or .svg, got 'x.pdf'"),
+        (["--dropout", 2], "a dropout rate must be from 0 to 1, got 2.0"),
+        (["--runs", -1], "runs must be at least 0, got -1"),
+        (["--rule", "renyi"], "--rule must be analytic or classic, got 'renyi'"),
+    ],
+)
+def test_bad_input_is_refused(words: list[object], sentence: str, capsys: Capture) -> None:
+    assert refused(capsys, "compare", *SETTING, *words) == sentence

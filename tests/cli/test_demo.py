@@ -1,0 +1,105 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from helpers.command_line import Capture, call, refused
+from inca.network.testing import demo
+
+ROWS = [
+    {"party": "Aachen", "process": "ended", "presence": "####", "estimate": 71.5, "epsilon": 2.5},
+    {"party": "Bergen", "process": "killed", "presence": "#...", "estimate": None, "epsilon": None},
+]
+REPORT: dict[str, Any] = {
+    "parties": 12,
+    "rounds": 20,
+    "rows": ROWS,
+    "truth": 70.0,
+    "holders": 10,
+    "agreed": True,
+    "reason": "none",
+    "folder": "",
+    "estimate": 71.5,
+    "standard_error": 9.25,
+    "execution": "sha256:00",
+    "weight_in_doubt": 0.25,
+    "in_doubt": 1,
+    "seconds": 4.5,
+    "lattice": "equal, to the last unit",
+    "certificate": "Certificate of privacy",
+}
+
+
+class Pretended:
+    """A demonstration without processes; it keeps how it was asked for."""
+
+    report_fields = REPORT
+    asked: dict[str, object]
+
+    def __init__(self, parties: int, **options: object) -> None:
+        type(self).asked = {"parties": parties, **options}
+
+    def __enter__(self) -> Pretended:
+        return self
+
+    def __exit__(self, *error: object) -> None: ...
+
+    def follow(self, pulse: bool = False) -> Iterator[str]:
+        yield "12 processes start"
+
+    def report(self) -> dict[str, Any]:
+        return self.report_fields
+
+
+@pytest.fixture
+def pretended(monkeypatch: pytest.MonkeyPatch) -> type[Pretended]:
+    monkeypatch.setattr(demo, "Demo", Pretended)
+    return Pretended
+
+
+def test_it_prints_what_happens_and_the_result(capsys: Capture, pretended: type[Pretended]) -> None:
+    status, out, err = call(capsys, "demo", "--parties", 12, "--kill", 3, "--restart", 2, "--keep")
+    assert status == 0 and err == "12 processes start\n"
+    assert pretended.asked["parties"] == 12 and pretended.asked["kill"] == 3 and pretended.asked["keep"] is True
+    assert 2 in pretended.asked.values()
+    for part in ("71.50 min, the same for all 10", "70.00 min is the mean", "1 share of parties that left", "Aachen"):
+        assert part in out
+
+
+def test_it_prints_json(capsys: Capture, pretended: type[Pretended]) -> None:
+    status, out, _ = call(capsys, "demo", "--json")
+    assert status == 0 and json.loads(out) == REPORT and pretended.asked["kill"] == 3
+
+
+def test_no_common_result_is_status_1(
+    capsys: Capture, pretended: type[Pretended], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pretended, "report_fields", REPORT | {"agreed": False, "reason": "no majority"})
+    status, out, _ = call(capsys, "demo")
+    assert status == 1 and out.endswith("no common result: no majority\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (
+            ["--kill", 6],
+            "--kill must be fewer than half of 12 parties, as more than half must agree on a result, got 6",
+        ),
+        (["--kill", 1, "--restart", 2], "--restart must be at most --kill (1), got 2"),
+        (["--parties", 3], "--parties"),
+        (["--restart", -1], "--restart"),
+    ],
+)
+def test_bad_input_is_refused(words: list[object], sentence: str, capsys: Capture) -> None:
+    assert sentence in refused(capsys, "demo", *words)
+
+
+@pytest.mark.slow
+def test_real_processes_agree(capsys: Capture) -> None:
+    status, out, err = call(capsys, "demo", "--parties", 5, "--kill", 1, "--restart", 0, "--json")
+    report = json.loads(out)
+    assert status == 0 and report["agreed"] and report["holders"] == 4 and "is killed (SIGKILL)" in err

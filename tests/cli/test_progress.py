@@ -1,0 +1,77 @@
+from __future__ import annotations
+
+import os
+import pty
+import subprocess
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from helpers.command_line import MAIN, NOISE, Capture
+from inca.cli import progress
+from inca.cli.progress import LINE_EVERY_S, phase_bar, progress_bar
+
+
+def on_a_terminal(*words: str) -> tuple[int, bytes, bytes]:
+    """Run the command with a terminal as its stderr; return its status, and what it wrote to stdout and there."""
+    main, side = pty.openpty()
+    with subprocess.Popen([*MAIN, *words], stdout=subprocess.PIPE, stderr=side) as process:
+        os.close(side)
+        seen, limit = b"", time.monotonic() + 100
+        while time.monotonic() < limit:
+            try:
+                part = os.read(main, 65536)
+            except OSError:  # the terminal is gone with the process
+                break
+            seen += part
+        out, _ = process.communicate(timeout=100)
+    os.close(main)
+    return process.returncode, out, seen
+
+
+def test_it_is_shown_on_a_terminal(tmp_path: Path) -> None:
+    np.save(tmp_path / "v.npy", np.zeros((1000, 1000)))
+    status, out, seen = on_a_terminal("average", str(tmp_path / "v.npy"), "--domain", "0", "1", *NOISE)
+    assert status == 0 and b"estimate of the mean" in out
+    assert b"running: round" in seen and b"of 20" in seen
+
+
+def test_every_phase_has_a_bar_of_its_own(monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setattr(progress, "SHOW_AFTER_S", 0.0)
+    with phase_bar({"plan": "planning: view", "run": "running: round"}) as show:
+        show("plan", 3, 7)
+        show("run", 1, 20)
+        show("run", 2, 20)
+    shown = capsys.readouterr().err
+    assert "2 of 20" in shown and "running: round" in shown
+
+
+def test_short_work_shows_nothing_on_a_terminal(monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setattr(time, "monotonic", lambda: 0.0)
+    with progress_bar("round") as show:
+        for done in range(20):
+            show(done, 20)
+    assert capsys.readouterr().err == ""
+
+
+def test_elsewhere_there_is_nothing(capsys: Capture) -> None:
+    with progress_bar("round") as show:
+        show(1, 20)
+    assert capsys.readouterr().err == ""
+
+
+def test_in_a_log_it_is_a_line_now_and_then(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [0.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    with progress_bar("fig9, runs:", lines=True) as show:
+        show(40, 100)  # done in an earlier call
+        for done in range(41, 101):
+            now[0] += LINE_EVERY_S / 3
+            show(done, 100)
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[0] == "fig9, runs: 43 of 100, 9.5 min left"
+    assert len(lines) == 19 and lines[-1].startswith("fig9, runs: 97 of 100, 0.5 min left")

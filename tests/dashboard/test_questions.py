@@ -1,0 +1,50 @@
+"""Parameters that cannot be understood."""
+
+from __future__ import annotations
+
+import pytest
+
+from helpers.dashboard_server import Dashboard
+
+
+@pytest.mark.parametrize(
+    ("name", "params", "sentence"),
+    [
+        ("run", {"parties": "many"}, "parties must be a whole number, got 'many'"),
+        ("run", {"parties": 1}, "parties must be from 2 to 5000, got 1"),
+        ("run", {"rounds": 0}, "rounds must be from 1 to 200, got 0"),
+        ("run", {"parties": 5, "receivers": 5}, "receivers must be from 1 to 4, got 5"),
+        (
+            "run",
+            {"schedule": "star"},
+            "schedule must be one of permutation, random, distinct, hypercube, complete, got",
+        ),
+        ("run", {"injection": "none"}, "injection must be one of incremental, early, single, plain, got 'none'"),
+        ("run", {"sigma_cancelling": "nan"}, "sigma_cancelling must be a finite number, from 0 to 1e+12, got nan"),
+        ("run", {"sigma_independent": "-1"}, "sigma_independent must be from 0 to 1e+12, got -1.0"),
+        ("run", {"sigma_independent": "inf"}, "sigma_independent must be a finite number, from 0 to 1e+12, got inf"),
+        ("run", {"absent": "3"}, "an entry of absent must be PARTY:ROUND, PARTY:FIRST-LAST or PARTY:FIRST-, got '3'"),
+        ("run", {"absent": "99:1-"}, "a party in absent must be from 0 to 11, got 99"),
+        ("run", {"absent": "1:5-2"}, "a last round in absent must be from 5 to 10, got 2"),
+        ("run", {"parties": 5000, "rounds": 200}, "at most 400,000 messages to look at, got 1000000"),
+        ("run", {"file": "nothing"}, "file must be the id of a file that is open here (open it again), got 'nothing'"),
+        ("run", {"colluding": "99"}, "an id in colluding must be a party id from 0 to 11, got 99"),
+        ("run", {"eavesdropped": "99:1"}, "a message in eavesdropped must be a message (t, i) with t from 0 to 10"),
+        ("adversary", {"colluding": "1 x"}, "an id in colluding must be a whole number, got 'x'"),
+        ("adversary", {"colluding": "1 1"}, "colluding must be a list with every id at most once, got [1, 1]"),
+        ("adversary", {"colluding": "99"}, "an id in colluding must be a party id from 0 to 11, got 99"),
+        ("adversary", {"parties": 3, "colluding": "0 1 2"}, "the number of colluding parties must be"),
+        ("adversary", {"eavesdropped": "one"}, "an entry of eavesdropped must be ROUND:PARTY, or ROUND:* for all"),
+        ("adversary", {"delta": 2}, "delta must be from 0 to 1, got 2.0"),
+        ("adversary", {"delta": "x"}, "delta must be a number, got 'x'"),
+        ("sufficient-noise", {"epsilon": 0}, "epsilon must be above 0, got 0.0"),
+        ("sufficient-noise", {"epsilon": "x"}, "epsilon must be a number, got 'x'"),
+        ("session", {"session": "nothing"}, "session must be one in the folders that are watched, got 'nothing'"),
+        ("session", {}, "session must be one in the folders that are watched, got ''"),
+        ("file", {}, "file must be the id of a file that is open here (open it again), got ''"),
+    ],
+)
+def test_bad_input_is_refused_in_a_sentence(
+    board: Dashboard, name: str, params: dict[str, object], sentence: str
+) -> None:
+    assert sentence in board.refusal(name, **params)

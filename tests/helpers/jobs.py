@@ -1,0 +1,69 @@
+"""Jobs of a reproduction that take a moment, and an engine that counts them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Generator, Sequence
+from functools import cache
+from typing import Any
+
+from inca.reproduction.engine import Engine, perform_job
+from inca.reproduction.figure_reproduction import Job
+from inca.reproduction.sources import source_digest
+
+JOBS = [
+    *(
+        Job("first_rounds", {"parties": 40, "colluding": 9, "first": f, "runs": 50, "seed": 5})
+        for f in range(0, 300, 50)
+    ),
+    Job(
+        "noise_needed",
+        {
+            "parties": 30,
+            "receivers": 1,
+            "rounds": 8,
+            "colluding": 0.1,
+            "dropout": 0.1,
+            "own": [0.07, 0.2],
+            "first": 0,
+            "runs": 3,
+            "seed": 5,
+        },
+    ),
+    Job(
+        "gopa_needed",
+        {
+            "parties": 30,
+            "exchanges": 8,
+            "colluding": 0.1,
+            "early": 2,
+            "late": 1,
+            "own": 0.07,
+            "first": 0,
+            "runs": 3,
+            "seed": 5,
+        },
+    ),
+]
+
+
+def silent(done: int, total: int) -> None:
+    """Report no progress."""
+    del done, total
+
+
+@cache
+def expected_results() -> list[Any]:
+    """Return the results of these jobs, done here."""
+    return [json.loads(perform_job(0, job.run, dict(job.settings), source_digest())[1]) for job in JOBS]
+
+
+class CountingEngine(Engine):
+    """Counts the jobs that were asked for."""
+
+    asked = 0
+
+    def results(self, jobs: Sequence[Job]) -> Generator[tuple[int, Any], None, None]:
+        """Count the jobs and do them."""
+        self.asked += len(jobs)
+        return super().results(jobs)

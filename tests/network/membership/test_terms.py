@@ -1,0 +1,127 @@
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+import pytest
+
+import inca
+from helpers.paths import ROOT
+from helpers.rosters import SEED, fixed_terms
+from inca.errors import InvalidInput
+from inca.network.membership.roster import Roster
+from inca.network.membership.terms import Terms, from_utc, to_utc
+
+PLAN = ROOT / "examples" / "waiting-times-plan.json"
+
+
+def test_terms_know_their_domain_and_injection() -> None:
+    box = fixed_terms()
+    assert box.domain == inca.Interval(0, 1) and box.sensitivity == pytest.approx(2.0)
+    ball = fixed_terms(lower=None, upper=None, radius=3)
+    assert ball.domain == inca.Ball(3) and ball.sensitivity == 6.0
+    assert box.injection == inca.incremental_injection(6, quiet=2)
+
+
+def test_numbers_of_other_types_make_the_same_fixed_terms() -> None:
+    other = fixed_terms(
+        rounds=np.int64(6), epsilon=np.float64(1), sigma_independent=3.0, lower=np.float32(0), upper=1.0
+    )
+    assert other == fixed_terms() and Roster("a", other).session == Roster("a", fixed_terms()).session
+    assert type(other.rounds) is int and type(other.epsilon) is float
+
+
+REFUSED: dict[str, tuple[dict[str, Any], str]] = {
+    "no rounds": ({"rounds": 0}, "rounds must be from 1 to 10000, got 0"),
+    "many rounds": ({"rounds": 10_001}, "rounds must be from 1 to 10000, got 10001"),
+    "half a round": ({"rounds": 1.5}, "rounds must be an integer, from 1 to 10000, got 1.5"),
+    "no receivers": ({"receivers": 0}, "receivers must be from 1 to 8, got 0"),
+    "many receivers": ({"receivers": 9}, "receivers must be from 1 to 8, got 9"),
+    "schedule": ({"schedule": "star"}, "schedule must be one of random, distinct, permutation, got 'star'"),
+    "quiet": ({"quiet_rounds": 7}, "quiet_rounds must be from 0 to 6, got 7"),
+    "no noise": ({"sigma_independent": 0}, "sigma_independent must be above 0, got 0"),
+    "no cancelling noise": ({"sigma_cancelling": 0.0}, "sigma_cancelling must be above 0, got 0.0"),
+    "endless noise": ({"sigma_cancelling": float("inf")}, "sigma_cancelling must be a finite number, got inf"),
+    "no dimension": ({"dimension": 0}, "dimension must be from 1 to 10000000, got 0"),
+    "many dimensions": ({"dimension": 10_000_001}, "dimension must be from 1 to 10000000, got 10000001"),
+    "no domain": ({"lower": None, "upper": None}, "the domain must be either lower and upper, or radius, got {"),
+    "half a domain": ({"lower": None}, "the domain must be either lower and upper, or radius, got {"),
+    "two domains": ({"radius": 1.0}, "the domain must be either lower and upper, or radius, got {"),
+    "a domain and a half": ({"radius": 1.0, "upper": None}, "the domain must be either lower and upper, or radius"),
+    "empty interval": ({"upper": 0}, "upper must be above lower (0), got 0.0"),
+    "endless interval": ({"upper": float("inf")}, "upper must be a finite number, got inf"),
+    "overflowing interval": ({"lower": -1e308, "upper": 1e308}, "the sensitivity must be a finite number, got inf"),
+    "empty ball": ({"lower": None, "upper": None, "radius": 0}, "radius must be above 0, got 0"),
+    "no distance": ({"distance": 0.0}, "distance must be above 0, got 0.0"),
+    "negative distance": ({"distance": -1.0}, "distance must be above 0, got -1.0"),
+    "undefined distance": ({"distance": float("nan")}, "distance must be a finite number, got nan"),
+    "large distance": ({"distance": 100.0}, "distance must be at most the domain's diameter (2), got 100.0"),
+    "epsilon": ({"epsilon": 0}, "epsilon must be above 0, got 0"),
+    "delta 0": ({"delta": 0}, "delta must be between 0 and 1 (Gaussian noise promises nothing at 0 or 1), got 0"),
+    "delta 1": ({"delta": 1}, "delta must be between 0 and 1 (Gaussian noise promises nothing at 0 or 1), got 1"),
+    "delta nan": ({"delta": float("nan")}, "delta must be a finite number, got nan"),
+    "rule": ({"rule": "loose"}, "rule must be analytic or classic, got 'loose'"),
+    "colluding": ({"colluding": 1.1}, "colluding must be from 0 to 1, got 1.1"),
+    "coalitions": ({"coalitions": 0}, "coalitions must be from 1 to 10000, got 0"),
+    "participants": ({"min_participants": 1}, "min_participants must be from 2 to 2147483647, got 1"),
+    "start": ({"start": -1.0}, "start must be from 0 to 4.10244e+09, got -1.0"),
+    "late start": ({"start": 5e9}, "start must be from 0 to 4.10244e+09, got 5000000000.0"),
+    "period": ({"period": 0}, "period must be above 0, got 0"),
+    "long rounds": ({"min_round_duration": 6}, "min_round_duration must be from 0 to 5, got 6"),
+    "clocks": ({"max_clock_skew": 5}, "max_clock_skew must be less than half of period (10 s), got 5.0"),
+    "perfect clocks": ({"max_clock_skew": 0}, "max_clock_skew must be above 0, got 0"),
+    "seed": ({"seed": "xyz"}, "seed must be None, or 32 to 128 hexadecimal digits in lower case, got 'xyz'"),
+    "short seed": ({"seed": SEED[2:]}, "32 to 128 hexadecimal digits"),
+    "odd seed": ({"seed": SEED + "a"}, "32 to 128 hexadecimal digits"),
+    "long seed": ({"seed": SEED * 4 + "00"}, "32 to 128 hexadecimal digits"),
+    "upper-case seed": ({"seed": SEED.upper()}, "32 to 128 hexadecimal digits"),
+    "seed of another type": ({"seed": 10**33}, "32 to 128 hexadecimal digits"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_terms_that_make_no_sense_are_refused(case: str) -> None:
+    changes, sentence = REFUSED[case]
+    with pytest.raises(InvalidInput) as caught:
+        fixed_terms(**changes)
+    assert sentence in str(caught.value) and "\n" not in str(caught.value)
+
+
+def test_a_distance_is_what_is_protected() -> None:
+    assert fixed_terms(distance=0.25).sensitivity == 0.25
+    assert fixed_terms().sensitivity == fixed_terms().domain.sensitivity(fixed_terms().dimension)
+    assert "distance" not in fixed_terms().as_dict()
+
+
+def test_the_file_has_names_of_its_own() -> None:
+    agreed = fixed_terms(min_round_duration=0.5)
+    fields = agreed.as_dict()
+    assert (fields["pace"], fields["clock_bound"], fields["least_cohort"], fields["rule"]) == (0.5, 0.5, 3, "exact")
+    assert not {"min_round_duration", "max_clock_skew", "min_participants"} & set(fields)
+
+
+@pytest.mark.parametrize("start", [0.0, 1894694400.0, 1894694400.123456789, 2.0**31 + 1 / 3, 4.1e9 + 1e-6])
+def test_times_are_written_to_the_microsecond(start: float) -> None:
+    assert from_utc(to_utc(start)) == pytest.approx(start, abs=6e-7, rel=0)
+    assert to_utc(from_utc(to_utc(start))) == to_utc(start) and to_utc(start).endswith("Z")
+
+
+def test_terms_from_a_plan() -> None:
+    plan = inca.read_plan(PLAN)
+    rest: dict[str, Any] = {"start": 1.9e9, "period": 10, "max_clock_skew": 1, "min_participants": 950}
+    agreed = Terms.from_plan(plan, dimension=1, lower=0, upper=240, **rest)
+    assert (agreed.rounds, agreed.receivers, agreed.schedule, agreed.quiet_rounds) == (30, 1, "permutation", 2)
+    assert agreed.injection == plan.design.injection() and agreed.sensitivity == plan.requirements.sensitivity
+    assert agreed.noise_levels == plan.noise_levels
+    assert (agreed.epsilon, agreed.delta, agreed.rule, agreed.colluding) == (1.0, 1e-5, "analytic", 0.1)
+    assert (agreed.coalitions, agreed.seed, agreed.min_participants) == (20, None, 950)
+    ball = Terms.from_plan(plan, dimension=9, radius=120, coalitions=5, seed=SEED, **rest)
+    assert (ball.domain, ball.coalitions, ball.seed) == (inca.Ball(120), 5, SEED)
+    with pytest.raises(InvalidInput, match=r"the plan's sensitivity must be the domain's \(480\), got 240\.0"):
+        Terms.from_plan(plan, dimension=4, lower=0, upper=240, **rest)
+    with pytest.raises(InvalidInput, match=r"the plan's sensitivity must be the domain's \(239\), got 240\.0"):
+        Terms.from_plan(plan, dimension=1, lower=0, upper=239, **rest)
+    early = dataclasses.replace(plan, design=dataclasses.replace(plan.design, kind="early", quiet=0))
+    with pytest.raises(InvalidInput, match="the injection of the plan must be incremental, got 'early'"):
+        Terms.from_plan(early, dimension=1, lower=0, upper=240, **rest)

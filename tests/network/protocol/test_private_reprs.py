@@ -1,0 +1,74 @@
+"""The `repr` of anything that holds values, noise, shares or secrets shows sizes, never bytes or numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from helpers.parties import PACED, START, Room, masks, noisy, secret
+from inca.network.protocol.context import Effects
+from inca.network.protocol.discrete_gaussian import Keystream
+from inca.network.protocol.ledger import Began, Credited, Opened, Signed
+from inca.network.protocol.messages import Account, Item, Items, Offer, encode, pack
+from inca.network.protocol.signed_items import Final
+from inca.network.testing.faults import without_faults
+from inca.network.testing.simulator import SimulatedNetwork
+
+PRIVATE = b"private!"
+NUMBER = int.from_bytes(PRIVATE, "little")
+ITEM = Item("final", 1, PRIVATE, b"signature")
+THINGS: dict[str, tuple[Callable[[], object], str]] = {
+    "an opening": (
+        lambda: Opened(PRIVATE, 4 * PRIVATE, 4 * PRIVATE),
+        "Opened(noisy=<8 bytes>, masks=<32 bytes>, secret=<32 bytes>, late=False)",
+    ),
+    "the beginning of a round": (lambda: Began(2, PRIVATE), "Began(round=2, share=<8 bytes>)"),
+    "a credit": (lambda: Credited(2, 1, 0, PRIVATE), "Credited(round=2, sender=1, slot=0, payload=<8 bytes>)"),
+    "an offer": (
+        lambda: Offer(2, 0, PRIVATE, Account([1], [[1]], [])),
+        "Offer(round=2, slot=0, payload=<8 bytes>, account=Account(present=[1], fates=[[1]], credited=[]))",
+    ),
+    "an item": (lambda: ITEM, "Item(kind='final', party=1, body=<8 bytes>, signature=<9 bytes>)"),
+    "a signed item": (lambda: Signed(ITEM), f"Signed(item={ITEM})"),
+    "items": (lambda: Items([ITEM]), f"Items(items=[{ITEM}])"),
+    "a final message": (lambda: Final(PRIVATE), "Final(payload=<8 bytes>, withheld='')"),
+    "a keystream": (lambda: Keystream(4 * PRIVATE, b"masks"), "Keystream(label=b'masks', 0 words read)"),
+    "effects": (
+        lambda: Effects([Began(2, PRIVATE)], [(1, Offer(2, 0, PRIVATE, Account([], [], [])))]),
+        "Effects(records=[Began(round=2, share=<8 bytes>)], sends=[(1, Offer(round=2, slot=0, payload=<8 bytes>, "
+        "account=Account(present=[], fates=[], credited=[])))], log_events=[], assess=None, plan=False)",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", THINGS)
+def test_the_repr_shows_sizes_only(name: str) -> None:
+    make, expected = THINGS[name]
+    assert repr(make()) == str(make()) == expected
+    assert "private!" not in expected and str(NUMBER) not in expected
+
+
+def test_a_running_party_shows_neither_its_balance_nor_its_secrets() -> None:
+    room = Room(PACED).open().run(until=START + 0.5)
+    party = room.parties[2]
+    ledger = party.ledger
+    hidden = [ledger.balance, ledger.injected, noisy(PACED, 2), *ledger.shares.values(), *ledger._drawn]
+    numbers = {str(number) for vector in hidden for number in np.abs(vector).tolist() if number > 10}
+    secrets = {repr(private)[2:-1] for private in (masks(2), secret(2), *(pack(vector) for vector in hidden))}
+    for shown in (repr(ledger), repr(party), repr(party._context), repr(party._components), repr(room.journals[2])):
+        assert not [number for number in numbers if number in shown]
+        assert not [private for private in secrets if private in shown]
+    assert repr(ledger) == "Ledger(party 2, round 2, 3 numbers, 0 open offers)"
+
+
+def test_a_simulated_machine_shows_no_value() -> None:
+    network = SimulatedNetwork(1, faults=without_faults())
+    network.run()
+    machine = network.machines[0]
+    assert "noisy=<" in repr(machine) and str(abs(int(machine.noisy[0]))) not in repr(machine)
+
+
+def test_the_bytes_are_still_there() -> None:
+    assert PRIVATE in encode(Offer(2, 0, PRIVATE, Account([], [], [])))

@@ -1,0 +1,105 @@
+"""Finished work is never done again, and nothing half-done is believed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import psutil
+import pytest
+
+from helpers.jobs import JOBS, CountingEngine, expected_results, silent
+from inca.errors import InvalidInput
+from inca.reproduction import checkpoint as module
+from inca.reproduction.checkpoint import Checkpoint, complete_jobs
+from inca.reproduction.engine import Engine
+
+
+def test_progress_counts_every_job(tmp_path: Path) -> None:
+    steps: list[tuple[int, int]] = []
+    with Engine("processes", 2) as engine:
+        checkpoint = Checkpoint(tmp_path / "work.jsonl")
+        complete_jobs(JOBS, engine, checkpoint, lambda done, total: steps.append((done, total)))
+    assert steps == [(done, len(JOBS)) for done in range(len(JOBS) + 1)]
+
+
+@pytest.mark.parametrize("kind", ["serial", "processes"])
+def test_interrupted_work_goes_on_where_it_stopped(kind: str, tmp_path: Path) -> None:
+    path = tmp_path / "work.jsonl"
+
+    def stop(done: int, total: int) -> None:
+        if done == 3:
+            raise KeyboardInterrupt
+
+    with CountingEngine(kind, 2) as engine:
+        with pytest.raises(KeyboardInterrupt):
+            complete_jobs(JOBS, engine, Checkpoint(path), stop)
+        assert len(path.read_text().splitlines()) == 3
+        engine.asked = 0
+        assert complete_jobs(JOBS, engine, Checkpoint(path), silent) == expected_results()
+        assert engine.asked == len(JOBS) - 3
+        # and a third time there is nothing to do
+        assert complete_jobs(JOBS, engine, Checkpoint(path), silent) == expected_results()
+        assert engine.asked == len(JOBS) - 3
+
+
+def test_stopping_kills_no_worker(tmp_path: Path) -> None:
+    """Killed just when a job ends, joblib's processes take the thread that manages them along."""
+
+    def stop(done: int, total: int) -> None:
+        if done == 3:
+            raise KeyboardInterrupt
+
+    def workers() -> set[int]:
+        children = psutil.Process().children()
+        return {child.pid for child in children if "LokyProcess" in " ".join(child.cmdline())}
+
+    with CountingEngine("processes", 2) as engine:
+        complete_jobs(JOBS[:2], engine, Checkpoint(tmp_path / "first.jsonl"), silent)
+        before = workers()
+        assert len(before) == 2
+        with pytest.raises(KeyboardInterrupt):
+            complete_jobs(JOBS, engine, Checkpoint(tmp_path / "work.jsonl"), stop)
+        assert workers() == before
+
+
+@pytest.mark.parametrize("cut", [1, 20, 200])
+def test_a_line_cut_short_is_done_again(cut: int, tmp_path: Path) -> None:
+    path = tmp_path / "work.jsonl"
+    with CountingEngine("serial") as engine:
+        complete_jobs(JOBS, engine, Checkpoint(path), silent)
+        path.write_bytes(path.read_bytes()[:-cut])
+        lost = len(JOBS) - sum(Checkpoint(path).find(job)[0] for job in JOBS)
+        assert lost >= 1
+        engine.asked = 0
+        assert complete_jobs(JOBS, engine, Checkpoint(path), silent) == expected_results()
+        assert engine.asked == lost
+        assert all(Checkpoint(path).find(job)[0] for job in JOBS)
+
+
+@pytest.mark.parametrize("line", ["", "{", "[1, 2]", "7", '{"key": 1}', '{"result": 3}', "null", '"text"'])
+def test_lines_that_say_nothing_are_passed_over(line: str, tmp_path: Path) -> None:
+    path = tmp_path / "work.jsonl"
+    path.write_text(line)
+    Checkpoint(path).add(JOBS[0], [1])
+    assert Checkpoint(path).find(JOBS[0]) == (True, [1])
+    assert Checkpoint(path).find(JOBS[1]) == (False, None)
+
+
+def test_results_of_other_code_do_not_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "work.jsonl"
+    Checkpoint(path).add(JOBS[0], [1])
+    Checkpoint(path, "seed 1").spend(5.0)
+    Checkpoint(path, "seed 1").spend(2.0)
+    Checkpoint(path, "seed 2").spend(9.0)
+    assert Checkpoint(path).find(JOBS[0])[0] and Checkpoint(path, "seed 2").find(JOBS[0])[0]
+    assert Checkpoint(path, "seed 1").spent == 7.0
+    monkeypatch.setattr(module, "source_digest", lambda: "0" * 64)
+    assert not Checkpoint(path).find(JOBS[0])[0]
+    assert Checkpoint(path, "seed 1").spent == 0.0
+
+
+def test_a_checkpoint_that_cannot_be_used_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match="cannot be read as a list of finished jobs"):
+        Checkpoint(tmp_path)
+    with pytest.raises(InvalidInput, match="cannot be written"):
+        Checkpoint(tmp_path / "missing" / "work.jsonl").add(JOBS[0], 1)

@@ -1,0 +1,115 @@
+"""What CONTRIBUTING.md says of names and folders, checked over the whole tree."""
+
+from __future__ import annotations
+
+import ast
+import io
+import tokenize
+from collections import defaultdict
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+import inca.errors
+from helpers.paths import ROOT
+
+SOURCES = sorted((ROOT / "src" / "inca").rglob("*.py"))
+TESTS = sorted((ROOT / "tests").rglob("*.py"))
+MOST_FILES = 15  # in a source folder, beside __init__.py
+MOST_LINES = 450
+
+REPLACED = {
+    *("Wish", "Shape", "CannotMeet", "Rough", "Judge", "rough", "judge", "Desk", "desk", "Arrival", "Ending", "Talk"),
+    *("Door", "Link", "Home", "Visit", "Finding", "blame", "Setting", "Realised", "realised", "doubts", "Course"),
+    *("Chain", "Meeting", "Consortium", "Rehearsal", "World", "Nonsense", "Broken", "Refused", "Fault", "UsedUp"),
+    *("Stopped", "Dependent", "toss", "tossed", "strikes", "Strikes", "clock_bound", "least_cohort", "Averaging"),
+    *("Aggregator", "Sessions", "Answer", "Line", "Descent", "Notebook", "Sentences", "incremental", "hypercube"),
+    *("nobody_absent", "losing", "admit", "whole", "InputError", "tapped", "law", "conclude", "wish", "aggregator"),
+}
+"""Words of our own that have been replaced by those of the field; none of them is an identifier any more."""
+
+NAMELESS = {"found", "given", "made", "each"}
+"""Names for things that have a name of their own."""
+
+
+@cache
+def names(path: Path) -> dict[str, int]:
+    """Return the identifiers of a file, each with the line where it stands first; strings and comments do not count."""
+    seen: dict[str, int] = {}
+    with tokenize.open(path) as file:
+        for token in tokenize.generate_tokens(io.StringIO(file.read()).readline):
+            if token.type == tokenize.NAME:
+                seen.setdefault(token.string, token.start[0])
+    return seen
+
+
+def classes(path: Path) -> Iterator[str]:
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ClassDef):
+            yield node.name
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.relative_to(ROOT / "src" / "inca").as_posix())
+def test_names_say_what_they_are(path: Path) -> None:
+    there = names(path)
+    assert {name: there[name] for name in (REPLACED | NAMELESS) & set(there)} == {}
+
+
+def test_a_class_name_has_one_meaning() -> None:
+    homes = defaultdict(list)
+    for path in SOURCES:
+        for name in classes(path):
+            homes[name].append(path.relative_to(ROOT).as_posix())
+    assert {name: places for name, places in homes.items() if len(places) > 1} == {}
+
+
+def test_errors_are_in_one_file() -> None:
+    """Every error that is raised on purpose is of `inca.errors`, or a private matter of its file."""
+    elsewhere = set()
+    for path in SOURCES:
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ClassDef) and path.name != "errors.py" and not node.name.startswith("_"):
+                bases = {base.id for base in node.bases if isinstance(base, ast.Name)}
+                if bases & {"Exception", "ValueError", "RuntimeError", "ArithmeticError", "IncaError", "InvalidInput"}:
+                    elsewhere.add(f"{path.name}:{node.name}")
+    assert elsewhere == set()
+
+
+def test_every_error_is_an_inca_error_and_says_when_it_is_raised() -> None:
+    kinds = [kind for kind in vars(inca.errors).values() if getattr(kind, "__module__", "") == "inca.errors"]
+    assert len(kinds) >= 12
+    for kind in kinds:
+        assert issubclass(kind, inca.errors.IncaError) and kind.__doc__
+        assert kind.__name__ in str(inca.errors.__doc__), "missing from the tree at the top of the file"
+
+
+def test_folders_can_be_overlooked() -> None:
+    counts: defaultdict[str, int] = defaultdict(int)
+    for path in (ROOT / "src" / "inca").rglob("*"):
+        if path.suffix in (".py", ".js", ".css") and path.name != "__init__.py" and "vendor" not in path.parts:
+            counts[path.parent.relative_to(ROOT).as_posix()] += 1
+    assert {folder: count for folder, count in counts.items() if count > MOST_FILES} == {}
+
+
+@pytest.mark.parametrize("path", [*SOURCES, *TESTS], ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_files_are_short(path: Path) -> None:
+    assert len(path.read_text().splitlines()) <= MOST_LINES
+
+
+def test_no_test_imports_another() -> None:
+    modules = {path.stem for path in TESTS if path.name.startswith("test_")}
+    for path in TESTS:
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ImportFrom):
+                imported = {*(node.module or "").split("."), *(alias.name for alias in node.names)}
+                assert not imported & modules, f"{path.name} imports {sorted(imported & modules)}"
+
+
+def test_tests_mirror_the_source_tree() -> None:
+    rooms = {path.parent.relative_to(ROOT / "src" / "inca").as_posix() for path in SOURCES}
+    beside = {"helpers", "docs", "examples", "golden", "fixtures"}
+    for path in TESTS:
+        folder = path.parent.relative_to(ROOT / "tests").as_posix()
+        assert folder in rooms or folder.split("/")[0] in beside, f"{folder} is no room"

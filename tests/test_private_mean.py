@@ -1,0 +1,215 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+import inca
+from inca._base.types import Array
+from inca.planning.designs import ProtocolDesign
+from inca.private_mean import PrivateMean
+
+MINUTES = inca.Interval(0, 240)
+A_TENTH = inca.RandomAdversary(colluding=0.1)
+LEVELS = inca.NoiseLevels(independent=5.0, cancelling=40.0)
+FALSE_ALARM = 1e-6
+
+
+def waiting(parties: int = 40, seed: int = 1) -> Array:
+    return np.random.default_rng(seed).uniform(20.0, 200.0, parties)
+
+
+@pytest.fixture(scope="module")
+def plan() -> inca.Plan:
+    requirements = inca.Requirements(
+        parties=40, epsilon=2.0, delta=1e-5, colluding=0.1, dropout=0.1, messages=14, sensitivity=240.0
+    )
+    return inca.plan(requirements, views=10)
+
+
+def planned(plan: inca.Plan, **changes: Any) -> PrivateMean:
+    options: dict[str, Any] = {"plan": plan, "dropout": 0.1, "rng": np.random.default_rng(3)}
+    return inca.average(waiting(), MINUTES, **(options | changes))
+
+
+def test_it_plans_runs_accounts_and_releases() -> None:
+    values = waiting()
+    mean = inca.average(
+        values,
+        MINUTES,
+        epsilon=2.0,
+        adversary=A_TENTH,
+        dropout=0.1,
+        messages=14,
+        views=10,
+        rng=np.random.default_rng(1),
+    )
+    assert mean.plan is not None and mean.certificate is not None and mean.interval is not None
+    assert mean.guarantee_holds and mean.certificate.worst_epsilon <= 2.0 and mean.withheld == ""
+    assert isinstance(mean.estimate, float) and mean.interval[0] < mean.estimate < mean.interval[1]
+    assert mean.plan.requirements.colluding == 0.1 and mean.plan.requirements.sensitivity == 240.0
+    assert mean.present == 36 and len(mean.transcript.adversary.colluding) == 4
+    assert mean.standard_error**2 == pytest.approx(mean.expected_error.noise)
+
+
+def test_it_is_the_sum_of_its_parts(plan: inca.Plan) -> None:
+    mean, rng = planned(plan), np.random.default_rng(3)
+    seed = int(rng.integers(2**63))
+    presence = inca.Presence.leaving(40, plan.design.rounds, 0.1, rng)
+    execution = plan.execution(seed, presence)
+    outcome = inca.simulate(execution, waiting(), plan.noise_levels, rng)
+    adversary = plan.adversary(rng)
+    assert mean.estimate == outcome.estimate and mean.transcript.adversary == adversary
+    transcript = inca.Transcript(
+        execution,
+        sigma_independent=plan.noise_levels.independent,
+        sigma_cancelling=plan.noise_levels.cancelling,
+        adversary=adversary,
+    )
+    certificate = inca.certify(transcript, sensitivity=240.0, delta=1e-5)
+    assert mean.certificate is not None and mean.certificate.worst_epsilon == certificate.worst_epsilon
+    assert mean.expected_error == inca.expected_error(execution, plan.noise_levels, domain=MINUTES)
+
+
+def test_the_estimate_is_withheld_if_the_guarantee_fails(plan: inca.Plan) -> None:
+    levels = plan.noise_levels
+    careless = replace(
+        plan, noise_levels=inca.NoiseLevels(independent=levels.independent / 20, cancelling=levels.cancelling / 20)
+    )
+    mean = planned(careless)
+    assert mean.guarantee_holds is False and mean.certificate is not None
+    assert mean.certificate.worst_epsilon > 2.0
+    assert (mean.estimate, mean.interval) == (None, None)
+    assert mean.withheld == "the guarantee does not hold for this execution"
+    unaudited = planned(careless, audit=False)  # an audit that was not asked for cannot vouch for anything
+    assert unaudited.guarantee_holds is None and unaudited.certificate is None and unaudited.estimate is not None
+
+
+def test_a_named_adversary_is_the_one_audited_against(plan: inca.Plan) -> None:
+    named = inca.Adversary(colluding=[2, 3, 5, 7], eavesdropped=[(1, 0)])
+    mean = planned(plan, adversary=named)
+    assert mean.transcript.adversary == named
+    many = planned(plan, adversary=inca.Adversary(colluding=range(39)))  # one honest party: nothing hides it
+    assert many.guarantee_holds is False and many.estimate is None
+
+
+def test_noise_levels_promise_nothing() -> None:
+    mean = inca.average(waiting(), MINUTES, noise_levels=LEVELS, rng=np.random.default_rng(1))
+    assert (mean.plan, mean.certificate, mean.guarantee_holds, mean.withheld) == (None, None, None, "")
+    assert mean.standard_error == pytest.approx(5.0 / np.sqrt(40))
+    assert mean.transcript.execution.rounds == 20
+
+
+def test_nobody_at_the_end_is_no_estimate(plan: inca.Plan) -> None:
+    def empty(parties: int, rounds: int) -> inca.Presence:
+        return inca.Presence.explicit([[1] * parties, *[[0] * parties] * rounds])
+
+    mean = planned(plan, presence=empty)
+    assert (mean.estimate, mean.interval, mean.present) == (None, None, 0)
+    assert mean.withheld == "none of the parties was present at the end"
+
+
+def test_the_systems_randomness_is_the_default_and_never_repeats() -> None:
+    runs = {inca.average(waiting(), MINUTES, noise_levels=LEVELS).estimate for _ in range(3)}
+    assert len(runs) == 3
+
+
+@pytest.mark.parametrize(
+    ("domain", "values"),
+    [(MINUTES, waiting(30)), (inca.Interval(-1, 1), np.linspace(-1, 1, 60).reshape(30, 2)), (inca.Ball(2), np.eye(30))],
+)
+@pytest.mark.parametrize("dropout", [0.0, 0.2])
+def test_intervals_cover_the_mean_of_all_values(domain: Any, values: Array, dropout: float) -> None:
+    """The share of coordinates covered is at least the confidence, but for FALSE_ALARM; exact if nobody leaves."""
+    rng, covered, count = np.random.default_rng(5), 0, 0
+    scale = domain.sensitivity(values[:1].size)
+    levels = inca.NoiseLevels(independent=scale, cancelling=4 * scale)
+    design = ProtocolDesign("permutation", rounds=6)
+    for _ in range(400):
+        options: dict[str, Any] = {"design": design, "dropout": dropout, "confidence": 0.8, "rng": rng}
+        mean = inca.average(values, domain, noise_levels=levels, **options)
+        assert mean.interval is not None
+        low, high = mean.interval
+        inside = np.atleast_1d((low <= values.mean(axis=0)) & (values.mean(axis=0) <= high))
+        covered, count = covered + int(inside.sum()), count + inside.size
+    assert covered >= binom.ppf(FALSE_ALARM / 2, count, 0.8)
+    if dropout == 0.0:
+        assert covered <= binom.ppf(1 - FALSE_ALARM / 2, count, 0.8)
+
+
+REFUSED: dict[str, tuple[Callable[[inca.Plan], object], str]] = {
+    "no way": (lambda plan: inca.average(waiting(), MINUTES), "epsilon, plan or noise_levels must say how much noise"),
+    "two ways": (lambda plan: planned(plan, epsilon=1.0), "epsilon cannot be combined with plan"),
+    "plan and levels": (lambda plan: planned(plan, noise_levels=LEVELS), "plan cannot be combined with noise_levels"),
+    "no adversary": (lambda plan: inca.average(waiting(), MINUTES, epsilon=1.0), "adversary must be whom values are"),
+    "design": (
+        lambda plan: planned(plan, design=ProtocolDesign("random", rounds=5)),
+        "design cannot be combined with epsilon or plan",
+    ),
+    "rounds of a plan": (lambda plan: planned(plan, rounds=5), "rounds cannot be combined with plan"),
+    "receivers of a plan": (lambda plan: planned(plan, receivers=2), "receivers cannot be combined with plan"),
+    "rounds by hand": (
+        lambda plan: inca.average(waiting(), MINUTES, noise_levels=LEVELS, rounds=3),
+        "rounds and receivers cannot be combined with noise_levels",
+    ),
+    "other parties": (
+        lambda plan: inca.average(waiting(39), MINUTES, plan=plan),
+        "the number of parties of the plan must be one per row of values (39), got 40",
+    ),
+    "wider domain": (
+        lambda plan: inca.average(waiting(), inca.Interval(0, 300), plan=plan),
+        "the sensitivity of the plan must be at least that of the domain (300), got 240.0",
+    ),
+    "outside": (lambda plan: inca.average([1.0, 300.0], MINUTES, noise_levels=LEVELS), "values[1] must be"),
+    "nan": (
+        lambda plan: inca.average([1.0, np.nan], MINUTES, noise_levels=LEVELS),
+        "values[1] must be a finite number",
+    ),
+    "empty": (lambda plan: inca.average([], MINUTES, noise_levels=LEVELS), "the number of values must be at least 1"),
+    "one party": (lambda plan: inca.average([1.0], MINUTES, noise_levels=LEVELS), "parties must be"),
+    "confidence 1": (lambda plan: planned(plan, confidence=1.0), "confidence must be between 0 and 1, got 1.0"),
+    "delta 0": (
+        lambda plan: inca.average(waiting(), MINUTES, epsilon=1.0, delta=0.0, adversary=A_TENTH),
+        "delta must be between 0 and 1",
+    ),
+    "all collude": (
+        lambda plan: inca.average(
+            waiting(), MINUTES, epsilon=1.0, adversary=inca.RandomAdversary(colluding=1.0), rng=np.random.default_rng(1)
+        ),
+        "colluding must be a fraction that leaves",
+    ),
+    "all leave": (
+        lambda plan: inca.average(waiting(), MINUTES, epsilon=1.0, adversary=A_TENTH, dropout=1.0),
+        "dropout must be a fraction that leaves",
+    ),
+    "a seed for rng": (lambda plan: planned(plan, rng=7), "rng must be a numpy.random.Generator, got 7"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_bad_input_is_refused(case: str, plan: inca.Plan) -> None:
+    call, sentence = REFUSED[case]
+    with pytest.raises(inca.InvalidInput) as refusal:
+        call(plan)
+    assert str(refusal.value).startswith(sentence)
+
+
+def test_requirements_that_cannot_be_met_say_so() -> None:
+    with pytest.raises(inca.RequirementsNotMet, match="messages"):
+        inca.average(waiting(), MINUTES, epsilon=0.5, adversary=inca.RandomAdversary(colluding=0.5), messages=2)
+
+
+def test_values_outside_are_moved_in_if_asked() -> None:
+    quiet = inca.NoiseLevels(independent=1e-9, cancelling=1.0)
+    clipped = inca.average([0.0, 300.0], MINUTES, noise_levels=quiet, clip=True)
+    assert clipped.estimate == pytest.approx(120.0, abs=1e-6)
+
+
+def test_progress_names_the_phase(plan: inca.Plan) -> None:
+    phases = []
+    planned(plan, progress=lambda phase, done, total: phases.append((phase, done <= total)))
+    assert {phase for phase, _ in phases} == {"run", "audit"} and all(fits for _, fits in phases)

@@ -134,7 +134,7 @@ class Trial:
 
     def _spent(self) -> dict[int, float]:
         seconds = ((i, cpu_seconds(process.pid)) for i, process in self.cluster.processes.items())
-        return {i: each for i, each in seconds if each is not None}
+        return {i: spent for i, spent in seconds if spent is not None}
 
     def _sample(self) -> None:
         for i, process in self.cluster.processes.items():
@@ -153,8 +153,8 @@ class Trial:
 
     def seconds(self, parties: Iterable[int]) -> tuple[float, float]:
         """From the start until the last of these had the result, and until the last had ended."""
-        found, start = [self.watches[i] for i in parties], self.cluster.terms.start
-        return max(watch.known for watch in found) - start, max(watch.ended for watch in found) - start
+        watches, start = [self.watches[i] for i in parties], self.cluster.terms.start
+        return max(watch.known for watch in watches) - start, max(watch.ended for watch in watches) - start
 
     @property
     def undisturbed(self) -> list[int]:
@@ -171,7 +171,7 @@ class Trial:
         return next((word for word in reversed(words) if word), "no report, no word")
 
     def results(self) -> dict[int, dict[str, Any]]:
-        return {i: found for i in self.watches if (found := self.cluster.result(i))}
+        return {i: report for i in self.watches if (report := self.cluster.result(i))}
 
 
 def cpu_seconds(pid: int | None) -> float | None:
@@ -245,11 +245,11 @@ def outcome(held: Trial) -> None:
     """Print who has which result, and whether it is the exact one."""
     results, expected = held.results(), held.expected
     kinds = Counter(
-        (found["execution"], tuple(np.atleast_1d(found["total"])), found["total_weight"])
-        for found in results.values()
-        if found["estimate"] is not None
+        (report["execution"], tuple(np.atleast_1d(report["total"])), report["total_weight"])
+        for report in results.values()
+        if report["estimate"] is not None
     )
-    holders = [i for i, found in results.items() if found["estimate"] is not None]
+    holders = [i for i, report in results.items() if report["estimate"] is not None]
     line("all ready after", f"{held.ready:8.1f} s ({held.late} too late)")
     known, ended = held.seconds(held.undisturbed)
     line("session, until all have the result", f"{known:8.2f} s")
@@ -263,15 +263,15 @@ def outcome(held: Trial) -> None:
         line("  without, since", f"{times:8d} {reason}")
     line("processes that hang", f"{len(held.hanging):8d}")
     if holders:
-        found = results[holders[0]]
-        if held.cluster.replayed(holders[0]) == [*found["total"], found["total_weight"]]:
-            verdict = "equal, to the last unit"
+        report = results[holders[0]]
+        if held.cluster.replayed(holders[0]) == [*report["total"], report["total_weight"]]:
+            comparison = "equal, to the last unit"
         else:
-            verdict = "DIFFERENT" if found["exact"] else "not comparable: shares of vanished parties are in doubt"
-        line("beside the replay of all journals", f"         {verdict}")
-        weight = f"weight {found['weight_in_doubt']:.3g} of {found['weight']:.4g}"
-        line("shares in doubt", f"{len(found['in_doubt']):8d} ({weight})")
-        line("final messages that count", f"{found['present']:8d}")
+            comparison = "DIFFERENT" if report["exact"] else "not comparable: shares of vanished parties are in doubt"
+        line("beside the replay of all journals", f"         {comparison}")
+        weight = f"weight {report['weight_in_doubt']:.3g} of {report['weight']:.4g}"
+        line("shares in doubt", f"{len(report['in_doubt']):8d} ({weight})")
+        line("final messages that count", f"{report['present']:8d}")
 
 
 def kill(options: argparse.Namespace) -> None:
@@ -317,8 +317,8 @@ def grow(options: argparse.Namespace) -> None:
     for n, rounds, size in dict.fromkeys(cases):
         with trial(options, n, rounds, size, measured=True) as held:
             held.run()
-            results = [found for found in held.results().values() if found["estimate"] is not None]
-            same = max(Counter(found["execution"] for found in results).values(), default=0)
+            results = [report for report in held.results().values() if report["estimate"] is not None]
+            same = max(Counter(report["execution"] for report in results).values(), default=0)
             (known, ended), cpu = held.seconds(held.undisturbed), np.mean(held.cpu)
             pss, unique = np.array(list(held.memory.values())).mean(axis=0)
             print(

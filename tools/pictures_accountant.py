@@ -114,7 +114,8 @@ def draw_curves(path: Path) -> None:
     all_seen = inca.View(view.execution, inca.Adversary([COLLUDER], everything))
     figure, panels = canvas(8.6, 3.0, columns=2)
     x = np.linspace(-3.6, 5.6, 400)
-    for axes, seen, who in zip(panels, (view, all_seen), ("party 3 colludes", "every message is tapped"), strict=True):
+    titles = ("party 3 colludes", "every message is observed")
+    for axes, seen, title in zip(panels, (view, all_seen), titles, strict=True):
         mu = float(inca.account(seen, inca.NoiseLevels(independent=OWN, cancelling=5.0)).mu[0])
         axes.fill_between(x, np.minimum(norm.pdf(x), norm.pdf(x - mu)), color=LIGHT, alpha=0.45, lw=0)
         axes.plot(x, norm.pdf(x), color=ACCENT, lw=2, label="$x_0 = 0$")
@@ -124,7 +125,7 @@ def draw_curves(path: Path) -> None:
         axes.text(mu / 2, 0.44, f"$\\mu_0$ = {mu:.2f}", ha="center", va="bottom", color=INK)
         axes.text(mu / 2, 0.06, f"wrong in\n{norm.cdf(-mu / 2):.0%}", ha="center", va="center", color=INK, fontsize=8)
         axes.set(
-            title=who, xlabel="what the best test looks at, in standard deviations", ylim=(0, 0.5), xlim=(-3.6, 5.6)
+            title=title, xlabel="what the best test looks at, in standard deviations", ylim=(0, 0.5), xlim=(-3.6, 5.6)
         )
         axes.set_yticks([])
         axes.spines["left"].set_visible(False)
@@ -152,7 +153,7 @@ def draw_hiding(path: Path) -> None:
 
 
 def hidden_share(share: float, sigma_cancelling: float, n: int = 60, rounds: int = 12) -> Any:
-    """Return all losses if that share of the messages, the first in one random order, is not tapped; sigma_* = 1."""
+    """Return all losses if that share of the messages, the first in one random order, is hidden; sigma_* = 1."""
     execution = inca.Execution(inca.PermutationReceivers(n, rounds, seed=1), inca.incremental_injection(rounds))
     messages = [(t, i) for t in range(rounds) for i in range(n)]
     order = np.random.default_rng(1).permutation(len(messages))

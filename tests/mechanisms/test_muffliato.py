@@ -240,7 +240,7 @@ def test_on_average_epsilons_stay_below_the_required_one() -> None:
     assert epsilons.max() > 0.5  # but not towards neighbours
 
 
-# A mean of 4000 squares of Gaussians is off by more than 5 of its estimated standard errors with a chance below 1e-6
+# A mean of 4000 squares of Gaussians is off by more than 5 of its estimated standard errors with probability < 1e-6
 # (5.7e-7 for a Gaussian mean, 8.6e-7 with the first-order correction for the squares' skewness).
 # Leavers cost a new gossip matrix per run: one graph with and one without acceleration notice an error in them.
 @pytest.mark.parametrize(
@@ -287,7 +287,7 @@ def test_errors_with_dropouts_agree_with_dense_matrices() -> None:
         weights.append(np.sum(now**2) / 7)
     exact = np.mean(weights)
     expected = mechanism.expected_error(1 / 8)
-    # 40 draws that are close to Gaussian in the mean: 6 standard errors are exceeded with a chance below 1e-6
+    # 40 draws that are close to Gaussian in the mean: 6 standard errors are exceeded with a probability below 1e-6
     assert abs(expected.budget.independent - mechanism.var_noise * exact) <= 6 * expected.standard_error
     assert expected.budget.data == pytest.approx(
         (expected.budget.independent / mechanism.var_noise - 1 / 8) * mechanism.requirements.value_variance

@@ -296,6 +296,15 @@ def test_plans_of_earlier_versions_are_read_and_written_byte_for_byte(path: str,
     assert (tmp_path / "plan.json").read_bytes() == (ROOT / path).read_bytes()
 
 
+def test_the_same_requirements_give_the_plan_of_the_version_before() -> None:
+    before = inca.read_plan(ROOT / "tests/fixtures/version-0.1/plan.json")
+    plan = inca.plan(before.requirements, views=before.sampling.views)
+    assert (plan.design, plan.sampling) == (before.design, before.sampling)
+    assert plan.noise_levels.independent == pytest.approx(before.noise_levels.independent)
+    assert plan.noise_levels.cancelling == pytest.approx(before.noise_levels.cancelling)
+    assert plan.expected_mse == pytest.approx(before.expected_mse)
+
+
 BROKEN = {
     "not JSON": ("{", "cannot be read as a plan"),
     "another format": ('{"format": "inca-plan/2"}', "cannot be read as a plan"),

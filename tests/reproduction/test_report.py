@@ -77,19 +77,19 @@ def page_with(
 ) -> str:
     pictures = [Picture(f"fig{i}", caption, lambda: None) for i, caption in enumerate(captions)]
     results = FigureResults(tables, claims, pictures, notes)
-    return page("fig9", title, parameters or {}, results, provenance, {each.name: SVG for each in pictures})
+    return page("fig9", title, parameters or {}, results, provenance, {picture.name: SVG for picture in pictures})
 
 
 def full(**more: Any) -> str:
     rows = [{"parties": 100, "mean_error": 0.123456, "mechanism": "inca", "seed": 123456, "rounds": None}]
     long = [{"rounds": t, "rate": 1.0 / t} for t in range(1, MAX_OPEN_ROWS + 2)]
-    given: dict[str, Any] = {
+    usual: dict[str, Any] = {
         "claims": (claim(True), claim(False, why="the sum is off"), claim(None)),
         "captions": ("Rounds by parties", "Errors by rounds"),
         "notes": ("Runs stop after 64 rounds.",),
         "parameters": {"runs_per_point": 100000, "colluding": [0.0, 0.5]},
     }
-    return page_with(DataTable("least", "Least rounds", rows), DataTable("long", "Rates", long), **{**given, **more})
+    return page_with(DataTable("least", "Least rounds", rows), DataTable("long", "Rates", long), **{**usual, **more})
 
 
 def cells(text: str) -> list[str]:
@@ -106,7 +106,7 @@ def test_the_page_is_a_whole_document_with_landmarks() -> None:
     assert tree.having("meta")[0] == {"charset": "utf-8"}
     assert tree.inside("title") == ["Figure 9: rounds (fig9)"]
     assert len(tree.having("table")) == tree.tags.count("caption") == 3
-    assert all(each["scope"] == "col" for each in tree.having("th"))
+    assert all(heading["scope"] == "col" for heading in tree.having("th"))
     loose = {"table", "thead", "tbody", "tr", "dl", "ul"}
     assert not [text for where, text in tree.texts if text.strip() and where[-1] in loose]
 
@@ -234,8 +234,8 @@ def test_only_columns_of_numbers_are_right_aligned() -> None:
     ]
     tree = Tree(page_with(DataTable("t", "T", rows)))
     kinds = ["number", "number", "text", "text", "text", "text"]
-    assert [each["class"] for each in tree.having("th")] == kinds
-    assert [each["class"] for each in tree.having("td")] == kinds * 2
+    assert [heading["class"] for heading in tree.having("th")] == kinds
+    assert [cell["class"] for cell in tree.having("td")] == kinds * 2
     rule = re.search(r"td\.number \{([^}]*)\}", page_with())
     assert rule and "text-align: right" in rule[1] and "tabular-nums" in rule[1]
 
@@ -265,10 +265,10 @@ def test_long_tables_are_folded() -> None:
 
 def test_every_table_scrolls_in_its_own_named_box() -> None:
     tree = Tree(full())
-    boxes = [each for each in tree.having("div") if "scroll" in str(each.get("class")).split()]
-    assert [(each["tabindex"], each["role"]) for each in boxes] == [("0", "region")] * 5
+    boxes = [box for box in tree.having("div") if "scroll" in str(box.get("class")).split()]
+    assert [(box["tabindex"], box["role"]) for box in boxes] == [("0", "region")] * 5
     labels = ["fig0", "fig1", "What is claimed, and what was found", "Least rounds", "Rates"]
-    assert [each["aria-label"] for each in boxes] == labels
+    assert [box["aria-label"] for box in boxes] == labels
 
 
 def test_sections_with_nothing_in_them_are_left_out() -> None:
@@ -334,8 +334,8 @@ def everywhere(text: str) -> str:
 def test_whatever_a_text_holds_it_stays_a_text(text: str) -> None:
     tree, plain = Tree(everywhere(text)), Tree(everywhere("word"))
     assert tree.tags == plain.tags
-    assert [list(each) for _, each in tree.attributes] == [list(each) for _, each in plain.attributes]
-    assert [each["alt"] for each in tree.having("img")] == [text]
+    assert [list(names) for _, names in tree.attributes] == [list(names) for _, names in plain.attributes]
+    assert [image["alt"] for image in tree.having("img")] == [text]
     if text.strip():
         assert tree.inside("h1") == tree.inside("li") == [text.strip()]
         assert tree.inside("th")[-1] == text.replace("_", " ").strip()
@@ -349,8 +349,8 @@ def test_the_same_input_gives_the_same_page() -> None:
 
 def luminance(colour: str) -> float:
     channels = [int(colour[1:][i * len(colour[1:]) // 3 :][: len(colour[1:]) // 3], 16) for i in range(3)]
-    shares = [each / (15 if len(colour) == 4 else 255) for each in channels]
-    linear = [each / 12.92 if each <= 0.04045 else ((each + 0.055) / 1.055) ** 2.4 for each in shares]
+    shares = [channel / (15 if len(colour) == 4 else 255) for channel in channels]
+    linear = [share / 12.92 if share <= 0.04045 else ((share + 0.055) / 1.055) ** 2.4 for share in shares]
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
 

@@ -32,7 +32,7 @@ NAMES = ("anna", "bert", "cleo", "dora")
 PATIENCE_S = 60.0  # for peers that are there and answer within milliseconds on an idle machine
 
 
-class Consortium:
+class FourParties:
     """Four identities with addresses on this machine, and their roster; `state` belongs to anna."""
 
     def __init__(self, folder: Path, **changes: Any) -> None:
@@ -84,8 +84,8 @@ def wait(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def consortium(tmp_path: Path) -> Consortium:
-    return Consortium(tmp_path)
+def four(tmp_path: Path) -> FourParties:
+    return FourParties(tmp_path)
 
 
 def run(work: Coroutine[Any, Any, None]) -> None:
@@ -96,17 +96,17 @@ def check(diagnosis: Diagnosis, what: str) -> Check:
     return next(one for one in diagnosis.checks + diagnosis.peers if one.what == what)
 
 
-def test_a_fine_peer_and_absent_ones(consortium: Consortium) -> None:
+def test_a_fine_peer_and_absent_ones(four: FourParties) -> None:
     async def work() -> None:
-        async with consortium.peer(1):
-            diagnosis = await consortium.examine()
+        async with four.peer(1):
+            diagnosis = await four.examine()
         assert diagnosis.problems == () and diagnosis.party == "anna"
         bert, cleo, _ = diagnosis.peers
         assert (bert.level, bert.state, bert.fault) == ("fine", "fine", "")
         assert abs(bert.figures["offset"] or 0.0) < 0.1 and 0.0 < (bert.figures["round_trip"] or 0.0) < 0.5
         assert (cleo.level, cleo.state, cleo.fault) == ("note", "not there", THEIRS)
-        assert f"127.0.0.1:{consortium.ports[2]}" in cleo.text
-        assert check(diagnosis, "address").text == f"listens on 127.0.0.1:{consortium.ports[0]}"
+        assert f"127.0.0.1:{four.ports[2]}" in cleo.text
+        assert check(diagnosis, "address").text == f"listens on 127.0.0.1:{four.ports[0]}"
         assert check(diagnosis, "period").level == "fine" and check(diagnosis, "start").text == "in 1 h 0 min"
 
     run(work())
@@ -114,32 +114,32 @@ def test_a_fine_peer_and_absent_ones(consortium: Consortium) -> None:
 
 @pytest.mark.usefixtures("wait")
 @pytest.mark.parametrize("pause", [0.0, 0.7])
-def test_doctors_meet_even_if_one_comes_later(consortium: Consortium, pause: float) -> None:
+def test_doctors_meet_even_if_one_comes_later(four: FourParties, pause: float) -> None:
     async def work() -> None:
         async def later(party: int) -> Diagnosis:
             await asyncio.sleep(pause)
-            folder = consortium.folder / str(party)
-            return await examine(consortium.roster, consortium.identities[party], folder, seconds=PATIENCE_S)
+            folder = four.folder / str(party)
+            return await examine(four.roster, four.identities[party], folder, seconds=PATIENCE_S)
 
-        four = await asyncio.gather(consortium.examine(), later(1), later(2), later(3))
-        assert all(peer.state == "fine" for diagnosis in four for peer in diagnosis.peers)
+        diagnoses = await asyncio.gather(four.examine(), later(1), later(2), later(3))
+        assert all(peer.state == "fine" for diagnosis in diagnoses for peer in diagnosis.peers)
 
     run(work())
 
 
-def test_wrong_certificates(consortium: Consortium) -> None:
+def test_wrong_certificates(four: FourParties) -> None:
     """Another party of the roster at bert's address, and a stranger with a roster of its own at cleo's."""
 
     async def work() -> None:
         stranger = Identity.create("cleo")
         cards = [
-            *consortium.roster.parties[:2],
-            stranger.card("127.0.0.1", consortium.ports[2]),
-            consortium.roster.parties[3],
+            *four.roster.parties[:2],
+            stranger.card("127.0.0.1", four.ports[2]),
+            four.roster.parties[3],
         ]
-        theirs = replace(consortium.roster, parties=tuple(cards))
-        async with consortium.peer(1, identity=consortium.identities[3], me=3), consortium.peer(2, theirs, stranger):
-            diagnosis = await consortium.examine()
+        theirs = replace(four.roster, parties=tuple(cards))
+        async with four.peer(1, identity=four.identities[3], me=3), four.peer(2, theirs, stranger):
+            diagnosis = await four.examine()
         for name in ("bert", "cleo"):
             peer = check(diagnosis, name)
             assert (peer.level, peer.state, peer.fault) == ("problem", "wrong certificate", THEIRS)
@@ -149,49 +149,49 @@ def test_wrong_certificates(consortium: Consortium) -> None:
     run(work())
 
 
-def test_another_roster_is_another_session_and_most_decide_whose_fault_it_is(consortium: Consortium) -> None:
+def test_another_roster_is_another_session_and_most_decide_whose_fault_it_is(four: FourParties) -> None:
     async def work() -> None:
-        changed = replace(consortium.roster, terms=terms(period=11.0))
-        async with consortium.peer(1, changed):
-            diagnosis = await consortium.examine()
+        changed = replace(four.roster, terms=terms(period=11.0))
+        async with four.peer(1, changed):
+            diagnosis = await four.examine()
             assert (check(diagnosis, "bert").state, check(diagnosis, "bert").fault) == ("other session", EITHER)
             assert "compare the session's id" in check(diagnosis, "bert").text
-            async with consortium.peer(2), consortium.peer(3):
-                assert check(await consortium.examine(), "bert").fault == THEIRS
-            async with consortium.peer(2, changed), consortium.peer(3):
-                assert check(await consortium.examine(), "bert").fault == OURS
+            async with four.peer(2), four.peer(3):
+                assert check(await four.examine(), "bert").fault == THEIRS
+            async with four.peer(2, changed), four.peer(3):
+                assert check(await four.examine(), "bert").fault == OURS
 
     run(work())
 
 
-def test_a_peer_whose_roster_lacks_us_refuses(consortium: Consortium) -> None:
+def test_a_peer_whose_roster_lacks_us_refuses(four: FourParties) -> None:
     async def work() -> None:
-        async with consortium.peer(1, replace(consortium.roster, parties=consortium.roster.parties[1:]), me=0):
-            diagnosis = await consortium.examine()
+        async with four.peer(1, replace(four.roster, parties=four.roster.parties[1:]), me=0):
+            diagnosis = await four.examine()
         assert (check(diagnosis, "bert").level, check(diagnosis, "bert").state) == ("problem", "refused")
 
     run(work())
 
 
-def test_clocks(consortium: Consortium) -> None:
+def test_clocks(four: FourParties) -> None:
     async def work() -> None:
-        async with consortium.peer(1, ahead=3.0):
-            bert = check(await consortium.examine(), "bert")
+        async with four.peer(1, ahead=3.0):
+            bert = check(await four.examine(), "bert")
             assert (bert.level, bert.state, bert.fault) == ("problem", "clock off", EITHER)
             assert "+3.0" in bert.text and abs((bert.figures["offset"] or 0.0) - 3.0) < 0.2
-            async with consortium.peer(2), consortium.peer(3):
-                assert check(await consortium.examine(), "bert").fault == THEIRS
-            async with consortium.peer(2, ahead=3.1), consortium.peer(3):
-                assert check(await consortium.examine(), "cleo").fault == OURS
+            async with four.peer(2), four.peer(3):
+                assert check(await four.examine(), "bert").fault == THEIRS
+            async with four.peer(2, ahead=3.1), four.peer(3):
+                assert check(await four.examine(), "cleo").fault == OURS
 
     run(work())
 
 
-def test_who_does_not_answer_timed_out(consortium: Consortium) -> None:
+def test_who_does_not_answer_timed_out(four: FourParties) -> None:
     async def work() -> None:
-        with socket.create_server(("127.0.0.1", consortium.ports[1])):
+        with socket.create_server(("127.0.0.1", four.ports[1])):
             began = time.monotonic()
-            diagnosis = await consortium.examine(seconds=0.8)
+            diagnosis = await four.examine(seconds=0.8)
             assert time.monotonic() - began < PATIENCE_S
         assert (check(diagnosis, "bert").level, check(diagnosis, "bert").state) == ("problem", "timed out")
         assert check(diagnosis, "bert").fault in (THEIRS, NETWORK)
@@ -200,13 +200,13 @@ def test_who_does_not_answer_timed_out(consortium: Consortium) -> None:
 
 
 @pytest.mark.usefixtures("wait")
-def test_a_stranger_that_connects_is_told_of(consortium: Consortium) -> None:
+def test_a_stranger_that_connects_is_told_of(four: FourParties) -> None:
     async def work() -> None:
-        doctor = asyncio.create_task(consortium.examine(seconds=3.0))
+        doctor = asyncio.create_task(four.examine(seconds=3.0))
         writer = None
         while writer is None:
             with suppress(ConnectionRefusedError):
-                _, writer = await asyncio.open_connection("127.0.0.1", consortium.ports[0])
+                _, writer = await asyncio.open_connection("127.0.0.1", four.ports[0])
             await asyncio.sleep(0.01)
         writer.write(b"GET / HTTP/1.0\r\n\r\n")
         await writer.drain()
@@ -218,43 +218,41 @@ def test_a_stranger_that_connects_is_told_of(consortium: Consortium) -> None:
     run(work())
 
 
-def test_an_address_in_use_is_ours_to_mend(consortium: Consortium) -> None:
+def test_an_address_in_use_is_ours_to_mend(four: FourParties) -> None:
     async def work() -> None:
-        async with consortium.peer(0), consortium.peer(1):
-            diagnosis = await consortium.examine()
+        async with four.peer(0), four.peer(1):
+            diagnosis = await four.examine()
         assert check(diagnosis, "address").level == "problem" and diagnosis.peers == ()
-        assert f"cannot listen on 127.0.0.1:{consortium.ports[0]}" in check(diagnosis, "address").text
+        assert f"cannot listen on 127.0.0.1:{four.ports[0]}" in check(diagnosis, "address").text
         other = free_ports(1)[0]
-        async with consortium.peer(1):
-            diagnosis = await consortium.examine(listen=("127.0.0.1", other))
+        async with four.peer(1):
+            diagnosis = await four.examine(listen=("127.0.0.1", other))
         assert not diagnosis.problems and check(diagnosis, "bert").state == "fine"
 
     run(work())
 
 
 def test_a_period_that_is_too_short(tmp_path: Path) -> None:
-    consortium = Consortium(tmp_path, period=0.0003, max_clock_skew=0.0001, dimension=2000, sigma_independent=1e4)
+    four = FourParties(tmp_path, period=0.0003, max_clock_skew=0.0001, dimension=2000, sigma_independent=1e4)
 
     async def work() -> None:
-        async with consortium.peer(1):
-            period = check(await consortium.examine(), "period")
+        async with four.peer(1):
+            period = check(await four.examine(), "period")
         assert period.level == "problem" and "agree on" in period.text
         assert (period.figures["suggested"] or 0.0) > (period.figures["needed"] or 0.0) > 0.0003
 
     run(work())
 
 
-def test_the_journal_is_tried_where_it_will_be_and_nothing_is_left(consortium: Consortium) -> None:
+def test_the_journal_is_tried_where_it_will_be_and_nothing_is_left(four: FourParties) -> None:
     async def work() -> None:
-        diagnosis = await consortium.examine()
+        diagnosis = await four.examine()
         journal = check(diagnosis, "journal")
         assert journal.figures["commits"] == 200 and (journal.figures["commits_per_second"] or 0) > 1
         assert (journal.figures["slowest"] or 0) >= (journal.figures["median"] or 0) > 0
-        assert stat.S_IMODE(consortium.state.stat().st_mode) == 0o700 and list(consortium.state.iterdir()) == []
-        consortium.state.chmod(0o777)
-        assert (
-            "must keep others from replacing what is in it, got 0777" in check(await consortium.examine(), "space").text
-        )
+        assert stat.S_IMODE(four.state.stat().st_mode) == 0o700 and list(four.state.iterdir()) == []
+        four.state.chmod(0o777)
+        assert "must keep others from replacing what is in it, got 0777" in check(await four.examine(), "space").text
 
     run(work())
 
@@ -264,25 +262,25 @@ def test_too_little_space(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
         raise InvalidInput(f"{folder} must have at least 2.0 MiB free for the session, got 0.1 MiB")
 
     monkeypatch.setattr("inca.network.preflight.doctor.check_disk_space", full)
-    consortium = Consortium(tmp_path)
+    four = FourParties(tmp_path)
 
     async def work() -> None:
-        assert [problem.what for problem in (await consortium.examine()).problems] == ["space"]
+        assert [problem.what for problem in (await four.examine()).problems] == ["space"]
 
     run(work())
 
 
-BUSY: dict[str, tuple[Callable[[Consortium, Path], object], str]] = {
-    "ended": (lambda consortium, folder: (folder / "ended.json").write_text("{}"), "has ended here before"),
+BUSY: dict[str, tuple[Callable[[FourParties, Path], object], str]] = {
+    "ended": (lambda four, folder: (folder / "ended.json").write_text("{}"), "has ended here before"),
     "in use": (
-        lambda consortium, folder: Journal(folder / "journal.db", session=consortium.roster.session, party=0),
+        lambda four, folder: Journal(folder / "journal.db", session=four.roster.session, party=0),
         "is in use by another process",
     ),
     "begun": (
-        lambda consortium, folder: setattr(
-            consortium,
+        lambda four, folder: setattr(
+            four,
             "roster",
-            replace(consortium.roster, terms=msgspec.structs.replace(consortium.roster.terms, start=1e9)),
+            replace(four.roster, terms=msgspec.structs.replace(four.roster.terms, start=1e9)),
         ),
         "the session began",
     ),
@@ -290,16 +288,16 @@ BUSY: dict[str, tuple[Callable[[Consortium, Path], object], str]] = {
 
 
 @pytest.mark.parametrize("case", BUSY)
-def test_peers_are_left_in_peace_when_a_session_is_on(case: str, consortium: Consortium) -> None:
+def test_peers_are_left_in_peace_when_a_session_is_on(case: str, four: FourParties) -> None:
     prepare, sentence = BUSY[case]
-    folder = consortium.state / consortium.roster.session.hex()[:16]
+    folder = four.state / four.roster.session.hex()[:16]
     folder.mkdir(mode=0o700, parents=True)
-    consortium.state.chmod(0o700)
-    kept = prepare(consortium, folder)
+    four.state.chmod(0o700)
+    kept = prepare(four, folder)
 
     async def work() -> None:
-        async with consortium.peer(1) as bert:
-            diagnosis = await consortium.examine()
+        async with four.peer(1) as bert:
+            diagnosis = await four.examine()
             assert [problem.what for problem in diagnosis.problems] == ["start"]
             assert sentence in diagnosis.problems[0].text
             assert diagnosis.peers == () and not bert.connected
@@ -309,23 +307,23 @@ def test_peers_are_left_in_peace_when_a_session_is_on(case: str, consortium: Con
         kept.close()
 
 
-def test_the_planned_loss_needs_a_seed(consortium: Consortium) -> None:
+def test_the_planned_loss_needs_a_seed(four: FourParties) -> None:
     async def work() -> None:
-        assert "when the parties have drawn the seed" in check(await consortium.examine(), "loss").text
+        assert "when the parties have drawn the seed" in check(await four.examine(), "loss").text
         for epsilon, level in ((50.0, "fine"), (0.001, "problem")):
-            consortium.roster = replace(consortium.roster, terms=terms(seed=SEED, epsilon=epsilon))
-            loss = check(await consortium.examine(), "loss")
+            four.roster = replace(four.roster, terms=terms(seed=SEED, epsilon=epsilon))
+            loss = check(await four.examine(), "loss")
             assert loss.level == level and loss.figures["allowed"] == epsilon
 
     run(work())
 
 
-def test_a_roster_that_is_not_complete_and_an_identity_that_is_not_in_it(consortium: Consortium) -> None:
+def test_a_roster_that_is_not_complete_and_an_identity_that_is_not_in_it(four: FourParties) -> None:
     async def work() -> None:
-        consortium.roster = replace(consortium.roster, parties=consortium.roster.parties[1:3])
-        diagnosis = await consortium.examine()
+        four.roster = replace(four.roster, parties=four.roster.parties[1:3])
+        diagnosis = await four.examine()
         assert [problem.what for problem in diagnosis.problems] == ["roster", "roster", "identity"]
-        assert all(problem.fault == OURS for problem in diagnosis.problems) and not consortium.state.exists()
+        assert all(problem.fault == OURS for problem in diagnosis.problems) and not four.state.exists()
 
     run(work())
 

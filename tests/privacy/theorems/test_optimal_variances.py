@@ -178,12 +178,12 @@ def test_with_two_groups_it_is_plain_calibration(view: inca.View, seed: int) -> 
     mu, own = 0.4, per_kind(view)
     found = design(view, mu, costs(view, per_kind, seed), per_kind, tolerance=1e-6)
     var_independent, var_cancelling = found.variances
-    assume(var_independent * mu**2 < 0.999)  # else independent noise alone does it
 
     def excess(log_variance: float) -> float:
         return float(squares(view, own, np.array([var_independent, np.exp(log_variance)])).max()) - mu**2
 
     start = np.log(var_cancelling)
+    assume(excess(start - 1) > 1e-6)  # else independent noise alone does it, and the rest is within the tolerance
     level = brentq(excess, start - 1, start + 1, xtol=1e-10)
     assert level == pytest.approx(start, abs=1e-5)
 

@@ -83,8 +83,8 @@ def main() -> None:
 
         network, budget = Network(known.features.shape[1], known.classes), Budget(epsilon, DELTA)
         datasets = [(known.features[groups == party], known.target[groups == party]) for party in range(PARTIES)]
-        clipping, optimiser = Clipping(max_norm=0.25), Adam(rate=0.1)
-        result = train(network, datasets, averager, budget, STEPS, rng, clipping=clipping, optimiser=optimiser)
+        clipping, optimizer = Clipping(max_norm=0.25), Adam(rate=0.1)
+        result = train(network, datasets, averager, budget, STEPS, rng, clipping=clipping, optimizer=optimizer)
         own = float(np.mean(network.predict(result.parameters, unseen.features) == unseen.target))
         assert budget.epsilon_spent <= epsilon * (1 + 1e-6)
 

@@ -154,7 +154,7 @@ REFUSED: dict[str, tuple[Callable[[inca.Plan], object], str]] = {
     "receivers of a plan": (lambda plan: planned(plan, receivers=2), "receivers cannot be combined with plan"),
     "rounds by hand": (
         lambda plan: inca.average(waiting(), MINUTES, noise_levels=LEVELS, rounds=3),
-        "rounds and receivers cannot be combined with noise_levels",
+        "rounds cannot be combined with noise_levels: say it in design",
     ),
     "other parties": (
         lambda plan: inca.average(waiting(39), MINUTES, plan=plan),

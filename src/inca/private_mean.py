@@ -165,36 +165,31 @@ def average(
     table = domain.validate(values, clip=clip)
     n, dimensions = len(table), table[:1].size
     source = np.random.default_rng() if rng is None else generator(rng)
-    _check_one_way(epsilon, plan, noise_levels)
-    if noise_levels is not None:
-        if rounds is not None or receivers is not None:
-            raise InvalidInput("rounds and receivers cannot be combined with noise_levels: say them in design")
-        design = design or ProtocolDesign("random", rounds=20)
-    else:
-        if design is not None:
-            raise InvalidInput("design cannot be combined with epsilon or plan, which decide it")
-        sensitivity = domain.sensitivity(dimensions)
-        if plan is not None:
-            _check_plan(plan, n, sensitivity, rounds, receivers)
-        elif epsilon is not None:
-            size = _required_size(adversary, n)
-            requirements = Requirements(
-                parties=n,
-                epsilon=epsilon,
-                delta=delta,
-                colluding=size.colluding,
-                eavesdropped=size.eavesdropped,
-                dropout=dropout,
-                messages=messages,
-                rule=rule,
-                sensitivity=sensitivity,
-                variance=sensitivity**2 / 12.0 / dimensions,  # uniform in an interval, each coordinate
-            )
-            plan = make_plan(
-                requirements, rounds=rounds, receivers=receivers, views=views, progress=_phase(progress, "plan")
-            )
-        assert plan is not None
+    _check_combinations(epsilon, plan, noise_levels, design, rounds, receivers)
+    sensitivity = domain.sensitivity(dimensions)
+    if epsilon is not None:
+        size = _required_size(adversary, n)
+        requirements = Requirements(
+            parties=n,
+            epsilon=epsilon,
+            delta=delta,
+            colluding=size.colluding,
+            eavesdropped=size.eavesdropped,
+            dropout=dropout,
+            messages=messages,
+            rule=rule,
+            sensitivity=sensitivity,
+            variance=sensitivity**2 / 12.0 / dimensions,  # uniform in an interval, each coordinate
+        )
+        plan = make_plan(
+            requirements, rounds=rounds, receivers=receivers, views=views, progress=_phase(progress, "plan")
+        )
+    elif plan is not None:
+        _check_plan(plan, n, sensitivity)
+    if plan is not None:
         design, noise_levels = plan.design, plan.noise_levels
+    assert noise_levels is not None
+    design = design or ProtocolDesign("random", rounds=20)
     seed = secrets.randbits(63) if rng is None else int(source.integers(2**63))
     there = presence or partial(Presence.leaving, fraction=dropout, rng=source)
     schedule = design.draw_schedule(n, seed)
@@ -226,16 +221,26 @@ def average(
     return replace(mean, estimate=outcome.estimate, interval=interval)
 
 
-def _check_one_way(epsilon: float | None, plan: Plan | None, noise_levels: NoiseLevels | None) -> None:
-    named = [
-        name
-        for name, value in (("epsilon", epsilon), ("plan", plan), ("noise_levels", noise_levels))
-        if value is not None
-    ]
+def _check_combinations(
+    epsilon: float | None,
+    plan: Plan | None,
+    noise_levels: NoiseLevels | None,
+    design: ProtocolDesign | None,
+    rounds: int | None,
+    receivers: int | None,
+) -> None:
+    """Refuse arguments that do not go together, before any work."""
+    ways = {"epsilon": epsilon, "plan": plan, "noise_levels": noise_levels}
+    named = [name for name, value in ways.items() if value is not None]
     if not named:
         raise InvalidInput("epsilon, plan or noise_levels must say how much noise there is, got none of them")
     if len(named) > 1:
         raise InvalidInput(f"{named[0]} cannot be combined with {named[1]}")
+    if noise_levels is None and design is not None:
+        raise InvalidInput("design cannot be combined with epsilon or plan, which decide it")
+    if epsilon is None and (rounds is not None or receivers is not None):
+        fixed, hint = "receivers" if rounds is None else "rounds", ": say it in design" if plan is None else ""
+        raise InvalidInput(f"{fixed} cannot be combined with {named[0]}{hint}")
 
 
 def _required_size(adversary: Adversary | RandomAdversary | None, parties: int) -> RandomAdversary:
@@ -244,9 +249,7 @@ def _required_size(adversary: Adversary | RandomAdversary | None, parties: int) 
     return adversary.fractions(parties) if isinstance(adversary, Adversary) else adversary
 
 
-def _check_plan(plan: Plan, parties: int, sensitivity: float, rounds: int | None, receivers: int | None) -> None:
-    if rounds is not None or receivers is not None:
-        raise InvalidInput(f"{'receivers' if rounds is None else 'rounds'} cannot be combined with plan")
+def _check_plan(plan: Plan, parties: int, sensitivity: float) -> None:
     if plan.requirements.parties != parties:
         refuse("the number of parties of the plan", plan.requirements.parties, f"one per row of values ({parties})")
     if plan.requirements.sensitivity < sensitivity * (1 - _SAME):

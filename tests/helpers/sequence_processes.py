@@ -22,7 +22,7 @@ from inca.learn.statistics.moments import moments
 from inca.learn.statistics.records import Records
 from inca.learn.training.clipping import Clipping
 from inca.learn.training.models import LogisticModel
-from inca.learn.training.optimisers import SGD
+from inca.learn.training.optimizers import SGD
 from inca.learn.training.train import train
 from inca.network.membership.identity import Identity
 from inca.network.membership.roster import Roster, read_roster
@@ -161,7 +161,7 @@ def _learn(folder: Path, home: Path, i: int, interval: float, gathering: float) 
             STEPS,
             rng,
             clipping=CLIPPING,
-            optimiser=SGD(2.0),
+            optimizer=SGD(2.0),
             mu=budget.part(1.0 / (STEPS + 1)),
             on_step=lambda step, parameters: print("step", step, parameters),
         )

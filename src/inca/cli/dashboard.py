@@ -40,4 +40,4 @@ def dashboard(
         raise InvalidInput("inca dashboard needs starlette and uvicorn: pip install 'inca[dashboard]'")
     from inca.dashboard.serve import serve
 
-    serve(files or [], sessions or [], host, port, tell=typer.echo, browser=browser)
+    serve(files or [], sessions or [], host, port, echo=typer.echo, browser=browser)

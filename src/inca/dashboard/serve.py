@@ -23,7 +23,7 @@ def serve(
     host: str,
     port: int,
     *,
-    tell: Callable[[str], None],
+    echo: Callable[[str], None],
     browser: bool = False,
 ) -> None:
     """Listen, say where, and answer until interrupted.
@@ -33,7 +33,7 @@ def serve(
         sessions: `--state` folders of nodes, to follow their sessions.
         host: The address to listen on.
         port: The port to listen on; 0 takes a free one.
-        tell: Called with sentences for the terminal.
+        echo: Called with sentences for the terminal.
         browser: Whether to open it in this machine's browser.
 
     Raises:
@@ -47,9 +47,9 @@ def serve(
     bound_port = listening.getsockname()[1]
     app = application(api, host_names(host, bound_port))
     address = f"http://{_bracketed(host)}:{bound_port}/"
-    tell(f"inca's dashboard is at {address} (Ctrl-C stops it)")
+    echo(f"inca's dashboard is at {address} (Ctrl-C stops it)")
     if host not in LOOPBACK:
-        tell(f"Anyone who can reach {host} can see all of it; {LOOPBACK[0]} keeps it to this machine.")
+        echo(f"Anyone who can reach {host} can see all of it; {LOOPBACK[0]} keeps it to this machine.")
     if browser:
         webbrowser.open(address)
     config = uvicorn.Config(

@@ -35,9 +35,9 @@ from .training.logistic import PrivateLogisticRegression as PrivateLogisticRegre
 from .training.models import LogisticModel as LogisticModel
 from .training.models import Model as Model
 from .training.models import RecordModel as RecordModel
-from .training.optimisers import SGD as SGD
-from .training.optimisers import Adam as Adam
-from .training.optimisers import Optimiser as Optimiser
+from .training.optimizers import SGD as SGD
+from .training.optimizers import Adam as Adam
+from .training.optimizers import Optimizer as Optimizer
 from .training.torch_module import TorchModel as TorchModel
 from .training.train import TrainingResult as TrainingResult
 from .training.train import TrainingStep as TrainingStep

@@ -29,7 +29,7 @@ from inca.learn.statistics.records import Records
 from inca.learn.statistics.regression import linear_regression
 from inca.learn.training.clipping import Clipping
 from inca.learn.training.models import LogisticModel
-from inca.learn.training.optimisers import SGD
+from inca.learn.training.optimizers import SGD
 from inca.learn.training.train import train
 from inca.network.membership.roster import Roster
 
@@ -278,7 +278,7 @@ def _logistic(
         study.steps,
         rng,
         clipping=Clipping(study.clip, study.level),
-        optimiser=SGD(study.rate, study.momentum),
+        optimizer=SGD(study.rate, study.momentum),
     )
     weights = result.parameters.reshape(model.rows, -1)
     slopes, heights = weights[:, :-1] / half, weights[:, -1] - (weights[:, :-1] * centre / half).sum(axis=1)

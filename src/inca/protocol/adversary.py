@@ -98,9 +98,9 @@ class Adversary:
             >>> Adversary(colluding=[3, 1]).fractions(10).colluding
             0.2
         """
-        heard = Counter(t for t, _ in self.eavesdropped)
+        by_round = Counter(t for t, _ in self.eavesdropped)
         return RandomAdversary(
-            colluding=len(self.colluding) / parties, eavesdropped=max(heard.values(), default=0) / parties
+            colluding=len(self.colluding) / parties, eavesdropped=max(by_round.values(), default=0) / parties
         )
 
     @property

@@ -21,7 +21,7 @@ from inca.learn.budget import Budget
 from inca.learn.statistics.moments import moments
 from inca.learn.statistics.records import Records
 from inca.learn.training.clipping import Clipping
-from inca.learn.training.optimisers import SGD
+from inca.learn.training.optimizers import SGD
 from inca.learn.training.train import train
 from inca.network.membership.identity import Identity
 from inca.network.membership.roster import Roster
@@ -74,7 +74,7 @@ def test_without_faults_it_is_the_training_of_the_simulator(parties: SequencePro
     answers = parties.finish()
     averager, budget = SimulatedAverager.of("central", len(SIZES)), Budget(1e12, 1e-5)
     rng = np.random.default_rng(0)
-    expected = train(model(), datasets(), averager, budget, STEPS, rng, clipping=CLIPPING, optimiser=SGD(2.0))
+    expected = train(model(), datasets(), averager, budget, STEPS, rng, clipping=CLIPPING, optimizer=SGD(2.0))
     # The noise of a step is 0.004 or less in each coordinate and is multiplied by the rate: eight standard deviations.
     assert all(answer == answers[0] and not any(answer["skipped"]) for answer in answers), parties.outputs()
     assert np.abs(np.array(answers[0]["parameters"]) - expected.parameters).max() < 8 * 0.004 * 2.0 * math.sqrt(STEPS)
@@ -172,7 +172,7 @@ def test_training_goes_on_from_the_outcomes_on_disk(
     outcome_log.append(3, np.array([0.0, 0.2, 0.0]))
     mine, budget = averager(), Budget(1.0, 1e-5)
     held = mine.with_others(datasets()[1], SIZES)
-    result = train(model(), held, mine, budget, 3, np.random.default_rng(0), clipping=CLIPPING, optimiser=SGD(1.0))
+    result = train(model(), held, mine, budget, 3, np.random.default_rng(0), clipping=CLIPPING, optimizer=SGD(1.0))
     assert result.parameters.tolist() == pytest.approx([-0.1, -0.2, 0.0])
     assert [step.skipped for step in result.history] == [False, True, False]
     assert budget.epsilon_spent == pytest.approx(1.0)

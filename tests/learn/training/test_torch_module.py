@@ -10,7 +10,7 @@ from inca import InvalidInput
 from inca.learn.averagers.simulated import SimulatedAverager
 from inca.learn.budget import Budget
 from inca.learn.training.clipping import Clipping
-from inca.learn.training.optimisers import SGD
+from inca.learn.training.optimizers import SGD
 from inca.learn.training.torch_module import TorchModel
 from inca.learn.training.train import train
 
@@ -108,7 +108,7 @@ class TestWithTorch:
             150,
             self.rng,
             clipping=Clipping(1.0, level),  # type: ignore[arg-type]
-            optimiser=SGD(0.5, 0.9),
+            optimizer=SGD(0.5, 0.9),
         )
         model.load(result.parameters)
         with self.torch.no_grad():

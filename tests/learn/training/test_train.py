@@ -21,7 +21,7 @@ from inca.learn.averagers.simulated import SimulatedAverager
 from inca.learn.budget import Budget, ProtectionLevel
 from inca.learn.training.clipping import Clipping, PartyWeights
 from inca.learn.training.contributions import LocalSteps, PartyData
-from inca.learn.training.optimisers import SGD, Adam, Optimiser
+from inca.learn.training.optimizers import SGD, Adam, Optimizer
 from inca.learn.training.train import TrainingResult, train
 from inca.privacy.gaussian import epsilon_for
 
@@ -54,14 +54,14 @@ def records(sizes: list[int], seed: int = 1, d: int = 3) -> list[PartyData]:
 
 
 def plain(
-    datasets: list[PartyData], clipping: Clipping, steps: int, optimiser: Optimiser, local: LocalSteps | None = None
+    datasets: list[PartyData], clipping: Clipping, steps: int, optimizer: Optimizer, local: LocalSteps | None = None
 ) -> Array:
     """Train without privacy but with the same clipping, written down anew."""
     model, theta = Least(), np.zeros(3)
     sizes = np.array([len(np.asarray(y)) for _, y in datasets])
     by_size = (clipping.weights or {"party": "equal", "record": "records"}[clipping.level]) == "records"
     weights = sizes / sizes.sum() if by_size else np.full(len(datasets), 1 / len(datasets))
-    step_rule = optimiser.begin(3)
+    step_rule = optimizer.begin(3)
 
     def cut(vector: Array) -> Array:
         return vector * min(1.0, clipping.max_norm / float(np.linalg.norm(vector)))
@@ -94,7 +94,7 @@ def run(
     return train(model, datasets, averager, budget, steps, rng, clipping=clipping or Clipping(1.0), **more)
 
 
-@pytest.mark.parametrize("optimiser", [SGD(0.3), SGD(0.2, 0.8), Adam(0.1)])
+@pytest.mark.parametrize("optimizer", [SGD(0.3), SGD(0.2, 0.8), Adam(0.1)])
 @pytest.mark.parametrize(
     ("level", "weights", "local"),
     [
@@ -106,11 +106,11 @@ def run(
     ],
 )
 def test_with_hardly_any_noise_it_is_plain_training_with_the_same_clipping(
-    optimiser: Optimiser, level: ProtectionLevel, weights: PartyWeights | None, local: LocalSteps | None
+    optimizer: Optimizer, level: ProtectionLevel, weights: PartyWeights | None, local: LocalSteps | None
 ) -> None:
     datasets, clipping = records([5, 1, 9, 4]), Clipping(0.7, level, weights)
-    result = run(datasets, clipping=clipping, optimiser=optimiser, local=local)
-    assert np.abs(result.parameters - plain(datasets, clipping, 20, optimiser, local)).max() < 1e-6
+    result = run(datasets, clipping=clipping, optimizer=optimizer, local=local)
+    assert np.abs(result.parameters - plain(datasets, clipping, 20, optimizer, local)).max() < 1e-6
 
 
 class Spy(SimulatedAverager):
@@ -196,7 +196,7 @@ def test_the_noise_of_the_average_is_what_the_history_says() -> None:
     # sum wide, so a sound implementation fails with probability below 1e-6.
     d = 30_000
     averager, budget, rng = SimulatedAverager.of("central", 4), Budget(1.0, 1e-5), np.random.default_rng(5)
-    result = train(Flat(d), records([2] * 4), averager, budget, 1, rng, clipping=Clipping(1.0), optimiser=SGD(1.0))
+    result = train(Flat(d), records([2] * 4), averager, budget, 1, rng, clipping=Clipping(1.0), optimizer=SGD(1.0))
     ratio = float(np.mean(result.parameters**2)) / result.history[0].sigma_noise ** 2
     assert abs(ratio - 1) < 5.2 * math.sqrt(2 / d)
     assert result.history[0].norm == pytest.approx(float(np.linalg.norm(result.parameters)))
@@ -265,7 +265,7 @@ def test_parameters_that_leave_the_range_of_numbers_are_refused() -> None:
         pytest.raises(InvalidInput, match="parameters after step 1 are not finite: a smaller rate"),
         np.errstate(all="ignore"),
     ):
-        run(records([3] * 4), optimiser=SGD(1e308), epsilon=0.01)
+        run(records([3] * 4), optimizer=SGD(1e308), epsilon=0.01)
 
 
 def test_steps_in_which_nobody_is_left_are_skipped_and_counted() -> None:
@@ -293,7 +293,7 @@ def test_steps_in_which_nobody_is_left_are_skipped_and_counted() -> None:
 def test_a_penalty_is_neither_clipped_nor_noised() -> None:
     model = Flat()
     model.parameters += 100.0
-    result = run(records([2, 2]), steps=1, model=model, optimiser=SGD(1.0), penalty=lambda theta: 0.5 * theta)
+    result = run(records([2, 2]), steps=1, model=model, optimizer=SGD(1.0), penalty=lambda theta: 0.5 * theta)
     assert np.abs(result.parameters - 50).max() < 1e-6
 
 
@@ -318,14 +318,14 @@ def test_parties_that_leave_in_every_step_are_back_in_the_next(leaving: Simulate
         for features, _ in datasets[1:]:
             np.asarray(features)[:, 2] = 0.0
         datasets = [(x, np.asarray(x) @ np.array([1.0, 2.0, 3.0])) for x, _ in datasets]
-        result = run(datasets, steps=300, clipping=Clipping(5.0), optimiser=SGD(0.5, 0.8), averager=averager)
+        result = run(datasets, steps=300, clipping=Clipping(5.0), optimizer=SGD(0.5, 0.8), averager=averager)
         assert np.abs(result.parameters - [1, 2, 3]).max() < 0.1
 
 
 def test_with_dropouts_and_privacy_it_still_learns(leaving: SimulatedAverager) -> None:
     datasets = records([200] * 20)
     result = run(
-        datasets, epsilon=3.0, steps=30, clipping=Clipping(2.0, "record"), optimiser=SGD(0.5), averager=leaving
+        datasets, epsilon=3.0, steps=30, clipping=Clipping(2.0, "record"), optimizer=SGD(0.5), averager=leaving
     )
     assert np.abs(result.parameters - [1, 2, 3]).max() < 0.5  # starts 3 away; the noise's share is about 0.1
     assert not any(step.skipped for step in result.history)
@@ -409,9 +409,9 @@ class Short(Least):
             call(clipping=Clipping(1.0, "record"), local=LocalSteps(2, 0.1)),
             "local steps cannot be combined with level 'record'",
         ),
-        (call(optimiser=SGD(0.0)), "rate must be .*got 0.0"),
-        (call(optimiser=SGD(1.0, 1.5)), "momentum must be .*got 1.5"),
-        (call(optimiser=Adam(1.0, 1.0)), "beta1 must be below 1, got 1.0"),
+        (call(optimizer=SGD(0.0)), "rate must be .*got 0.0"),
+        (call(optimizer=SGD(1.0, 1.5)), "momentum must be .*got 1.5"),
+        (call(optimizer=Adam(1.0, 1.0)), "beta1 must be below 1, got 1.0"),
         (lambda: Clipping(0.0), "max_norm must be .*got 0.0"),
         (lambda: Clipping(1.0, "person"), "level must be .*got 'person'"),  # type: ignore[arg-type]
         (lambda: Clipping(1.0, weights="size"), "weights must be .*got 'size'"),  # type: ignore[arg-type]

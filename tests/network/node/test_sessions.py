@@ -236,4 +236,4 @@ def test_replayed_session_is_refused(tmp_path: Path, quiet: Quiet, periods: floa
     assert any(failure.cause is FailureCause.OTHER_SESSION for failure in late.downs)
     for i in range(replayer):
         assert parties.logged(i, "violation", LAST, FailureCause.OTHER_SESSION)
-        assert parties.logged(i, "nonsense", replayer)
+        assert parties.logged(i, "invalid message", replayer)

@@ -162,7 +162,7 @@ def test_random_bytes_and_random_frames_change_nothing(tmp_path: Path, periods: 
     result = common_result(parties, asyncio.run(hold(parties, nodes(parties, range(LAST)), *troubles)), exact=False)
     assert result.finals == frozenset(range(LAST))
     assert source.sent >= 2000
-    assert all(parties.logged(i, "nonsense", LAST) for i in range(LAST))
+    assert all(parties.logged(i, "invalid message", LAST) for i in range(LAST))
     assert all(parties.logged(i, "violation", OUTSIDE) for i in range(LAST))
 
 

@@ -17,7 +17,7 @@ from inca.learn.averagers.network import NetworkAverager
 from inca.learn.budget import Budget
 from inca.learn.statistics.moments import moments
 from inca.learn.statistics.records import Records
-from inca.learn.training.optimisers import SGD
+from inca.learn.training.optimizers import SGD
 from inca.learn.training.train import train
 from inca.network.membership.identity import Identity
 from inca.network.membership.roster import read_roster
@@ -69,7 +69,7 @@ def test_the_program_is_given_the_same_averages_and_learns_the_same(party: int, 
     budget, rng = Budget(EPSILON, 1e-5), np.random.default_rng(0)
     held: list[Any] = averager.with_others((features, targets), SIZES)
     mu = budget.part(1.0 / (STEPS + 1))
-    result = train(model(), held, averager, budget, STEPS, rng, clipping=CLIPPING, optimiser=SGD(2.0), mu=mu)
+    result = train(model(), held, averager, budget, STEPS, rng, clipping=CLIPPING, optimizer=SGD(2.0), mu=mu)
     tables: list[Any] = averager.with_others(features, SIZES)
     mean = moments(Records.of(tables, ([-1.0] * 3, [1.0] * 3)), averager, budget, rng).mean
     learned = json.loads((FIXTURE / str(party) / "learned.json").read_text())

@@ -24,7 +24,7 @@ from inca.learn.budget import Budget, ProtectionLevel
 from inca.learn.training.clipping import Clipping, PartyWeights
 from inca.learn.training.contributions import LocalSteps
 from inca.learn.training.models import LogisticModel
-from inca.learn.training.optimisers import SGD
+from inca.learn.training.optimizers import SGD
 from inca.learn.training.train import train
 from inca.protocol.domain import Ball
 
@@ -135,7 +135,7 @@ class PrivateLogisticRegression(ClassifierMixin, BaseEstimator):  # type: ignore
             self.steps,
             _generator(self.random_state),
             clipping=Clipping(positive("clip", self.clip), self.level, self.weights),
-            optimiser=SGD(rate * turns, self.momentum),
+            optimizer=SGD(rate * turns, self.momentum),
             local=LocalSteps(turns, rate) if turns > 1 else None,
             penalty=lambda parameters: ridge.reshape(-1) * parameters,
         )

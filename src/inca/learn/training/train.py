@@ -1,7 +1,7 @@
 """Training a shared model by private averages of what the parties would change in it.
 
 In each step every party works out an update on its own data, clips it, and the updates are averaged privately;
-everyone then takes the same step of an optimiser. A Gaussian shift of mu per step makes sqrt(steps) mu in all, even
+everyone then takes the same step of an optimizer. A Gaussian shift of mu per step makes sqrt(steps) mu in all, even
 though the updates of a step depend on the results of earlier ones (docs/accounting.md).
 """
 
@@ -21,7 +21,7 @@ from inca.learn.budget import Budget
 from inca.learn.training.clipping import Clipping
 from inca.learn.training.contributions import Contributions, LocalSteps, PartyData
 from inca.learn.training.models import Model
-from inca.learn.training.optimisers import SGD, Optimiser
+from inca.learn.training.optimizers import SGD, Optimizer
 
 _ROUNDING_LEFT = 1e-6  # of a budget: what rounding leaves of one that was divided among releases
 
@@ -79,7 +79,7 @@ def train(
     rng: np.random.Generator,
     *,
     clipping: Clipping,
-    optimiser: Optimiser | None = None,
+    optimizer: Optimizer | None = None,
     local: LocalSteps | None = None,
     penalty: Callable[[Array], Array] | None = None,
     mu: float | None = None,
@@ -104,7 +104,7 @@ def train(
         steps: The number of private averages.
         rng: The source of all randomness.
         clipping: What is protected, and the length that updates are scaled down to.
-        optimiser: The rule for shared steps; `SGD()` by default.
+        optimizer: The rule for shared steps; `SGD()` by default.
         local: Steps of each party on its own before each average.
         penalty: The gradient of a term that depends on no data, such as a ridge: added to the average, it costs no
             privacy and is not clipped.
@@ -136,7 +136,7 @@ def train(
     parameters = finite_array("model.parameters", model.parameters, (1,), "one vector").copy()
     if parameters.size == 0:
         refuse("the number of model.parameters", 0, "at least 1")
-    update = (optimiser or SGD()).begin(parameters.size)
+    update = (optimizer or SGD()).begin(parameters.size)
     contributions = Contributions(model, datasets, clipping, local, parameters.size)
     mu_step = _reserve(budget, count, mu)
     history = []

@@ -15,7 +15,7 @@ from inca.errors import InvalidInput
 
 _NAMING_PARTIES = ("peer", "party")  # fields
 _REPEATABLE = (
-    "nonsense",
+    "invalid message",
     "violation",
     "throttled",
     "down",

@@ -252,7 +252,7 @@ class Node(TransportEvents):
         try:
             message = decode(frame)
         except InvalidPeerMessage as error:
-            self._log.log_event("nonsense", peer=peer, what=str(error))
+            self._log.log_event("invalid message", peer=peer, what=str(error))
             return
         self._post(lambda now: self._party.receive(now, peer, message))
 

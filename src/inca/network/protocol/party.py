@@ -151,7 +151,7 @@ class Party:
             try:
                 self._handle(now, peer, message)
             except InvalidPeerMessage as error:
-                self._context.log_event("nonsense", peer=peer, what=str(error))
+                self._context.log_event("invalid message", peer=peer, what=str(error))
             self._components.joining.continue_coin_flip()
         return self._advance(now)
 

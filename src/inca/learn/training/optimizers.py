@@ -17,7 +17,7 @@ UpdateRule = Callable[[Array, Array], Array]
 _ADAM_FLOOR = 1e-8  # of the root of a coordinate's mean square
 
 
-class Optimiser(Protocol):
+class Optimizer(Protocol):
     """A rule for steps; its state is made of released averages only, so everyone has the same."""
 
     def begin(self, dimensions: int) -> UpdateRule:

@@ -26,7 +26,7 @@ def waiting(parties: int = 40, seed: int = 1) -> Array:
 @pytest.fixture(scope="module")
 def plan() -> inca.Plan:
     requirements = inca.Requirements(
-        parties=40, epsilon=2.0, delta=1e-5, colluding=0.1, dropout=0.1, messages=14, sensitivity=240.0
+        parties=40, epsilon=2.0, delta=1e-5, colluding=0.1, dropout=0.1, messages=10, sensitivity=240.0
     )
     return inca.plan(requirements, views=10)
 
@@ -44,7 +44,7 @@ def test_it_plans_runs_accounts_and_releases() -> None:
         epsilon=2.0,
         adversary=A_TENTH,
         dropout=0.1,
-        messages=14,
+        messages=10,
         views=10,
         rng=np.random.default_rng(1),
     )
@@ -129,7 +129,7 @@ def test_intervals_cover_the_mean_of_all_values(domain: Any, values: Array, drop
     scale = domain.sensitivity(values[:1].size)
     levels = inca.NoiseLevels(independent=scale, cancelling=4 * scale)
     design = ProtocolDesign("permutation", rounds=6)
-    for _ in range(400):
+    for _ in range(200):
         options: dict[str, Any] = {"design": design, "dropout": dropout, "confidence": 0.8, "rng": rng}
         mean = inca.average(values, domain, noise_levels=levels, **options)
         assert mean.interval is not None

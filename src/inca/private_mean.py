@@ -147,14 +147,15 @@ def average(
 
     Example:
         >>> import inca
-        >>> waiting = np.random.default_rng(1).uniform(20, 200, size=60)  # minutes, one number per hospital
+        >>> waiting = np.random.default_rng(1).uniform(20, 200, size=30)  # minutes, one number per hospital
         >>> mean = inca.average(
         ...     waiting,
         ...     inca.Interval(0, 240),
-        ...     epsilon=2.0,
+        ...     epsilon=4.0,
         ...     adversary=inca.RandomAdversary(colluding=0.1),
         ...     dropout=0.05,
-        ...     views=20,
+        ...     messages=10,
+        ...     views=10,
         ...     rng=np.random.default_rng(2),
         ... )
         >>> low, high = mean.interval

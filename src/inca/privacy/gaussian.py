@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Literal
 
 import numpy as np
@@ -168,11 +169,7 @@ def mu_for(epsilon: float, delta: float, rule: Rule = "analytic") -> float:
         return math.inf
     if delta == 0.0:
         return 0.0
-    target, high = math.log(delta), 1.0
-    while log_delta(high, budget) <= target:
-        high *= 2.0
-    too_much = _bisect(lambda shift: log_delta(shift, budget) > target, np.zeros(1), np.array([high]))
-    return float(np.nextafter(too_much[0], 0.0))
+    return _analytic_mu(budget, delta)
 
 
 def compose(*losses: ArrayLike) -> Array:
@@ -204,6 +201,15 @@ def _bisect(met: Callable[[Array], Flags], low: Array, high: Array) -> Array:
         good = met(middle)
         high, low = np.where(good, middle, high), np.where(good, low, middle)
     return high
+
+
+@lru_cache  # training asks for the same guarantee in every step
+def _analytic_mu(epsilon: float, delta: float) -> float:
+    target, high = math.log(delta), 1.0
+    while log_delta(high, epsilon) <= target:
+        high *= 2.0
+    too_much = _bisect(lambda shift: log_delta(shift, epsilon) > target, np.zeros(1), np.array([high]))
+    return float(np.nextafter(too_much[0], 0.0))
 
 
 def _classic_constant(delta: float) -> float:

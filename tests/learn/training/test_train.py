@@ -128,7 +128,7 @@ class Spy(SimulatedAverager):
         return super().average(vectors, sensitivity, mu, rng)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100)
 @given(
     st.lists(st.integers(1, 6), min_size=2, max_size=5),
     st.sampled_from(["party", "record"]),

@@ -61,8 +61,8 @@ check: lint types arrows javascript  ## about a minute: lint, types, arrows, Jav
 test: lint types arrows javascript  ## everything that must hold at every commit
 	$(TESTING) $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder -m 'not slow'
 
-test-all: lint types arrows javascript  ## the same and the slow suites
-	$(TESTING) $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
+test-all: lint types arrows javascript  ## the same with the slow suites, and more random cases of every invariant
+	$(TESTING) $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder --hypothesis-profile thorough
 
 bench: $(READY)  ## speed and memory, as ratios against named baselines in one run
 	$(BIN)/python benchmarks/simulation.py

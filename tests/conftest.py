@@ -7,10 +7,12 @@ from hypothesis import HealthCheck, settings
 pytest.register_assert_rewrite("helpers")
 
 # The first example compiles kernels, so deadlines would measure the compiler; examples are the same every time.
-settings.register_profile(
-    "inca", deadline=None, derandomize=True, max_examples=60, suppress_health_check=[HealthCheck.too_slow]
-)
-settings.load_profile("inca")
+# `make test-all` looks at more of them (--hypothesis-profile thorough).
+for profile, examples in (("thorough", 200), ("quick", 40)):
+    settings.register_profile(
+        profile, deadline=None, derandomize=True, max_examples=examples, suppress_health_check=[HealthCheck.too_slow]
+    )
+settings.load_profile("quick")
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -323,7 +323,7 @@ def test_a_file_that_is_none_of_ours_is_refused(window: Watched, tmp_path: Path)
     window.errors[:] = [error for error in window.errors if REFUSED not in error]
 
 
-ADDRESSES = ("/plan", f"/run?{RUN}", "/adversary?parties=9&colluding=2", "/sessions", "/file")
+ADDRESSES = (f"/plan?{QUICK}", f"/run?{RUN}", "/adversary?parties=9&colluding=2", "/sessions", "/file")
 
 
 @pytest.mark.parametrize("dark", [True, pytest.param(False, marks=pytest.mark.slow)])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import math
 import os
@@ -12,9 +13,28 @@ from typing import IO, Any
 from inca.errors import InvalidInput
 
 
+def check_writable(*paths: str | Path | None) -> None:
+    """Refuse files that could not be written, before the work whose results are to be in them; None is no file.
+
+    >>> check_writable(None, "/no/such/folder/plan.json")
+    Traceback (most recent call last):
+        ...
+    inca.errors.InvalidInput: /no/such/folder/plan.json cannot be written: No such file or directory
+    """
+    for path in (Path(path) for path in paths if path is not None):
+        try:
+            if path.is_dir():
+                raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+            temporary = _temporary(path)
+            temporary.open("xb").close()
+            temporary.unlink()
+        except OSError as error:
+            raise InvalidInput(f"{path} cannot be written: {error.strerror or error}") from None
+
+
 def write_whole(path: Path, produce: Callable[[IO[bytes]], Any]) -> None:
     """Write a file so that it is there whole or not at all."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
+    temporary = _temporary(path)
     try:
         with temporary.open("xb") as file:
             try:
@@ -27,6 +47,10 @@ def write_whole(path: Path, produce: Callable[[IO[bytes]], Any]) -> None:
                 raise
     except OSError as error:
         raise InvalidInput(f"{path} cannot be written: {error.strerror or error}") from None
+
+
+def _temporary(path: Path) -> Path:
+    return path.with_name(f".{path.name}.{os.getpid()}.part")
 
 
 def write_json(path: str | Path, fields: Any, *, indent: int | None = None) -> None:

@@ -78,6 +78,7 @@ def audit(
     --transcript run.json, then  inca audit run.json --colluding 0.1 --domain 0 240
     """
     import inca
+    from inca._base.files import check_writable
     from inca._base.validation import finite_float, integer
     from inca.privacy.theorems.preconditions import conditions
 
@@ -85,6 +86,7 @@ def audit(
     refuse_combination(context, "ball", "domain")
     if epsilon is not None:
         finite_float("--epsilon", epsilon, min=0.0)
+    check_writable(certificate)
     if plot is not None:
         from inca.cli.plots import check_plot
 

@@ -165,11 +165,13 @@ def average(
     import numpy as np
 
     import inca
+    from inca._base.files import check_writable
     from inca._base.validation import integer
     from inca.cli.input_files import read_values
     from inca.private_mean import AUDIT_UP_TO
 
     _check_combinations(context, epsilon, plan, sigma_independent, sigma_cancelling)
+    check_writable(transcript, certificate)
     bounds, table = domain_of(domain, ball), read_values(values, column or ())
     if certificate is not None and len(table) > AUDIT_UP_TO:
         raise InvalidInput(f"--certificate needs a run of at most {AUDIT_UP_TO} parties, got {len(table)}")

@@ -68,7 +68,9 @@ def plan(
     Example:  inca plan --parties 200 --epsilon 0.2 --colluding 0.1 --dropout 0.1 --out plan.json
     """
     import inca
+    from inca._base.files import check_writable
 
+    check_writable(out)
     requirements = inca.Requirements(
         parties=parties,
         epsilon=epsilon,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from inca._base.files import check_writable
 from inca._base.plotting import ACCENT, SERIES, canvas, check_matplotlib, save
 from inca._base.validation import refuse
 from inca.privacy.gaussian import epsilon_for
@@ -22,6 +23,7 @@ def check_plot(path: Path) -> None:
     if path.suffix not in (".png", ".svg"):
         refuse("--plot", str(path), "a file name that ends in .png or .svg")
     check_matplotlib("--plot")
+    check_writable(path)
 
 
 def plot_mechanisms(requirements: Requirements, entries: list[ComparisonEntry], path: Path) -> None:

@@ -86,7 +86,7 @@ def check(found: VarianceDesign, view: inca.View, groups: Grouping, mu: float, c
 
 
 @groupings
-@settings(max_examples=12)
+@settings(max_examples=8)
 @given(view=views(), seed=seeds)
 def test_equals_the_semidefinite_program(groups: Grouping, view: inca.View, seed: int) -> None:
     cost, mu = costs(view, groups, seed), 0.3
@@ -108,7 +108,7 @@ def test_both_solvers_of_the_semidefinite_program_agree() -> None:
 
 @groupings
 @given(view=views(largest=8), seed=seeds)
-@settings(max_examples=30)
+@settings(max_examples=15)
 def test_slopes_are_the_gradient(groups: Grouping, view: inca.View, seed: int) -> None:
     rng, own = generator(seed), groups(view)
     cost, shares = rng.uniform(0.5, 2.0, own.count), rng.uniform(0.5, 2.0, own.count)
@@ -125,7 +125,7 @@ def test_slopes_are_the_gradient(groups: Grouping, view: inca.View, seed: int) -
 
 @groupings
 @given(view=views(largest=8), seed=seeds)
-@settings(max_examples=30)
+@settings(max_examples=15)
 def test_cuts_hold_for_whatever_meets_the_target(groups: Grouping, view: inca.View, seed: int) -> None:
     rng, own = generator(seed), groups(view)
     problem = optimal_variances._VarianceProblem([view], 1.0, 1.0, np.ones(own.count), groups)
@@ -149,7 +149,7 @@ def test_costs_fall_like_one_over_the_square_of_mu(groups: Grouping) -> None:
 
 
 @given(view=views(largest=8), seed=seeds)
-@settings(max_examples=30)
+@settings(max_examples=15)
 def test_who_sees_more_never_costs_less(view: inca.View, seed: int) -> None:
     eavesdropped = view.adversary.eavesdropped
     some = [message for message in eavesdropped if generator(seed).random() < 0.5]

@@ -59,7 +59,8 @@ def run_once(job: tuple[inca.Plan, int]) -> tuple[float, float]:
         sigma_cancelling=noise_levels.cancelling,
         adversary=inca.Adversary(plan.adversary(rng).colluding),
     )
-    certificate = inca.certify(transcript, delta=plan.requirements.delta)
+    required = plan.requirements
+    certificate = inca.certify(transcript, sensitivity=required.sensitivity, delta=required.delta)
     return (estimate - float(values.mean())) ** 2, certificate.worst_epsilon
 
 

@@ -53,11 +53,11 @@ def textbook(view: inca.View) -> Array:
 
 
 def all_losses(n: int) -> None:
-    inca.account(drawn(20), LEVELS)  # compile before the clock runs
-    fast = best(lambda: inca.account(drawn(n), LEVELS), 5)
+    inca.account(drawn(20), LEVELS, sensitivity=1.0)  # compile before the clock runs
+    fast = best(lambda: inca.account(drawn(n), LEVELS, sensitivity=1.0), 5)
     plain = best(lambda: textbook(drawn(n)), 2)
-    dense = best(lambda: inca.account(drawn(n), LEVELS, method="dense"), 1)
-    same = np.allclose(textbook(drawn(n)), inca.account(drawn(n), LEVELS).mu ** 2, rtol=1e-9)
+    dense = best(lambda: inca.account(drawn(n), LEVELS, method="dense", sensitivity=1.0), 1)
+    same = np.allclose(textbook(drawn(n)), inca.account(drawn(n), LEVELS, sensitivity=1.0).mu ** 2, rtol=1e-9)
     print(f"all losses, n = {n:,}, T = 20, k = 1, 10 % colluding; the numbers agree: {same}")
     for name, seconds in (("state-space", fast), ("textbook", plain), ("dense", dense)):
         print(f"  {name:12s} {seconds:8.3f} s   state-space is {seconds / fast:6.1f} times as fast")
@@ -115,7 +115,7 @@ GROWTH: dict[str, tuple[Callable[[float], inca.View], list[float]]] = {
 
 
 def account_for(make: Callable[[float], inca.View], size: float) -> None:
-    inca.account(make(size), LEVELS)
+    inca.account(make(size), LEVELS, sensitivity=1.0)
 
 
 def growth(picture: Path | None) -> None:

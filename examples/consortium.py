@@ -41,6 +41,8 @@ def main() -> None:
         sigma_independent=float(np.ceil(sigma_independent * 1000) / 1000),
         sigma_cancelling=float(np.ceil(found.level * 1000) / 1000),
         adversary=inca.Adversary((3, 11, 24, 30, 45, 52)),
+        sensitivity=1.0,
+        agreed=inca.AgreedGuarantee(epsilon=1.0, delta=1e-5, colluding=0.1),
     )
     inca.write_execution(Path(__file__).parent / "consortium.json", transcript)
 

@@ -52,7 +52,7 @@ def test_it_plans_runs_accounts_and_releases() -> None:
     assert mean.guarantee_holds and mean.certificate.worst_epsilon <= 2.0 and mean.withheld == ""
     assert isinstance(mean.estimate, float) and mean.interval[0] < mean.estimate < mean.interval[1]
     assert mean.plan.requirements.colluding == 0.1 and mean.plan.requirements.sensitivity == 240.0
-    assert mean.present == 36 and len(mean.transcript.adversary.colluding) == 4
+    assert mean.present == 36 and len(mean.transcript.known_adversary.colluding) == 4
     assert mean.standard_error**2 == pytest.approx(mean.expected_error.noise)
 
 
@@ -160,6 +160,11 @@ REFUSED: dict[str, tuple[Callable[[inca.Plan], object], str]] = {
         lambda plan: inca.average(waiting(39), MINUTES, plan=plan),
         "the number of parties of the plan must be one per row of values (39), got 40",
     ),
+    "fewer colluders than planned": (
+        lambda plan: planned(plan, adversary=inca.RandomAdversary(colluding=0.05)),
+        "adversary must be at least as large as planned (RandomAdversary(colluding=0.1, eavesdropped=0.0)), got",
+    ),
+    "nobody colludes": (lambda plan: planned(plan, adversary=inca.Adversary()), "adversary must be at least as large"),
     "wider domain": (
         lambda plan: inca.average(waiting(), inca.Interval(0, 300), plan=plan),
         "the sensitivity of the plan must be at least that of the domain (300), got 240.0",

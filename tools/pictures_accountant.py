@@ -116,7 +116,7 @@ def draw_curves(path: Path) -> None:
     x = np.linspace(-3.6, 5.6, 400)
     titles = ("party 3 colludes", "every message is observed")
     for axes, seen, title in zip(panels, (view, all_seen), titles, strict=True):
-        mu = float(inca.account(seen, inca.NoiseLevels(independent=OWN, cancelling=5.0)).mu[0])
+        mu = float(inca.account(seen, inca.NoiseLevels(independent=OWN, cancelling=5.0), sensitivity=1.0).mu[0])
         axes.fill_between(x, np.minimum(norm.pdf(x), norm.pdf(x - mu)), color=LIGHT, alpha=0.45, lw=0)
         axes.plot(x, norm.pdf(x), color=ACCENT, lw=2, label="$x_0 = 0$")
         axes.plot(x, norm.pdf(x - mu), color=WARM, lw=2, label="$x_0 = 1$")
@@ -159,7 +159,7 @@ def hidden_share(share: float, sigma_cancelling: float, n: int = 60, rounds: int
     order = np.random.default_rng(1).permutation(len(messages))
     eavesdropped = [messages[place] for place in order[round(share * len(messages)) :]]
     levels = inca.NoiseLevels(independent=1.0, cancelling=sigma_cancelling)
-    return inca.account(inca.View(execution, inca.Adversary(eavesdropped=eavesdropped)), levels).mu
+    return inca.account(inca.View(execution, inca.Adversary(eavesdropped=eavesdropped)), levels, sensitivity=1.0).mu
 
 
 def draw_one_term(path: Path) -> None:
@@ -174,7 +174,7 @@ def draw_one_term(path: Path) -> None:
         ("a fresh term every round", tiny(inca.incremental_injection(ROUNDS)), ACCENT),
     ):
         noise_levels = [inca.NoiseLevels(independent=OWN, cancelling=level) for level in levels]
-        losses = [inca.account(view, both).mu[2] for both in noise_levels]
+        losses = [inca.account(view, both, sensitivity=1.0).mu[2] for both in noise_levels]
         right.plot(levels, losses, color=colour, lw=2, label=name)
     for height, name in ((1 / OWN, "Local DP"), (1 / OWN / 3**0.5, "the sum alone")):
         right.axhline(height, color=LIGHT, lw=1, ls="--", zorder=0)

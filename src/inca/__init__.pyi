@@ -53,6 +53,7 @@ from .protocol.simulation import Noise as Noise
 from .protocol.simulation import Outcome as Outcome
 from .protocol.simulation import draw_noise as draw_noise
 from .protocol.simulation import simulate as simulate
+from .protocol.transcript import AgreedGuarantee as AgreedGuarantee
 from .protocol.transcript import Transcript as Transcript
 from .protocol.transcript import read_execution as read_execution
 from .protocol.transcript import write_execution as write_execution

@@ -186,7 +186,7 @@ def average(
             requirements, rounds=rounds, receivers=receivers, views=views, progress=_phase(progress, "plan")
         )
     elif plan is not None:
-        _check_plan(plan, n, sensitivity)
+        _check_plan(plan, n, sensitivity, adversary)
     if plan is not None:
         design, noise_levels = plan.design, plan.noise_levels
     assert noise_levels is not None
@@ -202,14 +202,16 @@ def average(
         sigma_independent=noise_levels.independent,
         sigma_cancelling=noise_levels.cancelling,
         adversary=_observer(adversary, plan, n, design.rounds, source),
+        sensitivity=sensitivity,
+        agreed=None if plan is None else plan.requirements.agreed,
     )
     certificate = None
     if plan is not None and (n <= AUDIT_UP_TO if audit is None else audit):
+        required = plan.requirements
         certificate = certify(
             transcript,
-            sensitivity=plan.requirements.sensitivity,
-            delta=plan.requirements.delta,
-            rule=plan.requirements.rule,
+            sensitivity=required.sensitivity,
+            rule=required.rule,
             progress=_phase(progress, "audit"),
         )
     error = expected_error(execution, noise_levels, dimensions=dimensions, domain=domain)
@@ -250,12 +252,21 @@ def _required_size(adversary: Adversary | RandomAdversary | None, parties: int) 
     return adversary.fractions(parties) if isinstance(adversary, Adversary) else adversary
 
 
-def _check_plan(plan: Plan, parties: int, sensitivity: float) -> None:
+def _check_plan(plan: Plan, parties: int, sensitivity: float, adversary: Adversary | RandomAdversary | None) -> None:
     if plan.requirements.parties != parties:
         refuse("the number of parties of the plan", plan.requirements.parties, f"one per row of values ({parties})")
     if plan.requirements.sensitivity < sensitivity * (1 - _SAME):
         must_be = f"at least that of the domain ({sensitivity:g})"
         refuse("the sensitivity of the plan", plan.requirements.sensitivity, must_be)
+    planned = plan.requirements.agreed.adversary
+    if isinstance(adversary, Adversary):
+        enough = adversary.at_least(planned, parties, plan.design.rounds)
+    else:
+        enough = adversary is None or (
+            adversary.colluding >= planned.colluding and adversary.eavesdropped >= planned.eavesdropped
+        )
+    if not enough:  # a guarantee that holds against less than it was planned for would be called kept
+        refuse("adversary", adversary, f"at least as large as planned ({planned})")
 
 
 def _observer(

@@ -9,13 +9,18 @@ from scipy.special import chdtri
 import inca
 from helpers.command_line import Capture, call, refused, run
 
+UNIT = ("--domain", 0, 1)
+BARE = ("bare.npz", *UNIT, "--colluding", 0)
+
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("runs")
     execution = inca.Execution(inca.RandomReceivers(20, 6, seed=1), inca.incremental_injection(6))
     adversary = inca.Adversary((1, 2), eavesdropped=((0, 5),))
-    transcript = inca.Transcript(execution, sigma_independent=0.3, sigma_cancelling=4.0, adversary=adversary)
+    transcript = inca.Transcript(
+        execution, sigma_independent=0.3, sigma_cancelling=4.0, adversary=adversary, sensitivity=1.0
+    )
     inca.write_execution(folder / "run.json", transcript)
     inca.write_execution(folder / "bare.npz", inca.Transcript(execution))
     return folder
@@ -49,7 +54,7 @@ def test_it_reports_promise_and_attack(runs: Path, capsys: Capture) -> None:
 
 def test_it_draws_an_adversary_and_takes_levels(runs: Path, capsys: Capture) -> None:
     words = ["attack", runs / "bare.npz", "--colluding", 0.25, "--sigma-independent", 0, "--sigma-cancelling", 3]
-    words += ["--trials", 500]
+    words += ["--trials", 500, "--domain", 0, 1]
     status, out, _ = call(capsys, *words, "--json", "--seed", 1)
     report = json.loads(out)
     assert status == 0 and len(report["honest"]) == 15
@@ -63,8 +68,11 @@ def test_it_draws_an_adversary_and_takes_levels(runs: Path, capsys: Capture) -> 
     ("words", "sentence"),
     [
         (["none.json"], "cannot be read"),
-        (["bare.npz"], "bare.npz must say sigma_independent, or --sigma-independent must, got neither"),
-        (["bare.npz", "--sigma-independent", 1], "bare.npz must say sigma_cancelling, or --sigma-cancelling must"),
+        (["bare.npz"], "the file must say the sensitivity of its values, or --sensitivity, --domain or --ball must"),
+        (["bare.npz", *UNIT], "the file must say who colludes, or --colluding must"),
+        ([*BARE], "bare.npz must say sigma_independent, or --sigma-independent must, got neither"),
+        ([*BARE, "--sigma-independent", 1], "bare.npz must say sigma_cancelling, or --sigma-cancelling must"),
+        (["run.json", "--domain", 0, 0.5], "--domain must be at least as long as the file's sensitivity (1), got"),
         (["run.json", "--party", 1], "--party must be the id of an honest party of 20, got 1"),
         (["run.json", "--party", 20], "--party must be the id of an honest party of 20, got 20"),
         (["run.json", "--delta", 2], "--delta must be from 0 to 1, got 2.0"),

@@ -12,6 +12,7 @@ import pytest
 
 import inca
 from helpers.command_line import NOISE, Capture, call, refused, run
+from inca.protocol.transcript import AgreedGuarantee
 
 Audit = Callable[..., dict[str, Any]]
 
@@ -21,7 +22,7 @@ def write(folder: Path, name: str = "run.json", absent: bool = False, **changes:
     presence = inca.Presence.leaving(40, 12, 0.2, np.random.default_rng(1)) if absent else None
     execution = inca.Execution(inca.RandomReceivers(40, 12, seed=4), inca.incremental_injection(12), presence)
     transcript = inca.Transcript(
-        execution, sigma_independent=2.0, sigma_cancelling=15.0, adversary=inca.Adversary((3, 8, 21))
+        execution, sigma_independent=2.0, sigma_cancelling=15.0, adversary=inca.Adversary((3, 8, 21)), sensitivity=1.0
     )
     inca.write_execution(folder / name, replace(transcript, **changes))
     return folder / name
@@ -142,6 +143,9 @@ def test_what_a_plan_decides_cannot_be_said_again(option: str, capsys: Capture, 
         (["--colluding", 1], "the number of colluding parties must be below 40"),
         (["--colluding", "nan"], "colluding must be a finite number, from 0 to 1, got nan"),
         (["--dimensions", 0], "--dimensions must be at least 1, got 0"),
+        (["--dimensions", 2], "--dimensions must be combined with --domain or --ball"),
+        (["--sensitivity", 2, "--domain", 0, 1], "--domain cannot be combined with --sensitivity"),
+        (["--sensitivity", -1], "sensitivity must be at least 1, as the execution says, got -1.0"),
         (["--sigma-cancelling", -1], "sigma_cancelling must be at least 0, got -1.0"),
         (["--ball", 1, "--domain", 0, 1], "--domain cannot be combined with --ball"),
         (["--plot", "x.pdf"], "--plot must be a file name that ends in .png or .svg, got 'x.pdf'"),
@@ -155,6 +159,47 @@ def test_bad_input_is_one_sentence(words: list[object], sentence: str, tmp_path:
 
 def test_a_missing_file_is_one_sentence(capsys: Capture, tmp_path: Path) -> None:
     assert "cannot be read" in refused(capsys, "audit", tmp_path / "none.json")
+
+
+# --- nothing is promised on a default -------------------------------------------------------------------------------
+
+
+def test_without_a_sensitivity_nothing_is_said(audit: Audit, capsys: Capture, tmp_path: Path) -> None:
+    path = write(tmp_path, sensitivity=None)
+    sentence = "the file must say the sensitivity of its values, or --sensitivity, --domain or --ball must, got neither"
+    assert sentence in refused(capsys, "audit", path, "--epsilon", 1)
+    stated = audit(path, "--sensitivity", 100)
+    assert stated["sensitivity"] == 100.0 and stated["mu"] == audit(path, "--domain", 0, 100)["mu"]
+    sure = write(tmp_path, "sure.json", sensitivity=100.0)
+    assert audit(sure)["mu"] == stated["mu"]
+    for less in (["--sensitivity", 1], ["--domain", 0, 1], ["--ball", 2]):
+        assert "sensitivity must be at least 100, as the execution says" in refused(capsys, "audit", sure, *less)
+
+
+def test_without_an_adversary_nothing_is_said(audit: Audit, capsys: Capture, tmp_path: Path) -> None:
+    path = write(tmp_path, adversary=None)
+    assert "the file must say who colludes, or --colluding must" in refused(capsys, "audit", path, "--epsilon", 1)
+    assert audit(path, "--colluding", 0)["adversary"] == {"colluding": [], "eavesdropped": []}
+
+
+def test_what_was_agreed_is_checked_against_as_many_as_were_agreed(
+    audit: Audit, capsys: Capture, tmp_path: Path
+) -> None:
+    """A file as a node writes it: values between 0 and 100, no adversary. Its loss was told as if they moved by 1."""
+    agreed = AgreedGuarantee(epsilon=1.0, delta=1e-6, colluding=0.1)
+    levels: dict[str, Any] = {"sigma_independent": 60.0, "sigma_cancelling": 400.0}
+    path = write(tmp_path, adversary=None, sensitivity=100.0, agreed=agreed, **levels)
+    report = audit(path, "--seed", 1, status=1)
+    assert len(report["adversary"]["colluding"]) == 4 and (report["delta"], report["sensitivity"]) == (1e-6, 100.0)
+    assert report["wanted"] == {"epsilon": 1.0, "met": False} and report["worst"]["epsilon"] > 1.0
+    generous = AgreedGuarantee(epsilon=50.0, delta=1e-6, colluding=0.1)
+    path = write(tmp_path, adversary=None, sensitivity=100.0, agreed=generous, **levels)
+    assert audit(path, "--seed", 1)["wanted"] == {"epsilon": 50.0, "met": True}
+    assert audit(path, "--colluding", 0.1)["wanted"] == {"epsilon": 50.0, "met": True}
+    assert audit(path, "--colluding", 0)["wanted"] == {"epsilon": 50.0, "met": None}
+    status, out, _ = call(capsys, "audit", path, "--colluding", 0.05)
+    assert status == 0 and out.endswith("is not known: this adversary is smaller than agreed.\n")
+    assert "wanted" not in audit(path, "--delta", 1e-3)  # another delta than agreed: no verdict
 
 
 @pytest.mark.parametrize("name", ["sigma_independent", "sigma_cancelling"])

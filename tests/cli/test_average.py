@@ -157,7 +157,7 @@ def test_a_plan_drives_a_run_its_certificate_and_its_audit(
     assert report["present"] == 18 and report["met"] is True and 0 < report["epsilon"] <= report["wanted"] == 1.0
     assert json.loads(certificate.read_text())["worst"]["epsilon"] <= report["epsilon"]
     assert report["plan"]["wish"]["parties"] == 20 and report["delta"] == 1e-5
-    assert len(inca.read_execution(path).adversary.colluding) == 2
+    assert len(inca.read_execution(path).known_adversary.colluding) == 2
     status, out, _ = call(capsys, "audit", path, "--plan", plan_file)
     assert status == 0 and "(1, 1e-05)-DP holds" in out
     status, out, _ = call(capsys, "average", *words, "--seed", 1)

@@ -11,7 +11,7 @@ from helpers.dashboard_server import RUN, Dashboard, run_execution
 def test_losses_are_the_accountants(board: Dashboard) -> None:
     answer = board.ask("adversary", **RUN, colluding="1 4", eavesdropped="2:0", delta=1e-6)
     view = inca.View(run_execution(), inca.Adversary([1, 4], [(2, 0)]))
-    losses = inca.account(view, inca.NoiseLevels(independent=0.5, cancelling=3.0))
+    losses = inca.account(view, inca.NoiseLevels(independent=0.5, cancelling=3.0), sensitivity=1.0)
     assert answer["honest"] == losses.honest.tolist() and answer["seen"] == view.seen.astype(int).tolist()
     np.testing.assert_allclose(answer["mu"], losses.mu, rtol=1e-12)
     np.testing.assert_allclose(answer["epsilon"], losses.epsilon(1e-6), rtol=1e-12)

@@ -30,5 +30,5 @@ def test_a_run_can_be_downloaded_and_audited(board: Dashboard, tmp_path: Path) -
     (tmp_path / "run.json").write_bytes(answer.body)
     transcript = inca.read_execution(tmp_path / "run.json")
     view = inca.View(transcript.execution, transcript.adversary)
-    mu = inca.account(view, transcript.noise_levels).mu
+    mu = inca.account(view, transcript.noise_levels, sensitivity=1.0).mu
     np.testing.assert_allclose(board.ask("adversary", **RUN, colluding="1")["mu"], mu, rtol=1e-12)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,7 +18,7 @@ def test_an_execution_is_opened_and_looked_at(board: Dashboard, tmp_path: Path) 
     run = board.ask("run", file=opened["id"])
     assert run["simulation"] is None
     transcript = inca.read_execution(CONSORTIUM)
-    colluding = transcript.adversary.colluding
+    colluding = transcript.known_adversary.colluding
     assert run["parties"] == transcript.execution.parties and tuple(run["colluding"]) == colluding
     view = board.ask("adversary", file=opened["id"])
     assert tuple(view["colluding"]) == colluding
@@ -49,3 +51,33 @@ def test_files_at_the_start_are_open(board: Dashboard) -> None:
     assert "consortium.json" in [opened["name"] for opened in board.ask("files")]
     (opened, *_) = board.ask("files")
     assert board.ask("file", file=opened["id"])["name"] == opened["name"]
+
+
+def opened(board: Dashboard, folder: Path, **changes: Any) -> str:
+    """Open the example with something changed, and return its id."""
+    inca.write_execution(folder / "run.json", replace(inca.read_execution(CONSORTIUM), **changes))
+    return str(board.post("/api/open?name=run.json", (folder / "run.json").read_bytes()).json["id"])
+
+
+def test_losses_of_a_file_need_a_sensitivity_that_is_no_less_than_its_own(board: Dashboard, tmp_path: Path) -> None:
+    unit = board.ask("adversary", file=opened(board, tmp_path))
+    silent = opened(board, tmp_path, sensitivity=None)
+    for verb, more in (("adversary", {}), ("sufficient-noise", {"epsilon": 2})):
+        answer = board.get(f"/api/{verb}", file=silent, **more)
+        assert answer.status == 400 and "sensitivity must be stated on this page" in answer.json["error"]
+    stated = board.ask("adversary", file=silent, sensitivity=100)
+    assert stated["mu"] == pytest.approx([100 * mu for mu in unit["mu"]])
+    assert stated["epsilon_independent_only"] > unit["epsilon_independent_only"]
+    assert board.ask("adversary", file=opened(board, tmp_path, sensitivity=100.0))["mu"] == pytest.approx(stated["mu"])
+    answer = board.get("/api/adversary", file=opened(board, tmp_path, sensitivity=100.0), sensitivity=1)
+    assert answer.status == 400 and "sensitivity must be at least 100, as the file says" in answer.json["error"]
+
+
+def test_losses_of_a_file_need_an_adversary(board: Dashboard, tmp_path: Path) -> None:
+    agreed = board.ask("adversary", file=opened(board, tmp_path, adversary=None))
+    assert len(agreed["colluding"]) == 6  # as many as were agreed
+    silent = opened(board, tmp_path, adversary=None, agreed=None)
+    answer = board.get("/api/adversary", file=silent)
+    assert answer.status == 400 and "the adversary must be chosen on this page" in answer.json["error"]
+    assert board.ask("adversary", file=silent, colluding="none")["colluding"] == []
+    assert board.ask("run", file=silent)["colluding"] == []  # without any loss

@@ -37,6 +37,7 @@ EPSILON = 1e6  # hardly any noise, so that results can be compared with those wi
 CLIPPING = Clipping(0.5, "record")
 LEAD_S, INTERVAL_S, GATHERING_S, PERIOD_S = 4.0, 5.0, 1.5, 1.0  # on an idle machine; a busy one gets more of each
 IDLE_START_UP_S = 0.25  # that five processes take to start on an idle machine
+SPARE = 1.5  # the machine may get busier than it was at the start
 PATIENCE_S = 240.0  # a busy machine takes longer, a party that hangs for ever
 PAUSED = 3  # the exit status of a program that is to be started again
 
@@ -77,7 +78,7 @@ class SequenceProcesses:
     """
 
     def __init__(self, folder: Path) -> None:
-        pace = max(1.0, measure_start_up(len(SIZES)) / IDLE_START_UP_S)
+        pace = SPARE * max(1.0, measure_start_up(len(SIZES)) / IDLE_START_UP_S)
         self.interval, self.gathering = INTERVAL_S * pace, GATHERING_S * pace
         self.folder = folder
         self.roster = agree(folder, LEAD_S * pace, period=PERIOD_S * pace)

@@ -171,7 +171,7 @@ def test_a_plan_keeps_its_promise_in_fresh_views_at_every_dropout_rate() -> None
     for rate in (0.0, 0.02, 0.05, 0.1):
         for seed in range(20):
             fresh = sample_view(plan.requirements, plan.design, plan.requirements.parties, rate, 10**12 + seed)
-            losses = inca.account(fresh, plan.noise_levels)
+            losses = inca.account(fresh, plan.noise_levels, sensitivity=1.0)
             assert losses.max_mu <= plan.requirements.mu
 
 
@@ -246,7 +246,7 @@ def test_where_messages_hide_too_little_the_plan_is_local_dp_and_says_so() -> No
     assert plan.factor == requirements.honest and plan.noise_levels.cancelling == 0.0
     assert "this is Local DP" in str(plan) and "this is Local DP" not in str(planned())
     fresh = sample_view(requirements, plan.design, 20, 0.3, 1)
-    assert inca.account(fresh, plan.noise_levels).max_mu <= requirements.mu
+    assert inca.account(fresh, plan.noise_levels, sensitivity=1.0).max_mu <= requirements.mu
 
 
 def test_the_papers_recipe_must_hide_enough_too() -> None:
@@ -374,6 +374,7 @@ def test_the_planned_design_beats_the_papers_recipe_and_gopa(dropout: float, of_
         assert isinstance(estimate, float)
         squares.append((estimate - values.mean()) ** 2)
         transcript = transcript_of(execution, plan.noise_levels, plan.adversary(rng))
-        assert inca.certify(transcript, delta=requirements.delta).worst_epsilon <= requirements.epsilon
+        certificate = inca.certify(transcript, sensitivity=1.0, delta=requirements.delta)
+        assert certificate.worst_epsilon <= requirements.epsilon
     error = np.std(squares, ddof=1) / math.sqrt(len(squares))
     assert abs(np.mean(squares) - plan.expected_mse) < 6 * error  # false alarms below 1e-6

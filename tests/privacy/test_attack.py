@@ -88,7 +88,7 @@ def test_columns_are_independent_runs() -> None:
 @given(views(), seeds, st.sampled_from(LEVELS))
 @settings(max_examples=150)
 def test_standard_errors_are_one_over_the_accounted_loss(view: View, seed: int, levels: NoiseLevels) -> None:
-    mu = account(view, levels).mu
+    mu = account(view, levels, sensitivity=1.0).mu
     values = generator(seed).random(view.execution.parties)
     found = reconstruct(view, watch(view, values, levels, generator(seed)), levels, others=values)
     with np.errstate(divide="ignore"):
@@ -143,7 +143,7 @@ def test_no_attack_beats_the_accountant(view: View, seed: int, levels: NoiseLeve
     rng = generator(seed)
     party = int(rng.choice(view.honest))
     # False alarms: 250 cases of 4e-9, that is 1e-6 in all. The sensitivity makes guessing neither hopeless nor easy.
-    mu = account(view, levels).mu[view.honest.tolist().index(party)]
+    mu = account(view, levels, sensitivity=1.0).mu[view.honest.tolist().index(party)]
     sensitivity = 2.0 if mu in (0.0, math.inf) else float(rng.uniform(0.2, 4.0)) / float(mu)
     found = distinguish(
         view, party, levels, delta, rng, trials=int(rng.integers(1, 600)), sensitivity=sensitivity, false_alarm=4e-9
@@ -164,6 +164,7 @@ def test_many_trials_come_close(delta: float) -> None:
         generator(8),
         trials=trials,
         progress=lambda *step: done.append(step),
+        sensitivity=1.0,
     )
     assert done[-1] == (trials, trials)
     # Two means over 150,000 runs: five standard errors of their difference, 6e-7.
@@ -211,7 +212,10 @@ def test_one_noise_term_is_not_enough() -> None:
     assert receivers.tolist() == [*ring[1:], ring[0]]
     assert not identified["valid"].any() and not identified["early"].any()
     # With independent noise, it is Local DP for those who are identified.
-    losses = {name: account(view, NoiseLevels(independent=0.5, cancelling=50.0)).mu for name, view in views.items()}
+    losses = {
+        name: account(view, NoiseLevels(independent=0.5, cancelling=50.0), sensitivity=1.0).mu
+        for name, view in views.items()
+    }
     assert np.allclose(losses["single"][identified["single"]], 1 / 0.5)
     assert (losses["valid"] < 1 / 0.5 / 5).all()
     local = distinguish(
@@ -221,9 +225,16 @@ def test_one_noise_term_is_not_enough() -> None:
         0.05,
         generator(1),
         trials=20_000,
+        sensitivity=1.0,
     )
     valid = distinguish(
-        views["valid"], int(honest[0]), NoiseLevels(independent=0.5, cancelling=50.0), 0.05, generator(1), trials=20_000
+        views["valid"],
+        int(honest[0]),
+        NoiseLevels(independent=0.5, cancelling=50.0),
+        0.05,
+        generator(1),
+        trials=20_000,
+        sensitivity=1.0,
     )
     assert local.epsilon_lower > 5 * valid.epsilon  # what the attack shows of one is more than the other can lose
 
@@ -244,7 +255,13 @@ def test_without_any_noise_values_are_read_off() -> None:
         atol=1e-10,
     )
     found = distinguish(
-        view, int(view.honest[0]), NoiseLevels(independent=0.0, cancelling=0.0), 1e-5, generator(2), trials=1000
+        view,
+        int(view.honest[0]),
+        NoiseLevels(independent=0.0, cancelling=0.0),
+        1e-5,
+        generator(2),
+        trials=1000,
+        sensitivity=1.0,
     )
     assert found.mu == found.epsilon == math.inf
     assert found.epsilon_lower == pytest.approx(math.log(1000 / math.log(4e6)), rel=0.02)
@@ -286,7 +303,9 @@ def test_the_short_way_is_the_long_one(view: View, levels: NoiseLevels) -> None:
 def test_party_that_nobody_hears_of() -> None:
     presence = inca.Presence.explicit([[1, 1, 1], [0, 1, 1], [0, 1, 1]])
     view = View(inca.Execution(inca.RandomReceivers(3, 2, seed=1), inca.incremental_injection(2), presence))
-    found = distinguish(view, 0, NoiseLevels(independent=1.0, cancelling=2.0), 0.1, generator(1), trials=10)
+    found = distinguish(
+        view, 0, NoiseLevels(independent=1.0, cancelling=2.0), 0.1, generator(1), trials=10, sensitivity=1.0
+    )
     assert found.mu == found.epsilon == found.epsilon_lower == 0.0
     guess = reconstruct(view, np.ones(2), NoiseLevels(independent=1.0, cancelling=2.0), prior=(0.25, 4.0))
     assert guess.estimate[0] == 0.25 and guess.standard_error[0] == 2.0
@@ -343,20 +362,27 @@ def test_refusals() -> None:
         ),
         (
             lambda: distinguish(
-                view, view.adversary.colluding[0], NoiseLevels(independent=1.0, cancelling=1.0), 0.1, rng
+                view,
+                view.adversary.colluding[0],
+                NoiseLevels(independent=1.0, cancelling=1.0),
+                0.1,
+                rng,
+                sensitivity=1.0,
             ),
             "an honest party",
         ),
         (
-            lambda: distinguish(view, 40, NoiseLevels(independent=1.0, cancelling=1.0), 0.1, rng),
+            lambda: distinguish(view, 40, NoiseLevels(independent=1.0, cancelling=1.0), 0.1, rng, sensitivity=1.0),
             "party must be from 0 to 39, got 40",
         ),
         (
-            lambda: distinguish(view, party, NoiseLevels(independent=1.0, cancelling=1.0), 2.0, rng),
+            lambda: distinguish(view, party, NoiseLevels(independent=1.0, cancelling=1.0), 2.0, rng, sensitivity=1.0),
             r"delta must be from 0 to 1, got 2\.0",
         ),
         (
-            lambda: distinguish(view, party, NoiseLevels(independent=1.0, cancelling=1.0), 0.1, rng, trials=0),
+            lambda: distinguish(
+                view, party, NoiseLevels(independent=1.0, cancelling=1.0), 0.1, rng, trials=0, sensitivity=1.0
+            ),
             "trials must be at least 1, got 0",
         ),
         (
@@ -364,7 +390,7 @@ def test_refusals() -> None:
             "sensitivity must be above 0, got 0",
         ),
         (
-            lambda: distinguish(view, party, NoiseLevels(independent=1.0, cancelling=1.0), 0.1, 1),  # type: ignore[arg-type]
+            lambda: distinguish(view, party, NoiseLevels(independent=1.0, cancelling=1.0), 0.1, 1, sensitivity=1.0),  # type: ignore[arg-type]
             r"rng must be a numpy\.random\.Generator, got 1",
         ),
         (lambda: single_noise_term(0), "rounds must be at least 1, got 0"),
@@ -386,7 +412,7 @@ def test_late_and_lost_shares_are_refused() -> None:
         lambda: watch(late, [1.0, 2.0], NoiseLevels(independent=1.0, cancelling=1.0), generator(1)),
         lambda: observe(late, inca.Outcome(late.execution, outcome.messages, outcome.history)),
         lambda: reconstruct(late, np.zeros(3), NoiseLevels(independent=1.0, cancelling=1.0), prior=(0.0, 1.0)),
-        lambda: distinguish(late, 0, NoiseLevels(independent=1.0, cancelling=1.0), 0.1, generator(1)),
+        lambda: distinguish(late, 0, NoiseLevels(independent=1.0, cancelling=1.0), 0.1, generator(1), sensitivity=1.0),
     ):
         with pytest.raises(
             inca.InvalidInput,

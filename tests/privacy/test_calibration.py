@@ -82,7 +82,9 @@ def test_the_exact_level_is_never_above_that_of_a_theorem(
             asked = tradeoff.sigma_cancelling_by_theorem(theorem, mu, sigma_independent=own)
             assert tradeoff.sigma_cancelling(mu, sigma_independent=own) <= asked * (1 + 1e-6)
             if 1e-5 * own < asked < 1e5 * own:
-                assert inca.account(view, NoiseLevels(independent=own, cancelling=asked)).max_mu <= mu * (1 + 1e-6)
+                assert inca.account(
+                    view, NoiseLevels(independent=own, cancelling=asked), sensitivity=1.0
+                ).max_mu <= mu * (1 + 1e-6)
 
 
 def test_theorems_ask_for_more_than_is_needed_on_a_typical_run() -> None:
@@ -112,7 +114,9 @@ def test_the_worst_of_many_suffices_for_all_of_them() -> None:
     assert done == list(range(1, 21))
     assert calibration.level == calibration.samples.max()
     noise_levels = NoiseLevels(independent=1.0, cancelling=calibration.level)
-    assert max(inca.account(view, noise_levels).max_mu for view in several) == pytest.approx(0.3, rel=1e-8)
+    assert max(inca.account(view, noise_levels, sensitivity=1.0).max_mu for view in several) == pytest.approx(
+        0.3, rel=1e-8
+    )
     other = inca.calibrate(several, 0.3, sigma_cancelling=calibration.level)
     assert other.level == pytest.approx(1.0, rel=1e-6)
 

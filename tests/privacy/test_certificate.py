@@ -11,14 +11,16 @@ import pytest
 
 import inca
 from inca.privacy.certificate import ASSUMPTIONS, FORMAT
-from inca.protocol.transcript import digest
+from inca.protocol.transcript import AgreedGuarantee, digest
 
 
 def transcript(absent: Any = False, **more: Any) -> inca.Transcript:
     presence = inca.Presence.leaving(40, 12, 0.2, np.random.default_rng(1)) if absent else None
     execution = inca.Execution(inca.RandomReceivers(40, 12, seed=4), inca.incremental_injection(12), presence)
     adversary = inca.Adversary((3, 8, 21))
-    full = inca.Transcript(execution, sigma_independent=2.0, sigma_cancelling=15.0, adversary=adversary)
+    full = inca.Transcript(
+        execution, sigma_independent=2.0, sigma_cancelling=15.0, adversary=adversary, sensitivity=1.0
+    )
     return replace(full, **more)
 
 
@@ -74,10 +76,24 @@ def test_a_certificate_is_written_whole(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["c.json"]
 
 
-@pytest.mark.parametrize("name", ["sigma_independent", "sigma_cancelling"])
-def test_missing_levels_are_refused(name: str) -> None:
-    with pytest.raises(inca.InvalidInput, match=f"{name} must be known to account for an execution, got None"):
+@pytest.mark.parametrize("name", ["sigma_independent", "sigma_cancelling", "sensitivity", "adversary"])
+def test_nothing_that_losses_depend_on_is_assumed(name: str) -> None:
+    with pytest.raises(inca.InvalidInput, match=f"{name} must be known to account for an execution.*, got None"):
         inca.certify(transcript(**{name: None}))
+
+
+def test_a_sensitivity_below_that_of_the_execution_is_refused() -> None:
+    known = transcript(sensitivity=100.0)
+    assert inca.certify(known, sensitivity=100.0).worst_epsilon == inca.certify(known).worst_epsilon
+    assert inca.certify(known, sensitivity=200.0).losses.max_mu == pytest.approx(2 * inca.certify(known).losses.max_mu)
+    with pytest.raises(inca.InvalidInput, match=r"sensitivity must be at least 100, as the execution says, got 1.0"):
+        inca.certify(known, sensitivity=1.0)
+
+
+def test_the_agreed_delta_is_the_one_at_which_epsilon_is_told() -> None:
+    agreed = AgreedGuarantee(epsilon=2.0, delta=1e-7, colluding=0.05)
+    assert inca.certify(transcript(agreed=agreed)).delta == 1e-7
+    assert inca.certify(transcript(agreed=agreed), delta=1e-3).delta == 1e-3
 
 
 def test_with_undelivered_offers_it_says_what_would_be_had_they_arrived() -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import inca
 from helpers.strategies import executions, interrupted
 from inca.protocol.schedules import Round
-from inca.protocol.transcript import Transcript, digest
+from inca.protocol.transcript import AgreedGuarantee, Transcript, digest
 from inca.protocol.transcript import read_execution as read
 from inca.protocol.transcript import write_execution as write
 
@@ -47,6 +47,43 @@ def test_what_is_written_is_read(tmp_path: Path, execution: inca.Execution, name
     assert (again.sigma_independent, again.sigma_cancelling) == (1.5, 0.0)
     assert again.adversary == written.adversary
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
+
+
+AGREED = AgreedGuarantee(epsilon=1.0, delta=1e-6, colluding=0.1)
+
+
+@pytest.mark.parametrize("name", ["run.json", "run.npz"])
+@pytest.mark.parametrize(
+    ("more", "version"),
+    [
+        ({}, 1),
+        ({"sigma_independent": 2.0, "sigma_cancelling": 1.0, "adversary": inca.Adversary([1])}, 1),
+        ({"adversary": inca.Adversary()}, 2),  # nobody colludes, and that is known
+        ({"sensitivity": 240.0}, 2),
+        ({"agreed": AGREED}, 2),
+    ],
+)
+def test_the_first_version_that_can_say_it_is_written(
+    tmp_path: Path, name: str, more: dict[str, Any], version: int
+) -> None:
+    execution = inca.Execution(inca.RandomReceivers(5, 3, seed=1), inca.incremental_injection(3))
+    written = Transcript(execution, **more)
+    write(tmp_path / name, written)
+    again = read(tmp_path / name)
+    assert (again.adversary, again.sensitivity, again.agreed) == (
+        written.adversary,
+        written.sensitivity,
+        written.agreed,
+    )
+    assert digest(again) == digest(written)
+    if name == "run.json":
+        assert json.loads((tmp_path / name).read_text())["format"] == f"inca-execution/{version}"
+
+
+def test_quiet_rounds_of_version_2(tmp_path: Path) -> None:
+    path = tmp_path / "run.json"
+    path.write_text(json.dumps(document(format="inca-execution/2", injection={"kind": "incremental", "quiet": 1})))
+    assert read(path).execution.injection == inca.incremental_injection(2, quiet=1)
 
 
 @given(interrupted(), st.sampled_from(["run.json", "run.npz"]))
@@ -93,13 +130,27 @@ def test_defaults(tmp_path: Path) -> None:
     transcript = read(tmp_path / "run.json")
     assert transcript.execution.presence.all_present
     assert transcript.execution.weights(1).toarray()[1, 0] == 0.5
-    assert transcript.sigma_independent is None and transcript.adversary == inca.Adversary()
+    assert transcript.sigma_independent is None and transcript.adversary is None and transcript.sensitivity is None
 
 
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"format": "inca-execution/2"}, "format must be inca-execution/1, got 'inca-execution/2'"),
+        ({"format": "inca-execution/3"}, "format must be inca-execution/1 or inca-execution/2, got 'inca-execution/3'"),
+        (
+            {"sensitivity": 1.0},
+            "format must be inca-execution/2 with sensitivity, agreed or injection.quiet, got 'inca-execution/1'",
+        ),
+        ({"format": "inca-execution/2", "sensitivity": -1.0}, "sensitivity must be at least 0, got -1.0"),
+        ({"format": "inca-execution/2", "agreed": {"epsilon": 1.0}}, "missing required field `delta`"),
+        (
+            {"format": "inca-execution/2", "agreed": {"epsilon": 1.0, "delta": 1.5}},
+            "agreed.delta must be from 0 to 1, got 1.5",
+        ),
+        (
+            {"format": "inca-execution/2", "injection": {"kind": "early", "quiet": 1}},
+            "injection.quiet must be combined with injection.kind incremental",
+        ),
         ({"format": None}, "missing required field `format`"),
         ({"parties": 4}, "parties must be 3, as receivers says, got 4"),
         ({"rounds": 3}, "rounds must be 2, as receivers says, got 3"),
@@ -178,7 +229,7 @@ def test_defaults(tmp_path: Path) -> None:
 def test_bad_documents_are_refused(tmp_path: Path, changes: dict[str, Any], words: str) -> None:
     path = tmp_path / "run.json"
     path.write_text(json.dumps(document(**changes)))
-    with pytest.raises(inca.InvalidInput, match=f"run.json is not a valid inca-execution/1 file: .*{words}") as error:
+    with pytest.raises(inca.InvalidInput, match=f"run.json is not a valid inca-execution file: .*{words}") as error:
         read(path)
     assert "\n" not in str(error.value)
 
@@ -198,7 +249,7 @@ def test_truncated_and_foreign_files_are_refused(tmp_path: Path, name: str) -> N
         b"[" * 100_000,
     ):
         path.write_bytes(part)
-        with pytest.raises(inca.InvalidInput, match="is not a valid inca-execution/1 file"):
+        with pytest.raises(inca.InvalidInput, match="is not a valid inca-execution file"):
             read(path)
 
 

@@ -101,7 +101,7 @@ def test_noise_needed_is_just_enough(dropout: float) -> None:
         )
         assert theorem4(view).holds
         for level, exact in zip(own, results[run, :, 1], strict=True):
-            worst = account(view, noise(level, exact)).max_mu
+            worst = account(view, noise(level, exact), sensitivity=1.0).max_mu
             assert worst == pytest.approx(1.0, abs=1e-6)
 
 

@@ -17,6 +17,7 @@ from inca.cli.options import (
     RequiredEpsilon,
     SigmaCancelling,
     SigmaIndependent,
+    known_sensitivity,
     override_execution,
 )
 from inca.cli.printing import print_json, print_rows
@@ -25,7 +26,7 @@ from inca.cli.progress import progress_bar
 if TYPE_CHECKING:
     import numpy as np
 
-    from inca import Interval, NoiseLevels, View
+    from inca import Interval, NoiseLevels, Transcript, View
     from inca._base.types import Array
 
 ATTACK = "Attack"
@@ -38,12 +39,12 @@ MAX_NOISE_TERMS = 1 << 24
 def attack(
     execution: ExecutionFile,
     epsilon: RequiredEpsilon = None,
-    delta: ReportedDelta = 1e-5,
+    delta: ReportedDelta = None,
     colluding: RandomColluding = None,
     eavesdropped: RandomEavesdropped = None,
     sigma_independent: SigmaIndependent = None,
     sigma_cancelling: SigmaCancelling = None,
-    domain: Bounds = (0.0, 1.0),
+    domain: Bounds = None,
     party: Annotated[
         int | None,
         typer.Option(help="Whose value to guess. Default: the party that loses most.", rich_help_panel=ATTACK),
@@ -81,17 +82,18 @@ def attack(
 
     if epsilon is not None:
         finite_float("--epsilon", epsilon, min=0.0)
-    finite_float("--delta", delta, 0.0, 1.0)
     integer("--trials", trials, min=1)
     rng = np.random.default_rng(None if seed is None else (integer("--seed", seed), 1))
-    bounds = inca.Interval(*domain)
-    transcript = override_execution(
-        inca.read_execution(execution), colluding, eavesdropped, seed, sigma_independent, sigma_cancelling
-    )
+    transcript = inca.read_execution(execution)
+    if delta is None:
+        delta = 1e-5 if transcript.agreed is None else transcript.agreed.delta
+    finite_float("--delta", delta, 0.0, 1.0)
+    bounds = _bounds(transcript, domain)
+    transcript = override_execution(transcript, colluding, eavesdropped, seed, sigma_independent, sigma_cancelling)
     for name in ("sigma_independent", "sigma_cancelling"):
         if getattr(transcript, name) is None:
             raise inca.InvalidInput(f"{execution} must say {name}, or --{name.replace('_', '-')} must, got neither")
-    view = inca.View(transcript.execution, transcript.adversary)
+    view = inca.View(transcript.execution, transcript.known_adversary)
     report = _report(view, transcript.noise_levels, bounds, delta, party, trials, rng)
     if epsilon is not None:
         report["wanted"] = {
@@ -104,6 +106,19 @@ def attack(
         _show(report, bounds)
     if epsilon is not None and not report["wanted"]["met"]:
         raise typer.Exit(1)
+
+
+def _bounds(transcript: Transcript, domain: tuple[float, float] | None) -> Interval:
+    """Return where values lie: as --domain says, or as long an interval as the file's sensitivity."""
+    import inca
+    from inca._base.validation import refuse
+
+    if domain is None:
+        return inca.Interval(0.0, known_sensitivity(transcript, None))
+    bounds, least = inca.Interval(*domain), transcript.sensitivity or 0.0
+    if bounds.sensitivity() < least:
+        refuse("--domain", f"{domain[0]:g} {domain[1]:g}", f"at least as long as the file's sensitivity ({least:g})")
+    return bounds
 
 
 def _report(

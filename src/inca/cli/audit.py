@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -20,6 +21,8 @@ from inca.cli.options import (
     RequiredEpsilon,
     SigmaCancelling,
     SigmaIndependent,
+    domain_of,
+    known_sensitivity,
     override_execution,
     refuse_combination,
     rule_named,
@@ -31,13 +34,14 @@ from inca.errors import InvalidInput
 if TYPE_CHECKING:
     from inca import Certificate
     from inca.privacy.theorems.preconditions import TheoremCheck
+    from inca.protocol.transcript import AgreedGuarantee
 
 
 def audit(
     context: typer.Context,
     execution: ExecutionFile,
     epsilon: RequiredEpsilon = None,
-    delta: ReportedDelta = 1e-5,
+    delta: ReportedDelta = None,
     rule: Annotated[
         str,
         typer.Option(help="analytic (exact), or classic: the paper's constant, for epsilon below 1."),
@@ -55,12 +59,19 @@ def audit(
     ] = None,
     sigma_independent: SigmaIndependent = None,
     sigma_cancelling: SigmaCancelling = None,
-    domain: Bounds = (0.0, 1.0),
+    sensitivity: Annotated[
+        float | None,
+        typer.Option(
+            help="Largest distance between two values that a party may hold; where the file does not say it.",
+            rich_help_panel=NOISE,
+        ),
+    ] = None,
+    domain: Bounds = None,
     ball: Annotated[
         float | None,
         typer.Option(help="RADIUS: instead, every value has at most this Euclidean norm.", rich_help_panel=NOISE),
     ] = None,
-    dimensions: Annotated[int, typer.Option(help="Coordinates of a value.", rich_help_panel=NOISE)] = 1,
+    dimensions: Annotated[int, typer.Option(help="Coordinates of a value, with --domain.", rich_help_panel=NOISE)] = 1,
     certificate: Annotated[
         Path | None, typer.Option(help="Write the certificate (JSON) here.", rich_help_panel=OUTPUT)
     ] = None,
@@ -72,7 +83,7 @@ def audit(
     The adversary knows who sent to whom and who was present, sees the messages that its colluders receive, those it
     eavesdrops on and all final messages, and combines them in the best way. The loss is exact, not a bound. If someone
     was absent or a share did not arrive, the loss at full attendance is reported as well, and a required guarantee must
-    hold there, too.
+    hold there, too. What was agreed, in a plan or in the file, is checked unless --epsilon asks for something else.
 
     Example:  inca average examples/waiting-times.csv --domain 0 240 --sigma-independent 30 --sigma-cancelling 200
     --transcript run.json, then  inca audit run.json --colluding 0.1 --domain 0 240
@@ -82,8 +93,9 @@ def audit(
     from inca._base.validation import finite_float, integer
     from inca.privacy.theorems.preconditions import conditions
 
-    refuse_combination(context, "plan", "epsilon", "delta", "rule", "domain", "ball", "dimensions")
+    refuse_combination(context, "plan", "epsilon", "delta", "rule", "sensitivity", "domain", "ball", "dimensions")
     refuse_combination(context, "ball", "domain")
+    refuse_combination(context, "sensitivity", "domain", "ball", "dimensions")
     if epsilon is not None:
         finite_float("--epsilon", epsilon, min=0.0)
     check_writable(certificate)
@@ -91,26 +103,29 @@ def audit(
         from inca.cli.plots import check_plot
 
         check_plot(plot)
-    bounds = inca.Interval(*domain) if ball is None else inca.Ball(ball)
-    sensitivity = bounds.sensitivity(integer("--dimensions", dimensions, min=1))
+    bounds = None if domain is None and ball is None else domain_of(domain, ball)
+    if integer("--dimensions", dimensions, min=1) > 1 and bounds is None:
+        raise InvalidInput("--dimensions must be combined with --domain or --ball")
     transcript = inca.read_execution(execution)
+    agreed = transcript.agreed
     if plan is not None:
-        agreed = inca.read_plan(plan)
-        agreed.check(transcript)
-        required = agreed.requirements
-        epsilon, delta, rule, sensitivity = required.epsilon, required.delta, required.rule, required.sensitivity
-        if transcript.adversary == inca.Adversary():
-            colluding = required.colluding if colluding is None else colluding
-            eavesdropped = required.eavesdropped if eavesdropped is None else eavesdropped
-    if seed is not None and colluding is None and eavesdropped is None:
+        followed = inca.read_plan(plan)
+        followed.check(transcript)
+        agreed = followed.requirements.agreed
+        sensitivity, delta, rule = followed.requirements.sensitivity, agreed.delta, followed.requirements.rule
+    elif sensitivity is None:
+        sensitivity = known_sensitivity(transcript, bounds, dimensions)
+    if seed is not None and transcript.adversary is not None and colluding is None and eavesdropped is None:
         raise InvalidInput("--seed must be combined with --colluding or --eavesdropped, which draw an adversary")
-    transcript = override_execution(transcript, colluding, eavesdropped, seed, sigma_independent, sigma_cancelling)
+    transcript = override_execution(
+        transcript, colluding, eavesdropped, seed, sigma_independent, sigma_cancelling, agreed
+    )
     with progress_bar("round") as progress:
         result = inca.certify(
             transcript, sensitivity=sensitivity, delta=delta, rule=rule_named(rule), progress=progress
         )
     checks = conditions(result.theorem_inputs)
-    met = None if epsilon is None else result.worst_epsilon <= epsilon
+    required = GuaranteeCheck.of(result, epsilon, agreed)
     if certificate is not None:
         result.write(certificate)
     if plot is not None:
@@ -118,27 +133,62 @@ def audit(
 
         plot_losses(result, plot)
     if as_json:
-        print_json(_report(result, checks, epsilon, met))
+        print_json(_report(result, checks, required))
     else:
-        _show(result, checks, epsilon, met)
+        _show(result, checks, required)
         print_files(certificate=certificate, plot=plot)
-    if met is False:
+    if required is not None and required.met is False:
         raise typer.Exit(1)
 
 
-def _report(result: Certificate, checks: list[TheoremCheck], epsilon: float | None, met: bool | None) -> dict[str, Any]:
+@dataclass(frozen=True)
+class GuaranteeCheck:
+    """Whether a guarantee holds: the one that was asked for, or the one that was agreed.
+
+    Args:
+        epsilon: Its epsilon.
+        delta: Its delta.
+        met: Whether it holds; None if the adversary is smaller than agreed, so that nothing is known.
+    """
+
+    epsilon: float
+    delta: float
+    met: bool | None
+
+    @classmethod
+    def of(cls, result: Certificate, epsilon: float | None, agreed: AgreedGuarantee | None) -> GuaranteeCheck | None:
+        """Return the check that is due, if any is."""
+        if epsilon is not None:
+            return cls(epsilon, result.delta, result.worst_epsilon <= epsilon)
+        if agreed is None or result.delta > agreed.delta:
+            return None
+        execution, adversary = result.transcript.execution, result.transcript.known_adversary
+        enough = adversary.at_least(agreed.adversary, execution.parties, execution.rounds)
+        holds = result.worst_epsilon <= agreed.epsilon
+        return cls(agreed.epsilon, agreed.delta, holds if enough or not holds else None)
+
+    def __str__(self) -> str:
+        guarantee = f"({self.epsilon:g}, {self.delta:g})-DP"
+        if self.met is None:
+            return (
+                f"Whether the agreed guarantee {guarantee} holds is not known: this adversary is smaller than agreed."
+            )
+        holds = "holds" if self.met else "does NOT hold"
+        return f"The required guarantee {guarantee} {holds} for every honest party, against this adversary."
+
+
+def _report(result: Certificate, checks: list[TheoremCheck], required: GuaranteeCheck | None) -> dict[str, Any]:
     report = result.as_dict()
     report["conditions"] = [{"name": check.name, "holds": check.holds, "why": check.why} for check in checks]
-    if epsilon is not None:
-        report["wanted"] = {"epsilon": epsilon, "met": met}
+    if required is not None:
+        report["wanted"] = {"epsilon": required.epsilon, "met": required.met}
     return report
 
 
-def _show(result: Certificate, checks: list[TheoremCheck], epsilon: float | None, met: bool | None) -> None:
+def _show(result: Certificate, checks: list[TheoremCheck], required: GuaranteeCheck | None) -> None:
     typer.echo(str(result))
     typer.echo("  conditions")
     for check in checks:
         typer.echo(f"    {'holds' if check.holds else 'fails'}  {check.name}: {check.why}")
-    if met is not None:
-        holds = "holds" if met else "does NOT hold"
-        typer.echo(f"The required guarantee ({epsilon:g}, {result.delta:g})-DP {holds} for every honest party.")
+    if required is not None:
+        typer.echo(str(required))

@@ -331,7 +331,7 @@ def _privacy(plan: Plan, certificate: Certificate | None) -> str:
 
 
 def _adversary(transcript: Transcript) -> str:
-    adversary, execution = transcript.adversary, transcript.execution
+    adversary, execution = transcript.known_adversary, transcript.execution
     eavesdropped = len(adversary.eavesdropped) / (execution.parties * execution.rounds)
     tail = f", {eavesdropped:.3g} of messages eavesdropped on" if eavesdropped else ""
     return f"{len(adversary.colluding)} of {execution.parties} parties collude, at random{tail}"

@@ -12,11 +12,12 @@ from inca.errors import InvalidInput
 if TYPE_CHECKING:
     from inca import Domain, Transcript
     from inca.privacy.gaussian import Rule as KnownRule
+    from inca.protocol.transcript import AgreedGuarantee
 
 REQUIREMENTS = "Requirements"
 CONDITIONS = "Adversary, dropouts and message budget"
 VALUES = "Values"
-ADVERSARY = "Adversary (default: the one in the file)"
+ADVERSARY = "Adversary (default: the one in the file, or one of the agreed size)"
 NOISE = "Noise and values"
 OUTPUT = "Output"
 
@@ -62,14 +63,20 @@ Views = Annotated[
 
 # --- an execution, its adversary and its noise ----------------------------------------------------------------------
 
-ExecutionFile = Annotated[Path, typer.Argument(help="An execution: inca-execution/1, as .json or .npz.")]
+ExecutionFile = Annotated[Path, typer.Argument(help="An execution: inca-execution/1 or /2, as .json or .npz.")]
 RequiredEpsilon = Annotated[
     float | None, typer.Option(help="Epsilon to check for every honest party; status 1 if it does not hold.")
 ]
-ReportedDelta = Annotated[float, typer.Option(help="The delta at which epsilon is reported.")]
+ReportedDelta = Annotated[
+    float | None,
+    typer.Option(help="The delta at which epsilon is reported. Default: the agreed one in the file, else 1e-5."),
+]
 RandomColluding = Annotated[
     float | None,
-    typer.Option(help="Instead, let this fraction of the parties collude, drawn at random.", rich_help_panel=ADVERSARY),
+    typer.Option(
+        help="Instead, let this fraction of the parties collude, drawn at random; 0 for nobody.",
+        rich_help_panel=ADVERSARY,
+    ),
 ]
 RandomEavesdropped = Annotated[
     float | None,
@@ -87,8 +94,11 @@ SigmaCancelling = Annotated[
     typer.Option(help="Standard deviation of the cancelling noise, instead of the file's.", rich_help_panel=NOISE),
 ]
 Bounds = Annotated[
-    tuple[float, float],
-    typer.Option(help="LOW HIGH: every coordinate of a value lies between them.", rich_help_panel=NOISE),
+    tuple[float, float] | None,
+    typer.Option(
+        help="LOW HIGH: every coordinate of a value lies between them; where the file does not say its sensitivity.",
+        rich_help_panel=NOISE,
+    ),
 ]
 
 # --- where values lie -----------------------------------------------------------------------------------------------
@@ -169,8 +179,13 @@ def override_execution(
     seed: int | None,
     sigma_independent: float | None,
     sigma_cancelling: float | None,
+    agreed: AgreedGuarantee | None = None,
 ) -> Transcript:
-    """Return the transcript with the adversary and the noise levels that options name instead of its own."""
+    """Return the transcript with the noise levels and the adversary that options name instead of its own.
+
+    An adversary that neither an option nor the file names is drawn of the size that was agreed, in a plan or in the
+    file; nobody is assumed to be the adversary.
+    """
     from dataclasses import replace
 
     import numpy as np
@@ -180,15 +195,35 @@ def override_execution(
 
     if seed is not None:
         integer("--seed", seed)
+    size, agreed = None, agreed or transcript.agreed
     if colluding is not None or eavesdropped is not None:
-        execution, rng = transcript.execution, np.random.default_rng(seed)
         size = inca.RandomAdversary(colluding=colluding or 0.0, eavesdropped=eavesdropped or 0.0)
+    elif transcript.adversary is None:
+        if agreed is None:
+            raise InvalidInput(
+                "the file must say who colludes, or --colluding must (0 for nobody but those who read the final "
+                "messages), got neither"
+            )
+        size = agreed.adversary
+    if size is not None:
+        execution, rng = transcript.execution, np.random.default_rng(seed)
         transcript = replace(transcript, adversary=size.draw(execution.parties, execution.rounds, rng))
     if sigma_independent is not None:
         transcript = replace(transcript, sigma_independent=sigma_independent)
     if sigma_cancelling is not None:
         transcript = replace(transcript, sigma_cancelling=sigma_cancelling)
     return transcript
+
+
+def known_sensitivity(transcript: Transcript, domain: Domain | None, dimensions: int = 1) -> float:
+    """Return how far a value can move: by its domain if an option names one, else as the file says; else refuse."""
+    if domain is not None:
+        return domain.sensitivity(dimensions)
+    if transcript.sensitivity is None:
+        raise InvalidInput(
+            "the file must say the sensitivity of its values, or --sensitivity, --domain or --ball must, got neither"
+        )
+    return transcript.sensitivity
 
 
 def listen_address(text: str | None) -> tuple[str, int] | None:

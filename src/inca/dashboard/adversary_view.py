@@ -22,20 +22,21 @@ _MAX_GUESS_WORK = 3e10  # rows^2 x columns beyond which guesses would keep the p
 _PRIOR = 0.5, 1.0 / 12.0  # mean and variance of a value that is anywhere between 0 and 1
 
 
-def adversary_view(run: ShownRun, adversary: Adversary, delta: float) -> dict[str, Any]:
+def adversary_view(run: ShownRun, adversary: Adversary, delta: float, sensitivity: float) -> dict[str, Any]:
     """Return the losses of all honest parties, what is seen, and the adversary's best guesses.
 
     Args:
         run: The run that it observes; a file must name both noise levels.
         adversary: Who observes it.
         delta: At which epsilon is told.
+        sensitivity: How far a value can move.
 
     Returns:
         Losses in the order of `honest`; null where one is infinite, and for guesses that cannot be made.
     """
     noise_levels = run.transcript.noise_levels
     view = View(run.execution, adversary)
-    losses = account(view, noise_levels)
+    losses = account(view, noise_levels, sensitivity=sensitivity)
     epsilon = losses.epsilon(delta)
     why_no_guesses = _why_no_guesses(run, view)
     independent = noise_levels.independent
@@ -49,7 +50,7 @@ def adversary_view(run: ShownRun, adversary: Adversary, delta: float) -> dict[st
         "epsilon": epsilon.tolist(),
         "delta": delta,
         "worst": {"party": losses.worst_party, "mu": losses.max_mu, "epsilon": float(epsilon.max())},
-        "epsilon_independent_only": float(epsilon_for(1.0 / independent, delta)) if independent else None,
+        "epsilon_independent_only": float(epsilon_for(sensitivity / independent, delta)) if independent else None,
         "conditions": _conditions(view),
         "guesses": None if why_no_guesses else _guesses(run, view),
         "why_no_guesses": why_no_guesses,

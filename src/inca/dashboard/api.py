@@ -49,16 +49,18 @@ class DashboardApi:
     def adversary(self, question: AdversaryQuestion) -> dict[str, Any]:
         """Return the adversary's view of a run."""
         run = self._run(question)
-        return adversary_view(run, run.adversary(question.adversary), question.delta)
+        return adversary_view(
+            run, run.observer(question.adversary), question.delta, run.sensitivity(question.sensitivity)
+        )
 
     def sufficient_noise(self, question: NoiseQuestion) -> dict[str, float | None]:
         """Return the least cancelling noise that keeps every loss below epsilon; null if none does."""
         run = self._run(question)
         if (sigma_independent := run.transcript.sigma_independent) is None:
             refuse("sigma_independent", None, "named in the file")
-        tradeoff = Tradeoff(View(run.execution, run.adversary(question.adversary)))
-        mu = mu_for(question.epsilon, question.delta)
-        level = tradeoff.sigma_cancelling(mu, sigma_independent=sigma_independent)
+        tradeoff = Tradeoff(View(run.execution, run.observer(question.adversary)))
+        mu, sensitivity = mu_for(question.epsilon, question.delta), run.sensitivity(question.sensitivity)
+        level = tradeoff.sigma_cancelling(mu, sigma_independent=sigma_independent, sensitivity=sensitivity)
         return {"sigma_cancelling": level if level < float("inf") else None}
 
     def execution(self, question: RunQuestion) -> bytes:
@@ -69,6 +71,8 @@ class DashboardApi:
             sigma_independent=run.transcript.sigma_independent,
             sigma_cancelling=run.transcript.sigma_cancelling,
             adversary=run.adversary(question.adversary),
+            sensitivity=run.transcript.sensitivity,
+            agreed=run.transcript.agreed,
         )
         with tempfile.TemporaryDirectory() as folder:
             write_execution(Path(folder) / "execution.json", transcript)

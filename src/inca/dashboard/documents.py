@@ -24,6 +24,7 @@ _KINDS = {
     "inca-plan/1": "plan",
     "inca-result/1": "result",
     "inca-execution/1": "execution",
+    "inca-execution/2": "execution",
 }
 
 

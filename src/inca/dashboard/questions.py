@@ -88,7 +88,7 @@ class RunQuestion:
 
 @dataclass(frozen=True)
 class AdversaryQuestion(RunQuestion):
-    """What an adversary makes of a run, at this delta.
+    """What an adversary makes of a run, at this delta, if a value can move this far; None: as the run says.
 
     Example:
         >>> AdversaryQuestion.parse({}).delta
@@ -96,10 +96,12 @@ class AdversaryQuestion(RunQuestion):
     """
 
     delta: float
+    sensitivity: float | None
 
     @classmethod
     def _more(cls, params: Params) -> dict[str, Any]:
-        return {"delta": finite_float("delta", _value(params, "delta", 1e-5), 0.0, 1.0)}
+        sensitivity = positive("sensitivity", _value(params, "sensitivity", 1.0)) if params.get("sensitivity") else None
+        return {"delta": finite_float("delta", _value(params, "delta", 1e-5), 0.0, 1.0), "sensitivity": sensitivity}
 
 
 @dataclass(frozen=True)

@@ -7,12 +7,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from inca._base.types import Array
+from inca._base.validation import refuse
 from inca.dashboard.questions import AdversaryChoice
 from inca.dashboard.simulated_run import SimulatedRun
 from inca.protocol.adversary import Adversary
 from inca.protocol.execution import Execution
 from inca.protocol.simulation import Noise, draw_noise
 from inca.protocol.transcript import Transcript
+
+_AGREED_SEED = 0  # so that a page shows the same adversary again
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -51,7 +54,11 @@ class ShownRun:
         """Return the run that an address describes."""
         execution, levels = settings.execution(), settings.noise_levels
         transcript = Transcript(
-            execution, sigma_independent=levels.independent, sigma_cancelling=levels.cancelling, adversary=Adversary()
+            execution,
+            sigma_independent=levels.independent,
+            sigma_cancelling=levels.cancelling,
+            adversary=Adversary(),
+            sensitivity=1.0,  # values are made up between 0 and 1
         )
         return cls(transcript, SimulatedData.draw(settings, execution))
 
@@ -60,12 +67,35 @@ class ShownRun:
         """Who sent what to whom."""
         return self.transcript.execution
 
+    def sensitivity(self, stated: float | None) -> float:
+        """Return how far a value can move: as an address states it, but no less than the file says; else refuse."""
+        known = self.transcript.sensitivity
+        if stated is None:
+            if known is None:
+                refuse("sensitivity", None, "stated on this page, as the file does not say how far a value can move")
+            return known
+        if known is not None and stated < known:
+            refuse("sensitivity", stated, f"at least {known:g}, as the file says")
+        return stated
+
     def adversary(self, choice: AdversaryChoice) -> Adversary:
         """Return the adversary that an address names; what it does not name is as the file says."""
-        own = self.transcript.adversary
+        own = self.transcript.adversary or Adversary()
         colluding = own.colluding if choice.colluding is None else choice.colluding
         if choice.eavesdropped is None:
             return Adversary(colluding, own.eavesdropped)
         everyone = range(self.execution.parties)
         messages = [(t, i) for t, party in choice.eavesdropped for i in (everyone if party is None else (party,))]
         return Adversary(colluding, messages)
+
+    def observer(self, choice: AdversaryChoice) -> Adversary:
+        """Return the adversary to account for: named by the address or the file, or drawn of the agreed size.
+
+        Nobody is assumed to be the adversary, since that would make every loss look small.
+        """
+        execution, agreed = self.execution, self.transcript.agreed
+        if self.transcript.adversary is not None or choice.colluding is not None or choice.eavesdropped is not None:
+            return self.adversary(choice)
+        if agreed is None:
+            refuse("the adversary", None, "chosen on this page, as the file does not say who colludes")
+        return agreed.adversary.draw(execution.parties, execution.rounds, np.random.default_rng(_AGREED_SEED))

@@ -176,6 +176,7 @@ class Plan:
         guarantee = f"({requirements.epsilon:g}, {requirements.delta:g})-DP by the {requirements.rule} rule"
         lines = [
             f"Plan for {requirements.parties:,} parties: {guarantee}",
+            f"  of values          that differ by at most {requirements.sensitivity:g}",
             f"  against            {_adversary(requirements)}",
             f"  in spite of        up to {requirements.dropout:.3g} of the parties leaving for good",
             f"  design             {self.design}",

@@ -8,6 +8,7 @@ from functools import cached_property
 from inca._base.validation import between_0_and_1, finite_float, integer, positive, refuse
 from inca.privacy.gaussian import Rule, mu_for
 from inca.protocol.adversary import rounded_up
+from inca.protocol.transcript import AgreedGuarantee
 
 
 @dataclass(frozen=True)
@@ -76,6 +77,11 @@ class Requirements:
     def mu(self) -> float:
         """The largest Gaussian shift that the guarantee allows: mu-GDP."""
         return mu_for(self.epsilon, self.delta, self.rule)
+
+    @property
+    def agreed(self) -> AgreedGuarantee:
+        """The guarantee as an execution's file has it."""
+        return AgreedGuarantee(self.epsilon, self.delta, self.colluding, self.eavesdropped)
 
     @property
     def var_local_dp(self) -> float:

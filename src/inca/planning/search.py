@@ -182,7 +182,7 @@ def _checked_on_whole_views(
     own = math.sqrt(factor / requirements.honest)
     for seed in range(_CHECK_SEED, _CHECK_SEED + views):
         view = sample_view(requirements, design, requirements.parties, 0.0, seed)
-        while account(view, NoiseLevels(independent=own, cancelling=math.sqrt(level))).max_mu > 1.0:
+        while account(view, NoiseLevels(independent=own, cancelling=math.sqrt(level)), sensitivity=1.0).max_mu > 1.0:
             level *= 1.1
     return level, views
 

@@ -98,7 +98,7 @@ def account(
     view: View,
     noise_levels: NoiseLevels,
     *,
-    sensitivity: float = 1.0,
+    sensitivity: float,
     method: Method = "auto",
     progress: Progress | None = None,
 ) -> Losses:
@@ -125,7 +125,7 @@ def account(
         >>> import inca
         >>> execution = inca.Execution(inca.RandomReceivers(50, rounds=10, seed=1), inca.incremental_injection(10))
         >>> view = inca.View(execution, inca.Adversary(colluding=range(5)))
-        >>> losses = account(view, inca.NoiseLevels(independent=1.0, cancelling=10.0))
+        >>> losses = account(view, inca.NoiseLevels(independent=1.0, cancelling=10.0), sensitivity=1.0)
         >>> round(losses.max_mu, 4), round(float(losses.epsilon(delta=1e-5).max()), 3)
         (0.1563, 0.554)
     """

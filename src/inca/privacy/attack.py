@@ -169,8 +169,8 @@ def distinguish(
     delta: float,
     rng: np.random.Generator,
     *,
+    sensitivity: float,
     trials: int = 100_000,
-    sensitivity: float = 1.0,
     false_alarm: float = 1e-6,
     progress: Progress | None = None,
 ) -> Distinguished:
@@ -187,7 +187,7 @@ def distinguish(
     >>> import inca
     >>> execution = inca.Execution(inca.PermutationReceivers(5, rounds=3, seed=1), inca.incremental_injection(3))
     >>> view, levels = View(execution), inca.NoiseLevels(independent=0.4, cancelling=3.0)
-    >>> test = distinguish(view, 0, levels, 0.05, np.random.default_rng(1), trials=10_000)
+    >>> test = distinguish(view, 0, levels, 0.05, np.random.default_rng(1), trials=10_000, sensitivity=1.0)
     >>> round(test.mu, 3), round(test.epsilon, 2), 0.5 * test.epsilon < test.epsilon_lower < test.epsilon
     (1.124, 1.88, True)
     """

@@ -31,6 +31,8 @@ from inca.protocol.transcript import Transcript, digest
 
 FORMAT = "inca-certificate/1"
 
+_SAME = 1e-12  # relative difference below which two sensitivities are the same but for rounding
+
 ASSUMPTIONS = (
     "All parties follow the protocol, and honest parties keep their values and noise to themselves.",
     "The adversary knows who sends to whom, who is present, and all noise levels; it sees the colluders' values, noise "
@@ -66,7 +68,7 @@ class Certificate:
 
     def __repr__(self) -> str:
         loss = f"epsilon={self.worst_epsilon:.6g}, delta={self.delta:g}"
-        return f"Certificate({self.transcript.execution!r}, {self.transcript.adversary.notion}, {loss})"
+        return f"Certificate({self.transcript.execution!r}, {self.transcript.known_adversary.notion}, {loss})"
 
     @property
     def rank(self) -> HiddenRank:
@@ -97,10 +99,10 @@ class Certificate:
             "sigma_independent": transcript.sigma_independent,
             "sigma_cancelling": transcript.sigma_cancelling,
             "sensitivity": self.sensitivity,
-            "notion": transcript.adversary.notion,
+            "notion": transcript.known_adversary.notion,
             "adversary": {
-                "colluding": list(transcript.adversary.colluding),
-                "eavesdropped": [list(message) for message in transcript.adversary.eavesdropped],
+                "colluding": list(transcript.known_adversary.colluding),
+                "eavesdropped": [list(message) for message in transcript.known_adversary.eavesdropped],
             },
             "rule": rule_to_file(self.rule),
             "delta": self.delta,
@@ -165,8 +167,8 @@ class Certificate:
 def certify(
     transcript: Transcript,
     *,
-    sensitivity: float = 1.0,
-    delta: float = 1e-5,
+    sensitivity: float | None = None,
+    delta: float | None = None,
     rule: Rule = "analytic",
     intended: Schedule | None = None,
     progress: Progress | None = None,
@@ -175,8 +177,9 @@ def certify(
 
     Args:
         transcript: All three.
-        sensitivity: How far one party's value can move, in Euclidean distance; see `Domain.sensitivity`.
-        delta: The delta at which epsilon is told, from 0 to 1.
+        sensitivity: How far one party's value can move, in Euclidean distance; see `Domain.sensitivity`. Default: as
+            the transcript says; never less.
+        delta: The delta at which epsilon is told, from 0 to 1. Default: the agreed one of the transcript, else 1e-5.
         rule: How mu becomes epsilon: `analytic` or `classic`.
         intended: The schedule as it was meant, for the case of full attendance; by default that of the execution with
             the undelivered offers in their places.
@@ -186,18 +189,22 @@ def certify(
         The certificate.
 
     Raises:
-        InvalidInput: If a noise level is unknown, a number is out of range, or double precision does not suffice.
+        InvalidInput: If a noise level, the sensitivity or the adversary is not known, a number is out of range, or
+            double precision does not suffice.
 
     Example:
         >>> import inca
         >>> execution = inca.Execution(inca.RandomReceivers(50, rounds=10, seed=1), inca.incremental_injection(10))
         >>> adversary = inca.Adversary(colluding=range(5))
         >>> levels = {"sigma_independent": 1.0, "sigma_cancelling": 10.0}
-        >>> certify(inca.Transcript(execution, **levels, adversary=adversary))
+        >>> certify(inca.Transcript(execution, **levels, adversary=adversary, sensitivity=1.0))
         Certificate(Execution(parties=50, rounds=10), Collusion DP, epsilon=0.554193, delta=1e-05)
     """
+    if delta is None:
+        delta = 1e-5 if transcript.agreed is None else transcript.agreed.delta
     finite_float("delta", delta, 0.0, 1.0)
-    execution, levels, adversary = transcript.execution, transcript.noise_levels, transcript.adversary
+    sensitivity = _known_sensitivity(transcript, sensitivity)
+    execution, levels, adversary = transcript.execution, transcript.noise_levels, transcript.known_adversary
     size = (execution.parties, execution.rounds)
     if intended is not None and (meant := (intended.parties, intended.rounds)) != size:
         refuse("the (parties, rounds) of intended", meant, f"those of the execution, {size}")
@@ -208,6 +215,17 @@ def certify(
         attended = View(Execution(intended or execution.offered(), execution.injection), adversary)
         full = account(attended, levels, sensitivity=sensitivity, progress=progress)
     return Certificate(transcript, losses, full, float(sensitivity), float(delta), rule, TheoremInputs(view))
+
+
+def _known_sensitivity(transcript: Transcript, stated: float | None) -> float:
+    """Return the sensitivity that was stated, or else that of the transcript; refuse less than the latter."""
+    if stated is None:
+        if transcript.sensitivity is None:
+            refuse("sensitivity", None, "known to account for an execution: how far one party's value can move")
+        return transcript.sensitivity
+    if stated < (least := transcript.sensitivity or 0.0) * (1 - _SAME):
+        refuse("sensitivity", stated, f"at least {least:g}, as the execution says")
+    return finite_float("sensitivity", stated, min=0.0)
 
 
 def in_words(value: float | None) -> str:

@@ -103,6 +103,26 @@ class Adversary:
             colluding=len(self.colluding) / parties, eavesdropped=max(by_round.values(), default=0) / parties
         )
 
+    def at_least(self, size: RandomAdversary, parties: int, rounds: int) -> bool:
+        """Return whether it is as large as a random adversary: as many colluders, as many messages of every round.
+
+        Args:
+            size: The other adversary.
+            parties: n.
+            rounds: T.
+
+        Returns:
+            Whether a loss against it says something about an adversary of that size.
+
+        Example:
+            >>> Adversary(colluding=[3, 1]).at_least(RandomAdversary(colluding=0.2), parties=11, rounds=5)
+            False
+        """
+        by_round = Counter(t for t, _ in self.eavesdropped)
+        least = min(by_round[t] for t in range(rounds))
+        enough = rounded_up("eavesdropped", size.eavesdropped, parties)
+        return len(self.colluding) >= rounded_up("colluding", size.colluding, parties) and least >= enough
+
     @property
     def notion(self) -> str:
         """Which of the paper's privacy notions concerns this adversary."""

@@ -1,7 +1,8 @@
-"""Reading and writing `inca-execution/1`: an execution as a file that any implementation can read.
+"""Reading and writing executions as files that any implementation can read: `inca-execution/1` and `/2`.
 
 JSON, or the same fields in a NumPy .npz archive for large runs; docs/format.md describes the fields. Files are
-written whole or not at all.
+written whole or not at all, in the first version that can say all of it, so that what came from a file of version 1
+has the digest of that file.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import zipfile
 from collections.abc import Sequence
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,28 +21,67 @@ from numpy.typing import ArrayLike
 from inca._base.files import write_whole
 from inca._base.validation import finite_float, refuse
 from inca.errors import InvalidInput
-from inca.protocol.adversary import Adversary
+from inca.protocol.adversary import Adversary, RandomAdversary
 from inca.protocol.execution import Execution, common_share
 from inca.protocol.injection import Injection, early_injection, incremental_injection
 from inca.protocol.noise_levels import NoiseLevels
 from inca.protocol.presence import Presence
 from inca.protocol.schedules import ExplicitSchedule
 
-FORMAT = "inca-execution/1"
+FORMATS = ("inca-execution/1", "inca-execution/2")
+
+
+@dataclass(frozen=True)
+class AgreedGuarantee:
+    """What the parties of an execution agreed on before it: what it must keep, and against whom.
+
+    Args:
+        epsilon: The largest epsilon of an honest party.
+        delta: Its delta.
+        colluding: The fraction of the parties that may collude.
+        eavesdropped: The fraction of each round's messages that may be eavesdropped on.
+
+    Raises:
+        InvalidInput: If a number is out of range.
+
+    Example:
+        >>> AgreedGuarantee(epsilon=1.0, delta=1e-5, colluding=0.1).adversary
+        RandomAdversary(colluding=0.1, eavesdropped=0.0)
+    """
+
+    epsilon: float
+    delta: float
+    colluding: float = 0.0
+    eavesdropped: float = 0.0
+
+    def __post_init__(self) -> None:
+        finite_float("agreed.epsilon", self.epsilon, min=0.0)
+        finite_float("agreed.delta", self.delta, 0.0, 1.0)
+        finite_float("agreed.colluding", self.colluding, 0.0, 1.0)
+        finite_float("agreed.eavesdropped", self.eavesdropped, 0.0, 1.0)
+
+    @property
+    def adversary(self) -> RandomAdversary:
+        """An adversary of the agreed size."""
+        return RandomAdversary(colluding=self.colluding, eavesdropped=self.eavesdropped)
 
 
 @dataclass(frozen=True, eq=False)
 class Transcript:
-    """An execution with what is known of its noise levels and of an adversary: what a file holds.
+    """An execution with all that is known of what its losses depend on: what a file holds.
+
+    What is None is not known. Nothing is assumed in its place: whoever accounts for the execution must say it.
 
     Args:
         execution: What is public about the run.
         sigma_independent: The level of the independent noise, sigma_*, if it is known.
         sigma_cancelling: The level of the cancelling noise, sigma_Delta, if it is known.
-        adversary: Who colludes and which messages are eavesdropped on; by default nobody and none.
+        adversary: Who colludes and which messages are eavesdropped on; `Adversary()` for nobody and none.
+        sensitivity: How far one party's value can move, in Euclidean distance.
+        agreed: What the parties agreed on.
 
     Raises:
-        InvalidInput: If a level is negative, or the adversary does not fit the execution.
+        InvalidInput: If a number is out of range, or the adversary does not fit the execution.
 
     Example:
         >>> import inca
@@ -54,11 +94,14 @@ class Transcript:
     _: KW_ONLY
     sigma_independent: float | None = None
     sigma_cancelling: float | None = None
-    adversary: Adversary = field(default_factory=Adversary)
+    adversary: Adversary | None = None
+    sensitivity: float | None = None
+    agreed: AgreedGuarantee | None = None
 
     def __post_init__(self) -> None:
-        self.adversary.check(self.execution)
-        for name in ("sigma_independent", "sigma_cancelling"):
+        if self.adversary is not None:
+            self.adversary.check(self.execution)
+        for name in ("sigma_independent", "sigma_cancelling", "sensitivity"):
             if getattr(self, name) is not None:
                 finite_float(name, getattr(self, name), min=0.0)
 
@@ -70,15 +113,22 @@ class Transcript:
             refuse(missing, None, "known to account for an execution")
         return NoiseLevels(independent=self.sigma_independent, cancelling=self.sigma_cancelling)
 
+    @property
+    def known_adversary(self) -> Adversary:
+        """The adversary; refused if it is not known."""
+        if self.adversary is None:
+            refuse("adversary", None, "known to account for an execution: Adversary() if nobody colludes or eavesdrops")
+        return self.adversary
+
 
 def read_execution(path: str | Path) -> Transcript:
-    """Read an `inca-execution/1` file.
+    """Read an execution: `inca-execution/1` or `inca-execution/2`.
 
     Args:
         path: The file; a NumPy archive if its name ends in .npz, else JSON.
 
     Returns:
-        The execution with what the file says of noise levels and an adversary.
+        The execution with what the file says of noise levels, sensitivity, an adversary and an agreement.
 
     Raises:
         InvalidInput: If the file cannot be read or is not valid.
@@ -98,15 +148,15 @@ def read_execution(path: str | Path) -> Transcript:
         document = msgspec.convert(fields, _ExecutionDocument)
         return _transcript(document)
     except InvalidInput as error:
-        raise InvalidInput(f"{place} is not a valid {FORMAT} file: {error}") from None
+        raise InvalidInput(f"{place} is not a valid inca-execution file: {error}") from None
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise InvalidInput(f"{place} is not a valid {FORMAT} file: {error}") from None
+        raise InvalidInput(f"{place} is not a valid inca-execution file: {error}") from None
     except OSError as error:
         raise InvalidInput(f"{place} cannot be read: {error.strerror or error}") from None
 
 
 def write_execution(path: str | Path, transcript: Transcript) -> None:
-    """Write an `inca-execution/1` file, completely or not at all; see `read_execution` for an example.
+    """Write an execution, completely or not at all; see `read_execution` for an example.
 
     Args:
         path: The file; a NumPy archive if its name ends in .npz, else JSON.
@@ -137,6 +187,7 @@ def digest(transcript: Transcript) -> str:
 
 class _InjectionFields(msgspec.Struct, forbid_unknown_fields=True):
     kind: str | None = None
+    quiet: int | None = None
     value: list[float] | None = None
     noise: list[list[float]] | None = None
 
@@ -144,6 +195,13 @@ class _InjectionFields(msgspec.Struct, forbid_unknown_fields=True):
 class _AdversaryFields(msgspec.Struct, forbid_unknown_fields=True):
     colluding: list[int] = []
     eavesdropped: list[tuple[int, int]] = []
+
+
+class _AgreedFields(msgspec.Struct, forbid_unknown_fields=True):
+    epsilon: float
+    delta: float
+    colluding: float = 0.0
+    eavesdropped: float = 0.0
 
 
 class _ExecutionDocument(msgspec.Struct, forbid_unknown_fields=True):
@@ -159,14 +217,24 @@ class _ExecutionDocument(msgspec.Struct, forbid_unknown_fields=True):
     present: Any = None
     published: Any = None
     undelivered: Any = None
-    adversary: _AdversaryFields = msgspec.field(default_factory=_AdversaryFields)
+    adversary: _AdversaryFields | None = None
     sigma_independent: float | None = None
     sigma_cancelling: float | None = None
+    sensitivity: float | None = None
+    agreed: _AgreedFields | None = None
+
+    @property
+    def first_format(self) -> str:
+        """The first version of the format that knows all of the fields."""
+        later = (self.sensitivity, self.agreed, self.injection.quiet)
+        return FORMATS[0] if later == (None,) * len(later) else FORMATS[1]
 
 
 def _transcript(document: _ExecutionDocument) -> Transcript:
-    if document.format != FORMAT:
-        refuse("format", document.format, FORMAT)
+    if document.format not in FORMATS:
+        refuse("format", document.format, " or ".join(FORMATS))
+    if FORMATS.index(document.format) < FORMATS.index(document.first_format):
+        refuse("format", document.format, f"{document.first_format} with sensitivity, agreed or injection.quiet")
     receivers = _nested_list("receivers", document.receivers)
     schedule = ExplicitSchedule(receivers, share=document.share, weights=document.weights)
     for name, stated, actual in (
@@ -183,20 +251,24 @@ def _transcript(document: _ExecutionDocument) -> Transcript:
             refuse("published", document.published, "a list of 0 and 1")
         published = published.astype(bool)
     undelivered: Any = () if document.undelivered is None else _nested_list("undelivered", document.undelivered)
-    injection = _injection(document.injection, schedule.rounds)
+    injection, named, agreed = _injection(document.injection, schedule.rounds), document.adversary, document.agreed
     return Transcript(
         Execution(schedule, injection, presence, published=published, undelivered=undelivered),
         sigma_independent=document.sigma_independent,
         sigma_cancelling=document.sigma_cancelling,
-        adversary=Adversary(document.adversary.colluding, document.adversary.eavesdropped),
+        adversary=None if named is None else Adversary(named.colluding, named.eavesdropped),
+        sensitivity=document.sensitivity,
+        agreed=None if agreed is None else AgreedGuarantee(**msgspec.structs.asdict(agreed)),
     )
 
 
 def _injection(fields: _InjectionFields, rounds: int) -> Injection:
     if fields.kind is not None and (fields.value is not None or fields.noise is not None):
         raise InvalidInput("injection.kind cannot be combined with injection.value or injection.noise")
+    if fields.quiet is not None and fields.kind != "incremental":
+        raise InvalidInput("injection.quiet must be combined with injection.kind incremental")
     if fields.kind == "incremental":
-        return incremental_injection(rounds)
+        return incremental_injection(rounds, quiet=fields.quiet or 0)
     if fields.kind == "early":
         return early_injection(rounds)
     if fields.kind is not None:
@@ -219,9 +291,11 @@ def injection_fields(injection: Injection) -> dict[str, Any]:
 
 
 def _fields(transcript: Transcript) -> dict[str, Any]:
-    execution = transcript.execution
+    execution, adversary, agreed = transcript.execution, transcript.adversary, transcript.agreed
     steps = execution.intended()
-    fields: dict[str, Any] = {"format": FORMAT, "parties": execution.parties, "rounds": execution.rounds}
+    nobody = adversary is not None and not (adversary.colluding or adversary.eavesdropped)  # version 1 cannot say that
+    later = nobody or transcript.sensitivity is not None or agreed is not None
+    fields: dict[str, Any] = {"format": FORMATS[later], "parties": execution.parties, "rounds": execution.rounds}
     fields["receivers"] = np.stack([step.receivers for step in steps])
     if (share := common_share(steps)) is not None:
         fields["share"] = share
@@ -235,15 +309,16 @@ def _fields(transcript: Transcript) -> dict[str, Any]:
     if execution.undelivered:
         fields["undelivered"] = np.array(execution.undelivered, dtype=np.int64)
     fields["injection"] = injection_fields(execution.injection)
-    adversary = transcript.adversary
-    if adversary.colluding or adversary.eavesdropped:
+    if adversary is not None:
         fields["adversary"] = {
             "colluding": list(adversary.colluding),
             "eavesdropped": list(adversary.eavesdropped),
         }
-    for name in ("sigma_independent", "sigma_cancelling"):
+    for name in ("sigma_independent", "sigma_cancelling", "sensitivity"):
         if getattr(transcript, name) is not None:
             fields[name] = float(getattr(transcript, name))
+    if agreed is not None:
+        fields["agreed"] = asdict(agreed)
     return fields
 
 
@@ -273,6 +348,6 @@ def _read_npz(path: Path) -> dict[str, Any]:
     for name, value in fields.items():
         if value.ndim == 0:
             fields[name] = value.item()
-        if name in ("injection", "adversary"):
+        if name in ("injection", "adversary", "agreed"):
             fields[name] = msgspec.json.decode(fields[name])
     return fields

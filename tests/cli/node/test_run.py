@@ -23,6 +23,7 @@ from inca.network.node.journal import Journal
 from inca.network.protocol.ledger import Began, Credited, Opened
 from inca.network.protocol.messages import unpack
 from inca.network.testing.local_cluster import LocalCluster, free_ports
+from inca.protocol.transcript import digest, read_execution
 
 NAMES = ("anna", "bert", "cleo", "dora")
 VALUES = np.array([61.7283945, 207.3648591, 118.2736459, 93.8172635])
@@ -149,9 +150,13 @@ def test_what_is_left_on_disk(capsys: Capture, session: Processes) -> None:
         assert json.loads((folder / "ended.json").read_text())["session"] == session.roster.session.hex()
         certificate = json.loads((folder / "certificate.json").read_text())
         assert certificate["format"] == "inca-certificate/1" and certificate["delta"] == 1e-3
-        status, out, _ = call(capsys, "audit", folder / "execution.json", "--domain", 0, 240, "--delta", 1e-3, "--json")
-        assert status == 0 and len(json.loads(out)["honest"]) == 4
-        assert f"sha256:{'0' * 64}" != session.result(i)["execution"] == json.loads(out)["execution"]
+        transcript, agreed = read_execution(folder / "execution.json"), session.terms.agreed
+        assert (transcript.sensitivity, transcript.agreed, transcript.adversary) == (240.0, agreed, None)
+        assert session.result(i)["execution"] == f"sha256:{digest(transcript)}"
+        status, out, _ = call(capsys, "audit", folder / "execution.json", "--json")
+        report = json.loads(out)
+        assert status == 0 and (report["sensitivity"], report["delta"]) == (240.0, 1e-3)
+        assert report["wanted"] == {"epsilon": 1e9, "met": True}
 
 
 def test_nothing_public_holds_anything_private(session: Processes) -> None:

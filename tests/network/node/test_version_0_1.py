@@ -108,9 +108,14 @@ def test_the_certificate_comes_out_the_same(session: OldSession, party: int) -> 
     result, expected = session.fields(party, "result.json"), session.fields(party, "certificate.json")
     execution = read_execution(session.session_folder(party) / "execution.json").execution
     adversary = Adversary(tuple(result["coalition"]))
-    levels = {"sigma_independent": terms.sigma_independent, "sigma_cancelling": terms.sigma_cancelling}
+    levels = terms.noise_levels
     certificate = certify(
-        Transcript(execution, **levels, adversary=adversary),
+        Transcript(
+            execution,
+            sigma_independent=levels.independent,
+            sigma_cancelling=levels.cancelling,
+            adversary=adversary,
+        ),
         sensitivity=terms.sensitivity,
         delta=terms.delta,
         rule=terms.rule,

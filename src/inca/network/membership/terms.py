@@ -20,6 +20,7 @@ from inca.privacy.theorems.failure_bounds import SCHEDULES
 from inca.protocol.domain import Ball, Domain, Interval
 from inca.protocol.injection import Injection, incremental_injection
 from inca.protocol.noise_levels import NoiseLevels
+from inca.protocol.transcript import AgreedGuarantee
 
 if TYPE_CHECKING:
     from inca.planning.plan import Plan
@@ -140,6 +141,11 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     def sensitivity(self) -> float:
         """The largest distance between two values of a party that must look alike: by default, of any two."""
         return self.domain.sensitivity(self.dimension) if self.distance is None else self.distance
+
+    @property
+    def agreed(self) -> AgreedGuarantee:
+        """What every party's loss must keep to, as an execution's file has it."""
+        return AgreedGuarantee(epsilon=self.epsilon, delta=self.delta, colluding=self.colluding)
 
     @property
     def noise_levels(self) -> NoiseLevels:

@@ -85,12 +85,12 @@ class LossChecker:
             sigma_independent=terms.sigma_independent,
             sigma_cancelling=terms.sigma_cancelling,
             adversary=Adversary(tuple(coalition)),
+            sensitivity=terms.sensitivity,
+            agreed=terms.agreed,
         )
         as_intended = not execution.undelivered and execution.presence.all_present
         return certify(
             transcript,
-            sensitivity=terms.sensitivity,
-            delta=terms.delta,
             rule=terms.rule,
             intended=None if as_intended else self._topology.schedule,
         )

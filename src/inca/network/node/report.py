@@ -79,9 +79,15 @@ def write_report(folder: Path, setup: SessionSetup, party: int, end: SessionEnd)
 
 
 def _transcript(setup: SessionSetup, execution: Execution) -> Transcript:
-    """Return the realized execution with its noise levels, without an adversary: the same for all parties."""
+    """Return the realized execution and what was agreed, without an adversary: the same for all parties."""
     terms = setup.roster.terms
-    return Transcript(execution, sigma_independent=terms.sigma_independent, sigma_cancelling=terms.sigma_cancelling)
+    return Transcript(
+        execution,
+        sigma_independent=terms.sigma_independent,
+        sigma_cancelling=terms.sigma_cancelling,
+        sensitivity=terms.sensitivity,
+        agreed=terms.agreed,
+    )
 
 
 def _standard_error(setup: SessionSetup, execution: Execution) -> float | None:

@@ -17,6 +17,9 @@ from inca.protocol.transcript import Transcript
 def warm_up() -> None:
     """Run once, on a small example, what a node computes at the end of a session."""
     execution = Execution(RandomReceivers(4, 3, seed=1), incremental_injection(3))
-    account(View(execution, Adversary([0])), NoiseLevels(independent=1.0, cancelling=10.0))
-    certify(Transcript(execution, sigma_independent=1.0, sigma_cancelling=10.0))
+    adversary = Adversary([0])
+    account(View(execution, adversary), NoiseLevels(independent=1.0, cancelling=10.0), sensitivity=1.0)
+    certify(
+        Transcript(execution, sigma_independent=1.0, sigma_cancelling=10.0, adversary=adversary, sensitivity=1.0)
+    )
     discrete_gaussian(2**32, 8, Keystream(bytes(32), b"warm"))

@@ -13,6 +13,7 @@ import shutil
 import tempfile
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ from inca.network.testing.local_cluster import LocalCluster, measure_start_up
 from inca.privacy.certificate import Certificate, certify
 from inca.protocol.adversary import Adversary
 from inca.protocol.noise_levels import NoiseLevels
-from inca.protocol.transcript import Transcript, read_execution
+from inca.protocol.transcript import read_execution
 
 _NAMES = ("Aachen", "Bergen", "Cork", "Delft", "Evora", "Faro", "Ghent", "Halle", "Ieper", "Jena", "Kiel", "Lyon")
 _LOW, _HIGH = 0.0, 240.0  # minutes
@@ -192,14 +193,9 @@ class Demo:
         }
 
     def _certificate(self, holder: int, result: dict[str, Any]) -> Certificate:
-        terms = self.cluster.terms
-        transcript = Transcript(
-            read_execution(self.cluster.session_folder(holder) / "execution.json").execution,
-            sigma_independent=terms.sigma_independent,
-            sigma_cancelling=terms.sigma_cancelling,
-            adversary=Adversary(tuple(result["coalition"])),
-        )
-        return certify(transcript, sensitivity=terms.sensitivity, delta=terms.delta, rule=terms.rule)
+        transcript = read_execution(self.cluster.session_folder(holder) / "execution.json")
+        adversary = Adversary(tuple(result["coalition"]))
+        return certify(replace(transcript, adversary=adversary), rule=self.cluster.terms.rule)
 
     def _lattice(self, holder: int, result: dict[str, Any]) -> str:
         """Say whether the result is, to the last unit, what the parties' journals give."""

@@ -56,6 +56,7 @@ class AdversaryView {
     this.settings = readSettings(params); // as chosen: more parties or rounds may come back, so only questions are fitted
     this.adversary = readAdversary(params);
     this.delta = params.delta ?? String(DEFAULT_DELTA);
+    this.sensitivity = params.sensitivity ?? ""; // of a file that does not say it
     const { focus = "", zoom = "", compare = "", guess = "", epsilon = "" } = params;
     /** @type {Choices} */
     this.choices = { focus, zoom, compare, guess, epsilon };
@@ -140,9 +141,22 @@ class AdversaryView {
         this.fields.element,
         this.file && h("button", { type: "button", onclick: ownAdversary }, "The file's own adversary"),
         delta.element,
+        this.file && this.#sensitivityField(),
       ),
       this.runCard.element,
     );
+  }
+
+  /** How far one value can move: a file may not say it, and without it no loss is known. */
+  #sensitivityField() {
+    const id = "field-sensitivity";
+    const onchange = (/** @type {Event} */ event) => {
+      this.sensitivity = /** @type {HTMLInputElement} */ (event.target).value.trim();
+      this.#changed();
+      this.update();
+    };
+    const shown = { id, value: this.sensitivity, placeholder: "as the file says", inputmode: "decimal", onchange };
+    return h("div", {}, h("label", { for: id }, "One value can differ by"), h("input", shown));
   }
 
   #lossCard() {
@@ -169,8 +183,8 @@ class AdversaryView {
 
   /** What the server is asked. @returns {Params} */
   #question() {
-    const { delta } = this;
-    if (this.file) return { file: this.file, ...this.adversary, delta };
+    const { delta, sensitivity } = this;
+    if (this.file) return { file: this.file, ...this.adversary, delta, sensitivity };
     const settings = fitSettings(this.settings);
     return { ...settings, ...fitAdversary(this.adversary, settings), delta };
   }

@@ -19,7 +19,5 @@ def warm_up() -> None:
     execution = Execution(RandomReceivers(4, 3, seed=1), incremental_injection(3))
     adversary = Adversary([0])
     account(View(execution, adversary), NoiseLevels(independent=1.0, cancelling=10.0), sensitivity=1.0)
-    certify(
-        Transcript(execution, sigma_independent=1.0, sigma_cancelling=10.0, adversary=adversary, sensitivity=1.0)
-    )
+    certify(Transcript(execution, sigma_independent=1.0, sigma_cancelling=10.0, adversary=adversary, sensitivity=1.0))
     discrete_gaussian(2**32, 8, Keystream(bytes(32), b"warm"))

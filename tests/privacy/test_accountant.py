@@ -25,7 +25,8 @@ levels = st.floats(0.05, 50)
 
 
 def losses_of(view: inca.View, independent: float, cancelling: float, **options: Any) -> inca.Losses:
-    return inca.account(view, inca.NoiseLevels(independent=independent, cancelling=cancelling), **options)
+    levels = inca.NoiseLevels(independent=independent, cancelling=cancelling)
+    return inca.account(view, levels, **{"sensitivity": 1.0, **options})
 
 
 def shortest_imitation(view: inca.View, own: float, shared: float) -> Array:

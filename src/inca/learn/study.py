@@ -40,7 +40,7 @@ StudyTask = Literal["moments", "regression", "logistic"]
 class Study(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What is to be learned, from what, and how private.
 
-    Args:
+    Attributes:
         name: What people call it.
         task: "moments" of all columns; "regression", a line for one of them; "logistic", a classifier.
         columns: The numbers of a record, with their lower and upper bounds.

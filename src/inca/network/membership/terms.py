@@ -43,7 +43,7 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     Round t = 1..T ends at the latest at `start` + t `period`; sooner if all is said, but not before it has lasted
     `min_round_duration`, which gives those who crash time to come back.
 
-    Args:
+    Attributes:
         rounds: The number of rounds T.
         receivers: To how many parties each party sends in a round, k.
         schedule: Who sends to whom: "random", "distinct" or "permutation".

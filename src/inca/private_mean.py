@@ -26,7 +26,7 @@ from inca.planning.search import plan as make_plan
 from inca.privacy.certificate import Certificate, certify
 from inca.privacy.gaussian import Rule
 from inca.protocol.adversary import Adversary, RandomAdversary
-from inca.protocol.domain import Domain, Interval
+from inca.protocol.domain import Domain, Interval, falls_short
 from inca.protocol.execution import Execution
 from inca.protocol.expected_error import ErrorBudget, expected_error
 from inca.protocol.noise_levels import NoiseLevels
@@ -36,8 +36,6 @@ from inca.protocol.transcript import Transcript
 
 AUDIT_UP_TO = 5000
 """Parties up to which a run is audited by default; more take minutes and gigabytes."""
-
-_SAME = 1e-12  # relative difference below which two sensitivities are the same but for rounding
 
 
 @dataclass(frozen=True, eq=False)
@@ -255,7 +253,7 @@ def _required_size(adversary: Adversary | RandomAdversary | None, parties: int) 
 def _check_plan(plan: Plan, parties: int, sensitivity: float, adversary: Adversary | RandomAdversary | None) -> None:
     if plan.requirements.parties != parties:
         refuse("the number of parties of the plan", plan.requirements.parties, f"one per row of values ({parties})")
-    if plan.requirements.sensitivity < sensitivity * (1 - _SAME):
+    if falls_short(plan.requirements.sensitivity, sensitivity):
         must_be = f"at least that of the domain ({sensitivity:g})"
         refuse("the sensitivity of the plan", plan.requirements.sensitivity, must_be)
     planned = plan.requirements.agreed.adversary

@@ -64,6 +64,6 @@ def _work_or_explain(work: Callable[[Emit], None], emit: Emit) -> None:
         emit({"error": str(error)})
     except _ClientGone:
         raise
-    except Exception:  # a mistake of ours: the page says so, and the terminal how it came about
+    except Exception:  # a mistake of ours: the page says so, and the terminal where it happened
         _LOG.exception("a question could not be answered")
         emit({"error": "this could not be computed; the terminal of the dashboard says why"})

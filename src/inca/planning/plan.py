@@ -113,9 +113,7 @@ class Plan:
 
     def adversary(self, rng: np.random.Generator) -> Adversary:
         """Draw an adversary of the size that is required."""
-        parties, rounds = self.requirements.parties, self.design.rounds
-        fractions = {"colluding": self.requirements.colluding, "eavesdropped": self.requirements.eavesdropped}
-        return Adversary.random(parties, rounds, rng, **fractions)
+        return self.requirements.agreed.adversary.draw(self.requirements.parties, self.design.rounds, rng)
 
     def check(self, transcript: Transcript) -> None:
         """Refuse an execution that does not follow this plan; its schedule is taken to be drawn as planned.

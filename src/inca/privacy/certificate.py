@@ -25,13 +25,12 @@ from inca.privacy.gaussian import Rule, rule_to_file
 from inca.privacy.theorems.hidden_messages import HiddenRank
 from inca.privacy.theorems.preconditions import TheoremInputs
 from inca.privacy.view import View
+from inca.protocol.domain import falls_short
 from inca.protocol.execution import Execution
 from inca.protocol.schedules import Schedule
 from inca.protocol.transcript import Transcript, digest
 
 FORMAT = "inca-certificate/1"
-
-_SAME = 1e-12  # relative difference below which two sensitivities are the same but for rounding
 
 ASSUMPTIONS = (
     "All parties follow the protocol, and honest parties keep their values and noise to themselves.",
@@ -223,7 +222,7 @@ def _known_sensitivity(transcript: Transcript, stated: float | None) -> float:
         if transcript.sensitivity is None:
             refuse("sensitivity", None, "known to account for an execution: how far one party's value can move")
         return transcript.sensitivity
-    if stated < (least := transcript.sensitivity or 0.0) * (1 - _SAME):
+    if falls_short(stated, least := transcript.sensitivity or 0.0):
         refuse("sensitivity", stated, f"at least {least:g}, as the execution says")
     return finite_float("sensitivity", stated, min=0.0)
 

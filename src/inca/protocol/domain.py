@@ -12,6 +12,17 @@ from numpy.typing import ArrayLike
 from inca._base.types import Array
 from inca._base.validation import finite_array, finite_float, positive, refuse
 
+_SAME = 1e-12  # relative difference below which two sensitivities are the same but for rounding
+
+
+def falls_short(stated: float, sensitivity: float) -> bool:
+    """Return whether a stated sensitivity is too small for values that can move by another, but for rounding.
+
+    >>> falls_short(1.0, 1.0 + 1e-15), falls_short(1.0, 2.0)
+    (False, True)
+    """
+    return stated < sensitivity * (1 - _SAME)
+
 
 class Domain(Protocol):
     """What the library needs to know of a domain (section "Problem Statement": the convex set X).

@@ -284,7 +284,7 @@ def _noise_levels(mode: str, rate: float, level: LargestNeed) -> NoiseLevels:
 
 
 def _simulated(squares: Array, expected: float, expected_error: float) -> Row:
-    """Return the mean of squared errors beside what was expected with this noise.
+    """Return the mean of squared errors beside the one expected with this noise.
 
     The standard error of the latter is that of the noise, had other runs calibrated it, and of the sampled executions.
     """

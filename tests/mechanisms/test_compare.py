@@ -8,7 +8,7 @@ import pytest
 import inca
 from inca.mechanisms.base import measure
 from inca.mechanisms.central_local import CentralDP
-from inca.mechanisms.compare import baselines, compare, evaluate
+from inca.mechanisms.compare import baselines, compare, evaluate, guess_mse
 from inca.mechanisms.inca import Inca
 
 REQUIREMENTS = inca.Requirements(parties=16, epsilon=1.0, delta=1e-5, colluding=0.1, messages=8)
@@ -18,7 +18,7 @@ def test_all_mechanisms_are_compared_at_all_rates_and_weaker_promises_are_labell
     steps: list[tuple[int, int]] = []
     entries = compare(REQUIREMENTS, [0.0, 0.1], views=10, progress=lambda *step: steps.append(step))
     names = {entry.mechanism for entry in entries}
-    assert len(entries) == 2 * len(names) == 20 and steps[-1] == (20, 20)
+    assert len(entries) == 2 * len(names) == 28 and steps[-1] == (28, 28)
     by_name = {(entry.mechanism, entry.dropout): entry for entry in entries}
     for entry in entries:
         assert entry.why_not == "" and entry.mse is not None and entry.relative is not None
@@ -47,6 +47,32 @@ def test_runs_are_measured_on_request() -> None:
     assert entry.measured is not None and entry.mse is not None
     # 6 standard errors: a false alarm has a probability below 1e-6.
     assert abs(entry.measured.mse - entry.mse) < 6 * entry.measured.standard_error
+
+
+def test_rows_that_a_reader_needs_to_judge_ours_are_there() -> None:
+    requirements = inca.Requirements(parties=200, epsilon=0.2, delta=1e-5, colluding=0.1, dropout=0.1)
+    rows = dict(baselines(requirements))
+    late = (
+        "no leaver late",
+        "one leaver late",
+        "a quarter late",
+        "half of the leavers late",
+        "leavers at random times",
+    )
+    assert {f"GOPA, {kind}" for kind in late} <= set(rows)
+    all_keys, sparse, serverless = (rows[f"secure aggregation{kind}"]() for kind in ("", ", k-regular", ", no server"))
+    assert (all_keys.messages, sparse.messages, serverless.messages) == (400.0, 58.0, 57.0)
+    errors = {mechanism.expected_error(0.1).mse for mechanism in (all_keys, sparse, serverless)}
+    assert len(errors) == 1  # all three are the floor
+    assert "no server" not in all_keys.promise and "server" not in serverless.promise
+
+
+def test_guessing_the_middle_needs_no_data() -> None:
+    requirements = replace(REQUIREMENTS, sensitivity=4.0)
+    assert guess_mse(requirements) == 4.0
+    values = np.random.default_rng(1).uniform(3.0, 7.0, (1000, 16))  # an interval of width 4
+    assert ((values.mean(axis=1) - 5.0) ** 2).max() <= guess_mse(requirements)
+    assert (np.full(16, 7.0).mean() - 5.0) ** 2 == guess_mse(requirements)  # and no less will do
 
 
 def test_bad_input_is_refused() -> None:

@@ -146,7 +146,7 @@ def test_unlucky_parties_are_protected_too() -> None:
     # As few honest neighbours as happens once in 1e6 graphs: sampled graphs hardly show that.
     requirements, rng = REQUIREMENTS, generator(6)
     mechanism = gopa(requirements)
-    publishing = requirements.honest - (requirements.leavers - mechanism._late(requirements.leavers))
+    publishing = requirements.honest - (requirements.leavers - int(mechanism._late(requirements.leavers)))
     fewest = fewest_neighbours(30, 10, publishing, requirements.failure / 2 / publishing)
     assert fewest >= 1
     worst = []

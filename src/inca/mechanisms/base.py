@@ -47,8 +47,18 @@ class Mechanism(ABC):
     weaker: bool = False
     """Whether the promise is weaker than ours: privacy against colluders who see messages and know the topology."""
 
+    promised: bool = True
+    """Whether its epsilon is promised to every party: not if noise was handed in, or a mean over parties is bounded."""
+    any_dropout: bool = False
+    """Whether the guarantee holds however many leave, and not only up to the required dropout rate."""
+
     def __init__(self, requirements: Requirements) -> None:
         self.requirements = requirements
+
+    @property
+    def failure_probability(self) -> float:
+        """How likely the guarantee fails in a run, at most; it adds to delta."""
+        return self.requirements.failure
 
     @property
     @abstractmethod

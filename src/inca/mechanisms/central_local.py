@@ -33,11 +33,17 @@ class CentralDP(Mechanism):
     name = "Central DP"
     promise = "whoever sees the result; the curator sees all values and must be trusted"
     weaker = True
+    any_dropout = True
 
     @property
     def messages(self) -> float:
         """One: the value, to the curator."""
         return 1.0
+
+    @property
+    def failure_probability(self) -> float:
+        """0: the guarantee holds always."""
+        return 0.0
 
     def expected_error(self, dropout: float) -> ExpectedError:
         """Return the exact expected error: s^2 / (m^2 mu^2) with m parties present, and the missing values."""
@@ -71,10 +77,16 @@ class LocalDP(Mechanism):
 
     name = "Local DP"
     promise = "everyone else together: all other parties may collude and every message may be seen"
+    any_dropout = True
 
     @property
     def messages(self) -> float:
         """None: what a party publishes is all it sends."""
+        return 0.0
+
+    @property
+    def failure_probability(self) -> float:
+        """0: the guarantee holds always."""
         return 0.0
 
     def expected_error(self, dropout: float) -> ExpectedError:

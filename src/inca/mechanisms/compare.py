@@ -16,8 +16,10 @@ from inca.mechanisms.central_local import CentralDP, LocalDP
 from inca.mechanisms.cordp import CorDP
 from inca.mechanisms.gopa import Gopa
 from inca.mechanisms.inca import Inca
+from inca.mechanisms.mask_graph import least_mask_graph
 from inca.mechanisms.muffliato import Muffliato
 from inca.mechanisms.secure_aggregation import SecureAggregation
+from inca.mechanisms.serverless_aggregation import ServerlessAggregation
 from inca.planning.requirements import Requirements
 from inca.planning.search import plan
 
@@ -57,18 +59,46 @@ def baselines(requirements: Requirements, views: int = 200) -> Iterator[NamedFac
 
     Example:
         >>> [name for name, make in baselines(Requirements(64, 0.5, 1e-5))][:3]
-        ['Central DP', 'secure aggregation', 'GOPA, half of the leavers late']
+        ['Central DP', 'secure aggregation', 'secure aggregation, k-regular']
     """
     graph = "regular" if requirements.parties & (requirements.parties - 1) else "hypercube"
     graphs = max(views, _MIN_GOPA_VIEWS)
     yield "Central DP", lambda: CentralDP(requirements)
     yield "secure aggregation", lambda: SecureAggregation(requirements)
+    yield (
+        "secure aggregation, k-regular",
+        lambda: SecureAggregation(requirements, neighbours=least_mask_graph(requirements).neighbours),
+    )
+    yield "secure aggregation, no server", lambda: ServerlessAggregation(requirements)
     yield "GOPA, half of the leavers late", lambda: Gopa(requirements, late=0.5, views=graphs)
     yield "GOPA, a quarter late", lambda: Gopa(requirements, late=0.25, views=graphs)
     yield "GOPA, one leaver late", lambda: Gopa(requirements, late_leavers=1, views=graphs)
+    yield "GOPA, no leaver late", lambda: Gopa(requirements, late_leavers=0, views=graphs)
+    # As many rounds as inca has with one receiver, so that both lose the same parties at the same times.
+    yield "GOPA, leavers at random times", lambda: Gopa(requirements, rounds=requirements.messages, views=graphs)
     yield "CorDP-DME", lambda: CorDP(requirements)
     yield "Local DP", lambda: LocalDP(requirements)
     yield f"Muffliato, {graph}", lambda: Muffliato(requirements, graph, rng=np.random.default_rng(0))
+
+
+def guess_mse(requirements: Requirements) -> float:
+    """Return the largest squared error of guessing the middle of the domain, which needs no data: s^2 / 4.
+
+    The domain is an interval as long as the sensitivity s, so the mean is at most s / 2 from its middle. An estimate
+    whose error is above this says nothing.
+
+    Args:
+        requirements: What is required; only its sensitivity counts.
+
+    Returns:
+        The squared error for the worst values. For values that are not all at one end a guess is better still.
+
+    Example:
+        >>> requirements = Requirements(parties=200, epsilon=0.2, delta=1e-5)
+        >>> guess_mse(requirements), round(guess_mse(requirements) / requirements.central_mse, 1)
+        (0.25, 37.6)
+    """
+    return requirements.sensitivity**2 / 4.0
 
 
 def compare(

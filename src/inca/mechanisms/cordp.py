@@ -40,6 +40,7 @@ class CorDP(Pairwise):
     """
 
     name = "CorDP-DME"
+    any_dropout = True
 
     def __init__(
         self, requirements: Requirements, factor: float | None = None, *, noise_levels: NoiseLevels | None = None
@@ -51,6 +52,11 @@ class CorDP(Pairwise):
             return
         factors, honest = self._factors(factor), requirements.honest
         self._choose_noise(factors, lambda place: complete_ratio(float(factors[place]), honest, honest), step=1)
+
+    @property
+    def failure_probability(self) -> float:
+        """0: the guarantee holds always."""
+        return 0.0
 
     def lower_bound(self, dropout: float) -> float:
         """Return the error due to noise alone, which the paper compares with: the values missing come on top."""

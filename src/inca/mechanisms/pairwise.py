@@ -15,8 +15,8 @@ colludes. What this does to privacy decides for whom the noise must be chosen:
   ground in a network with a wire of conductance 1 from every node to the ground and one of conductance
   sigma_cancelling^2 / sigma_independent^2 for every pair; removing a node raises it (Rayleigh's monotonicity).
 
-So noise that suffices when all early leavers are honest and nobody leaves late suffices for fewer leavers and for none
-at all (erratum E11), whoever they are.
+So noise that suffices when all early leavers are gone and nobody leaves late suffices for fewer leavers and for none at
+all (erratum E11). Who leaves is drawn at random among all parties, as for inca: some leavers may collude.
 """
 
 from __future__ import annotations
@@ -150,8 +150,12 @@ class Pairwise(Mechanism):
         )
 
     @abstractmethod
-    def _late(self, leavers: int) -> int:
-        """Return how many of the leavers leave late."""
+    def _late(self, leavers: int) -> float:
+        """Return how many of the leavers leave late, on average."""
+
+    def _draw_late(self, leavers: int, rng: np.random.Generator) -> int:
+        """Return how many of the leavers leave late in a run; a subclass whose number is random draws it."""
+        return int(self._late(leavers))
 
     def _budget(self, leavers: int, *, var_independent: float, var_cancelling: float) -> ErrorBudget:
         """Return the error: m survivors and l late leavers leave m l P(edge) terms in a sum that is divided by m."""
@@ -197,8 +201,8 @@ class Pairwise(Mechanism):
         return budget.noise
 
     def _use(self, noise_levels: NoiseLevels) -> None:
-        """Take noise as it is."""
-        self.noise_levels = noise_levels
+        """Take noise as it is, and promise nothing."""
+        self.noise_levels, self.promised = noise_levels, False
         var_independent = positive("sigma_independent", noise_levels.independent) ** 2
         self.factor = var_independent * self.requirements.honest / self.requirements.var_local_dp
 
@@ -213,7 +217,7 @@ class Pairwise(Mechanism):
     def run(self, values: ArrayLike, rng: np.random.Generator, dropout: float = 0.0) -> MeanEstimate:
         """Run once: exchange terms, lose parties, roll back, publish, average what is there; None if all leave."""
         table, leavers = self._validate(values, rng, dropout)
-        order, late = rng.permutation(len(table)), self._late(leavers)
+        order, late = rng.permutation(len(table)), self._draw_late(leavers, rng)
         early, present = order[late:leavers], np.sort(order[leavers:])
         if present.size == 0:
             return None

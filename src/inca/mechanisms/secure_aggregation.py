@@ -13,6 +13,8 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
+from inca._base.kernels import Flags
+from inca._base.types import Array
 from inca._base.validation import integer
 from inca.mechanisms.base import ExpectedError, MeanEstimate, Mechanism, match_shape
 from inca.planning.requirements import Requirements
@@ -33,7 +35,8 @@ class SecureAggregation(Mechanism):
         neighbours: How many others a party shares keys with; by default all, as in Bonawitz et al. 2017. Bell et al.
             (2020) get by with far fewer: with 10^4 parties, up to 5 % of them corrupt and 5 % dropping out, 3 % of
             the parties are enough for a value to be summed with those of at least 5,000 others (their semi-malicious
-            setting).
+            setting). Against colluders who follow the protocol, as here, fewer will do: see
+            `inca.mechanisms.mask_graph.least_mask_graph`.
 
     Example:
         >>> requirements = Requirements(parties=10_000, epsilon=0.2, delta=1e-5, colluding=0.05, dropout=0.05)
@@ -48,6 +51,7 @@ class SecureAggregation(Mechanism):
 
     name = "secure aggregation"
     promise = "colluders and the server together, as long as the cryptography holds; needs a server that all can reach"
+    any_dropout = True  # below the number of survivors that is assumed there is no result
 
     def __init__(
         self, requirements: Requirements, assumed_dropout: float | None = None, neighbours: int | None = None
@@ -63,6 +67,11 @@ class SecureAggregation(Mechanism):
     def sigma_independent(self) -> float:
         """The noise that each party adds: s / (mu sqrt(n_H*))."""
         return math.sqrt(self.requirements.var_local_dp / self.honest_survivors)
+
+    @property
+    def failure_probability(self) -> float:
+        """How likely keys among a few let colluders see more than the sum; 0 with keys among all."""
+        return 0.0 if self.neighbours == self.requirements.parties - 1 else self.requirements.failure
 
     @property
     def messages(self) -> float:
@@ -86,8 +95,14 @@ class SecureAggregation(Mechanism):
     def run(self, values: ArrayLike, rng: np.random.Generator, dropout: float = 0.0) -> MeanEstimate:
         """Run once; None if fewer survive than the threshold asks for. The cryptography is taken to be ideal."""
         table, leavers = self._validate(values, rng, dropout)
-        survivors = rng.permutation(len(table))[leavers:]
-        if survivors.size < self.threshold:
+        present = np.ones(len(table), dtype=np.bool_)
+        present[rng.permutation(len(table))[:leavers]] = False
+        return self._sum_over(values, table, present, rng)
+
+    def _sum_over(self, values: ArrayLike, table: Array, present: Flags, rng: np.random.Generator) -> MeanEstimate:
+        """Return the noisy sum over those present, divided by their number; None below the threshold."""
+        survivors = int(present.sum())
+        if survivors < self.threshold:
             return None
         noisy = table + self.sigma_independent * rng.standard_normal(table.shape)
-        return match_shape(noisy[survivors].sum(axis=0) / survivors.size, values)
+        return match_shape(noisy[present].sum(axis=0) / survivors, values)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from inca._base.plotting import ACCENT, INK, LIGHT, WARM, canvas
-from inca.mechanisms.muffliato import Muffliato
+from inca.mechanisms.muffliato import Muffliato, Stopping
 from inca.planning.requirements import Requirements
 from inca.privacy.gaussian import Rule
 from inca.reproduction.figure_reproduction import (
@@ -200,7 +200,8 @@ def _row(name: str, colluding: float | None, squares: list[float], **extra: Any)
     requirements, analytic = _requirements(colluding or 0.0), _requirements(colluding or 0.0, "analytic")
     row: Row = {"mechanism": name, "colluding": colluding, "honest": requirements.honest, "rounds": None, **extra}
     if name.startswith("Muffliato"):
-        mechanism = Muffliato(requirements, stopping="printed" if name == PRINTED else "corrected")
+        stopping: Stopping = "printed" if name == PRINTED else "corrected"
+        mechanism = Muffliato(requirements, stopping=stopping, conversion="renyi")
         row |= {"theory": mechanism.ideal_mse, "exact_rule": None, "expected": mechanism.expected_error(0.0).mse}
         row |= {"rounds": mechanism.rounds, "local_epsilon": mechanism.local_epsilon}
     else:

@@ -19,7 +19,7 @@ from inca.mechanisms.central_local import CentralDP, LocalDP
 from inca.mechanisms.compare import baselines
 from inca.mechanisms.gopa import Gopa, random_graph
 from inca.mechanisms.inca import Inca
-from inca.mechanisms.muffliato import Muffliato
+from inca.mechanisms.muffliato import Muffliato, Stopping
 from inca.planning.designs import ProtocolDesign
 from inca.planning.requirements import Requirements
 from inca.planning.sampling import sample_view
@@ -216,7 +216,8 @@ def mechanism_errors(name: str, requirements: dict[str, Any], first: int, runs: 
     required = Requirements(**requirements)
     mechanism: Mechanism
     if name.startswith("Muffliato"):
-        mechanism = Muffliato(required, stopping="printed" if "printed" in name else "corrected")
+        stopping: Stopping = "printed" if "printed" in name else "corrected"
+        mechanism = Muffliato(required, stopping=stopping, conversion="renyi")
     else:
         mechanism = {"Central DP": CentralDP, "Local DP": LocalDP}[name](required)
     key = _OTHERS[_MECHANISMS.index(name)]

@@ -11,7 +11,7 @@ const EXPLANATIONS = [
   ],
   [
     "Secure aggregation",
-    "Cryptography lets a server see only the sum, and every party adds a part of the noise. It needs a server that everyone can reach.",
+    "Cryptography lets a server see only the sum, and every party adds a part of the noise. It needs a server that everyone can reach. With keys among a few neighbours (k-regular) far fewer messages do; where what is published reaches everyone no server is needed, but keys of all parties, agreement on who has published, and enough neighbours of every party: one quorum that is missing, and there is no result.",
   ],
   [
     "CorDP-DME",
@@ -19,7 +19,7 @@ const EXPLANATIONS = [
   ],
   [
     "GOPA",
-    "It also shares noise in pairs, but only with a few others, and corrects for leavers whose absence is noticed in time: hence the three bars, by how many leave too late for that. Its calibration takes a while, so it is computed only on request.",
+    "It also shares noise in pairs, but only with a few others, and corrects for leavers whose absence is noticed in time: hence its bars, by how many leave too late for that; “at random times” means that they leave as they do here. Its calibration takes a while, so it is computed only on request.",
   ],
   [
     "Local DP",

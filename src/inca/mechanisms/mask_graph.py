@@ -1,0 +1,142 @@
+"""Sparse secure aggregation: with how many others a party shares masks and keys (Bell et al. 2020, "SecAgg+").
+
+Parties sit on a ring in random order, and each one is joined to the k/2 next on either side. Joined parties share a
+mask, which one adds and the other subtracts, and each party gives a share of its secrets to each one of its k
+neighbours; q of them, the quorum, can restore a secret. Three things can go wrong, and as seats are random the
+probability of each has a bound:
+
+- *recovery fails*: fewer than q neighbours of some party are there in the end, so a mask stays in the sum;
+- *exposure*: q neighbours of an honest party collude, and can take off its masks by themselves;
+- *a split*: colluders and those who do not publish cut the ring, so that more than the sum of all is seen. That needs
+  k/2 of them in a row.
+
+A party's k neighbours are a random set of the others, so the numbers of leavers and colluders among them are
+hypergeometric; the bounds add up over parties.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from itertools import chain
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import gammaln
+from scipy.stats import hypergeom
+
+from inca._base.kernels import Flags
+from inca._base.validation import refuse
+from inca.planning.requirements import Requirements
+
+
+@dataclass(frozen=True)
+class MaskGraph:
+    """A ring of n parties in random order, each one joined to its k nearest, with secrets that q of them restore.
+
+    Attributes:
+        parties: n.
+        neighbours: k, even; n - 1 joins all.
+        quorum: q, from 1 to k.
+
+    Example:
+        >>> graph = MaskGraph(parties=200, neighbours=40, quorum=20)
+        >>> graph.recovery_failure(leavers=0), f"{graph.recovery_failure(leavers=40):.1g}"
+        (0.0, '3e-05')
+    """
+
+    parties: int
+    neighbours: int
+    quorum: int
+
+    def recovery_failure(self, leavers: int) -> float:
+        """Return a bound on how likely some party's secrets cannot be restored if so many leave, at random.
+
+        Args:
+            leavers: How many parties are gone in the recovery round.
+
+        Returns:
+            The sum over parties of the probability that fewer than q of its neighbours are there, at most 1.
+        """
+        n, k, q = self.parties, self.neighbours, self.quorum
+        stay = n - leavers
+        # Of a stayer's n - 1 others one stayer fewer is there than of a leaver's.
+        missing = stay * hypergeom.cdf(q - 1, n - 1, stay - 1, k) if stay else 0.0
+        missing += leavers * hypergeom.cdf(q - 1, n - 1, stay, k) if leavers else 0.0
+        return min(1.0, float(missing))
+
+    def exposure(self, colluders: int) -> float:
+        """Return a bound on how likely q of an honest party's neighbours collude, for a random set of colluders.
+
+        Args:
+            colluders: How many parties collude.
+
+        Returns:
+            The sum over honest parties of that probability, at most 1.
+        """
+        honest = self.parties - colluders
+        return min(1.0, honest * float(hypergeom.sf(self.quorum - 1, self.parties - 1, colluders, self.neighbours)))
+
+    def split(self, removed: int) -> float:
+        """Return a bound on how likely the others are no longer joined if a random set of so many is taken out.
+
+        Args:
+            removed: How many parties collude or do not publish.
+
+        Returns:
+            n times the probability that k/2 given seats in a row are all theirs, at most 1.
+        """
+        row = self.neighbours // 2
+        if self.neighbours >= self.parties - 2 or removed < row:  # who is next to all but one is cut off from nobody
+            return 0.0
+        log_row = gammaln(removed + 1) - gammaln(removed - row + 1)
+        log_row -= gammaln(self.parties + 1) - gammaln(self.parties - row + 1)
+        return min(1.0, self.parties * math.exp(float(log_row)))
+
+    def neighbours_of(self, seats: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return who is joined to whom: the (n, k) parties joined to the one in each seat, for parties by seat."""
+        n, k = self.parties, self.neighbours
+        steps = np.arange(1, n) if k == n - 1 else np.r_[1 : k // 2 + 1, n - k // 2 : n]
+        return np.asarray(seats[(np.arange(n)[:, np.newaxis] + steps) % n])
+
+    def recovers(self, present: Flags, rng: np.random.Generator) -> bool:
+        """Draw the seats and return whether everyone's secrets can be restored by those present."""
+        there = present[self.neighbours_of(rng.permutation(self.parties))].sum(axis=1)
+        return bool((there >= self.quorum).all())
+
+
+def least_mask_graph(requirements: Requirements) -> MaskGraph:
+    """Return the graph with the fewest neighbours with which privacy and recovery each fail rarely enough.
+
+    Exposure and a split together, and recovery with the required dropouts, each have a bound of at most the failure
+    probability that is required. Those who leave count as not published for the one and as gone for the other.
+
+    Args:
+        requirements: The colluders, the dropout rate and the failure probability.
+
+    Returns:
+        The graph; its quorum is the least that keeps colluders out.
+
+    Raises:
+        InvalidInput: If not even keys among all suffice.
+
+    Example:
+        >>> requirements = Requirements(200, 0.2, 1e-5, colluding=0.1, dropout=0.1)
+        >>> graph = least_mask_graph(requirements)
+        >>> graph.neighbours, graph.quorum
+        (28, 14)
+    """
+    n, colluders, leavers = requirements.parties, requirements.colluders, requirements.leavers
+    for k in chain(range(2, n - 1, 2), [n - 1]):
+        allowed = requirements.failure - MaskGraph(n, k, 1).split(min(n, colluders + leavers))
+        if allowed <= 0.0:
+            continue
+        quorum = 1 + int(hypergeom.isf(allowed / requirements.honest, n - 1, colluders, k))
+        graph = MaskGraph(n, k, quorum)
+        if quorum <= k and graph.recovery_failure(leavers) <= requirements.failure:
+            return graph
+    refuse(
+        "colluding + dropout",
+        requirements.colluding + requirements.dropout,
+        "fractions that leave more parties present than collude, as a quorum must",
+    )

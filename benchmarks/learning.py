@@ -158,6 +158,7 @@ def accuracy(seeds: int, views: int) -> None:
                 estimator = PrivateLogisticRegression(
                     epsilon,
                     1e-5,
+                    classes=[0, 1],
                     level=level,
                     averager=kind,
                     dropout=dropout,

@@ -40,6 +40,7 @@ CLASSES = ("malignant", "benign")  # as scikit-learn numbers them
 # On an idle machine, where a process loads in two seconds; on a busy one all times grow with it.
 LOAD_S, INTERVAL_S, GATHERING_S, PERIOD_S = 2.0, 8.0, 2.0, 2.0
 PATIENCE_S = 600.0
+FAILURE = 1e-6  # of the plan, in all sessions together
 
 Numbers = NDArray[Any]
 
@@ -70,7 +71,7 @@ def agree(folder: Path, sizes: list[int], steps: int, epsilon: float) -> None:
     study |= {"interval": pace * INTERVAL_S, "gathering": pace * GATHERING_S}
     (folder / "study.json").write_text(json.dumps(study, indent=1))
     requirements = inca.Requirements(
-        parties=len(NAMES), epsilon=1.0, delta=1e-5, colluding=0.1, dropout=0.1, failure=1e-6 / steps
+        parties=len(NAMES), epsilon=1.0, delta=1e-5, colluding=0.1, dropout=0.1, failure=FAILURE / steps
     )
     plan = inca.plan(requirements, views=50)  # against any one of them; each session scales its noise
     cards = []

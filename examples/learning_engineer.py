@@ -75,8 +75,9 @@ def main() -> None:
         groups = divide_records(known.target, PARTIES, rng)
 
         radius = np.sqrt(known.features.shape[1]) / 2
+        classes = range(known.classes)  # public
         estimator = PrivateLogisticRegression(
-            epsilon, DELTA, averager=averager, steps=STEPS, radius=radius, random_state=rng
+            epsilon, DELTA, averager=averager, classes=classes, steps=STEPS, radius=radius, random_state=rng
         )
         ours = estimator.fit(known.features, known.target, groups).score(unseen.features, unseen.target)
         assert estimator.epsilon_ <= epsilon * (1 + 1e-6)

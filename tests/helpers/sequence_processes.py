@@ -61,6 +61,7 @@ def agree(folder: Path, lead: float, **changes: Any) -> Roster:
     terms |= {"min_participants": 3, "start": time.time() + lead, "period": PERIOD_S, "max_clock_skew": 0.4}
     terms |= {"seed": "ab" * 16}
     cards = []
+    folder.mkdir(exist_ok=True)
     for i, port in enumerate(free_ports(len(SIZES))):
         identity = Identity.create(f"party-{i}")
         identity.write(folder / str(i), "127.0.0.1", port)

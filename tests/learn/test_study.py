@@ -18,6 +18,7 @@ from helpers.sequence_processes import SIZES, agree
 from inca._base.types import Array
 from inca.errors import InvalidInput
 from inca.learn.averagers.network import NetworkAverager
+from inca.learn.budget import Budget
 from inca.learn.statistics.records import Records
 from inca.learn.study import Study, read_records, read_study, run_study
 from inca.learn.training.models import LogisticModel
@@ -87,6 +88,8 @@ def test_a_study_is_read_with_its_columns_in_order(tmp_path: Path) -> None:
         ({"ridge": -1.0}, "ridge must be .*got -1"),
         ({"momentum": 2.0}, "momentum must be .*got 2"),
         ({"surprise": 1}, "surprise"),
+        ({"columns": {"age": [0, 5e-324]}}, "the width of age must be at least 1e-100"),
+        ({"clip": 1e-170}, "clip must be from 1e-100"),
     ],
 )
 def test_a_study_that_makes_no_sense_is_refused(tmp_path: Path, changes: dict[str, Any], sentence: str) -> None:
@@ -112,6 +115,17 @@ def test_study_and_roster_must_name_the_same_parties(tmp_path: Path) -> None:
         study(tmp_path, records=FIELDS["records"] | {"stranger": 3}).sizes(roster)
     with pytest.raises(InvalidInput, match="must name the same parties, got 'party-0' in the roster only"):
         study(tmp_path, records=dict.fromkeys(NAMES[1:], 1)).sizes(roster)
+
+
+def test_study_and_roster_have_one_delta(tmp_path: Path) -> None:
+    """What a party has lost is told at the roster's delta, and was printed beside the study's: 0.57 for 1.35."""
+    with pytest.raises(InvalidInput, match=r"the roster's delta must be 1e-08 by the analytic rule, .*got '1e-05 by"):
+        study(tmp_path, delta=1e-8).sizes(agree(tmp_path, 100.0))
+    (tmp_path / "again").mkdir()
+    place = Place(tmp_path / "again")
+    other = NetworkAverager(SessionSequence(place.roster, Identity.read(place.folder), place.folder / "course"))
+    with pytest.raises(InvalidInput, match=r"the delta of the budget must be 1e-05 by the analytic rule, .*'1e-06 by"):
+        other.expect(Budget(1.0, 1e-6), 1)
 
 
 def test_parties_with_different_studies_are_in_different_sessions(tmp_path: Path) -> None:
@@ -174,12 +188,12 @@ def test_numbers_outside_can_be_clipped_but_not_what_is_no_number(tmp_path: Path
 class Place:
     """Party 1 of a sequence whose averages are already known: what everyone's records would give."""
 
-    def __init__(self, folder: Path, **changes: Any) -> None:
+    def __init__(self, folder: Path, *, failure: Any = None, **changes: Any) -> None:
         rng = np.random.default_rng(3)
         low, high = np.array([0.0, 20.0]), np.array([100.0, 220.0])
         self.tables = [rng.uniform(low, high, (size, 2)) for size in SIZES]
         self.study = study(folder, **changes)
-        self.roster: Roster = self.study.agreement(agree(folder, -1000.0))
+        self.roster: Roster = self.study.agreement(agree(folder, -1000.0, failure=failure))
         self.folder = folder / "1"
 
     def averager(self) -> NetworkAverager:
@@ -207,6 +221,51 @@ def test_moments_have_names_and_intervals(tmp_path: Path) -> None:
     assert row["population_low"] < row["low"] <= row["value"] <= row["high"] < row["population_high"]
     assert answer["epsilon"] == pytest.approx(2.0) and answer["format"] == "inca-answer/1"
     assert math.isfinite(json.loads(json.dumps(answer))["mean"]["age"]["standard_error"])
+
+
+@pytest.mark.parametrize("failure", [None, 1e-6])
+def test_an_answer_tells_how_likely_the_plan_fails(tmp_path: Path, failure: float | None) -> None:
+    place = Place(tmp_path, failure=failure)
+    records = Records.of(place.tables, place.study.bounds)
+    place.outcome_log.append(1, averaged(place.averager(), records, "moments"), 1e-7)
+    answer = run_study(place.study, place.averager(), place.tables[1], [])
+    assert (answer["delta"], answer["failure_probability"]) == (1e-5, failure)
+
+
+def test_the_plan_may_fail_in_all_sessions_together_with_delta_at_most(tmp_path: Path) -> None:
+    logistic = study(tmp_path, **LOGISTIC)  # two sessions
+    assert logistic.failure_probability(agree(tmp_path / "unknown", 1000.0)) is None
+    assert logistic.failure_probability(agree(tmp_path / "small", 1000.0, failure=1e-6)) == pytest.approx(2e-6)
+    sentence = "the roster's probability of failure must be at most 5e-06, delta over 2 sessions, got 8e-06"
+    with pytest.raises(InvalidInput, match=sentence):
+        logistic.sizes(agree(tmp_path / "large", 1000.0, failure=8e-6))
+
+
+def test_no_private_value_is_shown_when_records_are_refused(tmp_path: Path) -> None:
+    place = Place(tmp_path, **LOGISTIC)
+    labels = ["yes"] * 8 + ["secret"]
+    with pytest.raises(
+        InvalidInput, match=r"labels\[8\] must be one of the study's classes, got something else"
+    ) as one:
+        run_study(place.study, place.averager(), place.tables[1], labels)
+    table = place.tables[1].copy()
+    table[3, 1] = 7777.25
+    where = r"column 1 of data\[1\]\[3\] must be from 20 to 220, got something else"
+    with pytest.raises(InvalidInput, match=where) as two:
+        run_study(place.study, place.averager(), table, ["yes"] * 9, clip=False)
+    words = [["7777.25 kg", "1"]] * 9
+    with pytest.raises(InvalidInput, match=r"data\[1\] must be an array of numbers") as three:
+        run_study(place.study, place.averager(), words, ["yes"] * 9)  # type: ignore[arg-type]
+    for refusal in (one, two, three):
+        assert "secret" not in str(refusal.value) and "7777" not in str(refusal.value)
+
+
+def test_numbers_outside_are_clipped_and_training_goes_on(tmp_path: Path) -> None:
+    place = Place(tmp_path, **(LOGISTIC | {"steps": 1}))
+    place.outcome_log.append(1, np.zeros(3))
+    table = place.tables[1].copy()
+    table[0], table[1] = (7777.25, np.nan), (np.inf, -np.inf)
+    assert run_study(place.study, place.averager(), table, ["yes"] * 9)["steps_without_result"] == 0
 
 
 def test_a_regression_is_that_of_all_records(tmp_path: Path) -> None:

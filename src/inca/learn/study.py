@@ -17,6 +17,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from inca._base.safe_numbers import safe_length, safe_width
 from inca._base.types import Array
 from inca._base.validation import finite_float, integer, positive, refuse
 from inca.errors import InvalidInput
@@ -35,6 +36,7 @@ from inca.network.membership.roster import Roster
 
 FORMAT, ANSWER_FORMAT = "inca-study/1", "inca-answer/1"
 StudyTask = Literal["moments", "regression", "logistic"]
+_ROUNDING_SLACK = 1e-9  # relative; 6 times 1e-5 / 6 may be above 1e-5
 
 
 class Study(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -46,7 +48,7 @@ class Study(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         columns: The numbers of a record, with their lower and upper bounds.
         records: How many records each party of the roster holds.
         epsilon: The epsilon of all sessions together.
-        delta: The delta of all sessions together.
+        delta: The delta of all sessions together, the same as the roster's.
         level: What is protected: a record, or a party with all its records.
         target: For "regression" one of the columns, for "logistic" a further one with classes.
         classes: The classes of the target, for "logistic".
@@ -89,12 +91,13 @@ class Study(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         for name, (low, high) in self.columns.items():
             if not finite_float(f"the lower bound of {name}", low) < finite_float(f"the upper bound of {name}", high):
                 refuse(f"the upper bound of {name}", high, f"above {low:g}")
+            safe_width(f"the width of {name}", low, high)
         for name, count in self.records.items():
             integer(f"the number of records of {name}", count, min=1 if self.task == "logistic" else 0)
         Budget(self.epsilon, self.delta)
         integer("steps", self.steps, min=1)
-        for name in ("rate", "clip"):
-            positive(name, getattr(self, name))
+        positive("rate", self.rate)
+        safe_length("clip", self.clip)
         finite_float("momentum", self.momentum, 0.0, 1.0)
         finite_float("ridge", self.ridge, min=0.0)
         self._check_target()
@@ -115,6 +118,22 @@ class Study(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         """The number of averages that it takes."""
         return self.steps if self.task == "logistic" else 1
 
+    def failure_probability(self, roster: Roster) -> float | None:
+        """Return how likely the roster's plan fails in any session; it adds to delta. None: the roster does not say.
+
+        Args:
+            roster: Who takes part, and on which terms.
+
+        Raises:
+            InvalidInput: If it is more than delta.
+        """
+        if (failure := roster.terms.failure) is None:
+            return None
+        if self.sessions * failure > self.delta * (1.0 + _ROUNDING_SLACK):
+            most = f"at most {self.delta / self.sessions:g}, delta over {self.sessions} sessions"
+            refuse("the roster's probability of failure", failure, most)
+        return self.sessions * failure
+
     @property
     def inputs(self) -> list[str]:
         """The columns of numbers, a regression's target last."""
@@ -127,7 +146,22 @@ class Study(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         return lower, upper
 
     def sizes(self, roster: Roster) -> list[int]:
-        """Return how many records the roster's parties hold, in its order; refuse a roster of other parties."""
+        """Return how many records the roster's parties hold, in its order; refuse a roster that does not belong to it.
+
+        Args:
+            roster: Who takes part.
+
+        Returns:
+            One number for each party.
+
+        Raises:
+            InvalidInput: If the roster names other parties, or has another delta or rule: what a party has lost is
+                told at the roster's, and would stand beside the study's.
+        """
+        if (roster.terms.delta, roster.terms.rule) != (self.delta, "analytic"):
+            theirs = f"{roster.terms.delta:g} by the {roster.terms.rule} rule"
+            refuse("the roster's delta", theirs, f"{self.delta:g} by the analytic rule, as in the study")
+        self.failure_probability(roster)
         if set(self.records) != set(roster.names):
             name = min(set(self.records) ^ set(roster.names))
             where = "study" if name in self.records else "roster"
@@ -213,22 +247,26 @@ def read_records(path: str | Path, study: Study, *, clip: bool = False) -> tuple
 
 
 def run_study(
-    study: Study, averager: NetworkAverager, table: Array, labels: Sequence[str], *, clip: bool = False
+    study: Study, averager: NetworkAverager, table: Array, labels: Sequence[str], *, clip: bool = True
 ) -> dict[str, Any]:
     """Take part in a study with this party's own records.
+
+    What is refused is told by shapes, rows and columns, never by what is in them.
 
     Args:
         study: What is to be learned.
         averager: This party's side of the sessions.
         table: This party's records, one row each, with the study's columns in its order.
         labels: The classes of the records, for the task "logistic".
-        clip: Move numbers outside their bounds to them, instead of refusing them.
+        clip: Whether numbers outside their bounds are silently moved to them (NaN to the middle). Without, they are
+            refused before the first session.
 
     Returns:
-        The answer (`inca-answer/1`), the same for all parties.
+        The answer (`inca-answer/1`), the same for all parties. What is promised is its `epsilon` at `delta` plus
+        `failure_probability`, which is null if the roster does not say what its plan was made for.
 
     Raises:
-        InvalidInput: If the records are not as the study says.
+        InvalidInput: If the records are not as the study says, or study and roster do not belong together.
         NoResult: If nobody was left to publish a result.
         SequencePaused: If the sessions cannot go on now.
     """
@@ -251,10 +289,23 @@ def run_study(
         answer["eigenvalues_raised"] = line.eigenvalues_raised
     else:
         own = np.asarray(records.tables[averager.me])
-        classes = np.array([study.classes.index(label) for label in labels], dtype=np.int64)
+        classes = _class_numbers(study, labels)
         answer = _logistic(study, averager, own, classes, budget, rng)
     about = {"format": ANSWER_FORMAT, "study": study.name, "task": study.task, "level": study.level}
-    return about | {"epsilon": budget.epsilon_spent, "delta": study.delta} | answer
+    guarantee = {
+        "epsilon": budget.epsilon_spent,
+        "delta": study.delta,
+        "failure_probability": budget.failure_probability,
+    }
+    return about | guarantee | answer
+
+
+def _class_numbers(study: Study, labels: Sequence[str]) -> NDArray[np.int64]:
+    """Return the number of each label's class."""
+    for row, label in enumerate(labels):
+        if label not in study.classes:
+            raise InvalidInput(f"labels[{row}] must be one of the study's classes, got something else")
+    return np.array([study.classes.index(label) for label in labels], dtype=np.int64)
 
 
 def _logistic(

@@ -25,6 +25,15 @@ def test_it_says_what_a_study_means(tmp_path: Path, roster: Path, capsys: Captur
     for part in ("a study: logistic of age, weight", f"{len(SIZES)} with {sum(SIZES)} records", "9, each epsilon"):
         assert part in out
     assert "each record, with epsilon 2 at delta 1e-05 in all" in out and ", ...\n" in out
+    assert "failure    not said by the roster; it adds to delta" in out
+    sequence_processes.agree(tmp_path / "planned", 1000.0, failure=1e-7)
+    _, out, _ = call(capsys, "learn", "agree", study, tmp_path / "planned" / "roster.json")
+    assert "at most 9e-07 in all sessions, which adds to delta" in out
+
+
+def test_a_delta_that_is_not_the_rosters_is_refused(tmp_path: Path, roster: Path, capsys: Capture) -> None:
+    sentence = refused(capsys, "learn", "agree", write_study(tmp_path, delta=1e-8), roster)
+    assert "the roster's delta must be 1e-08 by the analytic rule, as in the study" in sentence
 
 
 def test_it_prints_json(tmp_path: Path, roster: Path, capsys: Capture) -> None:

@@ -40,6 +40,8 @@ def test_it_prints_the_answer(tmp_path: Path, state: Path, capsys: Capture) -> N
     for part in ("yes: weight", "intercept yes", "steps without result", "epsilon 2 at delta 1e-05, all sessions"):
         assert part in out
     assert out.endswith(f"kept in                      {state}\n") and "given away by this party" in out
+    assert "plans fail with probability  not said by the roster; it adds to delta" in out
+    assert "given away by this party     epsilon 0 at delta 1e-05" in out
 
 
 def test_it_keeps_the_answer(tmp_path: Path, state: Path, capsys: Capture) -> None:

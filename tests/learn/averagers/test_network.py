@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -26,9 +27,13 @@ from inca.learn.training.train import train
 from inca.network.membership.identity import Identity
 from inca.network.membership.roster import Roster
 from inca.network.sequence.outcome_log import OutcomeLog
-from inca.network.sequence.session_sequence import SessionSequence
+from inca.network.sequence.session_sequence import AverageRequest, SessionSequence, terms_for
 from inca.privacy.gaussian import mu_for
 from inca.protocol.domain import Interval
+from inca.protocol.execution import Execution
+from inca.protocol.expected_error import expected_error
+from inca.protocol.presence import Presence
+from inca.protocol.schedules import PermutationReceivers
 
 EVERYONE = range(len(SIZES))
 
@@ -229,6 +234,65 @@ def test_a_party_stays_away_if_too_much_was_given_away(
     assert not mine.sequence._affordable(2, 0.1) and mine.report()["own_epsilon"] is None
     (place / "result.json").write_text(json.dumps({"epsilon": None, "coalitions": None}))  # not worked out
     assert mine.report()["own_epsilon"] == mine.report()["epsilon"] > 0.0
+
+
+def lost_in_session_1(outcome_log: OutcomeLog, epsilon: float) -> None:
+    """Let party 1 have taken part in a session that cost it more than was agreed."""
+    place = outcome_log.session_folder(1) / "sessions" / "ab"
+    place.mkdir(parents=True)
+    (place / "result.json").write_text(json.dumps({"epsilon": epsilon, "reason": ""}))
+    outcome_log.append(1, np.array([0.1, 0.0, 0.0]))
+
+
+@pytest.mark.parametrize(("epsilon", "allowed"), [(0.5, True), (2.0, False)])
+def test_the_budget_is_the_limit_of_a_sequence_without_one(
+    outcome_log: OutcomeLog, averager: Callable[..., NetworkAverager], epsilon: float, allowed: bool
+) -> None:
+    """What was agreed is epsilon 1 for two steps; who has lost 2 in the first stays away from the second."""
+    lost_in_session_1(outcome_log, epsilon)
+    outcome_log.append(2, None)
+    mine, budget, rng = averager(), Budget(1.0, 1e-5), np.random.default_rng(0)
+    held = mine.with_others(datasets()[1], SIZES)
+    result = train(model(), held, mine, budget, 2, rng, clipping=CLIPPING, mu=budget.part(0.1))
+    assert mine.sequence._affordable(3, result.history[0].mu) == allowed
+
+
+def test_averages_without_a_budget_are_limited_by_what_they_were_asked_for(
+    outcome_log: OutcomeLog, averager: Callable[..., NetworkAverager]
+) -> None:
+    lost_in_session_1(outcome_log, 2.0)
+    outcome_log.append(2, None)
+    for options, allowed in (({}, False), ({"max_mu": 10.0}, True)):  # a limit of the party's own stays
+        mine, rng = averager(**options), np.random.default_rng(0)
+        for _ in range(2):
+            mine.average(row(1.0, 0.0, 0.0), 1.0, 0.1, rng, max_norm=3.0)
+        assert mine.sequence._affordable(3, 0.1) == allowed
+
+
+def test_where_the_noise_is_not_known_it_is_more_than_that_of_simulated_leavers(
+    outcome_log: OutcomeLog, averager: Callable[..., NetworkAverager]
+) -> None:
+    """300 random executions with up to as many leavers as there may be have less."""
+    outcome_log.append(1, np.array([0.5]))
+    mine, rng = averager(), np.random.default_rng(5)
+    worst = mine.average(row(1.0), 1.0, 0.1, rng, max_norm=3.0).var_noise
+    assert worst > mine.var_noise(1.0, 0.1)
+    terms = terms_for(mine.sequence.roster.terms, AverageRequest(1, 3.0, 1.0, 0.1), mine.parties)
+    seen = []
+    for _ in range(300):
+        schedule = PermutationReceivers(mine.parties, terms.rounds, seed=int(rng.integers(2**31)))
+        leavers = rng.integers(mine.parties - terms.min_participants + 1) / mine.parties
+        presence = Presence.leaving(mine.parties, terms.rounds, leavers, rng)
+        seen.append(expected_error(Execution(schedule, terms.injection, presence), terms.noise_levels).noise)
+    assert max(seen) <= worst
+
+
+def test_the_probability_of_failure_is_the_rosters(averager: Callable[..., NetworkAverager]) -> None:
+    mine = averager()
+    assert mine.failure_probability is None  # the roster does not say
+    terms = msgspec.structs.replace(mine.sequence.roster.terms, failure=1e-7)
+    mine.sequence.roster = Roster("a", terms, mine.sequence.roster.parties)
+    assert mine.failure_probability == 1e-7
 
 
 # --- bad input ------------------------------------------------------------------------------------------------------

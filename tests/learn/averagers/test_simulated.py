@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import cache
 
 import numpy as np
@@ -17,7 +18,13 @@ import inca
 from inca.errors import BudgetExceeded, InvalidInput
 from inca.learn.averagers.simulated import KINDS, SimulatedAverager
 from inca.learn.budget import Budget
+from inca.mechanisms.base import ExpectedError, Mechanism
 from inca.mechanisms.central_local import CentralDP
+from inca.mechanisms.cordp import CorDP
+from inca.mechanisms.gopa import Gopa
+from inca.mechanisms.muffliato import Muffliato
+from inca.protocol.expected_error import ErrorBudget
+from inca.protocol.noise_levels import NoiseLevels
 
 FALSE_ALARM = 1e-6
 weights = st.lists(st.floats(0.01, 100.0), min_size=1, max_size=6)
@@ -99,7 +106,7 @@ def test_too_few_messages_for_all_releases_are_refused_with_how_many_would_do() 
 
 @cache
 def averager(kind: str, dropout: float = 0.0, releases: int = 1) -> SimulatedAverager:
-    return SimulatedAverager.of(kind, 12, colluding=0.1, dropout=dropout, messages=8, views=10, releases=releases)
+    return SimulatedAverager.of(kind, 12, colluding=0.1, dropout=dropout, messages=12, views=10, releases=releases)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -149,6 +156,79 @@ def test_all_releases_together_have_the_probability_of_failure(kind: str) -> Non
     assert least < most if kind == "inca" else least <= most
     chosen = SimulatedAverager.of(kind, 12, messages=8, views=4, failure=1e-4, releases=20)
     assert chosen.mechanism.requirements.failure == 1e-4 / 20
+
+
+# --- what is promised -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["inca", "gopa"])
+def test_a_dropout_that_the_noise_is_not_planned_for_is_refused(kind: str) -> None:
+    """More early leavers mean more loss: up to 1.19 of what is claimed was seen."""
+    mechanism = averager(kind, 0.17).mechanism  # two of twelve
+    for dropout in (0.0, 0.1, 0.17, 0.2):  # 0.2 is two of twelve as well
+        assert SimulatedAverager(mechanism, dropout).dropout == dropout
+    with pytest.raises(InvalidInput, match=r"dropout must be at most 0\.17, which the mechanism's noise is planned"):
+        SimulatedAverager(mechanism, 0.25)
+
+
+@pytest.mark.parametrize("kind", ["central", "local", "cordp"])
+def test_a_guarantee_that_does_not_depend_on_leavers_holds_at_any_dropout(kind: str) -> None:
+    assert SimulatedAverager(averager(kind).mechanism, 0.5).dropout == 0.5
+
+
+class Quiet(CentralDP):
+    """Half of the noise that is needed."""
+
+    def expected_error(self, dropout: float) -> ExpectedError:
+        exact = super().expected_error(dropout).budget
+        return ExpectedError(ErrorBudget(exact.independent / 4.0, 0.0, exact.data))
+
+
+class Careless(CentralDP):
+    promised = False
+
+
+REQUIREMENTS = inca.Requirements(16, 1.0, 1e-5)
+EAVESDROPPED = inca.Requirements(16, 1.0, 1e-5, eavesdropped=0.5)
+LITTLE = NoiseLevels(independent=0.01, cancelling=0.0)
+PROMISE = "the mechanism must be one that promises its epsilon to every party"
+
+
+@pytest.mark.parametrize(
+    ("make", "sentence"),
+    [
+        (lambda: Muffliato(REQUIREMENTS), PROMISE),
+        (
+            lambda: Gopa(REQUIREMENTS, noise_levels=LITTLE),
+            PROMISE,
+        ),
+        (
+            lambda: CorDP(REQUIREMENTS, noise_levels=LITTLE),
+            PROMISE,
+        ),
+        (lambda: Careless(REQUIREMENTS), PROMISE),
+        (lambda: CentralDP(EAVESDROPPED), "the mechanism must be .* also if values are eavesdropped"),
+        (lambda: Quiet(REQUIREMENTS), r"the noise of the mechanism must be at least 0\.\d+, got 0"),
+    ],
+)
+def test_a_mechanism_that_promises_nothing_is_refused(make: Callable[[], Mechanism], sentence: str) -> None:
+    with pytest.raises(InvalidInput, match=sentence):
+        SimulatedAverager(make()).average(np.ones((16, 2)), 1.0, 1.0, np.random.default_rng(1))
+
+
+def test_the_probability_of_failure_is_that_of_one_release() -> None:
+    mechanism = averager("inca").mechanism
+    assert SimulatedAverager(mechanism).failure_probability == 1e-6 and SimulatedAverager(mechanism).releases == 1
+    many = SimulatedAverager(mechanism, releases=50)
+    assert many.failure_probability == pytest.approx(1e-6) and many.releases == 50
+    assert averager("inca", 0.17, releases=1000).failure_probability == pytest.approx(1e-9)
+    for kind in ("central", "local", "cordp"):
+        assert averager(kind).failure_probability == 0.0 and averager(kind).releases is None
+
+
+def test_no_number_of_an_average_is_shown_when_it_is_printed() -> None:
+    average = averager("central").average(np.full((12, 2), 7.25), 1.0, 1e9, np.random.default_rng(1))
+    assert repr(average) == "VectorMean(shape=(2,), mu=1e+09)"
 
 
 @pytest.mark.parametrize(

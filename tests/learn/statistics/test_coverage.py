@@ -62,12 +62,38 @@ def test_intervals_hold_the_statistic_of_the_sample(name: str, level: Protection
     ("name", "mu"), [pytest.param("mean", 0.5, marks=pytest.mark.slow), ("mean", 20.0), ("distribution", 20.0)]
 )
 def test_intervals_hold_the_statistic_of_the_population(name: str, mu: float) -> None:
-    hits = coverage(name, "population", "record", mu, 60, trials=600)
-    assert_covers(hits, 0.9, at_least=name == "distribution")
+    # At least: a tenth of the probability of error is kept for the noise in the variance.
+    assert_covers(coverage(name, "population", "record", mu, 60, trials=600), 0.9, at_least=True)
 
 
 def test_intervals_reckon_with_records_that_dropped_out() -> None:
-    assert_covers(coverage("mean", "sample", "record", 20.0, 40, trials=800, dropout=0.3), 0.9)
+    assert_covers(coverage("mean", "sample", "record", 20.0, 40, trials=800, dropout=0.3), 0.9, at_least=True)
+
+
+@pytest.mark.parametrize(("target", "level"), [("sample", 0.99), ("population", 0.9)])
+def test_intervals_count_the_records_and_not_the_parties_that_stayed(target: IntervalTarget, level: float) -> None:
+    """Of ten parties one holds most records. If it leaves, so do they: coverage was 0.83 at 0.99."""
+    averager, sizes = SimulatedAverager.of("central", 10, dropout=0.3), [1000] + [20] * 9
+
+    def once(trial: int, rng: np.random.Generator) -> bool:
+        records = Records.of([8 * rng.beta(3, 7, size) - 2 for size in sizes], DOMAIN)
+        truth = float(records.everything().mean()) if target == "sample" else 8 * 0.3 - 2
+        return holds(mean(records, averager, 5.0, rng).interval(level, target), truth, trial)
+
+    assert_covers(repeat(400, once, seed=8), level, at_least=True)
+
+
+@pytest.mark.parametrize("level", [0.99, 0.9])
+def test_intervals_reckon_with_the_noise_in_the_variance(level: float) -> None:
+    """The noise in the variance is as large as the variance, often taken for 0: coverage was 0.92 and 0.84."""
+    parties, mu = 10, 10.0
+    averager = SimulatedAverager.of("central", parties)
+
+    def once(trial: int, rng: np.random.Generator) -> bool:
+        records = Records.of(list(0.4 * rng.standard_normal((parties, 1))), DOMAIN)
+        return holds(mean(records, averager, mu, rng).interval(level, "population"), 0.0, trial)
+
+    assert_covers(repeat(1000, once, seed=9), level, at_least=True)
 
 
 @pytest.mark.slow
@@ -76,7 +102,7 @@ def test_intervals_reckon_with_records_that_dropped_out() -> None:
 def test_intervals_hold_their_statistic_over_many_releases(
     name: str, level: ProtectionLevel, mu: float, parties: int, target: IntervalTarget
 ) -> None:
-    safe = name in ("histogram", "distribution") or (name != "mean" and target == "population")
+    safe = name in ("histogram", "distribution") or target == "population"
     covered = assert_covers(coverage(name, target, level, mu, parties, trials=6_000), 0.9, at_least=safe)
     print(f"coverage of {name}, {target}, {level}, mu {mu}, {parties} parties: {covered:.4f} at level 0.9")
 

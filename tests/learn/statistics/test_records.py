@@ -192,18 +192,45 @@ def test_no_record_is_shown_when_records_are_printed() -> None:
     assert repr(records) == str(records) == "Records(parties=2, records=3, columns=1, level='party')"
 
 
+def test_records_outside_the_box_are_moved_into_it_and_nothing_is_told() -> None:
+    """Whether there is a release must not depend on a private record."""
+    held = [[[0.5, math.nan]], [[math.inf, -math.inf], [9.0, 3.0]]]
+    records = Records.of(held, ([0, 2], [1, 4]))
+    assert records.everything().tolist() == [[0.5, 3.0], [1.0, 2.0], [1.0, 3.0]]
+
+
+def test_a_refusal_shows_no_record() -> None:
+    for held in ([[0.5, 777.25]], [[0.5, math.nan]], [["777.25 kg"]]):
+        with pytest.raises(InvalidInput) as refusal:
+            Records.of(held, UNIT, clip=False)
+        assert "777" not in str(refusal.value) and "nan" not in str(refusal.value)
+
+
 @pytest.mark.parametrize(
     ("make", "words"),
     [
         (lambda: Records.of([], UNIT), r"data must be one array of records per party, at least one, got \[\]"),
         (lambda: Records.of([[], []], UNIT), "the number of records of all parties must be at least 1, got 0"),
-        (lambda: Records.of([[0.5], [math.nan]], UNIT), r"data\[1\]\[0\] must be .*got nan"),
+        (
+            lambda: Records.of([[0.5], [math.nan]], UNIT, clip=False),
+            r"column 0 of data\[1\]\[0\] must be from -1 to 1, got something else",
+        ),
         (lambda: Records.of([[0.5], ["a"]], UNIT), r"data\[1\] must be an array of numbers"),
         (lambda: Records.of([0.5, 0.2], UNIT), r"the shape of data\[0\]"),
         (lambda: Records.of([[0.5], [[0.5, 0.1]]], UNIT), "the shapes of records"),
         (lambda: Records.of([np.zeros((2, 0))], UNIT), "the number of columns must be at least 1, got 0"),
-        (lambda: Records.of([[0.5], [0.1, 2.0]], UNIT), r"column 0 of data\[1\]\[1\] must be from -1 to 1, got 2.0"),
-        (lambda: Records.of([[[0.5, 7.0]]], ([0, 0], [1, 4])), r"column 1 of data\[0\]\[0\] must be .*got 7.0"),
+        (
+            lambda: Records.of([[0.5], [0.1, 2.0]], UNIT, clip=False),
+            r"column 0 of data\[1\]\[1\] must be from -1 to 1, got something else",
+        ),
+        (
+            lambda: Records.of([[[0.5, 7.0]]], ([0, 0], [1, 4]), clip=False),
+            r"column 1 of data\[0\]\[0\] must be from 0 to 4, got something else",
+        ),
+        (lambda: Records.of([[0.0]], (0, 5e-324)), "the width of column 0 of the domain must be at least 1e-100"),
+        (lambda: Records.of([[0.0]], (0, 1e-170)), "the width of column 0 of the domain must be at least 1e-100"),
+        (lambda: Records.of([[0.0]], (-1e200, 1e200)), "the width of column 0 of the domain must be .*got 2e"),
+        (lambda: Records.of([[1.0]], (1, 1 + 2e-16)), "the width of column 0 of the domain must be at least 1e-12"),
         (lambda: Records.of([[0.5]], UNIT, cap=0), "cap must be .*got 0"),
         (lambda: Records.of([[0.5]], UNIT, level="all"), "level must be .*got 'all'"),  # type: ignore[arg-type]
         (lambda: Records.of([[0.5]], [UNIT, UNIT]), "number of lower ends of the domain must be .*got 2"),

@@ -166,7 +166,8 @@ def test_intervals_hold_the_line_of_the_sample() -> None:
 
 
 def test_intervals_hold_the_line_of_the_population() -> None:
-    assert_covers(coverage("population", "record", 4.0, 200, trials=500), 0.9)
+    # At least: a tenth of the probability of error is kept for the noise in the residual variance.
+    assert_covers(coverage("population", "record", 4.0, 200, trials=500), 0.9, at_least=True)
 
 
 @pytest.mark.slow
@@ -175,13 +176,13 @@ def test_intervals_hold_the_line_of_the_population() -> None:
 def test_intervals_hold_the_line_over_many_releases(
     level: ProtectionLevel, mu: float, parties: int, target: IntervalTarget
 ) -> None:
-    covered = assert_covers(coverage(target, level, mu, parties, trials=3_000), 0.9)
+    covered = assert_covers(coverage(target, level, mu, parties, trials=3_000), 0.9, at_least=target == "population")
     print(f"coverage of lines, {target}, {level}, mu {mu}, {parties} parties: {covered:.4f} at level 0.9")
 
 
 @pytest.mark.slow
 def test_intervals_reckon_with_records_that_dropped_out() -> None:
-    assert_covers(coverage("sample", "record", 20.0, 200, trials=2_000, dropout=0.3), 0.9)
+    assert_covers(coverage("sample", "record", 20.0, 200, trials=2_000, dropout=0.3), 0.9, at_least=True)
 
 
 def test_a_line_over_a_protocol_with_dropouts_is_finite() -> None:

@@ -30,7 +30,7 @@ FREE = 1e16  # epsilon at which noise is far below what is compared
 
 
 def regression(epsilon: float = FREE, **more: Any) -> PrivateLogisticRegression:
-    chosen: dict[str, Any] = {"averager": "central", "parties": 4, "random_state": 1}
+    chosen: dict[str, Any] = {"averager": "central", "parties": 4, "random_state": 1, "classes": "public"}
     return PrivateLogisticRegression(epsilon, **chosen | more)
 
 
@@ -138,6 +138,35 @@ def test_the_plan_is_for_all_steps_together(monkeypatch: pytest.MonkeyPatch) -> 
     assert asked == [3, 5]
 
 
+def test_the_plan_fails_with_at_most_delta_unless_more_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[float] = []
+
+    def noted(kind: str, parties: int, **more: Any) -> SimulatedAverager:
+        asked.append(more["failure"])
+        mechanism = CentralDP(Requirements(parties, 1.0, 1e-5))
+        return SimulatedAverager(mechanism, releases=more["releases"], failure=more["failure"])
+
+    monkeypatch.setattr(SimulatedAverager, "of", noted)
+    x, y = clouds(22)  # as many parties as no other test has, since averagers are kept
+    failures = []
+    for delta, failure in ((1e-9, None), (1e-5, None), (1e-9, 1e-4)):
+        estimator = regression(1.0, parties=11, delta=delta, failure=failure).fit(x, y)
+        failures.append(estimator.failure_probability_)
+    assert asked == [1e-9, 1e-6, 1e-4] and failures == pytest.approx(asked)
+    planned = SimulatedAverager(CentralDP(Requirements(11, 1.0, 1e-5)), releases=20, failure=1e-6)
+    with pytest.raises(InvalidInput, match=r"a plan fails in any release must be at most 1e-09 .*, got 1e-06"):
+        regression(1.0, delta=1e-9, averager=planned, parties=11).fit(x, y)
+    once = SimulatedAverager(CentralDP(Requirements(11, 1.0, 1e-5)), failure=1e-6)
+    with pytest.raises(InvalidInput, match=r"must be at most 1, which the averager was made for, got 20"):
+        regression(1.0, averager=once, parties=11).fit(x, y)
+
+
+def test_no_seed_is_shown_when_it_is_printed() -> None:
+    estimator = regression(2.0, random_state=987654)
+    assert "987654" not in repr(estimator) and "averager='central'" in repr(estimator)
+    assert estimator.random_state == 987654
+
+
 def test_a_party_may_hold_one_class_only() -> None:
     x, y = clouds(200)
     estimator = regression(steps=100).fit(x, y, groups=y)
@@ -149,8 +178,19 @@ def test_classes_can_be_public() -> None:
     estimator = regression(classes=[2, 0, 1]).fit(x, y)
     assert estimator.classes_.tolist() == [0, 1, 2] and estimator.coef_.shape == (3, 2)
     assert estimator.predict_proba(x).shape == (60, 3) and set(estimator.predict(x)) == {0, 1}
-    with pytest.raises(InvalidInput, match=r"a label in y must be one of the classes \[0, 7\].*, got 1"):
+    with pytest.raises(InvalidInput, match=r"y\[1\] must be one of the 2 classes, got something else"):
         regression(classes=[0, 7]).fit(x, y)
+
+
+def test_classes_are_never_read_from_private_labels_unless_asked_for() -> None:
+    x, y = clouds(60)
+    for classes in (None, "all"):
+        with pytest.raises(InvalidInput, match="classes must be all classes that there can be, or 'public'"):
+            PrivateLogisticRegression(averager="central", classes=classes).fit(x, y)
+    with pytest.raises(InvalidInput, match="classes must have at least two classes"):
+        regression(classes=[3]).fit(x, y)
+    one = regression(classes=["no", "yes"]).fit(x, np.full(60, "no"))  # what occurs makes no difference
+    assert one.classes_.tolist() == ["no", "yes"]
 
 
 def test_words_as_classes_three_of_them_and_no_intercept() -> None:

@@ -218,7 +218,7 @@ def test_the_budget_is_taken_before_any_record_is_looked_at() -> None:
     assert not touched and budget.spent == 0.0
     train(Watching(), *arguments, 4, np.random.default_rng(1), clipping=Clipping(1.0), mu=budget.mu / 2)
     assert len(touched) == 16 and max(touched) < 1e-4 * budget.mu
-    with pytest.raises(BudgetExceeded, match="nothing is left of the budget epsilon 1 at delta 1e-05 for 1 steps"):
+    with pytest.raises(BudgetExceeded, match="must be left of the budget epsilon 1 at delta 1e-05, got nothing"):
         train(Watching(), *arguments, 1, np.random.default_rng(1), clipping=Clipping(1.0))
     assert len(touched) == 16
 
@@ -229,35 +229,6 @@ def test_two_trainings_share_a_budget() -> None:
     second = run(records([3] * 4), budget=budget, steps=6)
     assert math.hypot(first.mu, second.mu) == pytest.approx(budget.mu)
     assert second.mu**2 == pytest.approx(0.75 * budget.mu**2)
-
-
-@pytest.mark.parametrize("bad", [math.nan, math.inf])
-@pytest.mark.parametrize("level", ["party", "record"])
-def test_a_bad_gradient_stops_training_before_the_step_releases_anything(bad: float, level: ProtectionLevel) -> None:
-    class Breaking(Least):
-        def record_gradients(self, parameters: Array, features: NDArray[Any], targets: NDArray[Any]) -> Array:
-            gradients = super().record_gradients(parameters, features, targets)
-            return np.where(parameters.any() & (len(features) == 7), bad, gradients)
-
-    spy, budget = Spy(3), Budget(1.0, 1e-5)
-    seen: list[int] = []
-
-    def note(step: int, parameters: Array) -> None:
-        seen.append(step)
-
-    with pytest.raises(
-        InvalidInput, match=r"the gradient of party 1 in step 2 must be .* not; nothing was released in"
-    ):
-        run(
-            records([3, 7, 4]),
-            clipping=Clipping(1.0, level),
-            model=Breaking(),
-            averager=spy,
-            budget=budget,
-            on_step=note,
-        )
-    assert len(spy.seen) == 1 and seen == [1]
-    assert budget.left < 1e-4 * budget.mu  # what was set apart stays spent
 
 
 def test_parameters_that_leave_the_range_of_numbers_are_refused() -> None:
@@ -306,7 +277,7 @@ def test_gradients_of_records_come_in_blocks(monkeypatch: pytest.MonkeyPatch) ->
 
 @pytest.fixture(scope="module")
 def leaving() -> SimulatedAverager:
-    return SimulatedAverager.of("inca", 20, dropout=0.2, views=10)
+    return SimulatedAverager.of("inca", 20, dropout=0.2, views=10, releases=300)
 
 
 @pytest.mark.slow
@@ -390,13 +361,9 @@ class Short(Least):
             r"the number of records of datasets\[1\] must be at least 1, got 0",
         ),
         (call(datasets=[*records([3]), (np.zeros((2, 3)), np.zeros(3))]), r"the shapes of datasets\[1\]"),
-        (
-            call(datasets=[*records([3]), (np.full((2, 3), np.nan), np.zeros(2))]),
-            "party 1 in step 1 must be 3 finite numbers, got some that are not",
-        ),
         (call(mu=0.0), "mu must be .*got 0.0"),
         (call(model=Least(0)), "the number of model.parameters must be at least 1, got 0"),
-        (call(model=NoRecords()), r"the gradient of party 0 in step 1 must be 3 finite numbers, got shape \(1, 2\)"),
+        (call(model=NoRecords()), r"the shape of a gradient must be \(3,\), that of the parameters, got \(2,\)"),
         (
             call(model=NoRecords(), clipping=Clipping(1.0, "record")),
             "model must be a model with record_gradients.*, got 'NoRecords'",
@@ -413,6 +380,8 @@ class Short(Least):
         (call(optimizer=SGD(1.0, 1.5)), "momentum must be .*got 1.5"),
         (call(optimizer=Adam(1.0, 1.0)), "beta1 must be below 1, got 1.0"),
         (lambda: Clipping(0.0), "max_norm must be .*got 0.0"),
+        (lambda: Clipping(1e-170), r"max_norm must be from 1e-100 to 1e\+100, got 1e-170"),
+        (lambda: Clipping(1e170), r"max_norm must be from 1e-100 to 1e\+100, got 1e\+170"),
         (lambda: Clipping(1.0, "person"), "level must be .*got 'person'"),  # type: ignore[arg-type]
         (lambda: Clipping(1.0, weights="size"), "weights must be .*got 'size'"),  # type: ignore[arg-type]
         (lambda: LocalSteps(0, 0.1), "count must be .*got 0"),

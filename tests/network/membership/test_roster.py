@@ -103,6 +103,7 @@ CHANGES: dict[str, Any] = {
     "max_clock_skew": 0.6,
     "min_round_duration": 0.5,
     "seed": None,
+    "failure": 1e-7,
 }
 
 

@@ -51,7 +51,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "a domain and a half": ({"radius": 1.0, "upper": None}, "the domain must be either lower and upper, or radius"),
     "empty interval": ({"upper": 0}, "upper must be above lower (0), got 0.0"),
     "endless interval": ({"upper": float("inf")}, "upper must be a finite number, got inf"),
-    "overflowing interval": ({"lower": -1e308, "upper": 1e308}, "the sensitivity must be a finite number, got inf"),
+    "overflowing interval": ({"lower": -1e308, "upper": 1e308}, "high - low must be at most 1e+100, got inf"),
     "empty ball": ({"lower": None, "upper": None, "radius": 0}, "radius must be above 0, got 0"),
     "no distance": ({"distance": 0.0}, "distance must be above 0, got 0.0"),
     "negative distance": ({"distance": -1.0}, "distance must be above 0, got -1.0"),

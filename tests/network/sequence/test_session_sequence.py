@@ -17,17 +17,25 @@ from inca.network.membership.roster import Roster
 from inca.network.node.loss_check import LossChecker
 from inca.network.node.session_setup import SessionSetup
 from inca.network.sequence.session_sequence import AverageRequest, SessionSequence, terms_for
-from inca.privacy.gaussian import mu_for
+from inca.privacy.accountant import account
+from inca.privacy.gaussian import epsilon_for, mu_for
+from inca.privacy.view import View
+from inca.protocol.adversary import Adversary
+from inca.protocol.execution import Execution
 
 SEED = "cd" * 16
 
 
 @pytest.fixture(scope="module")
 def tight(tmp_path_factory: pytest.TempPathFactory) -> Roster:
-    """Return a roster whose noise is just enough for what it promises."""
+    """Return a roster whose noise is just enough for what it promises, in real numbers."""
     noise = {"sigma_independent": 3.0, "sigma_cancelling": 30.0, "colluding": 0.2, "coalitions": 5, "seed": SEED}
     roster = agree(tmp_path_factory.mktemp("tight"), 100.0, **noise)
-    worst = max(_planned(roster, i) for i in range(len(SIZES)))
+    checker, terms = _checker(roster), roster.terms
+    execution = Execution(SessionSetup(roster).session.topology(bytes.fromhex(SEED)).schedule, terms.injection)
+    views = [View(execution, Adversary(coalition)) for coalition in checker.coalitions]
+    mu = max(account(view, terms.noise_levels, sensitivity=terms.sensitivity).max_mu for view in views)
+    worst = float(epsilon_for(mu, terms.delta, terms.rule))
     return Roster(roster.name, msgspec.structs.replace(roster.terms, epsilon=worst), roster.parties)
 
 
@@ -46,8 +54,12 @@ def test_the_loss_of_a_session_is_at_most_what_was_asked_for(
 
 
 def _planned(roster: Roster, party: int) -> float:
+    return _checker(roster).planned(party).epsilon
+
+
+def _checker(roster: Roster) -> LossChecker:
     seed = bytes.fromhex(SEED)
-    return LossChecker(roster, SessionSetup(roster).session.topology(seed), seed).planned(party).epsilon
+    return LossChecker(SessionSetup(roster), SessionSetup(roster).session.topology(seed), seed)
 
 
 @pytest.mark.parametrize(

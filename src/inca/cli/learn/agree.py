@@ -37,11 +37,30 @@ def agree(study: StudyFile, roster: RosterFile, as_json: AsJson = False) -> None
         ("study", f"{fields['name']}: {fields['task']} of {', '.join(fields['columns'])}"),
         ("parties", f"{fields['parties']} with {fields['records']:,} records"),
         ("protected", f"each {fields['level']}, {promise}"),
+        ("failure", failure_text(fields["failure_probability"])),
         ("sessions", f"{fields['sessions']}, each epsilon {fields['session_epsilon']:.4g} on its own"),
         ("times", times),
         ("id", fields["id"]),
     ):
         typer.echo(f"{name:10} {text}")
+
+
+def failure_text(probability: float | None) -> str:
+    """Return how likely the plan fails in any session, in words.
+
+    Args:
+        probability: The probability; None if the roster does not say.
+
+    Returns:
+        One line.
+
+    Example:
+        >>> failure_text(1e-6)
+        'at most 1e-06 in all sessions, which adds to delta'
+    """
+    if probability is None:
+        return "not said by the roster; it adds to delta"
+    return f"at most {probability:.4g} in all sessions, which adds to delta"
 
 
 def _agreement(study: Study, roster: Roster) -> dict[str, Any]:
@@ -58,5 +77,6 @@ def _agreement(study: Study, roster: Roster) -> dict[str, Any]:
     starts = [to_utc(round(roster.terms.start + number * interval, 3)) for number in range(study.sessions)]
     fields: dict[str, Any] = {"name": study.name, "task": study.task, "columns": study.inputs, "level": study.level}
     fields |= {"parties": len(sizes), "records": sum(sizes), "epsilon": study.epsilon, "delta": study.delta}
+    fields["failure_probability"] = study.failure_probability(roster)
     fields |= {"sessions": study.sessions, "session_epsilon": float(epsilon_for(mu, study.delta)), "starts": starts}
     return fields | {"id": study.agreement(roster).session.hex()}

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
+from inca.cli.learn.agree import failure_text
 from inca.cli.options import (
     AsJson,
     IdentityFolder,
@@ -42,7 +43,8 @@ def party(
     Start it on every party's machine before the first session. Should it stop or crash, start it again with the same
     options: it resumes, and gets from the others what it missed. The answer is printed as soon as it is there and
     kept as *answer.json*; the process stays until those who missed the last result could catch up.
-    *course.json* says what all sessions together gave away of this party. Should more be lost in a session than was
+    *course.json* says what all sessions together gave away of this party, at the delta of the study, which must be that
+    of the roster. Should more be lost in a session than was
     agreed, because too many left, the party stays away from sessions that its budget no longer allows.
 
     Example:  inca learn party study.json roster.json --identity anna --state course --records patients.csv
@@ -79,7 +81,7 @@ def party(
             notify=print_event,
         )
         with NetworkAverager(sequence) as averager:
-            answer = run_study(agreed, averager, table, labels, clip=clip)
+            answer = run_study(agreed, averager, table, labels)
             write_json(folder / "answer.json", answer, indent=1)
             answer["own_epsilon"] = averager.report()["own_epsilon"]
             # Printed now: the process stays for others to catch up when it leaves this block.
@@ -104,7 +106,9 @@ def _show(answer: dict[str, Any], folder: Path) -> None:
     typer.echo(
         f"agreed                       epsilon {answer['epsilon']:.4g} at delta {answer['delta']:g}, all sessions"
     )
-    typer.echo(f"given away by this party     epsilon {own}")
+    failure = answer["failure_probability"]
+    typer.echo(f"plans fail with probability  {failure_text(failure)}")
+    typer.echo(f"given away by this party     epsilon {own} at delta {answer['delta']:g}")
     typer.echo(f"kept in                      {folder}")
 
 

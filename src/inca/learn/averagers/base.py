@@ -10,9 +10,10 @@ from numpy.typing import ArrayLike
 
 from inca._base.types import Array
 from inca._base.validation import integer
+from inca.learn.budget import Budget
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class VectorMean:
     """The estimated mean of the parties' vectors.
 
@@ -26,6 +27,10 @@ class VectorMean:
     var_noise: float
     mu: float
 
+    def __repr__(self) -> str:
+        shape = None if self.estimate is None else self.estimate.shape
+        return f"VectorMean(shape={shape}, mu={self.mu:.4g})"
+
 
 class Averager(Protocol):
     """A private mean of one vector per party: what all statistics and all training are made of."""
@@ -38,6 +43,28 @@ class Averager(Protocol):
     @property
     def dropout(self) -> float:
         """The fraction of the parties that may leave during an average."""
+        ...
+
+    @property
+    def failure_probability(self) -> float | None:
+        """How likely the plan behind it fails in one release, at most; it adds to delta. None: not known."""
+        ...
+
+    @property
+    def releases(self) -> int | None:
+        """How many releases of one budget the plan is for; None: any number."""
+        ...
+
+    def expect(self, budget: Budget | None, releases: int) -> None:
+        """Be told that so many releases are to come, and from which budget; None: each has a mu of its own.
+
+        Args:
+            budget: The budget.
+            releases: How many calls of `average` follow.
+
+        Raises:
+            InvalidInput: If the averager cannot keep to such a budget.
+        """
         ...
 
     def var_noise(self, sensitivity: float, mu: float) -> float:

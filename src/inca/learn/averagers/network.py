@@ -21,10 +21,17 @@ from numpy.typing import ArrayLike
 
 from inca._base.validation import finite_array, positive, refuse
 from inca.learn.averagers.base import RemoteRecords, VectorMean
-from inca.network.sequence.session_sequence import SessionSequence
+from inca.learn.budget import Budget
+from inca.network.sequence.session_sequence import AverageRequest, SessionSequence, terms_for
 from inca.privacy.gaussian import mu_for
 
 T = TypeVar("T")
+
+# Measured, not proven. Noise in units of sigma_independent^2 / m and sigma_cancelling^2 (n - m) / m^2, if n - m of n
+# parties leave for good: in 25,560 random executions of all three schedules (5 to 40 parties, 4 to 20 rounds, up to
+# half leaving) the largest factors were 1.02 and 3.41, and 1.04 and 3.31 in 10,000 others. Parties that come back, or
+# shares that are lost, were not in it.
+_INDEPENDENT_AT_WORST, _CANCELLING_AT_WORST = 1.25, 4.0
 
 
 class NetworkAverager:
@@ -34,12 +41,17 @@ class NetworkAverager:
     its own. The sequence keeps all outcomes, so a program that was stopped can be started again from the beginning.
     Used as a context, it stays at the end until those who missed the last result could get it.
 
+    What was agreed is the limit: should sessions give away more than the budgets that they are taken from, since too
+    many left, this party stays away from further ones (`SessionSequence.allow`).
+
     Args:
         sequence: This party's sequence of sessions, see `inca.network.sequence.session_sequence`.
     """
 
     def __init__(self, sequence: SessionSequence) -> None:
         self.sequence = sequence
+        self._budgets: list[Budget] = []
+        self._expected, self._squares_without_budget = 0, 0.0
         terms = sequence.roster.terms
         self._mu_per_distance = mu_for(terms.epsilon, terms.delta, terms.rule) / terms.sensitivity
 
@@ -57,6 +69,36 @@ class NetworkAverager:
     def dropout(self) -> float:
         """The largest fraction that may leave for there to be a result."""
         return 1.0 - self.sequence.roster.terms.min_participants / self.parties
+
+    @property
+    def failure_probability(self) -> float | None:
+        """How likely the roster's plan fails in one session, at most; None: the roster does not say."""
+        return self.sequence.roster.terms.failure
+
+    @property
+    def releases(self) -> int | None:
+        """None: what the plan is for is not in the roster."""
+        return None
+
+    def expect(self, budget: Budget | None, releases: int) -> None:
+        """Be told from which budget the next sessions are taken: what it allows is the limit of this party's loss.
+
+        Args:
+            budget: The budget; None: each session has a mu of its own, which is what is agreed on for it.
+            releases: How many sessions follow.
+
+        Raises:
+            InvalidInput: If the budget has another delta or rule than the roster, so that losses could not be compared.
+        """
+        if budget is None:
+            return
+        terms = self.sequence.roster.terms
+        if (budget.delta, budget.rule) != (terms.delta, terms.rule):
+            must_be = f"{terms.delta:g} by the {terms.rule} rule, as in the roster"
+            refuse("the delta of the budget", f"{budget.delta:g} by the {budget.rule} rule", must_be)
+        if all(budget is not known for known in self._budgets):
+            self._budgets.append(budget)
+        self._expected += releases
 
     def with_others(self, own: T, sizes: Sequence[int]) -> list[T | RemoteRecords]:
         """Return one entry per party: what this one holds, and how many records each of the others does.
@@ -104,7 +146,8 @@ class NetworkAverager:
             max_norm: A bound on the Euclidean norm of any party's row.
 
         Returns:
-            The mean; its noise is that of the realized execution, or an expectation if this party was not there.
+            The mean; its noise is that of the realized execution or, if this party cannot tell, more than was measured
+            with as many leavers as the roster allows.
 
         Raises:
             InvalidInput: If the program asks for something else than it did when it was started before.
@@ -116,11 +159,29 @@ class NetworkAverager:
             refuse("the number of vectors", len(table), "1, this party's own")
         if max_norm is None:
             refuse("max_norm", max_norm, "a bound on the norm of every party's vector")
+        self._limit_loss(mu)
         outcome = self.sequence.average(table[0], max_norm=max_norm, distance=sensitivity, mu=mu)
         if outcome.estimate is None:
             return VectorMean(None, math.inf, mu)
+        request = AverageRequest(table.shape[1], max_norm, sensitivity, mu)
         error = outcome.standard_error
-        return VectorMean(outcome.estimate, self.var_noise(sensitivity, mu) if error is None else error**2, mu)
+        return VectorMean(outcome.estimate, self._var_at_worst(request) if error is None else error**2, mu)
+
+    def _limit_loss(self, mu: float) -> None:
+        """Let the sequence stay away from sessions once what was agreed on up to the next one is lost."""
+        if self._expected:
+            self._expected -= 1
+        else:
+            self._squares_without_budget += positive("mu", mu) ** 2
+        squares = math.fsum(budget.mu**2 for budget in self._budgets if budget.spent)
+        self.sequence.allow(math.sqrt(squares + self._squares_without_budget))
+
+    def _var_at_worst(self, request: AverageRequest) -> float:
+        """Return more noise than was measured in a coordinate of any result with as many leavers as may be."""
+        terms = terms_for(self.sequence.roster.terms, request, self.parties)
+        present, leavers = terms.min_participants, self.parties - terms.min_participants
+        independent = terms.sigma_independent**2 * (_INDEPENDENT_AT_WORST if leavers else 1.0)
+        return (independent + _CANCELLING_AT_WORST * terms.sigma_cancelling**2 * leavers / present) / present
 
     def report(self) -> dict[str, Any]:
         """Return this party's loss in all sessions together: as agreed, and on the realized executions."""

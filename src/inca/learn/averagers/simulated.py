@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 
 from inca._base.validation import between_0_and_1, finite_array, finite_float, generator, integer, positive, refuse
 from inca.learn.averagers.base import VectorMean
+from inca.learn.budget import Budget
 from inca.mechanisms.base import Mechanism
 from inca.mechanisms.central_local import CentralDP, LocalDP
 from inca.mechanisms.cordp import CorDP
@@ -25,6 +26,7 @@ from inca.planning.search import plan
 KINDS = ("inca", "central", "gopa", "cordp", "local")
 _MIN_GOPA_GRAPHS = 100  # that GOPA's noise is calibrated on
 _EPSILON, _DELTA = 1.0, 1e-5  # what mechanisms are calibrated for; releases are scaled from there
+_ROUNDING = 1e-9  # relative, where noise is exactly what is needed
 
 
 class SimulatedAverager:
@@ -32,7 +34,13 @@ class SimulatedAverager:
 
     Args:
         mechanism: A calibrated mechanism whose requirements have sensitivity 1.
-        dropout: The fraction of the parties that leaves during every average.
+        dropout: The fraction of the parties that leaves during every average, at most what the mechanism is made for.
+        releases: How many releases of one budget it may be used for, if it can fail; more are refused.
+        failure: The probability that the guarantee fails in any of these releases; by default `releases` times
+            the mechanism's `failure_probability`.
+
+    Raises:
+        InvalidInput: If the mechanism promises nothing, or nothing at this dropout rate.
 
     Example:
         >>> averager = SimulatedAverager.of("central", parties=50)
@@ -42,11 +50,32 @@ class SimulatedAverager:
         ((3,), 0.0016)
     """
 
-    def __init__(self, mechanism: Mechanism, dropout: float = 0.0) -> None:
+    def __init__(
+        self, mechanism: Mechanism, dropout: float = 0.0, *, releases: int = 1, failure: float | None = None
+    ) -> None:
         if mechanism.requirements.sensitivity != 1.0:
             refuse("the sensitivity of the mechanism", mechanism.requirements.sensitivity, "1")
-        self.mechanism, self.dropout = mechanism, finite_float("dropout", dropout, 0.0, 1.0)
+        _check_promise(mechanism)
+        self.mechanism, self.dropout = mechanism, _planned_dropout(mechanism, dropout)
         self.name, self.parties = mechanism.name, mechanism.requirements.parties
+        count = integer("releases", releases, min=1)
+        if failure is None:
+            failure = min(1.0, count * mechanism.failure_probability)
+        self._failure = finite_float("failure", failure, 0.0, 1.0) / count
+        self._releases = count if self._failure else None
+
+    @property
+    def failure_probability(self) -> float | None:
+        """How likely the guarantee fails in one release, at most; it adds to delta."""
+        return self._failure
+
+    @property
+    def releases(self) -> int | None:
+        """How many releases of one budget it is made for; None: any number, as it cannot fail."""
+        return self._releases
+
+    def expect(self, budget: Budget | None, releases: int) -> None:
+        """Do nothing: the budget sees to it that there are not more releases than this is made for."""
 
     @classmethod
     def of(
@@ -88,6 +117,7 @@ class SimulatedAverager:
             >>> SimulatedAverager.of("inca", 20, messages=8, views=10, releases=50).mechanism.requirements.failure
             2e-08
         """
+        share = between_0_and_1("failure", failure) / integer("releases", releases, min=1)
         requirements = Requirements(
             parties,
             _EPSILON,
@@ -95,26 +125,33 @@ class SimulatedAverager:
             colluding=colluding,
             dropout=dropout,
             messages=messages,
-            failure=between_0_and_1("failure", failure) / integer("releases", releases, min=1),
+            failure=share,
             variance=0.0,
         )
+        mechanism: Mechanism
         match kind:
             case "inca":
-                return cls(Inca(plan(requirements, views=views)), dropout)
+                mechanism = Inca(plan(requirements, views=views))
             case "central":
-                return cls(CentralDP(requirements), dropout)
+                mechanism = CentralDP(requirements)
             case "local":
-                return cls(LocalDP(requirements), dropout)
+                mechanism = LocalDP(requirements)
             case "gopa":
-                return cls(Gopa(requirements, late=0.5, views=max(views, _MIN_GOPA_GRAPHS)), dropout)
+                mechanism = Gopa(requirements, late=0.5, views=max(views, _MIN_GOPA_GRAPHS))
             case "cordp":
-                return cls(CorDP(requirements), dropout)
-        refuse("kind", kind, f"one of {', '.join(KINDS)}")
+                mechanism = CorDP(requirements)
+            case _:
+                refuse("kind", kind, f"one of {', '.join(KINDS)}")
+        return cls(mechanism, dropout, releases=releases)
 
     @cached_property
     def _var_calibrated(self) -> float:
         """The variance of the noise in the mean at the calibrated level, per coordinate."""
-        return self.mechanism.expected_error(self.dropout).budget.noise
+        noise = self.mechanism.expected_error(self.dropout).budget.noise
+        if not noise >= self.mechanism.requirements.central_mse * (1.0 - _ROUNDING):
+            # Nobody can promise as much with less: even a curator's one term of noise would not do.
+            refuse("the noise of the mechanism", noise, f"at least {self.mechanism.requirements.central_mse:.4g}")
+        return noise
 
     def var_noise(self, sensitivity: float, mu: float) -> float:
         """Return the variance of the noise in each coordinate of a mean.
@@ -166,7 +203,14 @@ class SimulatedAverager:
 
 @lru_cache(maxsize=16)
 def calibrated(
-    kind: str, parties: int, colluding: float, dropout: float, messages: int, views: int, releases: int
+    kind: str,
+    parties: int,
+    colluding: float,
+    dropout: float,
+    messages: int,
+    views: int,
+    releases: int,
+    failure: float = 1e-6,
 ) -> SimulatedAverager:
     """Return `SimulatedAverager.of` these, and keep the last few: a plan takes seconds, and depends on no data.
 
@@ -175,5 +219,29 @@ def calibrated(
         True
     """
     return SimulatedAverager.of(
-        kind, parties, colluding=colluding, dropout=dropout, messages=messages, views=views, releases=releases
+        kind,
+        parties,
+        colluding=colluding,
+        dropout=dropout,
+        messages=messages,
+        views=views,
+        releases=releases,
+        failure=failure,
     )
+
+
+def _check_promise(mechanism: Mechanism) -> None:
+    """Refuse a mechanism without a guarantee for every party against the adversary of its requirements."""
+    must_be = "one that promises its epsilon to every party"
+    if not mechanism.promised:
+        refuse("the mechanism", f"{mechanism.name}, which does not", must_be)
+    if isinstance(mechanism, CentralDP) and mechanism.requirements.eavesdropped > 0.0:
+        refuse("the mechanism", mechanism.name, f"{must_be}, also if values are eavesdropped on their way")
+
+
+def _planned_dropout(mechanism: Mechanism, dropout: float) -> float:
+    """Return the dropout rate, or refuse one at which the mechanism's noise does not suffice."""
+    rate, requirements = finite_float("dropout", dropout, 0.0, 1.0), mechanism.requirements
+    if not mechanism.any_dropout and round(rate * requirements.parties) > requirements.leavers:
+        refuse("dropout", dropout, f"at most {requirements.dropout:g}, which the mechanism's noise is planned for")
+    return rate

@@ -13,7 +13,7 @@ from itertools import product
 import numpy as np
 
 from inca._base.types import Array, Progress
-from inca._base.validation import finite_float, integer, positive, refuse
+from inca._base.validation import between_0_and_1, finite_float, integer, positive, refuse
 from inca.errors import IncaError
 from inca.learn.averagers.simulated import KINDS, SimulatedAverager, calibrated
 from inca.learn.budget import ProtectionLevel
@@ -29,6 +29,7 @@ from inca.learn.comparison.datasets import (
 from inca.learn.training.logistic import PrivateLogisticRegression
 
 _DEFAULT_CLIP: dict[ProtectionLevel, float] = {"party": 0.25, "record": 1.0}
+_FAILURE = 1e-6  # of a plan in all steps together
 _EPSILON_WITHOUT_PRIVACY = 1e6  # means next to no noise
 
 
@@ -38,8 +39,9 @@ class ComparisonTask:
 
     What is required is the same for all: (epsilon, delta) for the whole training, against colluding parties, while in
     every step a fraction of the parties leaves and is back in the next. It fails in any of the steps with a probability
-    of at most one in a million. 20 messages of each party in a step suffice for that from 6 to a million parties, if up
-    to four in ten collude, in up to 100 steps; where they do not, the refusal says how many would.
+    of at most one in a million, or delta if that is less, which adds to delta. 20 messages of each party in a step
+    suffice for one in a million from 6 to a million parties, if up to four in ten collude, in up to 100 steps; where
+    they do not, the refusal says how many would.
 
     Args:
         data: "breast_cancer" or "digits".
@@ -192,7 +194,7 @@ class _Row:
     why_not: str = ""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class _DividedData:
     """Records to train on, whose they are, and records to test with."""
 
@@ -221,7 +223,8 @@ def _check(task: ComparisonTask, epsilons: Sequence[float], dropouts: Sequence[f
 def _rows(task: ComparisonTask, kind: str, dropout: float, epsilons: Sequence[float], views: int) -> list[_Row]:
     averager, why_not = None, ""
     try:
-        averager = calibrated(kind, task.parties, task.colluding, dropout, task.messages, views, task.steps)
+        failure = min(_FAILURE, between_0_and_1("delta", task.delta))
+        averager = calibrated(kind, task.parties, task.colluding, dropout, task.messages, views, task.steps, failure)
     except IncaError as refusal:
         why_not = str(refusal)
     return [_Row(kind, epsilon, dropout, averager, why_not) for epsilon in epsilons]

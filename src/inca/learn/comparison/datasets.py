@@ -26,7 +26,7 @@ _DIRICHLET_ALPHA = 0.3  # of a skewed party's classes: most of its records are o
 _SIZE_RATIO = 10.0  # the largest of unequal parties has about so many times the records of the smallest
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Dataset:
     """Records in rows, with public bounds.
 
@@ -41,6 +41,9 @@ class Dataset:
     features: Array
     target: NDArray[Any]
     classes: int
+
+    def __repr__(self) -> str:
+        return f"Dataset(name={self.name!r}, features={self.features.shape}, classes={self.classes})"
 
     def split(self, rng: np.random.Generator, *, test_fraction: float = 0.25) -> tuple[Dataset, Dataset]:
         """Divide the records at random.

@@ -91,6 +91,11 @@ class QuantileEstimate:
         """The loss of the release."""
         return self.distribution.mu
 
+    @property
+    def failure_probability(self) -> float | None:
+        """How likely the averager's plan fails in the release; it adds to delta. None: not known."""
+        return self.distribution.failure_probability
+
     def interval(self, level: float = 0.95, target: IntervalTarget = "sample") -> tuple[float, float]:
         """Return points of the grid between which the quantile lies with at least this probability.
 
@@ -107,7 +112,13 @@ class QuantileEstimate:
             The lower and the upper end.
         """
         shares, grid = self.distribution, self.distribution.grid
-        uncut = Estimate(shares.unconstrained, shares.var_noise, shares.var_sampling)  # not cut off at 0 and 1
+        uncut = Estimate(  # not cut off at 0 and 1
+            shares.unconstrained,
+            shares.var_noise,
+            shares.var_sampling,
+            var_noise_error=shares.var_noise_error,
+            var_sampling_error=shares.var_sampling_error,
+        )
         lower, upper = (np.asarray(end) for end in uncut.interval(level, target))
         too_small = np.logical_and.accumulate(upper < self.share)
         large_enough = np.logical_and.accumulate((lower >= self.share)[::-1])[::-1]
@@ -140,7 +151,7 @@ def distribution(
         records: The parties' records, of one column.
         grid: Increasing numbers, at most 2,000.
         averager: Averages vectors of as many parties.
-        loss: The mu of the release, or the budget that it is taken from.
+        loss: The budget that it is taken from, or the mu of the release (which is no epsilon).
         rng: The source of all randomness.
         fraction: The part of the budget to spend; all that is left by default.
 
@@ -156,7 +167,8 @@ def distribution(
         >>> from inca.learn import SimulatedAverager
         >>> records = Records.of([[i / 1000] for i in range(1000)], Interval(0, 1))
         >>> averager, rng = SimulatedAverager.of("central", 1000), np.random.default_rng(1)
-        >>> shares = distribution(records, np.linspace(0, 1, 33)[1:-1], averager, 1.0, rng)
+        >>> mu = 1.0
+        >>> shares = distribution(records, np.linspace(0, 1, 33)[1:-1], averager, mu, rng)
         >>> shares.estimate[7::8].round(2), shares.standard_error[7::8].round(4)
         (array([0.25, 0.49, 0.75]), array([0.0023, 0.0024, 0.0024]))
         >>> round(shares.quantile(0.5).estimate, 2)
@@ -174,16 +186,16 @@ def distribution(
     var_record = share_spread(shares, records.total)
     weights = 1.0 / np.maximum(variances, 1e-12)
     monotone = np.clip(isotonic_regression(shares, weights=weights).x, 0.0, 1.0)
+    var_shares = released.var_noise * variances
     return DistributionEstimate(
         shares,
-        released.var_noise * variances + var_record * released.missing,
-        var_record * released.drawing,
-        monotone,
-        0.0,
-        1.0,
-        released.mu,
-        points,
-        (float(records.lower[0]), float(records.upper[0])),
+        constrained=monotone,
+        low=0.0,
+        high=1.0,
+        grid=points,
+        domain=(float(records.lower[0]), float(records.upper[0])),
+        # p (1 - p) changes by at most as much as p does.
+        **released.errors(var_shares, var_record, np.sqrt(var_shares)),
     )
 
 
@@ -205,7 +217,7 @@ def quantile(
         records: The parties' records, of one column.
         share: The share of the records up to the quantile, between 0 and 1.
         averager: Averages vectors of as many parties.
-        loss: The mu of the release, or the budget that it is taken from.
+        loss: The budget that it is taken from, or the mu of the release (which is no epsilon).
         rng: The source of all randomness.
         points: The number of points of the grid, at most 2,000.
         fraction: The part of the budget to spend; all that is left by default.
@@ -222,7 +234,8 @@ def quantile(
         >>> from inca.learn import SimulatedAverager
         >>> records = Records.of([[i / 1000] for i in range(1000)], Interval(0, 1))
         >>> averager, rng = SimulatedAverager.of("central", 1000), np.random.default_rng(1)
-        >>> median = quantile(records, 0.5, averager, 1.0, rng)
+        >>> mu = 1.0
+        >>> median = quantile(records, 0.5, averager, mu, rng)
         >>> round(median.estimate, 2), [round(end, 2) for end in median.interval()]
         (0.5, [0.49, 0.51])
     """

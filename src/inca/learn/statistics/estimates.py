@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Literal, get_args
 
 import numpy as np
-from scipy.special import ndtri
+from scipy.special import ndtri, stdtrit
 
 from inca._base.types import Array
 from inca._base.validation import between_0_and_1, refuse
 
 IntervalTarget = Literal["sample", "population"]
 """Of what a statistic is wanted: of the records that the parties hold, or of the distribution they are drawn from."""
+
+_SHARE_OF_VARIANCE = 0.1  # of the probability of error, kept for the noise in how much records vary
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,6 +31,11 @@ class Estimate:
     - target "population": the statistic of the distribution of which all records are independent draws. The error
       is the noise plus that of sampling; it is not enough if the records of one party resemble each other.
 
+    How much records vary is itself known with noise only. Where it matters (for the population, and if parties drop
+    out) a tenth of the probability of error is kept for it: the interval is computed with an upper confidence bound of
+    the variance, and the other nine tenths are for the statistic. For means, what few records say about it is
+    accounted for by Student's t. So such intervals are a little too wide rather than too narrow.
+
     Attributes:
         unconstrained: The estimate before it is moved to where the statistic can be; intervals are around it.
         var_noise: The variance of the error for the target "sample".
@@ -36,6 +44,10 @@ class Estimate:
         low: The smallest value that the statistic can have.
         high: The largest value that the statistic can have.
         mu: The loss of the release.
+        failure_probability: How likely the averager's plan fails in it; it adds to delta. None: not known.
+        var_noise_error: The standard deviation of the noise in `var_noise`.
+        var_sampling_error: The standard deviation of the noise in `var_sampling`, which is the same noise.
+        degrees: From how many records, less one, it is known how much they vary; infinite where that is not used.
 
     Example:
         >>> answer = Estimate(np.array(2.0), np.array(0.09), np.array(0.16))
@@ -52,6 +64,10 @@ class Estimate:
     low: Array | float = -np.inf
     high: Array | float = np.inf
     mu: float = np.nan
+    failure_probability: float | None = None
+    var_noise_error: Array | float = 0.0
+    var_sampling_error: Array | float = 0.0
+    degrees: float = np.inf
 
     @property
     def estimate(self) -> float | Array:
@@ -82,7 +98,15 @@ class Estimate:
         Returns:
             The lower and the upper end.
         """
-        width = normal_quantile(level) * np.sqrt(self._variance(target))
+        variance, error = self._variance(target), self._variance_error(target)
+        quantile = normal_quantile(level)
+        if np.any(error):
+            kept = (1.0 - level) * _SHARE_OF_VARIANCE  # one-sided: that the variance is larger than its bound
+            variance = variance + error * float(ndtri(1.0 - kept))
+            # Variances here have the divisor N; one that is to tell of other records has N - 1.
+            unbiased = math.sqrt(1.0 + 1.0 / self.degrees)
+            quantile = unbiased * float(stdtrit(self.degrees, (1.0 + level + kept) / 2.0))
+        width = quantile * np.sqrt(variance)
         lower, upper = (np.clip(self.unconstrained + side * width, self.low, self.high) for side in (-1.0, 1.0))
         return _plain(np.minimum(lower, self.estimate)), _plain(np.maximum(upper, self.estimate))
 
@@ -90,6 +114,9 @@ class Estimate:
         if target not in get_args(IntervalTarget):
             refuse("target", target, f"one of {', '.join(get_args(IntervalTarget))}")
         return self.var_noise if target == "sample" else self.var_noise + self.var_sampling
+
+    def _variance_error(self, target: IntervalTarget) -> Array | float:
+        return self.var_noise_error if target == "sample" else self.var_noise_error + self.var_sampling_error
 
 
 def normal_quantile(level: float) -> float:

@@ -6,7 +6,7 @@ All functions take the records, an averager for as many parties, the loss of the
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -47,7 +47,7 @@ def moments(
     Args:
         records: The parties' records.
         averager: Averages vectors of as many parties.
-        loss: The mu of the release, or the budget that it is taken from.
+        loss: The budget that it is taken from, or the mu of the release (which is no epsilon).
         rng: The source of all randomness.
         fraction: The part of the budget to spend; all that is left by default.
 
@@ -63,7 +63,8 @@ def moments(
         >>> from inca.learn import SimulatedAverager
         >>> rng = np.random.default_rng(1)
         >>> records = Records.of([rng.normal(50, 10, size=3) for _ in range(200)], Interval(0, 100), clip=True)
-        >>> both = moments(records, SimulatedAverager.of("central", 200), 1.0, rng)
+        >>> mu = 1.0
+        >>> both = moments(records, SimulatedAverager.of("central", 200), mu, rng)
         >>> print(f"{both.mean.estimate:.2f} +- {both.mean.standard_error:.2f}")
         49.76 +- 0.17
         >>> print(f"{both.variance.estimate:.1f} +- {both.variance.standard_error:.1f}")
@@ -78,13 +79,30 @@ def moments(
     possible = np.clip(spread, 0.0, np.maximum(1.0 - middle**2, 0.0))
     var_spread = var_noise / features.weight**2 + 4.0 * middle**2 * var_noise + 2.0 * var_noise**2
     fourth = np.maximum(fourth_moment(middle, possible) - possible**2, 0.0)
-    of_mean = (features.centre + half * middle, half**2 * var_noise, half**2 * possible, records.lower, records.upper)
-    of_variance = (half**2 * spread, half**4 * var_spread, half**4 * fourth, np.zeros(columns), half**2)
+    spread_error = np.sqrt(var_spread)
+    # The bound of the fourth moment grows with the variance by at most this factor.
+    fourth_error = (1.0 + np.abs(middle)) ** 2 * spread_error
+    of_mean = (
+        features.centre + half * middle,
+        half**2 * var_noise,
+        half**2 * possible,
+        half**2 * spread_error,
+        records.lower,
+        records.upper,
+    )
+    of_variance = (
+        half**2 * spread,
+        half**4 * var_spread,
+        half**4 * fourth,
+        half**4 * fourth_error,
+        np.zeros(columns),
+        half**2,
+    )
     mean, variance = (
         released.to_estimate(*([part[0] for part in parts] if records.scalar else parts))
         for parts in (of_mean, of_variance)
     )
-    return Moments(mean, variance)
+    return Moments(replace(mean, degrees=max(released.stayed - 1.0, 1.0)), variance)
 
 
 def covariance(
@@ -103,7 +121,7 @@ def covariance(
     Args:
         records: The parties' records.
         averager: Averages vectors of as many parties.
-        loss: The mu of the release, or the budget that it is taken from.
+        loss: The budget that it is taken from, or the mu of the release (which is no epsilon).
         rng: The source of all randomness.
         fraction: The part of the budget to spend; all that is left by default.
 
@@ -119,7 +137,8 @@ def covariance(
         >>> from inca.learn import SimulatedAverager
         >>> rng = np.random.default_rng(1)
         >>> records = Records.of([[[number, number]] for number in rng.random(500)], Interval(0, 1))
-        >>> matrix = covariance(records, SimulatedAverager.of("central", 500), 1.0, rng)
+        >>> mu = 1.0
+        >>> matrix = covariance(records, SimulatedAverager.of("central", 500), mu, rng)
         >>> matrix.estimate.round(2), matrix.standard_error.round(4)
         (array([[0.08, 0.08],
                [0.08, 0.08]]), array([[0.0018, 0.0013],
@@ -148,7 +167,11 @@ def covariance(
     scale = 1.0 / np.sqrt(np.maximum(np.diag(nearest), 1.0))
     nearest = np.outer(scale, scale) * (nearest + nearest.T) / 2.0
     low = np.where(np.eye(records.columns, dtype=bool), 0.0, -unit)
-    return released.to_estimate(unit * varied, unit**2 * var_varied, unit**2 * var_record, low, unit, unit * nearest)
+    fourth_error = (1.0 + np.abs(middle)) ** 2 * np.sqrt(np.diag(var_varied))
+    record_error = np.maximum.outer(fourth_error, fourth_error)
+    return released.to_estimate(
+        unit * varied, unit**2 * var_varied, unit**2 * var_record, unit**2 * record_error, low, unit, unit * nearest
+    )
 
 
 def histogram(
@@ -169,7 +192,7 @@ def histogram(
         records: The parties' records, of one column.
         edges: Increasing numbers, at least two, of which one at least is within the domain.
         averager: Averages vectors of as many parties.
-        loss: The mu of the release, or the budget that it is taken from.
+        loss: The budget that it is taken from, or the mu of the release (which is no epsilon).
         rng: The source of all randomness.
         fraction: The part of the budget to spend; all that is left by default.
 
@@ -185,7 +208,8 @@ def histogram(
         >>> from inca.learn import SimulatedAverager
         >>> records = Records.of([[i / 100] for i in range(100)], Interval(0, 1))
         >>> averager, rng = SimulatedAverager.of("central", 100), np.random.default_rng(1)
-        >>> shares = histogram(records, [0, 0.25, 1], averager, 1.0, rng)
+        >>> mu = 1.0
+        >>> shares = histogram(records, [0, 0.25, 1], averager, mu, rng)
         >>> shares.estimate.round(2), shares.standard_error.round(4)
         (array([0.26, 0.74]), array([0.01, 0.01]))
     """
@@ -201,7 +225,8 @@ def histogram(
     shares = released.mean + (1.0 - released.mean.sum()) / features.size
     shares = shares[int(below) : features.size - int(above)]
     var_shares = np.full(shares.size, released.var_noise * (1.0 - 1.0 / features.size))
-    return released.to_estimate(shares, var_shares, share_spread(shares, records.total), 0.0, 1.0)
+    # p (1 - p) changes by at most as much as p does.
+    return released.to_estimate(shares, var_shares, share_spread(shares, records.total), np.sqrt(var_shares), 0.0, 1.0)
 
 
 def share_spread(shares: Array, count: int) -> Array:

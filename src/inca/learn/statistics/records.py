@@ -9,6 +9,7 @@ from typing import get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from inca._base.safe_numbers import safe_width
 from inca._base.types import Array
 from inca._base.validation import finite_array, integer, positive, refuse
 from inca.errors import InvalidInput
@@ -61,9 +62,12 @@ class Records:
         *,
         level: ProtectionLevel = "record",
         cap: int | None = None,
-        clip: bool = False,
+        clip: bool = True,
     ) -> Records:
         """Check one array of records per party.
+
+        Whether there is a release must not depend on private records. So numbers outside the box are moved to its
+        border, and those that are NaN to the middle of their column; this is neither told nor counted.
 
         Args:
             data: One array per party, (m_i,) or (m_i, p), or `RemoteRecords`.
@@ -71,7 +75,8 @@ class Records:
             level: Who is protected: "record" or "party".
             cap: Count only the first so many records of each party. This bounds what a party with many records can
                 change, and so the noise that protection of parties needs.
-            clip: Move records outside the box into it, instead of refusing them.
+            clip: Whether records outside the box are moved into it. Without, they are refused by row and column, which
+                is for a party that looks through its own records before it takes part.
 
         Returns:
             The records.
@@ -80,7 +85,7 @@ class Records:
             InvalidInput: If the arrays do not fit together or records are outside the box.
 
         Example:
-            >>> Records.of([[[1.0, 9.0]], [[2.0, 3.0], [0.0, 0.0]]], (([0, 0], [4, 5])), cap=1, clip=True).tables
+            >>> Records.of([[[1.0, 9.0]], [[2.0, 3.0], [0.0, 0.0]]], (([0, 0], [4, 5])), cap=1).tables
             (array([[1., 5.]]), array([[2., 3.]]))
         """
         if level not in get_args(ProtectionLevel):
@@ -192,7 +197,15 @@ class Records:
 def _table(name: str, entry: ArrayLike | RemoteRecords, max_records: int | None) -> Array | RemoteRecords:
     if isinstance(entry, RemoteRecords):
         return entry if max_records is None else RemoteRecords(min(entry.count, max_records))
-    return finite_array(name, entry, (1, 2), "one number or one row of numbers per record")[:max_records]
+    try:
+        table = np.asarray(entry, dtype=np.float64)
+    except (TypeError, ValueError):  # what is in it is private, so nothing of it is repeated
+        raise InvalidInput(
+            f"{name} must be an array of numbers, got a {type(entry).__name__} that is not one"
+        ) from None
+    if table.ndim not in (1, 2):
+        refuse(f"the shape of {name}", table.shape, "one number or one row of numbers per record")
+    return np.ascontiguousarray(table[:max_records])
 
 
 def _shape(domain: Box) -> tuple[int, ...]:
@@ -203,6 +216,20 @@ def _shape(domain: Box) -> tuple[int, ...]:
 
 
 def _box(domain: Box, columns: int) -> tuple[Array, Array]:
+    lower, upper = _ends(domain, columns)
+    for name, end in (("lower", lower), ("upper", upper)):
+        if end.shape != (columns,):
+            refuse(f"the number of {name} ends of the domain", end.size, f"{columns}, one for each column")
+    if not (lower < upper).all():
+        column = int(np.flatnonzero(lower >= upper)[0])
+        refuse(f"upper[{column}]", float(upper[column]), f"above lower[{column}] ({lower[column]:g})")
+    for column, (low, high) in enumerate(zip(lower.tolist(), upper.tolist(), strict=True)):
+        safe_width(f"the width of column {column} of the domain", low, high)
+    return lower, upper
+
+
+def _ends(domain: Box, columns: int) -> tuple[Array, Array]:
+    """Return both ends of each column as the domain has them."""
     if isinstance(domain, Interval):
         return np.full(columns, domain.low), np.full(columns, domain.high)
     intervals = [column for column in domain if isinstance(column, Interval)]
@@ -214,12 +241,6 @@ def _box(domain: Box, columns: int) -> tuple[Array, Array]:
         lower, upper = (_end(name, end, columns) for name, end in zip(("lower", "upper"), ends, strict=True))
     else:
         refuse("domain", domain, "an interval, one for each column, or a pair of lower and upper ends")
-    for name, end in (("lower", lower), ("upper", upper)):
-        if end.shape != (columns,):
-            refuse(f"the number of {name} ends of the domain", end.size, f"{columns}, one for each column")
-    if not (lower < upper).all():
-        column = int(np.flatnonzero(lower >= upper)[0])
-        refuse(f"upper[{column}]", float(upper[column]), f"above lower[{column}] ({lower[column]:g})")
     return lower, upper
 
 
@@ -230,10 +251,10 @@ def _end(name: str, end: ArrayLike, columns: int) -> Array:
 
 def _inside(name: str, table: Array, lower: Array, upper: Array, clip: bool) -> Array:
     if clip:
-        return np.clip(table, lower, upper)
-    outside = (table < lower) | (table > upper)
+        return np.where(np.isnan(table), lower / 2.0 + upper / 2.0, np.clip(table, lower, upper))
+    outside = ~((table >= lower) & (table <= upper))
     if outside.any():
         row, column = (int(index) for index in np.argwhere(outside)[0])
         span = f"from {lower[column]:g} to {upper[column]:g}"
-        refuse(f"column {column} of {name}[{row}]", float(table[row, column]), span)
+        raise InvalidInput(f"column {column} of {name}[{row}] must be {span}, got something else")
     return table

@@ -47,7 +47,11 @@ class LinearFit:
     _raw: Array
     """Intercept and coefficients, (p + 1,)."""
     _cov_noise: Array
-    _cov_sampling: Array
+    _cov_drawn: Array
+    """The covariance of both by drawing one record, per unit of the residual variance."""
+    _released: FeatureMean
+    _residual: tuple[float, float]
+    """The residual variance in units of [-1, 1] and the standard deviation of its noise."""
 
     def predict(self, inputs: ArrayLike) -> Estimate:
         """Return the height of the line at each row of inputs; the error is that of the line, not of a new y.
@@ -62,10 +66,10 @@ class LinearFit:
         if table.shape[1] != self._raw.size - 1:
             refuse("the number of columns of inputs", table.shape[1], f"{self._raw.size - 1}")
         rows = np.column_stack([np.ones(len(table)), table])
-        var_noise, var_sampling = (
-            np.einsum("ij,jk,ik->i", rows, covariance, rows) for covariance in (self._cov_noise, self._cov_sampling)
+        var_noise, var_drawn = (
+            np.einsum("ij,jk,ik->i", rows, covariance, rows) for covariance in (self._cov_noise, self._cov_drawn)
         )
-        return Estimate(rows @ self._raw, var_noise, var_sampling, mu=self.intercept.mu)
+        return _estimate(rows @ self._raw, var_noise, var_drawn, self._released, self._residual)
 
 
 def linear_regression(
@@ -85,7 +89,7 @@ def linear_regression(
     Args:
         records: The parties' records: inputs and, last, what they explain.
         averager: Averages vectors of as many parties.
-        loss: The mu of the release, or the budget that it is taken from.
+        loss: The budget that it is taken from, or the mu of the release (which is no epsilon).
         rng: The source of all randomness.
         ridge: r of the term r |b|^2 that is added to the mean squared error, where b are the coefficients if each
             column's interval is scaled to [-1, 1]; the intercept is free.
@@ -105,7 +109,8 @@ def linear_regression(
         >>> x = rng.random((2000, 1))
         >>> rows = np.column_stack([x, 1.0 + 2.0 * x + 0.1 * rng.standard_normal(x.shape)])
         >>> records = Records.of(rows[:, np.newaxis], [Interval(0, 1), Interval(0, 4)], clip=True)
-        >>> line = linear_regression(records, SimulatedAverager.of("central", 2000), 1.0, rng)
+        >>> mu = 1.0
+        >>> line = linear_regression(records, SimulatedAverager.of("central", 2000), mu, rng)
         >>> line.coefficients.estimate.round(2), line.coefficients.standard_error.round(2)
         (array([1.99]), array([0.02]))
         >>> round(line.intercept.estimate, 2)
@@ -128,21 +133,31 @@ def linear_regression(
     residual, covariances = _errors(middle, square, var_products, released, unit, inverse, penalty)
     shift, turn = _to_raw(features)
     raw = shift + turn @ unit
-    cov_noise, cov_sampling = (turn @ part @ turn.T for part in covariances)
+    cov_noise, cov_drawn = (turn @ part @ turn.T for part in covariances)
     intercept, coefficients = (
-        Estimate(raw[part], np.diag(cov_noise)[part], np.diag(cov_sampling)[part], mu=released.mu)
+        _estimate(raw[part], np.diag(cov_noise)[part], np.diag(cov_drawn)[part], released, residual)
         for part in (0, slice(1, None))
     )
     return LinearFit(
         intercept,
         coefficients,
-        float(max(residual, 0.0) * features.half[-1] ** 2),
+        float(max(residual[0], 0.0) * features.half[-1] ** 2),
         int((eigenvalues < floor).sum()),
         float(eigenvalues[0] / floor),
         raw,
         cov_noise,
-        cov_sampling,
+        cov_drawn,
+        released,
+        residual,
     )
+
+
+def _estimate(
+    unconstrained: Array, var_noise: Array, var_drawn: Array, released: FeatureMean, residual: tuple[float, float]
+) -> Estimate:
+    """Return a number of the line; the residual variance, and its noise, times `var_drawn` are those of a record."""
+    variance, error = residual
+    return Estimate(unconstrained, **released.errors(var_noise, max(variance, 0.0) * var_drawn, error * var_drawn))
 
 
 def _errors(
@@ -153,13 +168,16 @@ def _errors(
     unit: Array,
     inverse: Array,
     penalty: float,
-) -> tuple[float, tuple[Array, Array]]:
-    """Return the residual variance and the covariances of (intercept, slopes) by noise and by drawing records.
+) -> tuple[tuple[float, float], tuple[Array, Array]]:
+    """Return the residual variance with its error, and covariances of (intercept, slopes) by noise and by drawing.
+
+    The latter is for one record, per unit of the residual variance.
 
     With z = (1, u, v), M the mean of z z^T and c = (-line, 1), the line solves (M c) = 0 but for the last row and the
     ridge. Noise E in M therefore moves it by A^-1 E c to first order, A being the block of M without v plus the ridge.
     E is symmetric with independent entries of variance V_jk, so (E c)_j has variance sum_k V_jk c_k^2, and (E c)_j and
-    (E c)_k have covariance V_jk c_j c_k.
+    (E c)_k have covariance V_jk c_j c_k. The residual variance is c M c; its noise c E c has variance
+    sum_j V_jj c_j^4 + 4 sum_(j<k) V_jk c_j^2 c_k^2.
     """
     size = middle.size + 1
     moments, spread = np.ones((size, size)), np.zeros((size, size))
@@ -179,9 +197,11 @@ def _errors(
     residual = float(contrast @ moments @ contrast)
     # A without the ridge is the meat of the sampling error: residual variance times A^-1 (A - ridge) A^-1.
     without = np.diag(np.concatenate([[0.0], np.full(size - 2, penalty)]))
-    drawn = max(residual, 0.0) * (bread - bread @ without @ bread)
+    drawn = bread - bread @ without @ bread
     by_noise = bread @ score[:-1, :-1] @ bread
-    return residual, (by_noise + drawn * released.missing, drawn * released.drawing)
+    weights = contrast**2
+    var_residual = 2.0 * weights @ spread @ weights - np.diag(spread) @ weights**2
+    return (residual, math.sqrt(max(float(var_residual), 0.0))), (by_noise, drawn)
 
 
 def _to_raw(features: Products) -> tuple[Array, Array]:

@@ -8,8 +8,9 @@ from typing import Literal, get_args
 
 import numpy as np
 
+from inca._base.safe_numbers import safe_length
 from inca._base.types import Array
-from inca._base.validation import positive, refuse
+from inca._base.validation import refuse
 from inca.learn.budget import ProtectionLevel
 
 PartyWeights = Literal["equal", "records"]
@@ -35,9 +36,12 @@ class Clipping:
     average; the sensitivity is that of contributions and stays.
 
     Args:
-        max_norm: C, the length that updates or gradients of records are scaled down to.
+        max_norm: C, the length that updates or gradients of records are scaled down to, from 1e-100 to 1e100.
         level: Who is protected: "party" or "record".
         weights: "equal" or "records"; by default what suits the level.
+
+    Raises:
+        InvalidInput: If a word is unknown, or doubles cannot clip to this length.
 
     Example:
         >>> Clipping(1.0, "record").sensitivity([10, 30]), Clipping(1.0, "record", "equal").sensitivity([10, 30])
@@ -51,7 +55,7 @@ class Clipping:
     weights: PartyWeights | None = None
 
     def __post_init__(self) -> None:
-        positive("max_norm", self.max_norm)
+        safe_length("max_norm", self.max_norm)
         if self.level not in get_args(ProtectionLevel):
             refuse("level", self.level, f"one of {', '.join(get_args(ProtectionLevel))}")
         if self.weights not in (None, *get_args(PartyWeights)):

@@ -96,19 +96,21 @@ class Contributions:
         self._weights = weights[[party for party, _ in self._held], np.newaxis]
         self._rows = np.empty((len(self._held), dimensions))
 
-    def at(self, parameters: Array, step: int) -> Array:
-        """Return one clipped and weighted row per party that is here, or refuse the step."""
+    def at(self, parameters: Array) -> Array:
+        """Return one clipped and weighted row per party that is here.
+
+        Updates that are not finite count as zero, silently: a stop, a warning or a count would tell of private records
+        what no noise hides. Zero is no longer than what is clipped to, so the sensitivity is that of all others.
+        """
         self._rows.fill(0.0)
-        for (party, tables), row in zip(self._held, self._rows, strict=True):
-            for weight, updates in self._updates(parameters, *tables):
-                if updates.shape[1:] != row.shape or not np.isfinite(updates).all():
-                    problem = f"shape {updates.shape}" if updates.shape[1:] != row.shape else "some that are not"
-                    raise InvalidInput(
-                        f"the gradient of party {party} in step {step} must be {row.size} finite numbers, got "
-                        f"{problem}; nothing was released in this step"
-                    )
-                with np.errstate(over="ignore"):  # longer than any number: scaled to nothing
-                    row[:] += weight * self._ball.validate(updates, clip=True).sum(axis=0)
+        with np.errstate(all="ignore"):  # also in the model: to warn or to raise would depend on records
+            for (_, tables), row in zip(self._held, self._rows, strict=True):
+                for weight, updates in self._updates(parameters, *tables):
+                    if updates.shape[1:] != row.shape:
+                        refuse("the shape of a gradient", updates.shape[1:], f"{row.shape}, that of the parameters")
+                    finite = np.where(np.isfinite(updates).all(axis=1, keepdims=True), updates, 0.0)
+                    # Longer than any number: scaled to nothing.
+                    row[:] += weight * self._ball.validate(finite, clip=True).sum(axis=0)
         self._rows *= self._weights
         return self._rows
 

@@ -16,6 +16,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from inca._base.safe_numbers import safe_length
 from inca._base.types import Array
 from inca._base.validation import finite_float, integer, positive, refuse
 from inca.errors import InvalidInput
@@ -29,22 +30,29 @@ from inca.learn.training.train import train
 from inca.protocol.domain import Ball
 
 _MESSAGES = 20  # that a party sends in each average
+_FAILURE = 1e-6  # that a plan is made for by default, in all steps together
+
+PUBLIC = "public"
+"""Says that the classes which occur in y are public."""
 
 
 class PrivateLogisticRegression(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """Logistic regression by private averages of the parties' gradients.
 
     What must be public: everything given here, the number of features, who holds how many records, and the set of
-    classes. After `fit` there are `coef_`, `intercept_`, `classes_`, `n_features_in_`, `epsilon_` (spent), `history_`
-    and `n_iter_`.
+    classes. After `fit` there are `coef_`, `intercept_`, `classes_`, `n_features_in_`, `epsilon_` (spent),
+    `failure_probability_`, `history_` and `n_iter_`. What is promised is `epsilon_` at delta + `failure_probability_`.
 
     Args:
         epsilon: The epsilon of the whole fit, against the averager's adversary.
         delta: The delta of the whole fit.
         parties: How many equal parts the records are divided into, in order, if `fit` gets no groups.
         averager: "inca", "central", "gopa", "cordp" or "local", calibrated so that the guarantee fails in any of the
-            steps with a probability of at most one in a million; or a `SimulatedAverager`, which should be made for as
-            many `releases` as there are steps.
+            steps with a probability of at most `failure`; or a `SimulatedAverager`, which must be made for as many
+            `releases` as there are steps.
+        failure: The largest probability that the averager's plan fails in any of the steps, which adds to delta. By
+            default at most delta is accepted, and "inca" and "gopa" are planned for one in a million or delta, if that
+            is less.
         colluding: The fraction of the parties that pools what it sees.
         dropout: The fraction of the parties that leaves during every step.
         views: How many adversary's views the plan of "inca" samples.
@@ -61,16 +69,19 @@ class PrivateLogisticRegression(ClassifierMixin, BaseEstimator):  # type: ignore
             only.
         l2: The ridge, per mean loss, not on the intercept.
         fit_intercept: Whether there is an intercept.
-        classes: The classes; by default those that occur in y, which are then taken for public.
+        classes: All classes that there can be, at least two; or "public" if those that occur in y are known to
+            everyone. They are never looked up in private labels without being asked to.
         random_state: None, a number, a RandomState or a Generator; whoever knows a seed knows the noise.
 
     Example:
         >>> rng = np.random.default_rng(1)
         >>> X = rng.standard_normal((2000, 2))
         >>> y = np.where(X[:, 0] > 0, "yes", "no")
-        >>> model = PrivateLogisticRegression(epsilon=2.0, level="record", averager="central", random_state=1)
-        >>> bool(model.fit(X, y).score(X, y) > 0.95), round(model.epsilon_, 6)
-        (True, 2.0)
+        >>> model = PrivateLogisticRegression(
+        ...     epsilon=2.0, classes=["no", "yes"], level="record", averager="central", random_state=1
+        ... )
+        >>> bool(model.fit(X, y).score(X, y) > 0.95), round(model.epsilon_, 6), model.failure_probability_
+        (True, 2.0, 0.0)
     """
 
     def __init__(
@@ -80,6 +91,7 @@ class PrivateLogisticRegression(ClassifierMixin, BaseEstimator):  # type: ignore
         *,
         parties: int = 20,
         averager: str | SimulatedAverager = "inca",
+        failure: float | None = None,
         colluding: float = 0.0,
         dropout: float = 0.0,
         views: int = 100,
@@ -93,11 +105,11 @@ class PrivateLogisticRegression(ClassifierMixin, BaseEstimator):  # type: ignore
         local_steps: int = 1,
         l2: float = 0.0,
         fit_intercept: bool = True,
-        classes: Sequence[Any] | None = None,
+        classes: Sequence[Any] | str | None = None,
         random_state: int | np.random.RandomState | np.random.Generator | None = None,
     ) -> None:
         self.epsilon, self.delta = epsilon, delta
-        self.parties, self.averager = parties, averager
+        self.parties, self.averager, self.failure = parties, averager, failure
         self.colluding, self.dropout, self.views = colluding, dropout, views
         self.level, self.weights = level, weights
         self.radius, self.clip = radius, clip
@@ -119,14 +131,14 @@ class PrivateLogisticRegression(ClassifierMixin, BaseEstimator):  # type: ignore
         table, labels = validate_data(self, X, y, dtype=np.float64)
         check_classification_targets(labels)
         self.classes_, targets = _numbered(labels, self.classes)
+        budget = Budget(self.epsilon, self.delta, failure=self.failure)
         members = _parties(len(table), self.parties, groups)
-        averager = self._averager(len(members))
+        averager = self._averager(len(members), budget)
         columns, width = self._columns(table), table.shape[1]
         model = LogisticModel(columns.shape[1], len(self.classes_))
         ridge = np.zeros((model.rows, columns.shape[1]))
         ridge[:, :width] = finite_float("l2", self.l2, min=0.0)
         turns, rate = integer("local_steps", self.local_steps, min=1), positive("rate", self.rate)
-        budget = Budget(self.epsilon, self.delta)
         result = train(
             model,
             [(columns[rows], targets[rows]) for rows in members],
@@ -142,7 +154,8 @@ class PrivateLogisticRegression(ClassifierMixin, BaseEstimator):  # type: ignore
         weights = result.parameters.reshape(model.rows, -1)
         self.coef_ = weights[:, :width]
         self.intercept_ = weights[:, width] if self.fit_intercept else np.zeros(model.rows)
-        self.history_, self.n_iter_, self.epsilon_ = result.history, len(result.history), budget.epsilon_spent
+        self.history_, self.n_iter_ = result.history, len(result.history)
+        self.epsilon_, self.failure_probability_ = budget.epsilon_spent, budget.failure_probability
         return self
 
     def decision_function(self, X: ArrayLike) -> Array:
@@ -166,30 +179,40 @@ class PrivateLogisticRegression(ClassifierMixin, BaseEstimator):  # type: ignore
         return np.asarray(self.classes_[number])
 
     def _inside(self, table: Array) -> Array:
-        return Ball(self.radius).validate(table, clip=True)
+        return Ball(safe_length("radius", self.radius)).validate(table, clip=True)
 
     def _columns(self, table: Array) -> Array:
         inside = self._inside(table)
         return np.column_stack([inside, np.ones(len(inside))]) if self.fit_intercept else inside
 
-    def _averager(self, parties: int) -> SimulatedAverager:
+    def _averager(self, parties: int, budget: Budget) -> SimulatedAverager:
         if isinstance(self.averager, SimulatedAverager):
             return self.averager
         if not isinstance(self.averager, str):
             refuse("averager", self.averager, f"a SimulatedAverager or one of {', '.join(KINDS)}")
         steps = integer("steps", self.steps, min=1)
-        return calibrated(self.averager, parties, self.colluding, self.dropout, _MESSAGES, self.views, steps)
+        failure = min(_FAILURE, budget.delta) if self.failure is None else self.failure
+        return calibrated(self.averager, parties, self.colluding, self.dropout, _MESSAGES, self.views, steps, failure)
+
+    def __repr__(self, N_CHAR_MAX: int = 700) -> str:
+        """Return the parameters without the seed: whoever knows it knows the noise."""
+        shown = type(self)(**{**self.get_params(deep=False), "random_state": None})
+        return str(super(PrivateLogisticRegression, shown).__repr__(N_CHAR_MAX))
 
 
-def _numbered(labels: NDArray[Any], classes: Sequence[Any] | None) -> tuple[NDArray[Any], NDArray[np.intp]]:
+def _numbered(labels: NDArray[Any], classes: Sequence[Any] | str | None) -> tuple[NDArray[Any], NDArray[np.intp]]:
     """Return the classes in order, and each label's number among them."""
-    known = np.unique(labels if classes is None else np.asarray(classes))
+    if classes is None or (isinstance(classes, str) and classes != PUBLIC):
+        refuse("classes", classes, f"all classes that there can be, or {PUBLIC!r} if those in y are known to everyone")
+    public = isinstance(classes, str)
+    known = np.unique(labels if public else np.asarray(classes))
     if len(known) < 2:
-        raise InvalidInput(f"y must have at least two classes, got one class, {known[:1].tolist()}")
+        name = "y" if public else "classes"
+        raise InvalidInput(f"{name} must have at least two classes, got one class, {known[:1].tolist()}")
     numbers = np.minimum(np.searchsorted(known, labels), len(known) - 1)
-    unknown = known[numbers] != labels
-    if unknown.any():
-        refuse("a label in y", labels[unknown][0], f"one of the classes {known.tolist()}")
+    unknown = np.flatnonzero(known[numbers] != labels)
+    if unknown.size:
+        raise InvalidInput(f"y[{unknown[0]}] must be one of the {len(known)} classes, got something else")
     return known, numbers
 
 

@@ -14,16 +14,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from inca._base.types import Array
-from inca._base.validation import finite_array, generator, integer, positive, refuse
-from inca.errors import BudgetExceeded, InvalidInput
+from inca._base.validation import finite_array, generator, integer, refuse
+from inca.errors import InvalidInput
 from inca.learn.averagers.base import Averager, RemoteRecords
 from inca.learn.budget import Budget
+from inca.learn.spending import take_releases
 from inca.learn.training.clipping import Clipping
 from inca.learn.training.contributions import Contributions, LocalSteps, PartyData
 from inca.learn.training.models import Model
 from inca.learn.training.optimizers import SGD, Optimizer
-
-_ROUNDING_LEFT = 1e-6  # of a budget: what rounding leaves of one that was divided among releases
 
 
 @dataclass(frozen=True)
@@ -50,7 +49,7 @@ class TrainingStep:
         return self.norm is None
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class TrainingResult:
     """A trained model.
 
@@ -58,11 +57,16 @@ class TrainingResult:
         parameters: The parameters after the last step, (d,).
         sensitivity: How far one protected change can move a party's contribution.
         history: What everyone knows of each step.
+        failure_probability: How likely the averager's plan fails in any step; it adds to delta. None: not known.
     """
 
     parameters: Array
     sensitivity: float
     history: tuple[TrainingStep, ...]
+    failure_probability: float | None = None
+
+    def __repr__(self) -> str:
+        return f"TrainingResult(shape={self.parameters.shape}, steps={len(self.history)}, mu={self.mu:.4g})"
 
     @property
     def mu(self) -> float:
@@ -88,10 +92,12 @@ def train(
     """Train by private averages of clipped gradients, or of clipped changes if there are `local` steps.
 
     The loss of all steps is taken off the budget before any record is looked at. It stays taken if training stops
-    early. A refused update (NaN, infinite) stops training before its step releases anything. Parties that leave during
-    a step are back in the next one. The guarantee of each step is the averager's; a plan that fails with some
-    probability may do so in every step. All records are used in all steps. Memory grows with parties times parameters,
-    not with steps.
+    early. Whether training goes on never depends on private records: an update (of a party, or of a record if records
+    are protected) with a number that is NaN or infinite counts as zero, and neither is it told nor counted whose or how
+    many these were. Parties that leave during a step are back in the next one. The guarantee of each step is the
+    averager's; a plan that fails with some probability may do so in every step, so what is promised is the budget's
+    epsilon at its delta plus `failure_probability` of the result. All records are used in all steps. Memory grows with
+    parties times parameters, not with steps.
 
     On a network (`NetworkAverager`) each party calls this with its own data, `RemoteRecords` for those of the others,
     and all else the same; it ends with the same parameters for all.
@@ -116,7 +122,8 @@ def train(
 
     Raises:
         BudgetExceeded: If less is left of the budget.
-        InvalidInput: If an argument or an update cannot be used.
+        InvalidInput: If an argument cannot be used, updates have another shape than the parameters, there are more
+            steps than the averager was made for, or its plan fails with a larger probability than the budget accepts.
 
     Example:
         >>> from inca.learn import SimulatedAverager
@@ -138,10 +145,11 @@ def train(
         refuse("the number of model.parameters", 0, "at least 1")
     update = (optimizer or SGD()).begin(parameters.size)
     contributions = Contributions(model, datasets, clipping, local, parameters.size)
-    mu_step = _reserve(budget, count, mu)
+    cost = take_releases(budget, averager, clipping.level, count, mu)
+    mu_step = cost.mu
     history = []
     for step in range(1, count + 1):
-        rows = contributions.at(parameters, step)
+        rows = contributions.at(parameters)
         average = averager.average(rows, contributions.sensitivity, mu_step, source, max_norm=contributions.max_norm)
         gradient = average.estimate
         norm = None if gradient is None else float(np.linalg.norm(gradient))
@@ -152,18 +160,4 @@ def train(
                 raise InvalidInput(f"the parameters after step {step} are not finite: a smaller rate may help")
         if on_step is not None:
             on_step(step, parameters.copy())
-    return TrainingResult(parameters, contributions.sensitivity, tuple(history))
-
-
-def _reserve(budget: Budget, steps: int, mu: float | None) -> float:
-    """Take all steps off the budget and return the mu of one."""
-    if mu is None:
-        if budget.left <= budget.mu * _ROUNDING_LEFT:
-            raise BudgetExceeded(
-                f"nothing is left of the budget epsilon {budget.epsilon:g} at delta {budget.delta:g} for {steps} steps"
-            )
-        mu_step = budget.split([1.0] * steps)[0]
-    else:
-        mu_step = positive("mu", mu)
-    budget.spend(mu_step * math.sqrt(steps))
-    return mu_step
+    return TrainingResult(parameters, contributions.sensitivity, tuple(history), cost.failure_probability)

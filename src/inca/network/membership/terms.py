@@ -58,6 +58,7 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
             them changes. None: for any two values.
         epsilon: The promised epsilon, for every honest party.
         delta: The promised delta.
+        failure: How likely the plan of the noise fails in a session, for any party; it adds to delta. None: not known.
         rule: How the loss mu becomes (epsilon, delta): "analytic" or "classic".
         colluding: The fraction of the parties that may collude.
         coalitions: Against how many random coalitions of that size every party checks the promise.
@@ -104,6 +105,7 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     max_clock_skew: float = msgspec.field(name="clock_bound")
     min_round_duration: float = msgspec.field(default=0.0, name="pace")
     seed: str | None = None
+    failure: float | None = None
 
     def __post_init__(self) -> None:
         """Refuse what makes no sense; numbers are kept as the file will have them, so that they hash alike."""
@@ -145,7 +147,7 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     @property
     def agreed(self) -> AgreedGuarantee:
         """What every party's loss must keep to, as an execution's file has it."""
-        return AgreedGuarantee(epsilon=self.epsilon, delta=self.delta, colluding=self.colluding)
+        return AgreedGuarantee(epsilon=self.epsilon, delta=self.delta, colluding=self.colluding, failure=self.failure)
 
     @property
     def noise_levels(self) -> NoiseLevels:
@@ -162,7 +164,8 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         """Return the terms of a planned run.
 
         Args:
-            plan: Decides rounds, receivers, schedule, noise, epsilon, delta, rule and the colluding fraction.
+            plan: Decides rounds, receivers, schedule, noise, epsilon, delta, rule, the colluding fraction and the
+                probability of failure.
             dimension: The number of coordinates of a value.
             **agreed: All other terms, as of `Terms`.
 
@@ -186,6 +189,7 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
             delta=requirements.delta,
             rule=requirements.rule,
             colluding=requirements.colluding,
+            failure=plan.failure_probability,
             dimension=dimension,
             **agreed,
         )
@@ -197,8 +201,9 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     def as_dict(self) -> dict[str, Any]:
         """Return all fields for JSON, with the names of the file."""
         fields: dict[str, Any] = msgspec.to_builtins(self)
-        if self.distance is None:
-            del fields["distance"]  # rosters without one stay what they were before there was such a term
+        for name in ("distance", "failure"):
+            if fields[name] is None:
+                del fields[name]  # rosters without one stay what they were before there was such a term
         return fields | {"start": to_utc(self.start), "rule": rule_to_file(self.rule)}
 
     def _check_domain(self) -> None:
@@ -222,6 +227,8 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     def _check_promise(self) -> None:
         delta = between_0_and_1("delta", self.delta, "Gaussian noise promises nothing at 0 or 1")
         force_setattr(self, "delta", delta)
+        if self.failure is not None:
+            force_setattr(self, "failure", finite_float("failure", self.failure, 0.0, 1.0))
         if self.rule not in ("analytic", "classic"):
             refuse("rule", self.rule, "analytic or classic")
         if not 0.0 < mu_for(self.epsilon, self.delta, self.rule) < math.inf:

@@ -79,8 +79,8 @@ class SessionOutcome:
 class SessionSequence:
     """A party's way through a sequence of sessions: `average` holds the next one, `finish` is called after the last.
 
-    A session in which more went wrong than the noise was made for can give away more than was agreed. With a `max_mu`,
-    this party stays away from sessions that would exceed it, and asks the others for their results.
+    A session in which more went wrong than the noise was made for can give away more than was agreed. This party stays
+    away from sessions that would exceed `max_mu`, and asks the others for their results.
 
     Args:
         roster: Who takes part, and on which terms.
@@ -90,7 +90,8 @@ class SessionSequence:
             at most, and twice the gathering.
         gathering: Seconds for catching up before a session, and again for gathering, the same for all parties; by
             default two periods, but at least five seconds.
-        max_mu: The largest loss of all sessions together that this party accepts; unlimited by default.
+        max_mu: The largest loss of all sessions together that this party accepts; by default what the program has asked
+            for up to the next session, or has said by `allow` that it will.
         listen: Host and port to listen at, if not those of the roster.
         notify: Called with a sentence about what happens.
 
@@ -116,12 +117,13 @@ class SessionSequence:
             raise InvalidInput(f"the identity must be one of the roster {roster.name!r}, got {identity.name!r}")
         self.roster, self.me, self._identity, self._listen = roster, me, identity, listen
         self._interval, self._gathering = self.times(roster.terms, interval, gathering)
-        self._max_mu = math.inf if max_mu is None else positive("max_mu", max_mu)
+        self._max_mu = None if max_mu is None else positive("max_mu", max_mu)
+        self._mu_allowed = 0.0
         warm_up()  # now, and not when a session begins
         self._notify = notify or (lambda text: None)
         self.outcome_log = OutcomeLog(Path(folder))
         self._number = self._times_alone = 0
-        self._mu_spent = 0.0  # in all sessions that the program has been through
+        self._mu_agreed = self._mu_spent = 0.0  # in all sessions that the program has been through
 
     @staticmethod
     def times(terms: Terms, interval: float | None = None, gathering: float | None = None) -> tuple[float, float]:
@@ -147,6 +149,16 @@ class SessionSequence:
         """Return when a session begins, as Unix time."""
         return self.roster.terms.start + (number - 1) * self._interval
 
+    def allow(self, mu: float) -> None:
+        """Say how much all sessions together may give away, those to come included: the budgets they are taken from.
+
+        A limit that the party has set itself, `max_mu`, stays.
+
+        Args:
+            mu: The loss of all sessions.
+        """
+        self._mu_allowed = positive("mu", mu)
+
     def average(self, value: Array, *, max_norm: float, distance: float, mu: float) -> SessionOutcome:
         """Average one vector of each party in the next session, or return its outcome if it is known.
 
@@ -170,6 +182,7 @@ class SessionSequence:
         self._number += 1
         number = self._number
         self._remember(number, request)
+        self._mu_agreed = math.hypot(self._mu_agreed, request.mu)
         while len(self.outcome_log) < number:
             self._advance(number, row, request)
         self._mu_spent = math.hypot(self._mu_spent, self._loss(number))
@@ -251,8 +264,8 @@ class SessionSequence:
 
     def _affordable(self, number: int, mu: float) -> bool:
         """Whether this party can afford to take part; in a session it has begun, it may."""
-        affordable = math.hypot(self._mu_spent, mu) <= self._max_mu * (1.0 + _ROUNDING_SLACK)
-        if affordable or self._taken_part(number):
+        limit = max(self._mu_agreed, self._mu_allowed) if self._max_mu is None else self._max_mu
+        if math.hypot(self._mu_spent, mu) <= limit * (1.0 + _ROUNDING_SLACK) or self._taken_part(number):
             return True
         self._notify(f"session {number}: stays away, since earlier ones gave away more than was agreed")
         return False

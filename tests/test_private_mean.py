@@ -111,6 +111,47 @@ def test_nobody_at_the_end_is_no_estimate(plan: inca.Plan) -> None:
     mean = planned(plan, presence=empty)
     assert (mean.estimate, mean.interval, mean.present) == (None, None, 0)
     assert mean.withheld == "none of the parties was present at the end"
+    assert (mean.unconstrained, mean.remarks, mean.says_nothing) == (None, (), True)
+
+
+NOISY = inca.NoiseLevels(independent=400.0, cancelling=4000.0)
+
+
+def test_an_estimate_outside_the_domain_is_moved_in_and_says_so() -> None:
+    """As 111.7 was printed for values in [0, 100], and -222 for four values in [0, 240], without a word."""
+    percent = inca.average(
+        np.full(10, 90.0),
+        inca.Interval(0, 100),
+        noise_levels=inca.NoiseLevels(independent=100.0, cancelling=1000.0),
+        rng=np.random.default_rng(17),
+    )
+    assert percent.unconstrained == pytest.approx(111.32, abs=0.01)
+    assert percent.estimate == 100.0
+    assert list(percent.interval or ()) == pytest.approx([100 - 1.959964 * 100 / 10**0.5, 100.0])
+    four = inca.average([20.0, 60.0, 90.0, 130.0], MINUTES, noise_levels=NOISY, rng=np.random.default_rng(25))
+    assert four.unconstrained == pytest.approx(-253.56, abs=0.01)
+    assert (four.estimate, four.interval) == (0.0, (0.0, 240.0))
+    moved = ((percent, "to 111.321, outside [0, 100]: 100 is"), (four, "to -253.556, outside [0, 240]: 0 is"))
+    for mean, where in moved:
+        assert mean.says_nothing
+        outside, guess = mean.remarks
+        assert outside == f"The noise took the estimate {where} the nearest mean there is."
+        assert guess.endswith("the middle, would do as well.")
+
+
+def test_a_useful_estimate_comes_without_remarks() -> None:
+    mean = inca.average(waiting(), MINUTES, noise_levels=LEVELS, rng=np.random.default_rng(1))
+    assert not mean.says_nothing and mean.remarks == () and mean.unconstrained == mean.estimate
+
+
+def test_vectors_outside_a_ball_are_scaled_to_its_surface() -> None:
+    levels = inca.NoiseLevels(independent=30.0, cancelling=300.0)
+    mean = inca.average(np.eye(30), inca.Ball(1), noise_levels=levels, rng=np.random.default_rng(1))
+    assert mean.interval is not None and mean.says_nothing and len(mean.remarks) == 2
+    assert np.linalg.norm(np.asarray(mean.estimate)) == pytest.approx(1.0)
+    assert np.linalg.norm(np.asarray(mean.unconstrained)) > 1.0
+    low, high = (np.asarray(end) for end in mean.interval)
+    assert low.shape == high.shape == (30,) and low.min() >= -1.0 and high.max() <= 1.0
 
 
 def test_the_systems_randomness_is_the_default_and_never_repeats() -> None:

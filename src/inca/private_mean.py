@@ -13,7 +13,6 @@ from functools import partial
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.stats import norm
 
 from inca._base.randomness import SystemNormals
 from inca._base.types import Array, Progress
@@ -26,13 +25,14 @@ from inca.planning.search import plan as make_plan
 from inca.privacy.certificate import Certificate, certify
 from inca.privacy.gaussian import Rule
 from inca.protocol.adversary import Adversary, RandomAdversary
-from inca.protocol.domain import Domain, Interval, falls_short
+from inca.protocol.domain import Domain, falls_short
 from inca.protocol.execution import Execution
 from inca.protocol.expected_error import ErrorBudget, expected_error
 from inca.protocol.noise_levels import NoiseLevels
 from inca.protocol.presence import Presence
 from inca.protocol.simulation import simulate
 from inca.protocol.transcript import Transcript
+from inca.protocol.usefulness import EstimateInDomain
 
 AUDIT_UP_TO = 5000
 """Parties up to which a run is audited by default; more take minutes and gigabytes."""
@@ -43,9 +43,10 @@ class PrivateMean:
     """A private mean and what it cost; made by `inca.average`.
 
     Attributes:
-        estimate: The mean, a float or one entry per coordinate; None if it was withheld or nobody was left.
-        interval: (low, high) for the mean of all parties' values, each coordinate on its own: exact for the noise, and
-            wide enough for whatever values dropouts took with them. None without an estimate.
+        estimate: The mean, a float or one entry per coordinate, in the domain; None if it was withheld or nobody was
+            left.
+        interval: (low, high) for the mean of all parties' values, each coordinate on its own: exact for the noise, wide
+            enough for whatever values dropouts took with them, and in the domain. None without an estimate.
         confidence: The probability with which an interval covers its mean, at least.
         certificate: What the execution gave away to the adversary; None if no guarantee was asked for or the run was
             not audited.
@@ -54,6 +55,11 @@ class PrivateMean:
             worst case over the domain.
         transcript: Everything public about the run, for `inca.write_execution`.
         withheld: Why there is no estimate; empty if there is one.
+        unconstrained: The estimate as the noise left it, before it was moved into the domain; it is unbiased.
+        says_nothing: Whether guessing the middle of the domain would do as well (`inca.protocol.usefulness`); True
+            without an estimate.
+        remarks: Sentences that belong to the estimate: that noise took it out of the domain, that a guess would do as
+            well.
     """
 
     estimate: float | Array | None
@@ -65,6 +71,9 @@ class PrivateMean:
     transcript: Transcript = field(repr=False)
     dimensions: int = 1
     withheld: str = ""
+    unconstrained: float | Array | None = None
+    says_nothing: bool = True
+    remarks: tuple[str, ...] = ()
 
     @property
     def standard_error(self) -> float:
@@ -137,7 +146,7 @@ def average(
         progress: Called with (`plan`, `run` or `audit`; steps done; steps in all).
 
     Returns:
-        The estimate with its interval, certificate, plan and expected error.
+        The estimate with its interval, certificate, plan and expected error, and with what must be said of it.
 
     Raises:
         InvalidInput: If values lie outside the domain, or arguments do not go together.
@@ -159,6 +168,17 @@ def average(
         >>> low, high = mean.interval
         >>> mean.guarantee_holds, low < float(waiting.mean()) < high
         (True, True)
+
+        With a smaller epsilon, what so few parties can say is no more than a guess:
+
+        >>> levels = inca.NoiseLevels(independent=400.0, cancelling=4000.0)
+        >>> few = inca.average(waiting[:4], inca.Interval(0, 240), noise_levels=levels, rng=np.random.default_rng(25))
+        >>> few.estimate, few.interval, few.says_nothing
+        (0.0, (0.0, 240.0), True)
+        >>> for sentence in few.remarks:
+        ...     print(sentence)
+        The noise took the estimate to -193.577, outside [0, 240]: 0 is the nearest mean there is.
+        The standard error 200 is a large part of the range [0, 240]: guessing 120, the middle, would do as well.
     """
     between_0_and_1("confidence", confidence)
     table = domain.validate(values, clip=clip)
@@ -201,7 +221,7 @@ def average(
         sigma_cancelling=noise_levels.cancelling,
         adversary=_observer(adversary, plan, n, design.rounds, source),
         sensitivity=sensitivity,
-        agreed=None if plan is None else plan.requirements.agreed,
+        agreed=None if plan is None else plan.agreed,
     )
     certificate = None
     if plan is not None and (n <= AUDIT_UP_TO if audit is None else audit):
@@ -218,8 +238,15 @@ def average(
         return replace(mean, withheld="none of the parties was present at the end")
     if mean.guarantee_holds is False:
         return replace(mean, withheld="the guarantee does not hold for this execution")
-    interval = _interval(outcome.estimate, error, domain, dimensions, confidence)
-    return replace(mean, estimate=outcome.estimate, interval=interval)
+    shown = EstimateInDomain(outcome.estimate, domain, error, confidence)
+    return replace(
+        mean,
+        estimate=shown.estimate,
+        interval=shown.interval,
+        unconstrained=outcome.estimate,
+        says_nothing=shown.says_nothing,
+        remarks=shown.remarks,
+    )
 
 
 def _check_combinations(
@@ -280,16 +307,6 @@ def _observer(
     if adversary is not None:
         return adversary.draw(parties, rounds, rng)
     return Adversary() if plan is None else plan.adversary(rng)
-
-
-def _interval(
-    estimate: float | Array, error: ErrorBudget, domain: Domain, dimensions: int, confidence: float
-) -> tuple[float | Array, float | Array]:
-    """Return estimate -+ (quantile of the noise + what lost values can move a coordinate by at most)."""
-    spread = math.sqrt(error.noise / dimensions) * float(norm.ppf((1.0 + confidence) / 2.0))
-    # The worst case is a distance of vectors; in a box it is the same in every coordinate.
-    lost = math.sqrt(error.data / (dimensions if isinstance(domain, Interval) else 1))
-    return estimate - (spread + lost), estimate + (spread + lost)
 
 
 def _phase(progress: Callable[[str, int, int], None] | None, name: str) -> Progress | None:

@@ -68,7 +68,7 @@ def test_it_draws_an_adversary_and_takes_levels(runs: Path, capsys: Capture) -> 
     ("words", "sentence"),
     [
         (["none.json"], "cannot be read"),
-        (["bare.npz"], "the file must say the sensitivity of its values, or --sensitivity, --domain or --ball must"),
+        (["bare.npz"], "the file must say the sensitivity of its values, or --domain must, got neither"),
         (["bare.npz", *UNIT], "the file must say who colludes, or --colluding must"),
         ([*BARE], "bare.npz must say sigma_independent, or --sigma-independent must, got neither"),
         ([*BARE, "--sigma-independent", 1], "bare.npz must say sigma_cancelling, or --sigma-cancelling must"),

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -112,7 +113,7 @@ def test_clipping_and_balls(capsys: Capture, tmp_path: Path) -> None:
     words = [tmp_path / "v.npy", "--ball", 1, "--sigma-independent", 0, "--sigma-cancelling", 9]
     report = average(capsys, *words, "--clip", "--show-truth")
     assert report["estimate"] == pytest.approx([0.5**0.5] * 2) == report["mean"]
-    assert "values[0] must be at most 1, got 4.24" in refused(capsys, "average", *words)
+    assert "values[0] must be at most 1, got a longer one" in refused(capsys, "average", *words)
 
 
 def test_a_trace_drives_absence(capsys: Capture, tmp_path: Path) -> None:
@@ -128,7 +129,30 @@ def test_nobody_left_is_an_answer(capsys: Capture) -> None:
     status, out, _ = call(capsys, *words, "--json")
     report = json.loads(out)
     assert status == 1 and report["estimate"] is None and report["present"] == 0 and report["weight"] == 0
+    assert (report["unconstrained"], report["remarks"], report["says_nothing"]) == (None, [], True)
     assert report["interval"] is report["standard_error"] is report["worst_case_error"] is report["variance"] is None
+
+
+def test_an_estimate_outside_the_domain_is_moved_in_and_the_table_says_so(capsys: Capture, tmp_path: Path) -> None:
+    np.save(tmp_path / "v.npy", [20.0, 60.0, 90.0, 130.0])
+    words = [tmp_path / "v.npy", *DOMAIN, "--sigma-independent", 400, "--sigma-cancelling", 4000, "--seed", 25]
+    report = average(capsys, *words)
+    assert (report["estimate"], report["interval"]) == (0.0, [0.0, 240.0]) and report["says_nothing"] is True
+    assert report["unconstrained"] == pytest.approx(-253.56, abs=0.01) and len(report["remarks"]) == 2
+    _, out, _ = call(capsys, "average", *words)
+    shown = " ".join(out.split())
+    assert "estimate of the mean 0 95% interval 0 to 240 of the exact mean" in shown
+    for remark in report["remarks"]:
+        assert remark in out.splitlines()
+    assert "guessing 120, the middle, would do as well." in out
+
+
+def test_vectors_come_with_their_intervals(capsys: Capture, tmp_path: Path) -> None:
+    np.save(tmp_path / "v.npy", np.full((200, 8), 0.5))
+    words = ["average", tmp_path / "v.npy", "--domain", 0, 1, "--sigma-independent", 0.1, "--sigma-cancelling", 1]
+    _, out, _ = call(capsys, *words, "--seed", 1)
+    assert re.search(r"95% interval +0\.4\d+ to 0\.5\d+, 0\.4.*, \.\.\. \(8 intervals\)", " ".join(out.split()))
+    assert "would do as well" not in out
 
 
 def test_the_table_for_people() -> None:
@@ -161,7 +185,7 @@ def test_a_plan_drives_a_run_its_certificate_and_its_audit(
     status, out, _ = call(capsys, "audit", path, "--plan", plan_file)
     assert status == 0 and "(1, 1e-05)-DP holds" in out
     status, out, _ = call(capsys, "average", *words, "--seed", 1)
-    assert status == 0 and "by audit   required 1 at delta 1e-05" in out and "2 of 20 parties collude" in out
+    assert status == 0 and "by audit   planned (1, 1e-05 + 5e-07)-DP" in out and "2 of 20 parties collude" in out
     assert out.endswith(f"The execution is in {path}.\nThe certificate is in {certificate}.\n")
 
 
@@ -220,7 +244,7 @@ CASES: dict[str, tuple[list[object], str]] = {
     "no such file": (["none.csv", "--domain", 0, 1], "VALUES must be an existing file, got 'none.csv'"),
     "no domain": ([EXAMPLE], "--domain LOW HIGH or --ball RADIUS must say where values may lie, got neither"),
     "two domains": ([EXAMPLE, "--domain", 0, 1, "--ball", 1], "--ball cannot be combined with --domain"),
-    "outside": ([EXAMPLE, "--domain", 0, 100], "must be in [0, 100], got 1"),
+    "outside": ([EXAMPLE, "--domain", 0, 100], "must be in [0, 100], got one outside"),
     "empty interval": ([EXAMPLE, "--domain", 1, 0], "high must be above low (1.0), got 0.0"),
     "rounds 0": ([EXAMPLE, *DOMAIN, "--rounds", 0], "rounds must be at least 1, got 0"),
     "k >= n": ([EXAMPLE, *DOMAIN, "--receivers", 1000], "receivers must be "),
@@ -314,7 +338,7 @@ VALUES_REFUSED: dict[str, tuple[bytes, str]] = {
     "nan": (b"minutes\n3\nnan\n", "values[1] must be a finite number, got nan"),
     "infinite": (b"minutes\n3\ninf\n", "values[1] must be a finite number, got inf"),
     "one party": (b"minutes\n3\n", "parties must be "),
-    "text": (b"minutes\n3\nfour\n", "cell 1 in line 3 of v.csv must be a number, got 'four'"),
+    "text": (b"minutes\n3\nfour\n", "cell 1 in line 3 of v.csv must be a number, got something that is not"),
 }
 
 

@@ -23,6 +23,9 @@ REPORT: dict[str, Any] = {
     "reason": "none",
     "folder": "",
     "estimate": 71.5,
+    "interval": [40.0, 103.0],
+    "confidence": 0.95,
+    "remarks": ["The noise took it there."],
     "standard_error": 9.25,
     "execution": "sha256:00",
     "weight_in_doubt": 0.25,
@@ -67,6 +70,7 @@ def test_it_prints_what_happens_and_the_result(capsys: Capture, pretended: type[
     assert 2 in pretended.asked.values()
     for part in ("71.50 min, the same for all 10", "70.00 min is the mean", "1 share of parties that left", "Aachen"):
         assert part in out
+    assert "interval     40.00 to 103.00 min, with a probability of 95%\n" in out and "it there.\n" in out
 
 
 def test_it_prints_json(capsys: Capture, pretended: type[Pretended]) -> None:

@@ -36,6 +36,17 @@ def test_columns_are_picked_by_name(name: str, folder: Path) -> None:
         read_values(folder / name, ["hours"])
 
 
+def test_a_file_without_names_does_not_show_its_first_line(folder: Path) -> None:
+    with pytest.raises(InvalidInput, match=r"^--column must be a name in the first line of .*bare.csv") as refusal:
+        read_values(folder / "bare.csv", ["hours"])
+    assert not any(f"{number:.6f}" in str(refusal.value) for number in TABLE[0])
+
+
+def test_columns_can_be_called_by_numbers(tmp_path: Path) -> None:
+    (tmp_path / "years.csv").write_text("2019,2020\n1,2\n3,4\n")
+    assert read_values(tmp_path / "years.csv", ["2020"]).tolist() == [2.0, 4.0]
+
+
 def test_a_numpy_file_has_no_columns(folder: Path) -> None:
     with pytest.raises(InvalidInput, match=r"--column cannot be combined with .*v.npy: a NumPy file has no column"):
         read_values(folder / "v.npy", ["a"])
@@ -48,9 +59,13 @@ def test_integers_are_numbers(tmp_path: Path) -> None:
 
 FILES: dict[str, tuple[str, bytes, str]] = {
     "empty": ("v.csv", b"", "v.csv must have one row per party, got an empty file"),
-    "text": ("v.csv", b"minutes\n3\nfour\n", "cell 1 in line 3 of v.csv must be a number, got 'four'"),
+    "text": (
+        "v.csv",
+        b"minutes\n3\nfour\n",
+        "cell 1 in line 3 of v.csv must be a number, got something that is not one",
+    ),
     "ragged": ("v.csv", b"1,2\n3\n", "line 2 of v.csv must have 2 cells, got 1"),
-    "not text": ("v.csv", b"\xff\xfe\x00", "v.csv cannot be read"),
+    "not text": ("v.csv", b"\xff\xfe\x00", "v.csv cannot be read: it is not text"),
     "a huge cell": ("v.csv", b"1," + b"9" * 200_000, "v.csv cannot be read: field larger than field limit"),
     "bad numpy": ("v.npy", b"\x93NUMPY nonsense", "v.npy is not a NumPy file of numbers"),
     "empty numpy": ("v.npy", b"", "v.npy is not a NumPy file of numbers"),

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -34,6 +35,20 @@ def test_plan_explains_itself(capsys: Capture, tmp_path: Path) -> None:
     status, out, _ = call(capsys, "plan", *words)
     assert status == 0 and ", 9 rounds, 1 receiver" in out and "GOPA" not in out
     assert out.endswith(f"The plan is in {tmp_path / 'plan.json'}.\n")
+
+
+def test_a_plan_that_is_no_better_than_a_guess_says_so(capsys: Capture) -> None:
+    """As it did not for values in [0, 1] with an error of about 0.3."""
+    words: list[object] = ["plan", "--parties", 12, "--epsilon", 1, "--messages", 10, *FEW, "--no-baselines"]
+    status, out, _ = call(capsys, *words)
+    assert status == 0 and re.search(r"^  expected error     0\.09\d* mean squared", out, flags=re.MULTILINE)
+    sentence = r"The expected error 0\.31\d* is a large part of a range of 1: guessing its middle would do as well\."
+    assert re.search(f"^  note               {sentence}$", out, flags=re.MULTILINE)
+    (remark,) = json.loads(call(capsys, *words, "--json")[1])["remarks"]
+    assert re.fullmatch(sentence, remark) and remark in out
+    status, out, _ = call(capsys, *words, "--epsilon", 4)
+    assert status == 0 and "would do as well" not in out
+    assert json.loads(call(capsys, *words, "--epsilon", 4, "--json")[1])["remarks"] == []
 
 
 def test_requirements_that_cannot_be_met_are_status_1(capsys: Capture, tmp_path: Path) -> None:

@@ -83,6 +83,16 @@ def test_a_plan_is_made_downloaded_and_watched(window: Watched, tmp_path: Path) 
     expect(page.get_by_role("heading", name="Watch a run")).to_be_visible()
 
 
+def test_a_plan_that_is_no_better_than_a_guess_is_called_that(window: Watched) -> None:
+    page = open_at(window, "/plan?parties=30&epsilon=0.2&messages=8")
+    expect(page.locator(".shown[aria-busy=false]")).to_be_visible()
+    expect(page.locator(".outcome .warn")).to_contain_text("guessing its middle would do as well.")
+    expect(page.locator(".shown svg[role=img] text").get_by_text("guessing 0.5, the middle")).to_be_visible()
+    page.get_by_label("Epsilon", exact=True).fill("8")
+    expect(page.locator(".shown[aria-busy=false]")).to_be_visible()
+    expect(page.locator(".outcome .warn")).to_have_count(0)
+
+
 def test_bad_input_is_named_and_the_page_goes_on(window: Watched) -> None:
     page = open_at(window, f"/plan?{QUICK}")
     expect(page.locator(".outcome")).to_contain_text("off")
@@ -136,8 +146,38 @@ def test_a_party_is_killed_and_comes_back(window: Watched, board: Dashboard) -> 
     expect(page.get_by_text("Round 8 of 8: 12 parties")).to_be_visible()
     answer = board.ask("run", parties=12, rounds=8, seed=3, absent="5:4-5")
     result = page.get_by_role("region", name="The result").inner_text()
-    estimate = pytest.approx(answer["simulation"]["estimates"][-1], rel=1e-3)
+    estimate = pytest.approx(answer["simulation"]["result"]["estimate"], rel=1e-3)
     assert any(number == estimate for number in numbers(result)), result
+
+
+def test_an_estimate_outside_the_domain_is_moved_in_and_said_to_be(window: Watched, board: Dashboard) -> None:
+    settings = {"parties": 4, "rounds": 5, "sigma_independent": 5, "sigma_cancelling": 50}
+    seed = next(
+        seed
+        for seed in range(50)
+        if len(board.ask("run", **settings, seed=seed)["simulation"]["result"]["remarks"]) == 2
+    )
+    address = "&".join(f"{name}={value}" for name, value in settings.items())
+    page = open_at(window, f"/run?{address}&seed={seed}&t=5")
+    result = page.get_by_role("region", name="The result")
+    expect(result).to_contain_text("0 to 1")
+    expect(result.locator(".warn").first).to_contain_text("outside [0, 1]")
+    expect(result.locator(".warn").last).to_contain_text("guessing 0.5, the middle, would do as well.")
+
+
+def test_a_result_is_shown_in_the_domain_with_its_interval(window: Watched, tmp_path: Path) -> None:
+    fields = {"format": "inca-result/1", "session": "00", "party": "anna", "parties": 4, "present": 4, "weight": 4.0}
+    fields |= {"epsilon": 1.0, "wanted": 2.0, "delta": 1e-5, "coalitions": None, "weight_in_doubt": 0.0, "reason": ""}
+    told = {"constrained": 0.0, "interval": [0.0, 146.5], "confidence": 0.95, "remarks": ["It was outside [0, 240]."]}
+    old: dict[str, object] = {}  # an older version told less
+    for name, more, words in (("new", told, "0 to 146.5"), ("old", old, "-222")):
+        content = fields | {"estimate": -222.0, "standard_error": 75.0} | more
+        (tmp_path / f"{name}.json").write_text(json.dumps(content))
+        page = open_at(window, "/file")
+        page.locator("input[type=file]").set_input_files(tmp_path / f"{name}.json")
+        expect(page.get_by_role("region", name="Result")).to_contain_text(words)
+        assert page.get_by_text("It was outside [0, 240].").count() == (name == "new")
+        assert ("-222" in page.locator("main").inner_text()) is (name == "old")
 
 
 EDIT = """async (edits) => {
@@ -382,7 +422,7 @@ def test_a_real_session_is_followed_to_its_certificate(chromium: Browser) -> Non
             expect(page).to_have_url(re.compile("session="))
             expect(page.get_by_role("heading", name=re.compile("certificate", re.I)).first).to_be_visible()
             result = json.loads(next((home / "sessions").glob("*/result.json")).read_text())
-            expect(page.locator("main")).to_contain_text(f"{result['estimate']:.4g}"[:4])
+            expect(page.locator("main")).to_contain_text(f"{result['constrained']:.4g}"[:4])
             answers = board.ask("sessions"), board.ask("session", session=board.ask("sessions")["sessions"][0]["id"])
             for shown in (page.locator("main").inner_text(), json.dumps(answers)):
                 assert not any(number == pytest.approx(private, rel=1e-6) for number in numbers(shown))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import pytest
 
 import inca
 from helpers.dashboard_server import CONSORTIUM, Dashboard
+from helpers.paths import FIXTURES
 
 
 def test_an_execution_is_opened_and_looked_at(board: Dashboard, tmp_path: Path) -> None:
@@ -45,6 +47,15 @@ def test_files_that_are_none_of_ours_are_refused(board: Dashboard, name: str, co
     answer = board.post(f"/api/open?name={name}", content)
     assert answer.status == 400 and answer.json["error"].startswith("x.")
     assert "/tmp" not in answer.json["error"] and "Traceback" not in answer.json["error"]
+
+
+def test_a_plan_that_is_no_better_than_a_guess_says_so(board: Dashboard) -> None:
+    fields = json.loads((FIXTURES / "version-0.1" / "plan.json").read_text())
+    for mse, count in ((1e-4, 0), (0.09, 1), (None, 0), ("much", 0)):
+        content = json.dumps(fields | {"expected_mse": mse}).encode()
+        identity = board.post("/api/open?name=plan.json", content).json["id"]
+        remarks = board.ask("file", file=identity)["remarks"]
+        assert len(remarks) == count and all("guessing its middle would do as well" in words for words in remarks)
 
 
 def test_files_at_the_start_are_open(board: Dashboard) -> None:

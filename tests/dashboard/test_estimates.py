@@ -17,7 +17,8 @@ REQUIRED = {"parties": 30, "epsilon": 2.0, "delta": 1e-5, "colluding": 0.1, "dro
 def test_estimates_come_one_by_one(board: Dashboard) -> None:
     first, *rest = board.get("/api/estimate", **REQUIRED).lines
     requirements = inca.Requirements(30, 2.0, 1e-5, colluding=0.1, dropout=0.1, messages=8)
-    assert first["head"] | {"slow": []} == {"parties": 30, "colluders": 3, "leavers": 3, "slow": []}
+    counts = {"parties": 30, "colluders": 3, "leavers": 3}
+    assert first["head"] | {"slow": []} == counts | {"guess_mse": 0.25, "slow": []}
     assert all(name.startswith("GOPA") for name in first["head"]["slow"])
     entries = {part["entry"]["mechanism"]: part["entry"] for part in rest}
     assert entries["Local DP"]["mse"] == LocalDP(requirements).expected_error(0.1).mse
@@ -25,6 +26,14 @@ def test_estimates_come_one_by_one(board: Dashboard) -> None:
     assert sum(own["parts"].values()) == pytest.approx(own["mse"])
     assert own["relative"] == own["mse"] / requirements.central_mse
     assert entries["Central DP"]["mse"] < own["mse"] < entries["Local DP"]["mse"]
+
+
+def test_mechanisms_that_are_no_better_than_a_guess_say_so(board: Dashboard) -> None:
+    _, *rest = board.get("/api/estimate", **REQUIRED).lines
+    for entry in (part["entry"] for part in rest):
+        useless = entry["mse"] is not None and entry["mse"] >= 0.0625
+        assert entry["remark"].endswith("guessing its middle would do as well.") if useless else entry["remark"] == ""
+    assert {bool(part["entry"]["remark"]) for part in rest} == {True, False}
 
 
 def test_a_plan_is_told_with_progress_and_can_be_used(board: Dashboard, tmp_path: Path) -> None:

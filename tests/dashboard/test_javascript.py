@@ -47,6 +47,7 @@ def test_the_types_of_answers_are_those_of_the_server(board: Dashboard) -> None:
     answers: dict[str, Any] = {
         "RunAnswer": run,
         "Simulation": run["simulation"],
+        "RunResult": run["simulation"]["result"],
         "ErrorParts": run["simulation"]["expected_error"],
         "AdversaryAnswer": view,
         "AllGuesses": view["guesses"],
@@ -79,7 +80,7 @@ def test_the_types_of_files_are_those_of_real_files(board: Dashboard, name: str,
     opened = board.post(f"/api/open?name={name}", (FILES / name).read_bytes()).json
     assert opened["kind"] == kind and set(opened) == required("OpenedFile")
     file = board.ask("file", file=opened["id"])
-    assert set(file) == {*opened, "fields"} and set(file["fields"]) >= required(fields)
+    assert set(file) == {*opened, "fields", "remarks"} and set(file["fields"]) >= required(fields)
 
 
 def test_the_type_of_a_result_is_that_of_a_real_result(board: Dashboard) -> None:

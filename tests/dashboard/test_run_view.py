@@ -28,6 +28,23 @@ def test_a_run_is_the_librarys(board: Dashboard) -> None:
     assert simulation["expected_error"]["cancelling"] == pytest.approx(budget.cancelling)
 
 
+def test_what_comes_of_a_run_is_in_the_domain_and_says_what_it_is_worth(board: Dashboard) -> None:
+    noisy = {"parties": 4, "rounds": 5, "sigma_independent": 5, "sigma_cancelling": 50}
+    seen = set()
+    for seed in range(6):
+        simulation = board.ask("run", **noisy, seed=seed)["simulation"]
+        estimate, result = simulation["estimates"][-1], simulation["result"]
+        assert result["estimate"] == min(max(estimate, 0.0), 1.0) and result["interval"] == [0.0, 1.0]
+        assert result["confidence"] == 0.95
+        outside = [sentence for sentence in result["remarks"] if "outside [0, 1]" in sentence]
+        assert len(outside) == (not 0.0 <= estimate <= 1.0)
+        assert result["remarks"][-1].endswith("guessing 0.5, the middle, would do as well.")
+        seen.add(len(outside))
+    assert 1 in seen
+    quiet = board.ask("run", parties=9, rounds=5, sigma_independent=0.05, sigma_cancelling=1)["simulation"]
+    assert quiet["result"]["remarks"] == [] and quiet["result"]["estimate"] == quiet["estimates"][-1]
+
+
 def test_noise_cancels_to_nothing_when_all_are_present(board: Dashboard) -> None:
     simulation = board.ask("run", parties=9, rounds=5, sigma_independent=0, sigma_cancelling=50)["simulation"]
     assert simulation["estimates"][-1] == pytest.approx(simulation["true_mean"], abs=1e-4)
@@ -50,4 +67,5 @@ def test_n_of_two_thousand_opens(board: Dashboard) -> None:
 def test_everyone_absent_has_no_estimate(board: Dashboard) -> None:
     answer = board.ask("run", parties=3, rounds=4, absent="0:3- 1:2- 2:4-")
     assert answer["simulation"]["estimates"][-1] is None and answer["simulation"]["expected_error"] is None
+    assert answer["simulation"]["result"] is None
     assert answer["published"] == []

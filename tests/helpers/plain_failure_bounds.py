@@ -5,14 +5,16 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
-from inca.privacy.theorems import failure_bounds
+from inca.privacy.theorems import _cut_probabilities
 
 ROUGHLY = 1e-6  # relative; the slack for rounding errors is part of the bounds
 
 
-def setting(parties: int, colluding: int, eavesdropped: float = 0.0) -> failure_bounds._FailureSetting:
+def setting(parties: int, colluding: int, eavesdropped: float = 0.0) -> _cut_probabilities.FailureSetting:
     honest = parties - colluding
-    return failure_bounds._FailureSetting(parties, honest, eavesdropped, *failure_bounds._blocks(honest // 2))
+    return _cut_probabilities.FailureSetting(
+        parties, honest, eavesdropped, *_cut_probabilities.size_blocks(honest // 2)
+    )
 
 
 def plain_random(n: int, c: int, rounds: int, eavesdropped: int) -> Fraction:

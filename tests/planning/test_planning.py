@@ -20,7 +20,7 @@ from inca.mechanisms.base import measure
 from inca.mechanisms.gopa import Gopa
 from inca.mechanisms.inca import Inca
 from inca.planning.designs import ProtocolDesign, candidate_designs, with_quiet_rounds
-from inca.planning.sampling import candidate_factors, sample_cancelling_noise, sample_view
+from inca.planning.sampling import candidate_factors, paper_factor, sample_cancelling_noise, sample_view
 from inca.privacy.calibration import Tradeoff
 
 SMALL = inca.Requirements(parties=40, epsilon=1.0, delta=1e-5, colluding=0.1, dropout=0.1, messages=16)
@@ -143,7 +143,7 @@ def test_bad_arguments_are_refused() -> None:
         inca.InvalidInput,
         match=r"colluding \+ dropout must be fractions that leave an honest party present .*, got 1\.05",
     ):
-        inca.plan(replace(SMALL, dropout=0.95), recipe="paper", views=FEW)
+        paper_factor(replace(SMALL, dropout=0.95))
 
 
 # --- the level of cancelling noise ---
@@ -241,7 +241,7 @@ def test_parts_add_up_and_the_papers_recipe_is_the_papers() -> None:
 
 
 def test_where_messages_hide_too_little_the_plan_is_local_dp_and_says_so() -> None:
-    requirements = replace(TINY, dropout=0.3, messages=5)
+    requirements = replace(TINY, dropout=0.3, messages=7)
     plan = planned(requirements)
     assert plan.factor == requirements.honest and plan.noise_levels.cancelling == 0.0
     assert "this is Local DP" in str(plan) and "this is Local DP" not in str(planned())
@@ -255,8 +255,8 @@ def test_the_papers_recipe_must_hide_enough_too() -> None:
 
 
 def test_rounds_and_receivers_can_be_fixed() -> None:
-    plan = inca.plan(replace(TINY, messages=16), rounds=8, receivers=2, views=FEW)
-    assert (plan.design.rounds, plan.design.receivers) == (8, 2)
+    plan = inca.plan(replace(TINY, messages=24), rounds=12, receivers=2, views=FEW)
+    assert (plan.design.rounds, plan.design.receivers) == (12, 2)
 
 
 @pytest.mark.slow

@@ -139,7 +139,7 @@ def test_defaults(tmp_path: Path) -> None:
         ({"format": "inca-execution/3"}, "format must be inca-execution/1 or inca-execution/2, got 'inca-execution/3'"),
         (
             {"sensitivity": 1.0},
-            "format must be inca-execution/2 with sensitivity, agreed or injection.quiet, got 'inca-execution/1'",
+            "format must be inca-execution/2 with sensitivity, agreed, rounding or injection.quiet, got 'inca-exec",
         ),
         ({"format": "inca-execution/2", "sensitivity": -1.0}, "sensitivity must be at least 0, got -1.0"),
         ({"format": "inca-execution/2", "agreed": {"epsilon": 1.0}}, "missing required field `delta`"),

@@ -17,7 +17,6 @@ from inca.cli.options import (
     RequiredEpsilon,
     SigmaCancelling,
     SigmaIndependent,
-    known_sensitivity,
     override_execution,
 )
 from inca.cli.printing import print_json, print_rows
@@ -26,7 +25,7 @@ from inca.cli.progress import progress_bar
 if TYPE_CHECKING:
     import numpy as np
 
-    from inca import Interval, NoiseLevels, Transcript, View
+    from inca import Interval, Transcript, View
     from inca._base.types import Array
 
 ATTACK = "Attack"
@@ -94,7 +93,7 @@ def attack(
         if getattr(transcript, name) is None:
             raise inca.InvalidInput(f"{execution} must say {name}, or --{name.replace('_', '-')} must, got neither")
     view = inca.View(transcript.execution, transcript.known_adversary)
-    report = _report(view, transcript.noise_levels, bounds, delta, party, trials, rng)
+    report = _report(view, transcript, bounds, delta, party, trials, rng)
     if epsilon is not None:
         report["wanted"] = {
             "epsilon": epsilon,
@@ -114,7 +113,9 @@ def _bounds(transcript: Transcript, domain: tuple[float, float] | None) -> Inter
     from inca._base.validation import refuse
 
     if domain is None:
-        return inca.Interval(0.0, known_sensitivity(transcript, None))
+        if transcript.sensitivity is None:
+            raise inca.InvalidInput("the file must say the sensitivity of its values, or --domain must, got neither")
+        return inca.Interval(0.0, transcript.sensitivity)
     bounds, least = inca.Interval(*domain), transcript.sensitivity or 0.0
     if bounds.sensitivity() < least:
         refuse("--domain", f"{domain[0]:g} {domain[1]:g}", f"at least as long as the file's sensitivity ({least:g})")
@@ -123,7 +124,7 @@ def _bounds(transcript: Transcript, domain: tuple[float, float] | None) -> Inter
 
 def _report(
     view: View,
-    levels: NoiseLevels,
+    transcript: Transcript,
     bounds: Interval,
     delta: float,
     party: int | None,
@@ -137,7 +138,8 @@ def _report(
 
     if party is not None and party not in view.honest:
         refuse("--party", party, f"the id of an honest party of {view.execution.parties}")
-    losses = account(view, levels, sensitivity=bounds.sensitivity())
+    levels = transcript.noise_levels
+    losses = account(view, levels, sensitivity=bounds.sensitivity()).in_whole_numbers(transcript.rounding)
     target = losses.worst_party if party is None else party
     noise_terms = view.execution.parties * (view.execution.rounds + 1)
     runs = min(trials, MAX_RUNS, max(1, MAX_NOISE_TERMS // noise_terms))

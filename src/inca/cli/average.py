@@ -26,7 +26,7 @@ from inca.cli.options import (
     refuse_combination,
     rule_named,
 )
-from inca.cli.printing import numbers, print_files, print_json, print_rows
+from inca.cli.printing import intervals, numbers, print_files, print_json, print_rows
 from inca.cli.progress import phase_bar
 from inca.errors import InvalidInput
 
@@ -158,7 +158,8 @@ def average(
 
     With --epsilon the run is planned for the least error, and with --plan it follows a plan. Then the realized
     execution is audited against a random adversary of the planned size: should the guarantee not hold there, the
-    estimate is withheld (status 1).
+    estimate is withheld (status 1). An estimate outside the domain is moved in, and a sentence says so; another says
+    if guessing the middle of the domain would do as well.
 
     Example:  inca average examples/waiting-times.csv --domain 0 240 --epsilon 0.5 --colluding 0.1 --dropout 0.1
     """
@@ -276,8 +277,11 @@ def _report(mean: PrivateMean, truth: Array | None) -> dict[str, Any]:
     nobody = execution.weight == 0.0
     report: dict[str, Any] = {
         "estimate": _plain(mean.estimate),
+        "unconstrained": _plain(mean.unconstrained),
         "interval": None if mean.interval is None else [_plain(end) for end in mean.interval],
         "confidence": mean.confidence,
+        "says_nothing": mean.says_nothing,
+        "remarks": list(mean.remarks),
         "parties": execution.parties,
         "present": mean.present,
         "weight": execution.weight,
@@ -305,10 +309,9 @@ def _show(mean: PrivateMean, truth: Array | None) -> None:
     rows = [("estimate of the mean", numbers(_plain(mean.estimate)))]
     if truth is not None:
         rows.append(("exact mean", f"{numbers(truth.tolist())}   shown on request; not private"))
-    if isinstance(mean.estimate, float):
-        low, high = mean.interval
-        rows.append((f"{mean.confidence:.0%} interval", f"{low:.6g} to {high:.6g}   of the exact mean"))
+    ends = intervals(*(_plain(end) for end in mean.interval))
     rows += [
+        (f"{mean.confidence:.0%} interval", f"{ends}   of the exact mean"),
         ("standard error", f"{mean.standard_error:.6g}   of the noise, exact"),
         ("worst-case error", f"{mean.expected_error.total**0.5:.6g}   with the values lost to dropouts"),
         ("parties", f"{mean.present} of {execution.parties} present at the end"),
@@ -317,12 +320,14 @@ def _show(mean: PrivateMean, truth: Array | None) -> None:
     if mean.plan is not None:
         rows += [("privacy", _privacy(mean.plan, mean.certificate)), ("adversary", _adversary(mean.transcript))]
     print_rows(rows)
+    for sentence in mean.remarks:
+        typer.echo(sentence)
 
 
 def _privacy(plan: Plan, certificate: Certificate | None) -> str:
     from inca.private_mean import AUDIT_UP_TO
 
-    required = f"required {plan.requirements.epsilon:g} at delta {plan.requirements.delta:g}"
+    required = f"planned {plan.agreed}"
     if certificate is None:
         return f"planned, not audited (more than {AUDIT_UP_TO} parties)   {required}"
     if math.isinf(certificate.worst_epsilon):

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from inca import Requirements
     from inca.mechanisms.compare import ComparisonEntry
 
+GUESS = "guessing the middle of the domain"
+
 
 def compare(
     parties: Parties = 200,
@@ -54,14 +56,15 @@ def compare(
     """Compare the expected error of all mechanisms at equal privacy, by one accounting rule, as parties leave.
 
     Every mechanism is calibrated to the same guarantee against the same adversary, and may balance its noise for the
-    dropout rate. Errors are given as multiples of Central DP's with everyone present. The defaults are the setting of
-    the paper's Figure 4.
+    dropout rate. Errors are given as multiples of Central DP's with everyone present. Above the error of guessing the
+    middle of the domain, a result says nothing. The defaults are the setting of the paper's Figure 4.
 
     Example:  inca compare --plot compare.png
     """
     import inca
     from inca.cli.plots import check_plot, plot_mechanisms
     from inca.mechanisms.compare import compare as compare_mechanisms
+    from inca.mechanisms.compare import guess_mse
 
     if plot is not None:
         check_plot(plot)
@@ -82,7 +85,15 @@ def compare(
     if plot is not None:
         plot_mechanisms(requirements, entries, plot)
     if as_json:
-        print_json({"central_mse": requirements.central_mse, "entries": [asdict(entry) for entry in entries]})
+        guess = guess_mse(requirements)
+        print_json(
+            {
+                "central_mse": requirements.central_mse,
+                "guess": {"mse": guess, "relative": guess / requirements.central_mse},
+                "entries": [asdict(entry) for entry in entries],
+                "remarks": _remarks(requirements, entries),
+            }
+        )
         return
     _show(requirements, entries)
     print_files(plot=plot)
@@ -91,6 +102,8 @@ def compare(
 def _show(requirements: Requirements, entries: list[ComparisonEntry]) -> None:
     from rich.console import Console
     from rich.table import Table
+
+    from inca.mechanisms.compare import guess_mse
 
     rates = sorted({entry.dropout for entry in entries})
     names = list(dict.fromkeys(entry.mechanism for entry in entries))
@@ -104,13 +117,36 @@ def _show(requirements: Requirements, entries: list[ComparisonEntry]) -> None:
     for name in names:
         row = [by_place[name, rate] for rate in rates]
         weaker = next((entry.weaker for entry in row), False)
-        sent = next((f"{entry.messages:.5g}" for entry in row if entry.messages is not None), "")
-        table.add_row(name + (" *" if weaker else ""), *(_cell(entry) for entry in row), sent)
+        table.add_row(name + (" *" if weaker else ""), *(_cell(entry) for entry in row), _sent(row))
         notes += [f"{name}: {entry.why_not}" for entry in row[:1] if entry.why_not]
+    guess = guess_mse(requirements)
+    table.add_row(GUESS, *(f"{guess / requirements.central_mse:.3g}" for _ in rates), "0")
+    notes += _remarks(requirements, entries)
     Console().print(table)
     typer.echo(f"Central DP with everyone present: {requirements.central_mse:.4g}.   * a weaker promise than inca's")
     for note in notes:
         typer.echo(note)
+
+
+def _remarks(requirements: Requirements, entries: list[ComparisonEntry]) -> list[str]:
+    """Return at which dropout rates a guess would do as well as inca's plan, a sentence each."""
+    from inca.protocol.usefulness import remark_on_error
+
+    return [
+        f"At dropout {entry.dropout:g}, {entry.mechanism}: {remark}"
+        for entry in entries
+        if entry.mechanism == "inca, planned" and entry.mse is not None
+        if (remark := remark_on_error(entry.mse, requirements.sensitivity))
+    ]
+
+
+def _sent(row: list[ComparisonEntry]) -> str:
+    """Return how many messages a party sends: one number, or from the least to the most over dropout rates."""
+    numbers = [entry.messages for entry in row if entry.messages is not None]
+    if not numbers:
+        return ""
+    least, most = f"{min(numbers):.5g}", f"{max(numbers):.5g}"
+    return least if least == most else f"{least}-{most}"
 
 
 def _cell(entry: ComparisonEntry) -> str:

@@ -1,4 +1,7 @@
-"""Reading numbers from files: the parties' values, one row per party, and one party's own value."""
+"""Reading numbers from files: the parties' values, one row per party, and one party's own value.
+
+What is in a file is private, so a refusal says where in it something is wrong, and never what it is.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +35,9 @@ def read_values(path: Path, columns: Sequence[str] = ()) -> Array:
                 raise InvalidInput(f"--column cannot be combined with {path}: a NumPy file has no column names")
             return read_numpy(path)
         return _read_parquet(path, columns) if path.suffix == ".parquet" else _read_csv(path, columns)
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
+    except UnicodeDecodeError:
+        raise InvalidInput(f"{path} cannot be read: it is not text") from None
+    except (OSError, csv.Error) as error:
         raise InvalidInput(f"{path} cannot be read: {error}") from None
 
 
@@ -79,8 +84,11 @@ def _read_csv(path: Path, columns: Sequence[str]) -> Array:
     if not rows:
         raise InvalidInput(f"{path} must have one row per party, got an empty file")
     header: list[str] = []
-    if columns or any(_number(cell) is None for cell in rows[0][1]):
+    named = any(_number(cell) is None for cell in rows[0][1])
+    if columns or named:
         header = [cell.strip() for cell in rows.pop(0)[1]]
+    if not named and not set(columns) <= set(header):  # numbers: they are names only if they are asked for
+        raise InvalidInput(f"--column must be a name in the first line of {path}, which has only numbers")
     width = len(header) if header else len(rows[0][1])
     places = [header.index(name) for name in _names_to_read(header, columns)] if header else list(range(width))
     table = np.empty((len(rows), len(places)))
@@ -90,7 +98,8 @@ def _read_csv(path: Path, columns: Sequence[str]) -> Array:
         for column, place in enumerate(places):
             value = _number(row[place])
             if value is None:
-                raise InvalidInput(f"cell {place + 1} in line {line} of {path} must be a number, got {row[place]!r}")
+                where = f"cell {place + 1} in line {line} of {path}"
+                raise InvalidInput(f"{where} must be a number, got something that is not one")
             table[party, column] = value
     return _flat_if_one_column(table)
 

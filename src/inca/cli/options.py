@@ -46,6 +46,10 @@ Eavesdropped = Annotated[
 Dropout = Annotated[
     float, typer.Option(help="Fraction of the parties that may leave for good.", rich_help_panel=CONDITIONS)
 ]
+Away = Annotated[
+    float,
+    typer.Option(help="Probability with which a party misses a round and comes back.", rich_help_panel=CONDITIONS),
+]
 Messages = Annotated[
     int,
     typer.Option(help="Messages that a party may send; more of them need less noise.", rich_help_panel=CONDITIONS),
@@ -53,7 +57,7 @@ Messages = Annotated[
 Failure = Annotated[
     float,
     typer.Option(
-        help="Probability, over random schedules and adversaries, with which the guarantee may fail.",
+        help="Probability, over random schedules, adversaries and leavers, that it fails in a run; adds to delta.",
         rich_help_panel=CONDITIONS,
     ),
 ]

@@ -11,6 +11,7 @@ from inca.cli.options import (
     CONDITIONS,
     OUTPUT,
     AsJson,
+    Away,
     Colluding,
     Delta,
     Dropout,
@@ -38,6 +39,7 @@ def plan(
     colluding: Colluding = 0.0,
     eavesdropped: Eavesdropped = 0.0,
     dropout: Dropout = 0.0,
+    away: Away = 0.0,
     messages: Messages = 20,
     rounds: Annotated[
         int | None, typer.Option(help="Fix the number of rounds instead of choosing it.", rich_help_panel=CONDITIONS)
@@ -62,6 +64,7 @@ def plan(
 ) -> None:
     """Find the parameters of least error for a guarantee that holds at every dropout rate up to --dropout.
 
+    What is promised is epsilon at delta + the probability, in a run, that the plan fails for any party (--failure).
     The file drives `inca average --plan`, `inca audit --plan` and `inca node roster init --plan`. Status 1 if no plan
     meets the requirements.
 
@@ -78,6 +81,7 @@ def plan(
         colluding=colluding,
         eavesdropped=eavesdropped,
         dropout=dropout,
+        away=away,
         messages=messages,
         rule=rule_named(rule),
         sensitivity=sensitivity,
@@ -91,7 +95,7 @@ def plan(
     if out is not None:
         best.write(out)
     if as_json:
-        print_json({**best.as_dict(), "rivals": others})
+        print_json({**best.as_dict(), "rivals": others, "remarks": [best.remark] if best.remark else []})
         return
     typer.echo(str(best))
     if others:

@@ -27,9 +27,18 @@ def check_plot(path: Path) -> None:
 
 
 def plot_mechanisms(requirements: Requirements, entries: list[ComparisonEntry], path: Path) -> None:
-    """Plot every mechanism's error over dropout rates, as multiples of Central DP's with everyone present."""
+    """Plot every mechanism's error over dropout rates, as multiples of Central DP's with everyone present.
+
+    A dashed line is at the error of guessing the middle of the domain: what is above it says nothing. Variants of one
+    mechanism have one colour, and hollow markers of different shapes: those of equal error lie on each other.
+    """
+    from inca.mechanisms.compare import guess_mse
+
     figure, axes = canvas(8, 5)
+    families: dict[str, list[str]] = {}
     for name in dict.fromkeys(entry.mechanism for entry in entries):
+        family = families.setdefault(name.split(",")[0], [])
+        family.append(name)
         row = [entry for entry in entries if entry.mechanism == name and entry.relative is not None]
         if not row:
             continue
@@ -37,7 +46,9 @@ def plot_mechanisms(requirements: Requirements, entries: list[ComparisonEntry], 
         axes.plot(
             [entry.dropout for entry in row],
             [entry.relative for entry in row],
-            marker="o",
+            color=f"C{list(families.values()).index(family)}",
+            marker="os^Dv"[(len(family) - 1) % 5],
+            fillstyle="none",
             linewidth=3 if name.startswith("inca") else 1.2,
             linestyle="--" if weaker else "-",
             label=name + (" (weaker promise)" if weaker else ""),
@@ -47,6 +58,8 @@ def plot_mechanisms(requirements: Requirements, entries: list[ComparisonEntry], 
                 scale = (entry.relative or 0.0) / entry.mse
                 three_sigma = 3 * entry.measured.standard_error * scale
                 axes.errorbar(entry.dropout, entry.measured.mse * scale, three_sigma, color="black")
+    guess = guess_mse(requirements) / requirements.central_mse
+    axes.axhline(guess, linestyle="--", color="black", linewidth=1.5, label="guessing the middle of the domain")
     axes.set_yscale("log")
     axes.set(xlabel="fraction of parties that leave", ylabel="mean squared error / Central DP, everyone present")
     axes.set_title(

@@ -11,7 +11,7 @@ import typer
 
 from inca._base.files import null_for_infinity
 
-NUMBERS_SHOWN = 6
+NUMBERS_SHOWN, INTERVALS_SHOWN = 6, 3
 
 
 def print_json(document: Any) -> None:
@@ -57,3 +57,16 @@ def numbers(value: float | Sequence[float]) -> str:
         return f"{value:.6g}"
     shown = ", ".join(f"{number:.6g}" for number in value[:NUMBERS_SHOWN])
     return shown if len(value) <= NUMBERS_SHOWN else f"{shown}, ... ({len(value):,} numbers)"
+
+
+def intervals(low: float | Sequence[float], high: float | Sequence[float]) -> str:
+    """Return an interval, or the first few of several.
+
+    >>> intervals(0.25, 0.5), intervals([0.0] * 9, [0.5] * 9)
+    ('0.25 to 0.5', '0 to 0.5, 0 to 0.5, 0 to 0.5, ... (9 intervals)')
+    """
+    if isinstance(low, (int, float)) or isinstance(high, (int, float)):
+        return f"{low:.6g} to {high:.6g}"
+    ends = list(zip(low, high, strict=True))
+    shown = ", ".join(f"{lower:.6g} to {upper:.6g}" for lower, upper in ends[:INTERVALS_SHOWN])
+    return shown if len(ends) <= INTERVALS_SHOWN else f"{shown}, ... ({len(ends):,} intervals)"

@@ -36,7 +36,7 @@ def adversary_view(run: ShownRun, adversary: Adversary, delta: float, sensitivit
     """
     noise_levels = run.transcript.noise_levels
     view = View(run.execution, adversary)
-    losses = account(view, noise_levels, sensitivity=sensitivity)
+    losses = account(view, noise_levels, sensitivity=sensitivity).in_whole_numbers(run.transcript.rounding)
     epsilon = losses.epsilon(delta)
     why_no_guesses = _why_no_guesses(run, view)
     independent = noise_levels.independent

@@ -89,7 +89,7 @@ class DashboardApi:
     def file(self, question: FileQuestion) -> dict[str, Any]:
         """Return a file that was opened before."""
         document = self._documents[question.file]
-        return document.summary() | {"fields": document.fields}
+        return document.summary() | {"fields": document.fields, "remarks": document.remarks}
 
     def sessions(self) -> dict[str, Any]:
         """Return all sessions, and which folders are watched."""

@@ -16,6 +16,7 @@ from inca.dashboard.shown_run import ShownRun
 from inca.dashboard.simulated_run import MAX_MESSAGES
 from inca.errors import InvalidInput
 from inca.protocol.transcript import read_execution
+from inca.protocol.usefulness import remark_on_error
 
 MAX_BYTES = 1 << 26
 _MAX_KEPT = 16
@@ -38,6 +39,20 @@ class Document:
     fields: dict[str, Any]
     run: ShownRun | None = None
 
+    def __repr__(self) -> str:
+        return f"Document(id={self.id!r}, name={self.name!r}, kind={self.kind!r}, {len(self.fields)} fields)"
+
+    @property
+    def remarks(self) -> list[str]:
+        """What must be said of a plan: if guessing the middle of the domain would do as well."""
+        if self.kind != "plan":
+            return []
+        try:
+            remark = remark_on_error(float(self.fields["expected_mse"]), float(self.fields["wish"]["sensitivity"]))
+        except (KeyError, TypeError, ValueError):  # a file that is no plan but for its format
+            return []
+        return [remark] if remark else []
+
     def summary(self) -> dict[str, str]:
         """Return what a list of files shows."""
         return {"id": self.id, "name": self.name, "kind": self.kind}
@@ -48,6 +63,9 @@ class Documents:
     """The last files that were opened, by a digest of their name and content; they stay in memory."""
 
     _kept: OrderedDict[str, Document] = field(default_factory=OrderedDict)
+
+    def __repr__(self) -> str:
+        return f"Documents({list(self._kept.values())!r})"
 
     def open(self, name: str, content: bytes) -> Document:
         """Read a file of any kind, and keep it.

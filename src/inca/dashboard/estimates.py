@@ -11,13 +11,14 @@ from inca._base.types import Progress
 from inca.dashboard.questions import PlanQuestion
 from inca.errors import IncaError
 from inca.mechanisms.base import Mechanism
-from inca.mechanisms.compare import baselines, evaluate
+from inca.mechanisms.compare import baselines, evaluate, guess_mse
 from inca.planning.designs import ProtocolDesign
 from inca.planning.quick_estimate import quick_estimate
 from inca.planning.requirements import Requirements
 from inca.planning.search import plan
 from inca.protocol.expected_error import ErrorBudget
 from inca.protocol.noise_levels import NoiseLevels
+from inca.protocol.usefulness import remark_on_error
 
 _MAX_QUICK_MUFFLIATO_PARTIES = 600  # up to which its graphs are computed while one waits
 
@@ -29,8 +30,9 @@ def quick_estimates(question: PlanQuestion) -> Iterator[dict[str, Any]]:
         question: What is required.
 
     Yields:
-        First a `head` with the numbers of parties and the names of slow mechanisms, then entries. The `parts` of an
-        entry are where its error comes from: independent noise, cancelling noise that is left, lost values.
+        First a `head` with the numbers of parties, the largest squared error of guessing the middle of the domain and
+        the names of slow mechanisms, then entries. The `parts` of an entry are where its error comes from: independent
+        noise, cancelling noise that is left, lost values. Its `remark` says if a guess would do as well.
     """
     requirements = question.requirements
     mechanisms = list(baselines(requirements))
@@ -39,6 +41,7 @@ def quick_estimates(question: PlanQuestion) -> Iterator[dict[str, Any]]:
             "parties": requirements.parties,
             "colluders": requirements.colluders,
             "leavers": requirements.leavers,
+            "guess_mse": guess_mse(requirements),
             "slow": [name for name, _ in mechanisms if _is_slow(name, requirements)],
         }
     }
@@ -89,14 +92,15 @@ def _is_slow(name: str, requirements: Requirements) -> bool:
 def _entry(mechanism: str, **fields: Any) -> dict[str, Any]:
     """Return what the page shows of a mechanism; `mse` null: no finite error, or none at all and `why_not` says why."""
     empty = {"mse": None, "relative": None, "messages": None, "promise": "", "weaker": False, "why_not": ""}
-    own = {"parts": None, "design": None, "sigma_independent": None, "sigma_cancelling": None}
+    own = {"remark": "", "parts": None, "design": None, "sigma_independent": None, "sigma_cancelling": None}
     return dict(null_for_infinity({"mechanism": mechanism} | empty | own | fields))
 
 
 def _baseline(name: str, make: Callable[[], Mechanism], requirements: Requirements) -> dict[str, Any]:
     entry = evaluate(name, make, requirements)
     shown = ("mse", "relative", "messages", "promise", "weaker", "why_not")
-    return {"entry": _entry(name, **{field: getattr(entry, field) for field in shown})}
+    remark = "" if entry.mse is None else remark_on_error(entry.mse, requirements.sensitivity)
+    return {"entry": _entry(name, remark=remark, **{field: getattr(entry, field) for field in shown})}
 
 
 def _own_entry(
@@ -107,6 +111,7 @@ def _own_entry(
         mse=budget.total,
         relative=budget.total / requirements.central_mse,
         messages=requirements.messages,
+        remark=remark_on_error(budget.total, requirements.sensitivity),
         parts={"independent": budget.independent, "cancelling": budget.cancelling, "data": budget.data},
         design=asdict(design) | {"text": str(design)},
         sigma_independent=noise_levels.independent,

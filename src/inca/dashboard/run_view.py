@@ -7,12 +7,13 @@ from typing import Any
 import numpy as np
 
 from inca._base.types import Array
-from inca.dashboard.shown_run import ShownRun, SimulatedData
+from inca.dashboard.shown_run import DOMAIN, ShownRun, SimulatedData
 from inca.protocol.adversary import Adversary
 from inca.protocol.execution import Execution
 from inca.protocol.expected_error import expected_error
 from inca.protocol.noise_levels import NoiseLevels
 from inca.protocol.simulation import simulate
+from inca.protocol.usefulness import EstimateInDomain
 
 _DIGITS = 6  # more than a screen shows, and a third of the bytes
 
@@ -57,7 +58,11 @@ def run_view(run: ShownRun, adversary: Adversary) -> dict[str, Any]:
 def _simulation(
     execution: Execution, noise_levels: NoiseLevels, data: SimulatedData, present: Array, weights: Array
 ) -> dict[str, Any]:
-    """Return values, messages and estimates: `noiseless` are the messages without any noise."""
+    """Return values, messages and estimates: `noiseless` are the messages without any noise.
+
+    `estimates` are as the noise leaves them, round by round; `result` is what comes of the last one: in the domain,
+    with its interval and remarks, or null if nobody is left.
+    """
     messages = simulate(execution, data.values, noise=data.noise, record=True).history
     silent = NoiseLevels(independent=0.0, cancelling=0.0)
     noiseless = simulate(execution, data.values, silent, np.random.default_rng(0), record=True).history
@@ -71,8 +76,22 @@ def _simulation(
         "messages": _rounded(messages),
         "noiseless": _rounded(noiseless),
         "estimates": [float(estimate) if np.isfinite(estimate) else None for estimate in estimates],
+        "result": _result(execution, noise_levels, float(estimates[-1])),
+        "domain": [DOMAIN.low, DOMAIN.high],
         "true_mean": float(data.values.mean()),
         "expected_error": parts if np.isfinite(budget.total) else None,
+    }
+
+
+def _result(execution: Execution, noise_levels: NoiseLevels, estimate: float) -> dict[str, Any] | None:
+    if not np.isfinite(estimate):
+        return None
+    shown = EstimateInDomain(estimate, DOMAIN, expected_error(execution, noise_levels, domain=DOMAIN))
+    return {
+        "estimate": shown.estimate,
+        "interval": list(shown.interval),
+        "confidence": shown.confidence,
+        "remarks": list(shown.remarks),
     }
 
 

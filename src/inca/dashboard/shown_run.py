@@ -11,9 +11,13 @@ from inca._base.validation import refuse
 from inca.dashboard.questions import AdversaryChoice
 from inca.dashboard.simulated_run import SimulatedRun
 from inca.protocol.adversary import Adversary
+from inca.protocol.domain import Interval
 from inca.protocol.execution import Execution
 from inca.protocol.simulation import Noise, draw_noise
 from inca.protocol.transcript import Transcript
+
+DOMAIN = Interval(0.0, 1.0)
+"""Where the values of simulated runs lie; they are made up."""
 
 _AGREED_SEED = 0  # so that a page shows the same adversary again
 
@@ -24,6 +28,9 @@ class SimulatedData:
 
     values: Array
     noise: Noise
+
+    def __repr__(self) -> str:
+        return f"SimulatedData(values of shape {self.values.shape}, {self.noise!r})"
 
     @classmethod
     def draw(cls, settings: SimulatedRun, execution: Execution) -> SimulatedData:
@@ -49,6 +56,9 @@ class ShownRun:
     transcript: Transcript
     data: SimulatedData | None = None
 
+    def __repr__(self) -> str:
+        return f"ShownRun({self.execution!r}, {'from a file' if self.data is None else repr(self.data)})"
+
     @classmethod
     def simulated(cls, settings: SimulatedRun) -> ShownRun:
         """Return the run that an address describes."""
@@ -58,7 +68,7 @@ class ShownRun:
             sigma_independent=levels.independent,
             sigma_cancelling=levels.cancelling,
             adversary=Adversary(),
-            sensitivity=1.0,  # values are made up between 0 and 1
+            sensitivity=DOMAIN.sensitivity(),
         )
         return cls(transcript, SimulatedData.draw(settings, execution))
 

@@ -56,14 +56,22 @@ class ProtocolDesign:
         return replace(self, rounds=self.rounds + rounds)
 
     def log_failure(self, requirements: Requirements) -> float:
-        """Return the log of the proven bound on the probability that messages hide too little (Theorem 2's rank)."""
-        return log_failure_bound(
-            requirements.parties,
-            requirements.colluders,
-            self.rounds,
-            receivers=self.receivers,
-            schedule=self.schedule,
-            eavesdropped=requirements.eavesdropped,
+        """Return the log of the proven bound on the probability that messages hide too little (Theorem 2's rank).
+
+        It holds at full attendance, and for those who stay if as many leave or are away as is required.
+        """
+        return max(
+            log_failure_bound(
+                requirements.parties,
+                requirements.colluders,
+                self.rounds,
+                receivers=self.receivers,
+                schedule=self.schedule,
+                eavesdropped=requirements.eavesdropped,
+                leavers=leavers,
+                away=away,
+            )
+            for leavers, away in {(0, 0.0), (requirements.leavers, requirements.away)}
         )
 
     def hides_enough(self, requirements: Requirements) -> bool:
@@ -115,6 +123,8 @@ def candidate_designs(
         for schedule in SCHEDULES:
             if (schedule == "permutation" and k > 1) or (schedule == "distinct" and k * longest >= n):
                 continue  # no bound is known; nobody is left to send to
+            if requirements.away > 0.0 and (k > 1 or schedule == "distinct"):
+                continue  # no bound is known
             design = ProtocolDesign(schedule, longest, k)
             designs += [replace(design, quiet=min(2, longest - 1)), replace(design, kind="early")]
     return designs_that_hide_enough(requirements, designs, rounds, receivers)
@@ -164,6 +174,8 @@ def _why_not(requirements: Requirements, rounds: int | None, receivers: int) -> 
             receivers=receivers,
             schedule=schedule,
             eavesdropped=requirements.eavesdropped,
+            leavers=requirements.leavers,
+            away=requirements.away,
             max_rounds=_MAX_ROUNDS,
         )
     except InvalidInput:

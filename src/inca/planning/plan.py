@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,8 @@ from inca.protocol.execution import Execution
 from inca.protocol.expected_error import ErrorBudget
 from inca.protocol.noise_levels import NoiseLevels
 from inca.protocol.presence import Presence
-from inca.protocol.transcript import Transcript, injection_fields
+from inca.protocol.transcript import AgreedGuarantee, Transcript, injection_fields
+from inca.protocol.usefulness import remark_on_error
 
 FORMAT = "inca-plan/1"
 
@@ -64,8 +65,8 @@ class Plan:
         noise_levels: The standard deviations of both kinds of noise.
         budget: The expected error per coordinate, at the dropout rate of the requirements.
         standard_error: That of the expected error, from sampling who leaves.
-        structure_bound: The proven bound on the probability that, with everyone present, no level would suffice
-            (Theorem 2's rank).
+        structure_bound: The proven bound on the probability that no level of cancelling noise would suffice, be it with
+            everyone present or with as many absent as is required (Theorem 2's rank).
         sampling: How the level of the cancelling noise is known.
         considered: Designs with as many messages that were compared.
         further: What other numbers of messages would bring.
@@ -98,9 +99,22 @@ class Plan:
         return self.budget.total
 
     @property
+    def remark(self) -> str:
+        """A sentence if guessing the middle of the domain would do as well as a run; else empty."""
+        return remark_on_error(self.expected_mse, self.requirements.sensitivity)
+
+    @property
     def failure_probability(self) -> float:
-        """How likely, over schedules and adversaries, someone's loss exceeds what is allowed: proven + extrapolated."""
+        """How likely, in a run, any honest party's loss exceeds what is allowed: proven + extrapolated; adds to delta.
+
+        It is over random schedules, adversaries and leavers.
+        """
         return self.structure_bound + self.requirements.failure / 2.0
+
+    @property
+    def agreed(self) -> AgreedGuarantee:
+        """What a run of the plan promises, as an execution's file has it."""
+        return replace(self.requirements.agreed, failure=self.failure_probability)
 
     def execution(self, seed: int, presence: Presence | None = None) -> Execution:
         """Return a run of this plan.
@@ -143,7 +157,7 @@ class Plan:
         return {
             "format": FORMAT,
             "inca": __version__,
-            "wish": asdict(requirements) | {"rule": rule_to_file(requirements.rule)},
+            "wish": _wish(requirements),
             "recipe": self.recipe,
             "rounds": design.rounds,
             "receivers": design.receivers,
@@ -171,12 +185,12 @@ class Plan:
 
     def __str__(self) -> str:
         requirements, budget, central = self.requirements, self.budget, self.requirements.central_mse
-        guarantee = f"({requirements.epsilon:g}, {requirements.delta:g})-DP by the {requirements.rule} rule"
+        guarantee = f"{self.agreed} by the {requirements.rule} rule"
         lines = [
             f"Plan for {requirements.parties:,} parties: {guarantee}",
             f"  of values          that differ by at most {requirements.sensitivity:g}",
             f"  against            {_adversary(requirements)}",
-            f"  in spite of        up to {requirements.dropout:.3g} of the parties leaving for good",
+            f"  in spite of        {_absences(requirements)}",
             f"  design             {self.design}",
             f"  noise              sigma_independent {self.noise_levels.independent:.6g} (factor {self.factor:.3g}), "
             f"sigma_cancelling {self.noise_levels.cancelling:.6g}",
@@ -184,14 +198,30 @@ class Plan:
             f"DP ({central:.3g}); Local DP {requirements.local_mse:.3g}",
             f"  of which           {_percent(budget.independent, budget)} independent noise, "
             f"{_percent(budget.cancelling, budget)} noise left by leavers, {_percent(budget.data, budget)} lost values",
-            f"  may fail with      probability {self.failure_probability:.2g}: {self.structure_bound:.2g} proven that "
-            f"messages hide too little, {requirements.failure / 2:.2g} extrapolated",
+            f"  may fail with      probability {self.failure_probability:.2g} in a run, which adds to delta: "
+            f"{self.structure_bound:.2g} proven",
+            f"                     that messages hide too little, {requirements.failure / 2:.2g} extrapolated",
             f"                     {_describe_sampling(self.sampling, requirements)}",
         ]
         if self.factor >= requirements.honest > 1:
             lines.append("  note               so few messages hide so little that this is Local DP: more would help")
+        if self.remark:
+            lines.append(f"  note               {self.remark}")
         lines += [f"  with {other.messages:>3} messages  {_change(other.relative_mse)}" for other in self.further]
         return "\n".join(lines)
+
+
+def _wish(requirements: Requirements) -> dict[str, Any]:
+    """Return the requirements for JSON; plans for nobody away stay what they were before there was such a wish."""
+    fields = asdict(requirements) | {"rule": rule_to_file(requirements.rule)}
+    if requirements.away == 0.0:
+        del fields["away"]
+    return fields
+
+
+def _absences(requirements: Requirements) -> str:
+    leaving = f"up to {requirements.dropout:.3g} of the parties leaving for good"
+    return f"{leaving}, and each missing {requirements.away:.3g} of the rounds" if requirements.away else leaving
 
 
 def _adversary(requirements: Requirements) -> str:

@@ -26,10 +26,13 @@ class Requirements:
         colluding: The fraction of the parties that collude, rounded up to whole parties.
         eavesdropped: The fraction of each round's messages that are eavesdropped, rounded up to whole messages.
         dropout: The largest fraction of the parties that leaves for good.
+        away: The probability with which a party misses a round, whatever happens in others, and comes back. Those who
+            have not left are back in the last round.
         messages: The most messages that a party may send.
         rule: How mu becomes (epsilon, delta): "analytic" (Balle, Wang 2018), or "classic", the paper's constant.
         sensitivity: The largest Euclidean distance between two values of a party.
-        failure: The fraction of all random schedules and adversaries for which the guarantee may fail.
+        failure: The probability with which the guarantee may fail in a run: that, over random schedules, adversaries
+            and leavers, the loss of any honest party is larger. It adds to delta.
         variance: The variance of the values, per coordinate; by default that of values uniform on an interval as long
             as the sensitivity.
 
@@ -54,12 +57,13 @@ class Requirements:
     sensitivity: float = 1.0
     failure: float = 1e-6
     variance: float | None = None
+    away: float = 0.0
 
     def __post_init__(self) -> None:
         integer("parties", self.parties, min=2, max=2**31 - 1)
         positive("epsilon", self.epsilon)
         between_0_and_1("delta", self.delta, "Gaussian noise promises nothing at 0 or 1")
-        for name in ("colluding", "eavesdropped", "dropout"):
+        for name in ("colluding", "eavesdropped", "dropout", "away"):
             finite_float(name, getattr(self, name), 0.0, 1.0)
         integer("messages", self.messages, min=1)
         positive("sensitivity", self.sensitivity)
@@ -81,7 +85,7 @@ class Requirements:
     @property
     def agreed(self) -> AgreedGuarantee:
         """The guarantee as an execution's file has it."""
-        return AgreedGuarantee(self.epsilon, self.delta, self.colluding, self.eavesdropped)
+        return AgreedGuarantee(self.epsilon, self.delta, self.colluding, self.eavesdropped, self.failure)
 
     @property
     def var_local_dp(self) -> float:

@@ -93,10 +93,12 @@ def sampled_parties(requirements: Requirements, design: ProtocolDesign) -> int:
     return min(requirements.parties, max(MIN_SAMPLED_PARTIES, _PARTIES_PER_MESSAGE * design.messages))
 
 
-def sample_view(requirements: Requirements, design: ProtocolDesign, parties: int, dropout: float, seed: int) -> View:
-    """Draw a schedule, who leaves, and an adversary of the required size."""
+def sample_view(
+    requirements: Requirements, design: ProtocolDesign, parties: int, dropout: float, seed: int, *, away: float = 0.0
+) -> View:
+    """Draw a schedule, who leaves or is away, and an adversary of the required size."""
     rng = np.random.default_rng((seed, 1))
-    presence = Presence.leaving(parties, design.rounds, dropout, rng)
+    presence = Presence.leaving(parties, design.rounds, dropout, rng, away=away)
     adversary = Adversary.random(
         parties, design.rounds, rng, colluding=requirements.colluding, eavesdropped=requirements.eavesdropped
     )
@@ -134,6 +136,8 @@ def sample_cancelling_noise(
     seeds: Iterable[int],
     factors: Array,
     on_view_sampled: OnViewSampled | None = None,
+    *,
+    away: float = 0.0,
 ) -> CancellingNoiseSample:
     """Sample views of so many parties at a dropout rate, and work out how much cancelling noise their parties need."""
     targets = np.minimum(factors / _honest_of(requirements, parties), 1.0)
@@ -141,7 +145,8 @@ def sample_cancelling_noise(
     units = targets if parties == requirements.parties else targets * (1.0 + targets)
 
     def needed_in_view(seed: int) -> Array:
-        ratios = Tradeoff(sample_view(requirements, design, parties, dropout, seed)).least_ratios(targets)
+        view = sample_view(requirements, design, parties, dropout, seed, away=away)
+        ratios = Tradeoff(view).least_ratios(targets)
         return np.asarray(ratios * units[:, np.newaxis])
 
     views = []
@@ -181,14 +186,15 @@ class ErrorSample:
 def sample_error(
     requirements: Requirements, design: ProtocolDesign, dropout: float, runs: int, seed: int = 0
 ) -> ErrorSample:
-    """Sample executions at a dropout rate and compute their error exactly."""
-    n = min(requirements.parties, _MAX_PARTIES_OF_A_RUN)
-    count = 1 if dropout == 0.0 else max(4, min(runs, _MAX_SENDERS // n))  # if nobody leaves, all runs are the same
+    """Sample executions at a dropout rate, with as many away as is required, and compute their error exactly."""
+    n, away = min(requirements.parties, _MAX_PARTIES_OF_A_RUN), requirements.away
+    # If nobody is absent, all runs are the same.
+    count = 1 if dropout == 0.0 and away == 0.0 else max(4, min(runs, _MAX_SENDERS // n))
     injection = design.injection()
 
     def error_of_run(number: int) -> tuple[float, float, float]:
         rng = np.random.default_rng((seed, 2, number))
-        presence = Presence.leaving(n, design.rounds, dropout, rng)
+        presence = Presence.leaving(n, design.rounds, dropout, rng, away=away)
         budget = expected_error(
             Execution(design.draw_schedule(n, number), injection, presence), _UNIT_NOISE, variance=1.0
         )

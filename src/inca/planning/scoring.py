@@ -65,8 +65,10 @@ class DesignScorer:
         # Early injection has no fast route, and is so far behind that a few views show it.
         seeds = range(self.views if design.kind == "incremental" else max(4, self.views // 4))
         samples = [
-            sample_cancelling_noise(requirements, design, parties, rate, seeds, factors, self.on_view_sampled)
-            for rate in sorted({0.0, requirements.dropout})
+            sample_cancelling_noise(
+                requirements, design, parties, dropout, seeds, factors, self.on_view_sampled, away=away
+            )
+            for dropout, away in sorted({(0.0, 0.0), (requirements.dropout, requirements.away)})
         ]
         errors = sample_error(self._for_runs(), design, requirements.dropout, _RUNS_PER_VIEW * self.views)
         # Few samples say little about a probability of 1e-6: to compare designs, one that they do show is better.

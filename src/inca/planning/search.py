@@ -88,7 +88,7 @@ def plan(
     kinds = candidate_designs(requirements, rounds, receivers)
     few, some = max(4, views // _KINDS_SHARE), max(4, views // _QUIET_SHARE)
     compared = few * len(kinds) + some * (len(with_quiet_rounds(kinds[0])) + 2)
-    rates = 2 if requirements.dropout > 0 else 1
+    rates = 2 if requirements.dropout > 0 or requirements.away > 0 else 1
     counter = _ViewCounter(progress, compared * rates + _calibration_views(requirements, views))
     first_scorer = DesignScorer(requirements, few, _PARTIES_OF_FIRST_VIEWS, counter)
     scorer = DesignScorer(requirements, some, on_view_sampled=counter)
@@ -100,7 +100,7 @@ def plan(
     ]
     factors = candidate_factors(requirements, sampled_parties(requirements, design))
     calibrated = _calibrate(requirements, design, factors, views, confidence, counter, recipe)
-    further = _with_more_messages(requirements, design, best, scorer) if requirements.dropout > 0 else []
+    further = _with_more_messages(requirements, design, best, scorer) if rates > 1 else []
     counter.finish()
     return replace(calibrated, considered=tuple(considered), further=tuple(further))
 
@@ -110,13 +110,17 @@ def _by_error(scorer: DesignScorer, designs: list[ProtocolDesign]) -> list[tuple
     return sorted(((scorer.score(design).error, design) for design in designs), key=lambda pair: pair[0])
 
 
-def _dropout_rates(requirements: Requirements) -> tuple[float, ...]:
-    """Return the rates at which the guarantee is sampled: nobody leaves, and two rates up to the required one."""
-    return (0.0, requirements.dropout / 2, requirements.dropout) if requirements.leavers > 0 else (0.0,)
+def _attendances(requirements: Requirements) -> list[tuple[float, float]]:
+    """Return the dropout rates, and how often parties are away, at which the guarantee is sampled.
+
+    Everyone is there; then as many are away as may be, at two dropout rates up to the required one.
+    """
+    rates = (requirements.dropout / 2, requirements.dropout) if requirements.leavers > 0 else (0.0,)
+    return list(dict.fromkeys([(0.0, 0.0), *((rate, requirements.away) for rate in rates)]))
 
 
 def _calibration_views(requirements: Requirements, views: int) -> int:
-    return views * len(_dropout_rates(requirements))
+    return views * len(_attendances(requirements))
 
 
 def _calibrate(
@@ -135,12 +139,13 @@ def _calibrate(
             requirements,
             design,
             parties,
-            rate,
+            dropout,
             range(_CALIBRATION_SEED + number * views, _CALIBRATION_SEED + (number + 1) * views),
             factors,
             on_view_sampled,
+            away=away,
         )
-        for number, rate in enumerate(_dropout_rates(requirements))
+        for number, (dropout, away) in enumerate(_attendances(requirements))
     ]
     errors = sample_error(requirements, design, requirements.dropout, int(_RUNS_PER_VIEW * views))
     levels = np.max([sample.levels(probability, np.random.default_rng(1), confidence) for sample in samples], axis=0)
@@ -168,7 +173,9 @@ def _calibrate(
         budget=budget,
         standard_error=standard_error,
         structure_bound=math.exp(design.log_failure(requirements)),
-        sampling=SamplingDetails(views, parties, _dropout_rates(requirements), confidence, checked),
+        sampling=SamplingDetails(
+            views, parties, tuple(dropout for dropout, _ in _attendances(requirements)), confidence, checked
+        ),
     )
 
 
@@ -207,7 +214,7 @@ def _paper_design(requirements: Requirements, rounds: int | None, receivers: int
     longest = requirements.messages // k if rounds is None else integer("rounds", rounds, min=1)
     if longest < 1 or longest * k > requirements.messages:
         refuse("messages", requirements.messages, f"at least receivers times rounds ({max(longest, 1) * k})")
-    return designs_that_hide_enough(requirements, [ProtocolDesign("random", longest, k)])[0]
+    return designs_that_hide_enough(requirements, [ProtocolDesign("random", longest, k)], rounds, k)[0]
 
 
 class _ViewCounter:

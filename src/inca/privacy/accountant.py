@@ -7,7 +7,7 @@ party i, and epsilon and delta follow from mu_i.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -20,6 +20,7 @@ from inca.privacy import _dense, _state_space, gaussian
 from inca.privacy.gaussian import Rule
 from inca.privacy.view import View
 from inca.protocol.noise_levels import NoiseLevels
+from inca.protocol.rounding import Rounding
 
 Method = Literal["auto", "dense", "state-space"]
 
@@ -92,6 +93,14 @@ class Losses:
             InvalidInput: If epsilon is out of range, or the rule unknown.
         """
         return gaussian.delta_for(self.mu, epsilon, rule)
+
+    def in_whole_numbers(self, rounding: Rounding | None) -> Losses:
+        """Return the losses of the same run in whole numbers; these if it was one in real ones.
+
+        Args:
+            rounding: What whole numbers did to it; see `Transcript.rounding`.
+        """
+        return self if rounding is None else replace(self, mu=rounding.loss(self.mu))
 
 
 def account(

@@ -203,17 +203,23 @@ def certify(
         delta = 1e-5 if transcript.agreed is None else transcript.agreed.delta
     finite_float("delta", delta, 0.0, 1.0)
     sensitivity = _known_sensitivity(transcript, sensitivity)
-    execution, levels, adversary = transcript.execution, transcript.noise_levels, transcript.known_adversary
+    execution, adversary = transcript.execution, transcript.known_adversary
     size = (execution.parties, execution.rounds)
     if intended is not None and (meant := (intended.parties, intended.rounds)) != size:
         refuse("the (parties, rounds) of intended", meant, f"those of the execution, {size}")
     view = View(execution, adversary)
-    losses = account(view, levels, sensitivity=sensitivity, progress=progress)
+    losses = _account(view, transcript, sensitivity, progress)
     full = None
     if intended is not None or execution.undelivered or not execution.presence.all_present:
         attended = View(Execution(intended or execution.offered(), execution.injection), adversary)
-        full = account(attended, levels, sensitivity=sensitivity, progress=progress)
+        full = _account(attended, transcript, sensitivity, progress)
     return Certificate(transcript, losses, full, float(sensitivity), float(delta), rule, TheoremInputs(view))
+
+
+def _account(view: View, transcript: Transcript, sensitivity: float, progress: Progress | None) -> Losses:
+    """Return the losses of a view with the transcript's noise, and with what whole numbers did to them."""
+    losses = account(view, transcript.noise_levels, sensitivity=sensitivity, progress=progress)
+    return losses.in_whole_numbers(transcript.rounding)
 
 
 def _known_sensitivity(transcript: Transcript, stated: float | None) -> float:

@@ -9,8 +9,10 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
+from inca._base.safe_numbers import safe_length, safe_width
 from inca._base.types import Array
-from inca._base.validation import finite_array, finite_float, positive, refuse
+from inca._base.validation import finite_array, finite_float, refuse
+from inca.errors import InvalidInput
 
 _SAME = 1e-12  # relative difference below which two sensitivities are the same but for rounding
 
@@ -66,7 +68,7 @@ class Interval:
         high: The largest value of a coordinate, above `low`.
 
     Raises:
-        InvalidInput: If the interval is empty or unbounded.
+        InvalidInput: If the interval is empty or unbounded, or so narrow or wide that doubles cannot compute in it.
 
     Example:
         >>> Interval(0, 1).sensitivity()
@@ -82,6 +84,7 @@ class Interval:
         low, high = finite_float("low", self.low), finite_float("high", self.high)
         if not low < high:
             refuse("high", self.high, f"above low ({self.low})")
+        safe_width("high - low", low, high)
         object.__setattr__(self, "low", low)
         object.__setattr__(self, "high", high)
 
@@ -115,7 +118,8 @@ class Interval:
         outside = (array < self.low) | (array > self.high)
         if outside.any():
             where = [int(index) for index in np.argwhere(outside)[0]]
-            refuse(f"values{where}", float(array[tuple(where)]), f"in {self}")
+            # What was found there is private.
+            raise InvalidInput(f"values{where} must be in {self}, got one outside")
         return array
 
     def __str__(self) -> str:
@@ -130,7 +134,7 @@ class Ball:
         radius: The largest norm, above 0.
 
     Raises:
-        InvalidInput: If the radius is not above 0.
+        InvalidInput: If the radius is not above 0, or its square is out of the range of doubles.
 
     Example:
         >>> Ball(2).sensitivity(10)
@@ -142,7 +146,7 @@ class Ball:
     radius: float
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "radius", positive("radius", self.radius))
+        object.__setattr__(self, "radius", safe_length("radius", self.radius))
 
     def sensitivity(self, dimensions: int = 1) -> float:
         """Return the diameter, 2 radius.
@@ -177,7 +181,7 @@ class Ball:
         outside = lengths > self.radius
         if outside.any():
             party = int(np.flatnonzero(outside)[0])
-            refuse(f"the length of values[{party}]", float(lengths[party]), f"at most {self.radius:g}")
+            raise InvalidInput(f"the length of values[{party}] must be at most {self.radius:g}, got a longer one")
         return array
 
     def __str__(self) -> str:

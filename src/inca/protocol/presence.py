@@ -87,14 +87,17 @@ class Presence:
         return cls._from_rows(array.astype(bool))
 
     @classmethod
-    def leaving(cls, parties: int, rounds: int, fraction: float, rng: np.random.Generator) -> Presence:
+    def leaving(
+        cls, parties: int, rounds: int, fraction: float, rng: np.random.Generator, *, away: float = 0.0
+    ) -> Presence:
         """Let a fraction of the parties leave for good, each in a uniformly random round of 1..T.
 
         Args:
             parties: n, at least 2.
             rounds: T, at least 1.
             fraction: How many leave; `fraction * parties` is rounded to the nearest integer.
-            rng: Decides who leaves, and when.
+            rng: Decides who leaves, and when, and who is away.
+            away: The probability with which a party misses one of the rounds 1..T-1, on top of that.
 
         Returns:
             A presence with that many leavers.
@@ -110,11 +113,15 @@ class Presence:
         n, t = _check_size(parties, rounds)
         generator(rng)
         count = round(finite_float("fraction", fraction, 0.0, 1.0) * n)
-        if count == 0:
+        missed = finite_float("away", away, 0.0, 1.0)
+        if count == 0 and missed == 0.0:
             return cls(n, t, None)
         departure = np.full(n, t + 1)
         departure[rng.choice(n, size=count, replace=False)] = rng.integers(1, t + 1, size=count)
-        return cls(n, t, np.stack([np.packbits(departure > now) for now in range(t + 1)]))
+        rows = [departure > now for now in range(t + 1)]
+        if missed > 0.0:
+            rows[1:t] = [row & (rng.random(n) >= missed) for row in rows[1:t]]
+        return cls(n, t, np.stack([np.packbits(row) for row in rows]))
 
     @classmethod
     def markov(cls, parties: int, rounds: int, leave: float, rejoin: float, rng: np.random.Generator) -> Presence:

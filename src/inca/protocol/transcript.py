@@ -26,6 +26,7 @@ from inca.protocol.execution import Execution, common_share
 from inca.protocol.injection import Injection, early_injection, incremental_injection
 from inca.protocol.noise_levels import NoiseLevels
 from inca.protocol.presence import Presence
+from inca.protocol.rounding import Rounding
 from inca.protocol.schedules import ExplicitSchedule
 
 FORMATS = ("inca-execution/1", "inca-execution/2")
@@ -40,25 +41,36 @@ class AgreedGuarantee:
         delta: Its delta.
         colluding: The fraction of the parties that may collude.
         eavesdropped: The fraction of each round's messages that may be eavesdropped on.
+        failure: How likely, over random schedules, adversaries and leavers, the loss of any honest party is larger in
+            an execution; it adds to delta. None: not known.
 
     Raises:
         InvalidInput: If a number is out of range.
 
     Example:
-        >>> AgreedGuarantee(epsilon=1.0, delta=1e-5, colluding=0.1).adversary
-        RandomAdversary(colluding=0.1, eavesdropped=0.0)
+        >>> agreed = AgreedGuarantee(epsilon=1.0, delta=1e-5, colluding=0.1, failure=5e-7)
+        >>> agreed.adversary, str(agreed)
+        (RandomAdversary(colluding=0.1, eavesdropped=0.0), '(1, 1e-05 + 5e-07)-DP')
     """
 
     epsilon: float
     delta: float
     colluding: float = 0.0
     eavesdropped: float = 0.0
+    failure: float | None = None
 
     def __post_init__(self) -> None:
         finite_float("agreed.epsilon", self.epsilon, min=0.0)
         finite_float("agreed.delta", self.delta, 0.0, 1.0)
         finite_float("agreed.colluding", self.colluding, 0.0, 1.0)
         finite_float("agreed.eavesdropped", self.eavesdropped, 0.0, 1.0)
+        if self.failure is not None:
+            finite_float("agreed.failure", self.failure, 0.0, 1.0)
+
+    def __str__(self) -> str:
+        if self.failure is None:
+            return f"({self.epsilon:g}, {self.delta:g} + an unknown probability of failure)-DP"
+        return f"({self.epsilon:g}, {self.delta:g} + {self.failure:.2g})-DP"
 
     @property
     def adversary(self) -> RandomAdversary:
@@ -79,6 +91,7 @@ class Transcript:
         adversary: Who colludes and which messages are eavesdropped on; `Adversary()` for nobody and none.
         sensitivity: How far one party's value can move, in Euclidean distance.
         agreed: What the parties agreed on.
+        rounding: What whole numbers did to its losses; None for an execution in real numbers.
 
     Raises:
         InvalidInput: If a number is out of range, or the adversary does not fit the execution.
@@ -97,6 +110,7 @@ class Transcript:
     adversary: Adversary | None = None
     sensitivity: float | None = None
     agreed: AgreedGuarantee | None = None
+    rounding: Rounding | None = None
 
     def __post_init__(self) -> None:
         if self.adversary is not None:
@@ -202,6 +216,12 @@ class _AgreedFields(msgspec.Struct, forbid_unknown_fields=True):
     delta: float
     colluding: float = 0.0
     eavesdropped: float = 0.0
+    failure: float | None = None
+
+
+class _RoundingFields(msgspec.Struct, forbid_unknown_fields=True):
+    excess: float
+    mu_added: float
 
 
 class _ExecutionDocument(msgspec.Struct, forbid_unknown_fields=True):
@@ -222,11 +242,12 @@ class _ExecutionDocument(msgspec.Struct, forbid_unknown_fields=True):
     sigma_cancelling: float | None = None
     sensitivity: float | None = None
     agreed: _AgreedFields | None = None
+    rounding: _RoundingFields | None = None
 
     @property
     def first_format(self) -> str:
         """The first version of the format that knows all of the fields."""
-        later = (self.sensitivity, self.agreed, self.injection.quiet)
+        later = (self.sensitivity, self.agreed, self.rounding, self.injection.quiet)
         return FORMATS[0] if later == (None,) * len(later) else FORMATS[1]
 
 
@@ -234,7 +255,8 @@ def _transcript(document: _ExecutionDocument) -> Transcript:
     if document.format not in FORMATS:
         refuse("format", document.format, " or ".join(FORMATS))
     if FORMATS.index(document.format) < FORMATS.index(document.first_format):
-        refuse("format", document.format, f"{document.first_format} with sensitivity, agreed or injection.quiet")
+        fields = "sensitivity, agreed, rounding or injection.quiet"
+        refuse("format", document.format, f"{document.first_format} with {fields}")
     receivers = _nested_list("receivers", document.receivers)
     schedule = ExplicitSchedule(receivers, share=document.share, weights=document.weights)
     for name, stated, actual in (
@@ -252,6 +274,7 @@ def _transcript(document: _ExecutionDocument) -> Transcript:
         published = published.astype(bool)
     undelivered: Any = () if document.undelivered is None else _nested_list("undelivered", document.undelivered)
     injection, named, agreed = _injection(document.injection, schedule.rounds), document.adversary, document.agreed
+    rounding = document.rounding
     return Transcript(
         Execution(schedule, injection, presence, published=published, undelivered=undelivered),
         sigma_independent=document.sigma_independent,
@@ -259,6 +282,7 @@ def _transcript(document: _ExecutionDocument) -> Transcript:
         adversary=None if named is None else Adversary(named.colluding, named.eavesdropped),
         sensitivity=document.sensitivity,
         agreed=None if agreed is None else AgreedGuarantee(**msgspec.structs.asdict(agreed)),
+        rounding=None if rounding is None else Rounding(rounding.excess, rounding.mu_added),
     )
 
 
@@ -294,7 +318,7 @@ def _fields(transcript: Transcript) -> dict[str, Any]:
     execution, adversary, agreed = transcript.execution, transcript.adversary, transcript.agreed
     steps = execution.intended()
     nobody = adversary is not None and not (adversary.colluding or adversary.eavesdropped)  # version 1 cannot say that
-    later = nobody or transcript.sensitivity is not None or agreed is not None
+    later = nobody or any(part is not None for part in (transcript.sensitivity, agreed, transcript.rounding))
     fields: dict[str, Any] = {"format": FORMATS[later], "parties": execution.parties, "rounds": execution.rounds}
     fields["receivers"] = np.stack([step.receivers for step in steps])
     if (share := common_share(steps)) is not None:
@@ -318,7 +342,9 @@ def _fields(transcript: Transcript) -> dict[str, Any]:
         if getattr(transcript, name) is not None:
             fields[name] = float(getattr(transcript, name))
     if agreed is not None:
-        fields["agreed"] = asdict(agreed)
+        fields["agreed"] = {name: value for name, value in asdict(agreed).items() if value is not None}
+    if transcript.rounding is not None:
+        fields["rounding"] = asdict(transcript.rounding)
     return fields
 
 
@@ -348,6 +374,6 @@ def _read_npz(path: Path) -> dict[str, Any]:
     for name, value in fields.items():
         if value.ndim == 0:
             fields[name] = value.item()
-        if name in ("injection", "adversary", "agreed"):
+        if name in ("injection", "adversary", "agreed", "rounding"):
             fields[name] = msgspec.json.decode(fields[name])
     return fields

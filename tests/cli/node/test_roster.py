@@ -60,7 +60,7 @@ def test_a_roster_from_its_terms_to_its_last_party(capsys: Capture, roster: Path
         "one number in [0, 240]; two values of a party differ by at most 240",
         "5 rounds, 1 receiver each (random)",
         "sigma_independent 3, sigma_cancelling 30",
-        "(1, 1e-05)-DP by the analytic rule",
+        "(1, 1e-05 + an unknown probability of failure)-DP by the analytic rule, in a session",
         "nobody colluding; every party checks 20 random coalitions",
         "from the final messages of 3 parties or more",
         "from 2090-01-15T08:00:00Z, rounds of at most 10 s: 50 s in all at most",
@@ -144,6 +144,34 @@ def test_a_plan_gives_the_terms(capsys: Capture, tmp_path: Path, cards: list[Pat
     words[3] = tmp_path / "s.json"
     status, _, _ = call(capsys, "node", "roster", "init", "trial", *words, "--ball", 120, "--min-participants", 2)
     assert status == 0 and read_roster(tmp_path / "s.json").terms.min_participants == 2
+
+
+def test_terms_with_which_no_mean_would_say_anything_say_so(
+    capsys: Capture, tmp_path: Path, roster: Path, cards: list[Path]
+) -> None:
+    assert "would do as well" not in call(capsys, "node", "roster", "show", roster)[1]
+    words = ["trial", *BY_HAND, "--sigma-independent", 120, *VALUES, *WHEN, "--out", tmp_path / "noisy.json"]
+    status, out, _ = call(capsys, "node", "roster", "init", *words)
+    assert status == 0 and "  error      a standard error of 69.3 if 3 parties take part and nobody leaves\n" in out
+    sentence = (
+        "The standard error 69.3 is a large part of the range [0, 240]: guessing 120, the middle, would do as well."
+    )
+    assert f"\n{sentence}\n" in out
+    assert call(capsys, "node", "roster", "add", tmp_path / "noisy.json", *cards)[0] == 0
+    status, out, _ = call(capsys, "node", "roster", "show", tmp_path / "noisy.json")
+    assert status == 0 and "a standard error of 60 if 4 parties take part and nobody leaves" in out
+    report = json.loads(call(capsys, "node", "roster", "show", tmp_path / "noisy.json", "--json")[1])
+    assert report["expected_error"] == 60.0 and report["remarks"] == [sentence.replace("69.3", "60")]
+
+
+def test_a_plan_says_what_its_leavers_add_to_the_error(capsys: Capture, tmp_path: Path) -> None:
+    plan = inca.read_plan(PLAN)
+    noisy = dataclasses.replace(plan, budget=dataclasses.replace(plan.budget, cancelling=100.0**2))
+    noisy.write(tmp_path / "plan.json")
+    words = ["trial", "--plan", tmp_path / "plan.json", *VALUES, *WHEN, "--out", tmp_path / "r.json"]
+    status, out, _ = call(capsys, "node", "roster", "init", *words)
+    assert status == 0 and "  error      about 100, as planned\n" in out
+    assert "The expected error 100 is a large part of the range [0, 240]: guessing 120, the middle, would do" in out
 
 
 INIT: dict[str, tuple[list[Any], str]] = {

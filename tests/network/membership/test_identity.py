@@ -247,7 +247,7 @@ def test_certificates_that_are_not_the_party_s_own_are_refused(case: str) -> Non
 
 CARDS: dict[str, tuple[str, str]] = {
     "not json": ("{", "Input data was truncated"),
-    "not an object": ("[1]", "format must be inca-card/1, got \\[1\\]"),
+    "not an object": ("71.25", "format must be inca-card/1, got None"),  # it could be a value
     "no format": ("{}", "format must be inca-card/1, got None"),
     "another format": ('{"format": "inca-card/2"}', "format must be inca-card/1, got 'inca-card/2'"),
     "no fields": ('{"format": "inca-card/1"}', "missing required field `name`"),

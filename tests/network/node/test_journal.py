@@ -10,11 +10,12 @@ import sys
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from inca.errors import InvalidInput, JournalUnusable
-from inca.network.node.journal import Journal
+from inca.network.node.journal import Journal, check_disk_space
 from inca.network.protocol.ledger import (
     Accepted,
     Began,
@@ -31,6 +32,7 @@ from inca.network.protocol.ledger import (
     Tombstoned,
 )
 from inca.network.protocol.messages import Item
+from inca.network.protocol.session import SessionConfig
 
 SESSION = bytes(range(32))
 
@@ -260,3 +262,112 @@ def test_a_full_disk_is_told_and_loses_nothing(path: Path) -> None:
     assert len(journal.read()) == 2 * len(numbers)
     journal.append([Sealed()])  # there is room again
     journal.close()
+
+
+class Disk:
+    """Keeps the order in which files are made durable and names vanish."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.events: list[tuple[str, str]] = []
+        fsync, unlink = os.fsync, Path.unlink
+
+        def synced(descriptor: int) -> None:
+            self.events.append(("durable", Path(f"/proc/self/fd/{descriptor}").readlink().name))
+            fsync(descriptor)
+
+        def unlinked(path: Path, missing_ok: bool = False) -> None:
+            self.events.append(("removed", path.name))
+            unlink(path, missing_ok)
+
+        monkeypatch.setattr(os, "fsync", synced)
+        monkeypatch.setattr(Path, "unlink", unlinked)
+
+
+def test_the_name_of_a_new_journal_is_durable_before_it_is_used(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else a power cut could lose the whole file, with all that was acknowledged in it."""
+    disk = Disk(monkeypatch)
+    opened(path).close()
+    assert disk.events == [("durable", path.parent.name)]
+    opened(path).close()
+    assert len(disk.events) == 1  # a name that is there already
+
+
+def test_shredded_bytes_reach_the_disk_before_their_name_is_gone(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    journal = opened(path)
+    journal.append([Sealed()])
+    disk = Disk(monkeypatch)
+    journal.shred()
+    *files, folder = disk.events
+    assert folder == ("durable", path.parent.name)  # and that it is gone is durable, too
+    assert files and len(files) % 2 == 0
+    for written, removed in zip(files[::2], files[1::2], strict=True):
+        assert (written[0], removed[0]) == ("durable", "removed") and written[1] == removed[1]
+    assert ("removed", path.name) in files
+
+
+def test_shredding_overwrites_every_byte_of_large_files_too(path: Path) -> None:
+    journal = opened(path)
+    journal.append([Credited(t, 0, 0, bytes(100_000)) for t in range(25)])
+    journal.close()
+    os.link(path, path.with_name("kept"))
+    size = path.stat().st_size
+    assert size > 2 * 2**20
+    opened(path).shred()
+    kept = path.with_name("kept").read_bytes()
+    assert len(kept) == size and bytes(64) not in kept
+
+
+def test_what_is_left_beside_a_journal_is_shredded_with_it(path: Path) -> None:
+    journal = opened(path)
+    journal.append([Sealed()])
+    wal = path.with_name(path.name + "-wal")
+    os.link(wal, path.with_name("kept"))
+    before = wal.read_bytes()
+    os.link(path, path.with_name("a copy"))  # so that closing does not go unnoticed
+    journal.shred()
+    assert {file.name for file in path.parent.iterdir()} == {"kept", "a copy"} and before
+
+
+def test_a_journal_in_a_folder_that_is_not_there_is_told(path: Path) -> None:
+    with pytest.raises(JournalUnusable, match="cannot be used: No such file or directory"):
+        opened(path.parent / "nowhere" / "journal.db")
+
+
+def test_a_failure_in_a_transaction_leaves_nothing_begun(path: Path) -> None:
+    journal = opened(path)
+    journal.append([Began(1, b"a")])
+    for _ in range(2):
+        with pytest.raises(JournalUnusable):
+            journal.append([Sealed(), Began(1, b"b")])
+        assert not journal._database.in_transaction
+    assert journal.commits == 1
+    journal.close()
+
+
+@pytest.mark.parametrize("enough", [True, False])
+def test_a_session_begins_only_where_twice_its_journal_fits(
+    enough: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each transfer takes 8 bytes for each number and the weight: one in, one out per slot, and two to begin."""
+    session = SessionConfig(
+        id=bytes(32),
+        parties=5,
+        rounds=3,
+        receivers=2,
+        schedule="random",
+        quiet=1,
+        dimension=100_000,
+        sigma_independent=2**30,
+        sigma_cancelling=2**33,
+        min_participants=3,
+        start=100.0,
+        period=2.0,
+    )
+    needed = 2 * 8 * 100_001 * (2 + 2 * 3 * 2) + 2**20
+    blocks = needed // 512 + (1 if enough else -1)
+    monkeypatch.setattr(os, "statvfs", lambda folder: SimpleNamespace(f_bavail=blocks, f_frsize=512, f_bfree=2**40))
+    if enough:
+        check_disk_space(tmp_path, session)
+    else:
+        with pytest.raises(InvalidInput, match=r"must have at least 22\.4 MiB free for the session, got 22\.4 MiB"):
+            check_disk_space(tmp_path, session)

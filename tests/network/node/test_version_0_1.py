@@ -109,7 +109,7 @@ def test_the_certificate_comes_out_the_same(session: OldSession, party: int) -> 
     execution = read_execution(session.session_folder(party) / "execution.json").execution
     adversary = Adversary(tuple(result["coalition"]))
     levels = terms.noise_levels
-    certificate = certify(
+    certificate = certify(  # without what whole numbers add: version 0.1 argued instead of adding it
         Transcript(
             execution,
             sigma_independent=levels.independent,
@@ -130,6 +130,6 @@ def test_the_certificate_comes_out_the_same(session: OldSession, party: int) -> 
         assert certificate[name] == pytest.approx(expected[name], rel=1e-12)
     own = expected["epsilon"][expected["honest"].index(party)]
     assert result["epsilon"] == pytest.approx(own, rel=1e-12)
-    checker = LossChecker(session.roster, topology, seed)
+    checker = LossChecker(session.setup, topology, seed)
     considered = [coalition for coalition in checker.coalitions if party not in coalition]
     assert (len(considered), checker.complete) == (result["coalitions"], result["all_coalitions"])

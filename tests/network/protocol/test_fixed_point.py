@@ -134,9 +134,13 @@ REFUSED: list[tuple[Callable[..., Any], tuple[Any, ...], str]] = [
     (
         Lattice(0.5).encode,
         ([0.0, 2.0**61],),
-        "values[1] must be below 2.30584e+18 in absolute value, got 2.30584300921369",
+        "values[1] must be below 2.30584e+18 in absolute value, got a larger one",
     ),
-    (Lattice(2.0**-1000).encode, ([1e300],), "values[0] must be below 4.30392e-283 in absolute value, got 1e+300"),
+    (
+        Lattice(2.0**-1000).encode,
+        ([1e300],),
+        "values[0] must be below 4.30392e-283 in absolute value, got a larger one",
+    ),
     (Lattice(0.5).encode, (1.0,), "the shape of values must be (d,) or (n, d), got ()"),
     (Lattice(0.5).decode, ([1, 2],), "the type of numbers must be an int64 array, got 'list'"),
     (Lattice(0.5).level, (-1.0,), "sigma must be at least 0, got -1.0"),

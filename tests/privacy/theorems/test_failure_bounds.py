@@ -15,7 +15,7 @@ from scipy.sparse.csgraph import connected_components
 
 import inca
 from helpers.plain_failure_bounds import ROUGHLY, plain_random, setting
-from inca.privacy.theorems import failure_bounds
+from inca.privacy.theorems import _cut_probabilities
 from inca.privacy.theorems.failure_bounds import failure_bound, log_failure_bound
 
 FALSE_ALARM = 1e-8  # of each of the statistical tests below, about 30; seeds are fixed
@@ -100,7 +100,7 @@ def test_the_probability_of_a_cut_matches_all_maps(n: int) -> None:
     maps = all_maps(n)
     for c, eavesdropped in itertools.product(range(n - 1), range(n + 1)):
         exact = np.array(cut_probabilities(maps, n - c, eavesdropped))
-        bound = np.exp(failure_bounds._cut_random(setting(n, c, eavesdropped / n)))
+        bound = np.exp(_cut_probabilities.log_cut_random(setting(n, c, eavesdropped / n)))
         assert (bound >= exact - 1e-12).all()
         if eavesdropped in {0, n}:
             assert bound == pytest.approx(exact, rel=1e-12, abs=1e-15)
@@ -111,7 +111,7 @@ def test_the_probability_of_a_cut_matches_all_derangements(n: int) -> None:
     maps = all_derangements(n)
     for c, eavesdropped in itertools.product(range(n - 1), range(0, n + 1, 2)):
         exact = np.array(cut_probabilities(maps, n - c, eavesdropped))
-        bound = np.exp(failure_bounds._cut_permutation(setting(n, c, eavesdropped / n)))
+        bound = np.exp(_cut_probabilities.log_cut_permutation(setting(n, c, eavesdropped / n)))
         assert (bound >= exact - 1e-12).all()
         if eavesdropped == 0:
             assert bound[0] == pytest.approx(exact[0], rel=1e-12, abs=1e-15)
@@ -120,10 +120,10 @@ def test_the_probability_of_a_cut_matches_all_derangements(n: int) -> None:
 
 def test_the_closed_form_for_permutations_is_above_the_sum(monkeypatch: pytest.MonkeyPatch) -> None:
     cases = [(n, c, f) for n in (70, 200, 5000) for c in (0, 1, n // 10, n // 2, n - 66) for f in (0.0, 0.1, 0.6)]
-    monkeypatch.setattr(failure_bounds, "_SMALL", 40)
-    sums = [failure_bounds._cut_permutation(setting(*case))[32:40] for case in cases]
-    monkeypatch.setattr(failure_bounds, "_SMALL", 32)
-    forms = [failure_bounds._cut_permutation(setting(*case))[32:40] for case in cases]
+    monkeypatch.setattr(_cut_probabilities, "_SMALL", 40)
+    sums = [_cut_probabilities.log_cut_permutation(setting(*case))[32:40] for case in cases]
+    monkeypatch.setattr(_cut_probabilities, "_SMALL", 32)
+    forms = [_cut_probabilities.log_cut_permutation(setting(*case))[32:40] for case in cases]
     for exact, form in zip(sums, forms, strict=True):
         assert (form >= exact).all()
         assert form.size == 0 or (form[0] <= exact[0] * 0.4).all()  # roughly right, as (s/n)^s is beside 1/C(n, s)
@@ -134,7 +134,7 @@ def test_permutations_without_fixed_points_among_the_marked(places: int, marked:
     assume(marked <= places)
     among = sum((-1) ** m * math.comb(marked, m) * math.factorial(places - m) for m in range(marked + 1))
     exact = among / math.factorial(places)
-    without = failure_bounds._no_fixed_point(np.array(float(places)), np.array(float(marked)))
+    without = _cut_probabilities.no_fixed_point(np.array(float(places)), np.array(float(marked)))
     assert float(without) == pytest.approx(exact)
     # The inequality on which the closed form rests.
     assert exact <= math.exp(-marked / max(places, 1)) + 1 / math.factorial(places + 1)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import inca
 from helpers.plain_failure_bounds import ROUGHLY, plain_random, setting
-from inca.privacy.theorems import failure_bounds
+from inca.privacy.theorems import _cut_probabilities, failure_bounds
 from inca.privacy.theorems.failure_bounds import failure_bound, least_rounds, log_failure_bound
 from inca.protocol.adversary import Adversary
 
@@ -22,7 +22,7 @@ from inca.protocol.adversary import Adversary
 
 @pytest.mark.parametrize("most", [0, 1, 2, 511, 512, 513, 520, 10_000, 2**30])
 def test_blocks_are_a_partition_of_the_sizes(most: int) -> None:
-    first, last = failure_bounds._blocks(most)
+    first, last = _cut_probabilities.size_blocks(most)
     assert first.size == last.size < 2000
     assert (first <= last).all() and (first[1:] == last[:-1] + 1).all()
     assert (last - first + 1).sum() == most
@@ -44,8 +44,8 @@ def test_blocks_cost_less_than_one_percent(
             rounds = least_rounds(n, colluding, probability, **options)
             blocked = log_failure_bound(n, colluding, rounds, **options)
             with monkeypatch.context() as patch:
-                patch.setattr(failure_bounds, "_ALONE", 10**9)
-                patch.setattr(failure_bounds, "_RUNS", min(rounds, 1000))
+                patch.setattr(_cut_probabilities, "_ALONE", 10**9)
+                patch.setattr(_cut_probabilities, "_RUNS", min(rounds, 1000))
                 full = log_failure_bound(n, colluding, rounds, **options)
             assert -1e-9 <= blocked - full < 0.01
 
@@ -55,11 +55,11 @@ def test_draws_without_replacement_are_bounded_from_both_sides(part: int, rest: 
     assume(draws <= part)
     exact = sum(math.log1p(-rest / (part + rest - j)) for j in range(draws))
     below, above = (
-        float(failure_bounds._log_all_within(np.array(float(part)), np.array(float(rest)), draws, above=side))
+        float(_cut_probabilities.log_all_within(np.array(float(part)), np.array(float(rest)), draws, above=side))
         for side in (False, True)
     )
     assert below <= exact * (1 - 1e-12) and exact * (1 + 1e-12) <= above
-    if draws <= failure_bounds._RUNS:
+    if draws <= _cut_probabilities._RUNS:
         assert below == above
     elif 2 * draws <= part:
         assert above - below <= 0.02 * -exact
@@ -68,7 +68,7 @@ def test_draws_without_replacement_are_bounded_from_both_sides(part: int, rest: 
 @pytest.mark.parametrize("h", [2, 3, 1023, 1024, 1025, 3000])
 def test_the_number_of_sets_is_bounded_and_nearly_exact(h: int) -> None:
     one = setting(h + 1, 1)
-    for bound, first, last in zip(failure_bounds._log_sets(one), one.first, one.last, strict=True):
+    for bound, first, last in zip(_cut_probabilities.log_number_of_sets(one), one.first, one.last, strict=True):
         exact = math.log(sum(math.comb(h, s) for s in range(int(first), int(last) + 1)))
         assert bound >= exact - 1e-12 * exact
         if first == last:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -14,7 +15,7 @@ from inca.errors import InvalidInput
 
 if TYPE_CHECKING:
     from inca.network.membership.roster import Roster
-    from inca.network.membership.terms import Terms
+    from inca.planning.plan import Plan
 
 _values = partial(typer.Option, rich_help_panel="Values")
 _time = partial(typer.Option, rich_help_panel="Time")
@@ -109,6 +110,7 @@ def init(
         "min_participants": min_participants,
         "seed": seed,
     }
+    planned = None
     if plan is not None:
         from inca.planning.plan import read_plan
 
@@ -123,10 +125,10 @@ def init(
     roster = Roster(name, terms)
     roster.write(out)
     if as_json:
-        print_json(_report(roster))
+        print_json(_report(roster, planned))
         return
     typer.echo(f"The roster {name} is in {out}, without parties so far. Its terms:")
-    _show_terms(roster.terms)
+    _show_terms(roster, planned)
     typer.echo(f"Next: inca node roster add {out} CARD...")
 
 
@@ -170,7 +172,7 @@ def show(roster: RosterFile, as_json: AsJson = False) -> None:
     else:
         typer.echo(f"Roster {shown.name}: {len(shown.parties)} parties")
         _show_parties(shown)
-        _show_terms(shown.terms)
+        _show_terms(shown)
         _show_session(shown)
     if shown.missing:
         raise typer.Exit(1)
@@ -182,12 +184,33 @@ def _require(context: typer.Context, *names: str) -> None:
         raise InvalidInput(f"without --plan, {', '.join(missing)} must be given")
 
 
-def _report(roster: Roster) -> dict[str, Any]:
+def _expected_error(roster: Roster, plan: Plan | None = None) -> tuple[float, str, str]:
+    """Return the error to expect in each coordinate, what that is in words, and a sentence if a guess would do as well.
+
+    Without a plan nobody knows how many will leave. What is left is the independent noise of those who are in the
+    roster, or of as many as a result needs; those who leave can only add to it.
+    """
+    from inca.protocol.usefulness import remark_on_noise
+
+    terms = roster.terms
+    if plan is not None:
+        error, name = math.sqrt(plan.expected_mse), "expected error"
+        words = f"about {error:.3g}, as planned"
+    else:
+        parties = max(len(roster.parties), terms.min_participants)
+        error, name = terms.sigma_independent / math.sqrt(parties), "standard error"
+        words = f"a standard error of {error:.3g} if {parties} parties take part and nobody leaves"
+    return error, words, remark_on_noise(terms.domain, error, dimensions=terms.dimension, name=name)
+
+
+def _report(roster: Roster, plan: Plan | None = None) -> dict[str, Any]:
     parties = [
         {"name": card.name, "host": card.host, "port": card.port, "fingerprint": card.fingerprint}
         for card in roster.parties
     ]
+    error, _, remark = _expected_error(roster, plan)
     report = {"name": roster.name, "session": roster.session.hex(), "complete": not roster.missing}
+    report |= {"expected_error": error, "remarks": [remark] if remark else []}
     return report | {"missing": list(roster.missing), "terms": roster.as_dict()["terms"], "parties": parties}
 
 
@@ -197,11 +220,13 @@ def _show_parties(roster: Roster, first: int = 0) -> None:
         typer.echo(f"  {line}")
 
 
-def _show_terms(terms: Terms) -> None:
-    """Say the terms in words."""
+def _show_terms(roster: Roster, plan: Plan | None = None) -> None:
+    """Say the terms in words, and what error they lead one to expect."""
     from inca.cli.times import in_words
     from inca.network.membership.terms import to_utc
 
+    terms = roster.terms
+    _, error, remark = _expected_error(roster, plan)
     where = f"of length at most {terms.radius:g}" if terms.radius is not None else f"each in {terms.domain}"
     values = f"one number in {terms.domain}" if terms.dimension == 1 else f"{terms.dimension:,} numbers, {where}"
     alike = (
@@ -216,7 +241,8 @@ def _show_terms(terms: Terms) -> None:
         ("values", f"{values}; {alike} {terms.sensitivity:.6g}"),
         ("protocol", f"{terms.rounds} rounds, {terms.receivers} receiver{plural} each ({terms.schedule}){quiet}"),
         ("noise", f"sigma_independent {terms.sigma_independent:.6g}, sigma_cancelling {terms.sigma_cancelling:.6g}"),
-        ("guarantee", f"({terms.epsilon:g}, {terms.delta:g})-DP by the {terms.rule} rule"),
+        ("error", error),
+        ("guarantee", f"{terms.agreed} by the {terms.rule} rule, in a session"),
         ("against", f"{share} colluding; every party checks {terms.coalitions} random coalitions"),
         ("result", f"from the final messages of {terms.min_participants} parties or more"),
         ("time", f"from {to_utc(terms.start)}, {length}"),
@@ -224,6 +250,8 @@ def _show_terms(terms: Terms) -> None:
         ("seed", "drawn by a coin flip of the parties" if terms.seed is None else terms.seed),
     ):
         typer.echo(f"  {name:10} {text}")
+    if remark:
+        typer.echo(remark)
 
 
 def _show_session(roster: Roster) -> None:

@@ -19,7 +19,7 @@ from inca.cli.options import (
     listen_address,
     refuse_combination,
 )
-from inca.cli.printing import numbers, print_json
+from inca.cli.printing import intervals, numbers, print_json
 from inca.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -162,10 +162,14 @@ def _print_event(event: dict[str, Any]) -> None:
 
 
 def _show(report: dict[str, Any], folder: Path) -> None:
+    from inca.protocol.transcript import AgreedGuarantee
+
     if report["estimate"] is None:
         typer.echo(f"no result: {report['reason']}")
         return
-    typer.echo(f"estimate     {numbers(report['estimate'])}")
+    typer.echo(f"estimate     {numbers(report['constrained'])}")
+    confidence = f"of the exact mean, with a probability of {report['confidence']:.0%}"
+    typer.echo(f"interval     {intervals(*report['interval'])}   {confidence}")
     if report["standard_error"] is not None:
         typer.echo(f"noise        {report['standard_error']:.4g} (standard error of a coordinate)")
     typer.echo(f"parties      {report['present']} of {report['parties']} were there at the end")
@@ -174,9 +178,13 @@ def _show(report: dict[str, Any], folder: Path) -> None:
         f"own loss     epsilon {report['epsilon']:.4g} of {report['wanted']:g} at delta {report['delta']:g}, "
         f"at worst over {report['coalitions']} ({which}) coalitions"
     )
+    agreed = AgreedGuarantee(report["wanted"], report["delta"], failure=report["failure"])
+    typer.echo(f"agreed       {agreed} for every party, over random schedules, coalitions and leavers")
     if report["in_doubt"]:
         typer.echo(
             f"unresolved   {len(report['in_doubt'])} shares, of weight {report['weight_in_doubt']:.3g}, offered to "
             "parties that left"
         )
+    for sentence in report["remarks"]:
+        typer.echo(f"note         {sentence}")
     typer.echo(f"kept in      {folder} (result, execution, certificate)")

@@ -237,7 +237,8 @@ def read_card(path: str | Path) -> Card:
     try:
         fields = msgspec.json.decode(Path(path).read_bytes())
         if not isinstance(fields, dict) or fields.get("format") != CARD_FORMAT:
-            refuse("format", fields.get("format") if isinstance(fields, dict) else fields, CARD_FORMAT)
+            # Whatever else is in a file that was named by mistake may be private.
+            refuse("format", fields.get("format") if isinstance(fields, dict) else None, CARD_FORMAT)
         return msgspec.convert(fields, Card)
     except (msgspec.MsgspecError, InvalidInput, UnicodeDecodeError, RecursionError) as error:
         raise InvalidInput(f"{path} is not a valid {CARD_FORMAT} file: {error}") from None

@@ -10,12 +10,13 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 
 import numpy as np
 
 from inca.network.membership.roster import Roster
+from inca.network.node.session_setup import SessionSetup
 from inca.network.protocol.realized_execution import RealizedExecution
 from inca.network.protocol.session import Topology
 from inca.privacy.accountant import account
@@ -24,7 +25,6 @@ from inca.privacy.gaussian import epsilon_for
 from inca.privacy.view import View
 from inca.protocol.adversary import Adversary, rounded_up
 from inca.protocol.execution import Execution
-from inca.protocol.transcript import Transcript
 
 
 @dataclass(frozen=True)
@@ -59,19 +59,21 @@ class LossCheck:
 class LossChecker:
     """Works out losses on the terms of a roster, for a schedule that is known.
 
+    Losses are those of real numbers, and what whole ones add (`SessionSetup.rounding`).
+
     Args:
-        roster: The parties and their terms.
+        setup: The parties, their terms, and the lattice.
         topology: Who sends to whom.
         seed: The public seed, from which the coalitions are drawn.
     """
 
-    def __init__(self, roster: Roster, topology: Topology, seed: bytes) -> None:
-        self._roster, self._topology = roster, topology
-        self.coalitions, self.complete = choose_coalitions(roster, seed)
+    def __init__(self, setup: SessionSetup, topology: Topology, seed: bytes) -> None:
+        self._setup, self._topology = setup, topology
+        self.coalitions, self.complete = choose_coalitions(setup.roster, seed)
 
     def planned(self, party: int) -> LossCheck:
         """Return the party's loss had everyone been present throughout; it does not depend on what happens."""
-        return self._worst(Execution(self._topology.schedule, self._roster.terms.injection), party)
+        return self._worst(Execution(self._topology.schedule, self._setup.roster.terms.injection), party)
 
     def realized(self, realized: RealizedExecution, party: int) -> LossCheck:
         """Return the party's loss on the realized execution."""
@@ -79,15 +81,8 @@ class LossChecker:
 
     def certify(self, realized: RealizedExecution, coalition: Sequence[int]) -> Certificate:
         """Return the certificate of the realized execution against one coalition."""
-        terms, execution = self._roster.terms, realized.execution
-        transcript = Transcript(
-            execution,
-            sigma_independent=terms.sigma_independent,
-            sigma_cancelling=terms.sigma_cancelling,
-            adversary=Adversary(tuple(coalition)),
-            sensitivity=terms.sensitivity,
-            agreed=terms.agreed,
-        )
+        terms, execution = self._setup.roster.terms, realized.execution
+        transcript = replace(self._setup.transcript(execution), adversary=Adversary(tuple(coalition)))
         as_intended = not execution.undelivered and execution.presence.all_present
         return certify(
             transcript,
@@ -96,12 +91,12 @@ class LossChecker:
         )
 
     def _worst(self, execution: Execution, party: int) -> LossCheck:
-        terms = self._roster.terms
+        terms, rounding = self._setup.roster.terms, self._setup.rounding(execution)
         losses_mu: list[tuple[float, tuple[int, ...]]] = []
         for coalition in self.coalitions:
             if party not in coalition:
                 view = View(execution, Adversary(coalition))
-                losses = account(view, terms.noise_levels, sensitivity=terms.sensitivity)
+                losses = account(view, terms.noise_levels, sensitivity=terms.sensitivity).in_whole_numbers(rounding)
                 losses_mu.append((float(losses.mu[losses.honest.tolist().index(party)]), coalition))
         mu, coalition = max(losses_mu, default=(0.0, ()))
         epsilon = float(epsilon_for(np.array([mu]), terms.delta, terms.rule)[0])

@@ -292,7 +292,7 @@ class Node(TransportEvents):
     def _load_accountant(self) -> None:
         """Load the accountant before the start, so that nobody waits for it later."""
         seed = self.setup.session.seed or bytes(32)
-        LossChecker(self.setup.roster, self.setup.session.topology(seed), seed).planned(self.me)
+        LossChecker(self.setup, self.setup.session.topology(seed), seed).planned(self.me)
         gc.collect()
         gc.freeze()  # what is loaded stays: later collections need not look at it, which takes them long
 
@@ -306,7 +306,7 @@ class Node(TransportEvents):
         ledger = self._party.ledger
         if ledger.seed is None or ledger.topology is None:
             raise RuntimeError("there is no schedule yet")
-        self._loss_checker = LossChecker(self.setup.roster, ledger.topology, ledger.seed)
+        self._loss_checker = LossChecker(self.setup, ledger.topology, ledger.seed)
         refusal = self._log_loss("planned loss", self._loss_checker.planned(self.me))
         return f"even with everyone present {refusal}" if refusal else ""
 

@@ -11,14 +11,16 @@ from pathlib import Path
 from typing import Any
 
 from inca._base.files import null_for_infinity, write_json
+from inca._base.types import Array
 from inca._base.version import __version__
 from inca.errors import InvalidInput
 from inca.network.node.node import SessionEnd
 from inca.network.node.session_setup import SessionSetup
 from inca.privacy.certificate import Certificate
 from inca.protocol.execution import Execution
-from inca.protocol.expected_error import expected_error
-from inca.protocol.transcript import Transcript, digest, write_execution
+from inca.protocol.expected_error import ErrorBudget, expected_error
+from inca.protocol.transcript import digest, write_execution
+from inca.protocol.usefulness import EstimateInDomain
 
 FORMAT = "inca-result/1"
 
@@ -38,6 +40,7 @@ def report(setup: SessionSetup, party: int, end: SessionEnd) -> tuple[dict[str, 
         "epsilon": None if check is None else check.epsilon,
         "wanted": terms.epsilon,
         "delta": terms.delta,
+        "failure": terms.failure,
         "coalition": None if check is None else list(check.coalition),
         "coalitions": None if check is None else check.coalitions,
         "all_coalitions": None if check is None else check.complete,
@@ -46,8 +49,14 @@ def report(setup: SessionSetup, party: int, end: SessionEnd) -> tuple[dict[str, 
         return dict(null_for_infinity(fields)), None
     realized = result.realized
     estimate = setup.estimate(result.total, result.weight)
+    unconstrained = estimate if terms.dimension > 1 else float(estimate[0])
+    shown = EstimateInDomain(unconstrained, terms.domain, _error(setup, realized.execution))
     fields |= {
-        "estimate": estimate.tolist() if terms.dimension > 1 else float(estimate[0]),
+        "estimate": _plain(unconstrained),  # as all parties have agreed on it: sequences of sessions go on from it
+        "constrained": _plain(shown.estimate),
+        "interval": [_plain(end) for end in shown.interval],
+        "confidence": shown.confidence,
+        "remarks": list(shown.remarks),
         "present": len(result.finals),
         "weight": realized.execution.weight,
         "standard_error": _standard_error(setup, realized.execution),
@@ -57,7 +66,7 @@ def report(setup: SessionSetup, party: int, end: SessionEnd) -> tuple[dict[str, 
         "total": result.total.tolist(),
         "total_weight": result.weight,
         "granularity": setup.lattice.granularity,
-        "execution": f"sha256:{digest(_transcript(setup, realized.execution))}",
+        "execution": f"sha256:{digest(setup.transcript(realized.execution))}",
     }
     certificate = None
     if end.loss_checker is not None and check is not None:
@@ -69,25 +78,13 @@ def write_report(folder: Path, setup: SessionSetup, party: int, end: SessionEnd)
     """Write result, execution and certificate, each whole or not at all, and mark the session as ended."""
     fields, certificate = report(setup, party, end)
     if end.result is not None:
-        write_execution(folder / "execution.json", _transcript(setup, end.result.realized.execution))
+        write_execution(folder / "execution.json", setup.transcript(end.result.realized.execution))
     if certificate is not None:
         certificate.write(folder / "certificate.json")
     write_json(folder / "result.json", fields)
     ended = {"session": fields["session"], "ended": round(time.time(), 3), "reason": end.reason}
     write_json(folder / "ended.json", ended)
     return fields
-
-
-def _transcript(setup: SessionSetup, execution: Execution) -> Transcript:
-    """Return the realized execution and what was agreed, without an adversary: the same for all parties."""
-    terms = setup.roster.terms
-    return Transcript(
-        execution,
-        sigma_independent=terms.sigma_independent,
-        sigma_cancelling=terms.sigma_cancelling,
-        sensitivity=terms.sensitivity,
-        agreed=terms.agreed,
-    )
 
 
 def _standard_error(setup: SessionSetup, execution: Execution) -> float | None:
@@ -97,3 +94,16 @@ def _standard_error(setup: SessionSetup, execution: Execution) -> float | None:
     except InvalidInput:
         return None
     return math.sqrt(budget.noise)
+
+
+def _error(setup: SessionSetup, execution: Execution) -> ErrorBudget | None:
+    """Return the expected squared error with the worst case of lost values; None if it is unknown."""
+    terms = setup.roster.terms
+    try:
+        return expected_error(execution, terms.noise_levels, dimensions=terms.dimension, domain=terms.domain)
+    except InvalidInput:
+        return None
+
+
+def _plain(value: float | Array) -> Any:
+    return value if isinstance(value, float) else value.tolist()

@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
+import math
 import os
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
 from inca._base.types import Array
 from inca._base.validation import refuse
 from inca.network.membership.roster import Roster
+from inca.network.node.rounding import added_mu, shares_offered
 from inca.network.protocol.discrete_gaussian import Keystream, discrete_gaussian
 from inca.network.protocol.fixed_point import Lattice, granularity_for
 from inca.network.protocol.messages import Numbers
 from inca.network.protocol.session import WEIGHT, SessionConfig
+from inca.privacy.gaussian import mu_for
+from inca.protocol.execution import Execution
+from inca.protocol.noise_levels import NoiseLevels
+from inca.protocol.rounding import Rounding
+from inca.protocol.transcript import Transcript
 
-INFLATION = 2.0**-20
-"""By this fraction the noise on the lattice exceeds what was agreed, for the rounding of shares (privacy promise)."""
+MIN_EXCESS = 2.0**-20
+"""By this fraction, at least, the noise on the lattice exceeds what was agreed: mostly far more than rounding takes."""
+_MAX_ADDED_SHARE = 0.5  # of the agreed loss, that whole numbers may add to it
 
 
 @dataclass(frozen=True)
@@ -45,6 +54,63 @@ class SessionSetup:
         return Lattice(granularity_for(terms.noise_levels, terms.max_coordinate, parties, terms.rounds))
 
     @cached_property
+    def noise_excess(self) -> float:
+        """By which fraction the noise exceeds what was agreed, so that rounding does not (docs/rounding.md).
+
+        If real numbers would give away all that is agreed, whole ones give away no more.
+        """
+        terms = self.roster.terms
+        mu = mu_for(terms.epsilon, terms.delta, terms.rule)
+        expected = np.full(len(self.roster.parties), terms.receivers * terms.rounds)
+        added = self._added_mu(np.ones(expected.size), expected) / mu
+        if not added <= _MAX_ADDED_SHARE:
+            most = f"so small that whole numbers add at most {_MAX_ADDED_SHARE:g} of the agreed loss"
+            refuse("dimension", terms.dimension, f"{most} (they would add {added:.3g} of it)")
+        return max(MIN_EXCESS, (1.0 + self._encoding) / (1.0 - added) - 1.0)
+
+    def rounding(self, execution: Execution) -> Rounding:
+        """Return what whole numbers do to the losses of an execution of this session.
+
+        Args:
+            execution: As realized, or as it is meant to be.
+
+        Returns:
+            The term that is added, and by how much the noise is larger than agreed, beyond what encoding values takes.
+        """
+        added = self._added_mu(execution.total_weights, shares_offered(execution))
+        return Rounding((1.0 + self.noise_excess) / (1.0 + self._encoding) - 1.0, added)
+
+    @property
+    def _encoding(self) -> float:
+        """By which fraction two values may be further apart on the lattice: step sqrt(d) / sensitivity."""
+        terms = self.roster.terms
+        return self.lattice.granularity * math.sqrt(terms.dimension) / terms.sensitivity
+
+    def transcript(self, execution: Execution) -> Transcript:
+        """Return an execution with what was agreed, without an adversary: the same for all parties."""
+        terms = self.roster.terms
+        return Transcript(
+            execution,
+            sigma_independent=terms.sigma_independent,
+            sigma_cancelling=terms.sigma_cancelling,
+            sensitivity=terms.sensitivity,
+            agreed=terms.agreed,
+            rounding=self.rounding(execution),
+        )
+
+    def _added_mu(self, weights: Array, received: NDArray[np.int64]) -> float:
+        terms, step = self.roster.terms, self.lattice.granularity
+        levels = NoiseLevels(independent=terms.sigma_independent / step, cancelling=terms.sigma_cancelling / step)
+        return added_mu(
+            levels,
+            rounds=terms.rounds,
+            receivers=terms.receivers,
+            dimension=terms.dimension,
+            weights=weights,
+            received=received,
+        )
+
+    @cached_property
     def session(self) -> SessionConfig:
         """What the state machine needs of it."""
         terms, lattice = self.roster.terms, self.lattice
@@ -56,8 +122,8 @@ class SessionSetup:
             schedule=terms.schedule,
             quiet=terms.quiet_rounds,
             dimension=terms.dimension,
-            sigma_independent=lattice.level(terms.sigma_independent * (1.0 + INFLATION)),
-            sigma_cancelling=lattice.level(terms.sigma_cancelling * (1.0 + INFLATION)),
+            sigma_independent=lattice.level(terms.sigma_independent * (1.0 + self.noise_excess)),
+            sigma_cancelling=lattice.level(terms.sigma_cancelling * (1.0 + self.noise_excess)),
             min_participants=terms.min_participants,
             start=terms.start,
             period=terms.period,

@@ -97,7 +97,7 @@ class Lattice:
         if not (fits := np.abs(steps) < _LIMIT).all():
             where = tuple(int(index) for index in np.argwhere(~fits)[0])
             limit = _LIMIT * self.granularity
-            refuse(f"values{list(where)}", float(array[where]), f"below {limit:g} in absolute value")
+            raise InvalidInput(f"values{list(where)} must be below {limit:g} in absolute value, got a larger one")
         return steps.astype(np.int64)
 
     def decode(self, numbers: Numbers) -> Array:

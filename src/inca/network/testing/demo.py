@@ -163,7 +163,7 @@ class Demo:
         results = {i: cluster.result(i) for i in range(len(self.names))}
         rows = [
             row
-            | {"estimate": results[i].get("estimate"), "epsilon": results[i].get("epsilon")}
+            | {"estimate": results[i].get("constrained"), "epsilon": results[i].get("epsilon")}
             | {"process": self._gone.get(i, "ended"), "presence": row["presence"].replace(" ", ".")}
             for i, row in enumerate(self.rows())
         ]
@@ -183,7 +183,8 @@ class Demo:
         if len(outcomes) != 1:
             return fields
         first = results[holders[0]]
-        fields |= {name: first[name] for name in ("estimate", "standard_error", "execution", "weight_in_doubt")}
+        shown = ("interval", "confidence", "remarks", "standard_error", "execution", "weight_in_doubt")
+        fields |= {"estimate": first["constrained"]} | {name: first[name] for name in shown}
         ends = [entry["time"] for i in holders for entry in cluster.log(i) if entry["event"] == "ended"]
         return fields | {
             "in_doubt": len(first["in_doubt"]),

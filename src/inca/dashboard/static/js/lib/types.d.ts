@@ -11,12 +11,22 @@ export interface ErrorParts {
   data: number;
 }
 
-/** What only a simulation can show. */
+/** What comes of a run: the estimate moved into the domain, its interval, and sentences that belong to it. */
+export interface RunResult {
+  estimate: number;
+  interval: [number, number];
+  confidence: number;
+  remarks: string[];
+}
+
+/** What only a simulation can show; `estimates` are as the noise leaves them, round by round. */
 export interface Simulation {
   values: number[];
   messages: number[][];
   noiseless: number[][];
   estimates: (number | null)[];
+  result: RunResult | null;
+  domain: [number, number];
   true_mean: number;
   expected_error: ErrorParts | null;
 }
@@ -95,7 +105,7 @@ export type FileAnswer = OpenedFile &
   (
     | { kind: "execution"; fields: object }
     | { kind: "certificate"; fields: Certificate }
-    | { kind: "plan"; fields: PlanFields }
+    | { kind: "plan"; fields: PlanFields; remarks: string[] }
     | { kind: "result"; fields: Result }
   );
 
@@ -152,6 +162,7 @@ export interface MechanismEntry {
   promise: string;
   weaker: boolean;
   why_not: string;
+  remark: string;
   parts: ErrorParts | null;
   design: Design | null;
   sigma_independent: number | null;
@@ -162,6 +173,7 @@ export interface EstimateHead {
   parties: number;
   colluders: number;
   leavers: number;
+  guess_mse: number;
   slow: string[];
 }
 
@@ -261,6 +273,10 @@ export interface Result {
   session: string;
   party: string;
   estimate: number | number[] | null;
+  constrained?: number | number[];
+  interval?: [number, number] | [number[], number[]];
+  confidence?: number;
+  remarks?: string[];
   standard_error: number | null;
   present: number;
   parties: number;

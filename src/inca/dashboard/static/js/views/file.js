@@ -28,7 +28,7 @@ function fileCard(file, viewClosed) {
     case "certificate":
       return certificateCard(file.fields, viewClosed);
     case "plan":
-      return planFileCard(file.fields);
+      return planFileCard(file.fields, file.remarks);
     case "result":
       return resultCard(file.fields);
   }

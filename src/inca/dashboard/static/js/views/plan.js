@@ -221,9 +221,10 @@ class PlanView {
 
   /** @param {MechanismEntry[]} entries */
   #drawMechanisms(entries) {
-    const table = mechanismTable(entries);
+    const { head } = this.#estimates;
+    const table = mechanismTable(entries, head);
     table.open = this.#belowChart.querySelector("details")?.open ?? false;
-    fill(this.#chart, mechanismChart(entries, this.#waiting(), this.#narrow.matches));
+    fill(this.#chart, mechanismChart(entries, head, this.#waiting(), this.#narrow.matches));
     fill(this.#belowChart, mechanismLegend(entries), impossibleMechanisms(entries), table);
   }
 

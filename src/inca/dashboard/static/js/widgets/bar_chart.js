@@ -38,13 +38,28 @@ function pieces({ parts, own, value }, left, end, y) {
 }
 
 /**
- * Bars, one below the other. `width` is in units of letters 12 high: less on a telephone.
- * @param {{ title: string, bars: Bar[], width: number }} chart
+ * A dashed line across all bars, and what it is.
+ * @param {{ value: number, label: string }} limit
+ * @param {(value: number) => number} x
+ * @param {{ width: number, height: number }} size
  */
-export function barChart({ title, bars, width }) {
+function limitLine({ value, label }, x, { width, height }) {
+  const at = x(value);
+  const late = at > width / 2; // its label must not leave the picture
+  return [
+    svg("line", { x1: at, x2: at, y1: 14, y2: height - BELOW, stroke: "var(--warn)", "stroke-dasharray": "5 4" }),
+    svg("text", { class: "soft", x: at + (late ? -6 : 6), y: 10, "text-anchor": late ? "end" : "start" }, label),
+  ];
+}
+
+/**
+ * Bars, one below the other. `width` is in units of letters 12 high: less on a telephone. `limit` is drawn as a line.
+ * @param {{ title: string, bars: Bar[], width: number, limit?: { value: number, label: string } | null }} chart
+ */
+export function barChart({ title, bars, width, limit }) {
   const left = Math.min(210, 0.38 * width);
   const height = TOP + ROW * bars.length + 28;
-  const values = bars.flatMap(({ value }) => (value ? [value] : []));
+  const values = [...bars, ...(limit ? [limit] : [])].flatMap(({ value }) => (value ? [value] : []));
   const high = Math.max(...values, 1e-300) * 1.3;
   const low = Math.min(...values, high / 10) / 2;
   const x = scale(low, high, left, width - RIGHT, true);
@@ -69,5 +84,6 @@ export function barChart({ title, bars, width }) {
     const value = svg("text", { x: end + 6, y: y + 15 }, format(bar.value, 3));
     drawing.append(...pieces(bar, left, end, y), value);
   });
+  if (limit) drawing.append(...limitLine(limit, x, { width, height }));
   return drawing;
 }

@@ -85,7 +85,7 @@ function describe(party, mu, epsilon, delta) {
   return h(
     "p",
     {},
-    `Suppose the adversary knows everything else, and only wants to know whether the value of party ${party} is 0 or 1. The two cases lie ${format(mu, 3)} standard deviations of noise apart`,
+    `Suppose the adversary knows everything else, and only wants to know which of two values party ${party} has, as far apart as values can be. The two cases lie ${format(mu, 3)} standard deviations of noise apart`,
     hint("mu"),
     ". ",
     h(
@@ -123,7 +123,7 @@ export class PartyCard {
       h(
         "figure",
         {},
-        h("figcaption", {}, "Is its value 0 or 1?", hint("test")),
+        h("figcaption", {}, "Which of two values is it?", hint("test")),
         this.test.element,
         h("div", { class: "legend" }, legend),
       ),

@@ -38,7 +38,7 @@ export function summary(answer, injection) {
   );
   const correct = tile(
     percent(correctGuessProbability(worst.mu)),
-    "of best guesses whether that value is 0 or 1 are right; of coin flips: 50 %",
+    "of best guesses which of two values, as far apart as can be, that is are right; of coin flips: 50 %",
   );
   return [
     alarm(answer),

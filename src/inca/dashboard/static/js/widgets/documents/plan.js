@@ -101,8 +101,9 @@ function links(fields) {
 /**
  * A card for a plan.
  * @param {PlanFields} fields
+ * @param {string[]} remarks
  */
-export function planFileCard(fields) {
+export function planFileCard(fields, remarks) {
   const total = fields.expected_mse;
   return h(
     "section",
@@ -119,6 +120,7 @@ export function planFileCard(fields) {
       ),
       tile(`${format(fields.rounds)} × ${format(fields.receivers)}`, "rounds × receivers", hint("messages")),
     ),
+    remarks.map((sentence) => h("p", { class: "warn" }, `⚠ ${sentence}`)),
     h("h3", {}, "Requirements"),
     requirements(fields),
     h("h3", {}, "Design"),

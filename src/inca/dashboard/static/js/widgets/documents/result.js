@@ -2,7 +2,7 @@
 
 /** @import { Result } from "../../lib/types.js" */
 import { h } from "../../lib/dom.js";
-import { format } from "../../lib/format.js";
+import { format, percent } from "../../lib/format.js";
 import { facts, tile } from "../elements.js";
 import { hint } from "../hint.js";
 
@@ -12,6 +12,18 @@ const MAX_COORDINATES = 12;
 function describeVector(estimate) {
   const shown = estimate.slice(0, MAX_COORDINATES).map((coordinate) => format(coordinate));
   return shown.join(", ") + (estimate.length > MAX_COORDINATES ? `, … (${estimate.length} in total)` : "");
+}
+
+/**
+ * The interval of one number, or those of the first few.
+ * @param {Result} fields
+ */
+function describeInterval({ interval, confidence = 0.95 }) {
+  if (!interval) return "";
+  const [low, high] = interval.map((end) => (Array.isArray(end) ? end : [end]));
+  const shown = low.slice(0, MAX_COORDINATES).map((end, i) => `${format(end)} to ${format(high[i])}`);
+  const more = low.length > MAX_COORDINATES ? `, … (${low.length} in total)` : "";
+  return `${shown.join(", ")}${more}, with a probability of ${percent(confidence)}`;
 }
 
 /** @param {Result} fields */
@@ -28,7 +40,17 @@ function describeDoubts({ in_doubt: messages, weight_in_doubt: weight }) {
 }
 
 /** @param {Result} fields */
-function tiles({ estimate, standard_error: error, present, parties, party, epsilon, wanted: agreed, delta }) {
+function tiles({
+  estimate,
+  constrained,
+  standard_error: error,
+  present,
+  parties,
+  party,
+  epsilon,
+  wanted: agreed,
+  delta,
+}) {
   const plusMinus =
     error === null
       ? ", with an unknown error"
@@ -36,7 +58,7 @@ function tiles({ estimate, standard_error: error, present, parties, party, epsil
   return h(
     "div",
     { class: "tiles" },
-    typeof estimate === "number" && tile(format(estimate), "estimated mean", plusMinus),
+    typeof estimate === "number" && tile(format(Number(constrained ?? estimate)), "estimated mean", plusMinus),
     tile(`${format(present)} of ${format(parties)}`, "parties were present at the end"),
     tile(
       epsilon === null ? "–" : format(epsilon, 3),
@@ -61,16 +83,18 @@ function verdict({ epsilon, wanted: agreed }) {
 export function resultCard(fields) {
   const { estimate, standard_error: error, reason } = fields;
   const none = estimate === null;
-  const vector = Array.isArray(estimate);
+  const vector = fields.constrained ?? estimate;
   return h(
     "section",
     { class: "card", "aria-label": "Result" },
     h("h2", {}, fields.name ? `Result of “${fields.name}”` : "Result"),
     none ? h("p", { class: "alarm" }, `There is no result: ${reason || "no reason is given"}.`) : tiles(fields),
     none ? null : verdict(fields),
+    (fields.remarks ?? []).map((sentence) => h("p", { class: "warn" }, `⚠ ${sentence}`)),
     facts([
-      vector && ["Estimated mean", describeVector(estimate)],
-      vector && ["Standard error", error === null ? "unknown" : format(error)],
+      Array.isArray(vector) && ["Estimated mean", describeVector(vector)],
+      fields.interval && ["The exact mean is in", describeInterval(fields)],
+      Array.isArray(vector) && ["Standard error", error === null ? "unknown" : format(error)],
       ["Party", fields.party],
       fields.coalition && ["Worst coalition", describeCoalition(fields)],
       !none && ["Messages in doubt", describeDoubts(fields)],

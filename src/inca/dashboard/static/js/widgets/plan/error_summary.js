@@ -8,7 +8,6 @@ import { swatch } from "../elements.js";
 import { hint } from "../hint.js";
 import { KINDS, PARTS } from "./mechanism_comparison.js";
 
-const USELESS_ERROR = 0.5; // always guessing 0.5 is never further off
 const ROUNDING_ERROR = 1e-9; // smaller shares are none
 /** @type {Record<keyof ErrorParts, string>} */
 const REASONS = {
@@ -68,12 +67,10 @@ export function headline(own, entries) {
   if (own.mse === null) return [large("The error is unbounded.")];
   const error = Math.sqrt(own.mse);
   const words = comparison(own.mse, own.relative, entries);
-  const useless =
-    "⚠ That is no better than a guess: always saying 0.5 is never more than 0.5 off. More parties or a larger epsilon would help.";
   return [
     h("p", { class: "big" }, "The estimated mean will be about ", h("strong", {}, format(error, 2)), " off."),
     h("p", {}, "All values lie between 0 and 1. ", words, hint("mse"), hint("central")),
-    error >= USELESS_ERROR && h("p", { class: "warn" }, useless),
+    own.remark && h("p", { class: "warn" }, `⚠ ${own.remark} More parties or a larger epsilon would help.`),
   ];
 }
 

@@ -1,6 +1,6 @@
 // The mechanisms side by side: their bars and their table.
 
-/** @import { ErrorParts, MechanismEntry } from "../../lib/types.js" */
+/** @import { ErrorParts, EstimateHead, MechanismEntry } from "../../lib/types.js" */
 import { h } from "../../lib/dom.js";
 import { errorSentence, format } from "../../lib/format.js";
 import { LABELS } from "../../lib/requirements.js";
@@ -22,7 +22,14 @@ export const QUICK_ESTIMATE = "inca, quick estimate";
 const OWN_GUARANTEE =
   "colluders and eavesdroppers together, who know who sent to whom, and see their messages and all final ones";
 /** @type {Record<string, string>} */
-const SHORT_NAMES = { "GOPA, half of the leavers late": "GOPA, half late", "GOPA, one leaver late": "GOPA, one late" };
+const SHORT_NAMES = {
+  "GOPA, half of the leavers late": "GOPA, half late",
+  "GOPA, one leaver late": "GOPA, one late",
+  "GOPA, no leaver late": "GOPA, none late",
+  "GOPA, leavers at random times": "GOPA, random times",
+  "secure aggregation, k-regular": "secure agg., k-regular",
+  "secure aggregation, no server": "secure agg., no server",
+};
 
 /** @param {MechanismEntry} entry */
 export const isOwn = ({ mechanism }) => mechanism.startsWith("inca");
@@ -40,13 +47,16 @@ const sorted = (entries) => {
 const whyNoBar = (entry) =>
   entry.why_not ? `not possible: see ${isOwn(entry) ? "above" : "below"}` : "unbounded error";
 
+const GUESS = "guessing 0.5, the middle";
+
 /**
- * The bars.
+ * The bars, and a line at the error of a guess.
  * @param {MechanismEntry[]} entries
+ * @param {EstimateHead | null} head
  * @param {string[]} waiting mechanisms that are still being computed
  * @param {boolean} narrow for a small screen
  */
-export function mechanismChart(entries, waiting, narrow) {
+export function mechanismChart(entries, head, waiting, narrow) {
   const shown = sorted(entries);
   const errors = shown.flatMap(({ mechanism, mse }) => (mse === null ? [] : [`${mechanism} ${format(mse, 3)}`]));
   const bars = shown.map((entry) => ({
@@ -57,8 +67,10 @@ export function mechanismChart(entries, waiting, narrow) {
     note: whyNoBar(entry),
   }));
   const coming = waiting.map((label) => ({ label, value: null, own: false, parts: null, note: "being computed …" }));
-  const title = `Mean squared error of each mechanism, smallest first: ${errors.join("; ")}.`;
-  return barChart({ title, bars: [...bars, ...coming], width: narrow ? 400 : 720 });
+  const limit = head && { value: head.guess_mse, label: GUESS };
+  const guess = head ? `; ${GUESS}, at most ${format(head.guess_mse, 3)}` : "";
+  const title = `Mean squared error of each mechanism, smallest first: ${errors.join("; ")}${guess}.`;
+  return barChart({ title, bars: [...bars, ...coming], width: narrow ? 400 : 720, limit });
 }
 
 /**
@@ -78,6 +90,9 @@ export function mechanismLegend(entries) {
     ),
     note(
       "The length of a bar is the error, on a logarithmic scale; colours divide inca's bars by shares of the error.",
+    ),
+    note(
+      "The dashed line is the error of always guessing 0.5, without any data, if all values are 0 or all are 1; for others a guess is better still. Bars that cross it say nothing.",
     ),
     weaker.size > 0 &&
       note(
@@ -112,8 +127,9 @@ const describeParts = (parts) => KINDS.map((kind) => `${format(parts[kind], 3)} 
 /**
  * Everything as a table.
  * @param {MechanismEntry[]} entries
+ * @param {EstimateHead | null} head
  */
-export function mechanismTable(entries) {
+export function mechanismTable(entries, head) {
   const columns = [
     "Mechanism",
     "Mean squared error",
@@ -132,6 +148,8 @@ export function mechanismTable(entries) {
     guarantee(entry),
     entry.parts && describeParts(entry.parts),
   ]);
+  const guess = head && [GUESS, `at most ${format(head.guess_mse)}`, `at most ${format(Math.sqrt(head.guess_mse), 3)}`];
+  if (guess) rows.push([...guess, null, 0, "nobody: it needs no data", null]);
   const table = dataTable("Errors and guarantees of all mechanisms", columns, rows);
   table.classList.add("mechanisms");
   return table;

@@ -61,8 +61,11 @@ function estimateOf({ estimates, true_mean: trueMean }) {
   const last = estimates[estimates.length - 1];
   return {
     title: ["The estimate as it forms", hint("estimate")],
-    legend: [swatch("own", "estimate from all messages of the round"), swatch("data", "true mean (dashed)")],
-    description: `Estimate of the mean by round: ${last === null ? "none" : format(last)} in the last round; the true mean is ${format(trueMean)}`,
+    legend: [
+      swatch("own", "estimate from all messages of the round, with the noise in them"),
+      swatch("data", "true mean (dashed)"),
+    ],
+    description: `Estimate of the mean by round, as the noise leaves it: ${last === null ? "none" : format(last)} in the last round; the true mean is ${format(trueMean)}`,
     yLabel: "mean value",
     curves: [
       { kind: "data", y: estimates.map(() => trueMean), dashed: true },

@@ -1,7 +1,7 @@
 // What comes of a run: the estimate beside the true mean, and where its error comes from.
 
 /** @import { Term } from "../../lib/glossary.js" */
-/** @import { ErrorParts, RunAnswer } from "../../lib/types.js" */
+/** @import { ErrorParts, RunAnswer, RunResult } from "../../lib/types.js" */
 import { fill, h } from "../../lib/dom.js";
 import { format, percent } from "../../lib/format.js";
 import { swatch } from "../elements.js";
@@ -41,20 +41,22 @@ function errorBar(error) {
 }
 
 /**
- * @param {number} estimate
+ * @param {RunResult} result
  * @param {number} trueMean
  * @param {ErrorParts | null} error
  */
-function outcome(estimate, trueMean, error) {
+function outcome({ estimate, interval: [low, high], confidence, remarks }, trueMean, error) {
   const fact = (/** @type {string} */ name, /** @type {string} */ value, /** @type {Term | null} */ term = null) =>
     h("div", {}, h("dt", {}, name, term && hint(term)), h("dd", {}, value));
   const facts = [
     fact("Estimate", format(estimate), "estimate"),
+    fact(`${percent(confidence)} interval`, `${format(low)} to ${format(high)}`),
     fact("True mean", format(trueMean)),
     fact("Error", format(Math.abs(estimate - trueMean))),
     error && fact("Expected error", `about ${format(Math.sqrt(total(error)), 3)}`, "expected error"),
   ];
-  return [h("dl", { class: "run-result" }, facts), error && errorBar(error)];
+  const sentences = remarks.map((sentence) => h("p", { class: "warn" }, `⚠ ${sentence}`));
+  return [h("dl", { class: "run-result" }, facts), sentences, error && errorBar(error)];
 }
 
 /** A card for the estimate of the round that is shown; only simulations have one. */
@@ -68,17 +70,19 @@ export function runResult() {
   const show = ({ simulation, rounds }, round) => {
     element.hidden = !simulation;
     if (!simulation) return;
-    const { estimates, true_mean: trueMean, expected_error: error } = simulation;
+    const { estimates, result, domain, true_mean: trueMean, expected_error: error } = simulation;
     const estimate = estimates[round];
     const heading = h("h2", {}, round === rounds ? "The result" : "So far");
     const sentence = (/** @type {string} */ words, /** @type {string} */ kind = "") =>
       fill(element, heading, h("p", { class: `numbers ${kind}` }, words));
-    if (round === rounds && estimate !== null) fill(element, heading, outcome(estimate, trueMean, error));
+    if (round === rounds && result) fill(element, heading, outcome(result, trueMean, error));
     else if (round === rounds) sentence("Nobody is present in the last round, so there is no estimate.", "warn");
     else if (estimate === null) sentence("Nobody is present in this round, so there is nothing to estimate from.");
     else {
+      const [low, high] = domain;
+      const outside = estimate < low || estimate > high ? ` (outside ${low} to ${high}, where every mean is)` : "";
       sentence(
-        `From the messages of this round the estimate would be ${format(estimate)}, with noise still in them. The true mean is ${format(trueMean)}.`,
+        `From the messages of this round the estimate would be ${format(estimate)}${outside}, with noise still in them. The true mean is ${format(trueMean)}.`,
       );
     }
   };

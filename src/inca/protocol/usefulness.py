@@ -1,0 +1,227 @@
+"""How much an estimate says: its interval within the domain, and whether guessing the middle would do as well.
+
+Whoever guesses the middle of the domain needs no data and is never further off than half of its width. One rule
+(`says_nothing`) sets every error against that: of plans, of means, of results of sessions, on the page.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from scipy.special import ndtri
+
+from inca._base.types import Array
+from inca._base.validation import refuse
+from inca.protocol.domain import Ball, Domain, Interval
+from inca.protocol.expected_error import ErrorBudget
+
+_ROUNDING = 1e-9  # of the sensitivity: an estimate that is less outside was taken there by rounding, not by noise
+
+
+def says_nothing(standard_error: float, half_width: float, lost: float = 0.0) -> bool:
+    """Return whether guessing the middle of the domain would do as well as an estimate.
+
+    The rule: two standard errors, and whatever values that were lost can move the mean by, reach half of the domain's
+    width. A guess is never further off than that, and an estimate is, by normal noise, in one of 22 runs; its 95 %
+    interval is then as wide as the domain. Without lost values this is a standard error of a quarter of the range. The
+    rule is kind to the estimate, since the mean of values that differ lies nearer to the middle than its ends do.
+
+    Args:
+        standard_error: The root of the expected squared error; for vectors, of the squared length.
+        half_width: How far the middle can be from the mean: half of an interval's width, the radius of a ball.
+        lost: By how much values that dropouts took with them can move the mean at most.
+
+    Returns:
+        Whether a guess would do as well.
+
+    Example:
+        >>> says_nothing(0.3, half_width=0.5), says_nothing(0.1, half_width=0.5)
+        (True, False)
+    """
+    return 2.0 * standard_error + lost >= half_width
+
+
+def remark_on_error(mse: float, sensitivity: float) -> str:
+    """Return what to say of an expected error if only the sensitivity is known, as in a plan.
+
+    The domain is taken to be an interval as long as the sensitivity.
+
+    Args:
+        mse: The expected squared error.
+        sensitivity: The largest distance between two values.
+
+    Returns:
+        A sentence if guessing the middle would do as well; else nothing.
+
+    Example:
+        >>> remark_on_error(0.0961, sensitivity=1.0)
+        'The expected error 0.31 is a large part of a range of 1: guessing its middle would do as well.'
+        >>> remark_on_error(0.01, sensitivity=1.0)
+        ''
+    """
+    error = math.sqrt(mse)
+    if not says_nothing(error, sensitivity / 2.0):
+        return ""
+    if math.isinf(error):
+        return "The expected error is unbounded: guessing the middle of the domain would do as well."
+    return (
+        f"The expected error {error:.3g} is a large part of a range of {sensitivity:g}: guessing its middle would do "
+        "as well."
+    )
+
+
+def remark_on_noise(
+    domain: Domain, standard_error: float, *, dimensions: int = 1, lost: float = 0.0, name: str = "standard error"
+) -> str:
+    """Return what to say of the error of an estimate in a domain.
+
+    Args:
+        domain: An `Interval` or a `Ball`.
+        standard_error: The root of the expected squared error in each coordinate.
+        dimensions: The number of coordinates d.
+        lost: By how much, as a distance, lost values can move the mean.
+        name: What the error is called.
+
+    Returns:
+        A sentence if guessing the middle would do as well; else nothing.
+
+    Example:
+        >>> remark_on_noise(Interval(0, 1), 0.31)
+        'The standard error 0.31 is a large part of the range [0, 1]: guessing 0.5, the middle, would do as well.'
+    """
+    width = domain.sensitivity(dimensions)
+    if not says_nothing(math.sqrt(dimensions) * standard_error, width / 2.0, lost):
+        return ""
+    if math.isinf(standard_error):
+        return f"The {name} is unbounded: {_guess(domain)}."
+    of = "" if dimensions == 1 else f" of each of {dimensions:,} coordinates"
+    subject = f"The {name} {standard_error:.3g}{of}"
+    where = f"the range {domain}" if isinstance(domain, Interval) else str(domain)
+    if lost <= _ROUNDING * width:
+        return f"{subject} is a large part of {where}: {_guess(domain)}."
+    per_coordinate = lost / math.sqrt(dimensions) if isinstance(domain, Interval) else lost
+    return (
+        f"{subject}, and lost values that can move the mean by {per_coordinate:.3g}, are a large part of {where}: "
+        f"{_guess(domain)}."
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class EstimateInDomain:
+    """An estimate as people are told it: in the domain, with its interval, and with what must be said of it.
+
+    The mean of values in a convex set lies in that set, so an estimate outside was taken there by noise. Moving it to
+    the nearest point of the set is free, since the set is public, and brings it no further from the mean.
+
+    Args:
+        unconstrained: The estimate as the noise leaves it, a number or one per coordinate.
+        domain: The public set that every value lies in, an `Interval` or a `Ball`.
+        error: The expected squared error, summed over coordinates, with the worst case of lost values; None: not known.
+        confidence: The probability with which an interval covers its mean, at least.
+
+    Raises:
+        InvalidInput: If the domain is neither an interval nor a ball.
+
+    Example:
+        >>> shown = EstimateInDomain(111.7, Interval(0, 100), ErrorBudget(9.0, 0.0, 0.0))
+        >>> shown.estimate, [round(end, 2) for end in shown.interval]
+        (100.0, [94.12, 100.0])
+        >>> print(*shown.remarks)
+        The noise took the estimate to 111.7, outside [0, 100]: 100 is the nearest mean there is.
+    """
+
+    unconstrained: float | Array
+    domain: Domain
+    error: ErrorBudget | None
+    confidence: float = 0.95
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.domain, (Interval, Ball)):
+            refuse("domain", self.domain, "an Interval or a Ball")
+
+    @property
+    def dimensions(self) -> int:
+        """The number of coordinates."""
+        return int(np.size(self.unconstrained))
+
+    @cached_property
+    def estimate(self) -> float | Array:
+        """The point of the domain that is nearest to the estimate."""
+        if np.ndim(self.unconstrained) == 0:
+            return float(self.domain.validate([float(self.unconstrained)], clip=True)[0])
+        row: Array = self.domain.validate(np.asarray(self.unconstrained)[np.newaxis, :], clip=True)[0]
+        return row
+
+    @cached_property
+    def interval(self) -> tuple[float | Array, float | Array]:
+        """The lower and the upper end for each coordinate on its own, in the domain and around the estimate.
+
+        A coordinate is moved into its range first, and the noise's quantile and what lost values can do are put to
+        either side. That never empties an interval, and it covers as often as one around the unconstrained estimate.
+        """
+        low, high = _range(self.domain)
+        centre = np.clip(self.unconstrained, low, high)
+        reach = math.inf
+        if self.error is not None:
+            # The worst case is a distance of vectors; in a box it is the same in every coordinate.
+            alike = self.dimensions if isinstance(self.domain, Interval) else 1
+            quantile = float(ndtri((1.0 + self.confidence) / 2.0))
+            reach = quantile * self._standard_error + math.sqrt(self.error.data / alike)
+        lower = np.minimum(np.clip(centre - reach, low, high), self.estimate)
+        upper = np.maximum(np.clip(centre + reach, low, high), self.estimate)
+        return (float(lower), float(upper)) if np.ndim(self.unconstrained) == 0 else (lower, upper)
+
+    @property
+    def says_nothing(self) -> bool:
+        """Whether guessing the middle of the domain would do as well; so it would if the error is not known."""
+        if self.error is None:
+            return True
+        half_width = self.domain.sensitivity(self.dimensions) / 2.0
+        return says_nothing(math.sqrt(self.error.noise), half_width, math.sqrt(self.error.data))
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What must be said of the estimate, in sentences: that it was outside, that a guess would do as well."""
+        if self.error is None:
+            error = f"The error is not known, since shares were late or lost: {_guess(self.domain)}."
+        else:
+            lost = math.sqrt(self.error.data)
+            error = remark_on_noise(self.domain, self._standard_error, dimensions=self.dimensions, lost=lost)
+        return tuple(sentence for sentence in (self._outside(), error) if sentence)
+
+    @property
+    def _standard_error(self) -> float:
+        return math.inf if self.error is None else math.sqrt(self.error.noise / self.dimensions)
+
+    def _outside(self) -> str:
+        """Say where the noise took the estimate, if that is outside of the domain."""
+        tolerance = _ROUNDING * self.domain.sensitivity(self.dimensions)
+        moved = np.abs(np.asarray(self.unconstrained) - self.estimate) > tolerance
+        if not moved.any():
+            return ""
+        if np.ndim(self.unconstrained) == 0:
+            where = f"to {self.unconstrained:.6g}, outside {self.domain}"
+            return f"The noise took the estimate {where}: {self.estimate:.6g} is the nearest mean there is."
+        if isinstance(self.domain, Interval):
+            where = f"out of {self.domain} in {int(moved.sum()):,} of {self.dimensions:,} coordinates"
+            return f"The noise took the estimate {where}: each of them is the nearer end now."
+        length = float(np.linalg.norm(self.unconstrained))
+        where = f"to a length of {length:.3g}, outside {self.domain}"
+        return f"The noise took the estimate {where}: it is scaled to the surface."
+
+
+def _guess(domain: Domain) -> str:
+    if isinstance(domain, Interval):
+        return f"guessing {(domain.low + domain.high) / 2.0:.6g}, the middle, would do as well"
+    return "guessing 0, the centre, would do as well"
+
+
+def _range(domain: Domain) -> tuple[float, float]:
+    """Return the least and the largest value of a coordinate."""
+    if isinstance(domain, Interval):
+        return domain.low, domain.high
+    half = domain.sensitivity() / 2.0
+    return -half, half

@@ -1,0 +1,275 @@
+"""How likely those who stay hide too little: the bounds against enumeration, simulation and the exact accountant."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from scipy import sparse, stats
+from scipy.sparse.csgraph import connected_components
+
+import inca
+from helpers.strategies import generator
+from inca.privacy.theorems.failure_bounds import failure_bound, least_rounds, log_failure_bound
+from inca.protocol.adversary import Adversary
+from inca.protocol.presence import Presence
+from inca.protocol.schedules import random_schedule
+
+FALSE_ALARM = 1e-8  # of each of the statistical tests below, about 12; seeds are fixed
+Maps = NDArray[np.int64]
+Flags = NDArray[np.bool_]
+
+
+def hides_too_little(receivers: Maps, present: Flags, honest: Flags) -> bool:
+    """Whether some stayers, but not all, exchange no hidden message with another honest party.
+
+    `receivers` and `present` have one row for each of the rounds 1..T.
+    """
+    n = honest.size
+    edges = np.zeros((n, n))
+    for row, here in zip(receivers, present, strict=True):
+        hidden = honest & here & honest[row] & here[row]
+        edges[np.flatnonzero(hidden), row[hidden]] = 1
+    _, component = connected_components(sparse.csr_array(edges), directed=False)
+    stays = honest & present[-1]
+    for one in set(component[stays].tolist()):
+        members = (component == one) & honest
+        if not (members & ~stays).any() and (members != stays).any():
+            return True
+    return False
+
+
+def all_rounds(schedule: str, n: int) -> Maps:
+    if schedule == "random":
+        return np.array(list(itertools.product(*[[j for j in range(n) if j != i] for i in range(n)])))
+    maps = np.array(list(itertools.permutations(range(n))))
+    return np.asarray(maps[(maps != np.arange(n)).all(axis=1)])
+
+
+def exact(schedule: str, n: int, c: int, rounds: int, leavers: int, away: float = 0.0) -> float:
+    """The probability over all schedules, leavers, times of leaving and absences, one by one."""
+    honest, failed, maps = np.arange(n) >= c, 0.0, all_rounds(schedule, n)
+    weights = {gone: away**gone * (1 - away) ** (n - gone) for gone in range(n + 1)} if away else {0: 1.0}
+    absences = [out for out in itertools.product([0, 1], repeat=n) if sum(out) in weights]
+    cases = 0
+    for who in itertools.combinations(range(n), leavers):
+        for when in itertools.product(range(1, rounds + 1), repeat=leavers):
+            departure = np.full(n, rounds + 1)
+            departure[list(who)] = when
+            cases += 1
+            for outs in itertools.product(absences, repeat=rounds):
+                weight = math.prod(weights[sum(out)] for out in outs)
+                there = np.array([departure > t for t in range(1, rounds + 1)]) & ~np.array(outs, dtype=bool)
+                # Whoever is only away has not left: the last row says who stays.
+                present = np.vstack([there, departure > rounds])
+                for steps in itertools.product(maps, repeat=rounds):
+                    nothing = np.arange(n)  # in the last row nobody sends to another
+                    failed += weight * hides_too_little(np.vstack([*steps, nothing]), present, honest)
+    return float(failed / (cases * len(maps) ** rounds))
+
+
+@pytest.mark.parametrize(
+    ("schedule", "n", "c", "rounds", "leavers"),
+    [
+        ("random", 3, 0, 2, 1), ("random", 4, 1, 1, 1), ("random", 4, 0, 1, 2),
+        ("permutation", 3, 0, 3, 1), ("permutation", 4, 0, 2, 1), ("permutation", 4, 1, 2, 2),
+        ("permutation", 5, 1, 1, 2),
+    ],
+)  # fmt: skip
+def test_the_bound_holds_for_all_schedules_and_leavers(
+    schedule: str, n: int, c: int, rounds: int, leavers: int
+) -> None:
+    assert failure_bound(n, c, rounds, schedule=schedule, leavers=leavers) >= exact(schedule, n, c, rounds, leavers)
+
+
+@pytest.mark.parametrize(
+    ("schedule", "n", "c", "rounds", "leavers", "away"),
+    [("random", 3, 0, 1, 0, 0.1), ("permutation", 3, 0, 2, 1, 0.02), ("permutation", 4, 1, 1, 0, 0.05)],
+)
+def test_the_bound_holds_for_all_absences(
+    schedule: str, n: int, c: int, rounds: int, leavers: int, away: float
+) -> None:
+    bound = failure_bound(n, c, rounds, schedule=schedule, leavers=leavers, away=away)
+    assert bound >= exact(schedule, n, c, rounds, leavers, away)
+
+
+def simulated(
+    schedule: str, n: int, c: int, rounds: int, k: int, leavers: int, away: float, eavesdropped: int, runs: int
+) -> int:
+    """In how many runs stayers hide too little; for k > 1, in how many stayers have several sinks among themselves."""
+    rng, failed = generator(n + 10 * rounds + leavers), 0
+    for _ in range(runs):
+        honest = rng.permutation(n) >= c
+        presence = Presence.leaving(n, rounds, leavers / n, rng)
+        stays = presence.row(rounds)
+        steps = random_schedule(schedule, n, rounds, k, seed=int(rng.integers(2**31)))
+        edges = np.zeros((n, n))
+        for t in range(1, rounds + 1):
+            here = presence.row(t) & (rng.random(n) >= away)
+            row = steps.round(t).receivers
+            heard = np.zeros(n, dtype=bool)
+            heard[rng.permutation(n)[:eavesdropped]] = True
+            hidden = honest & here & ~heard & (honest[row] & (here[row] | (k > 1))).all(axis=1)
+            for slot in range(k):
+                edges[np.flatnonzero(hidden), row[hidden, slot]] = 1
+        if k == 1:
+            _, part = connected_components(sparse.csr_array(edges), directed=False)
+            kept = honest & stays
+            pure = [one for one in set(part[kept].tolist()) if not (honest & ~stays)[part == one].any()]
+            failed += any((kept != (kept & (part == one))).any() for one in pure)
+        else:
+            places = np.flatnonzero(honest & stays)
+            among = edges[np.ix_(places, places)]
+            count, part = connected_components(sparse.csr_array(among), directed=True, connection="strong")
+            leaves = {int(part[i]) for i, j in np.argwhere(among) if part[i] != part[j]}
+            failed += count - len(leaves) > 1
+    return failed
+
+
+@pytest.mark.parametrize(
+    ("case", "how_far"),
+    [
+        (("permutation", 40, 12, 4, 1, 8, 0.0, 0), 1.6),
+        (("random", 40, 12, 5, 1, 8, 0.0, 0), 1.8),
+        (("distinct", 40, 12, 5, 1, 8, 0.0, 0), 3.0),
+        (("random", 30, 6, 5, 1, 6, 0.0, 6), 2.5),
+        (("permutation", 40, 8, 4, 1, 0, 0.1, 0), 20.0),
+        (("permutation", 40, 8, 7, 1, 4, 0.05, 0), 60.0),
+        (("random", 40, 8, 7, 1, 0, 0.05, 0), 8.0),
+        (("random", 60, 6, 7, 2, 6, 0.0, 0), 60.0),
+    ],
+)
+def test_simulated_stayers_hide_too_little_as_rarely_as_promised(
+    case: tuple[str, int, int, int, int, int, float, int], how_far: float
+) -> None:
+    schedule, n, c, rounds, k, leavers, away, eavesdropped = case
+    runs = 1500
+    bound = failure_bound(
+        n, c, rounds, receivers=k, schedule=schedule, leavers=leavers, away=away, eavesdropped=eavesdropped / n
+    )
+    failed = simulated(*case, runs)
+    assert 0 < bound < 0.9
+    assert failed <= stats.binom.isf(FALSE_ALARM, runs, bound)
+    assert bound <= how_far * max(failed, 1) / runs  # and it is not idle
+
+
+def expected_alone(schedule: str, n: int, c: int, rounds: int, leavers: int, draws: int) -> float:
+    """The expected number of stayers without any hidden message: exact but for who leaves when, which is drawn."""
+    rng, total = generator(5), 0.0
+    for _ in range(draws):
+        honest = rng.permutation(n) >= c
+        presence = Presence.leaving(n, rounds, leavers / n, rng)
+        alone = 1.0
+        for t in range(1, rounds + 1):
+            there = int((honest & presence.row(t)).sum())
+            send = (n - there) / (n - 1)
+            # In a derangement of many the two are all but independent.
+            alone *= send * (send if schedule == "permutation" else (1 - 1 / (n - 1)) ** (there - 1))
+        total += alone * int((honest & presence.row(rounds)).sum())
+    return total / draws
+
+
+@pytest.mark.parametrize(
+    ("n", "c", "rounds", "leavers", "old"), [(100, 30, 9, 20, 5e-7), (100, 10, 5, 20, 5e-7), (200, 20, 6, 40, 5e-7)]
+)
+def test_the_bound_is_at_least_the_number_of_stayers_without_a_hidden_message_and_hardly_more(
+    n: int, c: int, rounds: int, leavers: int, old: float
+) -> None:
+    for schedule in ("permutation", "random"):
+        bound = failure_bound(n, c, rounds, schedule=schedule, leavers=leavers)
+        alone = expected_alone(schedule, n, c, rounds, leavers, draws=1000)
+        assert 0.97 * alone < bound < 1.25 * alone  # the mean over who leaves when is within 2 %
+        assert bound > old > failure_bound(n, c, rounds, schedule="permutation")  # full attendance said far too little
+
+
+@given(st.integers(4, 9), st.integers(0, 3), st.integers(2, 5), st.integers(0, 3), st.integers(0, 2**31), st.data())
+def test_hiding_too_little_is_what_the_accountant_finds(
+    n: int, c: int, rounds: int, leavers: int, seed: int, data: st.DataObject
+) -> None:
+    """With unlimited cancelling noise a stayer is one of all stayers, or better off, unless stayers hide too little."""
+    assume(c + leavers < n - 1)
+    rng = generator(seed)
+    schedule = random_schedule(data.draw(st.sampled_from(["random", "permutation"])), n, rounds, 1, seed=seed)
+    presence = Presence.leaving(n, rounds, leavers / n, rng)
+    honest = rng.permutation(n) >= c
+    kept = honest & presence.row(rounds)
+    assume(kept.any())
+    view = inca.View(
+        inca.Execution(schedule, inca.incremental_injection(rounds), presence),
+        Adversary(colluding=np.flatnonzero(~honest)),
+    )
+    losses = inca.account(view, inca.NoiseLevels(independent=1.0, cancelling=1e5), sensitivity=1.0)
+    squares = dict(zip(view.honest.tolist(), (losses.mu**2).tolist(), strict=True))
+    weights = view.execution.total_weights
+    assume(np.allclose(weights[kept], weights[kept][0]))  # else parties count differently, and no bound is 1 / m
+    present = np.array([presence.row(t) for t in range(1, rounds + 1)])
+    receivers = np.array([schedule.round(t).receivers[:, 0] for t in range(1, rounds + 1)])
+    worst = max(squares[int(party)] for party in np.flatnonzero(kept))
+    if hides_too_little(receivers, present, honest):
+        assert worst > (1 + 1e-6) / kept.sum()
+    else:
+        assert worst < (1 + 1e-3) / kept.sum()
+
+
+@given(
+    st.integers(3, 400),
+    st.floats(0, 0.5),
+    st.floats(0, 0.4),
+    st.integers(1, 12),
+    st.sampled_from([("random", 1), ("permutation", 1), ("distinct", 1), ("random", 2)]),
+)
+def test_more_leavers_and_fewer_rounds_never_help(
+    n: int, colluding: float, leaving: float, rounds: int, kind: tuple[str, int]
+) -> None:
+    c, leavers, (schedule, k) = int(colluding * n), int(leaving * n), kind
+    assume(k < n and c < n - 1 and c + leavers < n - 1 and (schedule != "distinct" or rounds + 1 < n))
+
+    def bound(t: int, gone: int) -> float:
+        return log_failure_bound(n, c, t, receivers=k, schedule=schedule, leavers=gone)
+
+    assert bound(rounds + 1, leavers) <= bound(rounds, leavers) + 1e-6
+    assert bound(rounds, leavers) <= bound(rounds, leavers + 1) + 0.02
+    assert bound(rounds, 0) <= bound(rounds, leavers) + 1e-6
+
+
+@given(st.integers(3, 200), st.integers(1, 10), st.floats(0, 0.3), st.sampled_from(["random", "permutation"]))
+def test_more_absences_never_help(n: int, rounds: int, away: float, schedule: str) -> None:
+    less, more = (log_failure_bound(n, n // 10, rounds, schedule=schedule, away=share) for share in (away, 1.2 * away))
+    assert log_failure_bound(n, n // 10, rounds, schedule=schedule) <= less + 1e-6
+    assert less <= more + 0.02
+
+
+def test_billions_of_parties_are_bounded_as_well() -> None:
+    n = 2**31 - 1
+    for schedule in ("random", "permutation"):
+        rounds = least_rounds(n, n // 10, 1e-6, schedule=schedule, leavers=n // 10)
+        assert least_rounds(n, n // 10, 1e-6, schedule=schedule) < rounds < 25
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"leavers": -1}, "leavers must be from 0 to 10, got -1"),
+        ({"leavers": 11}, "leavers must be from 0 to 10, got 11"),
+        ({"away": 1.5}, "away must be from 0 to 1, got 1.5"),
+        ({"away": math.nan}, "away must be a finite number, from 0 to 1, got nan"),
+        ({"away": 0.1, "receivers": 2}, "away must be 0 for several receivers or distinct ones, as no bound"),
+        ({"away": 0.1, "schedule": "distinct"}, "away must be 0 for several receivers or distinct ones, as no bound"),
+    ],
+)
+def test_bad_input_is_refused(options: dict[str, float], sentence: str) -> None:
+    with pytest.raises(inca.InvalidInput) as caught:
+        failure_bound(10, 2, 3, **options)  # type: ignore[arg-type]
+    assert str(caught.value).startswith(sentence)
+
+
+def test_the_ends_of_the_scale() -> None:
+    assert failure_bound(10, 2, 3, leavers=10) == 0.0  # nobody stays
+    assert failure_bound(10, 2, 3, leavers=9) > 0.1
+    assert failure_bound(10, 2, 3, away=1.0) == 1.0
+    assert failure_bound(10, 9, 3, leavers=5) == 0.0  # a single honest party has nothing to be connected to

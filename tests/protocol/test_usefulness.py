@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.typing import ArrayLike
 from scipy.stats import binom, norm
 
 import inca
@@ -154,13 +155,24 @@ def test_intervals_in_a_ball_cover_as_often_as_they_say() -> None:
     assert covered >= binom.ppf(FALSE_ALARM, 10 * runs, 0.8)
 
 
-def test_other_domains_are_refused() -> None:
-    class Line:
-        def sensitivity(self, dimensions: int = 1) -> float:
-            return math.inf
+class Simplex:
+    """A domain of one's own: shares of a whole, in three coordinates."""
 
-        def validate(self, values: object, *, clip: bool = False) -> Array:
-            return np.asarray(values)
+    def sensitivity(self, dimensions: int = 1) -> float:
+        return math.sqrt(2.0)
 
-    with pytest.raises(inca.InvalidInput, match="domain must be an Interval or a Ball"):
-        EstimateInDomain(0.0, Line(), None)
+    def validate(self, values: ArrayLike, *, clip: bool = False) -> Array:
+        inside = np.maximum(np.asarray(values, dtype=np.float64), 0.0)
+        return inside / inside.sum(axis=1, keepdims=True)
+
+    def __str__(self) -> str:
+        return "the simplex"
+
+
+def test_a_domain_of_ones_own_moves_estimates_in_and_has_a_middle_too() -> None:
+    shown = EstimateInDomain(np.array([0.5, 0.5, -0.5]), Simplex(), noise(3 * 0.01**2))
+    assert np.asarray(shown.estimate).tolist() == [0.5, 0.5, 0.0] and not shown.says_nothing
+    lower, upper = shown.interval
+    assert np.asarray(lower)[0] == pytest.approx(0.5 - 0.0196, abs=1e-4) and np.asarray(upper)[2] == 0.0
+    vague = EstimateInDomain(np.array([0.5, 0.5, 0.0]), Simplex(), noise(3.0))
+    assert vague.remarks[-1].endswith("is a large part of the simplex: guessing its middle would do as well.")

@@ -14,7 +14,6 @@ import numpy as np
 from scipy.special import ndtri
 
 from inca._base.types import Array
-from inca._base.validation import refuse
 from inca.protocol.domain import Ball, Domain, Interval
 from inca.protocol.expected_error import ErrorBudget
 
@@ -79,7 +78,7 @@ def remark_on_noise(
     """Return what to say of the error of an estimate in a domain.
 
     Args:
-        domain: An `Interval` or a `Ball`.
+        domain: The public set that every value lies in.
         standard_error: The root of the expected squared error in each coordinate.
         dimensions: The number of coordinates d.
         lost: By how much, as a distance, lost values can move the mean.
@@ -118,12 +117,9 @@ class EstimateInDomain:
 
     Args:
         unconstrained: The estimate as the noise leaves it, a number or one per coordinate.
-        domain: The public set that every value lies in, an `Interval` or a `Ball`.
+        domain: The public set that every value lies in.
         error: The expected squared error, summed over coordinates, with the worst case of lost values; None: not known.
         confidence: The probability with which an interval covers its mean, at least.
-
-    Raises:
-        InvalidInput: If the domain is neither an interval nor a ball.
 
     Example:
         >>> shown = EstimateInDomain(111.7, Interval(0, 100), ErrorBudget(9.0, 0.0, 0.0))
@@ -137,10 +133,6 @@ class EstimateInDomain:
     domain: Domain
     error: ErrorBudget | None
     confidence: float = 0.95
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.domain, (Interval, Ball)):
-            refuse("domain", self.domain, "an Interval or a Ball")
 
     @property
     def dimensions(self) -> int:
@@ -214,14 +206,22 @@ class EstimateInDomain:
 
 
 def _guess(domain: Domain) -> str:
-    if isinstance(domain, Interval):
-        return f"guessing {(domain.low + domain.high) / 2.0:.6g}, the middle, would do as well"
-    return "guessing 0, the centre, would do as well"
+    match domain:
+        case Interval(low, high):
+            middle = f"{(low + high) / 2.0:.6g}, the middle,"
+        case Ball():
+            middle = "0, the centre,"
+        case _:
+            middle = "its middle"
+    return f"guessing {middle} would do as well"
 
 
 def _range(domain: Domain) -> tuple[float, float]:
-    """Return the least and the largest value of a coordinate."""
-    if isinstance(domain, Interval):
-        return domain.low, domain.high
-    half = domain.sensitivity() / 2.0
-    return -half, half
+    """Return the least and the largest value of a coordinate, as far as they are known."""
+    match domain:
+        case Interval(low, high):
+            return low, high
+        case Ball(radius):
+            return -radius, radius
+        case _:
+            return -math.inf, math.inf

@@ -48,6 +48,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "all collude": ({"colluding": 1.0}, "colluding must be a fraction that leaves one of 40 parties honest, got 1.0"),
     "all leave": ({"dropout": 1.0}, "dropout must be a fraction that leaves one of 40 parties present, got 1.0"),
     "negative dropout": ({"dropout": -0.1}, "dropout must be from 0 to 1, got -0.1"),
+    "away": ({"away": 1.5}, "away must be from 0 to 1, got 1.5"),
     "nan": ({"eavesdropped": math.nan}, "eavesdropped must be a finite number, from 0 to 1, got nan"),
     "no messages": ({"messages": 0}, "messages must be at least 1, got 0"),
     "sensitivity 0": ({"sensitivity": 0.0}, "sensitivity must be above 0, got 0.0"),
@@ -288,6 +289,27 @@ def test_a_plan_is_a_file_that_can_be_read_back(tmp_path: Path) -> None:
         assert name in fields
     for name in ("expected_mse", "central_mse", "local_mse", "failure_probability"):
         assert fields[name] > 0
+
+
+def test_a_plan_for_parties_that_miss_rounds_says_so_and_proves_less(tmp_path: Path) -> None:
+    requirements = replace(TINY, away=0.02, messages=14)
+    plan = planned(requirements)
+    assert "in spite of        up to 0.1 of the parties leaving for good, and each missing 0.02 of the rounds" in str(
+        plan
+    )
+    assert "(1, 1e-05 + 5e-07)-DP" in str(plan) and plan.agreed.failure == plan.failure_probability
+    assert plan.structure_bound > 10 * math.exp(plan.design.log_failure(replace(requirements, away=0.0)))
+    plan.write(tmp_path / "plan.json")
+    assert inca.read_plan(tmp_path / "plan.json") == plan
+    assert json.loads((tmp_path / "plan.json").read_text())["wish"]["away"] == 0.02
+
+
+def test_the_proven_part_is_the_larger_of_full_attendance_and_dropouts() -> None:
+    design = ProtocolDesign("permutation", 9)
+    requirements = inca.Requirements(100, 1.0, 1e-5, colluding=0.3, dropout=0.2)
+    full = math.exp(design.log_failure(replace(requirements, dropout=0.0)))
+    assert full < 1e-7 and 1.8e-6 < math.exp(design.log_failure(requirements)) < 2.2e-6
+    assert not design.hides_enough(requirements) and design.hides_enough(replace(requirements, dropout=0.0))
 
 
 @pytest.mark.parametrize("path", ["tests/fixtures/version-0.1/plan.json", *PLANS], ids=str)

@@ -32,6 +32,19 @@ def test_leavers_are_as_many_as_asked_for_and_stay_away(n: int, rounds: int, fra
     assert (np.diff(rows.astype(int), axis=0) <= 0).all()
 
 
+def test_who_is_away_comes_back_and_is_away_as_often_as_said() -> None:
+    presence = Presence.leaving(2000, 10, 0.1, generator(4), away=0.2)
+    assert presence.row(0).all() and int(presence.row(10).sum()) == 1800
+    stayers = presence.row(10)
+    missed = np.array([(~presence.row(t))[stayers].mean() for t in range(1, 10)])
+    # 16,200 coin flips: 5 standard errors are exceeded with probability 6e-7.
+    assert abs(missed.mean() - 0.2) < 5 * np.sqrt(0.2 * 0.8 / 16_200)
+    leavers = [presence.row(t)[~stayers] for t in range(11)]
+    assert not leavers[10].any()
+    assert Presence.leaving(5, 3, 0.0, generator(1), away=1.0).row(2).tolist() == [False] * 5
+    assert Presence.leaving(5, 3, 0.0, generator(1), away=1.0).row(3).all()
+
+
 def test_leaving_rounds_are_uniform() -> None:
     presence = Presence.leaving(20_000, 10, 1.0, generator(3))
     sizes = [int(presence.row(t).sum()) for t in range(11)]
@@ -100,6 +113,7 @@ def test_bad_traces_are_refused(tmp_path: Path, text: str, words: str) -> None:
         (lambda: Presence.explicit([[1, 1], [1]]), "rows of different lengths"),
         (lambda: Presence.explicit([1, 1]), "shape of present"),
         (lambda: Presence.leaving(4, 3, 1.5, generator(1)), r"fraction must be from 0 to 1, got 1\.5"),
+        (lambda: Presence.leaving(4, 3, 0.5, generator(1), away=-0.1), r"away must be from 0 to 1, got -0\.1"),
         (
             lambda: Presence.leaving(4, 3, float("nan"), generator(1)),
             "fraction must be a finite number, from 0 to 1, got nan",

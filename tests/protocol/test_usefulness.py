@@ -163,7 +163,7 @@ class Simplex:
 
     def validate(self, values: ArrayLike, *, clip: bool = False) -> Array:
         inside = np.maximum(np.asarray(values, dtype=np.float64), 0.0)
-        return inside / inside.sum(axis=1, keepdims=True)
+        return np.asarray(inside / inside.sum(axis=1, keepdims=True))
 
     def __str__(self) -> str:
         return "the simplex"

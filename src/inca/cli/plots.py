@@ -63,7 +63,7 @@ def plot_mechanisms(requirements: Requirements, entries: list[ComparisonEntry], 
     axes.set_yscale("log")
     axes.set(xlabel="fraction of parties that leave", ylabel="mean squared error / Central DP, everyone present")
     axes.set_title(
-        f"{requirements.parties:,} parties, ({requirements.epsilon:g}, {requirements.delta:g})-DP, "
+        f"{requirements.parties:,} parties, {requirements.agreed}, "
         f"{requirements.colluding:.0%} colluding, {requirements.messages} messages each"
     )
     axes.legend(fontsize="small", loc="center left", bbox_to_anchor=(1.0, 0.5))

@@ -40,7 +40,12 @@ def as_markdown(text: str) -> str:
 def _literal(section: str) -> str:
     """Keep the asterisks of what parameters are said to be; their names are code anyway."""
     parts = re.split(r"(`[^`]*`)", section)
-    return "".join(part if place % 2 else part.replace("*", r"\*") for place, part in enumerate(parts))
+    # The name of a parameter begins its line, and stays as it is: `**options: ...`.
+    stars = re.compile(r"^ +\*\*?(?=\w+:)|\*", flags=re.MULTILINE)
+    return "".join(
+        part if place % 2 else stars.sub(lambda found: r"\*" if found[0] == "*" else found[0], part)
+        for place, part in enumerate(parts)
+    )
 
 
 def _escaped(text: str) -> str:

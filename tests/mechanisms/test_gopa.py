@@ -10,10 +10,12 @@ import pytest
 
 from helpers.strategies import generator
 from inca.errors import InvalidInput
+from inca.mechanisms import gopa
 from inca.mechanisms.base import measure
 from inca.mechanisms.gopa import Gopa, cut_off_probability, fewest_neighbours, joined_pairs, random_graph
 from inca.mechanisms.pairwise import losses
 from inca.planning.requirements import Requirements
+from inca.privacy.tail_quantile import tail_level
 from inca.protocol.adversary import Adversary
 from inca.protocol.noise_levels import NoiseLevels
 from inca.protocol.presence import Presence
@@ -152,3 +154,144 @@ def test_many_numbers_of_early_leavers_are_told_apart_in_groups() -> None:
     assert mechanism._weights.sum() == pytest.approx(1.0)
     mean = float(mechanism._weights @ mechanism._sizes)
     assert 0.97 * 1440 < mean <= 1440  # counted as the least of each group: a little fewer than there are
+
+
+# The noise that is chosen
+
+
+def sampled_graphs(monkeypatch: pytest.MonkeyPatch) -> list[np.ndarray]:
+    """Keep every graph that is drawn from now on."""
+    graphs: list[np.ndarray] = []
+
+    def kept(*given: int, **named: int) -> np.ndarray:
+        graphs.append(random_graph(*given, **named))  # type: ignore[arg-type]
+        return graphs[-1]
+
+    monkeypatch.setattr(gopa, "random_graph", kept)
+    return graphs
+
+
+@pytest.mark.parametrize("sampled", [30, 20])
+def test_with_what_it_needs_a_party_loses_what_it_may(monkeypatch: pytest.MonkeyPatch, sampled: int) -> None:
+    """Held against the exact losses on sampled graphs; in smaller ones a part 1/m is larger, and so is the target."""
+    requirements = Requirements(30, 0.7, 1e-4, colluding=0.1, dropout=0.2, messages=6, failure=0.5)
+    monkeypatch.setattr(gopa, "_MAX_SAMPLED_PARTIES", sampled)
+    graphs = sampled_graphs(monkeypatch)
+    mechanism = Gopa(requirements, views=100, late_leavers=2, factor=8.0)
+    factor, checked = np.array([8.0]), 0
+    graphs.clear()
+    needs = mechanism._sample_needs(factor)
+    assert len(needs) == len(graphs) == 100
+    sizes = {len(graph) for graph in graphs}
+    assert sizes <= {int(size) * sampled // 30 for size in mechanism._sizes} and len(sizes) > 1
+    if sampled == 30:
+        # Sizes come as often as they are likely: a mean of a hundred within 6 standard errors, below 1e-6.
+        mean = float(mechanism._weights @ mechanism._sizes)
+        error = math.sqrt(float(mechanism._weights @ (mechanism._sizes - mean) ** 2) / 100)
+        assert abs(np.mean([len(graph) for graph in graphs]) - mean) < 6 * error
+    for graph, need in zip(graphs[:20], needs, strict=False):
+        m = len(graph)
+        targets = [8.0 / 27 - 1 / size + 1 / m for size in mechanism._sizes.tolist() if size * sampled // 30 == m]
+        degrees = np.maximum(graph.sum(axis=1), 1.0)
+        for party in range(m):
+            ratio = need[0, party] / degrees[party]
+            if 1e-4 < ratio < 1e6:
+                levels = NoiseLevels(independent=1.0, cancelling=math.sqrt(ratio))
+                loss = float(losses(graph, np.ones(m, dtype=np.bool_), levels)[party]) ** 2
+                # Blurred upwards by at most half a percent, and the ratios are interpolated.
+                assert any(target * 0.99 <= loss <= target * (1 + 2e-3) for target in targets)
+                checked += 1
+    assert checked > 100
+
+
+def test_the_level_is_the_tail_of_needs_over_the_fewest_neighbours_but_for_what_is_cut_off() -> None:
+    """Half of what may fail, but for groups that are cut off, is for needs and half for neighbours, per party."""
+    requirements = Requirements(30, 0.7, 1e-4, colluding=0.1, messages=3, failure=5e-3)
+    mechanism = Gopa(requirements, views=100, factor=27.0)
+    rng = generator(20)
+    needs = [rng.exponential(size=27) for _ in range(50)]
+    assert mechanism._level(27.0, needs) == 0.0  # Local DP
+    level = mechanism._level(9.0, needs)
+    left = 5e-3 - cut_off_probability(30, 3, 27, 3)  # a group of three hides as little as allowed
+    assert 1e-3 < left < 4.9e-3
+    share = left / 2 / 27
+    expected = tail_level(needs, share, np.random.default_rng([0, 1])) / fewest_neighbours(30, 3, 27, share)
+    assert level == pytest.approx(expected)
+    assert Gopa(requirements, seed=3, factor=27.0)._level(9.0, needs) != level  # the seed decides how it is resampled
+    strict = Gopa(Requirements(30, 0.7, 1e-4, colluding=0.1, messages=3, failure=1e-9), factor=27.0)
+    assert strict._level(1.5, needs) == math.inf  # groups of 18 are cut off too often
+
+
+def test_groups_that_cannot_hide_anyone_count_as_cut_off() -> None:
+    requirements = Requirements(30, 0.7, 1e-4, colluding=0.1, dropout=0.4, messages=12, failure=1e-3)
+    mechanism = Gopa(requirements, late_leavers=0, factor=27.0)
+    assert mechanism._sizes.min() < 27 / 1.2
+    assert mechanism._level(1.2, [np.ones(20)] * 100) == math.inf  # those few who publish are too few for 1.2
+
+
+def test_all_but_what_may_fail_publish_at_least_so_many() -> None:
+    """Twelve of thirty leave early: counted over all draws of them among 30 parties, of whom 27 are honest."""
+    for failure in (0.5, 1e-2, 1e-5):
+        requirements = Requirements(30, 0.7, 1e-4, colluding=0.1, dropout=0.4, messages=29, failure=failure)
+        mechanism = Gopa(requirements, late_leavers=0, factor=27.0)
+        chances = {27 - h: math.comb(27, h) * math.comb(3, 12 - h) / math.comb(30, 12) for h in range(9, 13)}
+        total, fewest = 0.0, 0
+        for size in sorted(chances):
+            total += chances[size]
+            if total > failure:
+                fewest = size
+                break
+        assert mechanism._fewest_publishing() == fewest
+
+
+def test_complete_graphs_are_calibrated_exactly() -> None:
+    requirements = Requirements(12, 0.7, 1e-4, colluding=0.25, messages=40, sensitivity=3.0)
+    mechanism = Gopa(requirements)
+    assert mechanism.exchanges == 11
+    graph = 1.0 - np.eye(12)
+    honest = np.arange(12) >= 3
+    worst = losses(graph, honest, mechanism.noise_levels, sensitivity=3.0).max()
+    assert worst <= requirements.mu * (1 + 1e-9)
+    assert mechanism.noise_levels.independent**2 == pytest.approx(mechanism.factor * requirements.var_local_dp / 9)
+
+
+def test_terms_cancel_in_the_sum_and_those_of_early_leavers_are_not_there() -> None:
+    mechanism = Gopa(REQUIREMENTS, noise_levels=NoiseLevels(independent=1.0, cancelling=3.0))
+    messages, kept = np.zeros((30, 2)), np.arange(30) < 20
+    mechanism._add_terms(messages, kept, generator(21))
+    assert messages.sum(axis=0) == pytest.approx([0.0, 0.0], abs=1e-9)
+    assert not messages[20:].any() and np.abs(messages[:20]).min() > 0.0
+    # Pairs of 20 with probability 1 - (1 - 10/29)^2 each; a sum of squares of so many is within 6 standard errors.
+    pairs = 190 * (1 - (19 / 29) ** 2)
+    assert (messages**2).sum() == pytest.approx(2 * 2 * 9.0 * pairs, rel=6 * math.sqrt(3 / pairs))
+
+
+def test_how_many_are_late() -> None:
+    shared = Gopa(REQUIREMENTS, late=0.25, factor=21.0)
+    assert [shared._late(leavers) for leavers in (0, 4, 8)] == [0, 1, 2]
+    fixed = Gopa(REQUIREMENTS, late_leavers=3, factor=21.0)
+    assert [fixed._late(leavers) for leavers in (2, 9)] == [2, 3]
+    timed = Gopa(REQUIREMENTS, rounds=4, factor=21.0)
+    assert timed._late(8) == 2.0
+    drawn = [timed._draw_late(8, generator(seed)) for seed in range(400)]
+    # A mean of 400 binomial numbers of variance 1.5: 6 standard errors, below 1e-6.
+    assert abs(np.mean(drawn) - 2.0) < 6 * math.sqrt(1.5 / 400) and max(drawn) <= 8
+    assert shared._draw_late(8, generator(1)) == 2
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"views": 99}, "views must be at least 100, got 99"),
+        ({"exchanges": 30}, "exchanges must be from 1 to 29, got 30"),
+        ({"exchanges": 0}, "exchanges must be from 1 to 29, got 0"),
+        ({"late": 1.5}, "late must be from 0 to 1, got 1.5"),
+        ({"late_leavers": -1}, "late_leavers must be at least 0, got -1"),
+        ({"seed": -1}, "seed must be at least 0, got -1"),
+        ({"factor": 1.0}, "factor must be above 1, got 1.0"),
+    ],
+)
+def test_bad_options_are_refused(options: dict[str, float], sentence: str) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        Gopa(REQUIREMENTS, **options)  # type: ignore[arg-type]
+    assert str(caught.value) == sentence

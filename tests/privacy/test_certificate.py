@@ -11,6 +11,7 @@ import pytest
 
 import inca
 from inca.privacy.certificate import ASSUMPTIONS, FORMAT
+from inca.protocol.rounding import Rounding
 from inca.protocol.transcript import AgreedGuarantee, digest
 
 
@@ -131,3 +132,61 @@ def test_what_is_printed_of_one_is_short() -> None:
     epsilon = certificate.worst_epsilon
     expected = f"Certificate(Execution(parties=40, rounds=12), Collusion DP, epsilon={epsilon:.6g}, delta=1e-05)"
     assert repr(certificate) == expected
+
+
+def test_what_whole_numbers_add_is_in_every_loss_also_at_full_attendance() -> None:
+    rounding = Rounding(excess=0.25, mu_added=0.125)
+    plain, whole = (inca.certify(transcript(absent=True, rounding=given)) for given in (None, rounding))
+    np.testing.assert_allclose(whole.losses.mu, plain.losses.mu / 1.25 + 0.125)
+    assert plain.full_attendance is not None and whole.full_attendance is not None
+    np.testing.assert_allclose(whole.full_attendance.mu, plain.full_attendance.mu / 1.25 + 0.125)
+    assert whole.worst_epsilon == pytest.approx(
+        float(inca.epsilon_for(max(whole.losses.max_mu, whole.full_attendance.max_mu), 1e-5))
+    )
+
+
+def test_the_text_says_how_much_was_heard_and_whether_messages_hid_enough() -> None:
+    heard = str(inca.certify(transcript(adversary=inca.Adversary((3, 8, 21), ((0, 5), (2, 7))))))
+    assert "3 of 40 parties collude, 2 messages are eavesdropped on" in heard
+    quiet = str(inca.certify(transcript()))
+    assert "eavesdropped on" not in quiet and "rank 36 of 36 needed: met (" in quiet
+    execution = inca.Execution(inca.ExplicitSchedule([[[1], [0], [3], [2]]]), inca.incremental_injection(1))
+    apart = str(inca.certify(transcript(execution=execution, adversary=inca.Adversary(()))))
+    assert "rank 2 of 3 needed: NOT met (" in apart
+    for sentence in ASSUMPTIONS:
+        assert f"    - {sentence[:40]}" in quiet
+
+
+def test_progress_of_both_accountings_is_told() -> None:
+    steps: list[tuple[int, int]] = []
+    inca.certify(transcript(absent=True), progress=lambda done, total: steps.append((done, total)))
+    assert steps.count((13, 13)) == 2
+
+
+def test_a_stated_sensitivity_may_be_any_where_the_execution_says_none() -> None:
+    known = transcript(sensitivity=None)
+    half = inca.certify(known, sensitivity=0.5)
+    assert half.sensitivity == 0.5
+    assert inca.certify(known, sensitivity=1.0).losses.max_mu == pytest.approx(2 * half.losses.max_mu)
+    assert inca.certify(known, sensitivity=0.0).worst_epsilon == 0.0
+    for bad in (-1.0, math.nan):
+        with pytest.raises(inca.InvalidInput, match="sensitivity must be"):
+            inca.certify(known, sensitivity=bad)
+
+
+def test_delta_is_a_probability_and_1e_5_unless_something_was_agreed() -> None:
+    assert inca.certify(transcript()).delta == 1e-5
+    for bad in (-0.1, 1.1):
+        with pytest.raises(inca.InvalidInput, match="delta must be from 0 to 1"):
+            inca.certify(transcript(), delta=bad)
+
+
+def test_the_worst_loss_is_that_of_full_attendance_where_absences_protect_by_accident() -> None:
+    """Noise that leavers could not take back protects the others: it must not be taken for the promise (E11)."""
+    certificate = inca.certify(transcript(absent=True))
+    assert certificate.full_attendance is not None
+    largest = max(certificate.losses.max_mu, certificate.full_attendance.max_mu)
+    assert certificate.worst_epsilon == pytest.approx(float(inca.epsilon_for(largest, 1e-5)))
+    fields = certificate.as_dict()["full_attendance"]
+    assert fields["party"] == certificate.full_attendance.worst_party
+    assert fields["mu"] == certificate.full_attendance.max_mu

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from dp_accounting.dp_event import GaussianDpEvent
 from dp_accounting.pld import PLDAccountant
+from flint import arb, ctx
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.integrate import quad
@@ -167,3 +168,34 @@ def test_many_shifts_at_once_equal_one_by_one() -> None:
     together = epsilon_for(mu, 1e-6)
     assert together.shape == mu.shape
     assert together.tolist() == [[float(epsilon_for(entry, 1e-6)) for entry in row] for row in mu]
+
+
+@pytest.mark.parametrize(("mu", "epsilon"), [(1.0, 0.5), (0.2, 0.9), (3.0, 0.1), (0.0, 0.5), (math.inf, 0.5)])
+def test_the_classic_delta_is_the_papers_and_a_probability(mu: float, epsilon: float) -> None:
+    plain = 0.0 if mu == 0.0 else min(1.0, 1.25 * math.exp(-((epsilon / mu) ** 2) / 2))
+    assert float(delta_for(mu, epsilon, "classic")) == pytest.approx(plain)
+    assert 0.0 <= float(delta_for(mu, epsilon, "classic")) <= 1.0
+
+
+def test_a_file_names_a_rule_exactly_or_not_at_all() -> None:
+    assert (rule_from_file("exact"), rule_from_file("classic")) == ("analytic", "classic")
+    for word in ("analytic", "Exact", "exacter", "z", ""):
+        with pytest.raises(inca.InvalidInput, match="rule must be exact or classic"):
+            rule_from_file(word)
+
+
+def exact_delta(mu: float, epsilon: float) -> arb:
+    """The rule in 300 bits."""
+    with ctx.workprec(300):
+        shift, budget = arb(mu), arb(epsilon)
+        above, below = ((budget / shift + sign * shift / 2) / arb(2).sqrt() for sign in (-1, 1))
+        return above.erfc() / 2 - budget.exp() * below.erfc() / 2
+
+
+@pytest.mark.parametrize("mu", [1e-3, 9.9e-3, 1.01e-2, 0.1, 0.5, 1.0, 3.0, 20.0])
+@pytest.mark.parametrize("epsilon", [1e-3, 0.05, 0.3, 2.0, 30.0])
+def test_delta_has_twelve_digits_wherever_quadrature_takes_over(mu: float, epsilon: float) -> None:
+    exact = exact_delta(mu, epsilon)
+    if exact > 1e-280:
+        with ctx.workprec(300):
+            assert abs(arb(float(delta_for(mu, epsilon))) / exact - 1) < 1e-12

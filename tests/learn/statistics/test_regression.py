@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import get_args
+from typing import Any, get_args
 
 import numpy as np
 import pytest
@@ -14,6 +14,7 @@ from helpers.statistics import own
 from inca import Interval, InvalidInput
 from inca._base.types import Array
 from inca.errors import BudgetExceeded
+from inca.learn.averagers.base import VectorMean
 from inca.learn.averagers.simulated import SimulatedAverager
 from inca.learn.budget import Budget, ProtectionLevel
 from inca.learn.statistics.estimates import IntervalTarget
@@ -224,3 +225,71 @@ def test_bad_input_is_refused(
     rng = np.random.default_rng(7)
     with pytest.raises(InvalidInput, match=words):
         call(Records.of(list(draws(rng, 20)), BOX), SimulatedAverager.of("central", 20), rng)
+
+
+# --- errors, worked out again by moving each released number a little -------------------------------------------------
+
+
+class Shifted:
+    """Averages without noise, adds a shift to what is released, and says that there is noise of some variance."""
+
+    releases = None
+    parties, dropout, failure_probability = 40, 0.0, 0.0
+
+    def __init__(self, shift: Array | float = 0.0, variance: float = 1e-10) -> None:
+        self.shift, self.variance = shift, variance
+
+    def expect(self, budget: Budget | None, releases: int) -> None:
+        pass
+
+    def var_noise(self, sensitivity: float, mu: float) -> float:
+        return self.variance
+
+    def average(self, vectors: Array, *given: object, **options: object) -> VectorMean:
+        return VectorMean(np.asarray(vectors).mean(axis=0) + self.shift, self.variance, 1.0)
+
+
+def shifted_line(shift: Array | float, ridge: float) -> LinearFit:
+    averager: Any = Shifted(shift)
+    records = Records.of(list(draws(np.random.default_rng(8), 40, 1)), BOX)
+    return linear_regression(records, averager, 1.0, np.random.default_rng(1), ridge=ridge)
+
+
+@pytest.mark.parametrize("ridge", [0.0, 0.3])
+def test_the_noise_in_a_line_and_in_its_residual_is_what_moving_each_released_number_shows(ridge: float) -> None:
+    size, step, half = Products(np.zeros(3), np.ones(3)).size, 1e-6, 30.0
+    line = shifted_line(0.0, ridge)
+    moved = [[shifted_line(sign * step * direction, ridge) for sign in (1, -1)] for direction in np.eye(size)]
+    slopes = np.array([(both(up) - both(down)) / (2 * step) for up, down in moved])
+    expected = np.sqrt(1e-10 * (slopes**2).sum(axis=0))
+    assert float(line.intercept.standard_error) == pytest.approx(expected[0], rel=1e-4)
+    assert np.ravel(line.coefficients.standard_error) == pytest.approx(expected[1:], rel=1e-4)
+    if ridge == 0.0:  # else the line is no minimum of the residual, which then moves with it, too
+        changes = np.array([(up.residual_variance - down.residual_variance) / (2 * step) for up, down in moved])
+        assert line._residual[1] * half**2 == pytest.approx(math.sqrt(1e-10 * (changes**2).sum()), rel=1e-4)
+        assert line._residual[0] * half**2 == pytest.approx(line.residual_variance)
+
+
+@pytest.mark.parametrize("ridge", [0.0, 0.3])
+def test_the_error_of_drawing_records_is_that_of_the_textbook(ridge: float) -> None:
+    """s^2 A^-1 (A - ridge) A^-1 / N with A the mean of z z^T, in units of the box, turned to those of the records."""
+    line = shifted_line(0.0, ridge)
+    table = Records.of(list(draws(np.random.default_rng(8), 40, 1)), BOX).everything()
+    half, centre = np.array([5.0, 1.0, 30.0]), np.array([5.0, 0.0, 10.0])
+    unit = (table - centre) / half
+    design = np.column_stack([np.ones(40), unit[:, :-1]])
+    meat = design.T @ design / 40
+    penalty = np.diag([0.0, ridge, ridge])
+    bread = np.linalg.inv(meat + penalty)
+    solution = bread @ (design.T @ unit[:, -1] / 40)
+    # The residual variance, as it is told, is that of the moments: E v^2 - 2 line . E z v + line . A line.
+    residual = float(np.mean((unit[:, -1] - design @ solution) ** 2))
+    turn = np.array([[30.0, -6.0 * 5.0, 0.0], [0.0, 6.0, 0.0], [0.0, 0.0, 30.0]])
+    covariance = turn @ (bread @ meat @ bread) @ turn.T * residual / 40
+    for estimate, place in ((line.intercept, slice(0, 1)), (line.coefficients, slice(1, 3))):
+        drawn = np.ravel(estimate.population_standard_error) ** 2 - np.ravel(estimate.standard_error) ** 2
+        assert drawn == pytest.approx(np.diag(covariance)[place], rel=1e-4)
+    heights = line.predict([[2.0, 0.5]])
+    row = np.array([1.0, 2.0, 0.5])
+    drawn = np.ravel(heights.population_standard_error) ** 2 - np.ravel(heights.standard_error) ** 2
+    assert drawn == pytest.approx([row @ covariance @ row], rel=1e-4)

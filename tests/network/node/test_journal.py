@@ -162,7 +162,7 @@ def test_one_process_at_a_time(path: Path) -> None:
     opened(path).close()
 
 
-@pytest.mark.parametrize(("session", "party"), [(bytes(32), 3), (SESSION, 2)])
+@pytest.mark.parametrize(("session", "party"), [(bytes(32), 3), (b"\xff" * 32, 3), (SESSION, 2), (SESSION, 4)])
 def test_the_journal_of_another_session_or_party_is_refused(path: Path, session: bytes, party: int) -> None:
     opened(path).close()
     with pytest.raises(InvalidInput, match="belongs to another session or party"):
@@ -210,9 +210,11 @@ def test_shredding_overwrites_before_it_removes(path: Path) -> None:
     journal.append([Opened(secret, secret, secret)])
     journal.close()
     os.link(path, path.with_name("kept"))  # the same bytes on disk under another name
-    assert secret in path.read_bytes()
+    before = path.read_bytes()
+    assert secret in before
     opened(path).shred()
-    assert not path.exists() and secret not in path.with_name("kept").read_bytes()
+    after = path.with_name("kept").read_bytes()
+    assert not path.exists() and secret not in after and len(after) == len(before)
 
 
 DAMAGE = {
@@ -364,10 +366,16 @@ def test_a_session_begins_only_where_twice_its_journal_fits(
         period=2.0,
     )
     needed = 2 * 8 * 100_001 * (2 + 2 * 3 * 2) + 2**20
-    blocks = needed // 512 + (1 if enough else -1)
-    monkeypatch.setattr(os, "statvfs", lambda folder: SimpleNamespace(f_bavail=blocks, f_frsize=512, f_bfree=2**40))
+    blocks = needed if enough else needed - 1
+    monkeypatch.setattr(os, "statvfs", lambda folder: SimpleNamespace(f_bavail=blocks, f_frsize=1, f_bfree=2**40))
     if enough:
         check_disk_space(tmp_path, session)
     else:
         with pytest.raises(InvalidInput, match=r"must have at least 22\.4 MiB free for the session, got 22\.4 MiB"):
             check_disk_space(tmp_path, session)
+
+
+def test_no_file_stays_open(path: Path) -> None:
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    opened(path).shred()
+    assert len(list(Path("/proc/self/fd").iterdir())) == before

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import heapq
 import random
 from collections.abc import Callable
@@ -399,3 +400,47 @@ def test_whoever_may_have_voted_before_has_no_vote(records: list[Record]) -> Non
         effects = party.handle(0.0, 1, message)
         assert not effects.records and not effects.sends
     assert party.context.ledger.promised == 0 and party.context.ledger.accepted is None and not party.decided
+
+
+# --- whose turn it is, and who is asked again (a turn is an eighth of a period) ---
+
+
+def test_turns_follow_from_the_session_and_those_who_are_down_have_none() -> None:
+    keys = [hashlib.sha256(SESSION.id + b"turn" + i.to_bytes(4, "little")).digest() for i in range(N)]
+    order = sorted(range(N), key=lambda i: keys[i])
+    for place, me in enumerate(order):
+        party = node(me)
+        party.consensus.enter(100.0)
+        assert party.consensus.wakeup == pytest.approx(100.0 + place / 8)
+        party.context.down.update(order[:1])
+        party.consensus.enter(100.0)
+        assert party.consensus.wakeup == pytest.approx(100.0 + max(0, place - 1) / 8)
+
+
+def test_whoever_has_promised_something_to_another_lets_it_finish() -> None:
+    party = node()
+    party.consensus.enter(100.0)
+    party.handle(100.0, 1, Prepare(9))
+    assert party.consensus.wakeup == pytest.approx(100.5)
+    party.handle(100.25, 2, Prepare(14))
+    assert party.consensus.wakeup == pytest.approx(100.75)
+
+
+def test_those_who_have_not_answered_are_asked_again_after_pauses_that_double_up_to_a_turn() -> None:
+    party = node()
+    ballot = proposing(party)
+    began = now = party.consensus.wakeup - 1 / 128
+    pauses = []
+    for _ in range(5):
+        pauses.append(party.consensus.wakeup - now)
+        now = party.consensus.wakeup
+        assert party.tick(now).sends == [(peer, Prepare(ballot)) for peer in (1, 2, 3)]
+    assert pauses == pytest.approx([1 / 128, 1 / 64, 1 / 32, 1 / 16, 1 / 8]) and now < began + 0.5
+    party.handle(now, 1, Promise(ballot, 0, b"", b""))
+    assert party.tick(party.consensus.wakeup).sends == [(peer, Prepare(ballot)) for peer in (2, 3)]
+    party.handle(now, 3, Promise(ballot, 0, b"", b""))
+    party.handle(now, 2, Yes(ballot))
+    asked = party.tick(party.consensus.wakeup).sends
+    assert asked == [(peer, Accept(ballot, ALL, ALL)) for peer in (1, 3)]  # it has said yes itself
+    party.handle(now, 3, Yes(ballot))
+    assert party.decided and party.consensus.wakeup == float("inf")

@@ -325,3 +325,56 @@ def refuse(ledger: Ledger, record: Record) -> None:
     with pytest.raises(CorruptJournal):
         ledger.apply(record)
     assert state(ledger) == before
+
+
+AS_WRITTEN: list[tuple[Record, list[object]]] = [
+    (Opened(b"noisy", b"masks", b"secret"), ["opened", b"noisy", b"masks", b"secret", False]),
+    (Opened(b"noisy", b"masks", b"secret", late=True), ["opened", b"noisy", b"masks", b"secret", True]),
+    (Seeded(b"seed"), ["seeded", b"seed"]),
+    (Began(2, b"share"), ["began", 2, b"share"]),
+    (Credited(2, 1, 0, b"payload"), ["credited", 2, 1, 0, b"payload"]),
+    (Tombstoned(2, 1, 0), ["tombstoned", 2, 1, 0]),
+    (Settled(2, 0, "acked"), ["settled", 2, 0, "acked"]),
+    (Sealed(), ["sealed"]),
+    (Joined(3), ["joined", 3]),
+    (Promised(7), ["promised", 7]),
+    (Accepted(7, b"a", b"b"), ["accepted", 7, b"a", b"b"]),
+    (Left("reason"), ["left", "reason"]),
+]
+
+
+@pytest.mark.parametrize(("record", "fields"), AS_WRITTEN, ids=lambda value: type(value).__name__)
+def test_records_are_written_as_ever_and_cannot_be_changed(record: Record, fields: list[object]) -> None:
+    """A list of the name and the fields: journals of all versions are read."""
+    written = msgspec.msgpack.encode(record)
+    assert msgspec.msgpack.decode(written) == fields
+    assert msgspec.msgpack.decode(written, type=Record) == record
+    for name in record.__struct_fields__:
+        with pytest.raises(AttributeError, match="immutable"):
+            setattr(record, name, b"other")
+
+
+def test_a_fresh_ledger_has_promised_nothing_and_holds_nothing() -> None:
+    ledger = Ledger(SESSION, 1)
+    assert (ledger.round, ledger.attended, ledger.since, ledger.promised) == (0, 0, 0, 0)
+    assert not ledger.balance.any() and not ledger.injected.any() and ledger.balance.size == SESSION.dimension + 1
+    assert [ledger.accepted, ledger.left, ledger.opened, ledger.seed] == [None] * 4 and not ledger.sealed
+    ledger.apply(Promised(1))
+    ledger.apply(Accepted(1, b"a", b"b"))  # what was promised may be accepted
+    with pytest.raises(CorruptJournal, match="a second acceptance in a ballot"):
+        ledger.apply(Accepted(1, b"c", b"d"))
+    with pytest.raises(CorruptJournal, match="a promise that breaks an earlier one"):
+        ledger.apply(Promised(1))
+    ledger.apply(Promised(5))
+    with pytest.raises(CorruptJournal, match="an acceptance that breaks a promise"):
+        ledger.apply(Accepted(4, b"a", b"b"))
+
+
+def test_a_party_was_certainly_absent_where_it_began_a_later_round_or_is_sealed() -> None:
+    """Else it may still come: whoever says too much has a share taken back that it then credits."""
+    ledger = fresh(SESSION)
+    for t in (1, 3):
+        ledger.apply(Began(t, ledger.next_share()))
+    assert [ledger.skipped(t) for t in range(5)] == [False, False, True, False, False]
+    ledger.apply(Sealed())
+    assert [ledger.skipped(t) for t in range(5)] == [False, False, True, False, True]

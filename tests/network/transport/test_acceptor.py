@@ -7,6 +7,7 @@ import errno
 import socket
 import struct
 from collections import Counter
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -71,7 +72,7 @@ class Accepting:
         assert not sock.blocking and not sock.closed
         self.accepted.append((address, origin))
 
-    async def run(self, listening: Any) -> None:
+    async def run(self, listening: Any, retry_s: float = 0.0) -> None:
         """Accept until there is nobody left."""
         waiting = asyncio.Event()
 
@@ -81,7 +82,7 @@ class Accepting:
 
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(module, "_readable", readable)
-            patch.setattr(module, "_RETRY_S", 0.0)
+            patch.setattr(module, "_RETRY_S", retry_s)
             task = asyncio.create_task(self.acceptor.run(listening))
             await asyncio.wait({task, asyncio.create_task(waiting.wait())}, return_when=asyncio.FIRST_COMPLETED)
             task.cancel()
@@ -163,10 +164,28 @@ def test_an_address_with_too_many_violations_is_refused_and_others_are_not() -> 
 def test_a_failure_to_accept_is_logged_and_gone_on_after() -> None:
     async def main() -> None:
         accepting = Accepting()
-        await accepting.run(Listening(OSError(errno.EMFILE, "too many open files"), InterruptedError(), "10.0.0.1"))
-        # An interruption is no failure: the acceptor waits until there is something to read, and goes on.
+        await accepting.run(Listening(OSError(errno.EMFILE, "too many open files"), "10.0.0.1"))
         assert [event for event, _ in accepting.events.log] == ["accepting failed"]
-        assert "too many open files" in str(accepting.events.log[0][1]["reason"]).lower()
+        assert "no file descriptors" in str(accepting.events.log[0][1]["reason"])
+        assert len(accepting.accepted) == 1
+        await accepting.run(Listening(InterruptedError(), "10.0.0.1"))
+        assert len(accepting.events.log) == 1  # an interruption is no failure
+
+    asyncio.run(main())
+
+
+def test_after_a_failure_the_acceptor_waits_until_others_may_have_closed_something() -> None:
+    async def main() -> None:
+        accepting, pauses, sleep = Accepting(), list[float](), asyncio.sleep
+
+        async def kept(seconds: float) -> None:
+            pauses.append(seconds)
+            await sleep(0)
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(asyncio, "sleep", kept)
+            await accepting.run(Listening(OSError(errno.EMFILE, "too many open files"), "10.0.0.1"), retry_s=0.1)
+        assert pauses == [0.1]
 
     asyncio.run(main())
 
@@ -212,7 +231,7 @@ def test_many_arrivals_let_others_have_their_turn() -> None:
         task = asyncio.create_task(other())
         await accepting.run(Listening(*["10.0.0.1"] * 160))
         await task
-        steps = [after - before for before, after in zip(seen_by_other, seen_by_other[1:], strict=False)]
+        steps = [after - before for before, after in pairwise(seen_by_other)]
         assert len(steps) >= 8 and max(steps) <= 16
 
     asyncio.run(main())

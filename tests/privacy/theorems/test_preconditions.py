@@ -263,3 +263,25 @@ def test_inputs_share_work() -> None:
     inputs = TheoremInputs(view)
     conditions(inputs)
     assert inputs.hidden.rank == HiddenMessages.of(view).rank == hidden_rank(view)
+
+
+def test_a_factor_is_never_above_that_of_local_dp() -> None:
+    """Party 0 was there twice, party 1 three times and not at the end: alone, party 0 hides less than its weight."""
+    presence = inca.Presence.explicit([[1, 1], [0, 1], [0, 1], [1, 0]])
+    silent = inca.ExplicitSchedule([[[-1], [-1]]] * 3)
+    verdict = theorem4(View(inca.Execution(silent, inca.incremental_injection(3), presence)))
+    assert (verdict.coalition, verdict.factor_sharp) == ((0,), 1.0)
+
+
+def test_if_nobody_stays_the_coalition_is_where_most_weight_is() -> None:
+    """Parties 0 and 1 exchange and inject half of their values, party 2 four fifths of its own: by squares, it wins."""
+    present = np.zeros((10, 3), dtype=bool)
+    present[:5, :2] = present[:8, 2] = True
+    exchange = inca.ExplicitSchedule([[[1], [0], [-1]]] * 9)
+    view = View(inca.Execution(exchange, inca.incremental_injection(9), inca.Presence.explicit(present)))
+    assert view.execution.total_weights.tolist() == pytest.approx([0.5, 0.5, 0.8])
+    verdict = theorem4(view)
+    assert verdict.coalition == (2,)
+    assert verdict.why == "1 of 3 honest parties hide one another, and the others left"
+    everyone = View(inca.Execution(inca.RandomReceivers(6, 6, seed=1), inca.incremental_injection(6)))
+    assert theorem4(everyone).why == "all 6 honest parties hide one another"

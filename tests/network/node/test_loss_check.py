@@ -1,0 +1,235 @@
+"""A party's check of its own loss: worked out again in fractions, for every coalition, straight from Theorem 1."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from fractions import Fraction
+from functools import cache
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.stats import norm
+
+import inca
+from helpers import reference
+from helpers.executions import intended, present_flags
+from helpers.rosters import SEED, terms
+from inca.network.membership.identity import Identity
+from inca.network.membership.roster import Roster
+from inca.network.node.loss_check import LossCheck, LossChecker, choose_coalitions
+from inca.network.node.session_setup import SessionSetup
+from inca.network.protocol.realized_execution import RealizedExecution
+from inca.protocol.undelivered import Undelivered
+
+NAMES = ("anna", "bert", "cleo", "dora", "emil")
+CARDS = tuple(Identity.create(name).card("127.0.0.1", 7001 + i) for i, name in enumerate(NAMES))
+# So little cancelling noise that coalitions differ, and of ten coalitions there is a worst one.
+_FIELDS: dict[str, Any] = {"seed": SEED, "rounds": 3, "colluding": 0.4, "sigma_cancelling": 60.0}
+CLASSIC: dict[str, Any] = {"rule": "classic", "epsilon": 0.9, "distance": 4.0}  # proven below epsilon 1 only
+N, PUBLIC_SEED = len(NAMES), bytes.fromhex(SEED)
+
+
+def setup_of(**changes: Any) -> SessionSetup:
+    """Return a session of five of whom two collude, so that there are ten coalitions."""
+    return SessionSetup(Roster("trial", terms(**(_FIELDS | changes)), CARDS))
+
+
+def checker_of(setup: SessionSetup) -> LossChecker:
+    return LossChecker(setup, setup.session.topology(PUBLIC_SEED), PUBLIC_SEED)
+
+
+def execution_of(setup: SessionSetup, absences: bool = False) -> inca.Execution:
+    """Return the execution at full attendance, or one where somebody leaves and somebody is away once."""
+    present = np.ones((setup.session.rounds + 1, N), dtype=bool)
+    if absences:
+        present[2:, 4] = False
+        present[2, 1] = False
+    schedule = setup.session.topology(PUBLIC_SEED).schedule
+    return inca.Execution(schedule, setup.roster.terms.injection, inca.Presence.explicit(present))
+
+
+def realized_of(setup: SessionSetup, execution: inca.Execution) -> RealizedExecution:
+    topology = setup.session.topology(PUBLIC_SEED)
+    return RealizedExecution(execution, (), topology, frozenset(range(N)), {}, exact=True)
+
+
+@cache
+def plain_losses(absences: bool, coalition: tuple[int, ...]) -> dict[int, float]:
+    """Return the loss mu per unit of sensitivity of each honest party, in fractions until the last root."""
+    setup = setup_of()
+    agreed, execution = setup.roster.terms, execution_of(setup, absences)
+    weights = [[[Fraction(x) for x in row] for row in matrix] for matrix in intended(execution)]
+    receivers = [step.receivers.tolist() for step in execution.intended()]
+    c = [Fraction(x).limit_denominator(1000) for x in execution.injection.value.tolist()]
+    z = [[Fraction(x) for x in row] for row in execution.injection.noise.tolist()]
+    variances = Fraction(agreed.sigma_independent) ** 2, Fraction(agreed.sigma_cancelling) ** 2
+    honest = [i for i in range(N) if i not in coalition]
+    seen = reference.observed(receivers, present_flags(execution), coalition, [])
+    squares = reference.losses(weights, present_flags(execution), c, z, seen, honest, *variances)
+    return {party: math.sqrt(square) for party, square in zip(honest, squares, strict=True)}
+
+
+def plain_mus(setup: SessionSetup, absences: bool, party: int) -> dict[tuple[int, ...], float]:
+    """Return the party's loss mu against each coalition it is not part of."""
+    coalitions = [coalition for coalition in combinations(range(N), 2) if party not in coalition]
+    sensitivity = setup.roster.terms.sensitivity
+    return {coalition: sensitivity * plain_losses(absences, coalition)[party] for coalition in coalitions}
+
+
+def delta_of(epsilon: float, mu: float) -> float:
+    """The delta of a Gaussian shift mu at epsilon: Balle and Wang's condition."""
+    return float(norm.cdf(mu / 2 - epsilon / mu) - math.exp(epsilon) * norm.cdf(-mu / 2 - epsilon / mu))
+
+
+@pytest.mark.parametrize("absences", [False, True])
+@pytest.mark.parametrize("rule", ["analytic", "classic"])
+def test_the_loss_is_that_of_the_worst_coalition_worked_out_in_fractions(rule: str, absences: bool) -> None:
+    setup = setup_of(**(CLASSIC if rule == "classic" else {}))
+    delta = setup.roster.terms.delta
+    checker = checker_of(setup)
+    execution = execution_of(setup, absences)
+    rounding = setup.rounding(execution)
+    for party in range(N):
+        check = checker.realized(realized_of(setup, execution), party)
+        mus = plain_mus(setup, absences, party)
+        worst = max(mus.values())
+        assert min(mus.values()) < 0.98 * worst  # else the least would do as well
+        assert mus[check.coalition] == pytest.approx(worst, rel=1e-9)
+        assert (check.coalitions, check.complete) == (6, True)
+        mu = float(rounding.loss(np.array([worst]))[0])
+        if rule == "classic":
+            assert check.epsilon == pytest.approx(mu * math.sqrt(2 * math.log(1.25 / delta)), rel=1e-9)
+        else:
+            assert delta_of(check.epsilon, mu) == pytest.approx(delta, rel=1e-6)
+
+
+def test_the_planned_loss_is_that_of_full_attendance_whatever_happened() -> None:
+    setup = setup_of()
+    checker = checker_of(setup)
+    full, absent = (realized_of(setup, execution_of(setup, absences)) for absences in (False, True))
+    for party in range(N):
+        assert checker.planned(party) == checker.realized(full, party)
+    assert any(checker.planned(party).epsilon != checker.realized(absent, party).epsilon for party in range(N))
+
+
+def test_the_loss_is_in_proportion_to_how_far_a_value_may_move() -> None:
+    narrow, wide = (checker_of(setup_of(**(CLASSIC | {"distance": far}))).planned(0) for far in (2.0, 4.0))
+    assert wide.epsilon == pytest.approx(2 * narrow.epsilon, rel=1e-3)  # but for what whole numbers add
+
+
+@pytest.mark.parametrize(("epsilon", "allowed", "may"), [(1.0, 1.0, True), (0.5, 1.0, True), (1.0 + 1e-12, 1.0, False)])
+def test_a_party_publishes_exactly_what_was_agreed_and_no_more(epsilon: float, allowed: float, may: bool) -> None:
+    refusal = LossCheck(epsilon, (1, 3), allowed, 6, True).refusal
+    assert (refusal == "") is may
+
+
+def test_a_refusal_says_what_was_agreed_what_it_is_and_against_whom() -> None:
+    expected = "its loss must be at most epsilon 1.5, as agreed, got 2.25 (against parties [1, 3])"
+    assert LossCheck(2.25, (1, 3), 1.5, 6, True).refusal == expected
+
+
+def test_the_agreed_epsilon_is_what_the_loss_is_held_against() -> None:
+    loss = checker_of(setup_of()).planned(0).epsilon
+    assert checker_of(setup_of(epsilon=loss * 1.01)).planned(0).refusal == ""
+    check = checker_of(setup_of(epsilon=loss * 0.99)).planned(0)
+    assert check.allowed == loss * 0.99 and check.refusal
+
+
+@pytest.mark.parametrize(("agreed", "complete"), [(9, False), (10, True), (11, True)])
+def test_all_coalitions_are_considered_if_there_are_no_more_than_agreed(agreed: int, complete: bool) -> None:
+    coalitions, all_of_them = choose_coalitions(setup_of(coalitions=agreed).roster, PUBLIC_SEED)
+    assert all_of_them is complete
+    assert (coalitions == list(combinations(range(N), 2))) is complete
+    assert len(coalitions) <= agreed
+
+
+def roster_of_forty() -> Roster:
+    cards = tuple(Identity.create(f"p{i}").card("127.0.0.1", 7001 + i) for i in range(40))
+    return Roster("many", terms(seed=SEED, colluding=0.08, coalitions=25), cards)
+
+
+def test_drawn_coalitions_are_of_the_agreed_size_distinct_and_follow_from_session_and_seed() -> None:
+    roster = roster_of_forty()
+    coalitions, complete = choose_coalitions(roster, PUBLIC_SEED)
+    assert not complete and len(coalitions) == 25 == len(set(coalitions))  # 91,390 there are: a meeting is unlikely
+    assert coalitions == sorted(coalitions)
+    for coalition in coalitions:  # 8 % of 40 are 3.2: four collude
+        assert len(set(coalition)) == 4 and list(coalition) == sorted(coalition) and set(coalition) <= set(range(40))
+    assert len({party for coalition in coalitions for party in coalition}) > 20  # not always the same ones
+    assert choose_coalitions(roster, PUBLIC_SEED) == (coalitions, False)
+    assert choose_coalitions(roster, bytes(16))[0] != coalitions
+    assert choose_coalitions(roster_of_forty(), PUBLIC_SEED)[0] != coalitions  # new keys, another session
+
+
+def test_drawn_coalitions_are_those_of_every_version() -> None:
+    """All parties of a session must consider the same ones, whatever their version: worked out again from the words."""
+    roster = roster_of_forty()
+    key = hashlib.sha256(b"inca-coalitions/1" + roster.session + PUBLIC_SEED).digest()[:16]
+    rng = np.random.Generator(np.random.Philox(key=int.from_bytes(key, "little")))
+    assert {tuple(sorted(rng.choice(40, 4, replace=False).tolist())) for _ in range(25)} == set(
+        choose_coalitions(roster, PUBLIC_SEED)[0]
+    )
+
+
+def test_a_party_has_no_loss_to_a_coalition_that_it_is_part_of() -> None:
+    """With a single coalition drawn, its members have none to consider, and their check says so."""
+    checker = checker_of(setup_of(coalitions=1))
+    (coalition,) = checker.coalitions
+    for party in range(N):
+        check = checker.planned(party)
+        if party in coalition:
+            assert (check.epsilon, check.coalition, check.coalitions, check.complete) == (0.0, (), 0, False)
+        else:
+            assert check.epsilon > 0.0 and (check.coalition, check.coalitions) == (coalition, 1)
+
+
+def test_a_certificate_is_on_the_agreed_terms_and_says_what_full_attendance_gives_if_that_was_not() -> None:
+    setup = setup_of(**CLASSIC, delta=1e-4)
+    checker = checker_of(setup)
+    whole = checker.certify(realized_of(setup, execution_of(setup)), (1, 3))
+    assert whole.full_attendance is None
+    assert (whole.rule, whole.delta, whole.sensitivity) == ("classic", 1e-4, 4.0)
+    assert whole.transcript.known_adversary.colluding == (1, 3)
+    party = whole.losses.honest.tolist().index(0)
+    expected = plain_mus(setup, False, 0)[1, 3]
+    loss = setup.rounding(execution_of(setup)).loss(np.array([expected]))
+    assert whole.losses.mu[party] == pytest.approx(float(loss[0]), rel=1e-9)
+
+    absent = checker.certify(realized_of(setup, execution_of(setup, absences=True)), (1, 3))
+    assert absent.full_attendance is not None
+    np.testing.assert_allclose(absent.full_attendance.mu, whole.losses.mu, rtol=1e-3)  # whole numbers add as they were
+
+
+def test_offers_that_were_never_made_are_those_of_the_drawn_schedule_at_full_attendance() -> None:
+    """Of a party that was absent the realized execution does not know to whom it would have sent."""
+    setup = setup_of()
+    full, absent = execution_of(setup), execution_of(setup, absences=True)
+    receivers = np.stack([full.schedule.round(t).receivers for t in range(1, full.rounds + 1)])
+    for t in range(1, full.rounds + 1):
+        there = absent.presence.row(t)
+        receivers[t - 1][~there] = -1
+        receivers[t - 1][~there[receivers[t - 1]]] = -1
+    execution = inca.Execution(inca.ExplicitSchedule(receivers), full.injection, absent.presence)
+    certificate = checker_of(setup).certify(realized_of(setup, execution), (1, 2))
+    assert certificate.full_attendance is not None
+    expected = checker_of(setup).certify(realized_of(setup, full), (1, 2)).losses.mu
+    np.testing.assert_allclose(certificate.full_attendance.mu, expected, rtol=1e-3)
+
+
+def test_an_undelivered_share_calls_for_the_loss_of_the_schedule_as_it_was_drawn() -> None:
+    """Everyone was there, but one share came back: without the drawn schedule its place would be unknown."""
+    setup = setup_of()
+    full = execution_of(setup)
+    receivers = np.stack([full.schedule.round(t).receivers for t in range(1, full.rounds + 1)])
+    lost = int(receivers[0, 0, 0])
+    receivers[0, 0, 0] = -1
+    execution = inca.Execution(
+        inca.ExplicitSchedule(receivers), full.injection, undelivered=[Undelivered(1, 0, lost, 2)]
+    )
+    certificate = checker_of(setup).certify(realized_of(setup, execution), (3, 4))
+    assert certificate.full_attendance is not None
+    expected = checker_of(setup).certify(realized_of(setup, full), (3, 4)).losses.mu
+    np.testing.assert_allclose(certificate.full_attendance.mu, expected, rtol=1e-3)

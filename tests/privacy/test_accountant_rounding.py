@@ -1,0 +1,168 @@
+"""Losses are never understated by rounding: held against exact fractions, and with errors that are made up."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+
+import inca
+from helpers import reference
+from helpers.executions import intended, present_flags
+from inca.errors import SingularView
+from inca.privacy import _dense, _state_space, accountant
+from inca.privacy.accountant import Losses, information
+from inca.protocol.rounding import Rounding
+
+LEVELS = inca.NoiseLevels(independent=2.0, cancelling=30.0)
+
+
+def a_view(seed: int = 3) -> inca.View:
+    presence = inca.Presence.leaving(6, 4, 0.2, np.random.default_rng(seed))
+    execution = inca.Execution(inca.RandomReceivers(6, 4, seed=seed), inca.incremental_injection(4), presence)
+    return inca.View(execution, inca.Adversary([seed % 6]))
+
+
+def exact(view: inca.View, levels: inca.NoiseLevels) -> list[Fraction]:
+    execution = view.execution
+    weights = [[[Fraction(x) for x in row] for row in matrix] for matrix in intended(execution)]
+    c = [Fraction(x) for x in execution.injection.value.tolist()]
+    z = [[Fraction(x) for x in row] for row in execution.injection.noise.tolist()]
+    seen = [(int(t), int(i)) for t, i in view.rows]
+    variances = Fraction(levels.independent) ** 2, Fraction(levels.cancelling) ** 2
+    return reference.losses(weights, present_flags(execution), c, z, seen, view.honest.tolist(), *variances)
+
+
+@pytest.mark.parametrize("method", ["dense", "state-space"])
+@pytest.mark.parametrize("cancelling", [3.0, 3e4])
+def test_a_loss_is_that_of_exact_fractions_or_a_trifle_more(method: Any, cancelling: float) -> None:
+    levels = inca.NoiseLevels(independent=2.0, cancelling=cancelling)
+    view = a_view()
+    losses = inca.account(view, levels, sensitivity=7.0, method=method)
+    assert losses.method == method
+    for mu, square in zip(losses.mu.tolist(), exact(view, levels), strict=True):
+        ratio = Fraction(mu) ** 2 / (49 * square)
+        # A loss is a root: its own rounding, some 1e-16, is not what is rounded up.
+        assert 1 - Fraction(1, 10**15) <= ratio <= 1 + Fraction(1, 10**6)
+
+
+class Told:
+    """Lets both methods return squares and errors that are made up."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, *, fast: float | None, plain: float, fits: bool = True) -> None:
+        self.asked: list[str] = []
+        self.fast, self.plain = fast, plain
+        monkeypatch.setattr(_state_space, "information", self.state_space)
+        monkeypatch.setattr(_dense, "information", self.dense)
+        monkeypatch.setattr(_dense, "information_matrix", self.matrix)
+        monkeypatch.setattr(type(a_view()), "fits", property(lambda view: fits))
+
+    def state_space(self, view: Any, ratio: float, progress: Any, *, matrix: bool) -> Any:
+        self.asked.append("state-space")
+        assert ratio == 15.0
+        if self.fast is None:
+            raise SingularView("made up")
+        return np.array([4.0, 16.0]), self.fast
+
+    def dense(self, view: Any, levels: inca.NoiseLevels) -> Any:
+        self.asked.append("dense")
+        return np.array([9.0, 25.0]), self.plain
+
+    def matrix(self, view: Any, levels: inca.NoiseLevels) -> Any:
+        self.asked.append("matrix")
+        return np.eye(2), self.plain
+
+
+@pytest.mark.parametrize(
+    ("fast", "fits", "method", "expected"),
+    [
+        (1e-10, True, "auto", "state-space"),
+        (1e-9, True, "auto", "dense"),  # not told well enough, and the other method can be had
+        (1e-9, False, "auto", "state-space"),
+        (1e-9, True, "state-space", "state-space"),
+        (1e-7, False, "auto", "state-space"),
+        (None, True, "auto", "dense"),
+    ],
+)
+def test_the_error_that_is_told_is_added_and_a_large_one_handed_over(
+    monkeypatch: pytest.MonkeyPatch, fast: float | None, fits: bool, method: Any, expected: str
+) -> None:
+    Told(monkeypatch, fast=fast, plain=1e-7, fits=fits)
+    squares, taken = information(a_view(), LEVELS, method=method)
+    assert taken == expected
+    if expected == "dense":
+        assert squares == pytest.approx(np.array([9.0, 25.0]) * (1 + 1e-7), rel=1e-14)
+    else:
+        assert fast is not None  # and in units of 1 over the variance of the independent noise
+        assert squares == pytest.approx(np.array([1.0, 4.0]) * (1 + fast), rel=1e-14)
+
+
+@pytest.mark.parametrize(
+    ("fast", "plain", "fits", "method"),
+    [
+        (2e-6, 1e-7, False, "auto"),
+        (2e-6, 1e-7, True, "state-space"),
+        (None, 1e-7, True, "state-space"),
+        (None, 1e-7, False, "auto"),
+        (2e-6, 2e-6, True, "auto"),
+        (1e-12, 2e-6, True, "dense"),
+    ],
+)
+def test_what_double_precision_does_not_tell_is_refused_rather_than_named(
+    monkeypatch: pytest.MonkeyPatch, fast: float | None, plain: float, fits: bool, method: Any
+) -> None:
+    Told(monkeypatch, fast=fast, plain=plain, fits=fits)
+    with pytest.raises(inca.InvalidInput, match="double precision does not tell the loss"):
+        information(a_view(), LEVELS, method=method)
+
+
+def test_the_plain_method_is_taken_where_it_was_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    told = Told(monkeypatch, fast=1e-12, plain=1e-7)
+    information(a_view(), LEVELS, method="dense")
+    information(a_view(), LEVELS, method="dense", matrix=True)
+    assert told.asked == ["dense", "matrix"]
+
+
+@pytest.mark.parametrize(("ratio", "fine"), [(1e7, True), (1.001e7, False), (1e-7, True), (0.999e-7, False)])
+def test_noise_levels_may_be_seven_decades_apart_and_no_more(ratio: float, fine: bool) -> None:
+    levels = inca.NoiseLevels(independent=1.0, cancelling=ratio)
+    if fine:
+        assert accountant._choose_method(a_view(), levels, "auto") == "state-space"
+    else:
+        with pytest.raises(inca.InvalidInput, match="sigma_cancelling / sigma_independent must be from 1e-07 to 1e"):
+            accountant._choose_method(a_view(), levels, "auto")
+
+
+def test_without_one_kind_of_noise_the_plain_method_is_taken() -> None:
+    for levels in (
+        inca.NoiseLevels(independent=0.0, cancelling=1.0),
+        inca.NoiseLevels(independent=1.0, cancelling=0.0),
+    ):
+        assert accountant._choose_method(a_view(), levels, "auto") == "dense"
+
+
+def test_the_worst_party_is_the_one_that_loses_most() -> None:
+    losses = Losses(np.array([1, 4, 5]), np.array([0.2, 0.9, 0.3]), "dense")
+    assert (losses.worst_party, losses.max_mu) == (4, 0.9)
+    assert losses.epsilon(1e-5, "classic")[0] == pytest.approx(0.2 * math.sqrt(2 * math.log(1.25e5)))
+    assert losses.delta(0.5, "classic")[0] == pytest.approx(1.25 * math.exp(-((0.5 / 0.2) ** 2) / 2))
+    assert losses.delta(0.5)[0] < losses.delta(0.5, "classic")[0]
+
+
+def test_a_loss_is_in_proportion_to_the_sensitivity_and_infinite_ones_stay_so() -> None:
+    view = inca.View(a_view().execution, inca.Adversary(eavesdropped=[(0, 1)]))
+    none = inca.NoiseLevels(independent=0.0, cancelling=0.0)
+    assert math.isinf(inca.account(view, none, sensitivity=1e-9).max_mu)
+    assert inca.account(view, none, sensitivity=0.0).max_mu == 0.0
+    once, thrice = (inca.account(view, LEVELS, sensitivity=s).mu for s in (1.0, 3.0))
+    np.testing.assert_allclose(thrice, 3.0 * once)
+
+
+def test_what_whole_numbers_add_is_added_to_every_loss() -> None:
+    losses = Losses(np.array([1, 4]), np.array([0.5, math.inf]), "dense")
+    assert losses.in_whole_numbers(None) is losses
+    whole = losses.in_whole_numbers(Rounding(excess=0.25, mu_added=0.125))
+    assert whole.mu.tolist() == [0.525, math.inf] and (whole.honest is losses.honest, whole.method) == (True, "dense")

@@ -72,6 +72,7 @@ def test_moving_a_slider_changes_the_error_and_the_address(window: Watched) -> N
 
 def test_a_plan_is_made_downloaded_and_watched(window: Watched, tmp_path: Path) -> None:
     page = open_at(window, "/plan?parties=10&epsilon=4&messages=6&dropout=0&colluding=0")
+    expect(page.locator(".shown[aria-busy=false]")).to_be_visible()  # until then the button moves as the chart grows
     page.get_by_role("button", name="Make the plan").click()
     expect(page.get_by_text("Plan for 10 parties")).to_be_visible()
     with page.expect_download() as started:

@@ -25,7 +25,7 @@ from inca.privacy.calibration import Tradeoff
 
 SMALL = inca.Requirements(parties=40, epsilon=1.0, delta=1e-5, colluding=0.1, dropout=0.1, messages=16)
 TINY = replace(SMALL, parties=20, messages=10)
-FEW = 16  # sampled views: enough for a cautious plan
+FEW = 12  # sampled views: enough for a cautious plan
 PLANS = [f"examples/{name}-plan.json" for name in ("updates", "waiting-times")]
 
 
@@ -293,7 +293,7 @@ def test_a_plan_is_a_file_that_can_be_read_back(tmp_path: Path) -> None:
 
 def test_a_plan_for_parties_that_miss_rounds_says_so_and_proves_less(tmp_path: Path) -> None:
     requirements = replace(TINY, away=0.02, messages=14)
-    plan = planned(requirements)
+    plan = planned(requirements, "paper")
     assert "in spite of        up to 0.1 of the parties leaving for good, and each missing 0.02 of the rounds" in str(
         plan
     )

@@ -218,23 +218,10 @@ def test_one_noise_term_is_not_enough() -> None:
     }
     assert np.allclose(losses["single"][identified["single"]], 1 / 0.5)
     assert (losses["valid"] < 1 / 0.5 / 5).all()
-    local = distinguish(
-        views["single"],
-        int(honest[0]),
-        NoiseLevels(independent=0.5, cancelling=50.0),
-        0.05,
-        generator(1),
-        trials=20_000,
-        sensitivity=1.0,
-    )
-    valid = distinguish(
-        views["valid"],
-        int(honest[0]),
-        NoiseLevels(independent=0.5, cancelling=50.0),
-        0.05,
-        generator(1),
-        trials=20_000,
-        sensitivity=1.0,
+    levels, party = NoiseLevels(independent=0.5, cancelling=50.0), int(honest[0])
+    local, valid = (
+        distinguish(views[name], party, levels, 0.05, generator(1), trials=20_000, sensitivity=1.0)
+        for name in ("single", "valid")
     )
     assert local.epsilon_lower > 5 * valid.epsilon  # what the attack shows of one is more than the other can lose
 

@@ -84,9 +84,7 @@ def attack(
     integer("--trials", trials, min=1)
     rng = np.random.default_rng(None if seed is None else (integer("--seed", seed), 1))
     transcript = inca.read_execution(execution)
-    if delta is None:
-        delta = 1e-5 if transcript.agreed is None else transcript.agreed.delta
-    finite_float("--delta", delta, 0.0, 1.0)
+    delta = finite_float("--delta", transcript.delta if delta is None else delta, 0.0, 1.0)
     bounds = _bounds(transcript, domain)
     transcript = override_execution(transcript, colluding, eavesdropped, seed, sigma_independent, sigma_cancelling)
     for name in ("sigma_independent", "sigma_cancelling"):

@@ -157,7 +157,7 @@ class Plan:
         return {
             "format": FORMAT,
             "inca": __version__,
-            "wish": _wish(requirements),
+            "wish": _requirements_fields(requirements),
             "recipe": self.recipe,
             "rounds": design.rounds,
             "receivers": design.receivers,
@@ -211,8 +211,8 @@ class Plan:
         return "\n".join(lines)
 
 
-def _wish(requirements: Requirements) -> dict[str, Any]:
-    """Return the requirements for JSON; plans for nobody away stay what they were before there was such a wish."""
+def _requirements_fields(requirements: Requirements) -> dict[str, Any]:
+    """Return the requirements for JSON; plans for nobody away stay what they were before there was such a field."""
     fields = asdict(requirements) | {"rule": rule_to_file(requirements.rule)}
     if requirements.away == 0.0:
         del fields["away"]

@@ -199,9 +199,7 @@ def certify(
         >>> certify(inca.Transcript(execution, **levels, adversary=adversary, sensitivity=1.0))
         Certificate(Execution(parties=50, rounds=10), Collusion DP, epsilon=0.554193, delta=1e-05)
     """
-    if delta is None:
-        delta = 1e-5 if transcript.agreed is None else transcript.agreed.delta
-    finite_float("delta", delta, 0.0, 1.0)
+    delta = finite_float("delta", transcript.delta if delta is None else delta, 0.0, 1.0)
     sensitivity = _known_sensitivity(transcript, sensitivity)
     execution, adversary = transcript.execution, transcript.known_adversary
     size = (execution.parties, execution.rounds)

@@ -128,6 +128,11 @@ class Transcript:
         return NoiseLevels(independent=self.sigma_independent, cancelling=self.sigma_cancelling)
 
     @property
+    def delta(self) -> float:
+        """The delta at which epsilon is told, if nobody asks for another: the agreed one, else 1e-5."""
+        return 1e-5 if self.agreed is None else self.agreed.delta
+
+    @property
     def known_adversary(self) -> Adversary:
         """The adversary; refused if it is not known."""
         if self.adversary is None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gc
 import os
 import secrets
 import signal
@@ -9,11 +10,13 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
+from helpers.ledgers import SESSION as CONFIG
 from inca.errors import InvalidInput, JournalUnusable
 from inca.network.node.journal import Journal, check_disk_space
 from inca.network.protocol.ledger import (
@@ -32,7 +35,6 @@ from inca.network.protocol.ledger import (
     Tombstoned,
 )
 from inca.network.protocol.messages import Item
-from inca.network.protocol.session import SessionConfig
 
 SESSION = bytes(range(32))
 
@@ -351,20 +353,7 @@ def test_a_session_begins_only_where_twice_its_journal_fits(
     enough: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each transfer takes 8 bytes for each number and the weight: one in, one out per slot, and two to begin."""
-    session = SessionConfig(
-        id=bytes(32),
-        parties=5,
-        rounds=3,
-        receivers=2,
-        schedule="random",
-        quiet=1,
-        dimension=100_000,
-        sigma_independent=2**30,
-        sigma_cancelling=2**33,
-        min_participants=3,
-        start=100.0,
-        period=2.0,
-    )
+    session = replace(CONFIG, rounds=3, receivers=2, dimension=100_000)
     needed = 2 * 8 * 100_001 * (2 + 2 * 3 * 2) + 2**20
     blocks = needed if enough else needed - 1
     monkeypatch.setattr(os, "statvfs", lambda folder: SimpleNamespace(f_bavail=blocks, f_frsize=1, f_bfree=2**40))
@@ -376,6 +365,7 @@ def test_a_session_begins_only_where_twice_its_journal_fits(
 
 
 def test_no_file_stays_open(path: Path) -> None:
+    gc.collect()  # what other tests have left is not closed in between
     before = len(list(Path("/proc/self/fd").iterdir()))
     opened(path).shred()
     assert len(list(Path("/proc/self/fd").iterdir())) == before

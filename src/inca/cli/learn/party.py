@@ -44,8 +44,8 @@ def party(
     options: it resumes, and gets from the others what it missed. The answer is printed as soon as it is there and
     kept as *answer.json*; the process stays until those who missed the last result could catch up.
     *course.json* says what all sessions together gave away of this party, at the delta of the study, which must be that
-    of the roster. Should more be lost in a session than was
-    agreed, because too many left, the party stays away from sessions that its budget no longer allows.
+    of the roster. Should more be lost in a session than was agreed, because too many left, the party stays away from
+    sessions that its budget no longer allows.
 
     Example:  inca learn party study.json roster.json --identity anna --state course --records patients.csv
     """

@@ -48,11 +48,11 @@ def stayers_curve(setting: FailureSetting, log_cut: LogCut, leavers: int, away: 
     if leavers:  # how likely all members of a set stay
         log_number = log_number + setting.first * np.log1p(-leavers / setting.parties)
 
-    large_sets = _LargeSets.of(table, log_cut)
+    large_sets = _LargeSets.of(table, log_cut) if leavers else None  # if all stay, those are complements of small ones
 
     def bound(rounds: int) -> float:
         small = _sum_over_sets(log_number, table, rounds)
-        if leavers == 0:
+        if large_sets is None:
             return min(0.0, small)
         large = log_sum(log_number, large_sets.log_cut(rounds), rounds)
         return min(0.0, float(np.logaddexp(small, large)))

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
 
 import inca
-from inca._base.types import Array
+from helpers.made_up_sampling import MadeUpSampling
 from inca.planning import scoring
 from inca.planning.designs import ProtocolDesign
-from inca.planning.sampling import CancellingNoiseSample, ErrorSample, candidate_factors
+from inca.planning.sampling import ErrorSample, candidate_factors
 from inca.planning.scoring import DesignScorer, exceedance_probability, scaled_errors
 from inca.privacy.tail_quantile import tail_level
 
@@ -24,42 +22,8 @@ DESIGN = ProtocolDesign("permutation", 8, quiet=2)
 ERRORS = ErrorSample(np.array([[1.1, 0.4, 0.2], [1.3, 0.6, 0.4]]))
 
 
-class Sampled:
-    """Stands for the sampling: keeps what was asked for, and gives needs that fall with the factor."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, scales: dict[float, float]) -> None:
-        self.scales = scales
-        self.samples: list[CancellingNoiseSample] = []
-        self.error_calls: list[tuple[int, float, int]] = []
-        self.calls: list[dict[str, Any]] = []
-        monkeypatch.setattr(scoring, "sample_cancelling_noise", self.needs)
-        monkeypatch.setattr(scoring, "sample_error", self.errors)
-
-    def needs(
-        self,
-        requirements: inca.Requirements,
-        design: ProtocolDesign,
-        parties: int,
-        dropout: float,
-        seeds: Iterable[int],
-        factors: Array,
-        on_view_sampled: Any = None,
-        *,
-        away: float = 0.0,
-    ) -> CancellingNoiseSample:
-        self.calls.append({"parties": parties, "attendance": (dropout, away), "seeds": list(seeds)})
-        views = []
-        for seed in seeds:
-            rng = np.random.default_rng(seed)
-            views.append(self.scales[dropout] * rng.exponential(size=(1, 20)) / factors[:, np.newaxis])
-            if on_view_sampled is not None:
-                on_view_sampled()
-        self.samples.append(CancellingNoiseSample(factors, tuple(views)))
-        return self.samples[-1]
-
-    def errors(self, requirements: inca.Requirements, design: ProtocolDesign, dropout: float, runs: int) -> ErrorSample:
-        self.error_calls.append((requirements.parties, dropout, runs))
-        return ERRORS
+def sampled_with(monkeypatch: pytest.MonkeyPatch, scales: dict[float, float]) -> MadeUpSampling:
+    return MadeUpSampling(monkeypatch, scoring, scales, parties=20, errors=ERRORS)
 
 
 def test_half_of_what_may_fail_is_shared_by_all_honest_parties() -> None:
@@ -71,7 +35,7 @@ def test_half_of_what_may_fail_is_shared_by_all_honest_parties() -> None:
 def test_a_design_is_scored_by_the_larger_need_of_full_attendance_and_the_required_one(
     monkeypatch: pytest.MonkeyPatch, worse: float, views: int
 ) -> None:
-    sampled = Sampled(monkeypatch, {0.0: 0.005, 0.2: 0.005} | {worse: 0.02})
+    sampled = sampled_with(monkeypatch, {0.0: 0.005, 0.2: 0.005} | {worse: 0.02})
     told: list[int] = []
     score = DesignScorer(REQUIREMENTS, views, on_view_sampled=lambda: told.append(1)).score(DESIGN)
     assert sorted(call["attendance"] for call in sampled.calls) == [(0.0, 0.0), (0.2, 0.05)]
@@ -97,7 +61,7 @@ def test_a_design_is_scored_by_the_larger_need_of_full_attendance_and_the_requir
 
 
 def test_where_nobody_is_ever_absent_full_attendance_is_sampled_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    sampled = Sampled(monkeypatch, {0.0: 1.0})
+    sampled = sampled_with(monkeypatch, {0.0: 1.0})
     DesignScorer(replace(REQUIREMENTS, dropout=0.0, away=0.0), 6).score(DESIGN)
     assert [call["attendance"] for call in sampled.calls] == [(0.0, 0.0)]
 
@@ -106,7 +70,7 @@ def test_where_nobody_is_ever_absent_full_attendance_is_sampled_once(monkeypatch
 def test_early_injection_is_shown_by_a_quarter_of_the_views(
     monkeypatch: pytest.MonkeyPatch, views: int, expected: int
 ) -> None:
-    sampled = Sampled(monkeypatch, {0.0: 1.0, 0.2: 1.0})
+    sampled = sampled_with(monkeypatch, {0.0: 1.0, 0.2: 1.0})
     DesignScorer(REQUIREMENTS, views).score(replace(DESIGN, kind="early", quiet=0))
     assert [len(call["seeds"]) for call in sampled.calls] == [expected] * 2
 
@@ -115,14 +79,14 @@ def test_early_injection_is_shown_by_a_quarter_of_the_views(
 def test_first_views_may_be_smaller_but_have_three_parties_for_each_message(
     monkeypatch: pytest.MonkeyPatch, limit: int, rounds: int, expected: int
 ) -> None:
-    sampled = Sampled(monkeypatch, {0.0: 1.0, 0.2: 1.0})
+    sampled = sampled_with(monkeypatch, {0.0: 1.0, 0.2: 1.0})
     DesignScorer(REQUIREMENTS, 4, parties_of_a_view=limit).score(replace(DESIGN, rounds=rounds))
     assert {call["parties"] for call in sampled.calls} == {expected}
 
 
 @pytest.mark.parametrize(("limit", "expected"), [(50, 50), (1000, 400), (None, 400)])
 def test_runs_have_at_most_so_many_parties(monkeypatch: pytest.MonkeyPatch, limit: int | None, expected: int) -> None:
-    sampled = Sampled(monkeypatch, {0.0: 1.0, 0.2: 1.0})
+    sampled = sampled_with(monkeypatch, {0.0: 1.0, 0.2: 1.0})
     DesignScorer(REQUIREMENTS, 4, parties_of_a_run=limit).score(DESIGN)
     assert sampled.error_calls == [(expected, 0.2, 8)]
 

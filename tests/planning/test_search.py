@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
@@ -12,10 +11,10 @@ import numpy as np
 import pytest
 
 import inca
-from inca._base.types import Array
+from helpers.made_up_sampling import MadeUpSampling
 from inca.planning import search
 from inca.planning.designs import ProtocolDesign, candidate_designs, with_quiet_rounds
-from inca.planning.sampling import CancellingNoiseSample, ErrorSample, sample_view
+from inca.planning.sampling import ErrorSample, sample_view
 from inca.privacy.tail_quantile import tail_level
 
 REQUIREMENTS = inca.Requirements(
@@ -26,44 +25,19 @@ VIEWS = 12
 FACTORS = np.array([1.1, 1.5, 2.0, 3.0, 5.0, 9.0, 20.0, 36.0])  # a few of those that are tried
 
 
-class Sampled:
-    """Stands for the sampling: needs fall with the factor, in proportion to the scale of each dropout rate."""
+class Sampled(MadeUpSampling):
+    """The sampling of a plan, which has no more parties in a view than a hand can work with."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, scales: dict[float, float]) -> None:
-        self.scales = scales
-        self.attendances: list[tuple[float, float]] = []
-        self.seeds: list[list[int]] = []
-        self.samples: list[CancellingNoiseSample] = []
-        self.runs: list[tuple[float, int]] = []
-        monkeypatch.setattr(search, "sample_cancelling_noise", self.needs)
-        monkeypatch.setattr(search, "sample_error", self.errors)
+        super().__init__(monkeypatch, search, scales, parties=6, errors=ERRORS)
 
-    def needs(
-        self,
-        requirements: inca.Requirements,
-        design: ProtocolDesign,
-        parties: int,
-        dropout: float,
-        seeds: Iterable[int],
-        factors: Array,
-        on_view_sampled: Any = None,
-        *,
-        away: float = 0.0,
-    ) -> CancellingNoiseSample:
-        self.attendances.append((dropout, away))
-        self.seeds.append(list(seeds))
-        scale = self.scales[dropout]
-        drawn = [np.random.default_rng(seed).exponential(size=(1, 6)) for seed in self.seeds[-1]]
-        self.samples.append(
-            CancellingNoiseSample(factors, tuple(scale * view / factors[:, np.newaxis] for view in drawn))
-        )
-        for _ in drawn:
-            on_view_sampled()
-        return self.samples[-1]
+    @property
+    def attendances(self) -> list[tuple[float, float]]:
+        return [call["attendance"] for call in self.calls]
 
-    def errors(self, requirements: inca.Requirements, design: ProtocolDesign, dropout: float, runs: int) -> ErrorSample:
-        self.runs.append((dropout, runs))
-        return ERRORS
+    @property
+    def seeds(self) -> list[list[int]]:
+        return [call["seeds"] for call in self.calls]
 
     def levels(self, confidence: float = 0.95) -> list[float]:
         """The largest levels over all attendances, at half of the failure probability shared by 36 honest parties."""
@@ -125,7 +99,7 @@ def test_every_attendance_is_sampled_as_often_as_asked_for_from_seeds_of_its_own
     assert [len(seeds) for seeds in sampled.seeds] == [VIEWS] * 3
     used = [seed for seeds in sampled.seeds for seed in seeds]
     assert len(set(used)) == 3 * VIEWS and min(used) >= 10**5 and max(used) < 10**9
-    assert sampled.runs == [(0.2, 18)]
+    assert sampled.error_calls == [(40, 0.2, 18)]
 
 
 @pytest.mark.parametrize(

@@ -170,7 +170,7 @@ def test_intervals_cover_the_mean_of_all_values(domain: Any, values: Array, drop
     scale = domain.sensitivity(values[:1].size)
     levels = inca.NoiseLevels(independent=scale, cancelling=4 * scale)
     design = ProtocolDesign("permutation", rounds=6)
-    for _ in range(200):
+    for _ in range(100):
         options: dict[str, Any] = {"design": design, "dropout": dropout, "confidence": 0.8, "rng": rng}
         mean = inca.average(values, domain, noise_levels=levels, **options)
         assert mean.interval is not None

@@ -10,7 +10,7 @@ import inca
 from helpers.command_line import Capture, call, refused
 
 REQUIREMENTS: list[object] = ["--parties", 20, "--epsilon", 1, "--colluding", 0.1, "--dropout", 0.1, "--messages", 10]
-FEW = ["--views", 10]
+FEW = ["--views", 4]
 
 
 def test_plan_prints_json_with_all_that_was_promised(capsys: Capture, tmp_path: Path) -> None:
@@ -46,8 +46,6 @@ def test_a_plan_that_is_no_better_than_a_guess_says_so(capsys: Capture) -> None:
     assert re.search(f"^  note               {sentence}$", out, flags=re.MULTILINE)
     (remark,) = json.loads(call(capsys, *words, "--json")[1])["remarks"]
     assert re.fullmatch(sentence, remark) and remark in out
-    status, out, _ = call(capsys, *words, "--epsilon", 4)
-    assert status == 0 and "would do as well" not in out
     assert json.loads(call(capsys, *words, "--epsilon", 4, "--json")[1])["remarks"] == []
 
 

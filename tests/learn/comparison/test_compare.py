@@ -118,6 +118,7 @@ def test_without_a_radius_records_are_cut_to_half_the_root_of_their_features() -
 # --- what docs/learning-compared.md says ------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_when_parties_leave_inca_is_above_cordp_and_local_dp() -> None:
     """Fixed seeds. Over 25 of them the differences are 0.43 and 0.53, and deviate by 0.07 and 0.08 from seed to seed.
 

@@ -162,13 +162,13 @@ def coverage(
 
 
 def test_intervals_hold_the_line_of_the_sample() -> None:
-    assert_covers(coverage("sample", "record", 1.0, 400, trials=700), 0.9)
-    assert_covers(coverage("sample", "party", 1.0, 400, trials=700, ridge=0.2), 0.9)
+    assert_covers(coverage("sample", "record", 1.0, 400, trials=400), 0.9)
+    assert_covers(coverage("sample", "party", 1.0, 400, trials=400, ridge=0.2), 0.9)
 
 
 def test_intervals_hold_the_line_of_the_population() -> None:
     # At least: a tenth of the probability of error is kept for the noise in the residual variance.
-    assert_covers(coverage("population", "record", 4.0, 200, trials=500), 0.9, at_least=True)
+    assert_covers(coverage("population", "record", 4.0, 200, trials=250), 0.9, at_least=True)
 
 
 @pytest.mark.slow

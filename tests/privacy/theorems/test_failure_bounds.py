@@ -232,12 +232,12 @@ def simulated_failures(kind: str, n: int, c: int, rounds: int, k: int, eavesdrop
         ("distinct", 60, 20, 5, 1, 10, 1000, 0.6),
         pytest.param("permutation", 100, 50, 5, 1, 0, 1200, 0.9, marks=pytest.mark.slow),
         ("permutation", 20, 5, 2, 1, 0, 2000, 0.9),
-        ("permutation", 20, 5, 3, 1, 3, 1200, 0.8),
+        pytest.param("permutation", 20, 5, 3, 1, 3, 1200, 0.8, marks=pytest.mark.slow),
         ("permutation", 10, 0, 2, 1, 2, 2000, 0.6),
         pytest.param("random", 100, 30, 8, 2, 0, 1000, 0.4, marks=pytest.mark.slow),
         ("random", 20, 5, 6, 2, 2, 1000, 0.5),
         pytest.param("random", 100, 10, 6, 3, 5, 1000, 0.3, marks=pytest.mark.slow),
-        ("distinct", 40, 10, 7, 2, 0, 500, 0.0),
+        pytest.param("distinct", 40, 10, 7, 2, 0, 500, 0.0, marks=pytest.mark.slow),
     ],
 )
 def test_simulated_failures_are_as_rare_as_promised_and_not_much_rarer(

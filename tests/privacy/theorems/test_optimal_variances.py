@@ -86,7 +86,7 @@ def check(found: VarianceDesign, view: inca.View, groups: Grouping, mu: float, c
 
 
 @groupings
-@settings(max_examples=8)
+@settings(max_examples=5)
 @given(view=views(), seed=seeds)
 def test_equals_the_semidefinite_program(groups: Grouping, view: inca.View, seed: int) -> None:
     cost, mu = costs(view, groups, seed), 0.3

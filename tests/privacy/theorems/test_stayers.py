@@ -136,12 +136,12 @@ def simulated(
     [
         (("permutation", 40, 12, 4, 1, 8, 0.0, 0), 2.0),
         (("random", 40, 12, 5, 1, 8, 0.0, 0), 2.0),
-        (("distinct", 40, 12, 5, 1, 8, 0.0, 0), 3.0),
+        pytest.param(("distinct", 40, 12, 5, 1, 8, 0.0, 0), 3.0, marks=pytest.mark.slow),
         (("random", 30, 6, 5, 1, 6, 0.0, 6), 2.5),
         (("permutation", 40, 8, 4, 1, 0, 0.1, 0), 20.0),
-        (("permutation", 40, 8, 7, 1, 4, 0.05, 0), 60.0),
+        pytest.param(("permutation", 40, 8, 7, 1, 4, 0.05, 0), 60.0, marks=pytest.mark.slow),
         (("random", 40, 8, 7, 1, 0, 0.05, 0), 8.0),
-        (("random", 60, 6, 7, 2, 6, 0.0, 0), 60.0),
+        pytest.param(("random", 60, 6, 7, 2, 6, 0.0, 0), 60.0, marks=pytest.mark.slow),
     ],
 )
 def test_simulated_stayers_hide_too_little_as_rarely_as_promised(

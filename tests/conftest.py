@@ -8,7 +8,7 @@ pytest.register_assert_rewrite("helpers")
 
 # The first example compiles kernels, so deadlines would measure the compiler; examples are the same every time.
 # `make test-all` looks at more of them (--hypothesis-profile thorough).
-for profile, examples in (("thorough", 200), ("quick", 40)):
+for profile, examples in (("thorough", 200), ("quick", 30)):
     settings.register_profile(
         profile, deadline=None, derandomize=True, max_examples=examples, suppress_health_check=[HealthCheck.too_slow]
     )

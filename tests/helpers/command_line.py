@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from functools import cache
 from typing import Any
 
 import pytest
+import typer.main
 
 MAIN = [sys.executable, "-m", "inca"]
 NOISE = ["--sigma-independent", "2", "--sigma-cancelling", "20"]
 
 Capture = pytest.CaptureFixture[str]
+
+_built = cache(typer.main.get_command)  # a program reads all signatures once; here it would be once for every call
 
 
 def run(*words: object, **more: Any) -> subprocess.CompletedProcess[str]:
@@ -24,6 +28,7 @@ def call(capsys: Capture, *words: object) -> tuple[int, str, str]:
     from inca.cli import main
 
     with pytest.MonkeyPatch.context() as patch, pytest.raises(SystemExit) as ended:
+        patch.setattr(typer.main, "get_command", _built)
         patch.setattr(sys, "argv", ["inca", *map(str, words)])
         main()
     printed = capsys.readouterr()

@@ -71,8 +71,8 @@ def executions(draw: st.DrawFn, all_at_end: bool = False, largest: int = 8) -> i
 
 
 @st.composite
-def interrupted(draw: st.DrawFn, largest: int = 6) -> inca.Execution:
-    """Executions with offers that were not credited: back in their round, late, or lost."""
+def interrupted(draw: st.DrawFn, largest: int = 6, returns: bool = True) -> inca.Execution:
+    """Executions with offers that were not credited: back in their round, late (if there are `returns`), or lost."""
     n, rounds = draw(st.integers(2, largest)), draw(st.integers(1, 5))
     k, seed = draw(st.integers(1, min(3, n - 1))), draw(st.integers(0, 2**32))
     rng = np.random.default_rng(seed)
@@ -89,11 +89,22 @@ def interrupted(draw: st.DrawFn, largest: int = 6) -> inca.Execution:
     undelivered = []
     for step, sender, slot in np.argwhere(failed):
         t = int(step) + 1
-        back = int(rng.choice([0, t, *range(t, rounds + 1)]))
+        back = int(rng.choice([0, t, *(range(t, rounds + 1) if returns else [0])]))
         undelivered.append((t, int(sender), int(receivers[step, sender, slot]), back))
     receivers[failed] = -1
     schedule, presence = inca.ExplicitSchedule(receivers, share=share), inca.Presence.explicit(flags)
     return inca.Execution(schedule, draw(injections(rounds)), presence, undelivered=undelivered)
+
+
+@st.composite
+def settled(draw: st.DrawFn, all_publish: bool = True) -> inca.Execution:
+    """Executions whose final messages are settled by some of those present at the end, all of whom may publish."""
+    unsettled = draw(st.one_of(executions(), interrupted(returns=False)))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+    everyone = unsettled.presence.row(unsettled.rounds)
+    cohort = everyone & (rng.random(unsettled.parties) < draw(st.sampled_from([1.0, 0.7])))
+    execution = unsettled.settled(cohort)
+    return execution if all_publish else execution.without_finals(rng.random(unsettled.parties) < 0.4)
 
 
 def generator(seed: int) -> np.random.Generator:

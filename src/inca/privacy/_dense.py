@@ -1,8 +1,9 @@
 """The plain method: Theorem 1 on B and A written down, for any injection and any noise, zero included.
 
-mu_i^2 = h_i^T Sigma^-1 h_i with Sigma = G G^T, G = (sigma_independent B, sigma_cancelling A). Instead of forming Sigma,
-which would square the condition, factor G^T P = Q R with pivoting: mu_i = ||R^-T P^T h_i||, the length of the
-shortest noise that imitates a change of x_i (Lemma 2), and the pivots tell which rows depend on others.
+mu_i^2 = h_i^T Sigma^-1 h_i with Sigma = G G^T, G = (sigma_independent B, sigma_cancelling A), and a column more for the
+top-up noise of each settled message. Instead of forming Sigma, which would square the condition, factor G^T P = Q R
+with pivoting: mu_i = ||R^-T P^T h_i||, the length of the shortest noise that imitates a change of x_i (Lemma 2), and
+the pivots tell which rows depend on others.
 """
 
 from __future__ import annotations
@@ -88,7 +89,10 @@ def information_matrix(view: View, noise_levels: NoiseLevels) -> tuple[Array, fl
 def _solve(view: View, noise_levels: NoiseLevels) -> tuple[Array, Flags, float]:
     """Return R^-T P^T B, which of its columns cannot be imitated by any noise, and the relative error."""
     b = view.value
-    factored = factor(np.hstack([noise_levels.independent * b, noise_levels.cancelling * view.noise]))
+    noise = [noise_levels.independent * b, noise_levels.cancelling * view.noise]
+    if noise_levels.topup > 0:
+        noise.append(noise_levels.topup * np.eye(len(b))[:, view.settled])
+    factored = factor(np.hstack(noise))
     imitation = factored.imitation(b)
     # A row without noise of its own that still moves with x_i gives x_i away.
     rank, dependent = factored.rank, factored.order[factored.rank :]

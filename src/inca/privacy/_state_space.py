@@ -14,6 +14,14 @@ messages z_i^(T), whose masks are closed. What the observations take from the va
 
     mu_i^2 = h_i^T Sigma^-1 h_i = (var(u_i) - var(u_i | y)) / var(u_i)^2.
 
+Final messages that were settled are further states s, one for each honest party of the cohort. They start as z does,
+and take part in transfers inside the cohort only,
+
+    s^(t) = s^(t-1) + (W^S_t - I) (z + m)^(t-1) + c^(.)_t u,
+
+where again known messages drop out. In the end s_i plus top-up noise is observed. If all that was exchanged with
+others is known, s is z.
+
 Everything is in units of sigma_independent: var(u_i) = 1, and `ratio` is sigma_cancelling / sigma_independent.
 A round costs sparse work on n_H^2 entries and a dense update of 4 n_H^2 for each message observed in it.
 """
@@ -41,16 +49,17 @@ _EPS = float(np.finfo(np.float64).eps)
 
 
 def information(
-    view: View, ratio: float, progress: Progress | None = None, *, matrix: bool = False
+    view: View, ratio: float, progress: Progress | None = None, *, topup: float = 0.0, matrix: bool = False
 ) -> tuple[Array, float]:
     """Return mu_i^2 of every honest party in units of sigma_independent, and an estimate of its relative error.
 
-    Needs an injection of the incremental family and a ratio above 0. With `matrix` it returns all of
-    B^T Sigma^-1 B, of which the losses are the diagonal. `progress` is told how many of T+1 rounds are done.
+    Needs an injection of the incremental family and a ratio above 0; `topup` is sigma_topup / sigma_independent. With
+    `matrix` it returns all of B^T Sigma^-1 B, of which the losses are the diagonal. `progress` is told how many of T+1
+    rounds are done.
     """
     rounds = view.execution.rounds
     with ThreadPoolExecutor(available_cores()) as pool:
-        carried = _Filter(view, ratio, pool)
+        carried = _Filter(view, ratio, topup, pool)
         with one_blas_thread():  # the threads are ours
             for t in range(rounds):
                 carried.observe(t)
@@ -65,24 +74,30 @@ def information(
 
 
 class _Filter:
-    """The covariance of (u, z) given what was observed so far; values u first, then states z.
+    """The covariance of (u, z, s) given what was observed so far: values u first, then states z, then s if needed.
 
-    `p` is stored by columns.
+    `p` is stored by columns; state number k stands at size + k, and belongs to the honest party number `owner[k]`.
     """
 
-    def __init__(self, view: View, ratio: float, pool: ThreadPoolExecutor) -> None:
+    def __init__(self, view: View, ratio: float, topup: float, pool: ThreadPoolExecutor) -> None:
         self.view, self.size, self.pool = view, view.honest.size, pool
+        self.var_topup = topup**2
         injection = view.execution.injection
         if injection.mask_scales is None:
             raise TypeError("the state-space method needs an injection of the incremental family")
         self.mask_variances = (ratio * injection.mask_scales) ** 2
-        self.p = np.zeros((2 * self.size, 2 * self.size), order="F")
-        self.scratch = np.empty((2 * self.size, self.size), order="F")
-        first, values = injection.value[0], np.arange(self.size)
-        states = values + self.size
+        values = np.arange(self.size, dtype=np.int32)
+        settling = values[_settles_apart(view)]
+        self.owner = np.concatenate([values, settling])
+        self.settled_place = np.full(self.size, -1, dtype=np.int32)  # of each honest party's s among the states
+        self.settled_place[settling] = self.size + np.arange(settling.size, dtype=np.int32)
+        count = self.size + self.owner.size
+        self.p, self.scratch = np.zeros((count, count), order="F"), np.empty((count, self.owner.size), order="F")
+        first = injection.value[0]
         self.p[values, values] = 1.0
-        self.p[values, states] = self.p[states, values] = first
-        self.p[states, states] = first**2
+        self.p[: self.size, self.size :] = first * (values[:, np.newaxis] == self.owner)
+        self.p[self.size :, : self.size] = self.p[: self.size, self.size :].T
+        self.p[self.size :, self.size :] = first**2 * (self.owner[:, np.newaxis] == self.owner)
         self.place = np.full(view.execution.parties + 1, -1, dtype=np.int32)  # the last entry: receiver -1, nobody
         self.place[view.honest] = values
         self.gained = np.zeros(self.size)
@@ -104,7 +119,7 @@ class _Filter:
             self._in_ranges(len(self.p), _mirror, self.p)
 
     def advance(self, t: int) -> None:
-        """Go on to round t: z <- Phi z + (W - I) m + c u, where Phi e_i is W e_i for hidden messages, else e_i."""
+        """Go on to round t: z += (W - I) (z + m) + c u and s += (W^S - I) (z + m) + c u, with hidden messages alone."""
         view, honest = self.view, self.view.honest
         here = view.active[t, honest]
         hidden = here & ~view.known_when_sent[t - 1, honest]
@@ -112,19 +127,25 @@ class _Filter:
         share = np.where(here, view.execution.injection.value[self.attended], 0.0)
         step = view.execution.sends(t)
         receivers, fractions = self.place[step.receivers[honest]], step.fractions[honest]
-        phi = _transition(receivers, fractions, hidden)
-        self._in_ranges(self.size, _advance, self.p, self.scratch, *phi, share)
+        starts, states, changes = _changes(receivers, fractions, hidden, self.settled_place)
+        phi = _transition(starts, states, changes, self.owner.size)
+        self._in_ranges(self.owner.size, _advance, self.p, self.scratch, *phi, share[self.owner], self.owner)
         masks = self.mask_variances[self.attended - 1]
-        _add_masks(self.scratch[self.size :], receivers, fractions, np.where(hidden, masks, 0.0))
+        _add_masks(self.scratch[self.size :], starts, states, changes, masks)
         self.p[:, self.size :] = self.scratch
 
     def information(self, matrix: bool) -> tuple[Array, float]:
         """Condition on the final messages and return what all observations took from the variance of u."""
-        states = np.flatnonzero(self.view.known[-1, self.view.honest]) + self.size
+        view, seen = self.view, np.flatnonzero(self.view.known[-1, self.view.honest])
+        states = self.size + np.where(self.settled_place[seen] >= 0, self.settled_place[seen], seen)
         cross = self.p.T[states].T
         last = cross[: self.size]
         if states.size:
-            last = dtrsm(1.0, self._root(cross[states]), last, side=1, lower=1, trans_a=1)
+            covariance = cross[states]
+            if view.execution.cohort is not None:
+                settled = view.execution.cohort[view.honest[seen]]
+                covariance[np.diag_indices_from(covariance)] += np.where(settled, self.var_topup, 0.0)
+            last = dtrsm(1.0, self._root(covariance), last, side=1, lower=1, trans_a=1)
         if not matrix:
             return self.gained + np.einsum("ij,ij->i", last, last), self.error
         upper = np.eye(self.size) - self.p[: self.size, : self.size]
@@ -157,55 +178,90 @@ def _condition(p: Array, cross: Array, lo: int, hi: int) -> None:
     _mirror(p, lo, hi)
 
 
-@compiled
-def _transition(receivers: Ids, fractions: Array, hidden: Flags) -> tuple[Ids, Ids, Array]:
-    """Return Phi by rows (CSR: starts, parties, entries): W e_i for the hidden, e_i for the others.
+def _settles_apart(view: View) -> Flags:
+    """Return which honest parties need a state of their own for their settled messages: the cohort, or nobody.
 
-    A share that came back (receiver is the sender) is kept, as is what goes to nobody (-1).
+    Nobody does if all that the honest ones of the cohort exchanged with others is known: then s and z differ by that.
+    """
+    execution, cohort, honest = view.execution, view.execution.cohort, view.honest
+    if cohort is None or not execution.settlement_matters:
+        return np.zeros(honest.size, dtype=bool)
+    honestly = np.zeros(execution.parties, dtype=bool)
+    honestly[honest] = True
+    for t in range(1, execution.rounds + 1):
+        receivers = execution.sends(t).receivers
+        crosses = (receivers >= 0) & (cohort[receivers] != cohort[:, np.newaxis])
+        hidden = honestly & ~view.known_when_sent[t - 1]
+        if crosses[hidden].any():
+            return np.asarray(cohort[honest])
+    return np.zeros(honest.size, dtype=bool)
+
+
+@compiled
+def _changes(receivers: Ids, fractions: Array, hidden: Flags, settled_place: Ids) -> tuple[Ids, Ids, Array]:
+    """Return what a unit of each honest party's hidden message changes, by columns (CSC: starts, states, entries).
+
+    That is W - I for the states z, and W^S - I for the states s. A share that came back (receiver is the sender)
+    changes nothing, as what goes to nobody (-1).
     """
     size, slots = receivers.shape
     starts = np.zeros(size + 1, dtype=np.int32)
-    kept = np.ones(size)
+    states, entries = np.empty(2 * size * (slots + 1), dtype=np.int32), np.empty(2 * size * (slots + 1))
+    q = 0
     for i in range(size):
-        starts[i + 1] += 1
-        for s in range(slots):
-            j = receivers[i, s]
-            if hidden[i] and j >= 0 and j != i:
-                starts[j + 1] += 1
-                kept[i] -= fractions[i, s]
-    starts = np.cumsum(starts).astype(np.int32)
-    filled = starts[:-1].copy()
-    parties, phi = np.empty(starts[-1], dtype=np.int32), np.empty(starts[-1])
-    for i in range(size):
-        parties[filled[i]], phi[filled[i]] = i, kept[i]
-        filled[i] += 1
-        for s in range(slots):
-            j = receivers[i, s]
-            if hidden[i] and j >= 0 and j != i:
-                parties[filled[j]], phi[filled[j]] = i, fractions[i, s]
-                filled[j] += 1
-    return starts, parties, phi
+        if hidden[i]:
+            own, settled = q, -1
+            states[own], entries[own] = i, 0.0
+            q += 1
+            if settled_place[i] >= 0:
+                settled = q
+                states[settled], entries[settled] = settled_place[i], 0.0
+                q += 1
+            for slot in range(slots):
+                j = receivers[i, slot]
+                if j >= 0 and j != i:
+                    entries[own] -= fractions[i, slot]
+                    states[q], entries[q] = j, fractions[i, slot]
+                    q += 1
+                    if settled >= 0 and settled_place[j] >= 0:
+                        entries[settled] -= fractions[i, slot]
+                        states[q], entries[q] = settled_place[j], fractions[i, slot]
+                        q += 1
+        starts[i + 1] = q
+    return starts, states[:q], entries[:q]
 
 
 @compiled
-def _add_masks(z: Array, receivers: Ids, fractions: Array, masks: Array) -> None:
-    """Add (W - I) diag(masks) (W - I)^T: what the hidden messages' masks, of these variances, add to var(z)."""
-    size, slots = receivers.shape
-    who, change = np.empty(slots + 1, dtype=np.int32), np.empty(slots + 1)
-    for i in range(size):
-        if masks[i] == 0.0:
-            continue
-        who[0], change[0] = i, 0.0
-        count = 1
-        for s in range(slots):
-            j = receivers[i, s]
-            if j >= 0 and j != i:
-                who[count], change[count] = j, fractions[i, s]
-                change[0] -= fractions[i, s]
-                count += 1
-        for b in range(count):
-            for a in range(count):
-                z[who[a], who[b]] += masks[i] * change[a] * change[b]
+def _transition(starts: Ids, states: Ids, entries: Array, count: int) -> tuple[Ids, Ids, Array]:
+    """Return Phi = I + changes by rows (CSR: starts, sources, entries), for so many states."""
+    rows = np.zeros(count + 1, dtype=np.int32)
+    rows[1:] = 1
+    for i in range(starts.size - 1):
+        for q in range(starts[i], starts[i + 1]):
+            rows[states[q] + 1] += states[q] != i  # what a state keeps is one entry with the 1 of the identity
+    rows = np.cumsum(rows).astype(np.int32)
+    filled = rows[:-1] + np.int32(1)
+    sources, phi = np.empty(rows[-1], dtype=np.int32), np.empty(rows[-1])
+    for state in range(count):
+        sources[rows[state]], phi[rows[state]] = state, 1.0
+    for i in range(starts.size - 1):
+        for q in range(starts[i], starts[i + 1]):
+            state = states[q]
+            if state == i:
+                phi[rows[i]] += entries[q]
+            else:
+                sources[filled[state]], phi[filled[state]] = i, entries[q]
+                filled[state] += 1
+    return rows, sources, phi
+
+
+@compiled
+def _add_masks(covariance: Array, starts: Ids, states: Ids, entries: Array, masks: Array) -> None:
+    """Add what the hidden messages' masks, of these variances, add to the covariance of the states."""
+    for i in range(starts.size - 1):
+        for b in range(starts[i], starts[i + 1]):
+            for a in range(starts[i], starts[i + 1]):
+                covariance[states[a], states[b]] += masks[i] * entries[a] * entries[b]
 
 
 @compiled
@@ -221,25 +277,29 @@ def _mirror(p: Array, lo: int, hi: int) -> None:
 
 
 @compiled
-def _advance(p: Array, out: Array, starts: Ids, parties: Ids, phi: Array, share: Array, lo: int, hi: int) -> None:
-    """Write columns lo..hi-1 of the states' next covariance with (u, z); Phi is given by rows (CSR).
+def _advance(
+    p: Array, out: Array, starts: Ids, sources: Ids, phi: Array, share: Array, owner: Ids, lo: int, hi: int
+) -> None:
+    """Write columns lo..hi-1 of the states' next covariance with (u, states); Phi is given by rows (CSR).
 
-    The next z_b is sum_j phi_bj z_j + c_b u_b: first its covariance with the old (u, z), then that with the new z.
+    The next state b is sum_j phi_bj state_j + c_b u_owner(b): first its covariance with the old ones, then with the
+    new ones.
     """
-    size = share.size
-    mixed = np.empty(2 * size)
+    size, states = p.shape[0] - share.size, share.size
+    mixed = np.empty(p.shape[0])
     for b in range(lo, hi):
-        old = p[:, b]
-        for e in range(2 * size):
+        old = p[:, owner[b]]
+        for e in range(p.shape[0]):
             mixed[e] = share[b] * old[e]
         for q in range(starts[b], starts[b + 1]):
-            old, weight = p[:, size + parties[q]], phi[q]
-            for e in range(2 * size):
+            old, weight = p[:, size + sources[q]], phi[q]
+            for e in range(p.shape[0]):
                 mixed[e] += weight * old[e]
-        values, states, z = out[:size, b], out[size:, b], mixed[size:]
+        values, new, before = out[:size, b], out[size:, b], mixed[size:]
         for a in range(size):
             values[a] = mixed[a]
-            total = share[a] * mixed[a]
+        for a in range(states):
+            total = share[a] * mixed[owner[a]]
             for q in range(U(starts[a]), U(starts[a + 1])):
-                total += phi[q] * z[U(parties[q])]
-            states[a] = total
+                total += phi[q] * before[U(sources[q])]
+            new[a] = total

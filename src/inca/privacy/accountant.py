@@ -190,7 +190,8 @@ def information(
     """
     if _choose_method(view, noise_levels, method) == "state-space":
         try:
-            squares, error = _state_space.information(view, noise_levels.ratio, progress, matrix=matrix)
+            topup = noise_levels.topup / noise_levels.independent
+            squares, error = _state_space.information(view, noise_levels.ratio, progress, topup=topup, matrix=matrix)
         except SingularView:
             squares, error = np.empty(0), np.inf
         if error <= (_HAND_OVER_ERROR if method == "auto" and view.fits else _MAX_ERROR):

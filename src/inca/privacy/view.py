@@ -4,6 +4,7 @@ Unknown are the honest parties' noisy values x + eta* and cancelling noise eta; 
 from the execution (appendix "Knowledge in Linear Relations"). Each row is one observed message of an honest party.
 Messages of colluders add no row: they are combinations of messages sent to colluders and of what colluders know.
 A message that its owner still holds because it was absent is the same message, hence one row.
+Where there is a cohort, its final messages are settled ones, and that is what their rows hold, with the top-up noise.
 Rows follow the weights W^O_t. If a share came back late or never, real messages differ from the rows by multiples of
 known messages, so both tell the same (docs/accounting.md).
 """
@@ -121,6 +122,13 @@ class View:
         """A: what each row holds of each noise term, (rows, honest * T); term k of honest party h is column h T + k."""
         return self._system[1]
 
+    @cached_property
+    def settled(self) -> Flags:
+        """Which rows are settled final messages: those with top-up noise of their own."""
+        t, party = self.rows.T
+        cohort = self.execution.cohort
+        return np.zeros(t.shape, dtype=bool) if cohort is None else (t == self.execution.rounds) & cohort[party]
+
     @property
     def fits(self) -> bool:
         """Whether B and A are small enough to be written down."""
@@ -172,7 +180,10 @@ class View:
                 later = f" in round {held}, when the party was absent"
                 reasons.append("eavesdropped" + (later if held > t else ""))
             if held == self.execution.rounds and self.active[held, party]:
-                reasons.append("final, hence public")
+                if self.execution.cohort is None:
+                    reasons.append("final, hence public")
+                elif self.execution.cohort[party]:
+                    reasons.append("settled and final, hence public")
             elif held < self.execution.rounds:
                 receivers = self.execution.sends(held + 1).receivers[party].tolist()
                 theirs = sorted(set(receivers) & set(self.adversary.colluding))
@@ -207,14 +218,21 @@ class View:
         histories = [execution.coefficients(int(party)) for party in self.honest]
         b, a = np.zeros((execution.parties, count)), np.zeros((execution.parties, count * rounds))
         column = np.arange(count)
+        settled_b, settled_a = np.zeros_like(b), np.zeros_like(a)
         rows_b, rows_a = [], []
         for t in range(rounds + 1):
             if t > 0:
+                if execution.settlement_matters:
+                    settled_b += execution.settlement(t, b)
+                    settled_a += execution.settlement(t, a)
                 weights = execution.weights(t).tocsr()
                 b, a = weights @ b, weights @ a
-            b[self.honest, column] += [c[t] for c, _ in histories]
-            blocks = a.reshape(execution.parties, count, rounds)
-            blocks[self.honest, column] += np.stack([z[t] for _, z in histories])
+            for whole, terms in ((b, a), (settled_b, settled_a)):
+                whole[self.honest, column] += [c[t] for c, _ in histories]
+                blocks = terms.reshape(execution.parties, count, rounds)
+                blocks[self.honest, column] += np.stack([z[t] for _, z in histories])
+            if t == rounds and execution.cohort is not None and execution.settlement_matters:
+                b[execution.cohort], a[execution.cohort] = settled_b[execution.cohort], settled_a[execution.cohort]
             observed = self.honest[self.known[t, self.honest]]
             rows_b.append(b[observed])
             rows_a.append(a[observed])

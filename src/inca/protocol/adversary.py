@@ -174,7 +174,8 @@ class Adversary:
         """Return which messages it sees: the set V of the paper with errata E4 and E7.
 
         Message y_i^(t) is computed in round t and sent in round t+1. Seen are: all messages of colluders; those sent to
-        a colluder while both ends are present; eavesdropped ones; final messages of all parties present at T. So is
+        a colluder while both ends are present; eavesdropped ones; final messages of all parties present at T, or, where
+        there is a cohort, the settled ones of all of it, since nobody else publishes anything. So is
         what was offered to a colluder, though not credited. A message of which a share came back late or never counts
         as seen, whoever was offered it: then the weights W^O_t tell the loss (docs/accounting.md).
 
@@ -204,7 +205,8 @@ class Adversary:
             if self.colluding:
                 # A share that could not be delivered has gone back: its sender appears as the receiver.
                 seen[t] |= colludes[execution.sends(t + 1).receivers].any(axis=1)
-        seen[rounds] = execution.presence.row(rounds) | colludes[:n]
+        final = execution.presence.row(rounds) if execution.cohort is None else execution.cohort
+        seen[rounds] = final | colludes[:n]
         for entry in execution.undelivered:
             if entry.late or colludes[entry.receiver]:
                 seen[entry.round - 1, entry.sender] = True

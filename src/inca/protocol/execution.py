@@ -6,6 +6,16 @@ the presence of party i (erratum E2). Nothing private is in here.
 
 On a network, an offered share may fail to be credited, and come back late or never. W^O_t keeps such a share with its
 sender; what that leaves out is corrected in the weights here, and accounted for in docs/accounting.md.
+
+Settlement (docs/settlement.md): the parties of a cohort S, agreed before any final message is published, undo all that
+they exchanged with others. Each j in S publishes, instead of y_j^(T),
+
+    y'_j = y_j^(T) + (shares that j sent and no party of S credited) - (shares that j credited from parties outside S),
+
+so that the sum over S is the sum of w_j (x_j + eta*_j), whatever the others did. Round by round, y' moves as y does,
+but only along transfers inside S: with W^S_t the weights W^O_t whose shares to or from others stay with their senders,
+
+    y'^(t) = y'^(t-1) + (W^S_t - I) y^(t-1) + c^(.)_t (x + eta*) + Z^(.)_t eta.
 """
 
 from __future__ import annotations
@@ -20,9 +30,10 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
-from inca._base.kernels import Flags, gather, gather_one, redirect, scatter, scatter_one
+from inca._base.kernels import Flags, Ids, gather, gather_one, redirect, scatter, scatter_one
 from inca._base.types import Array
 from inca._base.validation import integer, party_values, refuse
+from inca.errors import InvalidInput
 from inca.protocol.injection import Injection
 from inca.protocol.presence import Presence
 from inca.protocol.schedules import ExplicitSchedule, Round, Schedule
@@ -39,11 +50,15 @@ class Execution:
         schedule: Who sends to whom, W_1..W_T.
         injection: How values and noise enter, (c, Z), for as many rounds.
         presence: Who is present when, for as many parties and rounds; by default everyone, always.
-        published: Whose final message reached the others, n booleans; by default everyone present in round T. A final
-            message lost on the way counts as its owner's absence at the end, although its sends in round T happened.
+        published: Whose final message reached the others, n booleans; by default the cohort, and without one everyone
+            present in round T. A final message lost on the way counts as its owner's absence at the end, although its
+            sends in round T happened.
         undelivered: Offers (round, sender, receiver, back) that were not credited; in the schedule their slots are -1.
             `back` is the round in which the share was with its sender again, 0 for never. If a share was late or lost,
-            its size must be known, so all shares must be of one size.
+            its size must be known, so all shares must be of one size. With a cohort no share is back later than in its
+            round: whoever sent one that nobody credited adds it back when it settles.
+        cohort: The parties that settle, n booleans, all of them present in round T; see `settled`. By default nobody
+            does: final messages are y^(T), as in Algorithm 2.
 
     Raises:
         InvalidInput: If the parts do not fit together.
@@ -65,6 +80,7 @@ class Execution:
         *,
         published: Flags | None = None,
         undelivered: Iterable[Sequence[int]] = (),
+        cohort: Flags | None = None,
     ) -> None:
         self.schedule = schedule
         self.injection = injection
@@ -76,13 +92,12 @@ class Execution:
         if attended != size:
             refuse("the (parties, rounds) of the presence", attended, f"those of the schedule, {size}")
         last = self.presence.row(schedule.rounds)
-        self.published = last if published is None else np.array(published)
-        if self.published.shape != last.shape or self.published.dtype != np.bool_:
-            kind = f"{self.published.dtype} of shape {self.published.shape}"
-            refuse("published", kind, f"bool of shape {last.shape}")
-        if (stray := self.published & ~last).any():
-            refuse("a published party", int(np.flatnonzero(stray)[0]), "present in round T")
-        self.published.flags.writeable = False
+        self.cohort = None if cohort is None else _among("cohort", cohort, last, "present in round T")
+        if self.cohort is None:
+            self.published = _among("published", last if published is None else published, last, "present in round T")
+        else:
+            who = self.cohort if published is None else published
+            self.published = _among("published", who, self.cohort, "in the cohort")
         self.undelivered = tuple(sorted(undelivered_entry(entry, *size) for entry in undelivered))
         self._check_undelivered()
 
@@ -90,7 +105,7 @@ class Execution:
         return f"Execution(parties={self.parties}, rounds={self.rounds})"
 
     def _check_undelivered(self) -> None:
-        """Refuse entries of `undelivered` that do not fit the schedule or the presence."""
+        """Refuse entries of `undelivered` that do not fit the schedule, the presence or the cohort."""
         for (t, sender), group in groupby(self.undelivered, key=lambda offer: offer[:2]):
             offers = list(group)
             if not self.presence.row(t)[sender]:
@@ -98,6 +113,8 @@ class Execution:
             check_slots(offers, self._intended(t).receivers)
         if self.late and common_share(self.intended()) is None:
             refuse_late(self.late, "shares of different sizes do not tell what was missing")
+        if self.cohort is not None:
+            refuse_late([entry for entry in self.late if entry.back], "with a cohort no share comes back later")
 
     @property
     def parties(self) -> int:
@@ -124,10 +141,40 @@ class Execution:
         flags = np.asarray(lost, dtype=bool)
         if flags.shape != (self.parties,):
             refuse("the shape of lost", flags.shape, f"({self.parties},)")
-        published = self.published & ~flags
-        return Execution(
-            self.schedule, self.injection, self.presence, published=published, undelivered=self.undelivered
-        )
+        return self._with(self.cohort, self.published & ~flags)
+
+    def settled(self, cohort: ArrayLike | None = None) -> Execution:
+        """Return the same execution with final messages that are settled, and published by all of the cohort.
+
+        Args:
+            cohort: The parties that settle, n booleans; by default everyone present in round T.
+
+        Returns:
+            An execution with a `cohort`.
+
+        Raises:
+            InvalidInput: If a party of the cohort is absent in round T, or shares came back late.
+
+        Example:
+            >>> from inca import ExplicitSchedule, Presence, early_injection
+            >>> schedule, presence = ExplicitSchedule([[[1], [2], [0]]] * 2), [[1, 1, 1], [1, 1, 1], [1, 1, 0]]
+            >>> execution = Execution(schedule, early_injection(2), Presence.explicit(presence))
+            >>> execution.message_weights.tolist()  # party 2 left in round 2 with a share of party 1 in its message
+            [0.5, 1.5, 1.0]
+            >>> execution.settled().message_weights.tolist()  # which party 1 takes back, and party 0 undoes party 2's
+            [0.0, 2.0, 1.0]
+        """
+        last = self.presence.row(self.rounds)
+        return self._with(last if cohort is None else np.asarray(cohort), None)
+
+    def _with(self, cohort: Flags | None, published: Flags | None) -> Execution:
+        parts = self.schedule, self.injection, self.presence
+        return Execution(*parts, published=published, undelivered=self.undelivered, cohort=cohort)
+
+    @cached_property
+    def settlement_matters(self) -> bool:
+        """Whether final messages are others than y^(T): the cohort has something to undo."""
+        return self.cohort is not None and bool(self.late or not self.cohort.all())
 
     @cached_property
     def late(self) -> tuple[Undelivered, ...]:
@@ -182,9 +229,7 @@ class Execution:
         step = self._intended(t)
         if self.presence.all_present:
             return step
-        receivers = np.empty(step.receivers.shape, np.int32)
-        redirect(step.receivers.reshape(-1), self.presence.row(t), receivers.reshape(-1))
-        return replace(step, receivers=receivers)
+        return replace(step, receivers=_redirected(step, self.presence.row(t)))
 
     def intended(self) -> list[Round]:
         """Return what rounds 1..T intend to send: W_1..W_T, whoever is present."""
@@ -222,13 +267,42 @@ class Execution:
 
     def mix_adjoint(self, t: int, v: ArrayLike) -> Array:
         """Return the transpose of W^O_t times v, for round t = 1..T and v of shape (n,) or (n, d)."""
-        rows, step = party_values(v, self.parties), self.sends(t)
+        return self._mixed_back(self.sends(t), party_values(v, self.parties))
+
+    def _mixed_back(self, step: Round, rows: Array) -> Array:
         out = _keep(step, rows)
         if rows.ndim == 1 and self._one_receiver:
             gather_one(out, rows, step.receivers.reshape(-1), step.share)
         else:
             gather(out, rows, step.receivers.reshape(-1), step.share, _flat(step.weights))
         return out
+
+    def settlement(self, t: int, y: ArrayLike) -> Array:
+        """Return (W^S_t - I) y: what y' gains or loses in a round by the transfers inside the cohort.
+
+        Args:
+            t: The round, from 1 to T.
+            y: The messages of the round before, (n,) or (n, d).
+
+        Returns:
+            An array of the same shape, 0 for parties outside the cohort.
+        """
+        messages, step = party_values(y, self.parties), self._sends_in_cohort(t)
+        out = _keep(step, messages) - messages
+        self.deliver(step, messages, out, (0, self.parties), (0, messages[0].size))
+        return out
+
+    def settlement_adjoint(self, t: int, v: ArrayLike) -> Array:
+        """Return the transpose of W^S_t - I times v, for round t = 1..T and v of shape (n,) or (n, d)."""
+        rows = party_values(v, self.parties)
+        return self._mixed_back(self._sends_in_cohort(t), rows) - rows
+
+    def _sends_in_cohort(self, t: int) -> Round:
+        """Return W^S_t: what is sent in round t, but for shares to or from parties outside the cohort."""
+        if self.cohort is None:
+            raise InvalidInput("an execution without a cohort has no settlement")
+        step = self.sends(t)
+        return replace(step, receivers=_redirected(step, self.cohort))
 
     def deliver(self, step: Round, y: Array, out: Array, senders: tuple[int, int], columns: tuple[int, int]) -> None:
         """Add to `out` what a range of senders sends of its messages y, in a range of columns if they are vectors."""
@@ -316,12 +390,21 @@ class Execution:
 
     @cached_property
     def message_weights(self) -> Array:
-        """The weight carried by every party's last message, n numbers."""
-        return deque(self.weight_history(), maxlen=1).pop()
+        """The weight carried by every party's last message, settled if it is in the cohort, n numbers."""
+        history = self.weight_history()
+        if self.cohort is None or not self.settlement_matters:
+            return deque(history, maxlen=1).pop()
+        last, settled = next(history), self.total_weights.copy()
+        for t, weights in enumerate(history, start=1):
+            settled += self.settlement(t, last)
+            last = weights
+        return np.where(self.cohort, settled, last)
 
     @cached_property
     def weight(self) -> float:
         """The total weight of the published messages: the divisor of the estimate."""
+        if self.cohort is not None and np.array_equal(self.published, self.cohort):
+            return float(self.total_weights[self.cohort].sum())  # settlement leaves what the cohort itself injected
         if self.published.all() and all(entry.back for entry in self.late):
             return float(self.total_weights.sum())  # mixing conserves it, and so do returns
         return float(self.message_weights[self.published].sum())
@@ -336,6 +419,28 @@ def common_share(steps: Sequence[Round]) -> float | None:
     """
     equal = all(step.weights is None and step.share == steps[0].share for step in steps)
     return steps[0].share if equal else None
+
+
+def _among(name: str, flags: ArrayLike, those: Flags, must_be: str) -> Flags:
+    """Return n booleans that nobody can change; refuse others, and true ones where `those` are not."""
+    checked = np.array(flags)
+    if checked.shape != those.shape or checked.dtype != np.bool_:
+        refuse(name, f"{checked.dtype} of shape {checked.shape}", f"bool of shape {those.shape}")
+    if (stray := checked & ~those).any():
+        refuse("a published party" if name == "published" else "a party of the cohort", _first(stray), must_be)
+    checked.flags.writeable = False
+    return checked
+
+
+def _first(flags: Flags) -> int:
+    return int(np.flatnonzero(flags)[0])
+
+
+def _redirected(step: Round, there: Flags) -> Ids:
+    """Return the receivers of a round, with the sender for every share that has an end where nobody is there."""
+    receivers = np.empty(step.receivers.shape, np.int32)
+    redirect(step.receivers.reshape(-1), there, receivers.reshape(-1))
+    return receivers
 
 
 def _keep(step: Round, y: Array) -> Array:

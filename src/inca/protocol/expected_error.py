@@ -4,6 +4,10 @@ The estimate is linear: with a^(T) the indicator of the published messages and a
 a^(t), a^(t)_i is how much of what party i injects in round t reaches the final sum. Value and independent noise
 of party i therefore enter it with g_i = sum_t a^(t)_i c^(i)_t, and noise term k with sum_t a^(t)_i Z^(i)_{t,k}.
 A share that was back with its sender only in round b enters the sum as that sender's message of round b does.
+
+Settled messages y' take (W^S_t - I) y^(t-1) along in every round. With p the indicator of the published ones,
+a^(t) = p + b^(t) with b^(T) = 0 and b^(t-1) = W^O_t^T b^(t) + (W^S_t - I)^T p. If all of the cohort publish, b is 0 and
+a is p: nobody else's noise is in the sum.
 """
 
 from __future__ import annotations
@@ -39,7 +43,7 @@ class ErrorBudget:
     All parts are infinite when there is no estimate.
 
     Attributes:
-        independent: The variance of the independent noise in the estimate.
+        independent: The variance of the independent noise in the estimate, top-up noise included.
         cancelling: The variance of the cancelling noise that remains in it.
         data: What absent parties' missing or partial values add.
     """
@@ -104,15 +108,20 @@ def _backwards(execution: Execution) -> Iterator[tuple[int, Flags, Array, NDArra
     share = execution.schedule.round(1).share  # of all, if any is late
     after: dict[int, Array] = {0: np.zeros(execution.parties)}  # a^(b) for the rounds of return, and for never
     counter = execution.presence.rounds_attended().astype(np.int64)
-    a = execution.published.astype(np.float64)
+    published = execution.published.astype(np.float64)
+    settled = execution.settlement_matters
+    directly = published if settled else np.zeros(execution.parties)
+    a = published - directly
     for t in range(execution.rounds, -1, -1):
         here = execution.presence.row(t)
         if t < execution.rounds:
             counter -= here
-        yield t, here, a, counter
+        yield t, here, a + directly, counter
         after[t] = a
         if t > 0:
             a = execution.mix_adjoint(t, a)
+            if settled:
+                a += execution.settlement_adjoint(t, published)
             for entry in execution.late:
                 if entry.round == t:
                     a[entry.sender] += share * (after[entry.back] - after[t])[entry.sender]
@@ -131,9 +140,10 @@ def expected_error(
 
     With g_i from above, G_i the squares of its noise coefficients, w the total weight and n the number of parties it is
 
-        d (sigma_*^2 sum_i g_i^2 + sigma_Delta^2 sum_i G_i) / w^2 + ||sum_i (g_i / w - 1 / n) x_i||^2.
+        d (sigma_*^2 sum_i g_i^2 + sigma_Delta^2 sum_i G_i) / w^2 + ||sum_i (g_i / w - 1 / n) x_i||^2,
 
-    For the last part, the data, take one of `values`, `variance` and `domain`; without any it is 0.
+    and p sigma_top^2 d / w^2 more where p parties published settled messages. For the last part, the data, take one of
+    `values`, `variance` and `domain`; without any it is 0.
 
     Args:
         execution: The run.
@@ -175,8 +185,11 @@ def expected_error(
         data = finite_float("variance", variance, min=0.0) * float(off @ off)
     elif domain is not None:
         data = _worst(domain, off, d)
+    var_published = var_independent * float(coefficients.value @ coefficients.value)
+    if execution.cohort is not None:
+        var_published += noise_levels.topup**2 * int(execution.published.sum())
     return ErrorBudget(
-        d * var_independent * float(coefficients.value @ coefficients.value) / weight**2,
+        d * var_published / weight**2,
         d * var_cancelling * float(coefficients.noise_squared.sum()) / weight**2,
         data,
     )

@@ -9,11 +9,13 @@ from inca._base.validation import finite_float
 
 @dataclass(frozen=True, kw_only=True)
 class NoiseLevels:
-    """The standard deviations of the two kinds of noise, per party and coordinate.
+    """The standard deviations of all noise, per party and coordinate.
 
     Args:
         independent: sigma_* of the noise that stays in the result.
         cancelling: sigma_Delta of each noise term that its owner takes out again.
+        topup: sigma_top of the independent noise that a party adds when it settles, so that there is enough for the
+            number that really left.
 
     Example:
         >>> NoiseLevels(independent=1, cancelling=10).ratio
@@ -22,9 +24,10 @@ class NoiseLevels:
 
     independent: float
     cancelling: float
+    topup: float = 0.0
 
     def __post_init__(self) -> None:
-        for name in ("independent", "cancelling"):
+        for name in ("independent", "cancelling", "topup"):
             object.__setattr__(self, name, finite_float(f"sigma_{name}", getattr(self, name), min=0.0))
 
     @property

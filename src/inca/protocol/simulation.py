@@ -29,6 +29,7 @@ from inca.errors import InvalidInput
 from inca.protocol.execution import Execution
 from inca.protocol.noise_levels import NoiseLevels
 from inca.protocol.schedules import Round
+from inca.protocol.undelivered import refuse_late
 
 _BLOCK_ENTRIES = 1 << 15  # of noise drawn at a time: a quarter of a megabyte, which fits a core's own cache
 _ONE_THREAD_ENTRIES = 4096  # of values up to which a run stays in one thread
@@ -42,6 +43,7 @@ class Noise:
     Args:
         independent: eta*, of shape (n,) or (n, d).
         cancelling: eta, of shape (n, T) or (n, T, d).
+        topup: What parties add when they settle, of the shape of `independent`; None for nothing.
 
     Example:
         >>> Noise(np.zeros(4), np.zeros((4, 3)))
@@ -50,6 +52,7 @@ class Noise:
 
     independent: Array
     cancelling: Array
+    topup: Array | None = None
 
     def __repr__(self) -> str:
         return f"Noise(independent of shape {np.shape(self.independent)}, cancelling of {np.shape(self.cancelling)})"
@@ -63,7 +66,8 @@ class Outcome:
 
     Args:
         execution: The run.
-        messages: The last message of every party, (n,) or (n, d); those of parties that left are not published.
+        messages: The last message of every party, (n,) or (n, d), settled if it is in the cohort; those of parties that
+            left are not published.
         history: All messages y^(0)..y^(T), (T+1, n) or (T+1, n, d), if they were recorded.
     """
 
@@ -113,7 +117,7 @@ def simulate(
     """Run Algorithm 2 (Algorithm 1 when nobody is absent): y^(t) = W^O_t y^(t-1) + c_t (x + eta*) + Z_t eta.
 
     Args:
-        execution: Who sends what to whom; shares that came back late or never are refused.
+        execution: Who sends what to whom, and who settles; shares that came back late are refused.
         values: The private values x, of shape (n,) or (n, d).
         noise_levels: The noise to draw; needed unless `noise` is given.
         rng: What noise is drawn from: a `numpy.random.Generator`, or `SystemNormals` for values of real persons.
@@ -137,7 +141,9 @@ def simulate(
         >>> round(outcome.estimate, 9), outcome.weight
         (0.25, 1000.0)
     """
-    execution.refuse_late()
+    refuse_late(
+        [entry for entry in execution.late if entry.back], "runs with shares that come back later are not simulated"
+    )
     rows = party_values(values, execution.parties)
     # Handing a small round over to a thread takes longer than the round.
     usual = available_cores() if rows.size > _ONE_THREAD_ENTRIES else 1
@@ -146,9 +152,11 @@ def simulate(
     report = progress or (lambda done, total: None)
     if noise is None:
         levels, source = _check_source(noise_levels, rng)
-        if execution.injection.mask_scales is not None:
+        if levels.topup > 0 and execution.cohort is None:
+            refuse("sigma_topup", levels.topup, "0, as nobody settles")
+        if execution.injection.mask_scales is not None and not execution.late:
             run = _IncrementalRun(execution, x, levels, source, record, workers, report)
-            return run.outcome(rows.shape)
+            return run.outcome(rows.shape, _draw_topup(levels, source, x.shape))
         noise = draw_noise(execution, levels, source, dimensions=x.shape[1])
     elif not (noise_levels is None and rng is None):
         raise InvalidInput("noise cannot be combined with noise_levels or rng")
@@ -191,7 +199,15 @@ def draw_noise(execution: Execution, noise_levels: NoiseLevels, rng: Normals, *,
         here = np.flatnonzero(execution.presence.row(t))
         eta[here, counter[here]] = drawn[t + 1, here]
         counter[here] += 1
-    return Noise(levels.independent * drawn[0], levels.cancelling * eta)
+    return Noise(levels.independent * drawn[0], levels.cancelling * eta, _draw_topup(levels, source, (n, d)))
+
+
+def _draw_topup(levels: NoiseLevels, source: Normals, shape: tuple[int, ...]) -> Array | None:
+    if levels.topup == 0.0:
+        return None
+    drawn = np.empty(shape)
+    fill(split(source, 1)[0], drawn.reshape(-1))
+    return np.asarray(levels.topup * drawn)
 
 
 def _check_source(noise_levels: NoiseLevels | None, rng: Normals | None) -> tuple[NoiseLevels, Normals]:
@@ -214,19 +230,41 @@ def _run_all_terms(
     eta = cancelling.reshape(n, rounds, d)
     injection = execution.injection
     counter = np.zeros(n, dtype=np.int64)
-    y = np.zeros((n, d))
+    y, settled = np.zeros((2, n, d))
     history = [y][:0]
     for t in range(rounds + 1):
         here = execution.presence.row(t)
         rows = (injection.noise if t < rounds else injection.closing)[counter]
         part = injection.value[counter][:, np.newaxis] * u + np.einsum("nk,nkd->nd", rows, eta)
-        y = (execution.mix(t, y) if t > 0 else y) + np.where(here[:, np.newaxis], part, 0.0)
+        part = np.where(here[:, np.newaxis], part, 0.0)
+        if execution.settlement_matters:
+            settled += part + (execution.settlement(t, y) if t > 0 else 0.0)
+        y = part + (_mix_and_lose(execution, t, y) if t > 0 else 0.0)
         counter += here
         if record:
             history.append(y)
         report(t, rounds)
     kept = np.stack(history).reshape(rounds + 1, *shape) if record else None
-    return Outcome(execution, y.reshape(shape), kept)
+    topup = None if noise.topup is None else finite_array("noise.topup", noise.topup, (1, 2), "(n,) or (n, d)")
+    return Outcome(execution, _final(execution, y, settled, topup).reshape(shape), kept)
+
+
+def _mix_and_lose(execution: Execution, t: int, y: Array) -> Array:
+    """Return W^O_t y without the shares that nobody credited and their senders never got back."""
+    mixed = execution.mix(t, y)
+    for entry in execution.late:
+        if entry.round == t:
+            mixed[entry.sender] -= execution.schedule.round(t).share * y[entry.sender]
+    return mixed
+
+
+def _final(execution: Execution, y: Array, settled: Array, topup: Array | None) -> Array:
+    """Return the last messages: settled and with their top-up noise for the cohort, y^(T) for the others."""
+    if execution.cohort is None:
+        return y
+    cohort = execution.cohort[:, np.newaxis]
+    messages = np.where(cohort, settled, y) if execution.settlement_matters else y
+    return messages if topup is None else messages + np.where(cohort, topup.reshape(y.shape), 0.0)
 
 
 class _IncrementalRun:
@@ -257,13 +295,17 @@ class _IncrementalRun:
         self.live = np.empty_like(x[:0] if self.kept is not None else x)
         self.counter = np.ones(0 if self.kept is not None else x.shape[0], dtype=np.int32)
         self.history: list[Array] | None = [] if record else None
+        # y' without its owner's live mask, where it is not what the party holds in the end.
+        self.settled = np.zeros_like(x if execution.settlement_matters else x[:0])
 
-    def outcome(self, shape: tuple[int, ...]) -> Outcome:
+    def outcome(self, shape: tuple[int, ...], topup: Array | None) -> Outcome:
         """Run all rounds."""
         rounds = self.execution.rounds
         with _Crew(self.workers) as crew:
             step, *_ = crew.work([partial(self.execution.sends, 1), *self._jobs_by_block(self._start)])
             self.report(0, rounds)
+            if self.execution.settlement_matters:
+                self.settled += self.held
             draws = self._jobs_by_block(self._draw)
             for t in range(1, rounds + 1):
                 self.mask, self.next_mask = self.next_mask, self.mask
@@ -273,6 +315,8 @@ class _IncrementalRun:
                     step = results[len(jobs)]
                 else:
                     self._mix_last(crew, step)
+                if self.execution.settlement_matters:
+                    self._settle(t)
                 if self.kept is None:
                     self.counter += self.execution.presence.row(t)
                 if self.history is not None:
@@ -284,7 +328,15 @@ class _IncrementalRun:
         history = None
         if self.history is not None:
             history = np.stack([*self.history, self.held]).reshape(rounds + 1, *shape)
-        return Outcome(self.execution, self.held.reshape(shape), history)
+        messages = _final(self.execution, self.held, self.settled, topup)
+        return Outcome(self.execution, messages.reshape(shape), history)
+
+    def _settle(self, t: int) -> None:
+        """Move y' on to round t, whose messages are in `mask`: along the transfers inside the cohort only."""
+        here = self.execution.presence.row(t)
+        portions = self.portions[self.counter if self.kept is None else t]
+        self.settled += self.execution.settlement(t, self.mask)
+        self.settled += np.where(here, portions, 0.0)[:, np.newaxis] * self.u
 
     def _jobs_by_block(self, job: Callable[[Normals, slice], None]) -> list[Callable[[], None]]:
         """Return a job for each block of entries, with the block's own stream of noise."""

@@ -51,7 +51,8 @@ from inca.network.testing.local_cluster import LocalCluster
 from inca.network.testing.simulator import _Machine
 from inca.privacy.attack import Reconstruction
 from inca.protocol.dissemination import Dissemination, exact
-from inca.protocol.simulation import Noise, Outcome
+from inca.protocol.noise import Noise
+from inca.protocol.simulation import Outcome
 
 NUMBER, STEPS = 0.123456789, 123456789 * 10**6
 DIGITS = re.compile(r"1\.?23456")  # of which NumPy shows eight, with powers of ten or without

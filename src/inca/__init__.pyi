@@ -33,11 +33,15 @@ from .protocol.domain import Ball as Ball
 from .protocol.domain import Domain as Domain
 from .protocol.domain import Interval as Interval
 from .protocol.execution import Execution as Execution
+from .protocol.execution_files import read_execution as read_execution
+from .protocol.execution_files import write_execution as write_execution
 from .protocol.expected_error import ErrorBudget as ErrorBudget
 from .protocol.expected_error import expected_error as expected_error
 from .protocol.injection import Injection as Injection
 from .protocol.injection import early_injection as early_injection
 from .protocol.injection import incremental_injection as incremental_injection
+from .protocol.noise import Noise as Noise
+from .protocol.noise import draw_noise as draw_noise
 from .protocol.noise_levels import NoiseLevels as NoiseLevels
 from .protocol.presence import Presence as Presence
 from .protocol.schedules import ExplicitSchedule as ExplicitSchedule
@@ -49,13 +53,9 @@ from .protocol.schedules import UnrepeatedReceivers as UnrepeatedReceivers
 from .protocol.schedules import complete_graph as complete_graph
 from .protocol.schedules import hypercube_graph as hypercube_graph
 from .protocol.schedules import random_schedule as random_schedule
-from .protocol.simulation import Noise as Noise
 from .protocol.simulation import Outcome as Outcome
-from .protocol.simulation import draw_noise as draw_noise
 from .protocol.simulation import simulate as simulate
 from .protocol.transcript import AgreedGuarantee as AgreedGuarantee
 from .protocol.transcript import Transcript as Transcript
-from .protocol.transcript import read_execution as read_execution
-from .protocol.transcript import write_execution as write_execution
 
 __all__: list[str]

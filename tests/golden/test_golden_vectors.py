@@ -10,7 +10,7 @@ import pytest
 
 import inca
 from helpers.paths import ROOT
-from inca.protocol.transcript import read_execution as read
+from inca.protocol.execution_files import read_execution as read
 
 FOLDER = ROOT / "golden"
 NAMES = sorted(path.name.removesuffix(".expected.json") for path in FOLDER.glob("*.expected.json"))

@@ -31,7 +31,8 @@ from inca.network.testing.replay import replay
 from inca.network.transport.failures import Failure
 from inca.network.transport.interface import TransportEvents
 from inca.network.transport.transport import Transport
-from inca.protocol.transcript import Transcript, digest
+from inca.protocol.execution_files import digest
+from inca.protocol.transcript import Transcript
 
 # The parties are nodes in one event loop, each with a folder of its own; where it matters, some are processes. Whatever
 # happens, the others must end before the session's deadline, with one and the same result. Attackers from outside come

@@ -35,7 +35,7 @@ def booked(execution: inca.Execution, injected: Array) -> Array:
                     new[i] -= intended.share * y[i]
                     undone[i] += intended.share * y[i]
         y = new
-    return np.where(cohort[:, np.newaxis], y + undone, y)
+    return np.asarray(np.where(cohort[:, np.newaxis], y + undone, y))
 
 
 def injected_by(execution: inca.Execution, u: Array, eta: Array) -> Array:

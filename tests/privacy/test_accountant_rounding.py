@@ -60,9 +60,9 @@ class Told:
         monkeypatch.setattr(_dense, "information_matrix", self.matrix)
         monkeypatch.setattr(type(a_view()), "fits", property(lambda view: fits))
 
-    def state_space(self, view: Any, ratio: float, progress: Any, *, matrix: bool) -> Any:
+    def state_space(self, view: Any, ratio: float, progress: Any, *, topup: float, matrix: bool) -> Any:
         self.asked.append("state-space")
-        assert ratio == 15.0
+        assert (ratio, topup) == (15.0, 0.0)
         if self.fast is None:
             raise SingularView("made up")
         return np.array([4.0, 16.0]), self.fast

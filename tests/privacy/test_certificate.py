@@ -11,8 +11,9 @@ import pytest
 
 import inca
 from inca.privacy.certificate import ASSUMPTIONS, FORMAT
+from inca.protocol.execution_files import digest
 from inca.protocol.rounding import Rounding
-from inca.protocol.transcript import AgreedGuarantee, digest
+from inca.protocol.transcript import AgreedGuarantee
 
 
 def transcript(absent: Any = False, **more: Any) -> inca.Transcript:

@@ -24,7 +24,7 @@ def settled_views(draw: st.DrawFn) -> inca.View:
         : execution.parties - 1
     ]
     tapped = np.argwhere(rng.random((execution.rounds, execution.parties)) < draw(st.sampled_from([0.0, 0.2])))
-    return inca.View(execution, inca.Adversary(colluding.tolist(), [tuple(map(int, place)) for place in tapped]))
+    return inca.View(execution, inca.Adversary(colluding.tolist(), [(int(t), int(i)) for t, i in tapped]))
 
 
 @st.composite
@@ -40,7 +40,7 @@ def incremental_views(draw: st.DrawFn) -> inca.View:
     execution = inca.Execution(draw(schedules(n, rounds)), injection, presence).settled(cohort)
     colluding = np.flatnonzero(rng.random(n) < draw(st.sampled_from([0.0, 0.3])))[: n - 1]
     tapped = np.argwhere(rng.random((rounds, n)) < draw(st.sampled_from([0.0, 0.2])))
-    return inca.View(execution, inca.Adversary(colluding.tolist(), [tuple(map(int, place)) for place in tapped]))
+    return inca.View(execution, inca.Adversary(colluding.tolist(), [(int(t), int(i)) for t, i in tapped]))
 
 
 def real_rows(view: inca.View) -> tuple[Array, Array]:
@@ -68,7 +68,8 @@ def real_rows(view: inca.View) -> tuple[Array, Array]:
 def plain_squares(b: Array, a: Array, topup: Array, levels: inca.NoiseLevels) -> Array:
     """Theorem 1 as it stands, on rows that may depend on each other."""
     covariance = levels.independent**2 * b @ b.T + levels.cancelling**2 * a @ a.T + np.diag(topup * levels.topup**2)
-    return np.einsum("ij,ij->j", b, np.linalg.pinv(covariance, rcond=1e-10, hermitian=True) @ b)
+    squares: Array = np.einsum("ij,ij->j", b, np.linalg.pinv(covariance, rcond=1e-10, hermitian=True) @ b)
+    return squares
 
 
 @given(settled_views())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from fractions import Fraction
 
 import numpy as np
@@ -75,6 +76,7 @@ def test_drawn_noise_gives_what_the_same_noise_given_gives(execution: inca.Execu
 @given(settled(all_publish=False))
 def test_coefficients_of_the_sum_are_those_of_the_books(execution: inca.Execution) -> None:
     """Late leavers included: inject one unit of one party's value or noise, and look at the published sum."""
+    assert execution.cohort is not None
     value, terms = sum_coefficients_by_term(execution)
     n, rounds = execution.parties, execution.rounds
     units = np.eye(n * (rounds + 1))
@@ -154,7 +156,7 @@ def test_lost_shares_are_missing_without_settlement(execution: inca.Execution, s
         ),
     ],
 )
-def test_bad_input_is_refused(make, words: str) -> None:  # type: ignore[no-untyped-def]
+def test_bad_input_is_refused(make: Callable[[inca.Execution], object], words: str) -> None:
     schedule = inca.ExplicitSchedule([[[1], [2], [0]]])
     run = inca.Execution(schedule, inca.early_injection(1), inca.Presence.explicit([[1, 1, 1], [1, 1, 0]]))
     with pytest.raises(inca.InvalidInput, match=words):

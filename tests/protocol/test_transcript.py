@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 
 import inca
 from helpers.strategies import executions, interrupted
+from inca.protocol.execution_files import digest
+from inca.protocol.execution_files import read_execution as read
+from inca.protocol.execution_files import write_execution as write
 from inca.protocol.schedules import Round
-from inca.protocol.transcript import AgreedGuarantee, Transcript, digest
-from inca.protocol.transcript import read_execution as read
-from inca.protocol.transcript import write_execution as write
+from inca.protocol.transcript import AgreedGuarantee, Transcript
 
 
 def same(a: inca.Execution, b: inca.Execution) -> bool:
@@ -139,7 +140,7 @@ def test_defaults(tmp_path: Path) -> None:
         ({"format": "inca-execution/3"}, "format must be inca-execution/1 or inca-execution/2, got 'inca-execution/3'"),
         (
             {"sensitivity": 1.0},
-            "format must be inca-execution/2 with sensitivity, agreed, rounding or injection.quiet, got 'inca-exec",
+            "format must be inca-execution/2 with sensitivity, agreed, rounding, injection.quiet or a settlement, got ",
         ),
         ({"format": "inca-execution/2", "sensitivity": -1.0}, "sensitivity must be at least 0, got -1.0"),
         ({"format": "inca-execution/2", "agreed": {"epsilon": 1.0}}, "missing required field `delta`"),

@@ -10,7 +10,7 @@ import pytest
 
 import inca
 from helpers.paths import FIXTURES
-from inca.protocol.transcript import digest
+from inca.protocol.execution_files import digest
 
 FOLDER = FIXTURES / "version-0.1"
 CERTIFICATE: dict[str, Any] = json.loads((FOLDER / "certificate.json").read_text())

@@ -19,7 +19,8 @@ from inca.errors import InvalidInput
 from inca.privacy.calibration import Tradeoff
 from inca.privacy.gaussian import mu_for
 from inca.privacy.view import View
-from inca.protocol.transcript import Transcript, write_execution
+from inca.protocol.execution_files import write_execution
+from inca.protocol.transcript import Transcript
 
 _MAX_RUNS_KEPT = 8
 

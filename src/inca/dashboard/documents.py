@@ -15,7 +15,7 @@ from inca._base.validation import refuse
 from inca.dashboard.shown_run import ShownRun
 from inca.dashboard.simulated_run import MAX_MESSAGES
 from inca.errors import InvalidInput
-from inca.protocol.transcript import read_execution
+from inca.protocol.execution_files import read_execution
 from inca.protocol.usefulness import remark_on_error
 
 MAX_BYTES = 1 << 26

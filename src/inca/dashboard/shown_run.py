@@ -13,7 +13,7 @@ from inca.dashboard.simulated_run import SimulatedRun
 from inca.protocol.adversary import Adversary
 from inca.protocol.domain import Interval
 from inca.protocol.execution import Execution
-from inca.protocol.simulation import Noise, draw_noise
+from inca.protocol.noise import Noise, draw_noise
 from inca.protocol.transcript import Transcript
 
 DOMAIN = Interval(0.0, 1.0)

@@ -19,10 +19,11 @@ from inca.planning.requirements import Requirements
 from inca.privacy.gaussian import rule_from_file, rule_to_file
 from inca.protocol.adversary import Adversary
 from inca.protocol.execution import Execution
+from inca.protocol.execution_files import injection_fields
 from inca.protocol.expected_error import ErrorBudget
 from inca.protocol.noise_levels import NoiseLevels
 from inca.protocol.presence import Presence
-from inca.protocol.transcript import AgreedGuarantee, Transcript, injection_fields
+from inca.protocol.transcript import AgreedGuarantee, Transcript
 from inca.protocol.usefulness import remark_on_error
 
 FORMAT = "inca-plan/1"

@@ -32,8 +32,9 @@ from inca.privacy.accountant import MAX_NOISE_RATIO
 from inca.privacy.gaussian import epsilon_for
 from inca.privacy.view import View
 from inca.protocol.injection import Injection
+from inca.protocol.noise import Noise, draw_noise
 from inca.protocol.noise_levels import NoiseLevels
-from inca.protocol.simulation import Noise, Outcome, draw_noise, simulate
+from inca.protocol.simulation import Outcome, simulate
 
 _SAFE = 1e-7  # reciprocal condition number above which a covariance is inverted without a closer look
 _RANK = 1e-12  # singular values below this part of the largest one count as zero

@@ -27,8 +27,9 @@ from inca.privacy.theorems.preconditions import TheoremInputs
 from inca.privacy.view import View
 from inca.protocol.domain import falls_short
 from inca.protocol.execution import Execution
+from inca.protocol.execution_files import digest
 from inca.protocol.schedules import Schedule
-from inca.protocol.transcript import Transcript, digest
+from inca.protocol.transcript import Transcript
 
 FORMAT = "inca-certificate/1"
 

@@ -30,14 +30,15 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
-from inca._base.kernels import Flags, Ids, gather, gather_one, redirect, scatter, scatter_one
+from inca._base.kernels import Flags
 from inca._base.types import Array
 from inca._base.validation import integer, party_values, refuse
 from inca.errors import InvalidInput
 from inca.protocol.injection import Injection
+from inca.protocol.mixing import deliver, mixed, mixed_back, redirected
 from inca.protocol.presence import Presence
 from inca.protocol.schedules import ExplicitSchedule, Round, Schedule
-from inca.protocol.schedules.base import check_round
+from inca.protocol.schedules.base import check_round, common_share
 from inca.protocol.undelivered import Undelivered, check_slots, refuse_late, undelivered_entry
 
 
@@ -229,7 +230,7 @@ class Execution:
         step = self._intended(t)
         if self.presence.all_present:
             return step
-        return replace(step, receivers=_redirected(step, self.presence.row(t)))
+        return replace(step, receivers=redirected(step, self.presence.row(t)))
 
     def intended(self) -> list[Round]:
         """Return what rounds 1..T intend to send: W_1..W_T, whoever is present."""
@@ -260,22 +261,11 @@ class Execution:
             >>> swap.mix(1, [1.0, 0.0])
             array([0.5, 0.5])
         """
-        messages, step = party_values(y, self.parties), self.sends(t)
-        out = _keep(step, messages)
-        self.deliver(step, messages, out, (0, self.parties), (0, messages[0].size))
-        return out
+        return mixed(self.sends(t), party_values(y, self.parties), self._one_receiver)
 
     def mix_adjoint(self, t: int, v: ArrayLike) -> Array:
         """Return the transpose of W^O_t times v, for round t = 1..T and v of shape (n,) or (n, d)."""
-        return self._mixed_back(self.sends(t), party_values(v, self.parties))
-
-    def _mixed_back(self, step: Round, rows: Array) -> Array:
-        out = _keep(step, rows)
-        if rows.ndim == 1 and self._one_receiver:
-            gather_one(out, rows, step.receivers.reshape(-1), step.share)
-        else:
-            gather(out, rows, step.receivers.reshape(-1), step.share, _flat(step.weights))
-        return out
+        return mixed_back(self.sends(t), party_values(v, self.parties), self._one_receiver)
 
     def settlement(self, t: int, y: ArrayLike) -> Array:
         """Return (W^S_t - I) y: what y' gains or loses in a round by the transfers inside the cohort.
@@ -287,32 +277,24 @@ class Execution:
         Returns:
             An array of the same shape, 0 for parties outside the cohort.
         """
-        messages, step = party_values(y, self.parties), self._sends_in_cohort(t)
-        out = _keep(step, messages) - messages
-        self.deliver(step, messages, out, (0, self.parties), (0, messages[0].size))
-        return out
+        messages = party_values(y, self.parties)
+        return mixed(self._sends_in_cohort(t), messages, self._one_receiver) - messages
 
     def settlement_adjoint(self, t: int, v: ArrayLike) -> Array:
         """Return the transpose of W^S_t - I times v, for round t = 1..T and v of shape (n,) or (n, d)."""
         rows = party_values(v, self.parties)
-        return self._mixed_back(self._sends_in_cohort(t), rows) - rows
+        return mixed_back(self._sends_in_cohort(t), rows, self._one_receiver) - rows
 
     def _sends_in_cohort(self, t: int) -> Round:
         """Return W^S_t: what is sent in round t, but for shares to or from parties outside the cohort."""
         if self.cohort is None:
             raise InvalidInput("an execution without a cohort has no settlement")
         step = self.sends(t)
-        return replace(step, receivers=_redirected(step, self.cohort))
+        return replace(step, receivers=redirected(step, self.cohort))
 
     def deliver(self, step: Round, y: Array, out: Array, senders: tuple[int, int], columns: tuple[int, int]) -> None:
         """Add to `out` what a range of senders sends of its messages y, in a range of columns if they are vectors."""
-        receivers = step.receivers.reshape(-1)
-        if y.size == self.parties:
-            y, out = y.reshape(-1), out.reshape(-1)
-        if y.ndim == 1 and self._one_receiver:
-            scatter_one(out, y, receivers, step.share, *senders)
-        else:
-            scatter(out, y, receivers, step.share, _flat(step.weights), *senders, *columns)
+        deliver(step, y, out, senders, columns, self._one_receiver)
 
     @property
     def _one_receiver(self) -> bool:
@@ -410,43 +392,13 @@ class Execution:
         return float(self.message_weights[self.published].sum())
 
 
-def common_share(steps: Sequence[Round]) -> float | None:
-    """Return the fraction that each receiver, nobody aside, gets from everyone in every round; None if there is none.
-
-    >>> from inca import ExplicitSchedule
-    >>> common_share([ExplicitSchedule([[[1], [-1]]]).round(1)])
-    0.5
-    """
-    equal = all(step.weights is None and step.share == steps[0].share for step in steps)
-    return steps[0].share if equal else None
-
-
 def _among(name: str, flags: ArrayLike, those: Flags, must_be: str) -> Flags:
     """Return n booleans that nobody can change; refuse others, and true ones where `those` are not."""
     checked = np.array(flags)
     if checked.shape != those.shape or checked.dtype != np.bool_:
         refuse(name, f"{checked.dtype} of shape {checked.shape}", f"bool of shape {those.shape}")
     if (stray := checked & ~those).any():
-        refuse("a published party" if name == "published" else "a party of the cohort", _first(stray), must_be)
+        who = "a published party" if name == "published" else "a party of the cohort"
+        refuse(who, int(np.flatnonzero(stray)[0]), must_be)
     checked.flags.writeable = False
     return checked
-
-
-def _first(flags: Flags) -> int:
-    return int(np.flatnonzero(flags)[0])
-
-
-def _redirected(step: Round, there: Flags) -> Ids:
-    """Return the receivers of a round, with the sender for every share that has an end where nobody is there."""
-    receivers = np.empty(step.receivers.shape, np.int32)
-    redirect(step.receivers.reshape(-1), there, receivers.reshape(-1))
-    return receivers
-
-
-def _keep(step: Round, y: Array) -> Array:
-    """Return what the parties keep of their messages y, (n,) or (n, d), for themselves."""
-    return np.asarray((step.kept if y.ndim == 1 else step.kept[:, np.newaxis]) * y)
-
-
-def _flat(weights: Array | None) -> Array | None:
-    return None if weights is None else weights.reshape(-1)

@@ -21,41 +21,19 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from inca._base.kernels import renew_all, renew_some
-from inca._base.randomness import Normals, check_normals, fill, split
+from inca._base.randomness import Normals, fill, split
 from inca._base.threads import available_cores
 from inca._base.types import Array, Progress
 from inca._base.validation import finite_array, integer, party_values, refuse
 from inca.errors import InvalidInput
 from inca.protocol.execution import Execution
+from inca.protocol.noise import BLOCK_ENTRIES, Noise, check_source, draw_noise, draw_topup, spans
 from inca.protocol.noise_levels import NoiseLevels
 from inca.protocol.schedules import Round
 from inca.protocol.undelivered import refuse_late
 
-_BLOCK_ENTRIES = 1 << 15  # of noise drawn at a time: a quarter of a megabyte, which fits a core's own cache
 _ONE_THREAD_ENTRIES = 4096  # of values up to which a run stays in one thread
 _CACHE_LINE_COLUMNS = 8  # coordinates that share a line of the cache: threads that mix fewer would disturb each other
-
-
-@dataclass(frozen=True, eq=False)
-class Noise:
-    """The noise terms of a run; they are as private as the values.
-
-    Args:
-        independent: eta*, of shape (n,) or (n, d).
-        cancelling: eta, of shape (n, T) or (n, T, d).
-        topup: What parties add when they settle, of the shape of `independent`; None for nothing.
-
-    Example:
-        >>> Noise(np.zeros(4), np.zeros((4, 3)))
-        Noise(independent of shape (4,), cancelling of (4, 3))
-    """
-
-    independent: Array
-    cancelling: Array
-    topup: Array | None = None
-
-    def __repr__(self) -> str:
-        return f"Noise(independent of shape {np.shape(self.independent)}, cancelling of {np.shape(self.cancelling)})"
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,69 +129,16 @@ def simulate(
     x = rows.reshape(execution.parties, -1)
     report = progress or (lambda done, total: None)
     if noise is None:
-        levels, source = _check_source(noise_levels, rng)
+        levels, source = check_source(noise_levels, rng)
         if levels.topup > 0 and execution.cohort is None:
             refuse("sigma_topup", levels.topup, "0, as nobody settles")
         if execution.injection.mask_scales is not None and not execution.late:
             run = _IncrementalRun(execution, x, levels, source, record, workers, report)
-            return run.outcome(rows.shape, _draw_topup(levels, source, x.shape))
+            return run.outcome(rows.shape, draw_topup(levels, source, x.shape))
         noise = draw_noise(execution, levels, source, dimensions=x.shape[1])
     elif not (noise_levels is None and rng is None):
         raise InvalidInput("noise cannot be combined with noise_levels or rng")
     return _run_all_terms(execution, x, noise, record, report, rows.shape)
-
-
-def draw_noise(execution: Execution, noise_levels: NoiseLevels, rng: Normals, *, dimensions: int = 1) -> Noise:
-    """Draw all noise terms, the very ones that `simulate` uses for the same arguments.
-
-    Args:
-        execution: Who is present decides which terms are used.
-        noise_levels: The standard deviations of eta* and eta.
-        rng: What noise is drawn from: a `numpy.random.Generator`, or `SystemNormals` for values of real persons.
-        dimensions: The number of coordinates d.
-
-    Returns:
-        eta* of shape (n, d) and eta of shape (n, T, d).
-
-    Raises:
-        InvalidInput: If an argument is of another kind, or `dimensions` below 1.
-
-    Example:
-        >>> from inca import Execution, RandomReceivers, incremental_injection
-        >>> execution = Execution(RandomReceivers(10, rounds=3, seed=1), incremental_injection(3))
-        >>> draw_noise(execution, NoiseLevels(independent=1.0, cancelling=2.0), np.random.default_rng(1))
-        Noise(independent of shape (10, 1), cancelling of (10, 3, 1))
-    """
-    levels, source = _check_source(noise_levels, rng)
-    n, rounds, d = execution.parties, execution.rounds, integer("dimensions", dimensions, min=1)
-    blocks = _spans(n * d, _BLOCK_ENTRIES)
-    streams = split(source, len(blocks))
-    drawn = np.empty((rounds + 1, n, d))
-    for terms in drawn:
-        for stream, (lo, hi) in zip(streams, blocks, strict=True):
-            fill(stream, terms.reshape(-1)[lo:hi])
-    # A party uses what was drawn in round t as its noise term number r+1, if it was there (erratum E2).
-    eta = np.zeros((n, rounds, d))
-    counter = np.zeros(n, dtype=np.int64)
-    for t in range(rounds):
-        here = np.flatnonzero(execution.presence.row(t))
-        eta[here, counter[here]] = drawn[t + 1, here]
-        counter[here] += 1
-    return Noise(levels.independent * drawn[0], levels.cancelling * eta, _draw_topup(levels, source, (n, d)))
-
-
-def _draw_topup(levels: NoiseLevels, source: Normals, shape: tuple[int, ...]) -> Array | None:
-    if levels.topup == 0.0:
-        return None
-    drawn = np.empty(shape)
-    fill(split(source, 1)[0], drawn.reshape(-1))
-    return np.asarray(levels.topup * drawn)
-
-
-def _check_source(noise_levels: NoiseLevels | None, rng: Normals | None) -> tuple[NoiseLevels, Normals]:
-    if not isinstance(noise_levels, NoiseLevels):
-        refuse("noise_levels", noise_levels, "inca.NoiseLevels(independent=..., cancelling=...)")
-    return noise_levels, check_normals(rng)
 
 
 def _run_all_terms(
@@ -284,7 +209,7 @@ class _IncrementalRun:
         self.execution, self.workers, self.report = execution, workers, report
         self.portions = execution.injection.value
         self.scales = levels.cancelling * execution.injection.mask_scales
-        self.streams = split(rng, len(_spans(x.size, _BLOCK_ENTRIES)))
+        self.streams = split(rng, len(spans(x.size, BLOCK_ENTRIES)))
         self.x, self.sigma_independent = x, levels.independent
         # x + eta*; what parties hold but for their live masks; the masks, which become the messages sent; the
         # next masks.
@@ -340,7 +265,7 @@ class _IncrementalRun:
 
     def _jobs_by_block(self, job: Callable[[Normals, slice], None]) -> list[Callable[[], None]]:
         """Return a job for each block of entries, with the block's own stream of noise."""
-        parts = [slice(lo, hi) for lo, hi in _spans(self.x.size, _BLOCK_ENTRIES)]
+        parts = [slice(lo, hi) for lo, hi in spans(self.x.size, BLOCK_ENTRIES)]
         return [partial(job, stream, part) for stream, part in zip(self.streams, parts, strict=True)]
 
     def _start(self, stream: Normals, part: slice) -> None:
@@ -359,7 +284,7 @@ class _IncrementalRun:
     def _columns(self) -> list[tuple[int, int]]:
         """Return the ranges of columns that threads mix at a time."""
         d = self.x.shape[1]
-        return _spans(d, max(_CACHE_LINE_COLUMNS, -(-d // self.workers)))
+        return spans(d, max(_CACHE_LINE_COLUMNS, -(-d // self.workers)))
 
     def _mix(self, t: int, step: Round, columns: tuple[int, int]) -> None:
         """Form the messages of round t and add them to what their receivers hold."""
@@ -399,10 +324,6 @@ class _IncrementalRun:
             flags = (self.execution.presence.row(t - 1), self.execution.presence.row(t))
             arrays = (self.held, self.mask, self.u, self.live, self.scales, self.portions)
             renew_some(*arrays, step.kept, self.counter, *flags, *columns)
-
-
-def _spans(size: int, step: int) -> list[tuple[int, int]]:
-    return [(lo, min(size, lo + step)) for lo in range(0, size, step)]
 
 
 class _Crew:

@@ -23,7 +23,7 @@ from inca.network.node.journal import Journal
 from inca.network.protocol.ledger import Began, Credited, Opened
 from inca.network.protocol.messages import unpack
 from inca.network.testing.local_cluster import LocalCluster, free_ports
-from inca.protocol.transcript import digest, read_execution
+from inca.protocol.execution_files import digest, read_execution
 
 NAMES = ("anna", "bert", "cleo", "dora")
 VALUES = np.array([61.7283945, 207.3648591, 118.2736459, 93.8172635])

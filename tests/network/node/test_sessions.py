@@ -36,7 +36,7 @@ from inca.network.protocol.messages import Ask, Items, Offer, decode, encode
 from inca.network.protocol.session import SessionConfig
 from inca.network.transport.failures import FailureCause
 from inca.network.transport.limits import Limits
-from inca.protocol.transcript import digest, read_execution
+from inca.protocol.execution_files import digest, read_execution
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -21,7 +21,8 @@ from inca.network.protocol.ledger import Ledger, Opened, Record
 from inca.network.testing.replay import replay
 from inca.privacy.certificate import certify
 from inca.protocol.adversary import Adversary
-from inca.protocol.transcript import Transcript, digest, read_execution
+from inca.protocol.execution_files import digest, read_execution
+from inca.protocol.transcript import Transcript
 
 SESSION = "8bb0349916f7a6f615abc257ea70f4248e388383a1bd5872d63257a070836133"
 NAMES = ("anna", "ben", "cleo", "dora", "emil")

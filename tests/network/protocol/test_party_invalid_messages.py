@@ -40,7 +40,7 @@ from inca.network.protocol.messages import (
 )
 from inca.network.protocol.session import SessionConfig
 from inca.network.protocol.signed_items import Digest, Final, SignedItems, Vote
-from inca.protocol.transcript import digest
+from inca.protocol.execution_files import digest
 
 
 def nonsense(session: SessionConfig, me: int) -> Iterator[tuple[str, Message]]:

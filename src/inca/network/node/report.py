@@ -18,8 +18,8 @@ from inca.network.node.node import SessionEnd
 from inca.network.node.session_setup import SessionSetup
 from inca.privacy.certificate import Certificate
 from inca.protocol.execution import Execution
+from inca.protocol.execution_files import digest, write_execution
 from inca.protocol.expected_error import ErrorBudget, expected_error
-from inca.protocol.transcript import digest, write_execution
 from inca.protocol.usefulness import EstimateInDomain
 
 FORMAT = "inca-result/1"

@@ -23,8 +23,8 @@ from inca.network.membership.terms import Terms
 from inca.network.testing.local_cluster import LocalCluster, measure_start_up
 from inca.privacy.certificate import Certificate, certify
 from inca.protocol.adversary import Adversary
+from inca.protocol.execution_files import read_execution
 from inca.protocol.noise_levels import NoiseLevels
-from inca.protocol.transcript import read_execution
 
 _NAMES = ("Aachen", "Bergen", "Cork", "Delft", "Evora", "Faro", "Ghent", "Halle", "Ieper", "Jena", "Kiel", "Lyon")
 _LOW, _HIGH = 0.0, 240.0  # minutes

@@ -31,7 +31,7 @@ from inca.network.node.runner import run_party
 from inca.network.node.session_setup import SessionSetup
 from inca.network.protocol.ledger import Opened
 from inca.network.testing.replay import replay
-from inca.protocol.transcript import read_execution
+from inca.protocol.execution_files import read_execution
 
 FORK_SERVER = multiprocessing.get_context("forkserver")
 """Makes processes that have loaded the program already."""

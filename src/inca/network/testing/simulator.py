@@ -28,7 +28,8 @@ from inca.network.protocol.session import SessionConfig
 from inca.network.protocol.signed_items import Sign, SignedItems, Verify
 from inca.network.testing.faults import PERIOD, Faults, random_session
 from inca.network.testing.replay import replay
-from inca.protocol.transcript import Transcript, digest
+from inca.protocol.execution_files import digest
+from inca.protocol.transcript import Transcript
 
 
 class Violation(AssertionError):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -143,3 +144,14 @@ def check_share(share: float | None, slots: int) -> float:
     if not isinstance(share, (int, float, np.floating)) or isinstance(share, bool) or not 0 < share * slots <= 1:
         refuse("share", share, f"above 0 and at most 1{f'/{slots}' if slots > 1 else ''}")
     return float(share)
+
+
+def common_share(steps: Sequence[Round]) -> float | None:
+    """Return the fraction that each receiver, nobody aside, gets from everyone in every round; None if there is none.
+
+    >>> from inca import ExplicitSchedule
+    >>> common_share([ExplicitSchedule([[[1], [-1]]]).round(1)])
+    0.5
+    """
+    equal = all(step.weights is None and step.share == steps[0].share for step in steps)
+    return steps[0].share if equal else None

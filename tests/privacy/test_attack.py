@@ -15,6 +15,7 @@ from inca import Adversary, NoiseLevels, View, account
 from inca.privacy import attack
 from inca.privacy.attack import distinguish, observe, plain_gossip, reconstruct, single_noise_term, watch
 from inca.privacy.gaussian import epsilon_for
+from inca.privacy.view import noise_root
 
 LEVELS = [
     NoiseLevels(independent=independent, cancelling=cancelling)
@@ -278,10 +279,10 @@ def test_vectors_are_attacked_by_coordinate() -> None:
 
 @given(views(), st.sampled_from(LEVELS[3:]))
 def test_the_short_way_is_the_long_one(view: View, levels: NoiseLevels) -> None:
-    whiten, free = attack._whitener(levels.independent * view.value, levels.cancelling * view.noise)
+    whiten, free = attack._whitener(noise_root(view, levels))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(attack, "_SAFE", 2.0)
-        again, rest = attack._whitener(levels.independent * view.value, levels.cancelling * view.noise)
+        again, rest = attack._whitener(noise_root(view, levels))
     assert free.shape == rest.shape
     scale = np.abs(again).max(initial=1e-300) ** 2
     assert np.allclose(whiten.T @ whiten / scale, again.T @ again / scale, rtol=0, atol=1e-6)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import assume, given
@@ -11,6 +13,8 @@ import inca
 from helpers.settlement import booked, injected_by
 from helpers.strategies import generator, schedules, seeds, settled
 from inca._base.types import Array
+from inca.privacy.attack import distinguish, observe, reconstruct
+from inca.privacy.theorems.preconditions import conditions
 
 LEVELS = inca.NoiseLevels(independent=1.0, cancelling=5.0, topup=0.5)
 
@@ -124,3 +128,138 @@ def test_nobody_but_the_cohort_publishes() -> None:
     view = inca.View(execution.settled(cohort))
     assert view.seen[-1].tolist() == cohort.tolist() and view.settled.all()
     assert view.explain(0).endswith("seen: settled and final, hence public")
+
+
+# --- attack, certificate and theorems ---------------------------------------------------------------------------------
+
+
+@given(incremental_views(), seeds)
+def test_what_is_observed_is_what_the_rows_say(view: inca.View, seed: int) -> None:
+    execution, rng = view.execution, generator(seed)
+    values = rng.normal(size=execution.parties)
+    noise = inca.draw_noise(execution, LEVELS, rng)
+    outcome = inca.simulate(execution, values, noise=noise, record=True)
+    assert noise.topup is not None
+    u = (values + noise.independent[:, 0])[view.honest]
+    expected = view.value @ u + view.noise @ noise.cancelling[view.honest, :, 0].reshape(-1)
+    expected[view.settled] += noise.topup[view.rows[view.settled, 1], 0]
+    np.testing.assert_allclose(observe(view, outcome, values, noise), expected, atol=1e-9)
+
+
+@given(incremental_views())
+def test_the_best_estimate_is_off_by_one_over_the_loss(view: inca.View) -> None:
+    """So no linear attack beats the accountant, and one reaches it."""
+    losses = inca.account(view, LEVELS, sensitivity=1.0)
+    informed = reconstruct(view, np.zeros(len(view.rows)), LEVELS, others=np.zeros(view.execution.parties))
+    seen = losses.mu > 1e-6
+    np.testing.assert_allclose(informed.standard_error[seen], 1.0 / losses.mu[seen], rtol=1e-5)
+
+
+def ten_of_whom_two_leave() -> inca.Execution:
+    presence = inca.Presence.leaving(10, 6, 0.2, generator(3))
+    return inca.Execution(inca.PermutationReceivers(10, 6, seed=4), inca.incremental_injection(6), presence).settled()
+
+
+def test_the_best_test_of_settled_runs_is_within_the_loss() -> None:
+    """False alarms have a probability of 1e-6; the seed is fixed."""
+    execution, rng = ten_of_whom_two_leave(), generator(5)
+    view = inca.View(execution, inca.Adversary([0]))
+    levels = inca.NoiseLevels(independent=0.5, cancelling=2.0, topup=0.4)
+    losses = inca.account(view, levels, sensitivity=1.0)
+    test = distinguish(view, losses.worst_party, levels, 0.05, rng, sensitivity=1.0, trials=20_000)
+    assert test.mu == pytest.approx(losses.max_mu, rel=1e-6)
+    assert 0.5 * test.epsilon < test.epsilon_lower <= test.epsilon
+    assert test.mu_measured == pytest.approx(test.mu, rel=0.05)
+
+
+def transcript(**more: Any) -> inca.Transcript:
+    stated: dict[str, Any] = {"sigma_independent": 1.0, "sigma_cancelling": 8.0, "sigma_topup": 0.5}
+    stated |= {"adversary": inca.Adversary([0]), "sensitivity": 1.0}
+    return inca.Transcript(ten_of_whom_two_leave(), **stated | more)
+
+
+def test_a_certificate_says_that_final_messages_were_settled_and_on_what_it_rests() -> None:
+    exact, bound = (inca.certify(transcript(), basis=b) for b in ("exact", "leavers counted as colluders"))
+    cohort = transcript().execution.cohort
+    assert cohort is not None
+    everyone = set(range(10)) - {0}
+    assert set(exact.losses.honest.tolist()) == everyone
+    assert set(bound.losses.honest.tolist()) == everyone & set(np.flatnonzero(cohort).tolist())
+    inside = np.isin(exact.losses.honest, bound.losses.honest)
+    assert (exact.losses.mu[inside] <= bound.losses.mu * (1 + 1e-9)).all()
+    for certificate, basis in ((exact, "exact"), (bound, "leavers counted as colluders")):
+        fields = certificate.as_dict()
+        assert (fields["settlement"], fields["basis"], fields["sigma_topup"]) == ("settled", basis, 0.5)
+        assert f"8 parties settled; losses are {basis}" in str(certificate)
+        assert any("agreed before any of them was" in sentence for sentence in fields["assumptions"])
+    assert "nothing is said of their own losses" in str(bound) and "nothing is said" not in str(exact)
+
+
+def test_at_full_attendance_nobody_adds_top_up_noise() -> None:
+    """Or the certificate would count on noise that is there only because someone left."""
+    certificate = inca.certify(transcript())
+    assert certificate.full_attendance is not None
+    everyone = inca.Execution(inca.PermutationReceivers(10, 6, seed=4), inca.incremental_injection(6))
+    levels = inca.NoiseLevels(independent=1.0, cancelling=8.0)
+    expected = inca.account(inca.View(everyone, inca.Adversary([0])), levels, sensitivity=1.0)
+    np.testing.assert_allclose(certificate.full_attendance.mu, expected.mu, rtol=1e-9)
+    more = inca.certify(transcript(sigma_topup=50.0))
+    assert more.losses.max_mu < certificate.losses.max_mu
+    assert more.full_attendance is not None and more.worst_epsilon == pytest.approx(
+        float(expected.epsilon(1e-5).max()), rel=1e-6
+    )
+
+
+def test_who_is_present_but_does_not_settle_counts_as_absent() -> None:
+    execution = inca.Execution(inca.PermutationReceivers(6, rounds=3, seed=1), inca.incremental_injection(3))
+    run = inca.Transcript(
+        execution.settled(np.arange(6) < 5),
+        sigma_independent=1.0,
+        sigma_cancelling=5.0,
+        adversary=inca.Adversary(),
+        sensitivity=1.0,
+    )
+    assert inca.certify(run).full_attendance is not None
+
+
+def test_the_theorems_count_leavers_as_colluders() -> None:
+    view = inca.View(ten_of_whom_two_leave(), inca.Adversary([0]))
+    cohort = view.execution.cohort
+    assert cohort is not None
+    others = np.flatnonzero(~cohort).tolist()
+    known = inca.View(view.execution, inca.Adversary([0, *others]))
+    assert [check.holds for check in conditions(view)] == [check.holds for check in conditions(known)]
+    assert inca.certify(transcript()).rank.needed == len(known.honest) - 1
+    levels = inca.NoiseLevels(independent=1.0, cancelling=1e4)
+    survivors = inca.account(known, levels, sensitivity=1.0)
+    factors = [check.factor_sharp for check in conditions(view) if check.factor_sharp is not None]
+    assert factors and survivors.max_mu**2 <= 1.01 * factors[0]
+
+
+def test_a_cohort_of_colluders_alone_is_certified_for_those_who_left() -> None:
+    presence = inca.Presence.explicit([[1] * 4, [1] * 4, [1, 1, 0, 0]])
+    execution = inca.Execution(inca.PermutationReceivers(4, 2, seed=1), inca.incremental_injection(2), presence)
+    run = inca.Transcript(
+        execution.settled(),
+        sigma_independent=1.0,
+        sigma_cancelling=5.0,
+        adversary=inca.Adversary([0, 1]),
+        sensitivity=1.0,
+    )
+    assert inca.certify(run).losses.honest.tolist() == [2, 3]
+    with pytest.raises(inca.InvalidInput, match="honest"):
+        inca.certify(run, basis="leavers counted as colluders")
+
+
+@pytest.mark.parametrize(
+    ("basis", "words"), [("bound", "basis must be exact or leavers counted"), (None, "basis must")]
+)
+def test_another_basis_is_refused(basis: Any, words: str) -> None:
+    with pytest.raises(inca.InvalidInput, match=words):
+        inca.certify(transcript(), basis=basis)
+    unsettled = inca.Execution(inca.PermutationReceivers(4, 2, seed=1), inca.incremental_injection(2))
+    plain = inca.Transcript(
+        unsettled, sigma_independent=1.0, sigma_cancelling=5.0, adversary=inca.Adversary(), sensitivity=1.0
+    )
+    with pytest.raises(inca.InvalidInput, match="basis must be exact, as nobody settles"):
+        inca.certify(plain, basis="leavers counted as colluders")

@@ -18,7 +18,7 @@ from scipy.linalg import qr, solve_triangular
 from inca._base.kernels import Flags
 from inca._base.types import Array
 from inca.errors import InvalidInput
-from inca.privacy.view import View
+from inca.privacy.view import View, noise_root
 from inca.protocol.noise_levels import NoiseLevels
 
 _EPS = float(np.finfo(np.float64).eps)
@@ -89,10 +89,7 @@ def information_matrix(view: View, noise_levels: NoiseLevels) -> tuple[Array, fl
 def _solve(view: View, noise_levels: NoiseLevels) -> tuple[Array, Flags, float]:
     """Return R^-T P^T B, which of its columns cannot be imitated by any noise, and the relative error."""
     b = view.value
-    noise = [noise_levels.independent * b, noise_levels.cancelling * view.noise]
-    if noise_levels.topup > 0:
-        noise.append(noise_levels.topup * np.eye(len(b))[:, view.settled])
-    factored = factor(np.hstack(noise))
+    factored = factor(noise_root(view, noise_levels))
     imitation = factored.imitation(b)
     # A row without noise of its own that still moves with x_i gives x_i away.
     rank, dependent = factored.rank, factored.order[factored.rank :]

@@ -30,7 +30,7 @@ from inca._base.validation import finite_array, finite_float, generator, integer
 from inca.errors import InvalidInput
 from inca.privacy.accountant import MAX_NOISE_RATIO
 from inca.privacy.gaussian import epsilon_for
-from inca.privacy.view import View
+from inca.privacy.view import View, noise_root
 from inca.protocol.injection import Injection
 from inca.protocol.noise import Noise, draw_noise
 from inca.protocol.noise_levels import NoiseLevels
@@ -109,6 +109,7 @@ def observe(view: View, outcome: Outcome, values: ArrayLike | None = None, noise
     x, independent, cancelling = (np.zeros_like(array) for array in run)
     for theirs, array in zip((x, independent, cancelling), run, strict=True):
         theirs[colluding] = array[colluding]
+    # Their own top-up noise is in their own messages alone, which are no rows.
     alone = simulate(view.execution, x, noise=Noise(independent, cancelling), record=True)
     return np.asarray(seen - _seen(view, alone))
 
@@ -269,7 +270,9 @@ def _seen(view: View, outcome: Outcome) -> Array:
     if outcome.history is None:
         raise InvalidInput("outcome must be a run simulated with record=True, got one without a history")
     t, party = view.rows.T
-    return np.asarray(outcome.history[t, party])
+    seen = np.array(outcome.history[t, party])
+    seen[view.settled] = outcome.messages[party[view.settled]]
+    return seen
 
 
 def _check_ratio(noise_levels: NoiseLevels) -> None:
@@ -281,7 +284,7 @@ def _check_ratio(noise_levels: NoiseLevels) -> None:
 def _informed(view: View, noise_levels: NoiseLevels) -> tuple[Array, Array]:
     """Return the unbiased estimators as rows, (honest, rows), and their standard errors 1/mu_i."""
     b = view.value
-    whiten, free = _whitener(noise_levels.independent * b, noise_levels.cancelling * view.noise)
+    whiten, free = _whitener(noise_root(view, noise_levels))
     whitened = whiten @ b  # Sigma^-1/2 h_i
     weights = whiten.T @ whitened  # Sigma^-1 h_i
     outside = free @ (free.T @ b)
@@ -299,19 +302,13 @@ def _informed(view: View, noise_levels: NoiseLevels) -> tuple[Array, Array]:
 def _uninformed(view: View, noise_levels: NoiseLevels, variance: float) -> tuple[Array, Array]:
     """Return the estimators of least mean squared error as rows, and their root mean squared errors.
 
-    Cov(x, y) Cov(y)^+ with Cov(y) = (variance + sigma_*^2) B B^T + sigma_Delta^2 A A^T. Errors are sums of squares, so
-    that small ones are not differences of large numbers.
+    Cov(x, y) Cov(y)^+ with Cov(y) = variance B B^T + Sigma. Errors are sums of squares, so that small ones are not
+    differences of large numbers.
     """
-    b, a = view.value, view.noise
-    independent, cancelling = noise_levels.independent, noise_levels.cancelling
-    whiten, _ = _whitener(math.sqrt(variance + independent**2) * b, cancelling * a)
+    b, noise = view.value, noise_root(view, noise_levels)
+    whiten, _ = _whitener(np.hstack([math.sqrt(variance) * b, noise]))
     estimator = variance * (whiten @ b).T @ whiten
-    of_values = estimator @ b
-    parts = (
-        math.sqrt(variance) * (of_values - np.eye(view.honest.size)),
-        independent * of_values,
-        cancelling * (estimator @ a),
-    )
+    parts = (math.sqrt(variance) * (estimator @ b - np.eye(view.honest.size)), estimator @ noise)
     return estimator, np.sqrt(sum((part**2).sum(axis=1) for part in parts))
 
 
@@ -339,13 +336,12 @@ def _guesses(
     return guesses
 
 
-def _whitener(*blocks: Array) -> tuple[Array, Array]:
-    """Return P with P^T P = (M M^T)^+, M = (blocks), and an orthonormal basis of what is orthogonal to the range of M.
+def _whitener(m: Array) -> tuple[Array, Array]:
+    """Return P with P^T P = (M M^T)^+, and an orthonormal basis of what is orthogonal to the range of M.
 
     A well-conditioned M M^T = R^T R gives P = R^-T. Else forming M M^T would lose half of the digits, and the singular
     values of M itself tell what its range is.
     """
-    m = np.hstack(blocks)
     rows = m.shape[0]
     if rows > 0:
         sigma = m @ m.T

@@ -2,17 +2,18 @@
 
 It says something about one adversary and one realized execution. If someone was absent or a share did not arrive, it
 also says what the same noise gives at full attendance with all shares delivered, since noise that leavers could not
-cancel protects the others by accident (erratum E11).
+cancel protects the others by accident (erratum E11). Where a cohort settled, full attendance means that nobody needed
+to add top-up noise.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from textwrap import fill
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 
@@ -33,6 +34,8 @@ from inca.protocol.transcript import Transcript
 
 FORMAT = "inca-certificate/1"
 
+Basis = Literal["exact", "leavers counted as colluders"]
+
 ASSUMPTIONS = (
     "All parties follow the protocol, and honest parties keep their values and noise to themselves.",
     "The adversary knows who sends to whom, who is present, and all noise levels; it sees the colluders' values, noise "
@@ -41,6 +44,10 @@ ASSUMPTIONS = (
     "Two inputs are neighbours if one party's value differs, by at most the sensitivity in Euclidean distance.",
     "Who is absent, and which shares arrive, does not depend on values or noise.",
 )
+
+
+_SETTLED = "Final messages are settled, and published by the cohort alone, which was agreed before any of them was."
+_ONLY_COHORT = "Parties outside the cohort are counted as colluders: nothing is said of their own losses."
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,6 +63,7 @@ class Certificate:
         delta: The delta at which epsilon is told.
         rule: How mu becomes epsilon: `analytic` or `classic`.
         theorem_inputs: What the theorems of `conditions` ask of the adversary's view.
+        basis: Whether the losses are exact, or bounds that count leavers as colluders.
     """
 
     transcript: Transcript
@@ -65,6 +73,7 @@ class Certificate:
     delta: float
     rule: Rule
     theorem_inputs: TheoremInputs
+    basis: Basis = "exact"
 
     def __repr__(self) -> str:
         loss = f"epsilon={self.worst_epsilon:.6g}, delta={self.delta:g}"
@@ -74,6 +83,13 @@ class Certificate:
     def rank(self) -> HiddenRank:
         """The rank of the hidden messages' edge vectors, and whether it suffices."""
         return self.theorem_inputs.hidden.rank
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """What the losses rest on, in sentences."""
+        if self.transcript.execution.cohort is None:
+            return ASSUMPTIONS
+        return (*ASSUMPTIONS, _SETTLED, *([_ONLY_COHORT] if self.basis != "exact" else []))
 
     @cached_property
     def epsilon(self) -> Array:
@@ -98,6 +114,7 @@ class Certificate:
             "rounds": execution.rounds,
             "sigma_independent": transcript.sigma_independent,
             "sigma_cancelling": transcript.sigma_cancelling,
+            "sigma_topup": transcript.sigma_topup,
             "sensitivity": self.sensitivity,
             "notion": transcript.known_adversary.notion,
             "adversary": {
@@ -114,7 +131,9 @@ class Certificate:
             "rank": {"hidden": self.rank.hidden, "needed": self.rank.needed, "met": self.rank.met},
             "total_weight": float(execution.total_weights.sum()),
             "route": self.losses.method,
-            "assumptions": list(ASSUMPTIONS),
+            "settlement": "none" if execution.cohort is None else "settled",
+            "basis": self.basis,
+            "assumptions": list(self.assumptions),
         }
         if self.full_attendance is not None:
             party, mu = self.full_attendance.worst_party, self.full_attendance.max_mu
@@ -140,17 +159,21 @@ class Certificate:
         seen = f"{len(fields['adversary']['colluding'])} of {execution.parties} parties collude"
         if count := len(fields["adversary"]["eavesdropped"]):
             seen += f", {count} messages are eavesdropped on"
+        topup = f", sigma_topup {in_words(self.transcript.sigma_topup)}" if self.transcript.sigma_topup > 0.0 else ""
         lines = [
             f"Certificate of privacy ({FORMAT})",
             f"  execution          {fields['execution'][:23]}...  "
             f"{execution.parties} parties, {execution.rounds} rounds",
             f"  adversary          {seen}  ({fields['notion']})",
             f"  noise              sigma_independent {in_words(fields['sigma_independent'])}, "
-            f"sigma_cancelling {in_words(fields['sigma_cancelling'])}; sensitivity {in_words(self.sensitivity)}",
+            f"sigma_cancelling {in_words(fields['sigma_cancelling'])}{topup}; sensitivity {in_words(self.sensitivity)}",
             f"  worst loss         epsilon {in_words(worst['epsilon'])} at delta {self.delta:g} ({self.rule} rule), "
             f"mu {in_words(worst['mu'])}, party {worst['party']}",
             f"  all honest         epsilon from {in_words(least)} over {in_words(median)} (median) to {in_words(most)}",
         ]
+        if execution.cohort is not None:
+            members = int(execution.cohort.sum())
+            lines.insert(2, f"  settlement         {members} parties settled; losses are {self.basis}")
         if full is not None:
             more = " and all shares arrived" if execution.undelivered else ""
             largest = f"epsilon {in_words(full['epsilon'])} at worst, had nobody been absent{more}"
@@ -159,7 +182,7 @@ class Certificate:
         lines += [
             f"  hidden messages    rank {self.rank.hidden} of {self.rank.needed} needed: {met} ({self.rank.how})",
             "  assumptions",
-            *(fill(text, 100, initial_indent="    - ", subsequent_indent="      ") for text in ASSUMPTIONS),
+            *(fill(text, 100, initial_indent="    - ", subsequent_indent="      ") for text in self.assumptions),
         ]
         return "\n".join(lines)
 
@@ -171,6 +194,7 @@ def certify(
     delta: float | None = None,
     rule: Rule = "analytic",
     intended: Schedule | None = None,
+    basis: Basis = "exact",
     progress: Progress | None = None,
 ) -> Certificate:
     """Account for an execution, its noise levels and its adversary.
@@ -183,6 +207,8 @@ def certify(
         rule: How mu becomes epsilon: `analytic` or `classic`.
         intended: The schedule as it was meant, for the case of full attendance; by default that of the execution with
             the undelivered offers in their places.
+        basis: `exact`, or `leavers counted as colluders`: where a cohort settled, a bound on the losses of its parties
+            that needs to know nothing of what the others did among themselves, and says nothing of their losses.
         progress: Called with (rounds done, T+1) by each accounting.
 
     Returns:
@@ -206,19 +232,25 @@ def certify(
     size = (execution.parties, execution.rounds)
     if intended is not None and (meant := (intended.parties, intended.rounds)) != size:
         refuse("the (parties, rounds) of intended", meant, f"those of the execution, {size}")
-    view = View(execution, adversary)
-    losses = _account(view, transcript, sensitivity, progress)
-    full = None
-    if intended is not None or execution.undelivered or not execution.presence.all_present:
-        attended = View(Execution(intended or execution.offered(), execution.injection), adversary)
-        full = _account(attended, transcript, sensitivity, progress)
-    return Certificate(transcript, losses, full, float(sensitivity), float(delta), rule, TheoremInputs(view))
+    if basis not in get_args(Basis):
+        refuse("basis", basis, " or ".join(get_args(Basis)))
+    if basis != "exact" and execution.cohort is None:
+        refuse("basis", basis, "exact, as nobody settles")
+    view, levels = View(execution, adversary), transcript.noise_levels
+    losses = account(view if basis == "exact" else view.of_cohort(), levels, sensitivity=sensitivity, progress=progress)
+    losses, full = losses.in_whole_numbers(transcript.rounding), None
+    if intended is not None or execution.undelivered or not _everyone_at_the_end(execution):
+        attended = Execution(intended or execution.offered(), execution.injection)
+        if execution.cohort is not None:
+            attended, levels = attended.settled(), replace(levels, topup=0.0)
+        full = account(View(attended, adversary), levels, sensitivity=sensitivity, progress=progress)
+        full = full.in_whole_numbers(transcript.rounding)
+    return Certificate(transcript, losses, full, float(sensitivity), float(delta), rule, TheoremInputs(view), basis)
 
 
-def _account(view: View, transcript: Transcript, sensitivity: float, progress: Progress | None) -> Losses:
-    """Return the losses of a view with the transcript's noise, and with what whole numbers did to them."""
-    losses = account(view, transcript.noise_levels, sensitivity=sensitivity, progress=progress)
-    return losses.in_whole_numbers(transcript.rounding)
+def _everyone_at_the_end(execution: Execution) -> bool:
+    """Return whether all were always there, and, if some settled, all did."""
+    return execution.presence.all_present and (execution.cohort is None or bool(execution.cohort.all()))
 
 
 def _known_sensitivity(transcript: Transcript, stated: float | None) -> float:

@@ -22,6 +22,7 @@ from inca._base.validation import integer, refuse
 from inca.errors import InvalidInput
 from inca.protocol.adversary import Adversary
 from inca.protocol.execution import Execution
+from inca.protocol.noise_levels import NoiseLevels
 
 _MAX_BYTES = 4 * 2**30  # of B and A
 
@@ -128,6 +129,30 @@ class View:
         t, party = self.rows.T
         cohort = self.execution.cohort
         return np.zeros(t.shape, dtype=bool) if cohort is None else (t == self.execution.rounds) & cohort[party]
+
+    def of_cohort(self) -> View:
+        """Return the view of an adversary that knows, on top, all that parties outside the cohort know.
+
+        From its final messages and the messages to and from others, the cohort's settled ones can be computed; so the
+        losses against this adversary bound those of the cohort, and nothing need be known of what others did among
+        themselves (docs/settlement.md).
+
+        Returns:
+            A view without losses of parties outside the cohort; this one if nobody settles.
+
+        Raises:
+            InvalidInput: If nobody in the cohort is honest.
+
+        Example:
+            >>> from inca import ExplicitSchedule, incremental_injection
+            >>> ring = Execution(ExplicitSchedule([[[1], [2], [0]]]), incremental_injection(1))
+            >>> View(ring.settled([True, True, False])).of_cohort().adversary
+            Adversary(colluding=(2,), eavesdropped=())
+        """
+        if (cohort := self.execution.cohort) is None:
+            return self
+        known = {*self.adversary.colluding, *np.flatnonzero(~cohort).tolist()}
+        return View(self.execution, Adversary(sorted(known), self.adversary.eavesdropped))
 
     @property
     def fits(self) -> bool:
@@ -237,3 +262,17 @@ class View:
             rows_b.append(b[observed])
             rows_a.append(a[observed])
         return np.concatenate(rows_b), np.concatenate(rows_a)
+
+
+def noise_root(view: View, noise_levels: NoiseLevels) -> Array:
+    """Return G with Sigma = G G^T: (sigma_* B, sigma_Delta A), and a column with sigma_top for each settled message.
+
+    >>> from inca import ExplicitSchedule, incremental_injection
+    >>> settled = Execution(ExplicitSchedule([[[1], [0]]]), incremental_injection(1)).settled()
+    >>> noise_root(View(settled), NoiseLevels(independent=0.0, cancelling=0.0, topup=2.0))[:, -2:].tolist()
+    [[2.0, 0.0], [0.0, 2.0]]
+    """
+    parts = [noise_levels.independent * view.value, noise_levels.cancelling * view.noise]
+    if noise_levels.topup > 0.0:
+        parts.append(noise_levels.topup * np.eye(len(view.rows))[:, view.settled])
+    return np.hstack(parts)

@@ -56,10 +56,15 @@ class TheoremCheck:
 
 
 class TheoremInputs:
-    """What several theorems ask of one view, computed once; give it to them in place of the view."""
+    """What several theorems ask of one view, computed once; give it to them in place of the view.
+
+    Where a cohort settles, the theorems are about its honest parties, with all others counted as colluders: then
+    settled messages tell the same as those that were not (docs/settlement.md).
+    """
 
     def __init__(self, view: View) -> None:
-        self.view = view
+        cohort = view.execution.cohort
+        self.view = view = view.of_cohort() if cohort is not None and cohort[view.honest].any() else view
         self.honest = view.honest
         self.weights = view.execution.total_weights[view.honest]
         self.staying: Flags = view.execution.presence.row(view.execution.rounds)[view.honest]

@@ -87,6 +87,7 @@ golden: $(READY)  ## write the golden vectors anew, in exact rational arithmetic
 pictures: $(READY)  ## draw the pictures of the README and the docs
 	$(BIN)/python tools/pictures.py
 	$(BIN)/python tools/pictures_accountant.py
+	$(BIN)/python tools/pictures_settlement.py
 	$(BIN)/python tools/screens.py
 	$(BIN)/inca audit examples/consortium.json --plot docs/pictures/losses.png
 	$(BIN)/inca compare --plot docs/pictures/compare.png

@@ -30,7 +30,8 @@ from inca.learn import Budget, Clipping, LogisticModel, PrivateLogisticRegressio
 from inca.learn.budget import ProtectionLevel
 from inca.learn.training.contributions import PartyData
 from inca.mechanisms.inca import Inca
-from inca.protocol.simulation import _BLOCK_ENTRIES, _Crew
+from inca.protocol.noise import BLOCK_ENTRIES
+from inca.protocol.simulation import _Crew
 
 _CLASSES, _RECORDS = 10, 4
 SETTINGS: dict[ProtectionLevel, dict[str, Any]] = {
@@ -63,7 +64,7 @@ def rounds_of(averager: SimulatedAverager) -> int:
 
 def noise_alone(entries: int, rounds: int) -> float:
     """Return the seconds it takes to draw the noise of one average and do nothing with it."""
-    parts = np.array_split(np.empty(entries), -(-entries // _BLOCK_ENTRIES))
+    parts = np.array_split(np.empty(entries), -(-entries // BLOCK_ENTRIES))
     streams = split(np.random.default_rng(1), len(parts))
     jobs = [partial(fill, stream, part) for stream, part in zip(streams, parts, strict=True)]
     start = time.perf_counter()

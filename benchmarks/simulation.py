@@ -22,7 +22,8 @@ import scipy.sparse as sp
 import inca
 from inca._base.kernels import renew_all, scatter_one
 from inca._base.randomness import fill, split
-from inca.protocol.simulation import _BLOCK_ENTRIES, _Crew
+from inca.protocol.noise import BLOCK_ENTRIES
+from inca.protocol.simulation import _Crew
 
 
 def ours(n: int, rounds: int, rng: np.random.Generator) -> None:
@@ -56,7 +57,7 @@ def with_scipy(y: np.ndarray, receivers: np.ndarray, everyone: np.ndarray) -> np
 
 def noise_alone(n: int, rounds: int, rng: np.random.Generator, threads: int) -> None:
     """Draw what the simulator draws and as it does, round by round into one array, but mix nothing."""
-    parts = np.array_split(np.empty(n), -(-n // _BLOCK_ENTRIES))
+    parts = np.array_split(np.empty(n), -(-n // BLOCK_ENTRIES))
     jobs = [partial(fill, stream, part) for stream, part in zip(split(rng, len(parts)), parts, strict=True)]
     with _Crew(threads) as crew:
         for _ in range(rounds + 1):
@@ -92,8 +93,8 @@ def parts(n: int) -> None:
     receivers = schedule.round(1).receivers.reshape(-1)
 
     def noise() -> None:
-        for lo in range(0, n, _BLOCK_ENTRIES):
-            fill(stream, mask[0, lo : lo + _BLOCK_ENTRIES])
+        for lo in range(0, n, BLOCK_ENTRIES):
+            fill(stream, mask[0, lo : lo + BLOCK_ENTRIES])
 
     pieces: dict[str, Callable[[], object]] = {
         "noise": noise,

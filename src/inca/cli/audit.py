@@ -57,6 +57,14 @@ def audit(
     seed: Annotated[
         int | None, typer.Option(help="Draw the same random adversary again.", rich_help_panel=ADVERSARY)
     ] = None,
+    leavers_collude: Annotated[
+        bool,
+        typer.Option(
+            "--leavers-collude",
+            help="Count parties that did not settle as colluders: a bound for those who did, whatever the others did.",
+            rich_help_panel=ADVERSARY,
+        ),
+    ] = False,
     sigma_independent: SigmaIndependent = None,
     sigma_cancelling: SigmaCancelling = None,
     sensitivity: Annotated[
@@ -81,7 +89,8 @@ def audit(
     """Tell exactly what an adversary learns of each honest party from an execution.
 
     The adversary knows who sent to whom and who was present, sees the messages that its colluders receive, those it
-    eavesdrops on and all final messages, and combines them in the best way. The loss is exact, not a bound. If someone
+    eavesdrops on and all final messages, and combines them in the best way. The loss is exact, not a bound, unless
+    --leavers-collude asks for one. If someone
     was absent or a share did not arrive, the loss at full attendance is reported as well, and a required guarantee must
     hold there, too. What was agreed, in a plan or in the file, is checked unless --epsilon asks for something else.
 
@@ -107,6 +116,8 @@ def audit(
     if integer("--dimensions", dimensions, min=1) > 1 and bounds is None:
         raise InvalidInput("--dimensions must be combined with --domain or --ball")
     transcript = inca.read_execution(execution)
+    if leavers_collude and transcript.execution.cohort is None:
+        raise InvalidInput("--leavers-collude must be combined with an execution in which a cohort settles")
     agreed = transcript.agreed
     if plan is not None:
         followed = inca.read_plan(plan)
@@ -122,7 +133,12 @@ def audit(
     )
     with progress_bar("round") as progress:
         result = inca.certify(
-            transcript, sensitivity=sensitivity, delta=delta, rule=rule_named(rule), progress=progress
+            transcript,
+            sensitivity=sensitivity,
+            delta=delta,
+            rule=rule_named(rule),
+            basis="leavers counted as colluders" if leavers_collude else "exact",
+            progress=progress,
         )
     checks = conditions(result.theorem_inputs)
     required = GuaranteeCheck.of(result, epsilon, agreed)
@@ -149,23 +165,26 @@ class GuaranteeCheck:
         epsilon: Its epsilon.
         delta: Its delta.
         met: Whether it holds; None if the adversary is smaller than agreed, so that nothing is known.
+        whose: For whom that is known.
     """
 
     epsilon: float
     delta: float
     met: bool | None
+    whose: str = "every honest party"
 
     @classmethod
     def of(cls, result: Certificate, epsilon: float | None, agreed: AgreedGuarantee | None) -> GuaranteeCheck | None:
         """Return the check that is due, if any is."""
+        whose = cls.whose if result.basis == "exact" else "every honest party that settled"
         if epsilon is not None:
-            return cls(epsilon, result.delta, result.worst_epsilon <= epsilon)
+            return cls(epsilon, result.delta, result.worst_epsilon <= epsilon, whose)
         if agreed is None or result.delta > agreed.delta:
             return None
         execution, adversary = result.transcript.execution, result.transcript.known_adversary
         enough = adversary.at_least(agreed.adversary, execution.parties, execution.rounds)
         holds = result.worst_epsilon <= agreed.epsilon
-        return cls(agreed.epsilon, agreed.delta, holds if enough or not holds else None)
+        return cls(agreed.epsilon, agreed.delta, holds if enough or not holds else None, whose)
 
     def __str__(self) -> str:
         guarantee = f"({self.epsilon:g}, {self.delta:g})-DP"
@@ -174,7 +193,7 @@ class GuaranteeCheck:
                 f"Whether the agreed guarantee {guarantee} holds is not known: this adversary is smaller than agreed."
             )
         holds = "holds" if self.met else "does NOT hold"
-        return f"The required guarantee {guarantee} {holds} for every honest party, against this adversary."
+        return f"The required guarantee {guarantee} {holds} for {self.whose}, against this adversary."
 
 
 def _report(result: Certificate, checks: list[TheoremCheck], required: GuaranteeCheck | None) -> dict[str, Any]:

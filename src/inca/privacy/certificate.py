@@ -173,7 +173,8 @@ class Certificate:
         ]
         if execution.cohort is not None:
             members = int(execution.cohort.sum())
-            lines.insert(2, f"  settlement         {members} parties settled; losses are {self.basis}")
+            rests = "losses are exact" if self.basis == "exact" else "losses are bounds: leavers counted as colluders"
+            lines.insert(2, f"  settlement         {members} parties settled; {rests}")
         if full is not None:
             more = " and all shares arrived" if execution.undelivered else ""
             largest = f"epsilon {in_words(full['epsilon'])} at worst, had nobody been absent{more}"

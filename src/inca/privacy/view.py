@@ -252,8 +252,8 @@ class View:
                     settled_a += execution.settlement(t, a)
                 weights = execution.weights(t).tocsr()
                 b, a = weights @ b, weights @ a
-            for whole, terms in ((b, a), (settled_b, settled_a)):
-                whole[self.honest, column] += [c[t] for c, _ in histories]
+            for values, terms in ((b, a), (settled_b, settled_a)):
+                values[self.honest, column] += [c[t] for c, _ in histories]
                 blocks = terms.reshape(execution.parties, count, rounds)
                 blocks[self.honest, column] += np.stack([z[t] for _, z in histories])
             if t == rounds and execution.cohort is not None and execution.settlement_matters:

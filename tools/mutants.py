@@ -26,6 +26,7 @@ import signal
 import sys
 import tempfile
 import time
+import tomllib
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -47,33 +48,7 @@ PRELOADED = (
 WITHOUT_EFFECT = ("check_finite", "frozen")
 """Arguments by name that change no result: only how long something takes, and whether a record may be assigned to."""
 
-TESTS: dict[str, tuple[str, ...]] = {
-    "network/node/loss_check.py": ("tests/network/node/test_loss_check.py",),
-    "planning/search.py": ("tests/planning/test_search.py",),
-    "planning/sampling.py": ("tests/planning/test_sampling.py",),
-    "planning/scoring.py": ("tests/planning/test_scoring.py",),
-    "privacy/accountant.py": ("tests/privacy/test_accountant_rounding.py", "tests/privacy/test_accountant.py"),
-    "privacy/certificate.py": ("tests/privacy/test_certificate.py",),
-    "privacy/gaussian.py": ("tests/privacy/test_gaussian.py",),
-    "privacy/calibration.py": ("tests/privacy/test_calibration.py",),
-    "privacy/_dense.py": ("tests/privacy/test_dense.py", "tests/privacy/test_accountant_rounding.py"),
-    "privacy/theorems/preconditions.py": ("tests/privacy/theorems/test_preconditions.py",),
-    "learn/budget.py": ("tests/learn/test_budget.py", "tests/learn/test_spending.py"),
-    "learn/spending.py": ("tests/learn/test_spending.py",),
-    "learn/statistics/features.py": ("tests/learn/statistics/test_features.py",),
-    "learn/statistics/regression.py": ("tests/learn/statistics/test_regression.py",),
-    "learn/statistics/release.py": ("tests/learn/statistics/test_release.py",),
-    "mechanisms/gopa.py": ("tests/mechanisms/test_gopa.py",),
-    "network/node/journal.py": ("tests/network/node/test_journal.py",),
-    "network/protocol/ledger.py": ("tests/network/protocol/test_ledger.py",),
-    "network/protocol/consensus.py": ("tests/network/protocol/test_consensus.py",),
-    "network/protocol/finalization.py": (
-        "tests/network/protocol/test_finalization.py",
-        "tests/network/protocol/test_party_result.py",
-    ),
-    "network/transport/acceptor.py": ("tests/network/transport/test_acceptor.py",),
-    "dashboard/access.py": ("tests/dashboard/test_access.py",),
-}
+TESTS: dict[str, list[str]] = tomllib.loads((Path(__file__).parent / "mutants.toml").read_text())
 """The quick tests of each file, beside the examples in it; those that notice most come first."""
 
 

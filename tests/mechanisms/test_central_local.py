@@ -93,6 +93,19 @@ def test_what_is_promised() -> None:
     assert "all other parties may collude" in LocalDP.promise
 
 
+@given(any_requirements(), st.floats(0, 1))
+def test_both_promises_hold_always_and_however_many_leave(requirements: Requirements, dropout: float) -> None:
+    """A value moves the mean of m parties by s / m; in units of the noise that is never more than mu."""
+    central, local = CentralDP(requirements), LocalDP(requirements)
+    present = requirements.parties - round(dropout * requirements.parties)
+    if present:
+        of_mean = requirements.sensitivity / present / math.sqrt(central.expected_error(dropout).budget.noise)
+        of_one = requirements.sensitivity / math.sqrt(present * local.expected_error(dropout).budget.noise)
+        assert max(of_mean, of_one) <= requirements.mu * (1 + 1e-9)
+    for mechanism in (central, local):
+        assert mechanism.any_dropout and mechanism.failure_probability == 0.0
+
+
 REFUSED: list[tuple[Callable[[], Any], str]] = [
     (lambda: CentralDP(REQUIREMENTS).expected_error(1.5), "dropout must be from 0 to 1, got 1.5"),
     (lambda: LocalDP(REQUIREMENTS).expected_error(-0.1), "dropout must be from 0 to 1, got -0.1"),

@@ -63,13 +63,13 @@ def test_bounds_are_exact_sums_over_parties() -> None:
     assert graph.exposure(3) == pytest.approx(min(1.0, exposed))
 
 
-@pytest.mark.parametrize("k", [2, 4, 6])
-def test_a_graph_splits_no_more_often_than_the_bound_says(k: int) -> None:
-    ring = nx.circulant_graph(10, range(1, k // 2 + 1))
-    for removed in range(9):
-        sets = list(itertools.combinations(range(10), removed))
-        split = sum(not nx.is_connected(ring.subgraph(set(range(10)) - set(out))) for out in sets) / len(sets)
-        assert split <= MaskGraph(10, k, 1).split(removed) + 1e-12
+@pytest.mark.parametrize(("n", "k"), [(10, 2), (10, 4), (10, 6), (10, 8), (4, 2), (9, 6), (7, 4)])
+def test_a_graph_splits_no_more_often_than_the_bound_says(n: int, k: int) -> None:
+    ring = nx.circulant_graph(n, range(1, k // 2 + 1))
+    for removed in range(n - 1):
+        sets = list(itertools.combinations(range(n), removed))
+        split = sum(not nx.is_connected(ring.subgraph(set(range(n)) - set(out))) for out in sets) / len(sets)
+        assert split <= MaskGraph(n, k, 1).split(removed) + 1e-12
 
 
 def test_neighbours_are_those_next_to_each_other() -> None:
@@ -91,6 +91,26 @@ def test_the_least_graph_keeps_its_bounds(n: int, colluding: float, dropout: flo
     bad = graph.exposure(requirements.colluders) + graph.split(requirements.colluders + requirements.leavers)
     assert bad <= failure * (1 + 1e-9)
     assert graph.recovery_failure(requirements.leavers) <= failure
+
+
+@pytest.mark.parametrize(
+    ("n", "colluding", "dropout", "failure"),
+    [(12, 0.1, 0.1, 1e-6), (12, 0.1, 0.1, 0.05), (15, 0.2, 0.2, 1e-2), (21, 0.1, 0.1, 1e-2), (20, 0.2, 0.1, 1e-9)],
+)
+def test_no_graph_with_fewer_neighbours_keeps_the_bounds(
+    n: int, colluding: float, dropout: float, failure: float
+) -> None:
+    """Every even number of neighbours and every quorum, one after the other."""
+    requirements = Requirements(n, 0.5, 1e-5, colluding=colluding, dropout=dropout, failure=failure)
+    colluders, leavers = requirements.colluders, requirements.leavers
+
+    def keeps(graph: MaskGraph) -> bool:
+        bad = graph.exposure(colluders) + graph.split(colluders + leavers)
+        return bad <= failure and graph.recovery_failure(leavers) <= failure
+
+    degrees = [*range(2, n - 1, 2), n - 1]
+    least = min(k for k in degrees if any(keeps(MaskGraph(n, k, quorum)) for quorum in range(1, k + 1)))
+    assert least_mask_graph(requirements).neighbours == least
 
 
 def test_far_fewer_neighbours_than_parties_suffice() -> None:

@@ -125,6 +125,14 @@ def test_the_printed_figures_and_the_corrected_ones() -> None:
     assert (printed.messages, corrected.messages) == (80, 170)
 
 
+@pytest.mark.parametrize("rounds", [1, 7, 300])
+def test_rounds_that_are_fixed_are_run_and_paid_for(rounds: int) -> None:
+    mechanism = Muffliato(Requirements(16, 0.5, 1e-5), rounds=rounds, conversion="renyi")
+    assert mechanism.rounds == rounds and mechanism.messages == 4 * rounds
+    once = Muffliato(Requirements(16, 0.5, 1e-5), rounds=1, conversion="renyi")
+    assert mechanism.var_noise == pytest.approx(rounds * once.var_noise)
+
+
 @given(st.floats(0.01, 5), st.floats(1e-10, 0.1))
 def test_the_noise_is_the_least_over_all_orders(epsilon: float, delta: float) -> None:
     """The paper's equation for sigma^2, minimised numerically."""

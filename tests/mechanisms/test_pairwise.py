@@ -240,6 +240,30 @@ def test_the_best_factor_is_better_than_others() -> None:
                 assert make(best.factor * change).expected_error(0.2).mse > best.expected_error(0.2).mse * 0.999
 
 
+class Noted(Pairwise):
+    """A mechanism whose error is what is stated as the ratio of its noise."""
+
+    exchanges = 1
+
+    def _late(self, leavers: int) -> float:
+        return 0.0
+
+    def _add_terms(self, messages: Array, kept: Flags, rng: np.random.Generator) -> None:
+        raise NotImplementedError
+
+    def _noise_error(self, var_independent: float, ratio: float) -> float:
+        return ratio
+
+
+@pytest.mark.parametrize("step", [1, 2, 4, 5])
+@pytest.mark.parametrize("least", range(12))
+def test_the_search_ends_at_the_best_factor_wherever_it_is(least: int, step: int) -> None:
+    """The error falls up to the best one and rises from there on."""
+    mechanism, factors = Noted(REQUIREMENTS), np.linspace(1.5, 7.0, 12)
+    mechanism._choose_noise(factors, lambda place: float(abs(place - least)), step)
+    assert mechanism.factor == factors[least]
+
+
 def test_a_given_factor_is_used_as_it_is() -> None:
     factor = paper_factor(REQUIREMENTS)
     assert factor == pytest.approx(1.3 * 27 / 21)

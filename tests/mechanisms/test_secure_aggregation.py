@@ -13,6 +13,7 @@ import inca
 from helpers.strategies import generator
 from inca.mechanisms.base import measure
 from inca.mechanisms.central_local import CentralDP, LocalDP
+from inca.mechanisms.mask_graph import least_mask_graph
 from inca.mechanisms.secure_aggregation import SecureAggregation
 from inca.planning.requirements import Requirements
 
@@ -106,6 +107,36 @@ def test_messages_count_neighbours_twice_and_the_server_twice() -> None:
     assert SecureAggregation(REQUIREMENTS).messages == 2 * 29 + 2
     assert SecureAggregation(REQUIREMENTS, neighbours=5).messages == 12
     assert "needs a server" in SecureAggregation.promise
+
+
+def test_one_honest_survivor_has_to_protect_itself() -> None:
+    """Two of five collude and two may leave: whoever is left adds as much noise as if nobody else were there."""
+    requirements = Requirements(parties=5, epsilon=0.7, delta=1e-4, colluding=0.4, dropout=0.4, sensitivity=3.0)
+    assert (requirements.colluders, requirements.leavers) == (2, 2)
+    assert SecureAggregation(requirements).sigma_independent == pytest.approx(3.0 / requirements.mu)
+
+
+def test_the_promise_holds_however_many_leave_and_fails_only_if_keys_are_among_few() -> None:
+    among_all, among_few = SecureAggregation(REQUIREMENTS), SecureAggregation(REQUIREMENTS, neighbours=8)
+    assert among_all.failure_probability == 0.0 < among_few.failure_probability
+    assert among_all.any_dropout and among_few.any_dropout
+    assert all(among_all.expected_error(rate).budget.cancelling == 0.0 for rate in (0.0, 0.2, 0.5))  # it has none
+
+
+def test_too_few_neighbours_do_not_keep_the_promise_and_say_so() -> None:
+    """One neighbour can take off all masks if it colludes, and was said to fail once in a million runs."""
+    requirements = Requirements(parties=200, epsilon=0.2, delta=1e-5, colluding=0.1, dropout=0.1)
+    enough = least_mask_graph(requirements).neighbours
+    failures = [SecureAggregation(requirements, neighbours=k).failure_probability for k in range(1, enough + 1)]
+    assert failures[0] == 1.0 and failures[-1] <= requirements.failure < failures[-2]
+    assert all(later <= earlier for earlier, later in zip(failures[::2], failures[2::2], strict=False))
+    more_leave = SecureAggregation(requirements, assumed_dropout=0.3, neighbours=enough)
+    assert more_leave.failure_probability > requirements.failure
+
+
+def test_everyone_stays_if_nothing_is_said_of_leavers() -> None:
+    aggregation = SecureAggregation(Requirements(parties=30, epsilon=1e6, delta=0.5))
+    assert aggregation.run(np.arange(30.0), generator(1)) == pytest.approx(14.5, abs=0.05)
 
 
 REFUSED: list[tuple[Callable[[], Any], str]] = [

@@ -70,6 +70,70 @@ def test_central_and_local_errors_are_the_textbooks() -> None:
     assert requirements.local_mse == pytest.approx(200 * requirements.central_mse)
 
 
+def test_values_have_the_variance_of_a_uniform_interval_if_none_is_stated() -> None:
+    middles = (np.arange(10_000) + 0.5) / 10_000  # of small pieces of the interval
+    assert replace(SMALL, sensitivity=3.0).value_variance == pytest.approx(float(np.var(3.0 * middles)), rel=1e-6)
+    assert replace(SMALL, sensitivity=3.0, variance=0.25).value_variance == 0.25
+
+
+def test_one_party_that_stays_or_is_honest_is_enough() -> None:
+    assert replace(SMALL, dropout=0.975).survivors == replace(SMALL, colluding=0.975).honest == 1
+
+
+# --- what a plan says ---
+
+
+@cache
+def written_plan() -> inca.Plan:
+    return replace(inca.read_plan(ROOT / PLANS[1]), requirements=TINY)
+
+
+def test_a_plans_adversary_is_as_large_as_is_required() -> None:
+    plan = replace(written_plan(), requirements=replace(TINY, colluding=0.12, eavesdropped=0.3))
+    drawn = plan.adversary(np.random.default_rng(1))
+    assert len(drawn.colluding) == 3  # 2.4 of 20 parties, rounded up
+    heard = [t for t, _ in drawn.eavesdropped]
+    assert all(heard.count(t) == 6 for t in range(plan.design.rounds)) and len(heard) == 6 * plan.design.rounds
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"colluding": 0.1}, "against            2 random colluding parties\n"),
+        ({"colluding": 0.0, "eavesdropped": 0.25}, "against            eavesdroppers on 0.25 of all messages\n"),
+        (
+            {"colluding": 0.1, "eavesdropped": 0.25},
+            "against            2 random colluding parties and eavesdroppers on 0.25 of all messages\n",
+        ),
+        ({"colluding": 0.0}, "against            whoever knows who sent to whom and sees the final messages\n"),
+    ],
+)
+def test_a_plan_says_whom_it_is_against(changes: dict[str, float], sentence: str) -> None:
+    assert sentence in str(replace(written_plan(), requirements=replace(TINY, **changes)))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("parts", "sentence"),
+    [
+        ((0.03, 0.01, 0.0), "75.0% independent noise, 25.0% noise left by leavers, 0.0% lost values\n"),
+        ((1.0, 1.0, 8.0), "10.0% independent noise, 10.0% noise left by leavers, 80.0% lost values\n"),
+        ((math.inf, 0.0, math.inf), "0 % independent noise, 0 % noise left by leavers, 0 % lost values\n"),
+        ((0.0, 0.0, 0.0), "0 % independent noise, 0 % noise left by leavers, 0 % lost values\n"),
+    ],
+)
+def test_a_plan_says_what_its_error_consists_of(parts: tuple[float, float, float], sentence: str) -> None:
+    assert "  of which           " + sentence in str(replace(written_plan(), budget=inca.ErrorBudget(*parts)))
+
+
+@pytest.mark.parametrize(("colluding", "factor", "local"), [(0.9, 2.0, True), (0.9, 1.99, False), (0.95, 1.0, False)])
+def test_two_honest_parties_who_hide_nothing_are_told_that_it_is_local_dp(
+    colluding: float, factor: float, local: bool
+) -> None:
+    """Each adds as much noise as if it were alone; one that is alone could do nothing else."""
+    plan = replace(written_plan(), requirements=replace(TINY, colluding=colluding), factor=factor)
+    assert ("this is Local DP" in str(plan)) == local
+
+
 # --- designs ---
 
 

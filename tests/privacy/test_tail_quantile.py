@@ -57,6 +57,16 @@ def test_levels_scale_rise_as_probabilities_fall_and_are_at_least_what_was_seen(
         assert level >= max(view.max() for view in views)
 
 
+@pytest.mark.parametrize(("expected_above", "bounded"), [(1.5, False), (1.0, True), (0.5, True)])
+def test_the_largest_sample_bounds_the_level_only_if_no_other_is_expected_to_exceed_it(
+    expected_above: float, bounded: bool
+) -> None:
+    """One of a thousand samples is far out: that alone is no reason for a level that one and a half may exceed."""
+    samples = np.append(np.linspace(0.0, 1.0, 999), 50.0)
+    level = tail_level([samples], expected_above / samples.size)
+    assert (level >= 50.0) == bounded
+
+
 def test_edges() -> None:
     assert tail_level([np.zeros(10)], 1e-6) == 0.0
     assert tail_level([np.full(10, 3.0)] * 5, 1e-6, np.random.default_rng(1)) == 3.0

@@ -109,6 +109,12 @@ def term_columns(view: inca.View) -> Array:
     return np.asarray((view.honest[:, np.newaxis] * rounds + np.arange(rounds)).reshape(-1))
 
 
+@given(executions(), seeds)
+def test_every_row_is_where_its_index_says(execution: inca.Execution, seed: int) -> None:
+    view = inca.View(execution, adversary_of(execution, seed))
+    assert [view.index(int(t), int(i)) for t, i in view.rows] == list(range(len(view.rows)))
+
+
 def test_a_message_held_during_absence_is_one_row() -> None:
     presence = inca.Presence.explicit([[1, 1, 1], [0, 1, 1], [0, 1, 1], [1, 1, 1]])
     ring = inca.ExplicitSchedule([[[1], [2], [0]]] * 3)
@@ -155,6 +161,32 @@ def test_notions_are_those_of_the_paper() -> None:
     assert inca.Adversary([1], [(0, 0)]).notion == "Eavesdrop and Collusion DP"
 
 
+def test_the_size_of_an_adversary_is_the_most_it_hears_of_any_round() -> None:
+    size = inca.Adversary([4, 7, 9], eavesdropped=[(0, 1), (3, 0), (3, 1), (3, 2), (5, 2)]).fractions(20)
+    assert (size.colluding, size.eavesdropped) == (3 / 20, 3 / 20)
+    assert inca.Adversary().fractions(20) == inca.RandomAdversary() == inca.Adversary(()).fractions(3)
+    assert (inca.RandomAdversary().colluding, inca.RandomAdversary().eavesdropped) == (0.0, 0.0)
+
+
+@given(st.integers(2, 30), st.integers(1, 4), st.floats(0, 1), st.floats(0, 1), seeds)
+def test_a_drawn_adversary_is_as_large_as_asked_for_and_one_message_or_party_fewer_is_not(
+    n: int, rounds: int, colluding: float, eavesdropped: float, seed: int
+) -> None:
+    size = inca.RandomAdversary(colluding=colluding, eavesdropped=eavesdropped)
+    drawn = size.draw(n, rounds, generator(seed))
+    assert drawn.at_least(size, n, rounds)
+    of_drawn = drawn.fractions(n)
+    assert of_drawn.colluding >= colluding - 1e-9 and of_drawn.eavesdropped >= eavesdropped - 1e-9
+    if drawn.colluding:
+        assert not inca.Adversary(drawn.colluding[1:], drawn.eavesdropped).at_least(size, n, rounds)
+    if drawn.eavesdropped:
+        assert not inca.Adversary(drawn.colluding, drawn.eavesdropped[1:]).at_least(size, n, rounds)
+
+
+def test_hundreds_of_colluders_are_no_repetition() -> None:
+    assert len(inca.Adversary(range(300)).colluding) == 300
+
+
 SMALL = inca.Execution(inca.ExplicitSchedule([[[1], [2], [0]]]), inca.incremental_injection(1))
 REFUSED: list[tuple[Callable[[], Any], str]] = [
     (
@@ -169,12 +201,20 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
         "a message in eavesdropped must be a message (t, i) with t from 0 to 1 and i from 0 to 2, got (2, 0)",
     ),
     (
+        lambda: inca.View(SMALL, inca.Adversary((), [(0, 3)])).seen,
+        "a message in eavesdropped must be a message (t, i) with t from 0 to 1 and i from 0 to 2, got (0, 3)",
+    ),
+    (
         lambda: inca.View(SMALL).index(0, 0),
         "message (t, i) must be an observed message of an honest party, got (0, 0)",
     ),
+    (lambda: inca.View(SMALL).index(2, 0), "t must be from 0 to 1, got 2"),
+    (lambda: inca.View(SMALL).index(-1, 0), "t must be from 0 to 1, got -1"),
+    (lambda: inca.View(SMALL).index(1, 3), "party must be from 0 to 2, got 3"),
     (lambda: inca.View(SMALL).explain(3), "row must be from 0 to 2, got 3"),
     (lambda: inca.Adversary.random(5, 2, generator(1), colluding=1.5), "colluding must be from 0 to 1, got 1.5"),
     (lambda: inca.Adversary.random(1, 2, generator(1)), "parties must be at least 2, got 1"),
+    (lambda: inca.Adversary.random(5, 0, generator(1)), "rounds must be at least 1, got 0"),
     (
         lambda: inca.View(inca.Execution(inca.RandomReceivers(10**5, 2, seed=1), inca.incremental_injection(2))).value,
         "the linear system (100000 rows, 300000 columns) must take at most 4 GiB, got 447 GiB",

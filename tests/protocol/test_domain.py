@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Callable
 
@@ -11,6 +12,7 @@ from hypothesis.extra.numpy import arrays
 
 from inca import Ball, Domain, Interval, InvalidInput
 from inca._base.types import Array
+from inca.protocol.domain import falls_short
 
 numbers = st.floats(-1e6, 1e6)
 
@@ -58,3 +60,23 @@ def test_sensitivities() -> None:
 def test_bad_input_is_refused(make: Callable[[], object], words: str) -> None:
     with pytest.raises(InvalidInput, match=words):
         make()
+
+
+@given(st.floats(1e-90, 1e90), st.floats(1e-9, 1.0))
+def test_a_stated_sensitivity_falls_short_by_a_fraction_whatever_the_unit(sensitivity: float, short: float) -> None:
+    """Metres or millimetres: what is a billionth too small is refused, what is off by rounding is not."""
+    assert falls_short(sensitivity * (1.0 - short), sensitivity)
+    assert not falls_short(sensitivity * (1.0 - 1e-15), sensitivity)
+    assert not falls_short(sensitivity * (1.0 + short), sensitivity)
+
+
+@pytest.mark.parametrize("kind", [Interval, Ball])
+def test_domains_are_called_as_any_domain_is_and_refuse_what_is_outside_if_nothing_is_said(kind: type[Domain]) -> None:
+    for name in ("sensitivity", "validate"):
+        of_all, of_this = (
+            [(entry.name, entry.default) for entry in inspect.signature(getattr(each, name)).parameters.values()]
+            for each in (Domain, kind)
+        )
+        assert of_this == of_all
+    with pytest.raises(InvalidInput):
+        (Interval(-1, 1) if kind is Interval else Ball(1)).validate([1.5])

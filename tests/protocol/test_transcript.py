@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import hashlib
 import json
 from pathlib import Path
 from typing import Any
@@ -81,6 +82,57 @@ def test_the_first_version_that_can_say_it_is_written(
         assert json.loads((tmp_path / name).read_text())["format"] == f"inca-execution/{version}"
 
 
+RUN = inca.Execution(inca.RandomReceivers(5, 3, seed=1), inca.incremental_injection(3))
+
+
+@pytest.mark.parametrize(
+    ("levels", "missing"),
+    [
+        ({"sigma_independent": 2.0}, "sigma_cancelling"),
+        ({"sigma_cancelling": 2.0}, "sigma_independent"),
+        ({}, "sigma_independent"),
+    ],
+)
+def test_a_level_that_is_not_known_is_never_assumed(levels: dict[str, Any], missing: str) -> None:
+    with pytest.raises(inca.InvalidInput, match=f"^{missing} must be known to account for an execution, got None"):
+        _ = Transcript(RUN, **levels).noise_levels
+
+
+def test_an_adversary_that_is_not_known_is_not_taken_for_nobody() -> None:
+    with pytest.raises(inca.InvalidInput, match="adversary must be known to account for an execution"):
+        _ = Transcript(RUN).known_adversary
+    assert Transcript(RUN, adversary=inca.Adversary()).known_adversary == inca.Adversary()
+
+
+def test_the_delta_is_the_agreed_one_or_one_in_a_hundred_thousand() -> None:
+    assert Transcript(RUN, agreed=AGREED).delta == 1e-6
+    assert Transcript(RUN).delta == 0.00001
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.5])
+def test_an_agreement_on_less_than_an_epsilon_of_1_is_one(epsilon: float) -> None:
+    assert AgreedGuarantee(epsilon, 1e-5).epsilon == epsilon
+    with pytest.raises(inca.InvalidInput, match=r"agreed\.epsilon must be at least 0, got -0\.5"):
+        AgreedGuarantee(-0.5, 1e-5)
+
+
+def test_an_agreement_that_names_no_adversary_is_against_nobody(tmp_path: Path) -> None:
+    agreed = {"epsilon": 1.0, "delta": 1e-6}
+    (tmp_path / "run.json").write_text(json.dumps(document(format="inca-execution/2", agreed=agreed)))
+    again = read(tmp_path / "run.json").agreed
+    assert again == AgreedGuarantee(1.0, 1e-6, colluding=0.0, eavesdropped=0.0, failure=None)
+    assert again.adversary == inca.RandomAdversary(colluding=0.0, eavesdropped=0.0)
+
+
+def test_the_digest_is_that_of_the_file_with_its_fields_in_alphabetical_order(tmp_path: Path) -> None:
+    written = Transcript(RUN, sigma_independent=1.5, sigma_cancelling=0.25, adversary=inca.Adversary([1], [(0, 2)]))
+    write(tmp_path / "run.json", written)
+    fields = json.loads((tmp_path / "run.json").read_text())
+    canonical = json.dumps(fields, sort_keys=True, separators=(",", ":"))
+    assert list(fields) != sorted(fields)  # else the order would not matter
+    assert digest(written) == hashlib.sha256(canonical.encode()).hexdigest()
+
+
 def test_quiet_rounds_of_version_2(tmp_path: Path) -> None:
     path = tmp_path / "run.json"
     path.write_text(json.dumps(document(format="inca-execution/2", injection={"kind": "incremental", "quiet": 1})))
@@ -150,6 +202,14 @@ def test_defaults(tmp_path: Path) -> None:
         ),
         (
             {"format": "inca-execution/2", "injection": {"kind": "early", "quiet": 1}},
+            "injection.quiet must be combined with injection.kind incremental",
+        ),
+        (
+            {"format": "inca-execution/2", "injection": {"kind": "late", "quiet": 1}},
+            "injection.quiet must be combined with injection.kind incremental",
+        ),
+        (
+            {"format": "inca-execution/2", "injection": {"quiet": 1, "value": [1, 0, 0], "noise": [[1], [-1], [0]]}},
             "injection.quiet must be combined with injection.kind incremental",
         ),
         ({"format": None}, "missing required field `format`"),

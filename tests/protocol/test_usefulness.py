@@ -35,6 +35,7 @@ def test_a_plan_that_is_a_third_of_the_range_off_is_no_better_than_a_guess() -> 
     sentence = "The expected error 0.3 is a large part of a range of 1: guessing its middle would do as well."
     assert remark_on_error(0.09, sensitivity=1.0) == sentence
     assert remark_on_error(0.09, sensitivity=2.0) == ""
+    assert remark_on_error(0.2499**2, sensitivity=1.0) == ""  # a quarter is the limit here, too
     assert remark_on_error(math.inf, sensitivity=1.0).startswith("The expected error is unbounded: guessing the middle")
 
 
@@ -74,6 +75,31 @@ def test_lost_values_widen_the_interval_and_count_in_the_rule() -> None:
         "The standard error 0.1, and lost values that can move the mean by 0.35, are a large part of the range [0, 1]: "
         "guessing 0.5, the middle, would do as well.",
     )
+
+
+def test_what_lost_values_move_is_told_per_coordinate_of_a_box_and_as_a_length_in_a_ball() -> None:
+    """Four coordinates that move by 0.35 each are a distance of 0.7; in a ball all of it may be in one of them."""
+    budget = noise(4 * 0.1**2, data=0.7**2)
+    box, ball = (EstimateInDomain(np.full(4, 0.5), domain, budget) for domain in (inca.Interval(0, 1), inca.Ball(1)))
+    assert box.remarks == (
+        "The standard error 0.1 of each of 4 coordinates, and lost values that can move the mean by 0.35, are a large "
+        "part of the range [0, 1]: guessing 0.5, the middle, would do as well.",
+    )
+    assert ball.remarks == (
+        "The standard error 0.1 of each of 4 coordinates, and lost values that can move the mean by 0.7, are a large "
+        "part of the ball of radius 1: guessing 0, the centre, would do as well.",
+    )
+
+
+def test_what_lost_values_move_is_put_to_either_side_of_every_coordinate() -> None:
+    """The means of all that the lost values can have been are covered, and in a box no more than these."""
+    sigma, reach = 0.01, 0.01 * 1.959964
+    lost = EstimateInDomain(np.full(4, 0.5), inca.Interval(0, 1), noise(4 * sigma**2, data=4 * 0.2**2))
+    low, high = (np.asarray(end) for end in lost.interval)
+    assert low == pytest.approx([0.3 - reach] * 4) and high == pytest.approx([0.7 + reach] * 4)
+    in_ball = EstimateInDomain(np.zeros(4), inca.Ball(1), noise(4 * sigma**2, data=0.4**2))
+    low, high = (np.asarray(end) for end in in_ball.interval)
+    assert low == pytest.approx([-0.4 - reach] * 4) and high == pytest.approx([0.4 + reach] * 4)
 
 
 @pytest.mark.parametrize("error", [None, noise(math.inf, math.inf)])

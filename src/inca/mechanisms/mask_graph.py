@@ -8,7 +8,7 @@ probability of each has a bound:
 - *recovery fails*: fewer than q neighbours of some party are there in the end, so a mask stays in the sum;
 - *exposure*: q neighbours of an honest party collude, and can take off its masks by themselves;
 - *a split*: colluders and those who do not publish cut the ring, so that more than the sum of all is seen. That needs
-  k/2 of them in a row.
+  k/2 of them in a row, at two places of the ring.
 
 A party's k neighbours are a random set of the others, so the numbers of leavers and colluders among them are
 hypergeometric; the bounds add up over parties.
@@ -87,7 +87,7 @@ class MaskGraph:
             n times the probability that k/2 given seats in a row are all theirs, at most 1.
         """
         row = self.neighbours // 2
-        if self.neighbours >= self.parties - 2 or removed < row:  # who is next to all but one is cut off from nobody
+        if self.neighbours == self.parties - 1 or removed < 2 * row:  # a part is cut off at both of its ends
             return 0.0
         log_row = gammaln(removed + 1) - gammaln(removed - row + 1)
         log_row -= gammaln(self.parties + 1) - gammaln(self.parties - row + 1)
@@ -103,6 +103,33 @@ class MaskGraph:
         """Draw the seats and return whether everyone's secrets can be restored by those present."""
         there = present[self.neighbours_of(rng.permutation(self.parties))].sum(axis=1)
         return bool((there >= self.quorum).all())
+
+
+def privacy_failure(requirements: Requirements, neighbours: int, leavers: int) -> float:
+    """Return a bound on how likely colluders see more than the sum, with keys among so many neighbours.
+
+    The quorum is the largest with which recovery fails rarely enough; the more are needed, the fewer colluders can do.
+
+    Args:
+        requirements: The colluders, and the failure probability, which here is recovery's.
+        neighbours: How many others a party shares keys with; of an odd number, other than all, one counts for nothing.
+        leavers: How many parties may leave.
+
+    Returns:
+        Exposure and a split together, at most 1.
+
+    Example:
+        >>> requirements = Requirements(200, 0.2, 1e-5, colluding=0.1, dropout=0.1)
+        >>> [f"{privacy_failure(requirements, neighbours, leavers=20):.1g}" for neighbours in (40, 28, 20, 1)]
+        ['2e-14', '9e-09', '0.002', '1']
+    """
+    n, colluders = requirements.parties, requirements.colluders
+    k = neighbours if neighbours == n - 1 else neighbours - neighbours % 2
+    allowed = [q for q in range(1, k + 1) if MaskGraph(n, k, q).recovery_failure(leavers) <= requirements.failure]
+    if not allowed:
+        return 1.0
+    graph = MaskGraph(n, k, allowed[-1])
+    return min(1.0, graph.exposure(colluders) + graph.split(min(n, colluders + leavers)))
 
 
 def least_mask_graph(requirements: Requirements) -> MaskGraph:

@@ -9,6 +9,7 @@ be opened.
 from __future__ import annotations
 
 import math
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -17,6 +18,7 @@ from inca._base.kernels import Flags
 from inca._base.types import Array
 from inca._base.validation import integer
 from inca.mechanisms.base import ExpectedError, MeanEstimate, Mechanism, match_shape
+from inca.mechanisms.mask_graph import privacy_failure
 from inca.planning.requirements import Requirements
 from inca.protocol.expected_error import ErrorBudget
 
@@ -68,10 +70,12 @@ class SecureAggregation(Mechanism):
         """The noise that each party adds: s / (mu sqrt(n_H*))."""
         return math.sqrt(self.requirements.var_local_dp / self.honest_survivors)
 
-    @property
+    @cached_property
     def failure_probability(self) -> float:
-        """How likely keys among a few let colluders see more than the sum; 0 with keys among all."""
-        return 0.0 if self.neighbours == self.requirements.parties - 1 else self.requirements.failure
+        """A bound on how likely keys among a few let colluders see more than the sum; 0 with keys among all."""
+        if self.neighbours == self.requirements.parties - 1:
+            return 0.0
+        return privacy_failure(self.requirements, self.neighbours, self.requirements.parties - self.threshold)
 
     @property
     def messages(self) -> float:

@@ -9,13 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
+from numpy.typing import ArrayLike
 from scipy.optimize import minimize
 
 from inca import Interval, InvalidInput
 from inca._base.types import Array
+from inca.learn.averagers.base import RemoteRecords
 from inca.learn.budget import ProtectionLevel
 from inca.learn.statistics.features import Bins, FeatureMap, Powers, Products, root_of_sums
-from inca.learn.statistics.records import Records
+from inca.learn.statistics.records import Box, Records
 
 UNIT = Interval(-1, 1)
 units = st.one_of(st.floats(-1, 1), st.sampled_from([-1.0, 1.0]))  # inside, and often at the ends
@@ -166,6 +168,51 @@ def test_a_cap_leaves_out_the_later_records_and_bounds_what_a_party_moves() -> N
     assert np.ravel(np.asarray(capped.tables[0])).tolist() == [0.1, 0.2] and capped.sizes.tolist() == [2, 1, 0]
     assert capped.sensitivity(1.0) == 2.0 and Records.of(held, UNIT, level="party").sensitivity(1.0) == 3.0
     assert Records.of(held, UNIT).sensitivity(1.0) == 1.0
+
+
+def test_records_elsewhere_count_although_nobody_here_sees_them() -> None:
+    """A party on another machine may hold the most records: what it can move decides the noise of all."""
+    held: list[ArrayLike | RemoteRecords] = [[0.1, 0.2, 0.3], RemoteRecords(7), [], RemoteRecords(0)]
+    records = Records.of(held, UNIT, level="party")
+    assert records.sizes.tolist() == [3, 7, 0, 0] and records.total == 10 and records.held == [0, 2]
+    assert records.sensitivity(1.0) == 7.0
+    assert records.sums(lambda rows: rows, 1).ravel() == pytest.approx([0.6, 0.0])
+    with pytest.raises(InvalidInput, match="records of all 4 parties must be here, got those of 2 only"):
+        records.everything()
+
+
+@given(st.integers(0, 20), st.integers(0, 20), st.integers(1, 25))
+def test_a_cap_holds_for_records_elsewhere_as_for_those_that_are_here(here: int, there: int, cap: int) -> None:
+    held: list[ArrayLike | RemoteRecords] = [np.zeros(here + 1), RemoteRecords(there)]
+    capped = Records.of(held, UNIT, level="party", cap=cap)
+    everyone = Records.of([np.zeros(here + 1), np.zeros(there)], UNIT, level="party", cap=cap)
+    assert capped.sizes.tolist() == everyone.sizes.tolist() == [min(here + 1, cap), min(there, cap)]
+    assert capped.sensitivity(1.0) == everyone.sensitivity(1.0) <= cap
+
+
+@pytest.mark.parametrize(
+    ("domain", "columns", "scalar"),
+    [
+        (UNIT, 1, True),
+        ((-1, 1), 1, True),
+        ([UNIT, UNIT, UNIT], 3, False),
+        (([0, 0, 0], [1, 2, 3]), 3, False),
+    ],
+)
+def test_the_box_tells_a_party_without_records_what_the_others_records_look_like(
+    domain: Box, columns: int, scalar: bool
+) -> None:
+    records = Records.of([[], RemoteRecords(4)], domain)
+    assert (records.columns, records.scalar, records.sizes.tolist()) == (columns, scalar, [0, 4])
+    assert np.asarray(records.tables[0]).shape == (0, columns)
+
+
+@pytest.mark.parametrize("index", [0, 1, 2])
+def test_every_column_can_be_taken_out_and_records_elsewhere_stay_there(index: int) -> None:
+    table = np.array([[0.1, 0.2, 0.3], [0.4, 0.5, 0.6]])
+    records = Records.of([table, RemoteRecords(4)], ([0, 0, 0], [1, 2, 3])).column(index)
+    assert np.array_equal(np.asarray(records.tables[0]), table[:, [index]]) and records.sizes.tolist() == [2, 4]
+    assert records.upper.tolist() == [index + 1.0] and records.held == [0]
 
 
 def test_a_box_is_given_in_three_ways() -> None:

@@ -362,7 +362,24 @@ def test_with_several_receivers_what_comes_in_counts() -> None:
     assert shares_offered(absent).tolist() == [0, 2, 1]  # also those that could not be delivered
 
 
-@pytest.mark.parametrize("fields", [{"excess": -1.0, "mu_added": 0.0}, {"excess": 0.0, "mu_added": math.nan}])
+def test_a_party_that_has_injected_half_of_its_value_has_half_as_much_noise_to_hide_a_step() -> None:
+    """By the definition: the changes of all noise, each in its own standard deviations, as one vector."""
+    levels, weights = inca.NoiseLevels(independent=2.0**20, cancelling=2.0**22), [1.0, 0.5, 0.25]
+    added = added_mu(levels, rounds=3, receivers=1, dimension=5, weights=weights, received=[3, 3, 3])
+    of_masks, of_own = [8 / 2**22] * 3, [3 / weight / 2**20 for weight in weights]
+    changes = np.array([[own, *of_masks] for own in of_own for _ in range(5)])
+    assert added == pytest.approx(float(np.linalg.norm(changes)))
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"excess": -1.0, "mu_added": 0.0},
+        {"excess": 1.01, "mu_added": 0.0},
+        {"excess": 0.0, "mu_added": math.nan},
+        {"excess": 0.0, "mu_added": -1e-9},  # whole numbers never make a loss smaller
+    ],
+)
 def test_a_rounding_that_makes_no_sense_is_refused(fields: dict[str, float]) -> None:
     with pytest.raises(InvalidInput, match="rounding"):
         Rounding(**fields)

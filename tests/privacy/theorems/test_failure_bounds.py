@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from fractions import Fraction
 
 import numpy as np
@@ -35,18 +35,21 @@ def plain_distinct(n: int, c: int, rounds: int) -> Fraction:
     return min(total, Fraction(1))
 
 
-def plain_two_closed(n: int, c: int, k: int, rounds: int, eavesdropped: int) -> float:
-    """The bound for k > 1 in plain loops."""
-    h, hidden = n - c, 1 - eavesdropped / n
+def plain_two_closed(n: int, c: int, k: int, rounds: int, eavesdropped: int, leavers: int = 0) -> float:
+    """The bound for k > 1 in plain loops: leavers are missing in every probability, and not in the number of sets."""
+    everyone, hidden = n - c, 1 - eavesdropped / n
+    h = everyone - leavers
+    if h < 2:
+        return 1.0
 
     def q(s: int) -> float:
-        return 1 - hidden * (math.comb(h - 1, k) - math.comb(s - 1, k)) / math.comb(n - 1, k)
+        return 1 - hidden * (math.comb(h - 1, k) - math.comb(min(s, h) - 1, k)) / math.comb(n - 1, k)
 
-    one = sum(math.comb(h, s) * q(s) ** (s * rounds) for s in range(1, h // 2 + 1))
-    pairs = (1 - 1 / h) / 2 * one**2
-    for rest in range(1, (h - 1) // 2 + 1):
-        small = rest * q(rest) ** rounds
-        pairs += math.comb(h, rest) * q(h - rest) ** ((h - rest) * rounds) * small * math.exp(small)
+    one = sum(math.comb(everyone, s) * q(s) ** (s * rounds) for s in range(1, everyone // 2 + 1))
+    pairs = (1 - 1 / everyone) / 2 * one**2
+    for rest in range(1, (everyone - 1) // 2 + 1):
+        small, larger = rest * q(rest) ** rounds, max(h - rest, rest + 1)
+        pairs += math.comb(everyone, rest) * q(larger) ** (larger * rounds) * small * math.exp(small)
     return min(1.0, one, pairs)
 
 
@@ -71,6 +74,39 @@ def test_several_receivers_match_plain_loops(n: int, c: int, k: int, rounds: int
     expected = plain_two_closed(n, c, k, rounds, eavesdropped)
     bound = failure_bound(n, c, rounds, receivers=k, eavesdropped=eavesdropped / n)
     assert bound == pytest.approx(expected, rel=ROUGHLY, abs=1e-15)
+
+
+@pytest.mark.parametrize(
+    ("n", "c", "k", "rounds", "eavesdropped", "leavers"),
+    [(6, 2, 2, 8, 0, 0), (8, 2, 2, 6, 0, 0), (10, 2, 2, 6, 1, 0), (20, 2, 2, 8, 0, 3), (30, 0, 2, 6, 3, 5)],
+)
+def test_several_receivers_match_plain_loops_where_large_sets_and_leavers_count(
+    n: int, c: int, k: int, rounds: int, eavesdropped: int, leavers: int
+) -> None:
+    expected = plain_two_closed(n, c, k, rounds, eavesdropped, leavers)
+    assert 1e-9 < expected < 1.0
+    bound = failure_bound(n, c, rounds, receivers=k, eavesdropped=eavesdropped / n, leavers=leavers)
+    assert bound == pytest.approx(expected, rel=ROUGHLY)
+
+
+@pytest.mark.parametrize("leavers", range(8, 18))
+@pytest.mark.parametrize("rounds", [1, 1000])
+def test_nothing_is_promised_with_several_receivers_if_half_of_the_honest_may_leave(leavers: int, rounds: int) -> None:
+    """Half of 16 honest parties may be all that stay: that set can send to nobody else, so it is closed."""
+    bound = failure_bound(20, 4, rounds, receivers=2, leavers=leavers)
+    assert bound == plain_two_closed(20, 4, 2, rounds, 0, min(leavers, 16)) == 1.0
+
+
+@pytest.mark.parametrize("log_cut", [_cut_probabilities.log_cut_random, _cut_probabilities.log_cut_permutation])
+def test_who_has_nobody_to_send_to_is_cut_off_surely(
+    log_cut: Callable[[_cut_probabilities.FailureSetting], NDArray[np.float64]],
+) -> None:
+    """Sets of as many as are honest and present, or more; and any set if all messages are eavesdropped on."""
+    sizes = np.arange(1.0, 51.0)
+    few = _cut_probabilities.FailureSetting(100, 10, 0.0, sizes, sizes)
+    assert (log_cut(few)[:9] < 0.0).all() and (log_cut(few)[9:] == 0.0).all()
+    all_heard = _cut_probabilities.FailureSetting(100, 80, 1.0, sizes, sizes)
+    assert log_cut(all_heard) == pytest.approx(0.0, abs=1e-12)
 
 
 def cut_probabilities(maps: NDArray[np.int64], h: int, eavesdropped: int) -> list[float]:

@@ -75,6 +75,14 @@ def test_the_number_of_sets_is_bounded_and_nearly_exact(h: int) -> None:
             assert bound == pytest.approx(exact, abs=3e-4)  # 1/(12 * 512), and as much for the rest
 
 
+@pytest.mark.parametrize("rounds", [1, 10**6, 2 * 10**9])
+def test_rounding_errors_of_every_round_are_allowed_for(rounds: int) -> None:
+    numbers, probabilities = np.log([2.0, 3.0]), np.log([0.25, 0.5])
+    assert _cut_probabilities.log_sum(numbers, probabilities, rounds) == pytest.approx(
+        math.log(2.0) + 1e-10 * rounds, abs=1e-9
+    )
+
+
 def test_a_billion_parties() -> None:
     n = 10**9
     for schedule in failure_bounds.SCHEDULES:
@@ -176,6 +184,7 @@ def test_eavesdropped_messages_are_counted_as_by_the_adversary(fraction: float) 
         ),
         ({"colluding": 0.5}, "colluding must be an integer, at least 0, got 0.5"),
         ({"rounds": 0}, "rounds must be from 1 to 2147483647, got 0"),
+        ({"rounds": 2**31}, "rounds must be from 1 to 2147483647, got 2147483648"),
         ({"receivers": 0}, "receivers must be at least 1, got 0"),
         ({"receivers": 100}, "receivers must be below the number of parties (100), got 100"),
         ({"schedule": "ring"}, "schedule must be one of random, distinct, permutation, got 'ring'"),

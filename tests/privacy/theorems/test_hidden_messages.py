@@ -102,3 +102,14 @@ def test_rank_of_several_sinks_over_the_size_limit(monkeypatch: pytest.MonkeyPat
     )
     assert theorem4(left).coalition == (0, 1)
     assert theorem4(views[0]).why == f"no coalition was found: {words} 2 needed (undecided)"
+
+
+def test_a_party_that_injects_nothing_in_total_has_no_edge_vector() -> None:
+    """c = (1, -1, 1): party 0, absent in round 1, injects 1 - 1 = 0, and then sends a message that nobody else sees."""
+    injection = inca.Injection([1.0, -1.0, 1.0], [[1.0, 0.0], [-1.0, 1.0], [0.0, -1.0]])
+    presence = inca.Presence.explicit([[1, 1, 1], [0, 1, 1], [1, 1, 1]])
+    view = View(inca.Execution(inca.ExplicitSchedule([[[1], [2], [0]]] * 2), injection, presence))
+    assert view.execution.total_weights.tolist() == [0.0, 1.0, 1.0]
+    sentence = "the total weight of party 0 must be other than 0, as it sends or receives a hidden message, got 0.0"
+    with pytest.raises(inca.InvalidInput, match=sentence):
+        edge_vectors(view)

@@ -14,7 +14,10 @@ from scipy import sparse, stats
 from scipy.sparse.csgraph import connected_components
 
 import inca
+from helpers.plain_failure_bounds import setting
 from helpers.strategies import generator
+from inca.privacy.theorems import _stayers, failure_bounds
+from inca.privacy.theorems._cut_probabilities import FailureSetting, log_cut_permutation, log_cut_random
 from inca.privacy.theorems.failure_bounds import failure_bound, least_rounds, log_failure_bound
 from inca.protocol.adversary import Adversary
 from inca.protocol.presence import Presence
@@ -185,6 +188,111 @@ def test_the_bound_is_at_least_the_number_of_stayers_without_a_hidden_message_an
         alone = expected_alone(schedule, n, c, rounds, leavers, draws=500)
         assert 0.95 * alone < bound < 1.25 * alone  # the mean over who leaves when is within 3 %
         assert bound > old > failure_bound(n, c, rounds, schedule="permutation")  # full attendance said far too little
+
+
+CUTS = {"random": log_cut_random, "permutation": log_cut_permutation}
+
+
+def one_size(n: int, h: int, s: int) -> FailureSetting:
+    return FailureSetting(n, h, 0.0, np.array([float(s)]), np.array([float(s)]))
+
+
+def mean_over_leavers(schedule: str, n: int, c: int, rounds: int, leavers: int, s: int) -> float:
+    """Log of the mean probability that a set of s is cut off in all rounds: all numbers and times of honest leavers."""
+    h = n - c
+    logs = [float(CUTS[schedule](one_size(n, h - missing, s))[0]) for missing in range(leavers + 1)]
+    total = 0.0
+    for honest in range(leavers + 1):
+        times = list(itertools.product(range(1, rounds + 1), repeat=honest))
+        gone = [[sum(left <= t for left in when) for t in range(1, rounds + 1)] for when in times]
+        mean = sum(math.exp(sum(logs[missing] for missing in row)) for row in gone) / len(times)
+        total += float(stats.hypergeom.pmf(honest, n - s, h - s, leavers)) * mean
+    return math.log(total)
+
+
+@pytest.mark.parametrize("schedule", CUTS)
+@pytest.mark.parametrize(
+    ("n", "c", "rounds", "leavers", "s", "how_far"),
+    [(10, 5, 3, 1, 1, 1.015), (20, 8, 4, 1, 1, 1.015), (20, 8, 4, 3, 1, 1.05), (20, 8, 4, 3, 2, 1.1)],
+)
+def test_the_bound_of_one_set_is_at_least_the_mean_over_all_leavers_and_hardly_more(
+    schedule: str, n: int, c: int, rounds: int, leavers: int, s: int, how_far: float
+) -> None:
+    """With one leaver a line through both points is exact, but for the slopes that are tried."""
+    table = _stayers._cut_table(setting(n, c), CUTS[schedule], leavers, 0.0)
+    bound = _stayers._log_cut_in_all_rounds(table, s - 1, rounds)
+    mean = mean_over_leavers(schedule, n, c, rounds, leavers, s)
+    assert mean - 1e-9 <= bound <= mean + math.log(how_far)
+
+
+def test_hardly_any_other_choice_of_lines_is_better() -> None:
+    """The formula of C7 with any line for each round, improved round by round as long as that helps."""
+    n, c, rounds, leavers = 100, 30, 9, 20
+    table = _stayers._cut_table(setting(n, c), log_cut_permutation, leavers, 0.0)
+    slopes, lines = table.lines(0)
+    share = (n - c - 1) / (n - 1)
+
+    def log_bound(chosen: list[int]) -> float:
+        later = [math.exp(sum(slopes[chosen[t:]])) for t in range(rounds)]
+        return float(sum(lines[chosen])) + leavers * math.log(1.0 - share + share * sum(later) / rounds)
+
+    chosen, best = [0] * rounds, math.inf
+    while log_bound(chosen) < best:
+        best = log_bound(chosen)
+        for t in range(rounds):
+            others = [[*chosen[:t], each, *chosen[t + 1 :]] for each in range(min(50, slopes.size))]
+            chosen = min(others, key=log_bound)
+    assert best - 1e-9 <= _stayers._log_cut_in_all_rounds(table, 0, rounds) <= best + 0.005
+
+
+def test_telling_numbers_of_missing_parties_apart_only_roughly_costs_little(monkeypatch: pytest.MonkeyPatch) -> None:
+    roughly = log_failure_bound(2000, 200, 7, leavers=400)
+    monkeypatch.setattr(_stayers, "_ALONE", 10_000)
+    monkeypatch.setattr(_stayers, "_BLOCKS", 10_000)
+    failure_bounds._curve.cache_clear()
+    one_by_one = log_failure_bound(2000, 200, 7, leavers=400)
+    failure_bounds._curve.cache_clear()
+    assert one_by_one <= roughly <= one_by_one + 0.05
+
+
+def plain_cut(n: int, one: int, other: int) -> float:
+    """Log of the probability that two sets of so many exchange no message in a round of random receivers."""
+    return one * math.log(1.0 - other / (n - 1)) + other * math.log(1.0 - one / (n - 1))
+
+
+@pytest.mark.parametrize(("n", "c", "leavers"), [(60, 10, 5), (60, 0, 20), (40, 20, 2)])
+def test_leavers_who_are_still_there_are_counted_on_for_no_more_than_they_do(n: int, c: int, leavers: int) -> None:
+    """Each of l leavers who sides with the few lowers the probability by the slope, and one number of them by no more.
+
+    The others stay: all honest ones but the few and the leavers.
+    """
+    sets = _stayers._LargeSets.of(_stayers._cut_table(setting(n, c), log_cut_random, leavers, 0.0), log_cut_random)
+    h, counted = n - c, min(leavers, 12)
+    for few in range(1, (h - leavers) // 2 + 1):
+        many = h - leavers - few
+        assert sets.alone[few - 1] == pytest.approx(plain_cut(n, few, many))
+        if sets.slope[few - 1] > 0.0:
+            per_leaver = [
+                (sets.alone[few - 1] - plain_cut(n, few + there, many)) / there for there in range(1, counted + 1)
+            ]
+            assert sets.slope[few - 1] == pytest.approx(min(per_leaver))
+    assert sets.slope[0] > 0.0 and sets.counted[0] == counted
+
+
+def test_leavers_are_not_counted_on_if_parties_may_be_away() -> None:
+    table = _stayers._cut_table(setting(60, 10), log_cut_random, 5, 0.05)
+    sets = _stayers._LargeSets.of(table, log_cut_random)
+    assert sets.log_cut(7) == pytest.approx(7 * sets.alone) and (sets.alone[:5] < 0.0).all()
+
+
+@pytest.mark.parametrize("gone", [0, 3, 10])
+def test_with_absences_a_single_party_is_cut_off_no_more_rarely_than_without_and_still_rarely(gone: int) -> None:
+    """Hardly anyone is away here, but any number may be: what is known then is a straight line from none to all."""
+    n, c = 60, 10
+    h = n - c
+    none, some = (plain_cut(n, 1, h - 1 - missing) for missing in (0, gone))
+    table = _stayers._cut_table(setting(n, c), log_cut_random, gone, 1e-12)
+    assert some - 1e-9 <= table.with_gone(0, gone) <= 0.8 * none * (1.0 - gone / h)
 
 
 @given(st.integers(4, 9), st.integers(0, 3), st.integers(2, 5), st.integers(0, 3), st.integers(0, 2**31), st.data())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +55,14 @@ def test_what_holds_is_said_of_those_it_is_known_of(capsys: Capture, path: Path)
     out = call(capsys, "audit", path, "--epsilon", 50, "--leavers-collude")[1]
     assert "9 parties settled; losses are leavers counted as colluders" not in out
     assert "holds for every honest party that settled, against this adversary." in out
+
+
+def test_where_nobody_settles_losses_are_exact_and_the_report_says_so(capsys: Capture, path: Path) -> None:
+    transcript = inca.read_execution(path)
+    plain = inca.Execution(transcript.execution.schedule, transcript.execution.injection, transcript.execution.presence)
+    inca.write_execution(path, replace(transcript, execution=plain, sigma_topup=0.0))
+    report = audited(capsys, path)
+    assert (report["settlement"], report["basis"]) == ("none", "exact")
 
 
 def test_a_bound_without_a_cohort_is_refused(capsys: Capture, tmp_path: Path) -> None:

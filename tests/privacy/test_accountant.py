@@ -191,7 +191,7 @@ def test_work_is_cut_into_ranges_only_where_that_pays(count: int, cores: int, mo
     monkeypatch.setattr(_state_space, "available_cores", lambda: cores)
     ranges: list[tuple[int, int]] = []
     with ThreadPoolExecutor(2) as pool:
-        worker = _state_space._Filter(VIEW, 1.0, pool)
+        worker = _state_space._Filter(VIEW, 1.0, 0.0, pool)
         worker._in_ranges(count, lambda lo, hi: ranges.append((lo, hi)))
     pieces = sorted(ranges)
     assert [row for lo, hi in pieces for row in range(lo, hi)] == list(range(count))

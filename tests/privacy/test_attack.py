@@ -404,8 +404,8 @@ def test_late_and_lost_shares_are_refused() -> None:
     ):
         with pytest.raises(
             inca.InvalidInput,
-            match=r"an entry of undelivered must be back in its own round, as runs with late or lost "
-            r"shares are not simulated, got \(1, 0, 1, 0\)",
+            match=r"an entry of undelivered must be back in its own round, as attacks do not cover late or lost "
+            r"shares, got \(1, 0, 1, 0\)",
         ):
             call()
     assert watch(in_time, [1.0, 2.0], NoiseLevels(independent=1.0, cancelling=1.0), generator(1)).shape == (2,)

@@ -197,7 +197,7 @@ class GuaranteeCheck:
 
 
 def _report(result: Certificate, checks: list[TheoremCheck], required: GuaranteeCheck | None) -> dict[str, Any]:
-    report = result.as_dict()
+    report = {"settlement": "none", "basis": result.basis} | result.as_dict()
     report["conditions"] = [{"name": check.name, "holds": check.holds, "why": check.why} for check in checks]
     if required is not None:
         report["wanted"] = {"epsilon": required.epsilon, "met": required.met}

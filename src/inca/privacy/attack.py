@@ -231,6 +231,7 @@ def watch(view: View, values: ArrayLike, noise_levels: NoiseLevels, rng: np.rand
     >>> watch(View(execution), np.zeros((5, 1000)), levels, rng).shape
     (5, 1000)
     """
+    view.execution.refuse_late()
     x = party_values(values, view.execution.parties).copy()
     noise = draw_noise(view.execution, noise_levels, generator(rng), dimensions=x[0].size)
     for array in (x, noise.independent, noise.cancelling):

@@ -114,7 +114,6 @@ class Certificate:
             "rounds": execution.rounds,
             "sigma_independent": transcript.sigma_independent,
             "sigma_cancelling": transcript.sigma_cancelling,
-            "sigma_topup": transcript.sigma_topup,
             "sensitivity": self.sensitivity,
             "notion": transcript.known_adversary.notion,
             "adversary": {
@@ -131,10 +130,10 @@ class Certificate:
             "rank": {"hidden": self.rank.hidden, "needed": self.rank.needed, "met": self.rank.met},
             "total_weight": float(execution.total_weights.sum()),
             "route": self.losses.method,
-            "settlement": "none" if execution.cohort is None else "settled",
-            "basis": self.basis,
             "assumptions": list(self.assumptions),
         }
+        if execution.cohort is not None:
+            fields |= {"settlement": "settled", "basis": self.basis, "sigma_topup": transcript.sigma_topup}
         if self.full_attendance is not None:
             party, mu = self.full_attendance.worst_party, self.full_attendance.max_mu
             largest = float(self.full_attendance.epsilon(self.delta, self.rule).max())

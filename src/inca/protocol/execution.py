@@ -183,8 +183,8 @@ class Execution:
         return tuple(entry for entry in self.undelivered if entry.late)
 
     def refuse_late(self) -> None:
-        """Refuse shares that were late or lost, for what would follow the weights W^O_t, which keep them."""
-        refuse_late(self.late, "runs with late or lost shares are not simulated")
+        """Refuse shares that were late or lost, for what follows the rows of a view: W^O_t, which keeps them."""
+        refuse_late(self.late, "attacks do not cover late or lost shares")
 
     def offered(self) -> Schedule:
         """Return the schedule with the undelivered offers in their places, as far as the sizes of shares are known.

@@ -43,7 +43,7 @@ def noise_levels(parties: int) -> NoiseLevels:
 
     Example:
         >>> noise_levels(12), noise_levels(6).independent > 80.0
-        (NoiseLevels(independent=51.62, cancelling=177.6), True)
+        (NoiseLevels(independent=51.62, cancelling=177.6, topup=0.0), True)
     """
     # The noise of n - 1 honest parties adds up in the mean; a quarter more, for those who leave.
     scale = 1.0 if parties >= len(_NAMES) else 1.25 * math.sqrt((len(_NAMES) - 1) / (parties - 1))

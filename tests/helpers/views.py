@@ -40,3 +40,11 @@ def plain_system(view: inca.View) -> tuple[Array, Array]:
         for term in range(rounds)
     ]
     return np.array(b).T, np.array(a).T
+
+
+def incremental_ones(execution: inca.Execution) -> inca.Execution:
+    """The same execution with an injection of the incremental family, if it has another."""
+    if execution.injection.mask_scales is not None:
+        return execution
+    injection = inca.incremental_injection(execution.rounds, variances=np.linspace(0.5, 2.0, execution.rounds))
+    return inca.Execution(execution.schedule, injection, execution.presence)

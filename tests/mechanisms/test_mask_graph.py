@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import inca
 from helpers.strategies import generator
-from inca.mechanisms.mask_graph import MaskGraph, least_mask_graph
+from inca.mechanisms.mask_graph import MaskGraph, least_mask_graph, privacy_failure
 from inca.planning.requirements import Requirements
 
 
@@ -70,6 +70,36 @@ def test_a_graph_splits_no_more_often_than_the_bound_says(n: int, k: int) -> Non
         sets = list(itertools.combinations(range(n), removed))
         split = sum(not nx.is_connected(ring.subgraph(set(range(n)) - set(out))) for out in sets) / len(sets)
         assert split <= MaskGraph(n, k, 1).split(removed) + 1e-12
+
+
+@given(st.integers(3, 60), st.data())
+def test_fewer_than_the_neighbours_of_one_cut_nobody_off(n: int, data: st.DataObject) -> None:
+    k = data.draw(st.sampled_from([*range(2, n - 1, 2), n - 1]))
+    removed = data.draw(st.integers(0, n))
+    split = MaskGraph(n, k, 1).split(removed)
+    assert split == 0.0 if k == n - 1 or removed < k else split > 0.0
+
+
+@pytest.mark.parametrize(
+    ("n", "colluding", "dropout"), [(12, 0.2, 0.1), (15, 0.1, 0.0), (40, 0.3, 0.2), (41, 0.1, 0.1)]
+)
+def test_colluders_see_more_than_the_sum_as_rarely_as_the_best_quorum_allows(
+    n: int, colluding: float, dropout: float
+) -> None:
+    """Every quorum with which secrets can be restored, one after the other."""
+    requirements = Requirements(n, 0.5, 1e-5, colluding=colluding, dropout=dropout, failure=1e-3)
+    leavers, colluders = requirements.leavers, requirements.colluders
+    for k in [*range(2, n - 1, 2), n - 1]:
+        graphs = [MaskGraph(n, k, quorum) for quorum in range(1, k + 1)]
+        failures = [
+            graph.exposure(colluders) + graph.split(colluders + leavers)
+            for graph in graphs
+            if graph.recovery_failure(leavers) <= requirements.failure
+        ]
+        assert privacy_failure(requirements, k, leavers) == pytest.approx(min([1.0, *failures]))
+        if k < n - 2:
+            assert privacy_failure(requirements, k + 1, leavers) == privacy_failure(requirements, k, leavers)
+    assert privacy_failure(requirements, 1, leavers) == 1.0
 
 
 def test_neighbours_are_those_next_to_each_other() -> None:

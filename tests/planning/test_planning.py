@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import json
 import math
-import re
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -32,106 +31,6 @@ PLANS = [f"examples/{name}-plan.json" for name in ("updates", "waiting-times")]
 @cache
 def planned(requirements: inca.Requirements = TINY, recipe: str = "best") -> inca.Plan:
     return inca.plan(requirements, recipe=recipe, views=FEW)
-
-
-# --- requirements ---
-
-
-REFUSED: dict[str, tuple[dict[str, Any], str]] = {
-    "one party": ({"parties": 1}, "parties must be from 2 to 2147483647, got 1"),
-    "epsilon 0": ({"epsilon": 0.0}, "epsilon must be above 0, got 0.0"),
-    "epsilon infinite": ({"epsilon": math.inf}, "epsilon must be a finite number, got inf"),
-    "delta 0": ({"delta": 0.0}, "delta must be between 0 and 1 (Gaussian noise promises nothing at 0 or 1), got 0.0"),
-    "delta 1": ({"delta": 1.0}, "delta must be between 0 and 1 (Gaussian noise promises nothing at 0 or 1), got 1.0"),
-    "classic rule": ({"rule": "classic"}, "epsilon must be below 1 for the classic rule"),
-    "unknown rule": ({"rule": "best"}, "rule must be analytic or classic, got 'best'"),
-    "all collude": ({"colluding": 1.0}, "colluding must be a fraction that leaves one of 40 parties honest, got 1.0"),
-    "all leave": ({"dropout": 1.0}, "dropout must be a fraction that leaves one of 40 parties present, got 1.0"),
-    "negative dropout": ({"dropout": -0.1}, "dropout must be from 0 to 1, got -0.1"),
-    "away": ({"away": 1.5}, "away must be from 0 to 1, got 1.5"),
-    "nan": ({"eavesdropped": math.nan}, "eavesdropped must be a finite number, from 0 to 1, got nan"),
-    "no messages": ({"messages": 0}, "messages must be at least 1, got 0"),
-    "sensitivity 0": ({"sensitivity": 0.0}, "sensitivity must be above 0, got 0.0"),
-    "failure 0": ({"failure": 0.0}, "failure must be between 0 and 1, got 0.0"),
-    "variance": ({"variance": -1.0}, "variance must be at least 0, got -1.0"),
-}
-
-
-@pytest.mark.parametrize("case", REFUSED)
-def test_requirements_that_make_no_sense_are_refused(case: str) -> None:
-    changes, sentence = REFUSED[case]
-    with pytest.raises(inca.InvalidInput, match="^" + re.escape(sentence)):
-        replace(SMALL, **changes)
-
-
-def test_central_and_local_errors_are_the_textbooks() -> None:
-    requirements = inca.Requirements(parties=200, epsilon=0.2, delta=1e-5, rule="classic", sensitivity=3.0)
-    assert requirements.central_mse == pytest.approx(9 * 2 * math.log(1.25e5) / 0.04 / 200**2, rel=1e-9)
-    assert requirements.local_mse == pytest.approx(200 * requirements.central_mse)
-
-
-def test_values_have_the_variance_of_a_uniform_interval_if_none_is_stated() -> None:
-    middles = (np.arange(10_000) + 0.5) / 10_000  # of small pieces of the interval
-    assert replace(SMALL, sensitivity=3.0).value_variance == pytest.approx(float(np.var(3.0 * middles)), rel=1e-6)
-    assert replace(SMALL, sensitivity=3.0, variance=0.25).value_variance == 0.25
-
-
-def test_one_party_that_stays_or_is_honest_is_enough() -> None:
-    assert replace(SMALL, dropout=0.975).survivors == replace(SMALL, colluding=0.975).honest == 1
-
-
-# --- what a plan says ---
-
-
-@cache
-def written_plan() -> inca.Plan:
-    return replace(inca.read_plan(ROOT / PLANS[1]), requirements=TINY)
-
-
-def test_a_plans_adversary_is_as_large_as_is_required() -> None:
-    plan = replace(written_plan(), requirements=replace(TINY, colluding=0.12, eavesdropped=0.3))
-    drawn = plan.adversary(np.random.default_rng(1))
-    assert len(drawn.colluding) == 3  # 2.4 of 20 parties, rounded up
-    heard = [t for t, _ in drawn.eavesdropped]
-    assert all(heard.count(t) == 6 for t in range(plan.design.rounds)) and len(heard) == 6 * plan.design.rounds
-
-
-@pytest.mark.parametrize(
-    ("changes", "sentence"),
-    [
-        ({"colluding": 0.1}, "against            2 random colluding parties\n"),
-        ({"colluding": 0.0, "eavesdropped": 0.25}, "against            eavesdroppers on 0.25 of all messages\n"),
-        (
-            {"colluding": 0.1, "eavesdropped": 0.25},
-            "against            2 random colluding parties and eavesdroppers on 0.25 of all messages\n",
-        ),
-        ({"colluding": 0.0}, "against            whoever knows who sent to whom and sees the final messages\n"),
-    ],
-)
-def test_a_plan_says_whom_it_is_against(changes: dict[str, float], sentence: str) -> None:
-    assert sentence in str(replace(written_plan(), requirements=replace(TINY, **changes)))  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize(
-    ("parts", "sentence"),
-    [
-        ((0.03, 0.01, 0.0), "75.0% independent noise, 25.0% noise left by leavers, 0.0% lost values\n"),
-        ((1.0, 1.0, 8.0), "10.0% independent noise, 10.0% noise left by leavers, 80.0% lost values\n"),
-        ((math.inf, 0.0, math.inf), "0 % independent noise, 0 % noise left by leavers, 0 % lost values\n"),
-        ((0.0, 0.0, 0.0), "0 % independent noise, 0 % noise left by leavers, 0 % lost values\n"),
-    ],
-)
-def test_a_plan_says_what_its_error_consists_of(parts: tuple[float, float, float], sentence: str) -> None:
-    assert "  of which           " + sentence in str(replace(written_plan(), budget=inca.ErrorBudget(*parts)))
-
-
-@pytest.mark.parametrize(("colluding", "factor", "local"), [(0.9, 2.0, True), (0.9, 1.99, False), (0.95, 1.0, False)])
-def test_two_honest_parties_who_hide_nothing_are_told_that_it_is_local_dp(
-    colluding: float, factor: float, local: bool
-) -> None:
-    """Each adds as much noise as if it were alone; one that is alone could do nothing else."""
-    plan = replace(written_plan(), requirements=replace(TINY, colluding=colluding), factor=factor)
-    assert ("this is Local DP" in str(plan)) == local
 
 
 # --- designs ---

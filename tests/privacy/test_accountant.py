@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from typing import Any
 
@@ -17,9 +16,8 @@ import inca
 from helpers import reference
 from helpers.executions import fates, offers, present_flags
 from helpers.strategies import executions, generator, interrupted, seeds
-from helpers.views import adversary_of, plain_system
+from helpers.views import adversary_of, incremental_ones, plain_system
 from inca._base.types import Array
-from inca.privacy import _state_space
 from inca.privacy.accountant import compose
 
 levels = st.floats(0.05, 50)
@@ -37,14 +35,6 @@ def shortest_imitation(view: inca.View, own: float, shared: float) -> Array:
         return np.zeros(view.honest.size)
     moves = np.linalg.lstsq(np.hstack([own * b, shared * a]), b, rcond=None)[0]
     return np.asarray(np.linalg.norm(moves, axis=0))
-
-
-def incremental_ones(execution: inca.Execution) -> inca.Execution:
-    """The same execution with an injection of the incremental family, if it has another."""
-    if execution.injection.mask_scales is not None:
-        return execution
-    injection = inca.incremental_injection(execution.rounds, variances=np.linspace(0.5, 2.0, execution.rounds))
-    return inca.Execution(execution.schedule, injection, execution.presence)
 
 
 @given(executions(largest=6), seeds, levels, levels)
@@ -168,53 +158,6 @@ def test_both_methods_agree_on_larger_executions(n: int, rounds: int, k: int, se
         losses_of(view, independent=2.0, cancelling=2.0 * ratio, method="dense"),
     )
     np.testing.assert_allclose(fast.mu**2, plain.mu**2, rtol=1e-9, atol=1e-14)
-
-
-@settings(max_examples=20)
-@given(st.integers(3, 40), st.integers(1, 6), seeds)
-def test_cutting_the_work_into_ranges_changes_nothing(n: int, rounds: int, seed: int) -> None:
-    rng = generator(seed)
-    presence = inca.Presence.markov(n, rounds, 0.2, 0.5, rng)
-    execution = inca.Execution(inca.RandomReceivers(n, rounds, seed=seed), inca.incremental_injection(rounds), presence)
-    view = inca.View(execution, inca.Adversary.random(n, rounds, rng, colluding=0.3, eavesdropped=0.2))
-    at_once = losses_of(view, independent=1.0, cancelling=7.0, method="state-space").mu
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_state_space, "_MIN_ROWS_TO_CUT", 1)
-        patch.setattr(_state_space, "_MIN_RANGE_ROWS", 1 + seed % 7)
-        in_ranges = losses_of(view, independent=1.0, cancelling=7.0, method="state-space").mu
-    np.testing.assert_allclose(in_ranges, at_once, rtol=1e-12)
-
-
-@pytest.mark.parametrize(("count", "cores"), [(1, 2), (399, 2), (400, 2), (1000, 1), (5000, 2), (5000, 16)])
-def test_work_is_cut_into_ranges_only_where_that_pays(count: int, cores: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each row is worked on once; no piece is tiny, and there are no more than six for each core."""
-    monkeypatch.setattr(_state_space, "available_cores", lambda: cores)
-    ranges: list[tuple[int, int]] = []
-    with ThreadPoolExecutor(2) as pool:
-        worker = _state_space._Filter(VIEW, 1.0, 0.0, pool)
-        worker._in_ranges(count, lambda lo, hi: ranges.append((lo, hi)))
-    pieces = sorted(ranges)
-    assert [row for lo, hi in pieces for row in range(lo, hi)] == list(range(count))
-    if count < 400:
-        assert pieces == [(0, count)]
-    else:
-        assert min(hi - lo for lo, hi in pieces[:-1]) >= 64 and 2 <= len(pieces) <= 6 * cores
-
-
-@settings(max_examples=15)
-@given(executions(largest=5), seeds, st.floats(0.1, 20))
-def test_the_matrix_of_the_state_space_is_that_of_the_definition(
-    execution: inca.Execution, seed: int, ratio: float
-) -> None:
-    """B^T Sigma^+ B with Sigma = B B^T + ratio^2 A A^T, from what the plain protocol holds."""
-    view = inca.View(incremental_ones(execution), adversary_of(execution, seed))
-    b, a = plain_system(view)
-    assume(len(b))
-    expected = b.T @ np.linalg.pinv(b @ b.T + ratio**2 * a @ a.T, rcond=1e-13, hermitian=True) @ b
-    matrix, _ = _state_space.information(view, ratio, matrix=True)
-    np.testing.assert_allclose(matrix, expected, atol=1e-7)
-    squares, _ = _state_space.information(view, ratio)
-    np.testing.assert_allclose(np.diagonal(matrix), squares, rtol=1e-9, atol=1e-12)
 
 
 def test_one_observed_message_is_the_textbook_gaussian_mechanism() -> None:

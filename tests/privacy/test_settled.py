@@ -107,6 +107,11 @@ def test_who_stays_loses_at_most_what_it_would_if_all_others_had_colluded(view: 
         assert exact.mu[np.searchsorted(exact.honest, party)] <= mu * (1 + 1e-9)
 
 
+def test_where_nobody_settles_there_is_no_cohort_to_look_at() -> None:
+    view = inca.View(inca.Execution(inca.PermutationReceivers(4, 2, seed=1), inca.incremental_injection(2)))
+    assert view.of_cohort() is view
+
+
 def test_settling_out_a_party_whose_message_was_seen_leaves_it_local_dp_with_too_little_noise() -> None:
     """Why the cohort is agreed before anything is published: two sums differ by one party's noisy value alone."""
     execution = inca.Execution(inca.PermutationReceivers(12, rounds=8, seed=3), inca.incremental_injection(8))

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from fractions import Fraction
 
 import numpy as np
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 
 import inca
 from helpers.settlement import booked, injected_by
@@ -87,6 +89,22 @@ def test_coefficients_of_the_sum_are_those_of_the_books(execution: inca.Executio
     if np.array_equal(execution.published, execution.cohort):
         np.testing.assert_allclose(value, np.where(execution.cohort, execution.total_weights, 0.0), atol=1e-12)
         np.testing.assert_allclose(terms, 0.0, atol=1e-10)
+
+
+@given(st.one_of(executions(), settled(all_publish=False)))
+def test_the_error_is_the_variance_of_an_estimate_from_units_of_noise(execution: inca.Execution) -> None:
+    """Run once with a coordinate for every noise term, in which that one is 1 and all others are 0."""
+    n, rounds = execution.parties, execution.rounds
+    units = np.eye(n * (rounds + 1))
+    noise = inca.Noise(units[:n], units[n:].reshape(n, rounds, -1))
+    estimate = inca.simulate(execution, np.zeros((n, len(units))), noise=noise).estimate
+    error = inca.expected_error(execution, inca.NoiseLevels(independent=2.0, cancelling=5.0), dimensions=3)
+    if estimate is None:
+        assert error.noise == math.inf
+    else:
+        squares = np.asarray(estimate) ** 2
+        assert error.independent == pytest.approx(3 * 4.0 * squares[:n].sum(), rel=1e-9, abs=1e-12)
+        assert error.cancelling == pytest.approx(3 * 25.0 * squares[n:].sum(), rel=1e-9, abs=1e-12)
 
 
 @given(settled(all_publish=False))

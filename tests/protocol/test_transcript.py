@@ -116,6 +116,20 @@ def test_an_agreement_on_less_than_an_epsilon_of_1_is_one(epsilon: float) -> Non
         AgreedGuarantee(-0.5, 1e-5)
 
 
+@pytest.mark.parametrize("name", ["colluding", "eavesdropped", "failure"])
+@pytest.mark.parametrize("fraction", [-0.1, 1.1])
+def test_an_agreement_is_on_fractions(name: str, fraction: float) -> None:
+    fields: dict[str, Any] = {name: fraction}
+    with pytest.raises(inca.InvalidInput, match=rf"agreed\.{name} must be from 0 to 1, got {fraction}"):
+        AgreedGuarantee(1.0, 1e-5, **fields)
+
+
+def test_an_agreement_is_against_an_adversary_of_its_size() -> None:
+    assert AgreedGuarantee(1.0, 1e-5).adversary == inca.RandomAdversary(colluding=0.0, eavesdropped=0.0)
+    agreed = AgreedGuarantee(1.0, 1e-5, colluding=0.1, eavesdropped=0.2)
+    assert agreed.adversary == inca.RandomAdversary(colluding=0.1, eavesdropped=0.2)
+
+
 def test_an_agreement_that_names_no_adversary_is_against_nobody(tmp_path: Path) -> None:
     agreed = {"epsilon": 1.0, "delta": 1e-6}
     (tmp_path / "run.json").write_text(json.dumps(document(format="inca-execution/2", agreed=agreed)))

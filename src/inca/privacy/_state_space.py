@@ -183,8 +183,9 @@ def _settles_apart(view: View) -> Flags:
 
     Nobody does if all that the honest ones of the cohort exchanged with others is known: then s and z differ by that.
     """
-    execution, cohort, honest = view.execution, view.execution.cohort, view.honest
-    if cohort is None or not execution.settlement_matters:
+    execution, honest = view.execution, view.honest
+    cohort = execution.cohort if execution.settlement_matters else None
+    if cohort is None:
         return np.zeros(honest.size, dtype=bool)
     honestly = np.zeros(execution.parties, dtype=bool)
     honestly[honest] = True
@@ -285,15 +286,15 @@ def _advance(
     The next state b is sum_j phi_bj state_j + c_b u_owner(b): first its covariance with the old ones, then with the
     new ones.
     """
-    size, states = p.shape[0] - share.size, share.size
-    mixed = np.empty(p.shape[0])
+    size, states = len(p) - share.size, share.size
+    mixed = np.empty(len(p))
     for b in range(lo, hi):
         old = p[:, owner[b]]
-        for e in range(p.shape[0]):
+        for e in range(len(p)):
             mixed[e] = share[b] * old[e]
         for q in range(starts[b], starts[b + 1]):
             old, weight = p[:, size + sources[q]], phi[q]
-            for e in range(p.shape[0]):
+            for e in range(len(p)):
                 mixed[e] += weight * old[e]
         values, new, before = out[:size, b], out[size:, b], mixed[size:]
         for a in range(size):

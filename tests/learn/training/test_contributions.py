@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -244,3 +245,15 @@ def test_records_of_plain_numbers_are_records() -> None:
 
     held: list[PartyData] = [([1.0, 2.0, 6.0], [0.0, 0.0, 0.0])]
     assert Contributions(OneParameter(), held, Clipping(9.0), None, 1).at(np.zeros(1)).tolist() == [[3.0]]
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: Clipping(1.0, "person"), "level must be one of .*, got 'person'"),  # type: ignore[arg-type]
+        (lambda: Clipping(1.0, weights="size"), "weights must be one of .*, got 'size'"),  # type: ignore[arg-type]
+    ],
+)
+def test_what_is_protected_and_who_counts_for_what_is_one_of_those_named(make: Callable[[], Any], words: str) -> None:
+    with pytest.raises(InvalidInput, match=words):
+        make()

@@ -57,7 +57,8 @@ def test_messages_and_promise() -> None:
     assert isinstance(vector, np.ndarray) and vector.shape == (2,)
 
 
-def test_a_graph_for_others_is_refused() -> None:
+@pytest.mark.parametrize("parties", [20, 40])
+def test_a_graph_for_others_is_refused(parties: int) -> None:
     with pytest.raises(inca.InvalidInput) as caught:
-        ServerlessAggregation(REQUIREMENTS, graph=MaskGraph(40, 8, 4))
-    assert str(caught.value) == "the number of parties of graph must be the required number (30), got 40"
+        ServerlessAggregation(REQUIREMENTS, graph=MaskGraph(parties, 8, 4))
+    assert str(caught.value) == f"the number of parties of graph must be the required number (30), got {parties}"

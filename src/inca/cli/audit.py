@@ -90,9 +90,9 @@ def audit(
 
     The adversary knows who sent to whom and who was present, sees the messages that its colluders receive, those it
     eavesdrops on and all final messages, and combines them in the best way. The loss is exact, not a bound, unless
-    --leavers-collude asks for one. If someone
-    was absent or a share did not arrive, the loss at full attendance is reported as well, and a required guarantee must
-    hold there, too. What was agreed, in a plan or in the file, is checked unless --epsilon asks for something else.
+    --leavers-collude asks for one. If someone was absent or a share did not arrive, the loss at full attendance is
+    reported as well, and a required guarantee must hold there, too. What was agreed, in a plan or in the file, is
+    checked unless --epsilon asks for something else.
 
     Example:  inca average examples/waiting-times.csv --domain 0 240 --sigma-independent 30 --sigma-cancelling 200
     --transcript run.json, then  inca audit run.json --colluding 0.1 --domain 0 240

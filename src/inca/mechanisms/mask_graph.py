@@ -17,6 +17,7 @@ hypergeometric; the bounds add up over parties.
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from dataclasses import dataclass
 from itertools import chain
 
@@ -125,10 +126,13 @@ def privacy_failure(requirements: Requirements, neighbours: int, leavers: int) -
     """
     n, colluders = requirements.parties, requirements.colluders
     k = neighbours if neighbours == n - 1 else neighbours - neighbours % 2
-    allowed = [q for q in range(1, k + 1) if MaskGraph(n, k, q).recovery_failure(leavers) <= requirements.failure]
-    if not allowed:
+    # The more are needed, the more often some are missing.
+    quorum = bisect_right(
+        range(1, k + 1), requirements.failure, key=lambda q: MaskGraph(n, k, q).recovery_failure(leavers)
+    )
+    if quorum == 0:
         return 1.0
-    graph = MaskGraph(n, k, allowed[-1])
+    graph = MaskGraph(n, k, quorum)
     return min(1.0, graph.exposure(colluders) + graph.split(min(n, colluders + leavers)))
 
 

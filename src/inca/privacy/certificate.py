@@ -29,6 +29,7 @@ from inca.privacy.view import View
 from inca.protocol.domain import falls_short
 from inca.protocol.execution import Execution
 from inca.protocol.execution_files import digest
+from inca.protocol.noise_levels import NoiseLevels
 from inca.protocol.schedules import Schedule
 from inca.protocol.transcript import Transcript
 
@@ -237,14 +238,15 @@ def certify(
     if basis != "exact" and execution.cohort is None:
         refuse("basis", basis, "exact, as nobody settles")
     view, levels = View(execution, adversary), transcript.noise_levels
-    losses = account(view if basis == "exact" else view.of_cohort(), levels, sensitivity=sensitivity, progress=progress)
-    losses, full = losses.in_whole_numbers(transcript.rounding), None
+
+    def losses_of(view: View, levels: NoiseLevels) -> Losses:
+        losses = account(view, levels, sensitivity=sensitivity, progress=progress)
+        return losses.in_whole_numbers(transcript.rounding)
+
+    losses, full = losses_of(view if basis == "exact" else view.of_cohort(), levels), None
     if intended is not None or execution.undelivered or not _everyone_at_the_end(execution):
         attended = Execution(intended or execution.offered(), execution.injection)
-        if execution.cohort is not None:
-            attended, levels = attended.settled(), replace(levels, topup=0.0)
-        full = account(View(attended, adversary), levels, sensitivity=sensitivity, progress=progress)
-        full = full.in_whole_numbers(transcript.rounding)
+        full = losses_of(View(attended, adversary), replace(levels, topup=0.0))
     return Certificate(transcript, losses, full, float(sensitivity), float(delta), rule, TheoremInputs(view), basis)
 
 

@@ -162,7 +162,8 @@ class View:
     @property
     def _bytes(self) -> int:
         rows, values, terms = self.shape
-        return 8 * (rows + self.execution.parties) * (values + terms)
+        carried = self.execution.parties * (2 if self.execution.settlement_matters else 1)
+        return 8 * (rows + carried) * (values + terms)
 
     def index(self, t: int, party: int) -> int:
         """Return which row holds message y_i^(t).
@@ -243,21 +244,22 @@ class View:
         histories = [execution.coefficients(int(party)) for party in self.honest]
         b, a = np.zeros((execution.parties, count)), np.zeros((execution.parties, count * rounds))
         column = np.arange(count)
-        settled_b, settled_a = np.zeros_like(b), np.zeros_like(a)
+        undone_b, undone_a = (np.zeros_like(x if execution.settlement_matters else x[:0]) for x in (b, a))
         rows_b, rows_a = [], []
         for t in range(rounds + 1):
             if t > 0:
-                if execution.settlement_matters:
-                    settled_b += execution.settlement(t, b)
-                    settled_a += execution.settlement(t, a)
                 weights = execution.weights(t).tocsr()
-                b, a = weights @ b, weights @ a
-            for values, terms in ((b, a), (settled_b, settled_a)):
-                values[self.honest, column] += [c[t] for c, _ in histories]
-                blocks = terms.reshape(execution.parties, count, rounds)
-                blocks[self.honest, column] += np.stack([z[t] for _, z in histories])
+                mixed_b, mixed_a = weights @ b, weights @ a
+                if execution.settlement_matters:  # y' - y: what transfers inside the cohort move, less what all do
+                    undone_b += execution.settlement(t, b) - mixed_b + b
+                    undone_a += execution.settlement(t, a) - mixed_a + a
+                b, a = mixed_b, mixed_a
+            b[self.honest, column] += [c[t] for c, _ in histories]
+            blocks = a.reshape(execution.parties, count, rounds)
+            blocks[self.honest, column] += np.stack([z[t] for _, z in histories])
             if t == rounds and execution.cohort is not None and execution.settlement_matters:
-                b[execution.cohort], a[execution.cohort] = settled_b[execution.cohort], settled_a[execution.cohort]
+                b[execution.cohort] += undone_b[execution.cohort]
+                a[execution.cohort] += undone_a[execution.cohort]
             observed = self.honest[self.known[t, self.honest]]
             rows_b.append(b[observed])
             rows_a.append(a[observed])
@@ -274,5 +276,7 @@ def noise_root(view: View, noise_levels: NoiseLevels) -> Array:
     """
     parts = [noise_levels.independent * view.value, noise_levels.cancelling * view.noise]
     if noise_levels.topup > 0.0:
-        parts.append(noise_levels.topup * np.eye(len(view.rows))[:, view.settled])
+        settled = np.flatnonzero(view.settled)
+        parts.append(np.zeros((len(view.rows), settled.size)))
+        parts[-1][settled, np.arange(settled.size)] = noise_levels.topup
     return np.hstack(parts)

@@ -110,13 +110,12 @@ def _backwards(execution: Execution) -> Iterator[tuple[int, Flags, Array, NDArra
     counter = execution.presence.rounds_attended().astype(np.int64)
     published = execution.published.astype(np.float64)
     settled = execution.settlement_matters
-    directly = published if settled else np.zeros(execution.parties)
-    a = published - directly
+    a = np.zeros(execution.parties) if settled else published
     for t in range(execution.rounds, -1, -1):
         here = execution.presence.row(t)
         if t < execution.rounds:
             counter -= here
-        yield t, here, a + directly, counter
+        yield t, here, a + published if settled else a, counter
         after[t] = a
         if t > 0:
             a = execution.mix_adjoint(t, a)

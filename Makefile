@@ -12,7 +12,7 @@ DEMO_READY := $(VENV)/.demo-ready
 READY := $(VENV)/.ready
 NODE_READY := node_modules/.ready
 
-.PHONY: help demo check test test-all lint types arrows javascript bench mutants conservation golden pictures reproduction site clean
+.PHONY: help demo check test test-all quick-tests lint types arrows javascript bench mutants conservation golden pictures reproduction site clean
 
 help:  ## what can be made
 	@grep -hE '^[a-z-]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 16
@@ -58,7 +58,11 @@ javascript:  ## lint, format and types of the dashboard's JavaScript and style s
 check: lint types arrows javascript  ## about a minute: lint, types, arrows, JavaScript, and the tests of what has changed
 	$(TESTING) $(BIN)/python -m pytest -n $(WORKERS) -m 'not slow' $$($(BIN)/python tools/changed_tests.py)
 
-test: lint types arrows javascript  ## everything that must hold at every commit
+# Beside the tests, some of which wait, as the type checker alone would keep one core busy and leave the other idle.
+test: lint arrows  ## everything that must hold at every commit
+	$(MAKE) --no-print-directory --jobs=2 javascript types quick-tests
+
+quick-tests: $(READY)
 	$(TESTING) $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder -m 'not slow'
 
 test-all: lint types arrows javascript  ## the same with the slow suites, and more random cases of every invariant

@@ -92,7 +92,6 @@ def real_losses(
 moderate = st.floats(0.5, 5)
 
 
-@settings(max_examples=150)
 @given(interrupted(), seeds, moderate, moderate)
 def test_late_and_lost_shares_never_cost_more_than_accounted(
     execution: inca.Execution, seed: int, own: float, shared: float

@@ -14,9 +14,10 @@ from inca.reproduction.checkpoint import Checkpoint, complete_jobs
 from inca.reproduction.engine import Engine
 
 
-def test_progress_counts_every_job(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", ["serial", pytest.param("processes", marks=pytest.mark.slow)])
+def test_progress_counts_every_job(kind: str, tmp_path: Path) -> None:
     steps: list[tuple[int, int]] = []
-    with Engine("processes", 2) as engine:
+    with Engine(kind, 2) as engine:
         checkpoint = Checkpoint(tmp_path / "work.jsonl")
         complete_jobs(JOBS, engine, checkpoint, lambda done, total: steps.append((done, total)))
     assert steps == [(done, len(JOBS)) for done in range(len(JOBS) + 1)]

@@ -137,9 +137,9 @@ def test_the_complete_graphs_level_is_just_enough(late: int) -> None:
 
 
 def test_errors_are_those_expected() -> None:
-    """The mean of 600 squared errors is within 6 standard errors of the exact expectation (probability below 1e-6)."""
+    """The mean of 200 squared errors is within 6 standard errors of the exact expectation (probability below 1e-6)."""
     levels = [[0.5, 2.0], [2.0, 0.5]]
-    results = np.array(runs.errors(40, 1, 8, 0.2, levels, first=0, runs=600, seed=SEED))
+    results = np.array(runs.errors(40, 1, 8, 0.2, levels, first=0, runs=200, seed=SEED))
     for place, (own, shared) in enumerate(levels):
         expected = results[:, :3] @ [own**2, shared**2, 1 / 12]
         apart = results[:, 3 + place] - expected

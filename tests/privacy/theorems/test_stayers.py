@@ -138,7 +138,7 @@ def simulated(
     ("case", "how_far"),
     [
         (("permutation", 40, 12, 4, 1, 8, 0.0, 0), 2.0),
-        (("random", 40, 12, 5, 1, 8, 0.0, 0), 2.0),
+        pytest.param(("random", 40, 12, 5, 1, 8, 0.0, 0), 2.0, marks=pytest.mark.slow),
         pytest.param(("distinct", 40, 12, 5, 1, 8, 0.0, 0), 3.0, marks=pytest.mark.slow),
         (("random", 30, 6, 5, 1, 6, 0.0, 6), 2.5),
         (("permutation", 40, 8, 4, 1, 0, 0.1, 0), 20.0),

@@ -213,6 +213,22 @@ def test_a_lost_final_message_is_not_counted_but_its_mixing_happened() -> None:
     assert execution.published.tolist() == [True, False, True, True]
     assert execution.weight == pytest.approx(whole.message_weights[[0, 2, 3]].sum())
     assert np.array_equal(execution.weights(3).toarray(), whole.weights(3).toarray())
+    assert whole.without_finals([0, 1, 0, 0]).published.tolist() == [True, False, True, True]  # flags of any kind
+
+
+def test_who_published_and_who_settles_stays_as_it_was_checked() -> None:
+    flags = np.array([True, True, False, True])
+    whole = small()
+    one = inca.Execution(whole.schedule, whole.injection, published=flags)
+    other = inca.Execution(whole.schedule, whole.injection, cohort=flags)
+    flags[:] = False
+    for execution in (one, other):
+        assert execution.published.tolist() == [True, True, False, True]
+        with pytest.raises(ValueError, match="read-only"):
+            execution.published[2] = True
+    assert other.cohort is not None and other.cohort.tolist() == [True, True, False, True]
+    with pytest.raises(ValueError, match="read-only"):
+        other.cohort[2] = True
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ def test_curve_is_the_rank_of_every_shorter_execution(k: int) -> None:
         curve = rank_curve(view)
         met = [r for r in range(rounds + 1) if curve[r] == view.honest.size - 1]
         assert first_round_met(view) == (met[0] if met else None)
-        assert curve[0] == 0
+        assert curve[0] == 0 and curve.dtype == np.int32
         for r in range(1, rounds + 1):
             eavesdropped = [(t, i) for t, i in view.adversary.eavesdropped if t <= r]
             short = inca.Execution(inca.RandomReceivers(n, r, k, seed=seed), inca.incremental_injection(r))

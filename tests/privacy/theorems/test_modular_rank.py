@@ -122,12 +122,48 @@ def test_what_vanishes_modulo_the_first_prime_is_seen_modulo_the_second() -> Non
     assert rank == 2 and is_balanced(f, other, first) and f[0] == f[1] == f[2] != f[3]
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_eliminated_rows_span_what_they_did_and_pivots_are_in_rows_and_columns_of_their_own(seed: int) -> None:
-    rng, prime = generator(seed), _modular_rank._PRIMES[seed % 2]
+def test_all_messages_of_a_sender_are_tried_modulo_the_first_prime_too() -> None:
+    """The first messages of parties 0 and 1 are dependent, and their second ones vanish modulo the second prime."""
+    little = _modular_rank._PRIMES[1] * 2.0**-32
+    messages: list[Message] = [(0, {1: 0.5}), (0, {2: little}), (1, {0: 0.5}), (1, {3: little})]
+    assert asked(messages, 2, 4, 3)[0] == exact_rank(messages, 4) == 3
+
+
+@pytest.mark.parametrize(("messages", "passes"), [(2, 1), (4, 2)])
+def test_no_more_is_eliminated_than_the_rank_takes(messages: int, passes: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes, eliminate = [], _modular_rank.eliminate
+
+    def counted(matrix: _modular_rank.Residues, p: np.uint64, q: np.uint64) -> _modular_rank.Places:
+        sizes.append(matrix.shape)
+        return eliminate(matrix, p, q)
+
+    monkeypatch.setattr(_modular_rank, "eliminate", counted)
+    everything: list[Message] = [(0, {1: 0.5}), (0, {2: 0.5}), (1, {0: 0.5}), (1, {3: 0.5})]
+    some = everything if messages == 4 else [everything[0], everything[3]]
+    assert asked(some, 2, 4, 3)[0] == min(3, messages)
+    assert sizes == [(min(3, messages), 4)] * passes
+
+
+def residues(kind: str, prime: int) -> np.ndarray:
+    """Return a matrix of 9 rows, of which some depend on the others unless it is sparse, with columns of 0."""
+    rng = generator(len(kind))
+    if kind == "low rank":
+        matrix = (rng.integers(prime, size=(9, 5)) @ rng.integers(3, size=(5, 12))) % prime
+    elif kind == "sparse":
+        matrix = rng.integers(1, prime, size=(9, 12)) * (rng.random((9, 12)) < 0.2)
+    else:
+        matrix = np.eye(9, 12, k=1, dtype=np.int64) * 7
+    matrix[:, [0, 4]] = 0
+    return np.asarray(matrix)
+
+
+@pytest.mark.parametrize("kind", ["low rank", "sparse", "one entry per row"])
+@pytest.mark.parametrize("prime", _modular_rank._PRIMES)
+def test_eliminated_rows_span_what_they_did_and_pivots_are_in_rows_and_columns_of_their_own(
+    kind: str, prime: int
+) -> None:
     _, p, q = _modular_rank._dyadic(np.ones(1), prime)
-    matrix = (rng.integers(prime, size=(9, 5)) @ rng.integers(3, size=(5, 12))) % prime
-    matrix[:, rng.random(12) < 0.3] = 0
+    matrix = residues(kind, prime)
     kept = matrix.astype(np.uint32)
     pivots = _modular_rank.eliminate(kept, p, q)
     both = [flint.nmod_mat(len(m), 12, m.reshape(-1).tolist(), prime).rank() for m in (kept, np.vstack([matrix, kept]))]
@@ -139,4 +175,4 @@ def test_eliminated_rows_span_what_they_did_and_pivots_are_in_rows_and_columns_o
     f = _modular_rank.solution(kept, pivots, p, q).tolist()
     assert all(sum(a * b for a, b in zip(row, f, strict=True)) % prime == 0 for row in matrix.tolist())
     free = [f[column] for column in np.flatnonzero(~matrix.any(axis=0))]  # whatever they are, they do no harm
-    assert 0 < len(free) == len(set(free)) and 0 not in free
+    assert 2 <= len(free) == len(set(free)) and 0 not in free

@@ -79,3 +79,18 @@ def test_messages_of_late_or_lost_shares_hide_nothing(execution: inca.Execution,
     assert rank_curve(view).tolist() == ranks
     needed = view.honest.size - 1
     assert first_round_met(view) == (ranks.index(needed) if needed in ranks else None)
+
+
+def test_a_share_of_nothing_hides_nothing() -> None:
+    """Explicit weights may be 0: such a message moves nothing, whoever it is addressed to."""
+    receivers = np.array([[[1], [2], [0]], [[1], [2], [0]]])
+    for weights, curve, met in (
+        ([[0.5, 0.0, 0.0], [0.0, 0.5, 0.0]], [0, 1, 2], 2),
+        ([[0.5, 0.0, 0.0], [0.5, 0.0, 0.0]], [0, 1, 1], None),
+        ([[0.25, 0.5, 0.0], [0.0, 0.0, 0.0]], [0, 2, 2], 1),
+    ):
+        schedule = inca.ExplicitSchedule(receivers, weights=np.array(weights)[:, :, np.newaxis])
+        view = View(inca.Execution(schedule, inca.incremental_injection(2)))
+        assert rank_curve(view).tolist() == curve
+        assert first_round_met(view) == met
+        assert [HiddenMessages.of(view).until(r).rank.hidden for r in range(3)] == curve

@@ -2,13 +2,14 @@ from __future__ import annotations
 
 import re
 import sys
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from scipy.optimize import brentq
+from scipy.optimize import brentq, linprog
 
 import inca
 from helpers.paths import ROOT
@@ -281,6 +282,70 @@ def test_groups_of_ones_own() -> None:
     found = design(view, 0.3, [3.0, 0.3, 0.3], halves)
     check(found, view, halves, 0.3, np.array([3.0, 0.3, 0.3]), 1e-4)
     assert len(set(found.injection(view.execution.injection).noise.diagonal())) == 2
+
+
+def test_a_group_without_terms_is_no_obstacle() -> None:
+    def spare(view: inca.View) -> Groups:
+        own = per_kind(view)
+        return Groups(own.independent, own.cancelling, 3)
+
+    view = example(8, 3)
+    two, three = design(view, 0.3, [3.0, 0.3], per_kind), design(view, 0.3, [3.0, 0.3, 1.0], spare)
+    assert three.variances[:2] == pytest.approx(two.variances, rel=0.05)
+    assert three.lower_bound <= two.cost and two.lower_bound <= three.cost <= (1 + 1e-4) * three.lower_bound
+
+
+def test_shares_are_scaled_until_the_other_method_agrees(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if losses were less than inversely proportional to shares, so that scaling once is not enough."""
+    monkeypatch.setattr(optimal_variances._ScaledView, "check", lambda self, shares: float(shares.sum() ** -0.5))
+    problem = optimal_variances._VarianceProblem([example(8, 3)], 0.5, 3.0, np.array([3.0, 0.3]), per_kind)
+    found = problem.result(np.array([0.03, 0.01]), 0.5)
+    assert found.cost / (3.0 / 0.5) ** 2 == pytest.approx(1.0, rel=1e-8)
+    assert 0.5 * (1 - 1e-8) < found.max_mu <= 0.5
+    assert found.variances == pytest.approx(np.array([0.75 / 3.0, 0.25 / 0.3]) * 36, rel=1e-8)
+    assert found.lower_bound == 0.5 * 36 and not found.variances.flags.writeable
+
+
+@pytest.mark.parametrize("scale", [1.0, 7.0])
+@pytest.mark.parametrize(("factor", "blur"), [(1.0, 0.0), (0.5, 0.0), (2.0, 0.0), (1.0, 0.3)])
+def test_a_lower_bound_holds_whatever_prices_the_solver_names(
+    factor: float, blur: float, scale: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = generator(3)
+    cuts = rng.uniform(0.1, 1.0, (5, 3))
+
+    def named(*args: Any, **options: Any) -> Any:
+        solved = linprog(*args, **options)
+        solved.ineqlin.marginals = factor * solved.ineqlin.marginals - blur * rng.random(5)
+        return solved
+
+    monkeypatch.setattr(optimal_variances, "linprog", named)
+    cheapest, bound = optimal_variances._master(cuts, scale)
+    assert (cuts @ cheapest >= 1 - 1e-9).all()
+    assert bound <= cheapest.sum() * (1 + 1e-12)
+    assert blur > 0 or bound == pytest.approx(cheapest.sum(), rel=1e-9)
+
+
+def test_a_linear_program_without_a_solution_is_no_design(monkeypatch: pytest.MonkeyPatch) -> None:
+    nothing = SimpleNamespace(x=None, message="out of numbers")
+    monkeypatch.setattr(optimal_variances, "linprog", lambda *args, **options: nothing)
+    with pytest.raises(inca.InvalidInput, match=r"^the linear program ended without a solution: out of numbers$"):
+        design(example(8, 3), 0.3, [3.0, 0.3], per_kind)
+
+
+def test_the_limit_of_the_semidefinite_program_counts_the_entries_of_all_its_matrices(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    view = example(8, 3)
+    rows, honest = view.value.shape
+    entries = honest * (rows + 1) ** 2
+    monkeypatch.setattr(optimal_variances, "_MAX_ENTRIES", entries - 1)
+    with pytest.raises(inca.InvalidInput, match=rf"must be at most {entries - 1} .*, got {entries}$"):
+        semidefinite_design(view, 0.5, [1.0, 0.1], per_kind)
+    monkeypatch.setattr(optimal_variances, "_MAX_ENTRIES", entries)
+    monkeypatch.setitem(sys.modules, "cvxpy", None)
+    with pytest.raises(inca.InvalidInput, match="needs cvxpy"):
+        semidefinite_design(view, 0.5, [1.0, 0.1], per_kind)
 
 
 def test_refusals(monkeypatch: pytest.MonkeyPatch) -> None:

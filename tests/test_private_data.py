@@ -150,12 +150,14 @@ PUBLIC: dict[str, str] = {
     "LargestNeed.value": "a computed level of noise",
     "_LargeSets.honest_share": "a fraction of parties",
     "Study.records": "how many records each party holds, which is public",
+    "_Counts.seed": "of drawn views, without values",
+    "_LevelTables.tables": "counts over drawn views, without values",
     "FigureResults.tables": "figures of a reproduction, with made-up values",
     **{
         f"{name}.{field}": "a level or a variance of noise, which is public"
         for name, fields in {
             "Plan": ("noise_levels",),
-            "QuickEstimate": ("noise_levels",),
+            "_Candidate": ("noise",),
             "TrainingStep": ("sigma_noise",),
             "VectorMean": ("var_noise",),
             "FeatureMean": ("var_noise",),

@@ -61,18 +61,20 @@ def test_it_is_the_sum_of_its_parts(plan: inca.Plan) -> None:
     seed = int(rng.integers(2**63))
     presence = inca.Presence.leaving(40, plan.design.rounds, 0.1, rng)
     execution = plan.execution(seed, presence)
-    outcome = inca.simulate(execution, waiting(), plan.noise_levels, rng)
+    levels = plan.noise_levels_of(execution)
+    outcome = inca.simulate(execution, waiting(), levels, rng)
     adversary = plan.adversary(rng)
     assert mean.estimate == outcome.estimate and mean.transcript.adversary == adversary
     transcript = inca.Transcript(
         execution,
         sigma_independent=plan.noise_levels.independent,
         sigma_cancelling=plan.noise_levels.cancelling,
+        sigma_topup=levels.topup,
         adversary=adversary,
     )
     certificate = inca.certify(transcript, sensitivity=240.0, delta=1e-5)
     assert mean.certificate is not None and mean.certificate.worst_epsilon == certificate.worst_epsilon
-    assert mean.expected_error == inca.expected_error(execution, plan.noise_levels, domain=MINUTES)
+    assert mean.expected_error == inca.expected_error(execution, levels, domain=MINUTES)
 
 
 def test_the_estimate_is_withheld_if_the_guarantee_fails(plan: inca.Plan) -> None:

@@ -19,7 +19,7 @@ from inca._base.types import Array, Progress
 from inca._base.validation import between_0_and_1, generator, refuse
 from inca.errors import InvalidInput
 from inca.planning.designs import ProtocolDesign
-from inca.planning.plan import Plan
+from inca.planning.plan import SETTLEMENTS, Plan
 from inca.planning.requirements import Requirements
 from inca.planning.search import plan as make_plan
 from inca.privacy.certificate import Certificate, certify
@@ -108,6 +108,8 @@ def average(
     design: ProtocolDesign | None = None,
     rounds: int | None = None,
     receivers: int | None = None,
+    settlement: str | None = None,
+    late: int = 0,
     views: int = 300,
     presence: Callable[[int, int], Presence] | None = None,
     clip: bool = False,
@@ -137,7 +139,11 @@ def average(
         design: The protocol of a run without a guarantee; by default 20 rounds with random receivers.
         rounds: Fixes the number of rounds that a plan may choose.
         receivers: Fixes the number of receivers per round that a plan may choose.
-        views: How many random views a plan is calibrated on.
+        settlement: "settled": those who stay undo what they exchanged with leavers, who then leave no noise behind;
+            "none": Algorithm 2 as it is. By default as the plan says, settled for a plan to be made, and "none" with
+            `noise_levels`.
+        late: How many late leavers a plan guards against: parties that settle and then do not publish.
+        views: How many random views a plan is calibrated on, where it is not looked up.
         presence: Who is there, as a function of (parties, rounds), instead of `dropout` parties leaving at random.
         clip: Whether values outside the domain are moved in; else they are refused.
         audit: Whether to account for the realized execution; by default up to 5,000 parties.
@@ -184,7 +190,7 @@ def average(
     table = domain.validate(values, clip=clip)
     n, dimensions = len(table), table[:1].size
     source = np.random.default_rng() if rng is None else generator(rng)
-    _check_combinations(epsilon, plan, noise_levels, design, rounds, receivers)
+    _check_combinations(epsilon, plan, noise_levels, design, rounds, receivers, settlement, late)
     sensitivity = domain.sensitivity(dimensions)
     if epsilon is not None:
         size = _required_size(adversary, n)
@@ -201,7 +207,13 @@ def average(
             variance=sensitivity**2 / 12.0 / dimensions,  # uniform in an interval, each coordinate
         )
         plan = make_plan(
-            requirements, rounds=rounds, receivers=receivers, views=views, progress=_phase(progress, "plan")
+            requirements,
+            rounds=rounds,
+            receivers=receivers,
+            settlement=settlement or "settled",
+            late=late,
+            views=views,
+            progress=_phase(progress, "plan"),
         )
     elif plan is not None:
         _check_plan(plan, n, sensitivity, adversary)
@@ -211,14 +223,17 @@ def average(
     design = design or ProtocolDesign("random", rounds=20)
     seed = secrets.randbits(63) if rng is None else int(source.integers(2**63))
     there = presence or partial(Presence.leaving, fraction=dropout, rng=source)
-    schedule = design.draw_schedule(n, seed)
-    execution = Execution(schedule, design.injection(), there(n, design.rounds))
+    settles = (settlement if plan is None else plan.settlement) == "settled"
+    execution = Execution(design.draw_schedule(n, seed), design.injection(), there(n, design.rounds))
+    execution = execution.settled() if settles else execution
+    noise_levels = noise_levels if plan is None else plan.noise_levels_of(execution)
     noise_source = SystemNormals() if rng is None else source
     outcome = simulate(execution, table, noise_levels, noise_source, progress=_phase(progress, "run"))
     transcript = Transcript(
         execution,
         sigma_independent=noise_levels.independent,
         sigma_cancelling=noise_levels.cancelling,
+        sigma_topup=noise_levels.topup,
         adversary=_observer(adversary, plan, n, design.rounds, source),
         sensitivity=sensitivity,
         agreed=None if plan is None else plan.agreed,
@@ -256,6 +271,8 @@ def _check_combinations(
     design: ProtocolDesign | None,
     rounds: int | None,
     receivers: int | None,
+    settlement: str | None,
+    late: int,
 ) -> None:
     """Refuse arguments that do not go together, before any work."""
     ways = {"epsilon": epsilon, "plan": plan, "noise_levels": noise_levels}
@@ -269,6 +286,12 @@ def _check_combinations(
     if epsilon is None and (rounds is not None or receivers is not None):
         fixed, hint = "receivers" if rounds is None else "rounds", ": say it in design" if plan is None else ""
         raise InvalidInput(f"{fixed} cannot be combined with {named[0]}{hint}")
+    if settlement is not None and settlement not in SETTLEMENTS:
+        refuse("settlement", settlement, " or ".join(SETTLEMENTS))
+    if plan is not None and settlement is not None:
+        raise InvalidInput("settlement cannot be combined with plan, which decides it")
+    if epsilon is None and late:
+        raise InvalidInput(f"late cannot be combined with {named[0]}: it is for a plan to be made")
 
 
 def _required_size(adversary: Adversary | RandomAdversary | None, parties: int) -> RandomAdversary:

@@ -16,7 +16,7 @@ def test_it_prints_a_table_and_plots(capsys: Capture, tmp_path: Path) -> None:
     status, out, err = call(capsys, "compare", *SETTING, "--plot", plot, "--runs", 20)
     assert (status, err) == (0, "")
     assert "guessing the middle of the domain" in out
-    assert "inca, planned" in out and "Muffliato, hypercube *" in out and "+-" in out
+    assert "inca, settled" in out and "Muffliato, hypercube *" in out and "+-" in out
     assert out.endswith(f"The plot is in {plot}.\n")
     assert plot.read_text().startswith("<?xml") and "weaker promise" in plot.read_text()
     assert "guessing the middle of the domain" in plot.read_text()
@@ -25,10 +25,10 @@ def test_it_prints_a_table_and_plots(capsys: Capture, tmp_path: Path) -> None:
 def test_it_prints_json(capsys: Capture) -> None:
     status, out, _ = call(capsys, "compare", *SETTING, "--json")
     report = json.loads(out)
-    assert status == 0 and len(report["entries"]) == 14 and report["central_mse"] > 0
+    assert status == 0 and len(report["entries"]) == 16 and report["central_mse"] > 0
     assert report["guess"] == {"mse": 0.25, "relative": 0.25 / report["central_mse"]}
     (remark,) = report["remarks"]
-    assert remark.startswith("At dropout 0.1, inca, planned: The expected error 0.")
+    assert remark.startswith("At dropout 0.1, inca, settled: The expected error 0.")
     assert set(report["entries"][0]) == {
         "mechanism", "dropout", "mse", "relative", "messages", "promise", "weaker", "why_not", "measured"
     }  # fmt: skip
@@ -36,7 +36,7 @@ def test_it_prints_json(capsys: Capture) -> None:
 
 def test_a_mechanism_that_cannot_be_calibrated_says_why(capsys: Capture) -> None:
     status, out, _ = call(capsys, "compare", *SETTING, "--messages", 1)
-    assert status == 0 and "inca, planned: messages " in " ".join(out.split())
+    assert status == 0 and "inca, settled: messages " in " ".join(out.split())
 
 
 def test_a_result_that_says_nothing_is_called_that(capsys: Capture) -> None:
@@ -45,7 +45,7 @@ def test_a_result_that_says_nothing_is_called_that(capsys: Capture) -> None:
     status, out, _ = call(capsys, "compare", *SETTING, "--epsilon", 0.05)
     assert status == 0
     assert re.search(
-        r"^At dropout 0\.1, inca, planned: The expected error [\d.]+ is a large part of a range of 1: guessing its "
+        r"^At dropout 0\.1, inca, settled: The expected error [\d.]+ is a large part of a range of 1: guessing its "
         r"middle would do as well\.$",
         out,
         flags=re.MULTILINE,

@@ -30,7 +30,7 @@ PLANS = [f"examples/{name}-plan.json" for name in ("updates", "waiting-times")]
 
 @cache
 def planned(requirements: inca.Requirements = TINY, recipe: str = "best") -> inca.Plan:
-    return inca.plan(requirements, recipe=recipe, views=FEW)
+    return inca.plan(requirements, settlement="none", recipe=recipe, views=FEW)
 
 
 # --- designs ---
@@ -219,14 +219,14 @@ def test_the_papers_recipe_must_hide_enough_too() -> None:
 
 
 def test_rounds_and_receivers_can_be_fixed() -> None:
-    plan = inca.plan(replace(TINY, messages=24), rounds=12, receivers=2, views=FEW)
+    plan = inca.plan(replace(TINY, messages=24), settlement="none", rounds=12, receivers=2, views=FEW)
     assert (plan.design.rounds, plan.design.receivers) == (12, 2)
 
 
 @pytest.mark.slow
 def test_a_plan_for_a_million_parties_uses_sub_populations_and_says_so() -> None:
     requirements = inca.Requirements(parties=10**6, epsilon=0.2, delta=1e-6, colluding=0.1, messages=20)
-    plan = inca.plan(requirements, views=8)
+    plan = inca.plan(requirements, settlement="none", views=8)
     assert plan.sampling.parties == 240 and plan.sampling.checked == 0
     assert "sub-populations" in str(plan) and plan.structure_bound < 1e-12
     assert plan.expected_mse == pytest.approx(
@@ -236,7 +236,9 @@ def test_a_plan_for_a_million_parties_uses_sub_populations_and_says_so() -> None
 
 def test_progress_is_told_and_ends_at_the_total() -> None:
     steps: list[tuple[int, int]] = []
-    inca.plan(replace(TINY, messages=8), views=4, progress=lambda done, total: steps.append((done, total)))
+    inca.plan(
+        replace(TINY, messages=8), settlement="none", views=4, progress=lambda done, total: steps.append((done, total))
+    )
     assert steps == sorted(steps) and steps[-1][0] == steps[-1][1] > 50
 
 
@@ -283,7 +285,7 @@ def test_plans_of_earlier_versions_are_read_and_written_byte_for_byte(path: str,
 
 def test_the_same_requirements_give_the_plan_of_the_version_before() -> None:
     before = inca.read_plan(ROOT / "tests/fixtures/version-0.1/plan.json")
-    plan = inca.plan(before.requirements, views=before.sampling.views)
+    plan = inca.plan(before.requirements, settlement="none", views=before.sampling.views)
     assert (plan.design, plan.sampling) == (before.design, before.sampling)
     assert plan.noise_levels.independent == pytest.approx(before.noise_levels.independent)
     assert plan.noise_levels.cancelling == pytest.approx(before.noise_levels.cancelling)
@@ -347,7 +349,11 @@ def transcript_of(
 )
 def test_the_planned_design_beats_the_papers_recipe_and_gopa(dropout: float, of_paper: float, of_gopa: float) -> None:
     requirements = inca.Requirements(parties=200, epsilon=0.2, delta=1e-5, colluding=0.1, dropout=dropout, messages=20)
-    plan, paper, gopa = inca.plan(requirements), inca.plan(requirements, recipe="paper"), Gopa(requirements, late=0.5)
+    plan, paper, gopa = (
+        inca.plan(requirements, settlement="none"),
+        inca.plan(requirements, recipe="paper"),
+        Gopa(requirements, late=0.5),
+    )
     assert plan.expected_mse <= of_paper * paper.expected_mse
     assert plan.expected_mse <= of_gopa * gopa.expected_error(dropout).mse
     rng, squares = np.random.default_rng(7), []

@@ -124,7 +124,7 @@ def test_attendances_are_full_and_as_bad_as_may_be(
 def test_noise_is_rounded_up_by_a_billionth() -> None:
     """A loss of exactly what is allowed is not exceeded by rounding, and hardly any noise is added for it."""
     alone = inca.Requirements(parties=10, epsilon=1.0, delta=1e-5, colluding=0.9, messages=4)
-    plan = inca.plan(alone, views=4)
+    plan = inca.plan(alone, settlement="none", views=4)
     ratio = plan.noise_levels.independent**2 / alone.var_local_dp
     assert 1.0 < ratio <= 1.0 + 1e-8
     view = sample_view(alone, plan.design, 10, 0.0, 1)
@@ -135,7 +135,7 @@ def test_the_balance_is_that_of_least_error(monkeypatch: pytest.MonkeyPatch) -> 
     sampled = Sampled(monkeypatch, {0.0: 0.004, 0.1: 0.012, 0.2: 0.008})
     monkeypatch.setattr(search, "candidate_factors", lambda requirements, parties: FACTORS)
     monkeypatch.setattr(search, "DesignScorer", Scored(lambda design: 1.0))
-    plan = inca.plan(REQUIREMENTS, views=VIEWS)
+    plan = inca.plan(REQUIREMENTS, settlement="none", views=VIEWS)
     factors = FACTORS
     value = REQUIREMENTS.value_variance / REQUIREMENTS.var_local_dp
     levels = sampled.levels()
@@ -169,7 +169,9 @@ def test_the_design_of_least_error_is_chosen_and_the_others_are_told(
     monkeypatch.setattr(search, "DesignScorer", scored)
     steps: list[tuple[int, int]] = []
     requirements = replace(REQUIREMENTS, messages=18)
-    plan = inca.plan(requirements, views=100, progress=lambda done, total: steps.append((done, total)))
+    plan = inca.plan(
+        requirements, settlement="none", views=100, progress=lambda done, total: steps.append((done, total))
+    )
 
     kinds = candidate_designs(requirements)
     kind = min(kinds, key=lambda design: errors[design])
@@ -202,7 +204,7 @@ def test_few_views_are_never_fewer_than_four(monkeypatch: pytest.MonkeyPatch) ->
     scored = Scored(lambda design: 1.0)
     Sampled(monkeypatch, {0.0: 0.1})
     monkeypatch.setattr(search, "DesignScorer", scored)
-    plan = inca.plan(replace(REQUIREMENTS, dropout=0.0), views=10)
+    plan = inca.plan(replace(REQUIREMENTS, dropout=0.0), settlement="none", views=10)
     assert [views for views, _ in scored.made] == [4, 4]
     assert plan.further == ()  # where nobody leaves, more messages bring nothing
     with pytest.raises(inca.InvalidInput, match="views must be at least 2, got 1"):
@@ -216,7 +218,9 @@ def test_who_is_away_now_and_then_costs_error_so_more_messages_are_told(monkeypa
     monkeypatch.setattr(search, "candidate_factors", lambda requirements, parties: FACTORS)
     steps: list[tuple[int, int]] = []
     requirements = replace(REQUIREMENTS, dropout=0.0, away=0.05, messages=18)
-    plan = inca.plan(requirements, views=10, progress=lambda done, total: steps.append((done, total)))
+    plan = inca.plan(
+        requirements, settlement="none", views=10, progress=lambda done, total: steps.append((done, total))
+    )
     assert len(plan.further) == 2
     kinds = candidate_designs(requirements)
     assert steps[-1][1] == 2 * 4 * (len(kinds) + len(with_quiet_rounds(kinds[0])) + 2) + 2 * 10

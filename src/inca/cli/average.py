@@ -19,6 +19,7 @@ from inca.cli.options import (
     Delta,
     DomainBounds,
     Eavesdropped,
+    Late,
     Messages,
     Rule,
     Views,
@@ -42,8 +43,8 @@ if TYPE_CHECKING:
 PROTOCOL = "Noise and protocol by hand, without a guarantee"
 PHASES = {"plan": "planning: view", "run": "running: round", "audit": "auditing: round"}
 BY_HAND = ("sigma_independent", "sigma_cancelling", "schedule", "injection", "quiet_rounds")
-FIXABLE = ("rounds", "receivers")  # by hand, or for a plan to be made
-REQUIRED = ("delta", "colluding", "eavesdropped", "messages", "rule", "views")
+FIXABLE = ("rounds", "receivers", "settlement")  # by hand, or for a plan to be made
+REQUIRED = ("delta", "colluding", "eavesdropped", "messages", "rule", "views", "late")
 
 
 def average(
@@ -80,6 +81,15 @@ def average(
         typer.Option(help="Instead, a CSV file of absences: party,leaves,returns.", rich_help_panel=CONDITIONS),
     ] = None,
     messages: Messages = 20,
+    settlement: Annotated[
+        str | None,
+        typer.Option(
+            help="settled: those who stay undo what they exchanged with leavers; none: Algorithm 2 as it is. Default: "
+            "settled with --epsilon, none by hand.",
+            rich_help_panel=CONDITIONS,
+        ),
+    ] = None,
+    late: Late = 0,
     views: Views = 300,
     domain: DomainBounds = None,
     ball: BallRadius = None,
@@ -153,8 +163,8 @@ def average(
     """Average a file of per-party values by Algorithm 2, for a required guarantee or with noise levels by hand.
 
     Every party of the file is simulated on this machine: each injects its value bit by bit, hidden in noise that
-    it cancels later, while messages mix by gossip. What is left in the result is the independent noise, and what
-    parties that left could not cancel.
+    it cancels later, while messages mix by gossip. Those who stay settle: they undo what they exchanged with parties
+    that left, and add the noise that is missing. What is left in the result is the independent noise.
 
     With --epsilon the run is planned for the least error, and with --plan it follows a plan. Then the realized
     execution is audited against a random adversary of the planned size: should the guarantee not hold there, the
@@ -184,10 +194,11 @@ def average(
         adversary = inca.RandomAdversary(colluding=colluding, eavesdropped=eavesdropped)
         noise = {"epsilon": epsilon, "delta": delta, "rule": rule_named(rule), "adversary": adversary}
         noise |= {"messages": messages, "views": views, "rounds": rounds, "receivers": receivers}
+        noise |= {"settlement": settlement, "late": late}
     else:
         design = _design(schedule, rounds, receivers, injection, quiet_rounds)
         levels = inca.NoiseLevels(independent=sigma_independent or 0.0, cancelling=sigma_cancelling or 0.0)
-        noise = {"noise_levels": levels, "design": design}
+        noise = {"noise_levels": levels, "design": design, "settlement": settlement}
     with phase_bar(PHASES) as progress:
         mean = inca.average(
             table,

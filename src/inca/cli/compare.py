@@ -135,7 +135,7 @@ def _remarks(requirements: Requirements, entries: list[ComparisonEntry]) -> list
     return [
         f"At dropout {entry.dropout:g}, {entry.mechanism}: {remark}"
         for entry in entries
-        if entry.mechanism == "inca, planned" and entry.mse is not None
+        if entry.mechanism == "inca, settled" and entry.mse is not None
         if (remark := remark_on_error(entry.mse, requirements.sensitivity))
     ]
 

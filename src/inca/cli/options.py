@@ -57,12 +57,29 @@ Messages = Annotated[
 Failure = Annotated[
     float,
     typer.Option(
-        help="Probability, over random schedules, adversaries and leavers, that it fails in a run; adds to delta.",
+        help="Probability, over random schedules, adversaries and leavers, that it fails for a party; adds to delta.",
         rich_help_panel=CONDITIONS,
     ),
 ]
 Views = Annotated[
-    int, typer.Option(help="Random adversary's views sampled per dropout rate: more is more certain and slower.")
+    int,
+    typer.Option(
+        help="Random adversary's views sampled per dropout rate, where a plan is not looked up: more is more certain "
+        "and slower."
+    ),
+]
+Settlement = Annotated[
+    str,
+    typer.Option(
+        help="settled: those who stay undo what they exchanged with leavers; none: Algorithm 2 as it is.",
+        rich_help_panel=CONDITIONS,
+    ),
+]
+Late = Annotated[
+    int,
+    typer.Option(
+        help="Late leavers to guard against: parties that settle and then do not publish.", rich_help_panel=CONDITIONS
+    ),
 ]
 
 # --- an execution, its adversary and its noise ----------------------------------------------------------------------

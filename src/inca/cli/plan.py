@@ -18,10 +18,12 @@ from inca.cli.options import (
     Eavesdropped,
     Epsilon,
     Failure,
+    Late,
     Messages,
     Parties,
     Rule,
     Sensitivity,
+    Settlement,
     Views,
     rule_named,
 )
@@ -48,6 +50,8 @@ def plan(
         int | None,
         typer.Option(help="Fix the receivers per party and round instead of choosing.", rich_help_panel=CONDITIONS),
     ] = None,
+    settlement: Settlement = "settled",
+    late: Late = 0,
     failure: Failure = 1e-6,
     rule: Rule = "analytic",
     sensitivity: Sensitivity = 1.0,
@@ -64,9 +68,10 @@ def plan(
 ) -> None:
     """Find the parameters of least error for a guarantee that holds at every dropout rate up to --dropout.
 
-    What is promised is epsilon at delta + the probability, in a run, that the plan fails for any party (--failure).
-    The file drives `inca average --plan`, `inca audit --plan` and `inca node roster init --plan`. Status 1 if no plan
-    meets the requirements.
+    What is promised is epsilon at delta + the probability that the plan fails for a party (--failure). Settled runs,
+    in which those who stay undo what they exchanged with leavers, are looked up in a moment; --settlement none plans
+    Algorithm 2 as it is, which takes a minute. The file drives `inca average --plan`, `inca audit --plan` and, without
+    settlement, `inca node roster init --plan`. Status 1 if no plan meets the requirements.
 
     Example:  inca plan --parties 200 --epsilon 0.2 --colluding 0.1 --dropout 0.1 --out plan.json
     """
@@ -89,13 +94,27 @@ def plan(
     )
     with progress_bar("view") as progress:
         best = inca.plan(
-            requirements, rounds=rounds, receivers=receivers, recipe=recipe, views=views, progress=progress
+            requirements,
+            rounds=rounds,
+            receivers=receivers,
+            settlement=settlement,
+            late=late,
+            recipe=recipe,
+            views=views,
+            progress=progress,
         )
     others = _baselines(requirements) if baselines else []
     if out is not None:
         best.write(out)
     if as_json:
-        print_json({**best.as_dict(), "rivals": others, "remarks": [best.remark] if best.remark else []})
+        print_json(
+            {
+                **best.as_dict(),
+                "settlement": best.settlement,
+                "rivals": others,
+                "remarks": [best.remark] if best.remark else [],
+            }
+        )
         return
     typer.echo(str(best))
     if others:

@@ -12,19 +12,17 @@ from inca.dashboard.questions import PlanQuestion
 from inca.errors import IncaError
 from inca.mechanisms.base import Mechanism
 from inca.mechanisms.compare import baselines, evaluate, guess_mse
-from inca.planning.designs import ProtocolDesign
-from inca.planning.quick_estimate import quick_estimate
+from inca.planning.plan import Plan
 from inca.planning.requirements import Requirements
 from inca.planning.search import plan
-from inca.protocol.expected_error import ErrorBudget
-from inca.protocol.noise_levels import NoiseLevels
 from inca.protocol.usefulness import remark_on_error
 
+_QUICK_VIEWS = 4  # for an idea of what a plan that is not looked up will be
 _MAX_QUICK_MUFFLIATO_PARTIES = 600  # up to which its graphs are computed while one waits
 
 
 def quick_estimates(question: PlanQuestion) -> Iterator[dict[str, Any]]:
-    """Yield one entry per mechanism: those with formulas first, then a quick estimate of inca's.
+    """Yield one entry per mechanism: those with formulas first, then inca's plan, or a quick estimate of it.
 
     Args:
         question: What is required.
@@ -49,12 +47,11 @@ def quick_estimates(question: PlanQuestion) -> Iterator[dict[str, Any]]:
         if not _is_slow(name, requirements):
             yield _baseline(name, make, requirements)
     try:
-        estimate = quick_estimate(requirements)
+        estimate = plan(requirements, views=_QUICK_VIEWS)
     except IncaError as refusal:
         yield {"entry": _entry("inca", why_not=str(refusal))}
         return
-    name = "inca, quick estimate"
-    yield {"entry": _own_entry(name, requirements, estimate.design, estimate.noise_levels, estimate.budget)}
+    yield {"entry": _own_entry("inca, quick estimate", estimate)}
 
 
 def full_plan(question: PlanQuestion, progress: Progress) -> dict[str, Any]:
@@ -68,7 +65,7 @@ def full_plan(question: PlanQuestion, progress: Progress) -> dict[str, Any]:
         Its `entry` among the mechanisms, the `plan` as a file holds it, and its `text`.
     """
     best = plan(question.requirements, views=question.views, progress=progress)
-    entry = _own_entry("inca, planned", best.requirements, best.design, best.noise_levels, best.budget)
+    entry = _own_entry("inca, planned", best)
     return dict(null_for_infinity({"entry": entry, "plan": best.as_dict(), "text": str(best)}))
 
 
@@ -103,17 +100,16 @@ def _baseline(name: str, make: Callable[[], Mechanism], requirements: Requiremen
     return {"entry": _entry(name, remark=remark, **{field: getattr(entry, field) for field in shown})}
 
 
-def _own_entry(
-    name: str, requirements: Requirements, design: ProtocolDesign, noise_levels: NoiseLevels, budget: ErrorBudget
-) -> dict[str, Any]:
+def _own_entry(name: str, own: Plan) -> dict[str, Any]:
+    requirements, design, budget = own.requirements, own.design, own.budget
     return _entry(
         name,
         mse=budget.total,
         relative=budget.total / requirements.central_mse,
-        messages=requirements.messages,
+        messages=design.messages,
         remark=remark_on_error(budget.total, requirements.sensitivity),
         parts={"independent": budget.independent, "cancelling": budget.cancelling, "data": budget.data},
         design=asdict(design) | {"text": str(design)},
-        sigma_independent=noise_levels.independent,
-        sigma_cancelling=noise_levels.cancelling,
+        sigma_independent=own.noise_levels.independent,
+        sigma_cancelling=own.noise_levels.cancelling,
     )

@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from inca._base.validation import finite_float
+from inca._base.validation import finite_float, integer
 from inca.mechanisms.base import ExpectedError, MeanEstimate, Mechanism
 from inca.planning.plan import Plan
 from inca.planning.sampling import sample_error
+from inca.planning.settled_plan import residue_of
 from inca.protocol.presence import Presence
 from inca.protocol.simulation import simulate
 
@@ -16,27 +17,36 @@ _RUNS = 500
 
 
 class Inca(Mechanism):
-    """A plan as a mechanism: values and noise enter bit by bit, and parties gossip (Algorithm 2).
+    """A plan as a mechanism: values and noise enter bit by bit, parties gossip (Algorithm 2), who stays settles.
 
     Args:
         plan: The parameters; its requirements are those of the mechanism.
+        late_leavers: How many of the leavers settle before they leave, all of them if there are fewer; 0 without
+            settlement.
 
     Example:
         >>> import inca
         >>> requirements = inca.Requirements(parties=50, epsilon=1.0, delta=1e-5, dropout=0.1, messages=8)
-        >>> own = Inca(inca.plan(requirements, recipe="paper", views=20))
+        >>> own = Inca(inca.plan(requirements))
         >>> own.name, own.messages
-        ("inca, the paper's recipe", 8.0)
+        ('inca, settled', 8.0)
         >>> bool(own.expected_error(0.0).mse < own.expected_error(0.1).mse < own.expected_error(0.2).mse)
+        True
+        >>> Inca(inca.plan(requirements), late_leavers=1).expected_error(0.1).mse > 3 * own.expected_error(0.1).mse
         True
     """
 
     promise = "colluders and eavesdroppers who see the topology, their messages and all final ones"
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: Plan, late_leavers: int = 0) -> None:
         super().__init__(plan.requirements)
         self.plan = plan
-        self.name = "inca, the paper's recipe" if plan.recipe == "paper" else "inca, planned"
+        self.settled = plan.settlement == "settled"
+        self.late_leavers = integer("late_leavers", late_leavers, min=0, max=None if self.settled else 0)
+        if plan.recipe == "paper":
+            self.name = "inca, the paper's recipe"
+        else:
+            self.name = "inca, settled" if self.settled else "inca, not settled"
 
     @property
     def messages(self) -> float:
@@ -44,19 +54,32 @@ class Inca(Mechanism):
         return float(self.plan.design.messages)
 
     def expected_error(self, dropout: float) -> ExpectedError:
-        """Return the expected error at a dropout rate: exact for each of many sampled executions."""
+        """Return the expected error: in closed form if settled and nobody is away, else exact for sampled runs."""
         plan = self.plan
-        if finite_float("dropout", dropout, 0.0, 1.0) == self.requirements.dropout:
+        same = finite_float("dropout", dropout, 0.0, 1.0) == self.requirements.dropout
+        if same and not self.late_leavers:
             return ExpectedError(plan.budget, plan.standard_error)
+        if self.settled and self.requirements.away == 0.0:
+            leavers = self._leavers(dropout)
+            late = min(self.late_leavers, leavers)
+            residue = residue_of(plan.design, self.requirements.parties, leavers) if late else 0.0
+            return ExpectedError(plan.settled_noise.error(leavers - late, late, residue))
         var_independent, var_cancelling = plan.noise_levels.independent**2, plan.noise_levels.cancelling**2
-        errors = sample_error(self.requirements, plan.design, dropout, _RUNS)
+        errors = sample_error(self.requirements, plan.design, dropout, _RUNS, settled=self.settled)
         return ExpectedError(
             *errors.expected_error(self.requirements, var_independent=var_independent, var_cancelling=var_cancelling)
         )
 
     def run(self, values: ArrayLike, rng: np.random.Generator, dropout: float = 0.0) -> MeanEstimate:
-        """Run Algorithm 2 once, with a fresh schedule."""
-        self._validate(values, rng, dropout)
-        presence = Presence.leaving(self.requirements.parties, self.plan.design.rounds, dropout, rng)
+        """Run Algorithm 2 once, with a fresh schedule, and settle if planned."""
+        _, leavers = self._validate(values, rng, dropout)
+        n = self.requirements.parties
+        late = min(self.late_leavers, leavers)
+        presence = Presence.leaving(n, self.plan.design.rounds, (leavers - late) / n, rng)
         execution = self.plan.execution(int(rng.integers(2**63)), presence)
-        return simulate(execution, values, self.plan.noise_levels, rng).estimate
+        levels = self.plan.noise_levels_of(execution)
+        if late:
+            lost = np.zeros(n, dtype=bool)
+            lost[rng.choice(np.flatnonzero(execution.published), size=late, replace=False)] = True
+            execution = execution.without_finals(lost)
+        return simulate(execution, values, levels, rng).estimate

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +12,13 @@ import msgspec
 import numpy as np
 
 from inca._base.files import write_json
-from inca._base.validation import refuse
+from inca._base.validation import integer, refuse
 from inca._base.version import __version__
 from inca.errors import InvalidInput
 from inca.planning.designs import ProtocolDesign
+from inca.planning.plan_summary import describe
 from inca.planning.requirements import Requirements
+from inca.planning.settled_noise import SettledNoise
 from inca.privacy.gaussian import rule_from_file, rule_to_file
 from inca.protocol.adversary import Adversary
 from inca.protocol.execution import Execution
@@ -27,15 +30,24 @@ from inca.protocol.transcript import AgreedGuarantee, Transcript
 from inca.protocol.usefulness import remark_on_error
 
 FORMAT = "inca-plan/1"
+SETTLEMENTS = ("settled", "none")
+_MOST_TOPUPS = 1000  # in the list of a file; `factor` and sums of the injection give the others (docs/settlement.md)
 
 
 @dataclass(frozen=True)
 class SamplingDetails:
     """How the level of the cancelling noise is known.
 
-    `views` random views of `parties` parties each, a sub-population if these are fewer than all, were sampled for each
-    of the dropout rates in `dropouts`; the level is extrapolated from them (`inca.privacy.tail_quantile`) with the
-    stated `confidence`, and was `checked` exactly on so many further views of all parties.
+    Attributes:
+        views: How many random views of `parties` parties each, a sub-population if these are fewer than all, were
+            sampled for each of the dropout rates in `dropouts`.
+        parties: How many parties a view has.
+        dropouts: The rates; empty for drawn views, in which leavers count as colluders.
+        confidence: That of the level.
+        checked: On how many further views of all parties the level was checked exactly.
+        kind: "drawn" if counts show the level with that confidence (`inca.planning.level_tables`), "extrapolated" if
+            it is beyond what was sampled (`inca.privacy.tail_quantile`).
+        known: In drawn views, the fraction of the parties that colluded or left.
     """
 
     views: int
@@ -43,6 +55,8 @@ class SamplingDetails:
     dropouts: tuple[float, ...]
     confidence: float
     checked: int
+    kind: str = "extrapolated"
+    known: float | None = None
 
 
 @dataclass(frozen=True)
@@ -71,6 +85,10 @@ class Plan:
         sampling: How the level of the cancelling noise is known.
         considered: Designs with as many messages that were compared.
         further: What other numbers of messages would bring.
+        settlement: "settled" if those who stay undo what they exchanged with leavers (docs/settlement.md), "none" for
+            Algorithm 2 as it is.
+        late: How many late leavers are guarded against: parties that settle and then do not publish.
+        late_budget: The expected error with so many of them, and with one at least; None without settlement.
 
     Example:
         >>> import inca
@@ -93,6 +111,9 @@ class Plan:
     sampling: SamplingDetails
     considered: tuple[AlternativeDesign, ...] = ()
     further: tuple[AlternativeDesign, ...] = ()
+    settlement: str = "none"
+    late: int = 0
+    late_budget: ErrorBudget | None = None
 
     @property
     def expected_mse(self) -> float:
@@ -106,11 +127,54 @@ class Plan:
 
     @property
     def failure_probability(self) -> float:
-        """How likely, in a run, any honest party's loss exceeds what is allowed: proven + extrapolated; adds to delta.
+        """How likely an honest party's loss exceeds what is allowed, at most; it adds to delta.
 
-        It is over random schedules, adversaries and leavers.
+        It is over random schedules, adversaries and leavers. Where views were sampled it even bounds the probability
+        that this happens to any party of a run.
         """
-        return self.structure_bound + self.requirements.failure / 2.0
+        looked_up = self.sampling.known is not None
+        return self.requirements.failure if looked_up else self.structure_bound + self.requirements.failure / 2.0
+
+    @cached_property
+    def settled_noise(self) -> SettledNoise:
+        """The noise of a settled run by how many leave; refused for plans without settlement."""
+        if self.settlement != "settled":
+            raise InvalidInput("only settled runs top up their noise, and this plan is for runs that do not settle")
+        unit = self.requirements.var_local_dp
+        return SettledNoise(
+            self.requirements,
+            self.design.injection(),
+            self.factor,
+            level=self.noise_levels.cancelling**2 / unit,
+            start=self.noise_levels.independent**2 / unit,
+        )
+
+    def sigma_topup(self, leavers: int) -> float:
+        """Return the level of the noise that each party adds when it settles.
+
+        Args:
+            leavers: How many parties have left.
+
+        Returns:
+            The standard deviation; 0 without settlement.
+
+        Example:
+            >>> import inca
+            >>> requirements = inca.Requirements(parties=100, epsilon=1.0, delta=1e-5, colluding=0.1, dropout=0.1)
+            >>> plan = inca.plan(requirements)
+            >>> plan.sigma_topup(0), plan.sigma_topup(5) < plan.sigma_topup(10)
+            (0.0, True)
+        """
+        integer("leavers", leavers, 0, self.requirements.parties)
+        if self.settlement != "settled" or leavers == 0:
+            return 0.0
+        return math.sqrt(self.requirements.var_local_dp * self.settled_noise.topup(leavers))
+
+    def noise_levels_of(self, execution: Execution) -> NoiseLevels:
+        """Return the noise of an execution, with the top-up for how many parties are not in its cohort."""
+        if execution.cohort is None:
+            return self.noise_levels
+        return replace(self.noise_levels, topup=self.sigma_topup(int((~execution.cohort).sum())))
 
     @property
     def agreed(self) -> AgreedGuarantee:
@@ -123,8 +187,13 @@ class Plan:
         Args:
             seed: The seed that the schedule is drawn from.
             presence: Who is there, by default everyone.
+
+        Returns:
+            The execution; settled among those present in the last round if the plan is.
         """
-        return Execution(self.design.draw_schedule(self.requirements.parties, seed), self.design.injection(), presence)
+        schedule = self.design.draw_schedule(self.requirements.parties, seed)
+        execution = Execution(schedule, self.design.injection(), presence)
+        return execution.settled() if self.settlement == "settled" else execution
 
     def adversary(self, rng: np.random.Generator) -> Adversary:
         """Draw an adversary of the size that is required."""
@@ -137,7 +206,7 @@ class Plan:
             transcript: The execution, with its noise levels.
 
         Raises:
-            InvalidInput: If its size, its injection or its noise levels are not the planned ones.
+            InvalidInput: If its size, its injection, its noise levels or whether it is settled are not as planned.
         """
         execution = transcript.execution
         for name, actual, planned in (
@@ -147,10 +216,18 @@ class Plan:
             ("sigma_independent", transcript.sigma_independent, self.noise_levels.independent),
             ("sigma_cancelling", transcript.sigma_cancelling, self.noise_levels.cancelling),
         ):
-            if actual is None or not math.isclose(actual, planned, rel_tol=1e-12):
-                refuse(f"{name} of the execution", actual, f"{planned:.12g}, as planned")
+            self._check_number(name, actual, planned)
+        if (execution.cohort is not None) != (self.settlement == "settled"):
+            settlement = "none" if execution.cohort is None else "settled"
+            refuse("settlement of the execution", settlement, f"{self.settlement}, as planned")
+        self._check_number("sigma_topup", transcript.sigma_topup, self.noise_levels_of(execution).topup)
         if execution.injection != self.design.injection():
             raise InvalidInput("the injection of the execution must be the planned one, got another")
+
+    @staticmethod
+    def _check_number(name: str, actual: float | None, planned: float) -> None:
+        if actual is None or not math.isclose(actual, planned, rel_tol=1e-12):
+            refuse(f"{name} of the execution", actual, f"{planned:.12g}, as planned")
 
     def as_dict(self) -> dict[str, Any]:
         """Return all fields for JSON, under the names of the file format."""
@@ -175,9 +252,21 @@ class Plan:
             "local_mse": requirements.local_mse,
             "failure_probability": self.failure_probability,
             "structure_bound": self.structure_bound,
-            "sampling": asdict(self.sampling),
+            "sampling": _sampling_fields(self.sampling),
             "considered": [asdict(alternative) for alternative in self.considered],
             "further": [asdict(alternative) for alternative in self.further],
+            **(self._settled_fields() if self.settlement == "settled" else {}),
+        }
+
+    def _settled_fields(self) -> dict[str, Any]:
+        assert self.late_budget is not None
+        listed = range(min(self.requirements.leavers, _MOST_TOPUPS) + 1)
+        return {
+            "settlement": self.settlement,
+            "sigma_topup": [self.sigma_topup(leavers) for leavers in listed],
+            "late": self.late,
+            "expected_mse_late": self.late_budget.total,
+            "error_late": asdict(self.late_budget),
         }
 
     def write(self, path: str | Path) -> None:
@@ -185,31 +274,15 @@ class Plan:
         write_json(path, self.as_dict(), indent=1)
 
     def __str__(self) -> str:
-        requirements, budget, central = self.requirements, self.budget, self.requirements.central_mse
-        guarantee = f"{self.agreed} by the {requirements.rule} rule"
-        lines = [
-            f"Plan for {requirements.parties:,} parties: {guarantee}",
-            f"  of values          that differ by at most {requirements.sensitivity:g}",
-            f"  against            {_adversary(requirements)}",
-            f"  in spite of        {_absences(requirements)}",
-            f"  design             {self.design}",
-            f"  noise              sigma_independent {self.noise_levels.independent:.6g} (factor {self.factor:.3g}), "
-            f"sigma_cancelling {self.noise_levels.cancelling:.6g}",
-            f"  expected error     {self.expected_mse:.4g} mean squared = {self.expected_mse / central:.3g} x Central "
-            f"DP ({central:.3g}); Local DP {requirements.local_mse:.3g}",
-            f"  of which           {_percent(budget.independent, budget)} independent noise, "
-            f"{_percent(budget.cancelling, budget)} noise left by leavers, {_percent(budget.data, budget)} lost values",
-            f"  may fail with      probability {self.failure_probability:.2g} in a run, which adds to delta: "
-            f"{self.structure_bound:.2g} proven",
-            f"                     that messages hide too little, {requirements.failure / 2:.2g} extrapolated",
-            f"                     {_describe_sampling(self.sampling, requirements)}",
-        ]
-        if self.factor >= requirements.honest > 1:
-            lines.append("  note               so few messages hide so little that this is Local DP: more would help")
-        if self.remark:
-            lines.append(f"  note               {self.remark}")
-        lines += [f"  with {other.messages:>3} messages  {_change(other.relative_mse)}" for other in self.further]
-        return "\n".join(lines)
+        return describe(self)
+
+
+def _sampling_fields(sampling: SamplingDetails) -> dict[str, Any]:
+    """Return how the level is known, for JSON; sampled plans stay what they were before any were looked up."""
+    fields = asdict(sampling)
+    if sampling.known is None:
+        del fields["kind"], fields["known"]
+    return fields
 
 
 def _requirements_fields(requirements: Requirements) -> dict[str, Any]:
@@ -218,36 +291,6 @@ def _requirements_fields(requirements: Requirements) -> dict[str, Any]:
     if requirements.away == 0.0:
         del fields["away"]
     return fields
-
-
-def _absences(requirements: Requirements) -> str:
-    leaving = f"up to {requirements.dropout:.3g} of the parties leaving for good"
-    return f"{leaving}, and each missing {requirements.away:.3g} of the rounds" if requirements.away else leaving
-
-
-def _adversary(requirements: Requirements) -> str:
-    parts = []
-    if requirements.colluding > 0:
-        parts.append(f"{requirements.colluders:,} random colluding parties")
-    if requirements.eavesdropped > 0:
-        parts.append(f"eavesdroppers on {requirements.eavesdropped:.3g} of all messages")
-    return " and ".join(parts) if parts else "whoever knows who sent to whom and sees the final messages"
-
-
-def _describe_sampling(sampling: SamplingDetails, requirements: Requirements) -> str:
-    of = f"{sampling.parties} parties" + ("" if sampling.parties == requirements.parties else " (sub-populations)")
-    rates = ", ".join(f"{rate:.3g}" for rate in sampling.dropouts)
-    checked = f"; checked on {sampling.checked} whole view{'s' * (sampling.checked > 1)}" if sampling.checked else ""
-    return f"from {sampling.views} views of {of} each at dropout {rates}, confidence {sampling.confidence:g}{checked}"
-
-
-def _percent(part: float, budget: ErrorBudget) -> str:
-    return f"{part / budget.total:.1%}" if 0 < budget.total < math.inf else "0 %"
-
-
-def _change(relative: float) -> str:
-    change = relative - 1.0
-    return f"the error would be {abs(change):.1%} {'larger' if change > 0 else 'smaller'}"
 
 
 class _PlanDocument(msgspec.Struct):
@@ -270,6 +313,9 @@ class _PlanDocument(msgspec.Struct):
     requirements: dict[str, Any] = msgspec.field(name="wish")
     considered: list[dict[str, Any]] = []
     further: list[dict[str, Any]] = []
+    settlement: str = "none"
+    late: int = 0
+    error_late: dict[str, float] | None = None
 
 
 def read_plan(path: str | Path) -> Plan:
@@ -306,6 +352,10 @@ def read_plan(path: str | Path) -> Plan:
 def _plan(document: _PlanDocument) -> Plan:
     if document.format != FORMAT:
         refuse("format", document.format, FORMAT)
+    if document.settlement not in SETTLEMENTS:
+        refuse("settlement", document.settlement, " or ".join(SETTLEMENTS))
+    if (document.settlement == "settled") != (document.error_late is not None):
+        raise InvalidInput("error_late must be there if and only if the plan is settled")
     kind = "early" if document.injection.get("kind") == "early" else "incremental"
     design = ProtocolDesign(document.schedule, document.rounds, document.receivers, document.quiet_rounds, kind)
     if injection_fields(design.injection()) != document.injection:
@@ -325,4 +375,7 @@ def _plan(document: _PlanDocument) -> Plan:
         ),
         considered=tuple(AlternativeDesign(**alternative) for alternative in document.considered),
         further=tuple(AlternativeDesign(**alternative) for alternative in document.further),
+        settlement=document.settlement,
+        late=document.late,
+        late_budget=None if document.error_late is None else ErrorBudget(**document.error_late),
     )

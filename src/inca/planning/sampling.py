@@ -25,7 +25,7 @@ from inca.privacy.tail_quantile import tail_level
 from inca.privacy.view import View
 from inca.protocol.adversary import Adversary, rounded_up
 from inca.protocol.execution import Execution
-from inca.protocol.expected_error import ErrorBudget, expected_error
+from inca.protocol.expected_error import ErrorBudget, expected_error, sum_coefficients
 from inca.protocol.noise_levels import NoiseLevels
 from inca.protocol.presence import Presence
 
@@ -94,15 +94,23 @@ def sampled_parties(requirements: Requirements, design: ProtocolDesign) -> int:
 
 
 def sample_view(
-    requirements: Requirements, design: ProtocolDesign, parties: int, dropout: float, seed: int, *, away: float = 0.0
+    requirements: Requirements,
+    design: ProtocolDesign,
+    parties: int,
+    dropout: float,
+    seed: int,
+    *,
+    away: float = 0.0,
+    settled: bool = False,
 ) -> View:
-    """Draw a schedule, who leaves or is away, and an adversary of the required size."""
+    """Draw a schedule, who leaves or is away, and an adversary of the required size; it knows leavers if settled."""
     rng = np.random.default_rng((seed, 1))
     presence = Presence.leaving(parties, design.rounds, dropout, rng, away=away)
     adversary = Adversary.random(
         parties, design.rounds, rng, colluding=requirements.colluding, eavesdropped=requirements.eavesdropped
     )
-    return View(Execution(design.draw_schedule(parties, seed), design.injection(), presence), adversary)
+    execution = Execution(design.draw_schedule(parties, seed), design.injection(), presence)
+    return View(execution.settled(), adversary).of_cohort() if settled else View(execution, adversary)
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,14 +146,19 @@ def sample_cancelling_noise(
     on_view_sampled: OnViewSampled | None = None,
     *,
     away: float = 0.0,
+    settled: bool = False,
 ) -> CancellingNoiseSample:
-    """Sample views of so many parties at a dropout rate, and work out how much cancelling noise their parties need."""
-    targets = np.minimum(factors / _honest_of(requirements, parties), 1.0)
+    """Sample views of so many parties at a dropout rate, and work out how much cancelling noise their parties need.
+
+    In settled runs leavers count as colluders, and the others have topped up their noise.
+    """
+    honest = _honest_of(requirements, parties)
+    targets = np.minimum(factors / (max(1, honest - round(dropout * parties)) if settled else honest), 1.0)
     # In a sub-population its own noise protects a party more; see `candidate_factors`.
     units = targets if parties == requirements.parties else targets * (1.0 + targets)
 
     def needed_in_view(seed: int) -> Array:
-        view = sample_view(requirements, design, parties, dropout, seed, away=away)
+        view = sample_view(requirements, design, parties, dropout, seed, away=away, settled=settled)
         ratios = Tradeoff(view).least_ratios(targets)
         return np.asarray(ratios * units[:, np.newaxis])
 
@@ -184,7 +197,13 @@ class ErrorSample:
 
 
 def sample_error(
-    requirements: Requirements, design: ProtocolDesign, dropout: float, runs: int, seed: int = 0
+    requirements: Requirements,
+    design: ProtocolDesign,
+    dropout: float,
+    runs: int,
+    seed: int = 0,
+    *,
+    settled: bool = False,
 ) -> ErrorSample:
     """Sample executions at a dropout rate, with as many away as is required, and compute their error exactly."""
     n, away = min(requirements.parties, _MAX_PARTIES_OF_A_RUN), requirements.away
@@ -195,9 +214,38 @@ def sample_error(
     def error_of_run(number: int) -> tuple[float, float, float]:
         rng = np.random.default_rng((seed, 2, number))
         presence = Presence.leaving(n, design.rounds, dropout, rng, away=away)
-        budget = expected_error(
-            Execution(design.draw_schedule(n, number), injection, presence), _UNIT_NOISE, variance=1.0
-        )
+        execution = Execution(design.draw_schedule(n, number), injection, presence)
+        budget = expected_error(execution.settled() if settled else execution, _UNIT_NOISE, variance=1.0)
         return n * budget.independent, n * budget.cancelling, n * budget.data
 
     return ErrorSample(np.array([error_of_run(number) for number in range(count)]))
+
+
+def sample_late_residue(design: ProtocolDesign, parties: int, leaving: float, *, runs: int, seed: int = 0) -> float:
+    """Return the variance that one late leaver leaves in the settled sum, per unit of cancelling variance, on average.
+
+    A late leaver is a party that settles and then does not publish. It hardly depends on the number of parties, and
+    several late leavers leave that many times as much (docs/settlement.md).
+
+    Args:
+        design: The schedule, rounds, receivers and injection.
+        parties: How many parties the sampled runs have.
+        leaving: The fraction of them that has left before.
+        runs: How many runs are sampled, with one late leaver each.
+        seed: What they are drawn from.
+
+    Example:
+        >>> design = ProtocolDesign("permutation", rounds=10, quiet=1)
+        >>> nobody, some = (sample_late_residue(design, 30, leaving, runs=20) for leaving in (0.0, 0.2))
+        >>> round(nobody, 1), some > nobody
+        (1.0, True)
+    """
+    residues = []
+    for number in range(runs):
+        rng = np.random.default_rng((seed, 3, number))
+        presence = Presence.leaving(parties, design.rounds, leaving, rng)
+        settled = Execution(design.draw_schedule(parties, number), design.injection(), presence).settled()
+        late = np.zeros(parties, dtype=bool)
+        late[rng.choice(np.flatnonzero(settled.published))] = True
+        residues.append(sum_coefficients(settled.without_finals(late)).noise_squared.sum())
+    return float(np.mean(residues))

@@ -13,10 +13,10 @@ from dataclasses import replace
 import numpy as np
 
 from inca._base.types import Array, Progress
-from inca._base.validation import integer, refuse
+from inca._base.validation import between_0_and_1, integer, refuse
 from inca.errors import RequirementsNotMet
 from inca.planning.designs import ProtocolDesign, candidate_designs, designs_that_hide_enough, with_quiet_rounds
-from inca.planning.plan import AlternativeDesign, Plan, SamplingDetails
+from inca.planning.plan import SETTLEMENTS, AlternativeDesign, Plan, SamplingDetails
 from inca.planning.requirements import Requirements
 from inca.planning.sampling import (
     OnViewSampled,
@@ -28,6 +28,7 @@ from inca.planning.sampling import (
     sampled_parties,
 )
 from inca.planning.scoring import DesignScorer, exceedance_probability, scaled_errors
+from inca.planning.settled_plan import attendances, settled_plan
 from inca.privacy.accountant import account
 from inca.protocol.noise_levels import NoiseLevels
 
@@ -45,6 +46,8 @@ def plan(
     *,
     rounds: int | None = None,
     receivers: int | None = None,
+    settlement: str = "settled",
+    late: int = 0,
     recipe: str = "best",
     views: int = 300,
     confidence: float = 0.95,
@@ -52,14 +55,21 @@ def plan(
 ) -> Plan:
     """Find the parameters of least expected error that meet the requirements.
 
-    The result does not depend on chance: what is sampled is sampled from fixed seeds.
+    Settled runs with one receiver are looked up in tables of drawn views (`inca.planning.level_tables`), in
+    milliseconds at any number of parties from 10; everything else is sampled. The result does not depend on chance:
+    what is sampled is sampled from fixed seeds.
 
     Args:
         requirements: The guarantee, the adversary, the dropouts and the message budget.
         rounds: The number of rounds T, if it is fixed.
         receivers: The number of receivers k per round, if it is fixed.
-        recipe: "best" searches; "paper" takes the paper's own design: equal shares in all rounds, random receivers,
-            and independent variance 1.3 s^2 / (mu^2 n (1 - dropout - colluding)).
+        settlement: "settled": those who stay undo what they exchanged with leavers, so that these leave no noise
+            behind. "none": Algorithm 2 as it is.
+        late: How many late leavers to guard against, parties that settle and then do not publish. With 0 it
+            is the error if all who settle publish that is least, but for one run in a thousand; a plan always tells
+            the error with one as well.
+        recipe: "best" searches; "paper" takes the paper's own design without settlement: equal shares in all rounds,
+            random receivers, and independent variance 1.3 s^2 / (mu^2 n (1 - dropout - colluding)).
         views: How many random views calibrate the cancelling noise, at each of the dropout rates.
         confidence: The confidence of the cancelling noise that is extrapolated from them.
         progress: Called with the views done and their total.
@@ -72,14 +82,35 @@ def plan(
         InvalidInput: If an argument is out of its range.
 
     Example:
-        >>> requirements = Requirements(parties=30, epsilon=1.0, delta=1e-5, dropout=0.1, messages=10)
-        >>> small = plan(requirements, views=10)
-        >>> small.design.receivers, small.expected_mse < requirements.local_mse / 3
-        (1, True)
+        >>> requirements = Requirements(parties=200, epsilon=0.2, delta=1e-5, colluding=0.1, dropout=0.1)
+        >>> best = plan(requirements)
+        >>> print(best.design)
+        permutation, 20 rounds, 1 receiver, value in shares, last 1 quiet
+        >>> best.expected_mse < 1.5 * requirements.central_mse  # a trusted curator's error, with everybody present
+        True
     """
     integer("views", views, min=2)
     if recipe not in ("best", "paper"):
         refuse("recipe", recipe, "best or paper")
+    if settlement not in SETTLEMENTS:
+        refuse("settlement", settlement, " or ".join(SETTLEMENTS))
+    integer("late", late, min=0, max=requirements.survivors - 1)
+    between_0_and_1("confidence", confidence)
+    if recipe == "best" and settlement == "settled":
+        counter = _ViewCounter(progress, _calibration_views(requirements, views))
+        settled = settled_plan(
+            requirements,
+            late=late,
+            rounds=rounds,
+            receivers=receivers,
+            views=views,
+            confidence=confidence,
+            on_view_sampled=counter,
+        )
+        counter.finish()
+        return settled
+    if late > 0:
+        refuse("late", late, "0 without settlement: all leavers leave noise behind there")
     if recipe == "paper":
         design = _paper_design(requirements, rounds, receivers)
         counter = _ViewCounter(progress, _calibration_views(requirements, views))
@@ -110,17 +141,8 @@ def _by_error(scorer: DesignScorer, designs: list[ProtocolDesign]) -> list[tuple
     return sorted(((scorer.score(design).error, design) for design in designs), key=lambda pair: pair[0])
 
 
-def _attendances(requirements: Requirements) -> list[tuple[float, float]]:
-    """Return the dropout rates, and how often parties are away, at which the guarantee is sampled.
-
-    Everyone is there; then as many are away as may be, at two dropout rates up to the required one.
-    """
-    rates = (requirements.dropout / 2, requirements.dropout) if requirements.leavers > 0 else (0.0,)
-    return list(dict.fromkeys([(0.0, 0.0), *((rate, requirements.away) for rate in rates)]))
-
-
 def _calibration_views(requirements: Requirements, views: int) -> int:
-    return views * len(_attendances(requirements))
+    return views * len(attendances(requirements))
 
 
 def _calibrate(
@@ -145,7 +167,7 @@ def _calibrate(
             on_view_sampled,
             away=away,
         )
-        for number, (dropout, away) in enumerate(_attendances(requirements))
+        for number, (dropout, away) in enumerate(attendances(requirements))
     ]
     errors = sample_error(requirements, design, requirements.dropout, int(_RUNS_PER_VIEW * views))
     levels = np.max([sample.levels(probability, np.random.default_rng(1), confidence) for sample in samples], axis=0)
@@ -174,7 +196,7 @@ def _calibrate(
         standard_error=standard_error,
         structure_bound=math.exp(design.log_failure(requirements)),
         sampling=SamplingDetails(
-            views, parties, tuple(dropout for dropout, _ in _attendances(requirements)), confidence, checked
+            views, parties, tuple(dropout for dropout, _ in attendances(requirements)), confidence, checked
         ),
     )
 

@@ -236,7 +236,9 @@ def predicted(name: str, requirements: dict[str, Any], views: int) -> dict[str, 
     mechanism: Mechanism
     try:
         if name.startswith("inca"):
-            mechanism = Inca(plan(required, recipe="best" if "planned" in name else "paper", views=views))
+            mechanism = Inca(
+                plan(required, settlement="none", recipe="best" if "planned" in name else "paper", views=views)
+            )
         else:
             mechanism = dict(baselines(required, views))[name]()
         error = mechanism.expected_error(required.dropout)

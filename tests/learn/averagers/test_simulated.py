@@ -22,6 +22,7 @@ from inca.mechanisms.base import ExpectedError, Mechanism
 from inca.mechanisms.central_local import CentralDP
 from inca.mechanisms.cordp import CorDP
 from inca.mechanisms.gopa import Gopa
+from inca.mechanisms.inca import Inca
 from inca.mechanisms.muffliato import Muffliato
 from inca.protocol.expected_error import ErrorBudget
 from inca.protocol.noise_levels import NoiseLevels
@@ -148,12 +149,15 @@ def test_without_dropouts_inca_is_near_central_dp_and_far_below_local_dp() -> No
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_all_releases_together_have_the_probability_of_failure(kind: str) -> None:
-    """Noise never falls: the same views are sampled, and a smaller probability is further out in the same tail."""
+    """Noise hardly falls: a smaller probability is further out in the same tail."""
     once, often = averager(kind, 0.17), averager(kind, 0.17, releases=1000)
     assert (once.mechanism.requirements.failure, often.mechanism.requirements.failure) == (1e-6, 1e-6 / 1000)
     least, most = (calibrated.var_noise(1.0, 1.0) for calibrated in (once, often))
     # Where both are few, GOPA joins all pairs or is Local DP; CorDP-DME, Central and Local DP cannot fail so.
-    assert least < most if kind == "inca" else least <= most
+    assert least <= 1.02 * most
+    if isinstance(once.mechanism, Inca) and isinstance(often.mechanism, Inca):
+        levels = [own.plan.noise_levels.cancelling for own in (once.mechanism, often.mechanism)]
+        assert levels[0] < levels[1]  # which costs nothing once settled, and lets a little of the top-up be saved
     chosen = SimulatedAverager.of(kind, 12, messages=8, views=4, failure=1e-4, releases=20)
     assert chosen.mechanism.requirements.failure == 1e-4 / 20
 

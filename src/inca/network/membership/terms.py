@@ -173,11 +173,14 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
             The terms.
 
         Raises:
-            InvalidInput: The plan's injection is not incremental, or its noise was made for another sensitivity.
+            InvalidInput: The plan's injection is not incremental, it is for runs that settle, or its noise was made
+                for another sensitivity.
         """
         requirements, design, levels = plan.requirements, plan.design, plan.noise_levels
         if design.kind != "incremental":
             refuse("the injection of the plan", design.kind, "incremental")
+        if plan.settlement != "none":  # its noise would be too little for those who stay
+            refuse("the settlement of the plan", plan.settlement, "none (inca plan --settlement none), as in sessions")
         terms = cls(
             rounds=design.rounds,
             receivers=design.receivers,

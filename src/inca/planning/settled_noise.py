@@ -1,0 +1,126 @@
+"""How much noise a settled run has in all, by how many really left, and the error that it leaves.
+
+All is in units of s^2 / mu^2, the variance of Local DP's noise. Every party starts with enough independent noise for
+everybody present, and tops it up when it settles, so that those who stayed have enough together. Two things are proven
+in docs/settlement.md, and used here:
+
+- Noise that comes at the end hides earlier messages a little less than noise from the start. With a part phi of the
+  variance V topped up, and a = phi sqrt(V / var_cancelling) sqrt(sum_t C_t^2), where C_t is the part of the value that
+  has been injected in round t, all variances times 1 + 2 a sqrt(b (1 - b)) + a^2 make up for it; b is the largest part
+  that cancelling noise can have in a squared loss.
+- A leaver, whatever colluders saw of it, loses at most sqrt(sum_t C_t^2 / level) times the allowed mu, and usually
+  much less (`inca.planning.leavers`).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+from inca.planning.leavers import level_that_protects_leavers
+from inca.planning.requirements import Requirements
+from inca.protocol.expected_error import ErrorBudget
+from inca.protocol.injection import Injection
+
+_MOST_FOR_TOPPING_UP = 1.1  # if all noise had to be larger than that times, it is there from the start instead
+_ITERATIONS = 60
+
+
+@dataclass(frozen=True)
+class SettledNoise:
+    """The noise of a settled run, in units of s^2 / mu^2.
+
+    Args:
+        requirements: What is required.
+        injection: How values enter.
+        factor: The independent variance of the honest survivors together, at least.
+        level: The variance of a cancelling noise term.
+        start: The independent variance of each party from the start.
+    """
+
+    requirements: Requirements
+    injection: Injection
+    factor: float
+    level: float
+    start: float
+
+    @classmethod
+    def enough(cls, requirements: Requirements, injection: Injection, factor: float, level: float) -> SettledNoise:
+        """Return noise that suffices up to the required number of leavers.
+
+        Args:
+            requirements: What is required.
+            injection: How values enter.
+            factor: The factor.
+            level: The level that survivors need with it if all independent noise is there from the start, and that
+                leavers need.
+
+        Returns:
+            The noise: from the start, where topping it up would take much more of it.
+        """
+        noise = cls(requirements, injection, factor, level, min(1.0, factor / requirements.honest))
+        planned = noise._sufficient(requirements.leavers)
+        least = min(1.0, factor / noise.staying(requirements.leavers))
+        if planned is None or planned > _MOST_FOR_TOPPING_UP * least:
+            return cls(requirements, injection, factor, level, least)
+        return cls(requirements, injection, factor, level * planned / least, noise.start)
+
+    def staying(self, leavers: int) -> int:
+        """Return how many honest parties stay at least: all leavers may be honest, but a party counts on itself."""
+        return max(1, self.requirements.honest - leavers)
+
+    @cached_property
+    def _spread(self) -> float:
+        return math.sqrt(level_that_protects_leavers(self.injection))
+
+    def total(self, leavers: int) -> float:
+        """Return the independent variance of each survivor, top-up included, if so many leave.
+
+        If so many more leave than planned that no top-up is known to suffice, it is Local DP's.
+        """
+        sufficient = self._sufficient(leavers)
+        return max(1.0, self.start) if sufficient is None else sufficient
+
+    def _sufficient(self, leavers: int) -> float | None:
+        least = self.factor / self.staying(leavers)
+        if self.start >= 1.0 or self.start >= least:  # Local DP's noise, or enough from the start
+            return self.start
+        if self.level == 0.0:
+            return None
+        # Colluders may be among those who left: then more honest ones stay than were counted, each with as much noise.
+        part = min(0.5, 1.0 - 1.0 / (self.factor * self.requirements.honest / self.staying(leavers)))
+        cross = 2.0 * math.sqrt(part * (1.0 - part))
+        total = least
+        for _ in range(_ITERATIONS):
+            a = (1.0 - self.start / total) * math.sqrt(total / self.level) * self._spread
+            larger = least * (1.0 + cross * a + a * a)
+            if larger <= total * (1.0 + 1e-12):
+                break
+            total = larger
+        else:
+            return None
+        return total
+
+    def topup(self, leavers: int) -> float:
+        """Return the variance that each survivor adds when it settles, if so many left."""
+        return self.total(leavers) - self.start
+
+    def error(self, leavers: int, late: int = 0, residue: float = 0.0) -> ErrorBudget:
+        """Return the expected error of the estimate, in closed form.
+
+        Args:
+            leavers: How many left before settling.
+            late: How many settled, but did not publish.
+            residue: What a late leaver leaves in the sum, per unit of cancelling variance.
+        """
+        requirements = self.requirements
+        staying = requirements.parties - leavers - late
+        if staying < 1:
+            return ErrorBudget(math.inf, math.inf, math.inf)
+        unit = requirements.var_local_dp
+        return ErrorBudget(
+            independent=unit * self.total(leavers) / staying,
+            cancelling=unit * self.level * late * residue / staying**2,
+            data=requirements.value_variance * (1.0 / staying - 1.0 / requirements.parties),
+        )

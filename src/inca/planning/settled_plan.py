@@ -1,0 +1,254 @@
+"""Plans of settled runs: looked up where views were drawn, sampled elsewhere; the error is known in closed form."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from inca._base.validation import integer
+from inca.errors import RequirementsNotMet
+from inca.planning.designs import ProtocolDesign, designs_that_hide_enough
+from inca.planning.leavers import level_that_protects_leavers
+from inca.planning.level_tables import (
+    DRAWN_PARTIES,
+    drawn_rounds,
+    late_residue,
+    leavers_level,
+    level_tables,
+    needed_level,
+)
+from inca.planning.plan import AlternativeDesign, Plan, SamplingDetails
+from inca.planning.requirements import Requirements
+from inca.planning.sampling import (
+    OnViewSampled,
+    candidate_factors,
+    sample_cancelling_noise,
+    sample_error,
+    sample_late_residue,
+    sampled_parties,
+)
+from inca.planning.scoring import exceedance_probability
+from inca.planning.settled_noise import SettledNoise
+from inca.protocol.expected_error import ErrorBudget
+from inca.protocol.noise_levels import NoiseLevels
+
+QUIET_ROUNDS = 1
+"""Last rounds without a share of the value: once settled, more of them bring nothing (docs/planner.md)."""
+_LATE_CHANCE = 0.001  # of a late leaver in a run, where none is guarded against
+_CALIBRATION_SEED = 10**6
+_RESIDUE_RUNS, _MOST_RESIDUE_PARTIES = 40, 100
+_ROUND_UP = 1.0 + 1e-9
+
+
+@dataclass(frozen=True)
+class _Candidate:
+    """A design with its noise, and the error that it would have."""
+
+    design: ProtocolDesign
+    noise: SettledNoise
+    basis: SamplingDetails
+    expected: ErrorBudget
+    late: ErrorBudget
+    """With as many late leavers as are guarded against, and with one at least."""
+
+
+def attendances(requirements: Requirements) -> list[tuple[float, float]]:
+    """Return the dropout rates, and how often parties are away, at which the guarantee is sampled.
+
+    Everyone is there; then as many are away as may be, at two dropout rates up to the required one.
+    """
+    rates = (requirements.dropout / 2, requirements.dropout) if requirements.leavers > 0 else (0.0,)
+    return list(dict.fromkeys([(0.0, 0.0), *((rate, requirements.away) for rate in rates)]))
+
+
+def settled_plan(
+    requirements: Requirements,
+    *,
+    late: int,
+    rounds: int | None,
+    receivers: int | None,
+    views: int,
+    confidence: float,
+    on_view_sampled: OnViewSampled,
+) -> Plan:
+    """Return the plan of least error among settled runs; see `inca.plan`."""
+    candidates = list(_looked_up(requirements, late, rounds, receivers, confidence))
+    if not candidates:
+        candidates = list(_sampled(requirements, late, rounds, receivers, views, confidence, on_view_sampled))
+    if not candidates:
+        raise RequirementsNotMet(
+            "no settled run meets the requirements: no cancelling noise protects every party of the sampled runs; "
+            "allow more messages"
+        )
+    best = _best(candidates, late)
+    others = {
+        other.design: other
+        for other in (_best(group, late) for group in _by_design(candidates))
+        if other.design != best.design
+    }
+    unit, noise = requirements.var_local_dp * _ROUND_UP, best.noise
+    return Plan(
+        requirements=requirements,
+        design=best.design,
+        recipe="best",
+        factor=noise.factor,
+        noise_levels=NoiseLevels(
+            independent=math.sqrt(unit * noise.start),
+            cancelling=math.sqrt(unit * noise.level),
+        ),
+        budget=best.expected,
+        standard_error=0.0,
+        structure_bound=0.0,
+        sampling=best.basis,
+        considered=tuple(
+            AlternativeDesign(str(design), design.messages, other.expected.total / best.expected.total)
+            for design, other in others.items()
+        ),
+        settlement="settled",
+        late=late,
+        late_budget=best.late,
+    )
+
+
+def _by_design(candidates: list[_Candidate]) -> Iterator[list[_Candidate]]:
+    for design in dict.fromkeys(candidate.design for candidate in candidates):
+        yield [candidate for candidate in candidates if candidate.design == design]
+
+
+def _best(candidates: list[_Candidate], late: int) -> _Candidate:
+    """Return the candidate of least error with as many late leavers as are guarded against.
+
+    If that is none, one run in a thousand is taken to have one all the same: cancelling noise costs nothing otherwise,
+    and there would be no end to it.
+    """
+
+    def error(candidate: _Candidate) -> float:
+        return candidate.late.total if late else candidate.expected.total + _LATE_CHANCE * candidate.late.total
+
+    return min(candidates, key=error)
+
+
+def _looked_up(
+    requirements: Requirements, late: int, rounds: int | None, receivers: int | None, confidence: float
+) -> Iterator[_Candidate]:
+    """Yield all candidates that the tables tell of: permutations, one receiver, nobody away, no eavesdropping."""
+    if receivers not in (None, 1) or requirements.eavesdropped > 0.0 or requirements.away > 0.0:
+        return
+    if rounds is not None and integer("rounds", rounds, min=1) > requirements.messages:
+        return
+    known = (requirements.colluders + requirements.leavers) / requirements.parties
+    for drawn in drawn_rounds():
+        if drawn > requirements.messages or (rounds is not None and drawn != rounds):
+            continue
+        design = ProtocolDesign("permutation", drawn, quiet=QUIET_ROUNDS)
+        residue = residue_of(design, requirements.parties, requirements.leavers)
+        certainty = {"failure": requirements.failure, "confidence": confidence}
+        leaving = 0.0
+        if requirements.leavers:
+            leaving = leavers_level(drawn, known, requirements.parties, design.injection(), **certainty)
+        for factor in level_tables().factors:
+            needed = needed_level(drawn, known, factor, requirements.parties, **certainty)
+            if needed is not None:
+                kind = "drawn" if needed.drawn else "extrapolated"
+                basis = SamplingDetails(needed.views, DRAWN_PARTIES, (), confidence, 0, kind=kind, known=needed.known)
+                level = max(needed.level, leaving)
+                yield from _with_noise(requirements, design, factor, level, basis, late, residue)
+
+
+def _sampled(
+    requirements: Requirements,
+    late: int,
+    rounds: int | None,
+    receivers: int | None,
+    views: int,
+    confidence: float,
+    on_view_sampled: OnViewSampled,
+) -> Iterator[_Candidate]:
+    """Yield candidates whose levels are extrapolated from sampled views, leavers counted as colluders."""
+    k = 1 if receivers is None else integer("receivers", receivers, 1, requirements.parties - 1)
+    longest = requirements.messages // k if rounds is None else integer("rounds", rounds, min=1)
+    schedule = "permutation" if k == 1 else "random"
+    design = ProtocolDesign(schedule, max(1, longest), k, quiet=min(QUIET_ROUNDS, max(0, longest - 1)))
+    fitting = [design] if longest >= 1 and longest * k <= requirements.messages else []
+    (design,) = designs_that_hide_enough(requirements, fitting, rounds, receivers)
+    parties = sampled_parties(requirements, design)
+    factors = candidate_factors(requirements, parties)
+    samples = [
+        sample_cancelling_noise(
+            requirements,
+            design,
+            parties,
+            dropout,
+            range(_CALIBRATION_SEED + number * views, _CALIBRATION_SEED + (number + 1) * views),
+            factors,
+            on_view_sampled,
+            away=away,
+            settled=True,
+        )
+        for number, (dropout, away) in enumerate(attendances(requirements))
+    ]
+    probability = exceedance_probability(requirements)
+    levels = np.max([sample.levels(probability, np.random.default_rng(1), confidence) for sample in samples], axis=0)
+    rates = tuple(dropout for dropout, _ in attendances(requirements))
+    basis = SamplingDetails(views, parties, rates, confidence, 0)
+    residue = residue_of(design, requirements.parties, requirements.leavers)
+    leaving = level_that_protects_leavers(design.injection()) if requirements.leavers else 0.0
+    candidates = [
+        candidate
+        for factor, level in zip(factors.tolist(), levels.tolist(), strict=True)
+        if math.isfinite(level)
+        for candidate in _with_noise(
+            requirements,
+            design,
+            factor,
+            level if factor >= requirements.honest else max(level, leaving),  # Local DP protects leavers as well
+            basis,
+            late,
+            residue,
+        )
+    ]
+    yield from candidates if requirements.away == 0.0 else _with_absences(requirements, candidates, views)
+
+
+def residue_of(design: ProtocolDesign, parties: int, leavers: int) -> float:
+    """Return the variance that one late leaver leaves in the settled sum: looked up where possible, else sampled.
+
+    Args:
+        design: The schedule, rounds, receivers and injection.
+        parties: How many parties there are.
+        leavers: How many of them left before.
+    """
+    if design == ProtocolDesign("permutation", design.rounds, quiet=QUIET_ROUNDS) and design.rounds in drawn_rounds():
+        return late_residue(design.rounds, leavers / parties)
+    few = min(parties, _MOST_RESIDUE_PARTIES)
+    return sample_late_residue(design, few, min(leavers / parties, 1.0 - 1.0 / few), runs=_RESIDUE_RUNS)
+
+
+def _with_noise(
+    requirements: Requirements,
+    design: ProtocolDesign,
+    factor: float,
+    level: float,
+    basis: SamplingDetails,
+    late: int,
+    residue: float,
+) -> Iterator[_Candidate]:
+    noise = SettledNoise.enough(requirements, design.injection(), factor, level)
+    guarded = noise.error(requirements.leavers, max(1, late), residue)
+    yield _Candidate(design, noise, basis, noise.error(requirements.leavers), guarded)
+
+
+def _with_absences(requirements: Requirements, candidates: Iterable[_Candidate], views: int) -> Iterator[_Candidate]:
+    """Yield the candidates with the error of parties that miss rounds, who enter with a part of their weight."""
+    errors = None
+    for candidate in candidates:
+        noise, unit = candidate.noise, requirements.var_local_dp
+        errors = errors or sample_error(requirements, candidate.design, requirements.dropout, views, settled=True)
+        budget, _ = errors.expected_error(
+            requirements, var_independent=unit * noise.total(requirements.leavers), var_cancelling=unit * noise.level
+        )
+        residue = replace(candidate.late, independent=budget.independent, data=budget.data)
+        yield replace(candidate, expected=budget, late=residue)

@@ -1,0 +1,101 @@
+"""Noise that is topped up: enough for those who stayed, whoever they are, and the error that it leaves."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+import inca
+from inca.planning.designs import ProtocolDesign
+from inca.planning.settled_noise import SettledNoise
+
+seeds = st.integers(0, 2**32 - 1)
+
+
+@given(seeds, st.sampled_from([1.02, 1.1, 1.5, 2.0]))
+def test_topped_up_noise_protects_whom_noise_from_the_start_protects(seed: int, factor: float) -> None:
+    """Take the least level at which noise from the start keeps every survivor's loss; leavers count as colluders."""
+    rng = np.random.default_rng(seed)
+    parties = int(rng.integers(8, 24))
+    requirements = inca.Requirements(parties, 1.0, 1e-5, colluding=0.15, dropout=0.25)
+    leavers = int(rng.integers(1, requirements.leavers + 1))
+    design = ProtocolDesign("permutation", int(rng.integers(5, 9)), quiet=1)
+    presence = inca.Presence.leaving(parties, design.rounds, leavers / parties, rng)
+    execution = inca.Execution(design.draw_schedule(parties, seed), design.injection(), presence).settled()
+    adversary = inca.Adversary.random(parties, design.rounds, rng, colluding=requirements.colluding)
+    view = inca.View(execution, adversary).of_cohort()
+    least = factor / max(1, requirements.honest - leavers)
+    level = math.nan
+    for level in np.geomspace(0.1, 200.0, 40):
+        start = inca.NoiseLevels(independent=math.sqrt(least), cancelling=math.sqrt(level))
+        if inca.account(view, start, sensitivity=1.0).max_mu <= 1.0:
+            break
+    else:
+        assume(False)
+    noise = SettledNoise.enough(requirements, design.injection(), factor, float(level))
+    levels = inca.NoiseLevels(
+        independent=math.sqrt(noise.start),
+        cancelling=math.sqrt(noise.level),
+        topup=math.sqrt(noise.topup(leavers)),
+    )
+    assert inca.account(view, levels, sensitivity=1.0).max_mu <= 1.0 + 1e-9
+
+
+def example(**changes: float) -> inca.Plan:
+    fields = {"parties": 60, "epsilon": 1.0, "delta": 1e-5, "colluding": 0.1, "dropout": 0.2} | changes
+    return inca.plan(inca.Requirements(**fields))  # type: ignore[arg-type]
+
+
+def test_nobody_tops_up_if_nobody_left_and_more_do_if_more_left() -> None:
+    noise = example().settled_noise
+    topups = [noise.topup(leavers) for leavers in range(60)]
+    assert topups[0] == 0.0 and topups[:13] == sorted(topups[:13])  # 12 leavers are planned for
+    assert all(0.0 <= topup < math.inf for topup in topups)
+
+
+def test_all_survivors_together_have_the_factor_at_least() -> None:
+    plan = example()
+    for leavers in range(13):
+        assert plan.settled_noise.total(leavers) * (54 - leavers) >= plan.factor * (1 - 1e-8)
+
+
+def test_if_more_leave_than_any_top_up_helps_it_is_local_dps() -> None:
+    noise = example(parties=12).settled_noise
+    assert noise.total(11) == pytest.approx(1.0) or noise.total(11) >= noise.factor
+
+
+def test_one_honest_survivor_counts_on_itself_alone() -> None:
+    requirements = inca.Requirements(10, 1.0, 1e-5, colluding=0.5, dropout=0.4)
+    noise = SettledNoise.enough(requirements, inca.incremental_injection(10, quiet=1), 1.05, 5.0)
+    assert noise.staying(4) == noise.staying(9) == 1
+    assert noise.start == 1.0 and noise.topup(4) == 0.0
+
+
+@pytest.mark.parametrize("leavers", [0, 6, 12])
+def test_the_error_in_closed_form_is_that_of_the_execution(leavers: int) -> None:
+    plan = example()
+    rng = np.random.default_rng(leavers)
+    presence = inca.Presence.leaving(60, plan.design.rounds, leavers / 60, rng)
+    execution = plan.execution(3, presence)
+    exact = inca.expected_error(execution, plan.noise_levels_of(execution), variance=1 / 12)
+    closed = plan.settled_noise.error(leavers)
+    assert exact.independent == pytest.approx(closed.independent, rel=1e-8)
+    assert exact.cancelling == pytest.approx(0.0, abs=1e-20)
+    assert exact.data == pytest.approx(closed.data, rel=1e-8)
+
+
+def test_the_error_without_anyone_left_is_infinite() -> None:
+    assert example().settled_noise.error(60).total == math.inf
+    assert example().settled_noise.error(58, late=2, residue=1.0).total == math.inf
+
+
+def test_late_leavers_leave_noise_in_proportion_to_their_number() -> None:
+    noise = example().settled_noise
+    one, three = (noise.error(6, late, residue=2.0) for late in (1, 3))
+    unit = example().requirements.var_local_dp
+    assert one.cancelling == pytest.approx(2.0 * unit * noise.level / 53**2)
+    assert three.cancelling * 51**2 == pytest.approx(3 * one.cancelling * 53**2)

@@ -1,6 +1,7 @@
 """What the planner brings, and whether what it relies on holds. Prints tables; each part can be asked for alone.
 
-python benchmarks/planner.py claims        the plan, the paper's recipe, baselines; simulations and audits (15 minutes)
+python benchmarks/planner.py settled       settled plans: time, error, simulations, audits, levels (10 minutes)
+python benchmarks/planner.py claims        not settled: plan, paper's recipe, baselines; simulations and audits (15 minutes)
 python benchmarks/planner.py plans         how long plans take, from 50 parties to a million (8 minutes)
 python benchmarks/planner.py tails         levels extrapolated from 100 views, held against 2,000 fresh ones (4 minutes)
 python benchmarks/planner.py populations   needs in sub-populations of growing size (2 minutes)
@@ -24,7 +25,10 @@ import inca
 from inca._base.types import Array
 from inca.mechanisms.cordp import CorDP
 from inca.mechanisms.gopa import Gopa
+from inca.mechanisms.inca import Inca
+from inca.mechanisms.secure_aggregation import SecureAggregation
 from inca.planning.designs import ProtocolDesign
+from inca.planning.level_tables import needed_level
 from inca.planning.sampling import candidate_factors, sample_cancelling_noise, sample_view
 from inca.privacy.calibration import Tradeoff
 from inca.privacy.tail_quantile import tail_level
@@ -74,7 +78,7 @@ def claims(runs: int = 1000) -> None:
     print("dropout  planned  paper  ratio  GOPA 1/2  ratio  GOPA 1/4  GOPA one  CorDP  simulated         audits")
     for rate in RATES:
         requirements = replace(REQUIREMENTS, dropout=rate)
-        plan, paper = inca.plan(requirements), inca.plan(requirements, recipe="paper")
+        plan, paper = inca.plan(requirements, settlement="none"), inca.plan(requirements, recipe="paper")
         gopas = [Gopa(requirements, late=0.5), Gopa(requirements, late=0.25), Gopa(requirements, late_leavers=1)]
         half, quarter, one = (gopa.expected_error(rate).mse / central for gopa in gopas)
         own, old = plan.expected_mse / central, paper.expected_mse / central
@@ -91,7 +95,8 @@ def claims(runs: int = 1000) -> None:
     print("the worst of", runs, "sampled views instead of an extrapolated tail, planned and paper alike:")
     for rate in RATES:
         requirements = replace(REQUIREMENTS, dropout=rate)
-        plan, paper = inca.plan(requirements, views=100), inca.plan(requirements, recipe="paper", views=100)
+        plan = inca.plan(requirements, settlement="none", views=100)
+        paper = inca.plan(requirements, recipe="paper", views=100)
         errors = [worst_of(either, runs) for either in (plan, paper)]
         print(f"{rate:7g}  planned {errors[0] / central:6.2f}  paper {errors[1] / central:6.2f}  ", end="")
         print(f"ratio {errors[0] / errors[1]:.2f}", flush=True)
@@ -120,6 +125,70 @@ def needs_of(job: tuple[inca.Requirements, ProtocolDesign, float, int, tuple[flo
     return np.asarray(ratios * targets[:, np.newaxis])
 
 
+# --- settled plans ---
+
+
+def settled(runs: int = 1000) -> None:
+    print("seconds for a plan (the first one loads the tables, and is not shown), mean squared error / Central DP")
+    inca.plan(REQUIREMENTS)
+    for parties in (10, 50, 200, 1000, 10**5, 10**9):
+        requirements = replace(REQUIREMENTS, parties=parties, dropout=0.1)
+        start = time.perf_counter()
+        plan = inca.plan(requirements)
+        seconds = time.perf_counter() - start
+        noise, ideal = plan.budget.noise, SecureAggregation(requirements).expected_error(0.1).budget.noise
+        print(f"{parties:13,} parties  {seconds:.3f} s  noise {noise / requirements.central_mse:.3f}, ", end="")
+        print(f"{noise / ideal:.3f} of ideal secure aggregation's  {plan.design}", flush=True)
+    print(f"200 parties, planned for 0.2 leaving; {runs} runs and audits, leavers' own losses included")
+    plan = inca.plan(replace(REQUIREMENTS, dropout=0.2))
+    for rate in (0.0, 0.1, 0.2):
+        expected = Inca(plan).expected_error(rate).mse / REQUIREMENTS.central_mse
+        simulated = np.array(spread(settled_once, [(plan, rate, seed) for seed in range(runs)]))
+        error = simulated[:, 0].std(ddof=1) / math.sqrt(runs) / REQUIREMENTS.central_mse
+        passed = int((simulated[:, 1] <= REQUIREMENTS.epsilon).sum())
+        print(f"{rate:7g} leave  expected {expected:.3f}, simulated ", end="")
+        print(
+            f"{simulated[:, 0].mean() / REQUIREMENTS.central_mse:.3f} +- {error:.3f}  audits: {passed} of {runs} ",
+            end="",
+        )
+        print(f"(largest epsilon {simulated[:, 1].max():.4f}, of a leaver {simulated[:, 2].max():.4f})", flush=True)
+    print("fraction of parties that need more than the level, in fresh exact views, 0.3 known, 10 rounds, factor 1.1")
+    for parties, views in ((200, 400), (1000, 20)):
+        for failure in (1e-2, 1e-3, 1e-6):
+            jobs = [(parties, failure, seed) for seed in range(views)]
+            exceeding = np.array(spread(exceeding_once, jobs))
+            print(
+                f"{parties:6} parties  stated {failure:g}  counted {exceeding.mean():.2g} in {views} views", flush=True
+            )
+
+
+def settled_once(job: tuple[inca.Plan, float, int]) -> tuple[float, float, float]:
+    """The squared error of a run, the worst epsilon of anyone, and of those who left."""
+    plan, rate, seed = job
+    rng = np.random.default_rng((11, seed))
+    execution = plan.execution(seed, inca.Presence.leaving(plan.requirements.parties, plan.design.rounds, rate, rng))
+    levels, values = plan.noise_levels_of(execution), rng.random(plan.requirements.parties)
+    estimate = inca.simulate(execution, values, levels, rng).estimate
+    losses = inca.account(inca.View(execution, plan.adversary(rng)), levels, sensitivity=1.0)
+    epsilons = losses.epsilon(plan.requirements.delta)
+    assert estimate is not None and execution.cohort is not None
+    left = [epsilon for party, epsilon in zip(losses.honest, epsilons, strict=True) if not execution.cohort[party]]
+    return (float(estimate) - float(values.mean())) ** 2, float(np.max(epsilons)), float(max(left, default=0.0))
+
+
+def exceeding_once(job: tuple[int, float, int]) -> float:
+    """The fraction of the parties of a fresh view that need more than the level that is looked up."""
+    parties, failure, seed = job
+    known, factor = round(0.3 * parties), 1.1
+    needed = needed_level(10, 0.3, factor, parties, failure=failure, confidence=0.95)
+    assert needed is not None
+    levels = inca.NoiseLevels(independent=math.sqrt(factor / (parties - known)), cancelling=math.sqrt(needed.level))
+    design = ProtocolDesign("permutation", 10, quiet=1)
+    execution = inca.Execution(design.draw_schedule(parties, 10**8 + seed), design.injection())
+    losses = inca.account(inca.View(execution, inca.Adversary(range(known))), levels, sensitivity=1.0)
+    return float((losses.mu > 1.0).mean())
+
+
 # --- plans ---
 
 
@@ -127,7 +196,7 @@ def plans() -> None:
     print("seconds for a plan, epsilon 0.2, delta 1e-5, a tenth colluding, a tenth leaving, 20 messages")
     for parties in (50, 200, 1000, 5000, 10**6):
         start = time.perf_counter()
-        plan = inca.plan(replace(REQUIREMENTS, parties=parties, dropout=0.1))
+        plan = inca.plan(replace(REQUIREMENTS, parties=parties, dropout=0.1), settlement="none")
         seconds = time.perf_counter() - start
         relative = plan.expected_mse / plan.requirements.local_mse
         print(f"{parties:9,} parties  {seconds:4.0f} s  error {relative:.3g} x Local DP  {plan.design}", flush=True)
@@ -291,6 +360,7 @@ def ideas(views: int = 80, names: tuple[str, ...] = ()) -> None:
 
 if __name__ == "__main__":
     parts = {
+        "settled": settled,
         "claims": claims,
         "plans": plans,
         "tails": tails,

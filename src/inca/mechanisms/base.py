@@ -57,7 +57,7 @@ class Mechanism(ABC):
 
     @property
     def failure_probability(self) -> float:
-        """How likely the guarantee fails in a run, at most; it adds to delta."""
+        """How likely the guarantee fails for a party, at most; it adds to delta."""
         return self.requirements.failure
 
     @property

@@ -40,15 +40,14 @@ def _settled_lines(plan: Plan) -> list[str]:
     requirements, late, central = plan.requirements, plan.late_budget, plan.requirements.central_mse
     assert late is not None
     number = f"{max(1, plan.late)} late leaver{'s' * (plan.late > 1)}"
-    they = "these settle" if plan.late > 1 else "this one settles"
+    they = "they settle and do" if plan.late > 1 else "it settles and does"
     return [
         f"  settled            who stays undoes what it exchanged with leavers{_topup(plan)}",
         f"  expected error     {plan.expected_mse:.4g} mean squared = {plan.expected_mse / central:.3g} x Central "
         f"DP ({central:.3g}); Local DP {requirements.local_mse:.3g}",
         f"  of which           {_percent(plan.budget.independent, plan.budget)} independent noise, "
         f"{_percent(plan.budget.data, plan.budget)} lost values",
-        f"  {number:18} {late.total:.4g} mean squared = {late.total / central:.3g} x Central DP, where {they} but not "
-        "publish",
+        f"  {number:18} {late.total:.4g} mean squared = {late.total / central:.3g} x Central DP, if {they} not publish",
     ]
 
 

@@ -31,8 +31,9 @@ class Requirements:
         messages: The most messages that a party may send.
         rule: How mu becomes (epsilon, delta): "analytic" (Balle, Wang 2018), or "classic", the paper's constant.
         sensitivity: The largest Euclidean distance between two values of a party.
-        failure: The probability with which the guarantee may fail in a run: that, over random schedules, adversaries
-            and leavers, the loss of any honest party is larger. It adds to delta.
+        failure: The probability with which the guarantee may fail for a party: that, over random schedules, adversaries
+            and leavers, its loss is larger. It adds to delta. Where views are sampled, and for all other mechanisms,
+            it even bounds the probability that this happens to any party of a run.
         variance: The variance of the values, per coordinate; by default that of values uniform on an interval as long
             as the sensitivity.
 

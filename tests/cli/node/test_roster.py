@@ -16,7 +16,7 @@ from inca.network.membership.identity import Identity, read_card
 from inca.network.membership.roster import read_roster
 from inca.network.membership.terms import from_utc
 
-PLAN = ROOT / "examples" / "waiting-times-plan.json"
+PLAN = ROOT / "tests/fixtures/version-0.1/waiting-times-plan.json"
 SEED = "00112233445566778899aabbccddeeff"
 NOISE: list[object] = ["--sigma-independent", 3, "--sigma-cancelling", 30]
 BY_HAND: list[object] = ["--rounds", 5, *NOISE, "--epsilon", 1, "--min-participants", 3]

@@ -54,6 +54,7 @@ def alike(one: dict[str, Any], other: dict[str, Any]) -> bool:
 # --- real processes -------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow  # 45 s: six processes, several sessions, a restart
 def test_a_party_that_was_killed_comes_back_and_all_have_the_same(parties: SequenceProcesses) -> None:
     parties.begin(*EVERYONE)
     parties.wait_for_session(2, 2)

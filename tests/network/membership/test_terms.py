@@ -13,7 +13,7 @@ from inca.errors import InvalidInput
 from inca.network.membership.roster import Roster
 from inca.network.membership.terms import Terms, from_utc, to_utc
 
-PLAN = ROOT / "examples" / "waiting-times-plan.json"
+PLAN = ROOT / "tests/fixtures/version-0.1/waiting-times-plan.json"
 
 
 def test_terms_know_their_domain_and_injection() -> None:

@@ -79,7 +79,7 @@ def init(
 ) -> None:
     """Begin a roster with the terms of a run, from a plan or by hand; parties come with `inca node roster add`.
 
-    Example:  inca plan --parties 20 --epsilon 1 --colluding 0.1 --dropout 0.1 --out plan.json, then
+    Example:  inca plan --parties 20 --epsilon 1 --colluding 0.1 --dropout 0.1 --settlement none --out plan.json, then
     inca node roster init waiting-times --plan plan.json --domain 0 1 --start +30m --out roster.json
 
     By hand:  inca node roster init trial --rounds 10 --sigma-independent 3 --sigma-cancelling 30 --epsilon 1

@@ -1,7 +1,7 @@
 """What the planner brings, and whether what it relies on holds. Prints tables; each part can be asked for alone.
 
 python benchmarks/planner.py settled       settled plans: time, error, simulations, audits, levels (10 minutes)
-python benchmarks/planner.py claims        not settled: plan, paper's recipe, baselines; simulations and audits (15 minutes)
+python benchmarks/planner.py claims        not settled: plan, paper's recipe, baselines; runs and audits (15 minutes)
 python benchmarks/planner.py plans         how long plans take, from 50 parties to a million (8 minutes)
 python benchmarks/planner.py tails         levels extrapolated from 100 views, held against 2,000 fresh ones (4 minutes)
 python benchmarks/planner.py populations   needs in sub-populations of growing size (2 minutes)

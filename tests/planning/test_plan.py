@@ -17,7 +17,8 @@ REQUIREMENTS = inca.Requirements(parties=20, epsilon=1.0, delta=1e-5, colluding=
 
 @cache
 def written_plan() -> inca.Plan:
-    return replace(inca.read_plan(ROOT / "tests/fixtures/version-0.1/waiting-times-plan.json"), requirements=REQUIREMENTS)
+    plan = inca.read_plan(ROOT / "tests/fixtures/version-0.1/waiting-times-plan.json")
+    return replace(plan, requirements=REQUIREMENTS)
 
 
 def test_a_plans_adversary_is_as_large_as_is_required() -> None:

@@ -1,8 +1,8 @@
 """A session of real processes on this machine with some of them killed: what `inca demo` shows.
 
 The noise levels are those of a plan: `inca plan --settlement none --parties 12 --epsilon 8 --colluding 0.08
---dropout 0.2 --messages 20 --sensitivity 240`. Twelve parties are few, so a small epsilon would drown their mean in noise.
-Fewer still share the same protection among themselves, and need more of both kinds.
+--dropout 0.2 --messages 20 --sensitivity 240`. Twelve parties are few, so a small epsilon would drown their mean in
+noise. Fewer still share the same protection among themselves, and need more of both kinds.
 """
 
 from __future__ import annotations

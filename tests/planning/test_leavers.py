@@ -81,3 +81,12 @@ def test_the_more_are_known_the_more_a_leaver_can_lose() -> None:
     injection, rng = inca.incremental_injection(10, quiet=1), np.random.default_rng(1)
     medians = [float(np.median(draw_leaver_bounds(40, known, injection, 4000, rng))) for known in (0.1, 0.3, 0.6, 1.0)]
     assert medians == sorted(medians) and medians[-1] == pytest.approx(level_that_protects_leavers(injection))
+
+
+@pytest.mark.parametrize(("parties", "known", "unknown"), [(4, 0.5, 2), (100, 0.07, 93), (3, 0.5, 1)])
+def test_a_drawn_leaver_sends_to_any_other_party_alike(parties: int, known: float, unknown: int) -> None:
+    """In one round a hidden message costs nothing; how many are hidden is within six standard errors."""
+    drawn = draw_leaver_bounds(parties, known, inca.incremental_injection(1), 4000, np.random.default_rng(3))
+    hidden, expected = float((drawn == 0.0).mean()), unknown / (parties - 1)
+    assert abs(hidden - expected) <= 6 * np.sqrt(expected * (1 - expected) / 4000)
+    assert set(drawn.tolist()) <= {0.0, 0.25}

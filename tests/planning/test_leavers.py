@@ -56,7 +56,8 @@ def test_whoever_leaves_earlier_loses_no_more(seed: int) -> None:
     """Recomputed term by term: the leaver's own masks, and those of whoever holds a part of its change."""
     rng = np.random.default_rng(seed)
     rounds, others = int(rng.integers(2, 10)), int(rng.integers(1, 6))
-    injection = inca.incremental_injection(rounds, quiet=1)
+    shares = rng.random(rounds + 1)
+    injection = inca.Injection(shares / shares.sum(), inca.incremental_injection(rounds).noise)
     receivers = rng.integers(others, size=(1, rounds))
     hidden = rng.random((1, rounds)) < 0.7
     bounds = []

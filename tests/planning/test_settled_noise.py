@@ -99,3 +99,36 @@ def test_late_leavers_leave_noise_in_proportion_to_their_number() -> None:
     unit = example().requirements.var_local_dp
     assert one.cancelling == pytest.approx(2.0 * unit * noise.level / 53**2)
     assert three.cancelling * 51**2 == pytest.approx(3 * one.cancelling * 53**2)
+
+
+@pytest.mark.parametrize("leavers", [1, 5, 12])
+def test_the_total_makes_up_for_what_is_topped_up_and_for_no_more(leavers: int) -> None:
+    """The equation of docs/settlement.md, with 54 honest parties, at the total that solves it."""
+    plan = example()
+    noise, rounds = plan.settled_noise, plan.design.rounds
+    injected = [min(1.0, (t + 1) / rounds) for t in range(rounds)]  # one quiet round: T equal shares, 0 to T - 1
+    total, least = noise.total(leavers), noise.factor / (54 - leavers)
+    phi = 1.0 - noise.start / total
+    a = phi * math.sqrt(total / noise.level) * math.sqrt(sum(part**2 for part in injected))
+    b = min(0.5, 1.0 - (54 - leavers) / (noise.factor * 54))
+    assert total / least == pytest.approx(1.0 + 2.0 * a * math.sqrt(b * (1.0 - b)) + a * a, rel=1e-9)
+    assert noise.start == pytest.approx(noise.factor / 54)
+
+
+def test_without_cancelling_noise_no_top_up_is_known_to_suffice() -> None:
+    requirements = inca.Requirements(20, 1.0, 1e-5, dropout=0.2)
+    noise = SettledNoise(requirements, inca.incremental_injection(6), factor=1.5, level=0.0, start=1.5 / 20)
+    assert noise.total(0) == 1.5 / 20 and noise.total(4) == 1.0
+    enough = SettledNoise.enough(requirements, inca.incremental_injection(6), 1.5, 0.0)
+    assert enough.start == pytest.approx(1.5 / 16) and enough.topup(4) == 0.0
+
+
+def test_where_topping_up_takes_a_tenth_more_all_noise_is_there_from_the_start() -> None:
+    requirements = inca.Requirements(20, 1.0, 1e-5, dropout=0.2)
+    injection = inca.incremental_injection(10, quiet=1)
+    little, much = (SettledNoise.enough(requirements, injection, 1.1, level) for level in (0.05, 5.0))
+    assert little.start == pytest.approx(1.1 / 16) and little.level == 0.05
+    assert much.start == pytest.approx(1.1 / 20) and 5.0 < much.level < 5.5
+    assert much.level == pytest.approx(
+        5.0 * SettledNoise(requirements, injection, 1.1, 5.0, 1.1 / 20).total(4) * 16 / 1.1
+    )

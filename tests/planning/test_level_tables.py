@@ -131,3 +131,16 @@ def test_what_a_late_leaver_leaves_is_what_fresh_runs_show(rounds: int, leaving:
     """Sampled on 120 other runs of another size, whose standard error is 4 %; six of them."""
     fresh = sample_late_residue(ProtocolDesign("permutation", rounds, quiet=1), 40, leaving, runs=120, seed=9)
     assert late_residue(rounds, leaving) == pytest.approx(fresh, rel=0.25)
+
+
+def test_beyond_what_was_drawn_levels_grow_twice_as_fast_as_counts_show() -> None:
+    least = -math.log(0.05) / 10_000_000  # the smallest probability that ten million views tell anything of
+    last, before = (level(10, 0.2, 1.1, failure=failure) for failure in (least, 100 * least))
+    exponent = 2.0 * math.log(last / before) / math.log(100.0)
+    assert 0.1 < exponent < 1.0
+    for times in (10.0, 1000.0):
+        assert level(10, 0.2, 1.1, failure=least / times) == pytest.approx(last * times**exponent)
+
+
+def test_a_fraction_that_rounding_left_above_its_entry_is_that_entry() -> None:
+    assert 0.1 + 0.2 > 0.3 and level(20, 0.1 + 0.2, 1.05) == level(20, 0.3, 1.05)

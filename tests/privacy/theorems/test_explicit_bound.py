@@ -20,7 +20,8 @@ seeds = st.integers(0, 2**32 - 1)
 def test_no_party_loses_more_than_the_bound(seed: int, independent: float, cancelling: float, settled: bool) -> None:
     rng = np.random.default_rng(seed)
     n, rounds = int(rng.integers(3, 14)), int(rng.integers(1, 12))
-    injection = inca.incremental_injection(rounds, quiet=int(rng.integers(0, rounds)))
+    variances = rng.uniform(0.3, 3.0, rounds) if rng.random() < 0.5 else None
+    injection = inca.incremental_injection(rounds, quiet=int(rng.integers(0, rounds)), variances=variances)
     kind = [inca.PermutationReceivers, inca.RandomReceivers][int(rng.integers(2))]
     presence = inca.Presence.leaving(n, rounds, 0.3 if settled else 0.0, rng)
     execution = inca.Execution(kind(n, rounds, seed=seed), injection, presence)
@@ -73,3 +74,14 @@ def test_what_it_does_not_cover_is_refused() -> None:
     fine = inca.Execution(inca.PermutationReceivers(3, 2, seed=1), inca.incremental_injection(2))
     with pytest.raises(InvalidInput, match="sigma_topup must be 0"):
         explicit_bound(inca.View(fine)).mu(inca.NoiseLevels(independent=1, cancelling=1, topup=1), sensitivity=1.0)
+
+
+def test_in_one_round_of_three_it_is_what_the_formula_says() -> None:
+    """Each sends half to the next, party 2 to party 0; masks of twice the variance cost half."""
+    injection = inca.incremental_injection(1, variances=[2.0])
+    run = inca.Execution(inca.ExplicitSchedule([[[1], [2], [0]]]), injection)
+    bound = explicit_bound(inca.View(run))
+    f = np.array([2 / 3, -1 / 3, -1 / 3])
+    residue = f / 4 + np.roll(f, 1) / 4 + f / 2
+    assert bound.independent[0] == pytest.approx(1 / 3 + float(residue @ residue))
+    assert bound.cancelling[0] == pytest.approx(float(residue @ residue) / 4 / 2.0)

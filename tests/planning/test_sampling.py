@@ -205,3 +205,21 @@ def test_few_runs_are_never_fewer_than_four_and_large_ones_are_few() -> None:
     assert len(sample_error(SMALL, DESIGN, 0.2, 9).runs) == 9
     many = replace(SMALL, parties=80_000)
     assert len(sample_error(many, ProtocolDesign("random", 2, quiet=1), 0.2, 9).runs) == 5
+
+
+def test_in_settled_runs_leavers_count_as_colluders_and_the_others_have_topped_up() -> None:
+    """Recomputed: at what each survivor needs, its exact loss against colluders and leavers together is the allowed."""
+    requirements = inca.Requirements(24, 1.0, 1e-5, colluding=0.125, dropout=0.25, messages=6)
+    design, factor = ProtocolDesign("permutation", 6, quiet=1), 1.6
+    sample = sample_cancelling_noise(requirements, design, 24, 0.25, [5], np.array([factor]), settled=True)
+    (needs,) = sample.views[0]
+    rng = np.random.default_rng((5, 1))
+    presence = inca.Presence.leaving(24, 6, 0.25, rng)
+    colluding = inca.Adversary.random(24, 6, rng, colluding=0.125).colluding
+    known = sorted({*colluding, *np.flatnonzero(~presence.row(6)).tolist()})
+    run = inca.Execution(design.draw_schedule(24, 5), design.injection(), presence).settled()
+    view = inca.View(run, inca.Adversary(known))
+    assert needs.size == view.honest.size == 24 - len(known)
+    for place in np.flatnonzero(np.isfinite(needs)):
+        levels = inca.NoiseLevels(independent=math.sqrt(factor / (21 - 6)), cancelling=math.sqrt(needs[place]))
+        assert 0.999 < inca.account(view, levels, sensitivity=1.0).mu[place] <= 1.0 + 1e-9

@@ -55,6 +55,7 @@ def test_nobody_tops_up_if_nobody_left_and_more_do_if_more_left() -> None:
     topups = [noise.topup(leavers) for leavers in range(60)]
     assert topups[0] == 0.0 and topups[:13] == sorted(topups[:13])  # 12 leavers are planned for
     assert all(0.0 <= topup < math.inf for topup in topups)
+    assert topups[40] == noise.total(40) - noise.start > noise.start
 
 
 def test_all_survivors_together_have_the_factor_at_least() -> None:
@@ -89,7 +90,7 @@ def test_the_error_in_closed_form_is_that_of_the_execution(leavers: int) -> None
 
 
 def test_the_error_without_anyone_left_is_infinite() -> None:
-    assert example().settled_noise.error(60).total == math.inf
+    assert example().settled_noise.error(60).total == math.inf > example().settled_noise.error(59).total
     assert example().settled_noise.error(58, late=2, residue=1.0).total == math.inf
 
 

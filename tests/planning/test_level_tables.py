@@ -136,6 +136,10 @@ def test_what_a_late_leaver_leaves_is_what_fresh_runs_show(rounds: int, leaving:
 def test_beyond_what_was_drawn_levels_grow_twice_as_fast_as_counts_show() -> None:
     least = -math.log(0.05) / 10_000_000  # the smallest probability that ten million views tell anything of
     last, before = (level(10, 0.2, 1.1, failure=failure) for failure in (least, 100 * least))
+    tables = level_tables()
+    counts = next(entry for entry in tables.tables if (entry.parties, entry.rounds, entry.known) == (50, 10, 0.2))
+    nobody = counts.views_exceeding[tables.factors.index(1.1)].index(0)
+    assert last == pytest.approx(1.1 * tables.levels_per_factor[nobody])
     exponent = 2.0 * math.log(last / before) / math.log(100.0)
     assert 0.1 < exponent < 1.0
     for times in (10.0, 1000.0):

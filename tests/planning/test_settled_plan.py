@@ -113,6 +113,10 @@ def test_what_was_not_drawn_is_sampled_and_the_audit_holds(changes: dict[str, fl
     requirements = replace(SMALL, **changes)  # type: ignore[arg-type]
     plan = inca.plan(requirements, views=20, **fixed)  # type: ignore[arg-type]
     assert plan.settlement == "settled" and plan.sampling.kind == "extrapolated" and plan.sampling.views == 20
+    known = replace(requirements, colluding=(requirements.colluders + requirements.leavers) / requirements.parties)
+    bound = math.exp(plan.design.log_failure(replace(known, dropout=0.0)))  # that messages hide too little
+    assert plan.structure_bound == bound > 0.0
+    assert bound + requirements.failure / 2 == plan.failure_probability <= requirements.failure
     assert requirements.central_mse < plan.expected_mse < requirements.local_mse * 1.5
     for seed in range(3):
         rng = np.random.default_rng((5, seed))

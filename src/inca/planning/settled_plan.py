@@ -101,7 +101,10 @@ def settled_plan(
         ),
         budget=best.expected,
         standard_error=0.0,
-        structure_bound=0.0,
+        # Drawn views include those in which messages hide too little.
+        structure_bound=0.0
+        if best.basis.known is not None
+        else math.exp(best.design.log_failure(_known(requirements))),
         sampling=best.basis,
         considered=tuple(
             AlternativeDesign(str(design), design.messages, other.expected.total / best.expected.total)
@@ -173,7 +176,7 @@ def _sampled(
     schedule = "permutation" if k == 1 else "random"
     design = ProtocolDesign(schedule, max(1, longest), k, quiet=min(QUIET_ROUNDS, max(0, longest - 1)))
     fitting = [design] if longest >= 1 and longest * k <= requirements.messages else []
-    (design,) = designs_that_hide_enough(requirements, fitting, rounds, receivers)
+    (design,) = designs_that_hide_enough(_known(requirements), fitting, rounds, receivers)
     parties = sampled_parties(requirements, design)
     factors = candidate_factors(requirements, parties)
     samples = [
@@ -225,6 +228,14 @@ def residue_of(design: ProtocolDesign, parties: int, leavers: int) -> float:
         return late_residue(design.rounds, leavers / parties)
     few = min(parties, _MOST_RESIDUE_PARTIES)
     return sample_late_residue(design, few, min(leavers / parties, 1.0 - 1.0 / few), runs=_RESIDUE_RUNS)
+
+
+def _known(requirements: Requirements) -> Requirements:
+    """Return the requirements with leavers counted as colluders, if anyone else is left."""
+    known = requirements.colluders + requirements.leavers
+    if known >= requirements.parties:
+        return requirements
+    return replace(requirements, colluding=known / requirements.parties, dropout=0.0)
 
 
 def _with_noise(

@@ -18,7 +18,8 @@ from inca.planning.sampling import CancellingNoiseSample, ErrorSample
 class MadeUpSampling:
     """Stands for the sampling in a module: needs fall with the factor, in proportion to the scale of each dropout rate.
 
-    It writes down with what it was asked for: `calls`, and `error_calls` of (parties, dropout, runs).
+    Needs are sampled in `needs_in`, if that is another module. It writes down with what it was asked for: `calls`, and
+    `error_calls` of (parties, dropout, runs).
     """
 
     def __init__(
@@ -29,12 +30,13 @@ class MadeUpSampling:
         *,
         parties: int,
         errors: ErrorSample,
+        needs_in: ModuleType | None = None,
     ) -> None:
         self._scales, self._parties, self._errors = scales, parties, errors
         self.samples: list[CancellingNoiseSample] = []
         self.calls: list[dict[str, Any]] = []
         self.error_calls: list[tuple[int, float, int]] = []
-        monkeypatch.setattr(module, "sample_cancelling_noise", self._needs)
+        monkeypatch.setattr(needs_in or module, "sample_cancelling_noise", self._needs)
         monkeypatch.setattr(module, "sample_error", self._error)
 
     def _needs(
@@ -48,7 +50,9 @@ class MadeUpSampling:
         on_view_sampled: Any = None,
         *,
         away: float = 0.0,
+        settled: bool = False,
     ) -> CancellingNoiseSample:
+        assert not settled
         self.calls.append({"parties": parties, "attendance": (dropout, away), "seeds": list(seeds)})
         views = []
         for seed in self.calls[-1]["seeds"]:

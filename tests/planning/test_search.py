@@ -12,7 +12,7 @@ import pytest
 
 import inca
 from helpers.made_up_sampling import MadeUpSampling
-from inca.planning import search
+from inca.planning import extrapolation, search
 from inca.planning.designs import ProtocolDesign, candidate_designs, with_quiet_rounds
 from inca.planning.sampling import ErrorSample, sample_view
 from inca.privacy.tail_quantile import tail_level
@@ -29,7 +29,7 @@ class Sampled(MadeUpSampling):
     """The sampling of a plan, which has no more parties in a view than a hand can work with."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, scales: dict[float, float]) -> None:
-        super().__init__(monkeypatch, search, scales, parties=6, errors=ERRORS)
+        super().__init__(monkeypatch, search, scales, parties=6, errors=ERRORS, needs_in=extrapolation)
 
     @property
     def attendances(self) -> list[tuple[float, float]]:

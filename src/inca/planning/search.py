@@ -16,19 +16,19 @@ from inca._base.types import Array, Progress
 from inca._base.validation import between_0_and_1, integer, refuse
 from inca.errors import RequirementsNotMet
 from inca.planning.designs import ProtocolDesign, candidate_designs, designs_that_hide_enough, with_quiet_rounds
-from inca.planning.plan import SETTLEMENTS, AlternativeDesign, Plan, SamplingDetails
+from inca.planning.extrapolation import attendances, extrapolated_levels
+from inca.planning.plan import SETTLEMENTS, AlternativeDesign, Plan
 from inca.planning.requirements import Requirements
 from inca.planning.sampling import (
     OnViewSampled,
     candidate_factors,
     paper_factor,
-    sample_cancelling_noise,
     sample_error,
     sample_view,
     sampled_parties,
 )
-from inca.planning.scoring import DesignScorer, exceedance_probability, scaled_errors
-from inca.planning.settled_plan import attendances, settled_plan
+from inca.planning.scoring import DesignScorer, scaled_errors
+from inca.planning.settled_plan import settled_plan
 from inca.privacy.accountant import account
 from inca.protocol.noise_levels import NoiseLevels
 
@@ -37,8 +37,7 @@ _RUNS_PER_VIEW = 1.5  # executions sampled for the error of a plan, per view tha
 _ROUND_UP = 1.0 + 1e-9
 _PARTIES_OF_FIRST_VIEWS = 100  # that compare kinds of design
 _WHOLE_VIEWS = ((1500, 3), (5000, 1))  # up to so many parties, so many views of all of them are checked in the end
-# First seeds: what a design was chosen on does not calibrate it, nor check it.
-_CALIBRATION_SEED, _CHECK_SEED = 10**6, 10**9
+_CHECK_SEED = 10**9  # the first one: what a design was chosen or calibrated on does not check it
 
 
 def plan(
@@ -155,22 +154,8 @@ def _calibrate(
     recipe: str,
 ) -> Plan:
     """Calibrate a design on many views and predict its error."""
-    parties, probability = sampled_parties(requirements, design), exceedance_probability(requirements)
-    samples = [
-        sample_cancelling_noise(
-            requirements,
-            design,
-            parties,
-            dropout,
-            range(_CALIBRATION_SEED + number * views, _CALIBRATION_SEED + (number + 1) * views),
-            factors,
-            on_view_sampled,
-            away=away,
-        )
-        for number, (dropout, away) in enumerate(attendances(requirements))
-    ]
+    levels, sampling = extrapolated_levels(requirements, design, factors, views, confidence, on_view_sampled)
     errors = sample_error(requirements, design, requirements.dropout, int(_RUNS_PER_VIEW * views))
-    levels = np.max([sample.levels(probability, np.random.default_rng(1), confidence) for sample in samples], axis=0)
     best = int(np.argmin(scaled_errors(requirements, factors, levels, errors)))
     factor, level = float(factors[best]), float(levels[best])
     if math.isinf(level):
@@ -179,7 +164,7 @@ def _calibrate(
             f"recipe {recipe} does not meet the requirements: with {design}, no cancelling noise protects every party "
             "of the sampled runs; allow more messages, or use recipe best"
         )
-    level, checked = _checked_on_whole_views(requirements, design, factor, level, parties)
+    level, checked = _checked_on_whole_views(requirements, design, factor, level, sampling.parties)
     # Rounded up, so that a loss of exactly what is allowed, as in Local DP, is not exceeded by rounding.
     var_independent = requirements.var_local_dp * factor / requirements.honest * _ROUND_UP
     var_cancelling = requirements.var_local_dp * level * _ROUND_UP
@@ -195,9 +180,7 @@ def _calibrate(
         budget=budget,
         standard_error=standard_error,
         structure_bound=math.exp(design.log_failure(requirements)),
-        sampling=SamplingDetails(
-            views, parties, tuple(dropout for dropout, _ in attendances(requirements)), confidence, checked
-        ),
+        sampling=replace(sampling, checked=checked),
     )
 
 

@@ -6,11 +6,10 @@ import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
-import numpy as np
-
 from inca._base.validation import integer
 from inca.errors import RequirementsNotMet
 from inca.planning.designs import ProtocolDesign, designs_that_hide_enough
+from inca.planning.extrapolation import extrapolated_levels
 from inca.planning.leavers import level_that_protects_leavers
 from inca.planning.level_tables import (
     DRAWN_PARTIES,
@@ -25,12 +24,10 @@ from inca.planning.requirements import Requirements
 from inca.planning.sampling import (
     OnViewSampled,
     candidate_factors,
-    sample_cancelling_noise,
     sample_error,
     sample_late_residue,
     sampled_parties,
 )
-from inca.planning.scoring import exceedance_probability
 from inca.planning.settled_noise import SettledNoise
 from inca.protocol.expected_error import ErrorBudget
 from inca.protocol.noise_levels import NoiseLevels
@@ -38,7 +35,6 @@ from inca.protocol.noise_levels import NoiseLevels
 QUIET_ROUNDS = 1
 """Last rounds without a share of the value: once settled, more of them bring nothing (docs/planner.md)."""
 _LATE_CHANCE = 0.001  # of a late leaver in a run, where none is guarded against
-_CALIBRATION_SEED = 10**6
 _RESIDUE_RUNS, _MOST_RESIDUE_PARTIES = 40, 100
 _ROUND_UP = 1.0 + 1e-9
 
@@ -53,15 +49,6 @@ class _Candidate:
     expected: ErrorBudget
     late: ErrorBudget
     """With as many late leavers as are guarded against, and with one at least."""
-
-
-def attendances(requirements: Requirements) -> list[tuple[float, float]]:
-    """Return the dropout rates, and how often parties are away, at which the guarantee is sampled.
-
-    Everyone is there; then as many are away as may be, at two dropout rates up to the required one.
-    """
-    rates = (requirements.dropout / 2, requirements.dropout) if requirements.leavers > 0 else (0.0,)
-    return list(dict.fromkeys([(0.0, 0.0), *((rate, requirements.away) for rate in rates)]))
 
 
 def settled_plan(
@@ -84,11 +71,7 @@ def settled_plan(
             "allow more messages"
         )
     best = _best(candidates, late)
-    others = {
-        other.design: other
-        for other in (_best(group, late) for group in _by_design(candidates))
-        if other.design != best.design
-    }
+    others = [_best(group, late) for group in _by_design(candidates) if group[0].design != best.design]
     unit, noise = requirements.var_local_dp * _ROUND_UP, best.noise
     return Plan(
         requirements=requirements,
@@ -107,8 +90,8 @@ def settled_plan(
         else math.exp(best.design.log_failure(_known(requirements))),
         sampling=best.basis,
         considered=tuple(
-            AlternativeDesign(str(design), design.messages, other.expected.total / best.expected.total)
-            for design, other in others.items()
+            AlternativeDesign(str(other.design), other.design.messages, other.expected.total / best.expected.total)
+            for other in others
         ),
         settlement="settled",
         late=late,
@@ -158,7 +141,7 @@ def _looked_up(
                 kind = "drawn" if needed.drawn else "extrapolated"
                 basis = SamplingDetails(needed.views, DRAWN_PARTIES, (), confidence, 0, kind=kind, known=needed.known)
                 level = max(needed.level, leaving)
-                yield from _with_noise(requirements, design, factor, level, basis, late, residue)
+                yield _candidate(requirements, design, factor, level, basis, late, residue)
 
 
 def _sampled(
@@ -177,33 +160,12 @@ def _sampled(
     design = ProtocolDesign(schedule, max(1, longest), k, quiet=min(QUIET_ROUNDS, max(0, longest - 1)))
     fitting = [design] if longest >= 1 and longest * k <= requirements.messages else []
     (design,) = designs_that_hide_enough(_known(requirements), fitting, rounds, receivers)
-    parties = sampled_parties(requirements, design)
-    factors = candidate_factors(requirements, parties)
-    samples = [
-        sample_cancelling_noise(
-            requirements,
-            design,
-            parties,
-            dropout,
-            range(_CALIBRATION_SEED + number * views, _CALIBRATION_SEED + (number + 1) * views),
-            factors,
-            on_view_sampled,
-            away=away,
-            settled=True,
-        )
-        for number, (dropout, away) in enumerate(attendances(requirements))
-    ]
-    probability = exceedance_probability(requirements)
-    levels = np.max([sample.levels(probability, np.random.default_rng(1), confidence) for sample in samples], axis=0)
-    rates = tuple(dropout for dropout, _ in attendances(requirements))
-    basis = SamplingDetails(views, parties, rates, confidence, 0)
+    factors = candidate_factors(requirements, sampled_parties(requirements, design))
+    levels, basis = extrapolated_levels(requirements, design, factors, views, confidence, on_view_sampled, settled=True)
     residue = residue_of(design, requirements.parties, requirements.leavers)
     leaving = level_that_protects_leavers(design.injection()) if requirements.leavers else 0.0
     candidates = [
-        candidate
-        for factor, level in zip(factors.tolist(), levels.tolist(), strict=True)
-        if math.isfinite(level)
-        for candidate in _with_noise(
+        _candidate(
             requirements,
             design,
             factor,
@@ -212,8 +174,10 @@ def _sampled(
             late,
             residue,
         )
+        for factor, level in zip(factors.tolist(), levels.tolist(), strict=True)
+        if math.isfinite(level)
     ]
-    yield from candidates if requirements.away == 0.0 else _with_absences(requirements, candidates, views)
+    yield from candidates if requirements.away == 0.0 else _with_absences(requirements, design, candidates, views)
 
 
 def residue_of(design: ProtocolDesign, parties: int, leavers: int) -> float:
@@ -238,7 +202,7 @@ def _known(requirements: Requirements) -> Requirements:
     return replace(requirements, colluding=known / requirements.parties, dropout=0.0)
 
 
-def _with_noise(
+def _candidate(
     requirements: Requirements,
     design: ProtocolDesign,
     factor: float,
@@ -246,18 +210,19 @@ def _with_noise(
     basis: SamplingDetails,
     late: int,
     residue: float,
-) -> Iterator[_Candidate]:
+) -> _Candidate:
     noise = SettledNoise.enough(requirements, design.injection(), factor, level)
     guarded = noise.error(requirements.leavers, max(1, late), residue)
-    yield _Candidate(design, noise, basis, noise.error(requirements.leavers), guarded)
+    return _Candidate(design, noise, basis, noise.error(requirements.leavers), guarded)
 
 
-def _with_absences(requirements: Requirements, candidates: Iterable[_Candidate], views: int) -> Iterator[_Candidate]:
+def _with_absences(
+    requirements: Requirements, design: ProtocolDesign, candidates: Iterable[_Candidate], views: int
+) -> Iterator[_Candidate]:
     """Yield the candidates with the error of parties that miss rounds, who enter with a part of their weight."""
-    errors = None
+    errors = sample_error(requirements, design, requirements.dropout, views, settled=True)
     for candidate in candidates:
         noise, unit = candidate.noise, requirements.var_local_dp
-        errors = errors or sample_error(requirements, candidate.design, requirements.dropout, views, settled=True)
         budget, _ = errors.expected_error(
             requirements, var_independent=unit * noise.total(requirements.leavers), var_cancelling=unit * noise.level
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import replace
 from functools import cache
 
@@ -11,6 +12,7 @@ import pytest
 
 import inca
 from helpers.paths import ROOT
+from inca.planning.plan import AlternativeDesign, SamplingDetails
 
 REQUIREMENTS = inca.Requirements(parties=20, epsilon=1.0, delta=1e-5, colluding=0.1, dropout=0.1, messages=10)
 
@@ -65,3 +67,53 @@ def test_two_honest_parties_who_hide_nothing_are_told_that_it_is_local_dp(
     """Each adds as much noise as if it were alone; one that is alone could do nothing else."""
     plan = replace(written_plan(), requirements=replace(REQUIREMENTS, colluding=colluding), factor=factor)
     assert ("this is Local DP" in str(plan)) == local
+
+
+SETTLED = inca.Requirements(parties=200, epsilon=1.0, delta=1e-5, colluding=0.1, dropout=0.1)
+
+
+@pytest.mark.parametrize(
+    ("late", "sentence"),
+    [
+        (0, r"  1 late leaver      \S+ mean squared = \S+ x Central DP, if it settles and does not publish\n"),
+        (1, r"  1 late leaver      \S+ mean squared = \S+ x Central DP, if it settles and does not publish\n"),
+        (3, r"  3 late leavers     \S+ mean squared = \S+ x Central DP, if they settle and do not publish\n"),
+    ],
+)
+def test_a_plan_says_what_late_leavers_cost(late: int, sentence: str) -> None:
+    assert re.search(sentence, str(inca.plan(SETTLED, late=late)))
+
+
+def test_a_plan_says_how_much_noise_is_added_at_the_end_if_parties_leave() -> None:
+    plan = inca.plan(SETTLED)
+    line = "  settled            who stays undoes what it exchanged with leavers"
+    assert f"{line}; 20 leavers: sigma_topup {plan.sigma_topup(20):.6g}\n" in str(plan)
+    assert f"{line}\n" in str(inca.plan(replace(SETTLED, dropout=0.0)))
+
+
+def test_a_plan_says_if_its_result_says_nothing() -> None:
+    assert "note " not in str(inca.plan(SETTLED))
+    hopeless = inca.plan(replace(SETTLED, epsilon=0.001))
+    assert f"\n  note               {hopeless.remark}" in str(hopeless) and "guessing its middle" in hopeless.remark
+
+
+@pytest.mark.parametrize(
+    ("parties", "checked", "words"),
+    [
+        (20, 0, "7 views of 20 parties each at dropout 0, 0.1;\n"),
+        (10, 0, "7 views of 10 parties (sub-populations) each at dropout 0, 0.1;\n"),
+        (20, 1, "7 views of 20 parties each at dropout 0, 0.1; checked on 1 whole view;\n"),
+        (20, 3, "7 views of 20 parties each at dropout 0, 0.1; checked on 3 whole views;\n"),
+    ],
+)
+def test_a_plan_says_how_its_level_is_known(parties: int, checked: int, words: str) -> None:
+    sampling = SamplingDetails(7, parties, (0.0, 0.1), 0.9, checked)
+    text = str(replace(written_plan(), sampling=sampling, structure_bound=2e-8))
+    assert f"  level              extrapolated, confidence 0.9: {words}" in text
+    assert "\n                     that messages hide too little: 2e-08, proven\n" in text
+
+
+@pytest.mark.parametrize(("relative", "words"), [(1.25, "25.0% larger"), (0.9, "10.0% smaller")])
+def test_a_plan_says_what_more_messages_would_bring(relative: float, words: str) -> None:
+    more = AlternativeDesign("another", 40, relative)
+    assert f"\n  with  40 messages  the error would be {words}" in str(replace(written_plan(), further=(more,)))

@@ -14,7 +14,7 @@ import inca
 from helpers.made_up_sampling import MadeUpSampling
 from inca.planning import extrapolation, search
 from inca.planning.designs import ProtocolDesign, candidate_designs, with_quiet_rounds
-from inca.planning.sampling import ErrorSample, sample_view
+from inca.planning.sampling import ErrorSample, sample_cancelling_noise, sample_view
 from inca.privacy.tail_quantile import tail_level
 
 REQUIREMENTS = inca.Requirements(
@@ -88,6 +88,35 @@ def test_the_level_is_the_largest_over_full_attendance_and_two_dropout_rates(
     assert plan.noise_levels.cancelling**2 == pytest.approx(expected, rel=2e-9)
     assert plan.sampling.dropouts == (0.0, 0.1, 0.2) and plan.sampling.confidence == confidence
     assert (plan.sampling.views, plan.sampling.parties, plan.sampling.checked) == (VIEWS, 40, 0)
+
+
+@pytest.mark.parametrize("settled", [False, True])
+def test_settled_plans_are_calibrated_on_settled_views(settled: bool) -> None:
+    """The same views, in which leavers count as colluders once the others settle: other needs."""
+    design, factors = ProtocolDesign("permutation", 12, quiet=1), np.array([1.3])
+    level, details = extrapolation.extrapolated_levels(
+        REQUIREMENTS, design, factors, 4, 0.95, lambda: None, settled=settled
+    )
+    dropouts = extrapolation.attendances(REQUIREMENTS)
+    needs = [
+        sample_cancelling_noise(
+            REQUIREMENTS,
+            design,
+            40,
+            dropout,
+            range(10**6 + 4 * number, 10**6 + 4 * number + 4),
+            factors,
+            lambda: None,
+            settled=settled,
+        )
+        for number, (dropout, _) in enumerate(dropouts)
+    ]
+    largest = max(float(view.max()) for need in needs for view in need.views)
+    assert largest <= level[0] and details.checked == 0
+    other = extrapolation.extrapolated_levels(
+        REQUIREMENTS, design, factors, 4, 0.95, lambda: None, settled=not settled
+    )[0]
+    assert level[0] != other[0]
 
 
 def test_every_attendance_is_sampled_as_often_as_asked_for_from_seeds_of_its_own(

@@ -15,6 +15,11 @@ from inca.errors import InvalidInput, RequirementsNotMet
 from inca.mechanisms.base import measure
 from inca.mechanisms.inca import Inca
 from inca.mechanisms.secure_aggregation import SecureAggregation
+from inca.planning.designs import ProtocolDesign
+from inca.planning.leavers import level_that_protects_leavers
+from inca.planning.level_tables import late_residue, leavers_level, needed_level
+from inca.planning.settled_plan import residue_of
+from inca.privacy.theorems.failure_bounds import failure_bound
 
 REQUIREMENTS = inca.Requirements(parties=200, epsilon=0.2, delta=1e-5, colluding=0.1, dropout=0.1, messages=20)
 SMALL = inca.Requirements(parties=40, epsilon=1.0, delta=1e-5, colluding=0.1, dropout=0.2, messages=10)
@@ -51,6 +56,46 @@ def test_every_runs_audit_meets_the_guarantee(dropout: float, late: int) -> None
         assert losses.max_mu <= SMALL.mu
         bound = inca.account(view.of_cohort(), plan.noise_levels_of(execution), sensitivity=1.0)
         assert bound.max_mu <= SMALL.mu
+
+
+@pytest.mark.parametrize(("colluding", "dropout"), [(0.1, 0.0), (0.0, 0.1), (0.1, 0.2), (0.25, 0.35)])
+def test_levels_are_looked_up_where_colluders_and_leavers_are_known(colluding: float, dropout: float) -> None:
+    plan = inca.plan(replace(REQUIREMENTS, colluding=colluding, dropout=dropout, messages=30))
+    assert plan.sampling.known is not None
+    assert colluding + dropout - 1e-9 <= plan.sampling.known < 2 * (colluding + dropout)
+
+
+@pytest.mark.parametrize("dropout", [0.05, 0.2])
+def test_a_plan_protects_leavers_where_survivors_would_need_less_noise(dropout: float) -> None:
+    """Many late leavers make the factor large, so that survivors need little cancelling noise; leavers need as much."""
+    requirements = replace(REQUIREMENTS, dropout=dropout)
+    plan = inca.plan(requirements, late=30)
+    level = plan.noise_levels.cancelling**2 / requirements.var_local_dp
+    rounds, known, injection = plan.design.rounds, 0.1 + dropout, plan.design.injection()
+    needed = leavers_level(rounds, known, 200, injection, failure=requirements.failure, confidence=0.95)
+    survivors = needed_level(rounds, known, plan.factor, 200, failure=requirements.failure, confidence=0.95)
+    assert survivors is not None and survivors.level < needed <= level * (1 + 1e-9)
+
+
+def test_if_nobody_leaves_noise_is_for_survivors_alone() -> None:
+    requirements = replace(REQUIREMENTS, colluding=0.05, dropout=0.0, messages=30)
+    plan = inca.plan(requirements, late=30)
+    survivors = needed_level(plan.design.rounds, 0.05, plan.factor, 200, failure=requirements.failure, confidence=0.95)
+    assert survivors is not None
+    assert plan.noise_levels.cancelling**2 / requirements.var_local_dp == pytest.approx(survivors.level, rel=1e-6)
+    assert survivors.level < 1.0
+
+
+def test_a_plan_without_any_rounds_is_refused() -> None:
+    for receivers in (None, 1, 2):
+        for rounds in (0, -3):
+            with pytest.raises(InvalidInput, match="rounds must be at least 1"):
+                inca.plan(REQUIREMENTS, rounds=rounds, receivers=receivers)
+
+
+def test_fixed_rounds_are_looked_up_too() -> None:
+    plan = inca.plan(REQUIREMENTS, rounds=10)
+    assert plan.design.rounds == 10 and plan.sampling.kind == "drawn"
 
 
 @pytest.mark.slow
@@ -188,3 +233,108 @@ def test_rosters_take_no_plan_that_settles() -> None:
 
     with pytest.raises(InvalidInput, match=r"the settlement of the plan must be none \(inca plan --settlement none\)"):
         Terms.from_plan(inca.plan(SMALL), dimension=1)
+
+
+@pytest.mark.parametrize("parties", [2, 3, 10, 50, 200, 10**9])
+def test_a_proven_plan_is_as_accurate_at_any_number_of_parties(parties: int) -> None:
+    requirements = replace(REQUIREMENTS, parties=parties)
+    plan = inca.plan(requirements, proven=True)
+    ideal = SecureAggregation(requirements).expected_error(0.1).budget
+    assert plan.sampling.kind == "proven" and "proven for any number of parties" in str(plan)
+    assert plan.budget.noise <= 1.1 * ideal.noise
+    assert plan.failure_probability == plan.structure_bound <= requirements.failure / 2
+    assert plan.design.messages <= 20
+
+
+@pytest.mark.parametrize("dropout", [0.0, 0.1, 0.2])
+def test_every_run_of_a_proven_plan_meets_the_guarantee(dropout: float) -> None:
+    plan = inca.plan(SMALL, proven=True)
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        execution = plan.execution(seed, inca.Presence.leaving(40, plan.design.rounds, dropout, rng))
+        view = inca.View(execution, plan.adversary(rng))
+        for seen in (view, view.of_cohort()):
+            assert inca.account(seen, plan.noise_levels_of(execution), sensitivity=1.0).max_mu <= SMALL.mu
+
+
+def test_a_proven_plan_counts_leavers_among_those_who_may_cut_parties_off() -> None:
+    """The fewest rounds in which messages connect those who stay: more if more leave, and one fewer would not do."""
+    calm, usual = (inca.plan(replace(REQUIREMENTS, dropout=dropout), proven=True) for dropout in (0.0, 0.2))
+    assert calm.design.rounds < usual.design.rounds
+    bounds = [
+        failure_bound(200, 60, rounds, schedule="permutation")
+        for rounds in (usual.design.rounds - 1, usual.design.rounds)
+    ]
+    assert bounds[1] <= REQUIREMENTS.failure / 2 < bounds[0]
+    assert usual.failure_probability == pytest.approx(bounds[1])
+    with pytest.raises(RequirementsNotMet, match="allow at least"):
+        inca.plan(replace(REQUIREMENTS, messages=usual.design.rounds - 1, dropout=0.2), proven=True)
+    longer = inca.plan(REQUIREMENTS, proven=True, rounds=15)
+    assert longer.design.rounds == 15 and longer.noise_levels.cancelling > usual.noise_levels.cancelling
+
+
+def test_a_proven_plan_is_read_as_it_was_written(tmp_path: Path) -> None:
+    plan = inca.plan(SMALL, proven=True)
+    plan.write(tmp_path / "plan.json")
+    again = inca.read_plan(tmp_path / "plan.json")
+    assert again.sampling == plan.sampling and again.failure_probability == plan.failure_probability
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ({"late": 1}, "late must be 0 for a proven level"),
+        ({"receivers": 2}, "receivers must be 1 for a proven level, got 2"),
+        ({"settlement": "none"}, "proven must be used with settled runs"),
+        ({"recipe": "paper"}, "proven must be used with settled runs"),
+    ],
+)
+def test_what_has_no_proven_level_is_refused(arguments: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(InvalidInput, match=sentence):
+        inca.plan(REQUIREMENTS, proven=True, **arguments)
+
+
+def test_absences_have_no_proven_level() -> None:
+    with pytest.raises(InvalidInput, match="away must be 0 for a proven level"):
+        inca.plan(replace(REQUIREMENTS, away=0.1), proven=True)
+
+
+TAPPED = inca.Requirements(parties=16, epsilon=1.0, delta=1e-5, dropout=0.2, eavesdropped=0.05, messages=24)
+
+
+def test_what_was_not_drawn_is_sampled_with_all_messages_and_a_last_quiet_round() -> None:
+    tapped, twice = inca.plan(TAPPED, views=4), inca.plan(replace(TAPPED, eavesdropped=0.0), receivers=2, views=4)
+    assert str(tapped.design) == "permutation, 24 rounds, 1 receiver, value in shares, last 1 quiet"
+    assert str(twice.design) == "random, 12 rounds, 2 receivers, value in shares, last 1 quiet"
+    pair = inca.Requirements(parties=2, epsilon=1.0, delta=1e-5, messages=5)
+    assert str(inca.plan(pair, rounds=1, views=4).design) == "permutation, 1 rounds, 1 receiver, value in shares"
+    assert str(inca.plan(pair, rounds=2, views=4).design).endswith(
+        "2 rounds, 1 receiver, value in shares, last 1 quiet"
+    )
+
+
+def test_a_sampled_plan_protects_leavers_and_its_error_is_that_of_its_noise() -> None:
+    requirements = replace(TAPPED, parties=60)
+    plan = inca.plan(requirements, late=2, views=4)
+    level = plan.noise_levels.cancelling**2 / requirements.var_local_dp
+    assert plan.factor < requirements.honest and level >= level_that_protects_leavers(plan.design.injection())
+    expected = plan.settled_noise.error(requirements.leavers).independent
+    assert plan.budget.independent == pytest.approx(expected, rel=1e-8)
+    stay = inca.plan(replace(requirements, dropout=0.0), late=2, views=4)  # nobody leaves: less is enough
+    assert stay.noise_levels.cancelling**2 < 0.5 * level * requirements.var_local_dp
+
+
+def test_a_plan_for_absences_has_their_error() -> None:
+    """Who misses rounds enters with a part of its weight: values are lost though nobody leaves."""
+    requirements = replace(TAPPED, dropout=0.0, eavesdropped=0.0, away=0.2, messages=40)
+    plan = inca.plan(requirements, views=4)
+    assert plan.budget.data > 0.0 and plan.late_budget is not None and plan.late_budget.data == plan.budget.data
+    assert plan.budget.independent > plan.settled_noise.error(0).independent
+    assert inca.plan(replace(requirements, away=0.0)).budget.data == 0.0
+
+
+def test_what_a_late_leaver_leaves_is_looked_up_where_it_was_drawn() -> None:
+    drawn, other = ProtocolDesign("permutation", 10, quiet=1), ProtocolDesign("permutation", 11, quiet=1)
+    assert residue_of(drawn, 200, 20) == late_residue(10, 0.1)
+    assert residue_of(other, 200, 20) == pytest.approx(late_residue(10, 0.1), rel=0.25)
+    assert residue_of(ProtocolDesign("permutation", 10), 200, 20) != late_residue(10, 0.1)

@@ -52,6 +52,14 @@ def plan(
     ] = None,
     settlement: Settlement = "settled",
     late: Late = 0,
+    proven: Annotated[
+        bool,
+        typer.Option(
+            "--proven",
+            help="Take cancelling noise that is proven to suffice, not drawn; one late leaver ruins the result.",
+            rich_help_panel=CONDITIONS,
+        ),
+    ] = False,
     failure: Failure = 1e-6,
     rule: Rule = "analytic",
     sensitivity: Sensitivity = 1.0,
@@ -99,6 +107,7 @@ def plan(
             receivers=receivers,
             settlement=settlement,
             late=late,
+            proven=proven,
             recipe=recipe,
             views=views,
             progress=progress,

@@ -45,9 +45,11 @@ class SamplingDetails:
         dropouts: The rates; empty for drawn views, in which leavers count as colluders.
         confidence: That of the level.
         checked: On how many further views of all parties the level was checked exactly.
-        kind: "drawn" if counts show the level with that confidence (`inca.planning.level_tables`), "extrapolated" if
-            it is beyond what was sampled (`inca.privacy.tail_quantile`).
-        known: In drawn views, the fraction of the parties that colluded or left.
+        kind: "proven" if the level suffices in every view in which hidden messages connect the honest parties
+            (`inca.privacy.theorems.connected_bound`), "drawn" if counts show it with that confidence
+            (`inca.planning.level_tables`), "extrapolated" if it is beyond what was sampled
+            (`inca.privacy.tail_quantile`).
+        known: If the level is proven or was drawn, the fraction of the parties that collude or leave in it.
     """
 
     views: int
@@ -57,6 +59,11 @@ class SamplingDetails:
     checked: int
     kind: str = "extrapolated"
     known: float | None = None
+
+    @property
+    def looked_up(self) -> bool:
+        """Whether the level comes from the tables of drawn views."""
+        return self.known is not None and self.kind != "proven"
 
 
 @dataclass(frozen=True)
@@ -129,11 +136,13 @@ class Plan:
     def failure_probability(self) -> float:
         """How likely an honest party's loss exceeds what is allowed, at most; it adds to delta.
 
-        It is over random schedules, adversaries and leavers. Where views were sampled it even bounds the probability
-        that this happens to any party of a run.
+        It is over random schedules, adversaries and leavers. Where views were sampled, or the level is proven, it even
+        bounds the probability that this happens to any party of a run.
         """
-        looked_up = self.sampling.known is not None
-        return self.requirements.failure if looked_up else self.structure_bound + self.requirements.failure / 2.0
+        if self.sampling.looked_up:
+            return self.requirements.failure
+        exceeded = 0.0 if self.sampling.kind == "proven" else self.requirements.failure / 2.0
+        return self.structure_bound + exceeded
 
     @cached_property
     def settled_noise(self) -> SettledNoise:

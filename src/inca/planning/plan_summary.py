@@ -70,9 +70,14 @@ def _unsettled_lines(plan: Plan) -> list[str]:
 
 def _how_known(plan: Plan) -> str:
     sampling, requirements = plan.sampling, plan.requirements
+    if sampling.kind == "proven":
+        return "proven for any number of parties, whoever sends to whom; that messages hide too little: proven too"
     if sampling.known is not None:
         kind = "drawn with confidence" if sampling.kind == "drawn" else "extrapolated beyond what was drawn, confidence"
-        return f"{kind} {sampling.confidence:g}: {sampling.views:,} views, {sampling.known:.3g} of the parties known"
+        return (
+            f"{kind} {sampling.confidence:g}: {sampling.views:,} views of {sampling.parties} parties, "
+            f"{sampling.known:.3g} of them known"
+        )
     of = f"{sampling.parties} parties" + ("" if sampling.parties == requirements.parties else " (sub-populations)")
     rates = ", ".join(f"{rate:.3g}" for rate in sampling.dropouts)
     checked = f"; checked on {sampling.checked} whole view{'s' * (sampling.checked > 1)}" if sampling.checked else ""

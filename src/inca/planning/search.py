@@ -47,6 +47,7 @@ def plan(
     receivers: int | None = None,
     settlement: str = "settled",
     late: int = 0,
+    proven: bool = False,
     recipe: str = "best",
     views: int = 300,
     confidence: float = 0.95,
@@ -67,6 +68,9 @@ def plan(
         late: How many late leavers to guard against, parties that settle and then do not publish. With 0 it
             is the error if all who settle publish that is least, but for one run in a thousand; a plan always tells
             the error with one as well.
+        proven: Take a level of cancelling noise that is proven to suffice whenever hidden messages connect all honest
+            parties that stay, and a proven bound on the probability that they do not, at any number of parties. It
+            is far larger than what is drawn; that costs nothing unless a leaver is late.
         recipe: "best" searches; "paper" takes the paper's own design without settlement: equal shares in all rounds,
             random receivers, and independent variance 1.3 s^2 / (mu^2 n (1 - dropout - colluding)).
         views: How many random views calibrate the cancelling noise, at each of the dropout rates.
@@ -102,12 +106,15 @@ def plan(
             late=late,
             rounds=rounds,
             receivers=receivers,
+            proven=proven,
             views=views,
             confidence=confidence,
             on_view_sampled=counter,
         )
         counter.finish()
         return settled
+    if proven:
+        refuse("proven", proven, "used with settled runs: for others no level is proven")
     if late > 0:
         refuse("late", late, "0 without settlement: all leavers leave noise behind there")
     if recipe == "paper":

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from inca._base.validation import integer
+from inca._base.validation import integer, refuse
 from inca.errors import RequirementsNotMet
 from inca.planning.designs import ProtocolDesign, designs_that_hide_enough
 from inca.planning.extrapolation import extrapolated_levels
@@ -29,11 +29,13 @@ from inca.planning.sampling import (
     sampled_parties,
 )
 from inca.planning.settled_noise import SettledNoise
+from inca.privacy.theorems.connected_bound import connected_level
 from inca.protocol.expected_error import ErrorBudget
 from inca.protocol.noise_levels import NoiseLevels
 
 QUIET_ROUNDS = 1
 """Last rounds without a share of the value: once settled, more of them bring nothing (docs/planner.md)."""
+_PROVEN_FACTOR = 1.05  # within 5 % of the least error; cancelling noise costs nothing if everyone publishes
 _LATE_CHANCE = 0.001  # of a late leaver in a run, where none is guarded against
 _RESIDUE_RUNS, _MOST_RESIDUE_PARTIES = 40, 100
 _ROUND_UP = 1.0 + 1e-9
@@ -57,12 +59,16 @@ def settled_plan(
     late: int,
     rounds: int | None,
     receivers: int | None,
+    proven: bool,
     views: int,
     confidence: float,
     on_view_sampled: OnViewSampled,
 ) -> Plan:
     """Return the plan of least error among settled runs; see `inca.plan`."""
-    candidates = list(_looked_up(requirements, late, rounds, receivers, confidence))
+    if proven:
+        candidates = [_proven(requirements, late, rounds, receivers)]
+    else:
+        candidates = list(_looked_up(requirements, late, rounds, receivers, confidence))
     if not candidates:
         candidates = list(_sampled(requirements, late, rounds, receivers, views, confidence, on_view_sampled))
     if not candidates:
@@ -85,9 +91,7 @@ def settled_plan(
         budget=best.expected,
         standard_error=0.0,
         # Drawn views include those in which messages hide too little.
-        structure_bound=0.0
-        if best.basis.known is not None
-        else math.exp(best.design.log_failure(_known(requirements))),
+        structure_bound=0.0 if best.basis.looked_up else math.exp(best.design.log_failure(_known(requirements))),
         sampling=best.basis,
         considered=tuple(
             AlternativeDesign(str(other.design), other.design.messages, other.expected.total / best.expected.total)
@@ -115,6 +119,30 @@ def _best(candidates: list[_Candidate], late: int) -> _Candidate:
         return candidate.late.total if late else candidate.expected.total + _LATE_CHANCE * candidate.late.total
 
     return min(candidates, key=error)
+
+
+def _proven(requirements: Requirements, late: int, rounds: int | None, receivers: int | None) -> _Candidate:
+    """Return the candidate whose level suffices whenever hidden messages connect all honest parties that stay.
+
+    It takes the fewest rounds with which they do, but for the allowed probability, leavers counted as colluders.
+    """
+    if late > 0:
+        refuse("late", late, "0 for a proven level: with it, one late leaver leaves more noise than Local DP has")
+    if receivers not in (None, 1):
+        refuse("receivers", receivers, "1 for a proven level")
+    if requirements.away > 0.0:
+        refuse("away", requirements.away, "0 for a proven level")
+    known = _known(requirements)
+    longest = requirements.messages if rounds is None else integer("rounds", rounds, min=1)
+    fitting = [ProtocolDesign("permutation", total) for total in range(1, min(longest, requirements.messages) + 1)]
+    enough = designs_that_hide_enough(known, fitting if rounds is None else fitting[-1:], rounds, receivers)
+    design = replace(enough[0], quiet=min(QUIET_ROUNDS, enough[0].rounds - 1))
+    level = connected_level(requirements.honest, design.rounds, _PROVEN_FACTOR)
+    if requirements.leavers:
+        level = max(level, level_that_protects_leavers(design.injection()))
+    basis = SamplingDetails(0, requirements.parties, (), 1.0, 0, kind="proven", known=known.colluding)
+    residue = residue_of(design, requirements.parties, requirements.leavers)
+    return _candidate(requirements, design, _PROVEN_FACTOR, level, basis, late, residue)
 
 
 def _looked_up(

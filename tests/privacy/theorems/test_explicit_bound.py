@@ -41,13 +41,17 @@ def test_if_nothing_is_hidden_every_party_is_on_its_own() -> None:
     run = inca.Execution(inca.PermutationReceivers(6, 5, seed=1), inca.incremental_injection(5))
     everything = inca.Adversary(eavesdropped=[(t, party) for t in range(5) for party in range(6)])
     bound = explicit_bound(inca.View(run, everything))
-    assert bound.independent == pytest.approx(np.ones(6)) and bound.cancelling == pytest.approx(np.zeros(6))
+    assert bound.independent == pytest.approx(np.ones((6, 2, 2)))
+    assert bound.cancelling == pytest.approx(np.zeros((6, 2, 2)))
+    assert np.isinf(bound.least_levels(1.1)).all() and (bound.least_levels(6.1) < 1e-6).all()
 
 
 def test_a_party_of_its_own_needs_no_masks() -> None:
     run = inca.Execution(inca.PermutationReceivers(3, 4, seed=1), inca.incremental_injection(4))
     bound = explicit_bound(inca.View(run, inca.Adversary([0, 1])))
-    assert bound.independent.tolist() == [1.0] and bound.cancelling.tolist() == [0.0]
+    assert (bound.independent == 1.0).all() and (bound.cancelling == 0.0).all()
+    noise = inca.NoiseLevels(independent=0.5, cancelling=0.0)
+    assert bound.mu(noise, sensitivity=1.0).tolist() == [2.0]
 
 
 def test_the_least_level_is_where_the_bound_meets_the_allowed_loss() -> None:
@@ -83,5 +87,31 @@ def test_in_one_round_of_three_it_is_what_the_formula_says() -> None:
     bound = explicit_bound(inca.View(run))
     f = np.array([2 / 3, -1 / 3, -1 / 3])
     residue = f / 4 + np.roll(f, 1) / 4 + f / 2
-    assert bound.independent[0] == pytest.approx(1 / 3 + float(residue @ residue))
-    assert bound.cancelling[0] == pytest.approx(float(residue @ residue) / 4 / 2.0)
+    assert bound.independent[0] == pytest.approx(np.full((2, 2), 1 / 3 + float(residue @ residue)))
+    assert bound.cancelling[0] == pytest.approx(np.full((2, 2), float(residue @ residue) / 4 / 2.0))
+
+
+def test_the_second_flow_passes_on_more_before_known_messages() -> None:
+    """Two parties, the second and third message of party 0 are known: R = 2, so b = 2/3 in its first round."""
+    run = inca.Execution(inca.ExplicitSchedule([[[1], [0]]] * 3), inca.incremental_injection(3))
+    bound = explicit_bound(inca.View(run, inca.Adversary(eavesdropped=[(1, 0), (2, 0)])))
+    f, c = np.array([0.5, -0.5]), 0.25
+    states = [c * f]
+    for sent in ([5 / 6, 1 / 2], [0, 1 / 2], [0, 1 / 2]):
+        moved = np.array(sent) * states[-1]
+        states.append(states[-1] - moved + moved[::-1] + c * f)
+    residue = states[-1]
+    masks = np.array([np.array([2 / 3, 0]) * states[0], [-states[1][0], 0], [-states[2][0], 0]])
+    masks += np.array([c, 2 * c, 3 * c])[:, np.newaxis] * residue
+    assert bound.independent[0, 1, 1] == pytest.approx(1 / 2 + float(residue @ residue))
+    assert bound.cancelling[0, 1, 1] == pytest.approx(float(np.sum(masks**2)))
+
+
+def test_the_mixture_is_no_worse_than_either_flow() -> None:
+    run = inca.Execution(inca.PermutationReceivers(40, 24, seed=1), inca.incremental_injection(24, quiet=12))
+    bound = explicit_bound(inca.View(run, inca.Adversary(range(12))))
+    levels = bound.least_levels(1.5)
+    for flow in (0, 1):
+        left = 1 - bound.independent[:, flow, flow] * 28 / 1.5
+        alone = np.where(left > 0, bound.cancelling[:, flow, flow] / np.where(left > 0, left, 1), np.inf)
+        assert (levels <= alone * (1 + 1e-9)).all() and (levels < 0.99 * alone).any()

@@ -102,14 +102,13 @@ def _show(report: dict[str, Any]) -> None:
     typer.echo(f"estimate     {report['estimate']:.2f} min, the same for all {report['holders']} who are left")
     low, high = report["interval"]
     typer.echo(f"interval     {low:.2f} to {high:.2f} min, with a probability of {report['confidence']:.0%}")
-    typer.echo(f"truth        {report['truth']:.2f} min is the mean of all {report['parties']} values")
+    typer.echo(f"truth        {report['stayed']:.2f} min is the mean of the {report['cohort']} who stayed")
+    typer.echo(f"             {report['truth']:.2f} min is the mean of all {report['parties']} values")
     if report["standard_error"] is not None:
         typer.echo(f"noise        {report['standard_error']:.2f} min standard error: few parties, and some left")
     for sentence in report["remarks"]:
         typer.echo(f"note         {sentence}")
     typer.echo(f"lattice      {report['lattice']}")
-    shares = f"{report['in_doubt']} {'share' if report['in_doubt'] == 1 else 'shares'}"
-    typer.echo(f"unresolved   {shares} of parties that left, weight {report['weight_in_doubt']:.3g}")
     typer.echo(f"time         {report['seconds']:.1f} s from the start of the first round to the last party's end")
     typer.echo("")
     typer.echo(report["certificate"])

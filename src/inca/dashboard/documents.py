@@ -24,6 +24,7 @@ _KINDS = {
     "inca-certificate/1": "certificate",
     "inca-plan/1": "plan",
     "inca-result/1": "result",
+    "inca-result/2": "result",
     "inca-execution/1": "execution",
     "inca-execution/2": "execution",
 }

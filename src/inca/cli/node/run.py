@@ -180,11 +180,10 @@ def _show(report: dict[str, Any], folder: Path) -> None:
     )
     agreed = AgreedGuarantee(report["wanted"], report["delta"], failure=report["failure"])
     typer.echo(f"agreed       {agreed} for every party, over random schedules, coalitions and leavers")
-    if report["in_doubt"]:
-        typer.echo(
-            f"unresolved   {len(report['in_doubt'])} shares, of weight {report['weight_in_doubt']:.3g}, offered to "
-            "parties that left"
-        )
+    if report["late"]:
+        typer.echo(f"late         {', '.join(report['late'])} settled and did not publish: their noise is left in it")
+    for t, sender, receiver, claim in report["contradictions"]:
+        typer.echo(f"not exact    {sender} says that round {t} was {claim} by {receiver}, who says the opposite")
     for sentence in report["remarks"]:
         typer.echo(f"note         {sentence}")
     typer.echo(f"kept in      {folder} (result, execution, certificate)")

@@ -58,6 +58,8 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
             them changes. None: for any two values.
         epsilon: The promised epsilon, for every honest party.
         delta: The promised delta.
+        sigma_topup: Standard deviations of the independent noise that each party adds when it settles, if 0, 1, 2, ...
+            parties have left; the last one if more have. Empty: none.
         failure: How likely the plan of the noise fails in a session, for any party; it adds to delta. None: not known.
         rule: How the loss mu becomes (epsilon, delta): "analytic" or "classic".
         colluding: The fraction of the parties that may collude.
@@ -106,6 +108,7 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     min_round_duration: float = msgspec.field(default=0.0, name="pace")
     seed: str | None = None
     failure: float | None = None
+    sigma_topup: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
         """Refuse what makes no sense; numbers are kept as the file will have them, so that they hash alike."""
@@ -115,6 +118,8 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         for name in _POSITIVE:
             force_setattr(self, name, positive(name, getattr(self, name)))
         force_setattr(self, "colluding", finite_float("colluding", self.colluding, 0.0, 1.0))
+        table = tuple(finite_float("sigma_topup", sigma, min=0.0) for sigma in self.sigma_topup)
+        force_setattr(self, "sigma_topup", table)
         if self.schedule not in SCHEDULES:
             refuse("schedule", self.schedule, "one of " + ", ".join(SCHEDULES))
         self._check_domain()
@@ -154,6 +159,10 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         """Both standard deviations."""
         return NoiseLevels(independent=self.sigma_independent, cancelling=self.sigma_cancelling)
 
+    def topup(self, leavers: int) -> float:
+        """Return the standard deviation of the noise that each party adds at settlement if so many have left."""
+        return self.sigma_topup[min(leavers, len(self.sigma_topup) - 1)] if self.sigma_topup else 0.0
+
     @property
     def injection(self) -> Injection:
         """How values and noise enter: in equal shares, with one noise term renewed per round."""
@@ -173,14 +182,19 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
             The terms.
 
         Raises:
-            InvalidInput: The plan's injection is not incremental, it is for runs that settle, or its noise was made
-                for another sensitivity.
+            InvalidInput: The plan's injection is not incremental, it is not for runs that settle or guards against
+                eavesdroppers, or its noise was made for another sensitivity.
         """
         requirements, design, levels = plan.requirements, plan.design, plan.noise_levels
         if design.kind != "incremental":
             refuse("the injection of the plan", design.kind, "incremental")
-        if plan.settlement != "none":  # its noise would be too little for those who stay
-            refuse("the settlement of the plan", plan.settlement, "none (inca plan --settlement none), as in sessions")
+        if plan.settlement != "settled":
+            refuse("the settlement of the plan", plan.settlement, "settled, as sessions settle")
+        if requirements.eavesdropped > 0.0:  # nobody would check the promise against them
+            must_be = (
+                "0: messages of a session are encrypted, and its parties check their losses against colluders alone"
+            )
+            refuse("the eavesdropped fraction of the plan", requirements.eavesdropped, must_be)
         terms = cls(
             rounds=design.rounds,
             receivers=design.receivers,
@@ -193,6 +207,7 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
             rule=requirements.rule,
             colluding=requirements.colluding,
             failure=plan.failure_probability,
+            sigma_topup=_topup_table(plan, agreed.get("min_participants", 2)),
             dimension=dimension,
             **agreed,
         )
@@ -204,8 +219,8 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     def as_dict(self) -> dict[str, Any]:
         """Return all fields for JSON, with the names of the file."""
         fields: dict[str, Any] = msgspec.to_builtins(self)
-        for name in ("distance", "failure"):
-            if fields[name] is None:
+        for name in ("distance", "failure", "sigma_topup"):
+            if not fields[name]:
                 del fields[name]  # rosters without one stay what they were before there was such a term
         return fields | {"start": to_utc(self.start), "rule": rule_to_file(self.rule)}
 
@@ -236,6 +251,13 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
             refuse("rule", self.rule, "analytic or classic")
         if not 0.0 < mu_for(self.epsilon, self.delta, self.rule) < math.inf:
             refuse("(epsilon, delta)", (self.epsilon, self.delta), "one that Gaussian noise can promise")
+
+
+def _topup_table(plan: Plan, min_participants: int) -> tuple[float, ...]:
+    """Return the top-up for 0, 1, 2, ... leavers, up to those with whom there is a result."""
+    most = max(0, plan.requirements.parties - integer("min_participants", min_participants, min=1))
+    table = tuple(plan.sigma_topup(leavers) for leavers in range(most + 1))
+    return table if any(table) else ()
 
 
 def fields_from_file(fields: object) -> object:

@@ -12,15 +12,16 @@ import os
 import secrets
 import sqlite3
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
 
 from inca.errors import InvalidInput, JournalUnusable
-from inca.network.protocol.ledger import Began, Credited, Opened, Record, Settled, Signed, Tombstoned
+from inca.network.protocol.ledger import Answered, Began, Credited, Opened, Record, Signed, Tombstoned
 from inca.network.protocol.session import SessionConfig
 
-FORMAT = "inca-journal/1"
+FORMAT = "inca-journal/2"
 _SHRED_BYTES = 2**20  # overwritten at a time
 _SAFETY_FACTOR = 2.0  # by which the space that is demanded exceeds what a journal is expected to need
 
@@ -86,6 +87,8 @@ class Journal:
                 self._database.execute("INSERT INTO about VALUES (?)", (owner,))
         if row is not None and row[0] != owner:
             self._database.close()
+            if not row[0].startswith(FORMAT):
+                raise InvalidInput(f"the journal {self.path} was begun by another version, which must end the session")
             raise InvalidInput(f"the journal {self.path} belongs to another session or party")
 
     def append(self, records: Sequence[Record]) -> None:
@@ -111,7 +114,16 @@ class Journal:
             raise JournalUnusable(f"the journal {self.path} cannot be read: {error}") from None
 
     def close(self) -> None:
-        """Close the file; it can be opened again."""
+        """Close the file; it can be opened again.
+
+        The database removes its write-ahead log, whose bytes would stay on the disk: they are overwritten before, once
+        everything is in the file itself.
+        """
+        with suppress(sqlite3.Error):
+            _, left, moved = self._database.execute("PRAGMA wal_checkpoint(FULL)").fetchone()
+            log = self.path.with_name(self.path.name + "-wal")
+            if left == moved and log.exists():
+                _overwrite(log)
         self._database.close()
 
     def shred(self) -> None:
@@ -123,13 +135,18 @@ class Journal:
         for path in (self.path, *(self.path.with_name(self.path.name + end) for end in ("-wal", "-shm"))):
             if not path.exists():
                 continue
-            with path.open("r+b", buffering=0) as file:
-                left = path.stat().st_size
-                while left > 0:
-                    left -= file.write(secrets.token_bytes(min(left, _SHRED_BYTES)))
-                os.fsync(file.fileno())
+            _overwrite(path)
             path.unlink()
         _sync_folder(self.path.parent)
+
+
+def _overwrite(path: Path) -> None:
+    """Replace the bytes of a file by random ones, durably."""
+    with path.open("r+b", buffering=0) as file:
+        left = path.stat().st_size
+        while left > 0:
+            left -= file.write(secrets.token_bytes(min(left, _SHRED_BYTES)))
+        os.fsync(file.fileno())
 
 
 class _Transaction:
@@ -157,9 +174,9 @@ def _unique_key(record: Record) -> str | None:
             return f"round {record.round}"
         case Credited() | Tombstoned():
             return f"decision {record.round} {record.sender} {record.slot}"
-        case Settled():
+        case Answered():
             return f"fate {record.round} {record.slot}"
-        case Signed():
+        case Signed() if record.item.kind != "ready":  # that is said of one cohort after the other
             return f"signed {record.item.kind}"
         case _:
             return None
@@ -167,7 +184,7 @@ def _unique_key(record: Record) -> str | None:
 
 def check_disk_space(folder: Path, session: SessionConfig) -> None:
     """Refuse to begin on a disk that will be full before the end of the session."""
-    transfers = 2 + 2 * session.rounds * session.receivers
+    transfers = 2 + 2 * session.rounds * session.receivers + session.parties  # and everyone's final message
     needed = int(_SAFETY_FACTOR * 8 * (session.dimension + 1) * transfers) + 2**20
     disk = os.statvfs(folder)
     if (free := disk.f_bavail * disk.f_frsize) < needed:

@@ -1,8 +1,9 @@
 """What an execution gives away about a party: worked out by each party for itself before it publishes anything.
 
-The adversary is a coalition of the agreed size. If there are not more coalitions than were agreed to be checked, all
-of them are; otherwise they are drawn from the session's id and public seed, the same for everyone. The loss must keep
-within what was agreed on the realized execution and had everyone been present throughout (erratum E11).
+The adversary is a coalition of the agreed size among the others, and everyone who is not in the cohort. If there are
+not more coalitions than were agreed to be checked, all of them are; otherwise they are drawn for each party from the
+session's id and public seed. The loss must keep within what was agreed on the agreed execution and had everyone been
+present throughout (erratum E11).
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ class LossCheck:
 
 
 class LossChecker:
-    """Works out losses on the terms of a roster, for a schedule that is known.
+    """Works out the losses of one party on the terms of a roster, for a schedule that is known.
 
     Losses are those of real numbers, and what whole ones add (`SessionSetup.rounding`).
 
@@ -65,19 +66,20 @@ class LossChecker:
         setup: The parties, their terms, and the lattice.
         topology: Who sends to whom.
         seed: The public seed, from which the coalitions are drawn.
+        party: Whose losses they are.
     """
 
-    def __init__(self, setup: SessionSetup, topology: Topology, seed: bytes) -> None:
-        self._setup, self._topology = setup, topology
-        self.coalitions, self.complete = choose_coalitions(setup.roster, seed)
+    def __init__(self, setup: SessionSetup, topology: Topology, seed: bytes, party: int) -> None:
+        self._setup, self._topology, self._party = setup, topology, party
+        self.coalitions, self.complete = choose_coalitions(setup.roster, seed, party)
 
-    def planned(self, party: int) -> LossCheck:
+    def planned(self) -> LossCheck:
         """Return the party's loss had everyone been present throughout; it does not depend on what happens."""
-        return self._worst(Execution(self._topology.schedule, self._setup.roster.terms.injection), party)
+        return self._worst(Execution(self._topology.schedule, self._setup.roster.terms.injection))
 
-    def realized(self, realized: RealizedExecution, party: int) -> LossCheck:
-        """Return the party's loss on the realized execution."""
-        return self._worst(realized.execution, party)
+    def realized(self, realized: RealizedExecution) -> LossCheck:
+        """Return the party's loss on the agreed execution, those outside its cohort counted as colluders."""
+        return self._worst(realized.execution)
 
     def certify(self, realized: RealizedExecution, coalition: Sequence[int]) -> Certificate:
         """Return the certificate of the realized execution against one coalition."""
@@ -88,28 +90,30 @@ class LossChecker:
             transcript,
             rule=terms.rule,
             intended=None if as_intended else self._topology.schedule,
+            basis="leavers counted as colluders",
         )
 
-    def _worst(self, execution: Execution, party: int) -> LossCheck:
+    def _worst(self, execution: Execution) -> LossCheck:
         terms, rounding = self._setup.roster.terms, self._setup.rounding(execution)
+        levels = self._setup.noise_levels(execution)
         losses_mu: list[tuple[float, tuple[int, ...]]] = []
         for coalition in self.coalitions:
-            if party not in coalition:
-                view = View(execution, Adversary(coalition))
-                losses = account(view, terms.noise_levels, sensitivity=terms.sensitivity).in_whole_numbers(rounding)
-                losses_mu.append((float(losses.mu[losses.honest.tolist().index(party)]), coalition))
-        mu, coalition = max(losses_mu, default=(0.0, ()))
+            view = View(execution, Adversary(coalition)).of_cohort()
+            losses = account(view, levels, sensitivity=terms.sensitivity).in_whole_numbers(rounding)
+            losses_mu.append((float(losses.mu[losses.honest.tolist().index(self._party)]), coalition))
+        mu, coalition = max(losses_mu)
         epsilon = float(epsilon_for(np.array([mu]), terms.delta, terms.rule)[0])
         return LossCheck(epsilon, coalition, terms.epsilon, len(losses_mu), self.complete)
 
 
-def choose_coalitions(roster: Roster, seed: bytes) -> tuple[list[tuple[int, ...]], bool]:
-    """Return the coalitions to be considered, and whether these are all of the agreed size."""
+def choose_coalitions(roster: Roster, seed: bytes, party: int) -> tuple[list[tuple[int, ...]], bool]:
+    """Return the coalitions to be considered against a party, at least one, and whether these are all there are."""
     n, terms = len(roster.parties), roster.terms
-    size = rounded_up("colluding", terms.colluding, n)
-    if math.comb(n, size) <= terms.coalitions:
-        return list(combinations(range(n), size)), True
-    digest = hashlib.sha256(b"inca-coalitions/1" + roster.session + seed).digest()
+    others = [other for other in range(n) if other != party]
+    size = min(rounded_up("colluding", terms.colluding, n), n - 1)
+    if math.comb(n - 1, size) <= terms.coalitions:
+        return list(combinations(others, size)), True
+    digest = hashlib.sha256(b"inca-coalitions/2" + roster.session + seed + party.to_bytes(4, "little")).digest()
     rng = np.random.Generator(np.random.Philox(key=int.from_bytes(digest[:16], "little")))
-    drawn = {tuple(sorted(rng.choice(n, size, replace=False).tolist())) for _ in range(terms.coalitions)}
+    drawn = {tuple(sorted(rng.choice(others, size, replace=False).tolist())) for _ in range(terms.coalitions)}
     return sorted(drawn), False

@@ -47,8 +47,8 @@ class SessionEnd:
 
     Args:
         result: The result, if there is one.
-        reason: Why there is none, or why this party withheld its final message.
-        loss_check: This party's loss, as far as it was worked out.
+        reason: Why there is none, or why this party is not in it.
+        loss_check: This party's loss on the agreed execution, if it was worked out.
         loss_checker: What worked it out.
         stopped: Whether the party was stopped and can go on when it is started again.
     """
@@ -292,7 +292,7 @@ class Node(TransportEvents):
     def _load_accountant(self) -> None:
         """Load the accountant before the start, so that nobody waits for it later."""
         seed = self.setup.session.seed or bytes(32)
-        LossChecker(self.setup, self.setup.session.topology(seed), seed).planned(self.me)
+        LossChecker(self.setup, self.setup.session.topology(seed), seed, self.me).planned()
         gc.collect()
         gc.freeze()  # what is loaded stays: later collections need not look at it, which takes them long
 
@@ -306,18 +306,18 @@ class Node(TransportEvents):
         ledger = self._party.ledger
         if ledger.seed is None or ledger.topology is None:
             raise RuntimeError("there is no schedule yet")
-        self._loss_checker = LossChecker(self.setup, ledger.topology, ledger.seed)
-        refusal = self._log_loss("planned loss", self._loss_checker.planned(self.me))
+        self._loss_checker = LossChecker(self.setup, ledger.topology, ledger.seed, self.me)
+        refusal = self._log_loss("planned loss", self._loss_checker.planned())
         return f"even with everyone present {refusal}" if refusal else ""
 
     def _check_realized_loss(self, realized: RealizedExecution) -> str:
-        """Is the loss allowed on the realized execution? Asked before the final message is published."""
+        """Is the loss allowed on the agreed execution? Asked before anything is published for it."""
         if self._loss_checker is None:
             raise RuntimeError("there is no schedule yet")
-        return self._log_loss("own loss", self._loss_checker.realized(realized, self.me))
+        self._loss_check = self._loss_checker.realized(realized)
+        return self._log_loss("own loss", self._loss_check)
 
     def _log_loss(self, event: str, check: LossCheck) -> str:
-        self._loss_check = check
         fields = {"epsilon": check.epsilon, "allowed": check.allowed, "coalitions": check.coalitions}
         self._log.log_event(event, **fields)
         return check.refusal

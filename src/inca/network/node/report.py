@@ -13,16 +13,16 @@ from typing import Any
 from inca._base.files import null_for_infinity, write_json
 from inca._base.types import Array
 from inca._base.version import __version__
-from inca.errors import InvalidInput
 from inca.network.node.node import SessionEnd
 from inca.network.node.session_setup import SessionSetup
+from inca.network.protocol.finalization import Result
+from inca.network.protocol.session import WEIGHT
 from inca.privacy.certificate import Certificate
-from inca.protocol.execution import Execution
 from inca.protocol.execution_files import digest, write_execution
 from inca.protocol.expected_error import ErrorBudget, expected_error
 from inca.protocol.usefulness import EstimateInDomain
 
-FORMAT = "inca-result/1"
+FORMAT = "inca-result/2"
 
 
 def report(setup: SessionSetup, party: int, end: SessionEnd) -> tuple[dict[str, Any], Certificate | None]:
@@ -50,19 +50,23 @@ def report(setup: SessionSetup, party: int, end: SessionEnd) -> tuple[dict[str, 
     realized = result.realized
     estimate = setup.estimate(result.total, result.weight)
     unconstrained = estimate if terms.dimension > 1 else float(estimate[0])
-    shown = EstimateInDomain(unconstrained, terms.domain, _error(setup, realized.execution))
+    error, names = _error(setup, result), setup.roster.names
+    shown = EstimateInDomain(unconstrained, terms.domain, error)
     fields |= {
         "estimate": _plain(unconstrained),  # as all parties have agreed on it: sequences of sessions go on from it
         "constrained": _plain(shown.estimate),
         "interval": [_plain(end) for end in shown.interval],
         "confidence": shown.confidence,
         "remarks": list(shown.remarks),
-        "present": len(result.finals),
-        "weight": realized.execution.weight,
-        "standard_error": _standard_error(setup, realized.execution),
-        "in_doubt": [[t, sender, receiver] for t, sender, _, receiver in realized.unresolved],
-        "weight_in_doubt": realized.unresolved_weight,
-        "exact": realized.exact and not realized.unresolved,
+        "present": len(result.published),
+        "cohort": [names[member] for member in sorted(realized.cohort)],
+        "late": [names[member] for member in sorted(result.late)],
+        "weight": realized.execution.weight if not result.late else result.weight / WEIGHT,
+        "standard_error": None if error is None else math.sqrt(error.noise),
+        "exact": result.exact,
+        "contradictions": [
+            [entry.round, names[entry.sender], names[entry.receiver], entry.claim] for entry in realized.contradictions
+        ],
         "total": result.total.tolist(),
         "total_weight": result.weight,
         "granularity": setup.lattice.granularity,
@@ -87,22 +91,17 @@ def write_report(folder: Path, setup: SessionSetup, party: int, end: SessionEnd)
     return fields
 
 
-def _standard_error(setup: SessionSetup, execution: Execution) -> float | None:
-    """Return the noise in each coordinate of the estimate; None if late or lost shares leave it unknown."""
-    try:
-        budget = expected_error(execution, setup.roster.terms.noise_levels)
-    except InvalidInput:
-        return None
-    return math.sqrt(budget.noise)
+def _error(setup: SessionSetup, result: Result) -> ErrorBudget | None:
+    """Return the expected squared error with the worst case of lost values; None if it is unknown.
 
-
-def _error(setup: SessionSetup, execution: Execution) -> ErrorBudget | None:
-    """Return the expected squared error with the worst case of lost values; None if it is unknown."""
-    terms = setup.roster.terms
-    try:
-        return expected_error(execution, terms.noise_levels, dimensions=terms.dimension, domain=terms.domain)
-    except InvalidInput:
+    Late leavers leave parts of what the cohort exchanged with those who left before, which nobody can tell.
+    """
+    terms, execution = setup.roster.terms, result.realized.execution
+    assert execution.cohort is not None
+    if not result.exact or (result.late and not execution.cohort.all()):
         return None
+    levels = setup.noise_levels(execution)
+    return expected_error(execution, levels, dimensions=terms.dimension, domain=terms.domain)
 
 
 def _plain(value: float | Array) -> Any:

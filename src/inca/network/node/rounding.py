@@ -24,9 +24,10 @@ def added_mu(
 
     With R shares received, and e = 2 for one receiver or k/2 + R for several: each of the T masks of a party changes by
     at most k + 3 + 2 e steps more or less than in real numbers, and the noise of a party of weight w by (e + 1) / w.
+    Where parties top up their noise, that changes by at most 1/2, and the other by (e + 3/2) / w.
 
     Args:
-        noise_in_steps: The standard deviations of both kinds of noise, in steps of the lattice; none is 0.
+        noise_in_steps: The standard deviations of all noise, in steps of the lattice; but for the top-up none is 0.
         rounds: T.
         receivers: k.
         dimension: d, the number of coordinates.
@@ -45,8 +46,11 @@ def added_mu(
     k, shares = receivers, np.asarray(received, dtype=np.float64)
     flows = np.full(shares.shape, 2.0) if k == 1 else k / 2.0 + shares
     masks = math.sqrt(rounds) * (k + 3.0 + 2.0 * flows) / noise_in_steps.cancelling
-    own = (flows + 1.0) / np.asarray(weights, dtype=np.float64) / noise_in_steps.independent
-    return math.sqrt(dimension) * math.hypot(float(np.linalg.norm(masks)), float(np.linalg.norm(own)))
+    topped_up = noise_in_steps.topup > 0.0
+    own = (flows + (1.5 if topped_up else 1.0)) / np.asarray(weights, dtype=np.float64) / noise_in_steps.independent
+    topup = np.full(shares.shape, 0.5 / noise_in_steps.topup if topped_up else 0.0)
+    parts = (float(np.linalg.norm(changes)) for changes in (masks, own, topup))
+    return math.sqrt(dimension) * math.hypot(*parts)
 
 
 def shares_offered(execution: Execution) -> NDArray[np.int64]:

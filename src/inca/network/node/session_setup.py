@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -62,14 +62,15 @@ class SessionSetup:
         terms = self.roster.terms
         mu = mu_for(terms.epsilon, terms.delta, terms.rule)
         expected = np.full(len(self.roster.parties), terms.receivers * terms.rounds)
-        added = self._added_mu(np.ones(expected.size), expected) / mu
+        topup = min((sigma for sigma in terms.sigma_topup if sigma > 0.0), default=0.0)
+        added = self._added_mu(np.ones(expected.size), expected, topup) / mu
         if not added <= _MAX_ADDED_SHARE:
             most = f"so small that whole numbers add at most {_MAX_ADDED_SHARE:g} of the agreed loss"
             refuse("dimension", terms.dimension, f"{most} (they would add {added:.3g} of it)")
         return max(MIN_EXCESS, (1.0 + self._encoding) / (1.0 - added) - 1.0)
 
     def rounding(self, execution: Execution) -> Rounding:
-        """Return what whole numbers do to the losses of an execution of this session.
+        """Return what whole numbers do to the losses of an execution of this session, settled or not.
 
         Args:
             execution: As realized, or as it is meant to be.
@@ -77,7 +78,7 @@ class SessionSetup:
         Returns:
             The term that is added, and by how much the noise is larger than agreed, beyond what encoding values takes.
         """
-        added = self._added_mu(execution.total_weights, shares_offered(execution))
+        added = self._added_mu(execution.total_weights, shares_offered(execution), self.noise_levels(execution).topup)
         return Rounding((1.0 + self.noise_excess) / (1.0 + self._encoding) - 1.0, added)
 
     @property
@@ -86,6 +87,12 @@ class SessionSetup:
         terms = self.roster.terms
         return self.lattice.granularity * math.sqrt(terms.dimension) / terms.sensitivity
 
+    def noise_levels(self, execution: Execution) -> NoiseLevels:
+        """Return the agreed noise, topped up for as many parties as are not in the cohort of an execution."""
+        terms = self.roster.terms
+        leavers = 0 if execution.cohort is None else int((~execution.cohort).sum())
+        return replace(terms.noise_levels, topup=terms.topup(leavers))
+
     def transcript(self, execution: Execution) -> Transcript:
         """Return an execution with what was agreed, without an adversary: the same for all parties."""
         terms = self.roster.terms
@@ -93,14 +100,17 @@ class SessionSetup:
             execution,
             sigma_independent=terms.sigma_independent,
             sigma_cancelling=terms.sigma_cancelling,
+            sigma_topup=self.noise_levels(execution).topup,
             sensitivity=terms.sensitivity,
             agreed=terms.agreed,
             rounding=self.rounding(execution),
         )
 
-    def _added_mu(self, weights: Array, received: NDArray[np.int64]) -> float:
+    def _added_mu(self, weights: Array, received: NDArray[np.int64], topup: float) -> float:
         terms, step = self.roster.terms, self.lattice.granularity
-        levels = NoiseLevels(independent=terms.sigma_independent / step, cancelling=terms.sigma_cancelling / step)
+        levels = NoiseLevels(
+            independent=terms.sigma_independent / step, cancelling=terms.sigma_cancelling / step, topup=topup / step
+        )
         return added_mu(
             levels,
             rounds=terms.rounds,
@@ -129,6 +139,8 @@ class SessionSetup:
             period=terms.period,
             min_round_duration=terms.min_round_duration,
             seed=None if terms.seed is None else bytes.fromhex(terms.seed),
+            sigma_topup=tuple(lattice.level(sigma * (1.0 + self.noise_excess)) for sigma in terms.sigma_topup) or (0,),
+            names=tuple(self.roster.names),
         )
 
     def add_noise(self, value: Array, *, clip: bool = False) -> Numbers:

@@ -210,7 +210,7 @@ def _check_loss(setup: SessionSetup, me: int) -> Check:
     seed = setup.session.seed
     if seed is None:
         return fine("loss", "worked out when the parties have drawn the seed, before anything is sent")
-    planned = LossChecker(setup, setup.session.topology(seed), seed).planned(me)
+    planned = LossChecker(setup, setup.session.topology(seed), seed, me).planned()
     figures = {"epsilon": planned.epsilon, "allowed": planned.allowed, "coalitions": planned.coalitions}
     if planned.refusal:
         return our_problem("loss", f"even with everyone present {planned.refusal}", **figures)

@@ -9,9 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Set as AbstractSet
 
+from inca.network.protocol.agenda import kind_of
+from inca.network.protocol.consensus import Consensus
 from inca.network.protocol.context import PartyContext
 from inca.network.protocol.finalization import Finalization
-from inca.network.protocol.messages import Have, ItemMessage, Items, Want
+from inca.network.protocol.messages import Decisions, Fetch, Have, ItemMessage, Items, Want
+from inca.network.protocol.signed_items import in_batches
 
 _FIRST_TALKS_PER_PERIOD = 200
 _MIN_TALKS_PER_PERIOD = 25  # if there is no news
@@ -23,8 +26,8 @@ _MIN_NEIGHBOURS = 3  # that are up; with fewer, anyone will do
 class AntiEntropy:
     """A party's side of the exchange of items."""
 
-    def __init__(self, context: PartyContext, finalization: Finalization) -> None:
-        self._context, self._finalization = context, finalization
+    def __init__(self, context: PartyContext, finalization: Finalization, consensus: Consensus) -> None:
+        self._context, self._finalization, self._consensus = context, finalization, consensus
         self.due = 0.0
         """When it is time to talk again."""
         self._pause = 0.0
@@ -45,13 +48,13 @@ class AntiEntropy:
         if count == self._known:
             self._pause = min(2 * self._pause, context.session.period / _MIN_TALKS_PER_PERIOD)
         self._known, self.due = count, now + self._pause
-        up = context.others - context.down
+        up = context.others - set(context.down)
         asked, reachable = {self._partner(up)}, missed & up
         # When only a few are missing, all of them are asked: whoever is gone is then known to be gone.
         if len(reachable) <= 2 * len(neighbour_distances(context.session.parties)):
             asked |= reachable
         for peer in sorted(asked):
-            context.send(peer, context.signed_items.have())
+            context.send(peer, context.have())
 
     def handle(self, now: float, peer: int, message: ItemMessage) -> None:
         """Take a message about items."""
@@ -60,18 +63,29 @@ class AntiEntropy:
                 self.handle_have(now, peer, message)
             case Want():
                 self.handle_want(peer, message)
+            case Fetch():
+                for batch in in_batches(self._context.signed_items.with_contents(message.kind, message.contents)):
+                    self._context.send(peer, Items(batch))
             case Items():
                 self.handle_items(message)
+            case Decisions():
+                self._consensus.adopt(message)
 
     def handle_have(self, now: float, peer: int, message: Have) -> None:
         """Ask for what is lacking here, and tell the peer if there is something that it lacks."""
         context, n = self._context, self._context.session.parties
-        lacking = context.signed_items.lacking(message)
-        if not message.reply and context.signed_items.has_more_than(message):
-            context.send(peer, context.signed_items.have(reply=True))
+        lacking, decided = context.signed_items.lacking(message), len(context.ledger.decided)
+        if not message.reply and (decided > message.decided or context.signed_items.has_more_than(message)):
+            context.send(peer, context.have(reply=True))
         wanted = {kind: self._unasked(now, kind, number) for kind, number in lacking.items()}
-        if any(wanted.values()):
-            context.send(peer, Want({kind: number.to_bytes(-(-n // 8), "little") for kind, number in wanted.items()}))
+        if any(wanted.values()) or message.decided > decided:
+            bits = {kind: number.to_bytes(-(-n // 8), "little") for kind, number in wanted.items() if number}
+            context.send(peer, Want(bits, decided))
+        if message.decided >= decided and (named := self._finalization.named) is not None:
+            kind = kind_of(named.step)
+            contents = [e for e in self._finalization.lacking if self._unasked(now, f"named {kind}", 1 << e[0])]
+            if contents:
+                context.send(peer, Fetch(kind, contents))
 
     def _unasked(self, now: float, kind: str, number: int) -> int:
         """Leave out what was asked of somebody else a short while ago, and what would be too much at once."""
@@ -88,6 +102,8 @@ class AntiEntropy:
 
     def handle_want(self, peer: int, message: Want) -> None:
         """Send what the peer wants and is there."""
+        if message.decided < len(self._context.ledger.decided):
+            self._context.send(peer, self._consensus.decisions(message.decided))
         for batch in list(self._context.signed_items.batches(message)):
             self._context.send(peer, Items(batch))
 
@@ -100,7 +116,7 @@ class AntiEntropy:
 
     def announce_all_done(self) -> None:
         """Let the neighbours know that everyone is done, before there is nobody left whom they could ask."""
-        for peer in sorted(self._neighbours() - self._context.down):
+        for peer in sorted(self._neighbours() - set(self._context.down)):
             self._context.send(peer, Items(list(self._context.signed_items.by_kind["done"].values())))
 
     def _neighbours(self) -> set[int]:

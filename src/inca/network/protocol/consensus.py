@@ -1,10 +1,11 @@
-"""Which digests and final messages make up the result: one decision, the same for everyone (single-decree Paxos).
+"""What the parties of a session agree on, one decision after the other, the same for everyone (Paxos).
 
 Parties may die between telling some and telling others, so they must agree on what counts. A proposer, any party,
 asks all for a promise not to follow older proposals; with promises of more than half it proposes what a promiser has
-already accepted, or else all that it holds itself; what more than half accept is decided (Lamport 2001, "Paxos made
-simple"). Promises and acceptances are durable. A party accepts only what it holds, so that what is decided is not lost
-with its proposer. Turns are taken in an order drawn from the session's id; nobody is in charge.
+already accepted, or else what its agenda says; what more than half accept is decided (Lamport 2001, "Paxos made
+simple"). Proposals name contents by their hashes, not parties alone. Promises and acceptances are durable, and so are
+the items that an acceptance names: a decision survives any restart. Acceptances are signed, so that a decision can be
+shown to whoever comes later. Turns are taken in an order drawn from the session's id; nobody is in charge.
 """
 
 from __future__ import annotations
@@ -13,10 +14,22 @@ import hashlib
 from math import inf
 
 from inca.errors import InvalidPeerMessage
+from inca.network.protocol.agenda import Agenda, kind_of
 from inca.network.protocol.context import PartyContext
-from inca.network.protocol.ledger import Accepted, Promised
-from inca.network.protocol.messages import Accept, Ballot, ConsensusMessage, Prepare, Promise, Yes, bits, members
-from inca.network.protocol.signed_items import Vote
+from inca.network.protocol.ledger import Accepted, Decided, Promised
+from inca.network.protocol.messages import (
+    Accept,
+    Ballot,
+    ConsensusMessage,
+    Decision,
+    Decisions,
+    Fetch,
+    Prepare,
+    Promise,
+    Proposal,
+    Want,
+    Yes,
+)
 
 _TURNS_PER_PERIOD = 8  # to propose
 _FIRST_RETRY_TURNS = 1 / 16  # after which whoever has not answered is asked again, at first
@@ -25,23 +38,30 @@ _MAX_ROUNDS_AHEAD = 1000  # of ballots, one for each party
 
 
 class Consensus:
-    """A party's part in the decision: as an acceptor and, in its turn, as a proposer."""
+    """A party's part in the decisions: as an acceptor and, in its turn, as a proposer."""
 
-    def __init__(self, context: PartyContext) -> None:
-        self._context = context
-        self._ballot = 0
-        self._promises: dict[int, Promise] = {}
-        self._proposed: Vote | None = None
-        self._yes: set[int] = set()
-        self._next_turn = inf
-        self._retry_at = inf
+    def __init__(self, context: PartyContext, agenda: Agenda) -> None:
+        self._context, self._agenda = context, agenda
+        self._next_turn = self._retry_at = inf
         self._retry_pause = 0.0  # before those who have not answered are asked again
+        self._reset()
         session = context.session
         order_keys = [
             hashlib.sha256(session.id + b"turn" + party.to_bytes(4, "little")).digest()
             for party in range(session.parties)
         ]
         self._order = sorted(range(session.parties), key=lambda party: order_keys[party])
+
+    def _reset(self) -> None:
+        self._ballot = 0
+        self._promises: dict[int, Promise] = {}
+        self._proposed: Proposal | None = None
+        self._yes: dict[int, bytes] = {}
+
+    @property
+    def instance(self) -> int:
+        """The number of the decision that comes next."""
+        return len(self._context.ledger.decided)
 
     @property
     def may_vote(self) -> bool:
@@ -59,140 +79,178 @@ class Consensus:
         if not self.may_vote:
             return
         before = self._order[: self._order.index(self._context.me)]
-        self._next_turn = now + len(set(before) - self._context.down) * self._turn_s
+        self._next_turn = now + len(set(before) - set(self._context.down)) * self._turn_s
 
     def tick(self, now: float) -> None:
         """Propose in turn; repeat what had no answer."""
         if now >= self._next_turn:
             self._next_turn = now + self._turn_s * len(self._order)
-            self._propose(now)
+            self._prepare(now)
         if now >= self._retry_at:
             self._retry_pause = min(2 * self._retry_pause, self._turn_s)
             self._retry_at = now + self._retry_pause
-            self._ask_again()
+            self._ask_again(now)
 
     def handle(self, now: float, peer: int, message: ConsensusMessage) -> None:
-        """Take a message of the consensus; those of old ballots change nothing."""
+        """Take a message of the consensus; those of old decisions or ballots change nothing."""
+        if message.instance != self.instance:
+            self._catch_up(peer, message)
+            return
         if not self.may_vote:
             return
-        self._check(peer, message)
+        self._check_ballot(peer, message)
         match message:
             case Prepare():
                 self._promise(now, peer, message.ballot)
             case Promise():
                 if message.ballot == self._ballot and self._proposed is None:
+                    if (message.proposal is None) != (message.accepted == 0):
+                        raise InvalidPeerMessage("a promise must tell what was accepted, if anything was")
                     self._promises[peer] = message
-                    self._choose()
+                    self._choose(now)
             case Accept():
                 self._accept(peer, message)
             case Yes():
-                if message.ballot == self._ballot and self._proposed is not None:
-                    self._yes.add(peer)
-                    self._decide()
+                self._count_yes(peer, message)
 
-    def _check(self, peer: int, message: ConsensusMessage) -> None:
-        """Refuse ballots of others than their proposers or far ahead, and proposals that leave out most parties."""
-        n, quorum = self._context.session.parties, self._context.session.quorum
-        furthest = self._context.ledger.promised + _MAX_ROUNDS_AHEAD * n
+    def _catch_up(self, peer: int, message: ConsensusMessage) -> None:
+        """Tell the peer what was decided, or ask it."""
+        if message.instance > self.instance:
+            self._context.send(peer, Want({}, self.instance))
+        elif isinstance(message, Prepare | Accept):
+            self._context.send(peer, self.decisions(message.instance))
+
+    def decisions(self, first: int) -> Decisions:
+        """Return all decisions from a number on."""
+        return Decisions(first, self._context.ledger.decided[first:])
+
+    def adopt(self, message: Decisions) -> None:
+        """Follow decisions that others have reached; refuse what more than half have not signed."""
+        for number, decision in enumerate(message.decisions, start=message.first):
+            if number == self.instance:
+                self._context.signed_items.check_decision(number, decision)
+                self._agenda.check(decision.proposal)
+                self._decide(decision)
+
+    def _check_ballot(self, peer: int, message: ConsensusMessage) -> None:
+        """Refuse ballots of others than their proposers or far ahead."""
+        n = self._context.session.parties
+        furthest = self._context.ledger.promised.get(self.instance, 0) + _MAX_ROUNDS_AHEAD * n
         if isinstance(message, Prepare | Accept) and (message.ballot % n != peer or message.ballot > furthest):
             raise InvalidPeerMessage(
                 f"a ballot must be the proposer's own and at most {furthest}, got {message.ballot}"
             )
-        if isinstance(message, Accept) or (isinstance(message, Promise) and message.accepted):
-            digests, finals = members(message.digests, n), members(message.finals, n)
-            if len(digests) < quorum or not finals <= digests:
-                raise InvalidPeerMessage(
-                    f"a proposal must have the digests of at least {quorum} parties and of all whose final message "
-                    f"it has, got {len(digests)} digests and {len(finals)} final messages"
-                )
 
     @property
     def _turn_s(self) -> float:
         return self._context.session.period / _TURNS_PER_PERIOD
 
-    def _propose(self, now: float) -> None:
+    # --- as a proposer --------------------------------------------------------------------------------------------
+
+    def _prepare(self, now: float) -> None:
         context, n = self._context, self._context.session.parties
-        highest = max(self._ballot, context.ledger.promised)
+        highest = max(self._ballot, context.ledger.promised.get(self.instance, 0))
+        self._reset()
         self._ballot = (highest // n + 1) * n + context.me  # above all seen, and no other party's
-        self._promises, self._proposed, self._yes = {}, None, set()
         self._retry_pause = self._turn_s * _FIRST_RETRY_TURNS  # perhaps only an item is missing that is on its way
         self._retry_at = now + self._retry_pause
-        context.log_event("proposes", ballot=self._ballot)
+        context.log_event("proposes", decision=self.instance, ballot=self._ballot)
         for peer in sorted(context.others):
-            context.send(peer, Prepare(self._ballot))
+            context.send(peer, Prepare(self.instance, self._ballot))
         self._promise(now, context.me, self._ballot)
 
-    def _ask_again(self) -> None:
+    def _ask_again(self, now: float) -> None:
         """Ask those again who have not answered."""
         context = self._context
         if self._proposed is None:
+            self._choose(now)
+        if self._proposed is None:
             for peer in sorted(context.others - set(self._promises)):
-                context.send(peer, Prepare(self._ballot))
+                context.send(peer, Prepare(self.instance, self._ballot))
         elif len(self._yes) < context.session.quorum:
-            for peer in sorted(context.others - self._yes):
-                context.send(peer, Accept(self._ballot, self._proposed.digests, self._proposed.finals))
-        else:
-            self._retry_at = inf
+            for peer in sorted(context.others - set(self._yes)):
+                context.send(peer, Accept(self.instance, self._ballot, self._proposed))
 
-    def _promise(self, now: float, peer: int, ballot: Ballot) -> None:
-        context, ledger = self._context, self._context.ledger
-        if ballot < ledger.promised:
-            return  # a newer proposal is under way
-        if ballot > ledger.promised:
-            context.record(Promised(ballot))
-        if peer != context.me:
-            self._next_turn = max(self._next_turn, now + _YIELD_PERIODS * context.session.period)  # let it finish
-        last = ledger.accepted
-        promise = Promise(ballot, last.ballot, last.digests, last.finals) if last else Promise(ballot, 0, b"", b"")
-        if peer == context.me:
-            self._promises[peer] = promise
-            self._choose()
-        else:
-            context.send(peer, promise)
-
-    def _choose(self) -> None:
-        """With enough promises, propose what may have been decided already, or all that this party holds."""
-        context, n, quorum = self._context, self._context.session.parties, self._context.session.quorum
-        if len(self._promises) < quorum:
+    def _choose(self, now: float) -> None:
+        """With enough promises, propose what may have been decided already, or what the agenda says."""
+        context = self._context
+        if len(self._promises) < context.session.quorum or self._proposed is not None:
             return
-        latest = max(self._promises.values(), key=lambda promise: promise.accepted)
-        items = context.signed_items.by_kind
-        digests = set(items["digest"])
-        if not latest.accepted and len(digests) < quorum:
-            return  # more digests may come; it asks again
-        own = Vote(bits(digests, n), bits(set(items["final"]) & digests, n))
-        self._proposed = Vote(latest.digests, latest.finals) if latest.accepted else own
-        accept = Accept(self._ballot, self._proposed.digests, self._proposed.finals)
+        promiser, latest = max(self._promises.items(), key=lambda entry: entry[1].accepted)
+        if latest.proposal is not None:
+            self._agenda.check(latest.proposal)
+            if not self._has_all(promiser, latest.proposal):
+                return
+        if (proposal := latest.proposal or self._agenda.propose(now)) is None:
+            return  # it asks again
+        self._proposed = proposal
+        accept = Accept(self.instance, self._ballot, proposal)
         for peer in sorted(context.others):
             context.send(peer, accept)
         self._accept(context.me, accept)
 
-    def _accept(self, peer: int, message: Accept) -> None:
-        context, n = self._context, self._context.session.parties
-        digests, finals = members(message.digests, n), members(message.finals, n)
-        if message.ballot < context.ledger.promised:
+    def _count_yes(self, peer: int, message: Yes) -> None:
+        if message.ballot != self._ballot or self._proposed is None or peer in self._yes:
             return
-        items = context.signed_items.by_kind
-        if not (digests <= set(items["digest"]) and finals <= set(items["final"])):
-            if peer != context.me:
-                context.send(peer, context.signed_items.have())  # it accepts when it has what it accepts
-            return
-        last = context.ledger.accepted
-        if last is None or last.ballot != message.ballot:
-            context.record(Accepted(message.ballot, message.digests, message.finals))
-        if peer == context.me:
-            self._yes.add(peer)
-            self._decide()
-        else:
-            context.send(peer, Yes(message.ballot))
+        proposal = self._proposed.hash
+        if not self._context.signed_items.accepted_by(peer, self.instance, self._ballot, proposal, message.signature):
+            raise InvalidPeerMessage("an acceptance that its party has not signed")
+        self._yes[peer] = message.signature
+        if len(self._yes) >= self._context.session.quorum:
+            decisions = self.instance
+            self._decide(Decision(self._ballot, self._proposed, sorted(self._yes.items())))
+            for other in sorted(self._context.others - set(self._context.down)):
+                self._context.send(other, self.decisions(decisions))
 
-    def _decide(self) -> None:
-        context = self._context
-        if len(self._yes) < context.session.quorum or self._proposed is None:
-            return
+    def _decide(self, decision: Decision) -> None:
         self._next_turn = self._retry_at = inf
-        if context.me not in context.signed_items.by_kind["decision"]:
-            context.publish("decision", self._proposed)
-            have = context.signed_items.have()
-            for peer in sorted(context.others - context.down):
-                context.send(peer, have)  # everyone asks for what it lacks
+        self._context.record(Decided(decision))
+        self._reset()
+
+    # --- as an acceptor -------------------------------------------------------------------------------------------
+
+    def _promise(self, now: float, peer: int, ballot: Ballot) -> None:
+        context, ledger, instance = self._context, self._context.ledger, self.instance
+        if ballot < ledger.promised.get(instance, 0):
+            return  # a newer proposal is under way
+        if ballot > ledger.promised.get(instance, 0):
+            context.record(Promised(instance, ballot))
+        if peer != context.me:
+            self._next_turn = max(self._next_turn, now + _YIELD_PERIODS * context.session.period)  # let it finish
+        last = ledger.accepted.get(instance)
+        promise = Promise(instance, ballot, last.ballot if last else 0, last.proposal if last else None)
+        if peer == context.me:
+            self._promises[peer] = promise
+            self._choose(now)
+        else:
+            context.send(peer, promise)
+
+    def _accept(self, peer: int, message: Accept) -> None:
+        context, ledger, instance = self._context, self._context.ledger, self.instance
+        if message.ballot < ledger.promised.get(instance, 0):
+            return
+        self._agenda.check(message.proposal)
+        if not self._has_all(peer, message.proposal):
+            return  # it accepts when it has what it accepts
+        last = ledger.accepted.get(instance)
+        if last is None or last.ballot != message.ballot:
+            kept = self._agenda.behind(message.proposal)
+            context.record(Accepted(instance, message.ballot, message.proposal, kept))
+        elif last.proposal != message.proposal:
+            raise InvalidPeerMessage("a ballot must have one proposal, got a second")
+        signature = context.signed_items.sign_acceptance(instance, message.ballot, message.proposal.hash)
+        yes = Yes(instance, message.ballot, signature)
+        if peer == context.me:
+            self._count_yes(peer, yes)
+        else:
+            context.send(peer, yes)
+
+    def _has_all(self, peer: int, proposal: Proposal) -> bool:
+        """Return whether all that a proposal rests on is held; ask the peer for what is missing."""
+        lacking = self._agenda.lacks(proposal)
+        if lacking and peer != self._context.me:
+            if proposal.step == "commit":
+                self._context.send(peer, self._context.have())
+            else:
+                self._context.send(peer, Fetch(kind_of(proposal.step), lacking))
+        return not lacking

@@ -9,10 +9,10 @@ from typing import Any
 
 from inca.errors import LocalProtocolError
 from inca.network.protocol.ledger import Ledger, Record, Signed
-from inca.network.protocol.messages import Message
+from inca.network.protocol.messages import Have, Message
 from inca.network.protocol.realized_execution import RealizedExecution
 from inca.network.protocol.session import SessionConfig, Topology
-from inca.network.protocol.signed_items import Digest, Final, Kind, SignedItems, Vote
+from inca.network.protocol.signed_items import Digest, Final, Kind, Ready, SignedItems
 
 
 @dataclass
@@ -23,7 +23,7 @@ class Effects:
         records: To be written in one transaction before anything is sent.
         sends: Messages with their receivers, in order.
         log_events: Names and fields of events for the log; nothing private.
-        assess: The realized execution on which the party's own loss is to be worked out (`Party.assessed`).
+        assess: The agreed execution on which the party's own loss is to be worked out (`Party.assessed`).
         plan: Whether the loss at full attendance is to be worked out, now that the schedule is known (`Party.planned`).
     """
 
@@ -52,7 +52,7 @@ class PartyContext:
         ledger: What it holds, offered and decided.
         signed_items: The signed items that it holds, its own and others'.
         rng: Chooses whom to talk to, nothing else.
-        down: The peers that are known to be down.
+        down: The peers that are known to be down, and since when.
         out: The effects of the current event so far.
     """
 
@@ -61,7 +61,7 @@ class PartyContext:
     ledger: Ledger
     signed_items: SignedItems
     rng: random.Random
-    down: set[int] = field(default_factory=set)
+    down: dict[int, float] = field(default_factory=dict)
     out: Effects = field(default_factory=Effects)
 
     @property
@@ -76,6 +76,18 @@ class PartyContext:
         """Everyone else."""
         return frozenset(range(self.session.parties)) - {self.me}
 
+    def gone(self, now: float) -> set[int]:
+        """Return the peers that have been down for a period without a break: a short cut of all links is no reason."""
+        return {peer for peer, since in self.down.items() if now >= since + self.session.period}
+
+    def name(self, party: int) -> str:
+        """Return what people call a party."""
+        return self.session.name(party)
+
+    def have(self, *, reply: bool = False) -> Have:
+        """Say which items and decisions this party holds."""
+        return self.signed_items.have(len(self.ledger.decided), reply=reply)
+
     def record(self, record: Record) -> None:
         """Change the ledger, and have the record written before anything is sent."""
         self.ledger.apply(record)
@@ -89,7 +101,7 @@ class PartyContext:
         """Log an event; its fields must hold nothing private."""
         self.out.log_events.append((event, fields))
 
-    def publish(self, kind: Kind, body: bytes | Digest | Final | Vote, *, once: bool = False) -> None:
+    def publish(self, kind: Kind, body: bytes | Digest | Ready | Final, *, once: bool = False) -> None:
         """Sign an own item. `once`: it is written before anyone sees it, and can never be signed differently."""
         item = self.signed_items.sign(kind, body)
         if once:

@@ -1,7 +1,6 @@
-"""How a party's session ends: its digest, the realized execution, its final message, the result.
+"""What a party does after the last round: its digest, whether it is ready, its settled final message, the result.
 
-A party publishes its final message only after it has worked out its own loss on the realized execution, which follows
-from the digests.
+What is decided when is on the `agenda`.
 """
 
 from __future__ import annotations
@@ -10,11 +9,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from inca.errors import CannotJoin, InvalidPeerMessage
+from inca.network.protocol.agenda import kind_of
 from inca.network.protocol.context import PartyContext
+from inca.network.protocol.fixed_point import portion
 from inca.network.protocol.ledger import Sealed
-from inca.network.protocol.messages import Account, Item, Numbers, members, pack, unpack
+from inca.network.protocol.messages import MAX_NUMBER, Account, Item, Numbers, Proposal, Step, pack, unpack
 from inca.network.protocol.realized_execution import RealizedExecution, check_account, realize
-from inca.network.protocol.signed_items import Digest, Final, Vote, read
+from inca.network.protocol.session import WEIGHT
+from inca.network.protocol.signed_items import Digest, Final, Kind, Ready, content_hash, printable, read
+
+_ONCE: tuple[Kind, ...] = ("digest", "final")  # what a party signs once, whatever happens
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,43 +29,42 @@ class Result:
     Args:
         total: The sum of the final messages, in lattice steps.
         weight: The sum of their weights, in units of 1 / `WEIGHT`.
-        finals: The parties whose final messages these are.
-        realized: The execution that follows from the digests.
+        published: The parties whose final messages these are.
+        realized: The execution that follows from the digests of the cohort.
+        exact: Whether no accounts contradict each other and, if all of the cohort have published, the weights add up to
+            what the cohort has injected.
     """
 
     total: Numbers
     weight: int
-    finals: frozenset[int]
+    published: frozenset[int]
     realized: RealizedExecution
+    exact: bool
+
+    @property
+    def late(self) -> frozenset[int]:
+        """The late leavers: in the cohort, but their final messages did not come."""
+        return self.realized.cohort - self.published
 
 
 class Finalization:
-    """What a party does after the last round."""
+    """What a party does after the last round; it acts on decisions one after the other."""
 
     def __init__(self, context: PartyContext) -> None:
         self._context = context
         self.result: Result | None = None
-        self.decided = False
-        """Whether it is decided what the result is, or that there is none."""
-        self.assessed = False
-        """Whether the own final message was published or withheld, in this incarnation."""
         self.reason = ""
-        """Why there is no result, or why the own final message was withheld."""
-        self._withheld = ""
-        self._cohort: set[int] = set()
-        self._cohort_digests = 0  # of which the cohort is made
+        """Why there is no result, or why this party is not in it."""
+        self.cohort: Proposal | None = None
+        """The cohort that was decided last, as far as this party has acted on decisions."""
+        self.last_step: Step | None = None
+        """The last decision that this party has acted on."""
+        self._applied = 0
+        self._realized: RealizedExecution | None = None
 
-    @property
-    def cohort(self) -> set[int]:
-        """Whoever was there in the last round, according to the digests."""
-        items = self._context.signed_items
-        if self._cohort_digests != (count := len(items.by_kind["digest"])):
-            last, digests = self._context.session.rounds, items.bodies("digest", Digest)
-            self._cohort = {party for party, digest in digests.items() if last in digest.account.present}
-            self._cohort_digests = count
-        return self._cohort
+    # --- the own digest, word and final message -------------------------------------------------------------------
 
-    def seal(self, last_known_accounts: dict[int, Account]) -> None:
+    def seal(self) -> None:
         """Make the balance final, and the digest with it: both once.
 
         Whoever came late and was there in no round has nothing to tell, and may have told it in an earlier
@@ -71,64 +75,178 @@ class Finalization:
             self._context.record(Sealed())
         silent = ledger.opened is not None and ledger.opened.late and ledger.round == 0
         if "digest" not in ledger.signed and not silent:
-            self._context.publish("digest", Digest(ledger.account, sorted(last_known_accounts.items())), once=True)
+            self._context.publish("digest", Digest(ledger.account), once=True)
 
     @property
-    def has_final_message(self) -> bool:
-        """Whether the party has yet to publish or withhold a final message: it was there in the last round."""
-        ledger = self._context.ledger
-        return "final" not in ledger.signed and self._context.session.rounds in ledger.account.present
+    def must_answer(self) -> bool:
+        """Whether this party has yet to say if it is ready for the cohort that was decided last."""
+        if self.cohort is None or self.last_step != "cohort" or self._context.me not in self.cohort.parties:
+            return False
+        return self._word is None
+
+    @property
+    def _word(self) -> Ready | None:
+        """What this party has said about the cohort, if anything."""
+        said = self._context.ledger.signed.get("ready")
+        word = None if said is None else read(said, Ready)
+        return word if word is not None and self.cohort is not None and word.cohort == self.cohort.hash else None
 
     def request_assessment(self) -> None:
-        """Ask the driver to work out the own loss on the realized execution."""
-        digests = self._context.signed_items.bodies("digest", Digest)
-        self._context.out.assess = realize(self._context.session, self._context.topology, digests)
+        """Ask the driver to work out the own loss on the agreed execution."""
+        self._context.out.assess = self.realized
 
-    def publish_or_withhold(self, refusal: str) -> None:
-        """Publish the final message, or withhold it if there is a reason to (`refusal` is not empty)."""
-        required = self._context.session.min_participants
-        if not refusal and (count := len(self.cohort)) < required:
-            refusal = f"at least {required} parties must be there at the end, got {count}"
+    def answer(self, refusal: str) -> None:
+        """Say that this party is ready for the cohort, or why it refuses."""
+        assert self.cohort is not None
         if refusal:
-            self.reason = self._withheld = refusal
-            self._context.log_event("withheld", reason=refusal)
-        payload = b"" if refusal else pack(self._context.ledger.balance)
-        self._context.publish("final", Final(payload, refusal), once=True)
-        self.assessed = True
+            self.reason = refusal
+            self._context.log_event("refuses", reason=refusal)
+        word = Ready(self._context.signed_items.ready_for, self.cohort.hash, printable(refusal))
+        self._context.publish("ready", word, once=True)
+
+    def publish(self) -> None:
+        """Publish the settled final message: the cohort is committed to, and this party had said that it was ready."""
+        context, ledger = self._context, self._context.ledger
+        if self.cohort is None or self.last_step != "commit" or "final" in ledger.signed:
+            return
+        if self._word is None or self._word.refusal:
+            return  # it is not in the cohort, or has forgotten what it said
+        credited = {
+            (t, slot)
+            for account in self._accounts.values()
+            for t, sender, slot in account.credited
+            if sender == context.me
+        }
+        message = ledger.settled(self.cohort.parties, credited)
+        message[:-1] += ledger.topup(context.session.topup(len(self.cohort.contents)))
+        if np.abs(message).max() >= MAX_NUMBER:
+            self.reason = "its final message would be larger than that of any honest party: a peer has lied"
+            context.log_event("refuses", reason=self.reason)
+            return
+        context.publish("final", Final(pack(message)), once=True)
+
+    # --- what was decided -----------------------------------------------------------------------------------------
+
+    @property
+    def awaited_finals(self) -> set[int]:
+        """The parties of the cohort whose final message is missing."""
+        missing = self._context.signed_items.missing("final")
+        return set() if self.cohort is None else set(self.cohort.parties) & missing
 
     def recover(self) -> None:
-        """Take up what was said in an earlier incarnation."""
-        for item in self._context.ledger.signed.values():
-            self._context.signed_items.add(item)
-            if item.kind == "final":
-                self.reason = self._withheld = read(item, Final).withheld
+        """Take up what was said and kept in earlier incarnations."""
+        ledger, items = self._context.ledger, self._context.signed_items
+        kept = [item for accepted in ledger.accepted.values() for item in accepted.items]
+        for item in [*ledger.signed.values(), *kept]:
+            if item.kind != "ready":  # that is said again when the cohort is known
+                items.lacking_contents(kind_of("result" if item.kind == "final" else "cohort"), [_content(item)])
+                items.add(item)
+
+    def apply_decisions(self) -> bool:
+        """Act on decisions as far as all that they name is there; return whether there was one."""
+        before = self._applied
+        while self.named is not None and not self.lacking:
+            self._apply(self.named)
+        return self._applied > before
+
+    @property
+    def named(self) -> Proposal | None:
+        """The decision that is to be acted on next."""
+        decided = self._context.ledger.decided
+        return decided[self._applied].proposal if self._applied < len(decided) else None
+
+    @property
+    def lacking(self) -> list[tuple[int, bytes]]:
+        """The contents that it names and that are not held yet."""
+        if self.named is None or self.named.step == "commit":
+            return []
+        return self._context.signed_items.lacking_contents(kind_of(self.named.step), self.named.contents)
+
+    def _apply(self, proposal: Proposal) -> None:
+        context, items = self._context, self._context.signed_items
+        self._applied += 1
+        self.last_step = proposal.step
+        context.log_event("decided", what=proposal.step, parties=len(proposal.contents))
+        if proposal.step == "cohort":
+            items.pin("digest", proposal.contents)
+            items.expect_ready(self._applied)
+            self.cohort, self._realized = proposal, None
+            said = context.ledger.signed.get("ready")
+            if said is not None:
+                items.add(said)  # what an earlier incarnation said about this cohort; else it means nothing
+            if context.me not in proposal.parties and not self.reason:
+                self.reason = "the others go on without this party: it was not there in time"
+        elif proposal.step == "result":
+            items.pin("final", proposal.contents)
+            self._set_result(proposal)
+
+    @property
+    def realized(self) -> RealizedExecution:
+        """The execution of the cohort that was decided last."""
+        if self._realized is None:
+            self._realized = realize(self._context.session, self._context.topology, self._accounts)
+        return self._realized
+
+    @property
+    def _accounts(self) -> dict[int, Account]:
+        assert self.cohort is not None
+        items = self._context.signed_items.with_contents("digest", self.cohort.contents)
+        return {item.party: read(item, Digest).account for item in items}
+
+    def _set_result(self, proposal: Proposal) -> None:
+        session, items = self._context.session, self._context.signed_items
+        assert self.cohort is not None
+        finals = items.with_contents("final", proposal.contents)
+        total, weight = added_up([unpack(read(item, Final).payload, session.dimension + 1) for item in finals])
+        if total is None or not 0 < weight <= session.parties * WEIGHT:
+            self.reason = "the final messages do not add up to what honest parties can hold: someone has lied"
+            return
+        published, accounts = proposal.parties, self._accounts
+        realized = realize(session, self._context.topology, accounts, published)
+        injected = sum(injected_weight(len(account.present), session.pieces) for account in accounts.values())
+        exact = not realized.contradictions and (published != self.cohort.parties or weight == injected)
+        self.result = Result(total, weight, published, realized, exact)
+        if self._context.me in published:
+            self.reason = ""
+
+    # --- items of others ------------------------------------------------------------------------------------------
 
     def check(self, item: Item) -> None:
-        """Refuse a digest whose account of its own party cannot be."""
-        if item.kind == "digest" and item.party not in self._context.signed_items.by_kind["digest"]:
+        """Refuse a digest that cannot be; leave if this party has said something that its journal does not know."""
+        if item.kind == "digest":
             check_account(self._context.session, self._context.topology, item.party, read(item, Digest).account)
+        ledger = self._context.ledger
+        if item.party == self._context.me and item.kind in _ONCE and ledger.signed.get(item.kind) != item:
+            if self._context.signed_items.signed_by_owner(item):
+                raise CannotJoin(f"the journal is behind: others have a {item.kind} of this party that it lacks")
+            raise InvalidPeerMessage(f"a {item.kind} of this party that it has not signed")
 
-    def apply_decision(self) -> bool:
-        """Compute the result once it is decided and all its parts are there; return whether it has just been."""
-        items, session = self._context.signed_items, self._context.session
-        if self.decided or not items.by_kind["decision"]:
-            return False
-        vote = next(iter(items.bodies("decision", Vote).values()))
-        digests, finals = members(vote.digests, session.parties), members(vote.finals, session.parties)
-        if not (digests <= set(items.by_kind["digest"]) and finals <= set(items.by_kind["final"])):
-            return False
-        self.decided = True
-        messages = items.bodies("final", Final)
-        payloads = {party: messages[party].payload for party in sorted(finals & digests) if messages[party].payload}
-        if len(payloads) >= session.min_participants:
-            total = np.sum([unpack(payload, session.dimension + 1) for payload in payloads.values()], axis=0)
-            bodies = items.bodies("digest", Digest)
-            counted = {party: bodies[party] for party in sorted(digests)}
-            realized = realize(session, self._context.topology, counted, set(payloads))
-            self.result = Result(total[:-1], int(total[-1]), frozenset(payloads), realized)
-            self.reason = self._withheld
-        elif not self.reason:
-            reasons = sorted({messages[party].withheld for party in finals if messages[party].withheld})
-            too_few = f"a result needs at least {session.min_participants} final messages, got {len(payloads)}"
-            self.reason = "; ".join([too_few, *reasons[:1]])
-        return True
+
+def _content(item: Item) -> tuple[int, bytes]:
+    return item.party, content_hash(item)
+
+
+def injected_weight(rounds: int, pieces: int) -> int:
+    """Return the weight that a party injects in round 0 and `rounds` more, in the units that travel.
+
+    >>> injected_weight(4, pieces=5) == WEIGHT, injected_weight(3, pieces=5) < WEIGHT
+    (True, True)
+    """
+    unit = np.array([WEIGHT])
+    return sum(int(portion(unit, r, pieces)[0]) for r in range(rounds + 1))
+
+
+def added_up(messages: list[Numbers]) -> tuple[Numbers | None, int]:
+    """Return the sum of messages and that of their weights, whatever their size; no sum if no lattice holds it.
+
+    >>> added_up([np.array([2**61, 3]), np.array([2**61 - 1, -1])])
+    (array([4611686018427387903]), 2)
+    >>> added_up([np.array([2**61, 3])] * 8)
+    (None, 24)
+    """
+    high = np.sum([message >> 32 for message in messages], axis=0)
+    low = np.sum([message & 0xFFFFFFFF for message in messages], axis=0)
+    high, low = high + (low >> 32), low & 0xFFFFFFFF
+    weight = (int(high[-1]) << 32) + int(low[-1])
+    fits = bool((high[:-1] < 2**30).all() and (high[:-1] >= -(2**30)).all())
+    return ((high[:-1] << 32) + low[:-1]) if fits else None, weight

@@ -95,11 +95,14 @@ class Joining:
         kinds: tuple[tuple[Kind, str], ...] = (("commit", "committed to"), ("reveal", "revealed"))
         for kind, verb in kinds:
             if silent := sorted(self._context.signed_items.missing(kind)):
-                return f"the coin flip for the public seed failed: nothing was {verb} by parties {silent}"
+                return f"the coin flip for the public seed failed: nothing was {verb} by {self._names(silent)}"
         return (
-            f"the coin flip for the public seed failed: parties {self._cheaters()} revealed another secret than "
-            "they committed to"
+            f"the coin flip for the public seed failed: {self._names(self._cheaters())} revealed another secret than "
+            "was committed to"
         )
+
+    def _names(self, parties: list[int]) -> str:
+        return ", ".join(self._context.name(party) for party in parties)
 
     def _cheaters(self) -> list[int]:
         items, session = self._context.signed_items.by_kind, self._context.session
@@ -143,7 +146,13 @@ class Joining:
         forgotten = [t for t, slot in message.offers if (t, slot) not in ledger.outbox]
         if forgotten:
             raise CannotJoin(
-                f"the journal is lost or behind: party {peer} has seen an offer of round {forgotten[0]} that it lacks"
+                f"the journal is lost or behind: {self._context.name(peer)} has seen an offer of round {forgotten[0]} "
+                "that it lacks"
+            )
+        if said := sorted(set(message.signed) - set(ledger.signed)):
+            raise CannotJoin(
+                f"the journal is lost or behind: {self._context.name(peer)} has a {said[0][:20]} of this party, "
+                "which it lacks"
             )
         later = range(ledger.round + 1, message.since)
         rounds = self._context.session.rounds
@@ -154,8 +163,8 @@ class Joining:
     def enter(self, clock_round: int) -> None:
         """Set the round to begin with; raise `CannotJoin` if a party without a journal has unanswered questions."""
         if self.without_journal and self.unanswered:
-            silent = sorted(self.unanswered)
-            raise CannotJoin(f"came late, and parties {silent} did not say whether it had been there before")
+            silent = self._names(sorted(self.unanswered))
+            raise CannotJoin(f"came late, and {silent} did not say whether it had been there before")
         ledger, last = self._context.ledger, self._context.session.rounds
         answers = sorted(self._answers.values())
         # The middle one: a single peer that says it is far ahead or behind changes nothing.

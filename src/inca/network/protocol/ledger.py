@@ -2,10 +2,13 @@
 
 The rule. *A transfer is decided by its receiver, once.* The sender debits its balance and only then offers; the
 receiver credits the offer in its own round, or writes a tombstone, and never changes its mind; the share of an offer
-without an answer is *open*, neither kept nor lost, until the receiver says which. So in every state, under any loss,
-duplication, reordering and crash,
+without an answer in its own round is *open*, set aside until the end. So in every state, under any loss, duplication,
+reordering and crash,
 
     balances + open and uncredited shares = injected,    exactly.
+
+Once it is agreed whose final messages will count, each of these parties settles (docs/settlement.md): it takes back
+what none of them credited, and undoes what it was credited from others.
 
 A ledger changes by records alone, one after the other, and records are what the journal keeps: a party that comes back
 reads its records into a fresh ledger and is where it was. An illegal record raises `CorruptJournal` and changes
@@ -14,6 +17,7 @@ nothing.
 
 from __future__ import annotations
 
+from collections.abc import Set
 from dataclasses import dataclass
 
 import msgspec
@@ -22,7 +26,20 @@ import numpy as np
 from inca.errors import CorruptJournal, InvalidPeerMessage
 from inca.network.protocol.discrete_gaussian import Keystream, discrete_gaussian
 from inca.network.protocol.fixed_point import portion, share
-from inca.network.protocol.messages import ACKED, BACK, NOBODY, OPEN, Account, Item, Numbers, pack, sizes_only, unpack
+from inca.network.protocol.messages import (
+    ACKED,
+    BACK,
+    NOBODY,
+    OPEN,
+    Account,
+    Decision,
+    Item,
+    Numbers,
+    Proposal,
+    pack,
+    sizes_only,
+    unpack,
+)
 from inca.network.protocol.session import WEIGHT, SessionConfig, Topology
 
 
@@ -77,8 +94,8 @@ class Tombstoned(JournalRecord, frozen=True, tag="tombstoned"):
     slot: int
 
 
-class Settled(JournalRecord, frozen=True, tag="settled"):
-    """An own offer is open no more: `acked`, or back for good since it was `voided` or never left (`unsent`)."""
+class Answered(JournalRecord, frozen=True, tag="answered"):
+    """An own offer was answered in its own round: `acked`, or back, since it was `voided` or never left (`unsent`)."""
 
     round: int
     slot: int
@@ -101,19 +118,27 @@ class Joined(JournalRecord, frozen=True, tag="joined"):
 class Promised(JournalRecord, frozen=True, tag="promised"):
     """Consensus: no proposal below this ballot will be followed."""
 
+    instance: int
     ballot: int
 
 
 class Accepted(JournalRecord, frozen=True, tag="accepted"):
-    """Consensus: this proposal was accepted."""
+    """Consensus: this proposal was accepted; with the items of others that it names, should nobody else be left."""
 
+    instance: int
     ballot: int
-    digests: bytes
-    finals: bytes
+    proposal: Proposal
+    items: list[Item]
+
+
+class Decided(JournalRecord, frozen=True, tag="decided"):
+    """Consensus: this was decided."""
+
+    decision: Decision
 
 
 class Signed(JournalRecord, frozen=True, tag="signed"):
-    """An own item that may exist only once (final message, vote), written before anyone sees it."""
+    """An own item that may exist only once (digest, ready, final message), written before anyone sees it."""
 
     item: Item
 
@@ -125,7 +150,19 @@ class Left(JournalRecord, frozen=True, tag="left"):
 
 
 Record = (
-    Opened | Seeded | Joined | Began | Credited | Tombstoned | Settled | Sealed | Signed | Promised | Accepted | Left
+    Opened
+    | Seeded
+    | Joined
+    | Began
+    | Credited
+    | Tombstoned
+    | Answered
+    | Sealed
+    | Signed
+    | Promised
+    | Accepted
+    | Decided
+    | Left
 )
 
 _FATES = ("acked", "voided", "unsent")
@@ -170,16 +207,16 @@ class Ledger:
         self.attended = 0  # rounds with an injection so far, round 0 included
         self.outbox: dict[tuple[int, int], Outgoing] = {}
         self.shares: dict[int, Numbers] = {}
-        self.accounts: dict[int, Account] = {}
+        self.received: dict[tuple[int, int, int], Numbers] = {}
         self.decisions: dict[tuple[int, int, int], bool] = {}
         self.sealed = False
         self.signed: dict[str, Item] = {}
         self.since = 0  # transfers of earlier rounds are not this party's to decide
-        self.promised = 0
-        self.accepted: Accepted | None = None
+        self.promised: dict[int, int] = {}
+        self.accepted: dict[int, Accepted] = {}
+        self.decided: list[Decision] = []
         self.left: str | None = None
         self._present: list[int] = []
-        self._credited: list[tuple[int, int, int]] = []
         self._mask: Numbers = np.zeros(session.dimension, dtype=np.int64)  # the live one
         self._drawn: list[Numbers] = []
 
@@ -194,7 +231,7 @@ class Ledger:
         """What the party did so far, for others to see."""
         k = self.session.receivers
         fates = [[self.outbox[t, s].fate if (t, s) in self.outbox else NOBODY for s in range(k)] for t in self._present]
-        return Account(list(self._present), fates, list(self._credited))
+        return Account(list(self._present), fates, list(self.received))
 
     @property
     def open(self) -> list[tuple[int, int]]:
@@ -204,6 +241,25 @@ class Ledger:
     def skipped(self, t: int) -> bool:
         """Return whether this party was certainly absent in round t: it has begun a later one, or is sealed."""
         return t > 0 and t not in self._present and (t < self.round or self.sealed)
+
+    def settled(self, cohort: frozenset[int], credited: Set[tuple[int, int]]) -> Numbers:
+        """Return the settled balance: what no party of the cohort credited is back, what others sent is undone.
+
+        Args:
+            cohort: The parties whose final messages will count.
+            credited: The (round, slot) of own offers that parties of the cohort say they have credited.
+
+        Returns:
+            y'_j and w'_j (docs/settlement.md).
+        """
+        balance = self.balance.copy()
+        for key, sent in self.outbox.items():
+            if sent.fate in (OPEN, ACKED) and key not in credited:
+                balance += self.shares[key[0]]
+        for (_, sender, _), payload in self.received.items():
+            if sender not in cohort:
+                balance -= payload
+        return balance
 
     def next_share(self) -> bytes:
         """Return what each receiver is offered if the next round begins now."""
@@ -233,25 +289,21 @@ class Ledger:
                 self._credit(record)
             case Tombstoned():
                 self.decisions[self._undecided(record)] = False
-            case Settled():
-                self._settle(record)
+            case Answered():
+                self._answer(record)
             case Sealed():
                 _check(not self.sealed, "a second seal")
                 self.sealed = True
             case Signed():
-                _check(record.item.kind not in self.signed, f"a second {record.item.kind}")
-                self.signed[record.item.kind] = record.item
+                kind = record.item.kind
+                _check(kind not in self.signed or kind == "ready", f"a second {kind}")
+                self.signed[kind] = record.item
             case Joined():
                 _check(self.opened is not None and self.opened.late and self.round == 0, "a late coming after a round")
                 _check(self.since == 0, "a second late coming")
                 self.since = record.round
-            case Promised():
-                _check(record.ballot > self.promised, "a promise that breaks an earlier one")
-                self.promised = record.ballot
-            case Accepted():
-                _check(record.ballot >= self.promised, "an acceptance that breaks a promise")
-                _check(self.accepted is None or record.ballot > self.accepted.ballot, "a second acceptance in a ballot")
-                self.promised, self.accepted = record.ballot, record
+            case Promised() | Accepted() | Decided():
+                self._agree(record)
             case Left():
                 self.left = record.reason
 
@@ -278,7 +330,6 @@ class Ledger:
         assert self.topology is not None
         for slot, receiver in enumerate(self.topology.receivers[t][self.me]):
             self.outbox[t, slot] = Outgoing(receiver)
-        self.accounts[t] = self.account
         self._inject(t)
 
     def _inject(self, t: int) -> None:
@@ -295,9 +346,25 @@ class Ledger:
     def _credit(self, record: Credited) -> None:
         key = self._undecided(record)
         _check(record.round == self.round and not self.sealed, "a credit outside its round")
-        self.balance = self.balance + _numbers(record.payload, self.balance.size)
+        payload = _numbers(record.payload, self.balance.size)
+        self.balance = self.balance + payload
         self.decisions[key] = True
-        self._credited.append(key)
+        self.received[key] = payload
+
+    def _agree(self, record: Promised | Accepted | Decided) -> None:
+        """Take a record of the consensus."""
+        if isinstance(record, Decided):
+            self.decided.append(record.decision)
+            return
+        instance, promised = record.instance, self.promised.get(record.instance, 0)
+        if isinstance(record, Promised):
+            _check(record.ballot > promised, "a promise that breaks an earlier one")
+        else:
+            last = self.accepted.get(instance)
+            _check(record.ballot >= promised, "an acceptance that breaks a promise")
+            _check(last is None or record.ballot > last.ballot, "a second acceptance in a ballot")
+            self.accepted[instance] = record
+        self.promised[instance] = record.ballot
 
     def _undecided(self, record: Credited | Tombstoned) -> tuple[int, int, int]:
         """Return the transfer that a record decides; it must be one, and undecided."""
@@ -307,20 +374,25 @@ class Ledger:
         _check(key not in self.decisions, "a second decision about a transfer")
         return key
 
-    def _settle(self, record: Settled) -> None:
+    def _answer(self, record: Answered) -> None:
         sent = self.outbox.get((record.round, record.slot))
         _check(sent is not None and sent.fate == OPEN, "an answer about an offer that is not open")
         _check(record.fate in _FATES and not self.sealed, f"the fate {record.fate}")
+        _check(record.fate == "acked" or record.round == self.round, "a share that is back after its round")
         assert sent is not None
         if record.fate == "acked":
             sent.fate = ACKED
         else:
-            # An offer that never left in its own round is as if nobody had been there (erratum E1).
-            never = record.fate == "unsent" and record.round == self.round
+            # An offer that never left is as if nobody had been there (erratum E1); one that left may have been seen.
             self.balance = self.balance + self.shares[record.round]
-            sent.fate = NOBODY if never else BACK + self.round
-        if all(other.fate != OPEN for (t, _), other in self.outbox.items() if t == record.round):
-            del self.shares[record.round], self.accounts[record.round]
+            sent.fate = NOBODY if record.fate == "unsent" else BACK
+
+    def topup(self, sigma: int) -> Numbers:
+        """Return the independent noise that the party adds when it settles: always the same, as it settles once."""
+        assert self.opened is not None
+        if sigma == 0:
+            return np.zeros(self.session.dimension, dtype=np.int64)
+        return discrete_gaussian(sigma, self.session.dimension, Keystream(self.opened.masks, b"topup"))
 
     def _draw(self, r: int) -> Numbers:
         assert self.opened is not None

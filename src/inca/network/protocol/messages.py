@@ -8,7 +8,8 @@ weight. The `repr` of a message shows how many bytes there are, never the bytes.
 
 from __future__ import annotations
 
-from typing import Annotated
+import hashlib
+from typing import Annotated, Literal
 
 import msgspec
 import numpy as np
@@ -20,8 +21,9 @@ from inca.errors import InvalidPeerMessage
 Numbers = NDArray[np.int64]
 Count = Annotated[int, Meta(ge=0, lt=2**32)]
 Ballot = Annotated[int, Meta(ge=0, lt=2**62)]
+Step = Literal["cohort", "commit", "result"]
 
-_MAX_NUMBER = 2**62  # entries beyond could overflow a balance; no honest party has any
+MAX_NUMBER = 2**62  # entries beyond could overflow a balance; no honest party has any
 
 
 def sizes_only(struct: msgspec.Struct) -> str:
@@ -49,35 +51,25 @@ class Wire(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=T
 class Account(Wire, frozen=True):
     """What a party did so far, without any value: public, and all that an auditor needs.
 
-    `present` lists the rounds it took part in. `fates` has, for each of them, what became of its k offers (`NOBODY`,
-    `ACKED`, `OPEN`, or `BACK` + the round in which the share was back). `credited` lists what it received, as
-    (round, sender, slot).
+    `present` lists the rounds it took part in. `fates` has, for each of them, what became of its k offers: `NOBODY` (it
+    never left), `ACKED`, `BACK` (voided, and back in its own round) or `OPEN` (set aside: no answer in its own round).
+    `credited` lists what it received, as (round, sender, slot).
     """
 
     present: list[Count]
     fates: list[list[Count]]
     credited: list[tuple[Count, Count, Count]]
 
-    @property
-    def last(self) -> int:
-        """The last round it took part in; 0 if none."""
-        return self.present[-1] if self.present else 0
 
-
-NOBODY, ACKED, OPEN, BACK = 0, 1, 2, 2  # a share that is back in round r >= 1 has fate BACK + r, that is, 3 or more
+NOBODY, ACKED, OPEN, BACK = range(4)
 
 
 class Offer(Wire, frozen=True, tag="offer"):
-    """A share of the sender's message, to be credited in this round or never; byte-identical on every retry.
-
-    It carries its sender's account as of the beginning of the round, so that peers can tell what the sender did should
-    it vanish.
-    """
+    """A share of the sender's message, to be credited in this round or never; byte-identical on every retry."""
 
     round: Count
     slot: Count
     payload: bytes
-    account: Account
 
 
 class Ack(Wire, frozen=True, tag="ack"):
@@ -89,13 +81,6 @@ class Ack(Wire, frozen=True, tag="ack"):
 
 class Voided(Wire, frozen=True, tag="voided"):
     """The offer will never be credited: there is a tombstone, durably."""
-
-    round: Count
-    slot: Count
-
-
-class Resolve(Wire, frozen=True, tag="resolve"):
-    """What became of this offer? One that was never seen is voided by this question."""
 
     round: Count
     slot: Count
@@ -120,12 +105,14 @@ class Ask(Wire, frozen=True, tag="ask"):
 class Seen(Wire, frozen=True, tag="seen"):
     """The offers of the asking party that were seen here, and the round in which the answering party is.
 
-    It cannot tell of rounds before `since`: it came late itself.
+    It cannot tell of rounds before `since`: it came late itself. `signed` are the kinds of signed items of the asking
+    party that are known here, which it must not sign differently.
     """
 
     offers: list[tuple[Count, Count]]
     round: Count
     since: Count
+    signed: list[str]
 
 
 class Item(Wire, frozen=True):
@@ -138,16 +125,28 @@ class Item(Wire, frozen=True):
 
 
 class Have(Wire, frozen=True, tag="have"):
-    """Whose items the sender holds: for each kind a bit per party. `reply`: it answers a `Have`, send none back."""
+    """Whose items the sender holds, for each kind a bit per party, and how many decisions it knows.
+
+    `reply`: it answers a `Have`, send none back.
+    """
 
     held: dict[str, bytes]
+    decided: Count
     reply: bool
 
 
 class Want(Wire, frozen=True, tag="want"):
-    """Send me these items: for each kind a bit per party."""
+    """Send me these items, for each kind a bit per party, and the decisions from this one on."""
 
     wanted: dict[str, bytes]
+    decided: Count
+
+
+class Fetch(Wire, frozen=True, tag="fetch"):
+    """Send me the items with these contents, which your message names: (party, hash)."""
+
+    kind: str
+    contents: list[tuple[Count, bytes]]
 
 
 class Items(Wire, frozen=True, tag="items"):
@@ -156,37 +155,76 @@ class Items(Wire, frozen=True, tag="items"):
     items: list[Item]
 
 
-class Prepare(Wire, frozen=True, tag="prepare"):
-    """Consensus: promise to follow no proposal below this ballot."""
+class Proposal(Wire, frozen=True):
+    """What parties agree on, by contents: (party, hash of its item), in order of party.
 
+    `step` is "cohort" (these digests make up the cohort), "commit" (all of this cohort are ready, so it publishes) or
+    "result" (these final messages are its result).
+    """
+
+    step: Step
+    contents: list[tuple[Count, bytes]]
+
+    @property
+    def parties(self) -> frozenset[int]:
+        """Who is in it."""
+        return frozenset(party for party, _ in self.contents)
+
+    @property
+    def hash(self) -> bytes:
+        """SHA-256 of its encoding."""
+        return hashlib.sha256(_encoder.encode(self)).digest()
+
+
+class Prepare(Wire, frozen=True, tag="prepare"):
+    """Consensus on decision number `instance`: promise to follow no proposal below this ballot."""
+
+    instance: Count
     ballot: Ballot
 
 
 class Promise(Wire, frozen=True, tag="promise"):
     """Consensus: promised; and what was accepted last, in which ballot (0: nothing yet)."""
 
+    instance: Count
     ballot: Ballot
     accepted: Ballot
-    digests: bytes
-    finals: bytes
+    proposal: Proposal | None
 
 
 class Accept(Wire, frozen=True, tag="accept"):
-    """Consensus: let the result be made of these digests and final messages."""
+    """Consensus: let this be decided."""
 
+    instance: Count
     ballot: Ballot
-    digests: bytes
-    finals: bytes
+    proposal: Proposal
 
 
 class Yes(Wire, frozen=True, tag="yes"):
-    """Consensus: accepted, durably."""
+    """Consensus: accepted, durably; signed, so that a decision can be shown to anyone."""
+
+    instance: Count
+    ballot: Ballot
+    signature: bytes
+
+
+class Decision(Wire, frozen=True):
+    """What was decided, with the signatures of more than half of the parties: (party, signature)."""
 
     ballot: Ballot
+    proposal: Proposal
+    signatures: list[tuple[Count, bytes]]
 
 
-TransferMessage = Offer | Ack | Voided | Resolve | Nudge | Skipped
-ItemMessage = Have | Want | Items
+class Decisions(Wire, frozen=True, tag="decisions"):
+    """Decisions from number `first` on."""
+
+    first: Count
+    decisions: list[Decision]
+
+
+TransferMessage = Offer | Ack | Voided | Nudge | Skipped
+ItemMessage = Have | Want | Fetch | Items | Decisions
 ConsensusMessage = Prepare | Promise | Accept | Yes
 Message = TransferMessage | Ask | Seen | ItemMessage | ConsensusMessage
 
@@ -268,7 +306,7 @@ def unpack(payload: bytes, count: int) -> Numbers:
     if len(payload) != 8 * count:
         raise InvalidPeerMessage(f"a payload must have {8 * count} bytes, got {len(payload)}")
     numbers = np.frombuffer(payload, dtype="<i8").astype(np.int64)
-    if numbers.max() >= _MAX_NUMBER or numbers.min() <= -_MAX_NUMBER:
+    if numbers.max() >= MAX_NUMBER or numbers.min() <= -MAX_NUMBER:
         raise InvalidPeerMessage("the numbers of a payload must be below 2^62 in absolute value")
     return numbers
 

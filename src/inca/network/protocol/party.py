@@ -15,6 +15,7 @@ import numpy as np
 
 from inca._base.validation import refuse
 from inca.errors import CannotJoin, CorruptJournal, InvalidPeerMessage, LocalProtocolError
+from inca.network.protocol.agenda import Agenda
 from inca.network.protocol.anti_entropy import AntiEntropy
 from inca.network.protocol.consensus import Consensus
 from inca.network.protocol.context import Effects, PartyContext
@@ -24,7 +25,7 @@ from inca.network.protocol.ledger import Ledger, Opened, Record
 from inca.network.protocol.messages import Ask, ConsensusMessage, ItemMessage, Message, Numbers, Offer, Seen, pack
 from inca.network.protocol.session import SessionConfig
 from inca.network.protocol.signed_items import Sign, SignedItems, Verify
-from inca.network.protocol.stages import STAGES, PartyComponents, Stage, StageRule
+from inca.network.protocol.stages import STAGES, PartyComponents, Stage, StageRule, after_decision
 from inca.network.protocol.transfers import Transfers
 
 _SECRET_BYTES = 32
@@ -51,14 +52,17 @@ class Party:
         self.signed_items = SignedItems(session, me, sign, verify)
         context = PartyContext(session, me, self.ledger, self.signed_items, rng)
         finalization = Finalization(context)
+        agenda = Agenda(context)
+        consensus = Consensus(context, agenda)
         self._context = context
         self._components = PartyComponents(
             context,
             Joining(context),
             Transfers(context),
             finalization,
-            Consensus(context),
-            AntiEntropy(context, finalization),
+            agenda,
+            consensus,
+            AntiEntropy(context, finalization, consensus),
         )
         self._started = False
 
@@ -146,12 +150,14 @@ class Party:
         self._require_peer(peer)
         if not isinstance(message, Message):
             raise LocalProtocolError(f"a message must be one of the protocol, got a {type(message).__name__}")
-        self._context.down.discard(peer)
+        self._context.down.pop(peer, None)
         if not isinstance(message, self._rule.ignores):
             try:
                 self._handle(now, peer, message)
             except InvalidPeerMessage as error:
                 self._context.log_event("invalid message", peer=peer, what=str(error))
+            except CannotJoin as error:
+                self._leave(now, str(error))
             self._components.joining.continue_coin_flip()
         return self._advance(now)
 
@@ -165,14 +171,14 @@ class Party:
     def down(self, now: float, peer: int) -> Effects:
         """Wait no longer for this peer until it speaks again."""
         self._require_peer(peer)
-        self._context.down.add(peer)
+        self._context.down.setdefault(peer, now)
         return self._advance(now)
 
     def up(self, now: float, peer: int) -> Effects:
         """Expect to hear from this peer, if it is there in time; later it must speak before it is waited for."""
         self._require_peer(peer)
         if self._rule.connected_is_up:
-            self._context.down.discard(peer)
+            self._context.down.pop(peer, None)
         return self._advance(now)
 
     def planned(self, now: float, refusal: str) -> Effects:
@@ -196,11 +202,11 @@ class Party:
         return self._advance(now)
 
     def assessed(self, now: float, refusal: str) -> Effects:
-        """Publish the final message or withhold it: the loss on the realized execution (`Effects.assess`) is known.
+        """Say that the party is ready, or refuse: the loss on the agreed execution (`Effects.assess`) is known.
 
         Args:
             now: The time.
-            refusal: Why the final message must be withheld; empty if it may be published.
+            refusal: Why the party must not publish its final message; empty if it may.
 
         Returns:
             What to write and send.
@@ -208,8 +214,8 @@ class Party:
         Raises:
             LocalProtocolError: It was not asked for, or has been answered.
         """
-        if self._require_call("assessed", asked=True):
-            self._components.finalization.publish_or_withhold(refusal)
+        if self._require_call("assessed", asked=True) and self._components.finalization.must_answer:
+            self._components.finalization.answer(refusal)
         return self._advance(now)
 
     def leave(self, now: float, reason: str) -> Effects:
@@ -228,10 +234,11 @@ class Party:
         rule, components = self._rule, self._components
         times = [rule.deadline(components), rule.due(components)]
         if not rule.terminal:
-            awaited = rule.waits_for(components) - {self.me}
-            if awaited <= self._context.down:
+            awaited, down = rule.waits_for(components) - {self.me}, self._context.down
+            if awaited <= set(down):
+                gone = max((down[peer] + self.session.period for peer in awaited), default=-inf)
                 grace = rule.grace(components) if awaited else -inf
-                times.append(max(rule.earliest(components), grace))
+                times.append(max(rule.earliest(components), grace, gone))
         if self._gossips:
             times.append(components.anti_entropy.due)
         return min(times)
@@ -253,7 +260,7 @@ class Party:
 
     @property
     def reason(self) -> str:
-        """Why there is no result, or why the own final message was withheld."""
+        """Why there is no result, or why this party is not in it."""
         return self._components.finalization.reason
 
     # --- the walk through the stages ------------------------------------------------------------------------------
@@ -292,8 +299,8 @@ class Party:
     def _successor(self, now: float) -> Stage | None:
         """Return the stage that follows, or None while this one lasts."""
         rule, components = self._rule, self._components
-        if rule.until_decision and components.finalization.apply_decision():
-            return "serving"
+        if rule.until_decision and components.finalization.apply_decisions():
+            return after_decision(components)
         if rule.terminal or not self._is_over(now):
             return None
         return rule.successors[0] if rule.then is None else rule.then(components, now)
@@ -305,7 +312,7 @@ class Party:
         if now < rule.earliest(components):
             return False
         awaited = rule.waits_for(components) - {self.me}
-        return awaited <= (self._context.down if now >= rule.grace(components) else frozenset())
+        return awaited <= (self._context.gone(now) if now >= rule.grace(components) else frozenset())
 
     def _enter(self, now: float, stage: Stage) -> None:
         self.stage = stage
@@ -344,12 +351,13 @@ class Party:
         components = self._components
         joining, transfers = components.joining, components.transfers
         if isinstance(message, Ask):
-            self._context.down.add(peer)  # it is on its way back: to be waited for when it says something else
+            self._context.down.setdefault(peer, now)  # on its way back: to be waited for when it says something else
             if transfers.deciding or not joining.without_journal:
-                seen = transfers.seen_of(peer)
-                self._context.send(peer, Seen(seen, self._current_round(now), self.ledger.since))
+                seen, items = transfers.seen_of(peer), self.signed_items.by_kind
+                signed = [kind for kind in ("digest", "final") if peer in items[kind]]
+                self._context.send(peer, Seen(seen, self._current_round(now), self.ledger.since, signed))
         elif isinstance(message, Seen):
-            self._handle_seen(now, peer, message)
+            self._handle_seen(peer, message)
         elif isinstance(message, ItemMessage):
             components.anti_entropy.handle(now, peer, message)
         elif isinstance(message, ConsensusMessage):
@@ -364,11 +372,8 @@ class Party:
             return after_last
         return max(0, self.ledger.round, min(self.session.clock_round(now), after_last))
 
-    def _handle_seen(self, now: float, peer: int, message: Seen) -> None:
+    def _handle_seen(self, peer: int, message: Seen) -> None:
         joining = self._components.joining
-        try:
-            joining.handle_seen(peer, message)
-        except CannotJoin as error:
-            self._leave(now, str(error))
+        joining.handle_seen(peer, message)
         if not joining.unanswered:
             self._components.retry_at = inf  # nobody is left to be asked again

@@ -11,11 +11,22 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from inca._base.randomness import PublicSeed
+from inca.errors import InvalidPeerMessage
+from inca.network.protocol.messages import Numbers
 from inca.protocol.injection import Injection, incremental_injection
 from inca.protocol.schedules import Schedule, random_schedule
 
 WEIGHT = 2**40
 """The weight of one party's value, in the units that travel."""
+
+
+def check_weight(message: Numbers, parties: int) -> None:
+    """Refuse a message whose weight, its last number, no honest party can hold: 0 to that of all values together.
+
+    >>> check_weight(np.array([5, WEIGHT]), parties=3)
+    """
+    if not 0 <= message[-1] <= parties * WEIGHT:
+        raise InvalidPeerMessage(f"the weight of a message must be from 0 to {parties}, got {message[-1] / WEIGHT:.3g}")
 
 
 @dataclass(frozen=True)
@@ -39,6 +50,9 @@ class SessionConfig:
         period: How long a round lasts at most, in seconds.
         min_round_duration: How long a round lasts at least, in seconds.
         seed: The public seed of the schedule (32 bytes), or None for a coin flip.
+        sigma_topup: The independent noise that is added at settlement if 0, 1, 2, ... parties are not in the cohort, in
+            lattice steps; the last one if more are not.
+        names: What people call the parties; by default their numbers.
 
     Example:
         >>> session = SessionConfig(
@@ -63,6 +77,16 @@ class SessionConfig:
     period: float
     min_round_duration: float = 0.0
     seed: bytes | None = None
+    sigma_topup: tuple[int, ...] = (0,)
+    names: tuple[str, ...] = ()
+
+    def name(self, party: int) -> str:
+        """Return what people call a party."""
+        return self.names[party] if self.names else f"party {party}"
+
+    def topup(self, cohort: int) -> int:
+        """Return the independent noise that each party of a cohort of this size adds when it settles."""
+        return self.sigma_topup[min(self.parties - cohort, len(self.sigma_topup) - 1)]
 
     @property
     def injection(self) -> Injection:

@@ -1,25 +1,39 @@
-"""Signed items that everyone should have: parts of the coin flip, digests, final messages, decisions.
+"""Signed items that everyone should have: parts of the coin flip, digests, who is ready, final messages.
 
 Two parties tell each other whose items they hold and ask for what they lack. Items are signed by their owners, so
-it does not matter from whom one has them. Nothing private is in an item before its owner decides to publish it.
+it does not matter from whom one has them. Nothing private is in an item before its owner decides to publish it. What an
+item says is known by its hash: a party that signs two different items of a kind is two-faced, which the two prove.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Literal, TypeVar, get_args
 
 import msgspec
 
 from inca.errors import InvalidPeerMessage
-from inca.network.protocol.messages import Account, Count, Have, Item, Want, Wire, bit_field, members, unpack
-from inca.network.protocol.session import SessionConfig
+from inca.network.protocol.messages import (
+    Account,
+    Count,
+    Decision,
+    Have,
+    Item,
+    Want,
+    Wire,
+    bit_field,
+    members,
+    unpack,
+)
+from inca.network.protocol.session import SessionConfig, check_weight
 
-Kind = Literal["commit", "reveal", "digest", "final", "decision", "done"]
+Kind = Literal["commit", "reveal", "digest", "ready", "final", "done"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 _BATCH_BYTES = 2**20  # of items in one answer, if there is more than one item
 _SECRET_BYTES = 32
+_MAX_TEXT = 200  # characters of a peer that are shown to people
+_MAX_VARIANTS = 2  # of an item: two prove that its owner is two-faced; further ones only if a proposal names them
 
 Sign = Callable[[bytes], bytes]
 Verify = Callable[[int, bytes, bytes], bool]
@@ -27,36 +41,43 @@ Verify = Callable[[int, bytes, bytes], bool]
 
 
 class Digest(Wire, frozen=True):
-    """The whole account of a party, and the last account it has of each party that offered it something."""
+    """The whole account of a party."""
 
     account: Account
-    last_known_accounts: list[tuple[Count, Account]]
+
+
+class Ready(Wire, frozen=True):
+    """A party's word on a cohort that was decided (number `instance`, by its hash): ready, or why it refuses."""
+
+    instance: Count
+    cohort: bytes
+    refusal: str = ""
 
 
 class Final(Wire, frozen=True):
-    """A final message, or an empty one with the reason why it is withheld."""
+    """A settled final message."""
 
     payload: bytes
-    withheld: str = ""
 
 
-class Vote(Wire, frozen=True):
-    """The digests and final messages, as bit fields, of which the result is made."""
-
-    digests: bytes
-    finals: bytes
-
-
-Body = TypeVar("Body", Digest, Final, Vote)
+Body = TypeVar("Body", Digest, Ready, Final)
 _encoder = msgspec.msgpack.Encoder()
 
 
 def read(item: Item, form: type[Body]) -> Body:
-    """Return what an item says; refuse what is not of that form."""
+    """Return what an item says; refuse what is not of that form, or not written in the shortest way."""
     try:
-        return msgspec.msgpack.decode(item.body, type=form)
+        body = msgspec.msgpack.decode(item.body, type=form)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise InvalidPeerMessage(f"a {item.kind} that cannot be read: {error}") from None
+    if _encoder.encode(body) != item.body:
+        raise InvalidPeerMessage(f"a {item.kind} must be written in the shortest way, got {len(item.body)} bytes")
+    return body
+
+
+def content_hash(item: Item) -> bytes:
+    """Return the hash by which parties agree on what an item says."""
+    return hashlib.sha256(item.body).digest()
 
 
 def commitment(session: bytes, party: int, secret: bytes) -> bytes:
@@ -108,39 +129,104 @@ class SignedItems:
         self.session, self.me = session, me
         self._sign, self._verify = sign, verify
         self.by_kind: dict[str, dict[int, Item]] = {kind: {} for kind in KINDS}
-        """The items that are held: kind -> party -> item."""
+        """The items that are held: kind -> party -> item; once it is decided which one counts, that one."""
+        self.ready_for = 0
+        """The number of the decision that parties now say they are ready for; earlier words are forgotten."""
         self._bits: dict[str, int] = dict.fromkeys(KINDS, 0)  # the same, as bits
-        self._read: dict[tuple[str, int], Any] = {}
+        self._variants: dict[tuple[str, int], dict[bytes, Item]] = {}
+        self._named: set[tuple[str, int, bytes]] = set()  # by proposals
+        self._read: dict[tuple[str, int, bytes], Any] = {}
         self._everyone = set(range(session.parties))
 
-    def sign(self, kind: Kind, body: bytes | Digest | Final | Vote) -> Item:
+    # --- own items ----------------------------------------------------------------------------------------------
+
+    def sign(self, kind: Kind, body: bytes | Digest | Ready | Final) -> Item:
         """Return an own item, signed."""
         content = body if isinstance(body, bytes) else _encoder.encode(body)
         return Item(kind, self.me, content, self._sign(self._text(kind, self.me, content)))
 
+    def sign_acceptance(self, instance: int, ballot: int, proposal: bytes) -> bytes:
+        """Sign that this party has accepted a proposal, known by its hash."""
+        return self._sign(self._acceptance(instance, ballot, proposal))
+
+    def accepted_by(self, party: int, instance: int, ballot: int, proposal: bytes, signature: bytes) -> bool:
+        """Return whether a party has signed that it accepted a proposal."""
+        known = 0 <= party < self.session.parties
+        return known and self._verify(party, self._acceptance(instance, ballot, proposal), signature)
+
+    def check_decision(self, instance: int, decision: Decision) -> None:
+        """Refuse a decision that more than half of the parties have not signed."""
+        hash_, parties = decision.proposal.hash, {party for party, _ in decision.signatures}
+        enough = len(parties) >= self.session.quorum and len(decision.signatures) <= self.session.parties
+        if not enough or not all(
+            self.accepted_by(party, instance, decision.ballot, hash_, signature)
+            for party, signature in decision.signatures
+        ):
+            raise InvalidPeerMessage(f"a decision must be signed by at least {self.session.quorum} parties")
+
+    # --- items of all ---------------------------------------------------------------------------------------------
+
+    def signed_by_owner(self, item: Item) -> bool:
+        """Return whether the party that an item is said to be of has signed it."""
+        return self._verify(item.party, self._text(item.kind, item.party, item.body), item.signature)
+
     def add(self, item: Item) -> bool:
         """Keep an item; return whether it was new. Refuse one that its owner did not sign."""
         if item.kind not in self.by_kind or item.party >= self.session.parties:
-            raise InvalidPeerMessage(f"an item of the unknown kind {item.kind!r} or the unknown party {item.party}")
-        if item.party in self.by_kind[item.kind]:
+            raise InvalidPeerMessage(f"an item of the unknown kind {item.kind[:20]!r} or party {item.party}")
+        hash_ = content_hash(item)
+        variants = self._variants.get((item.kind, item.party), {})
+        named = (item.kind, item.party, hash_) in self._named
+        if hash_ in variants or not (named or len(variants) < _MAX_VARIANTS):
             return False
-        if not self._verify(item.party, self._text(item.kind, item.party, item.body), item.signature):
-            raise InvalidPeerMessage(f"a {item.kind} that party {item.party} has not signed")
-        self._check(item)
+        if not self.signed_by_owner(item):
+            raise InvalidPeerMessage(f"a {item.kind} that {self.session.name(item.party)} has not signed")
+        if not self._check(item):
+            return False
+        self._variants.setdefault((item.kind, item.party), {})[hash_] = item
+        if item.party not in self.by_kind[item.kind]:
+            self._hold(item)
+        return True
+
+    def _hold(self, item: Item) -> None:
         self.by_kind[item.kind][item.party] = item
         self._bits[item.kind] |= 1 << item.party
-        return True
+
+    def two_faced(self, kind: Kind) -> set[int]:
+        """Return the parties that have signed two different items of a kind."""
+        return {party for (of, party), variants in self._variants.items() if of == kind and len(variants) > 1}
+
+    def lacking_contents(self, kind: Kind, contents: Iterable[tuple[int, bytes]]) -> list[tuple[int, bytes]]:
+        """Return which of the named contents are not held; they are kept when they come, whatever else is held."""
+        lacking = [(party, hash_) for party, hash_ in contents if hash_ not in self._variants.get((kind, party), {})]
+        self._named.update((kind, party, hash_) for party, hash_ in lacking)
+        return lacking
+
+    def with_contents(self, kind: str, contents: Iterable[tuple[int, bytes]]) -> list[Item]:
+        """Return the items with these contents that are held."""
+        variants = [(self._variants.get((kind, party), {}), hash_) for party, hash_ in contents]
+        return [held[hash_] for held, hash_ in variants if hash_ in held]
+
+    def pin(self, kind: Kind, contents: Iterable[tuple[int, bytes]]) -> None:
+        """Hold the items that count, of those parties, from now on."""
+        for item in self.with_contents(kind, contents):
+            self._hold(item)
+
+    def expect_ready(self, instance: int) -> None:
+        """Forget who was ready for an earlier cohort."""
+        self.ready_for, self.by_kind["ready"], self._bits["ready"] = instance, {}, 0
+        self._variants = {key: variants for key, variants in self._variants.items() if key[0] != "ready"}
 
     @property
     def count(self) -> int:
         """How many items are held."""
         return sum(len(items) for items in self.by_kind.values())
 
-    def have(self, *, reply: bool = False) -> Have:
-        """Say what is held."""
+    def have(self, decided: int, *, reply: bool = False) -> Have:
+        """Say what is held, and how many decisions are known."""
         n = self.session.parties
         held = {kind: number.to_bytes(-(-n // 8), "little") for kind, number in self._bits.items()}
-        return Have(held, reply)
+        return Have(held, decided, reply)
 
     def lacking(self, other: Have) -> dict[str, int]:
         """Return the items that the other has and that are missing here: for each kind a bit per party."""
@@ -155,24 +241,21 @@ class SignedItems:
 
     def batches(self, want: Want) -> Iterator[list[Item]]:
         """Yield the wanted items that are held, in batches."""
-        n, batch, size = self.session.parties, list[Item](), 0
-        for kind, field in want.wanted.items():
-            for party in sorted(members(field, n) & set(self.by_kind.get(kind, {}))):
-                item = self.by_kind[kind][party]
-                if batch and size + len(item.body) > _BATCH_BYTES:
-                    yield batch
-                    batch, size = [], 0
-                batch.append(item)
-                size += len(item.body)
-        if batch:
-            yield batch
+        n = self.session.parties
+        wanted = [(kind, members(field, n)) for kind, field in want.wanted.items() if kind in self.by_kind]
+        yield from in_batches(
+            self.by_kind[kind][party] for kind, parties in wanted for party in sorted(parties & set(self.by_kind[kind]))
+        )
 
     def bodies(self, kind: Kind, form: type[Body]) -> dict[int, Body]:
         """Return what all held items of a kind say."""
+        bodies = {}
         for party, item in self.by_kind[kind].items():
-            if (kind, party) not in self._read:
-                self._read[kind, party] = read(item, form)
-        return {party: self._read[kind, party] for party in self.by_kind[kind]}
+            key = (kind, party, content_hash(item))
+            if key not in self._read:
+                self._read[key] = read(item, form)
+            bodies[party] = self._read[key]
+        return bodies
 
     def missing(self, kind: Kind) -> set[int]:
         """Return the parties whose item of that kind is missing."""
@@ -181,8 +264,12 @@ class SignedItems:
     def _text(self, kind: str, party: int, body: bytes) -> bytes:
         return b"inca-item/1" + self.session.id + kind.encode() + party.to_bytes(4, "little") + body
 
-    def _check(self, item: Item) -> None:
-        """Refuse an item that is signed and yet invalid, before it is passed on."""
+    def _acceptance(self, instance: int, ballot: int, proposal: bytes) -> bytes:
+        numbers = instance.to_bytes(4, "little") + ballot.to_bytes(8, "little")
+        return b"inca-accept/1" + self.session.id + numbers + proposal
+
+    def _check(self, item: Item) -> bool:
+        """Refuse an item that is signed and yet invalid, before it is passed on; return whether it matters now."""
         match item.kind:
             case "done":
                 if item.body:
@@ -192,11 +279,34 @@ class SignedItems:
                     raise InvalidPeerMessage(f"a {item.kind} must have {_SECRET_BYTES} bytes, got {len(item.body)}")
             case "digest":
                 read(item, Digest)
+            case "ready":
+                ready = read(item, Ready)
+                if len(ready.refusal) > _MAX_TEXT or not ready.refusal.isprintable():
+                    raise InvalidPeerMessage(f"a refusal must have at most {_MAX_TEXT} printable characters")
+                return ready.instance == self.ready_for
             case "final":
-                final = read(item, Final)
-                if final.payload:
-                    unpack(final.payload, self.session.dimension + 1)
-            case "decision":
-                vote = read(item, Vote)
-                members(vote.digests, self.session.parties)
-                members(vote.finals, self.session.parties)
+                numbers = unpack(read(item, Final).payload, self.session.dimension + 1)
+                check_weight(abs(numbers), self.session.parties)  # a settled weight may be negative
+        return True
+
+
+def in_batches(items: Iterable[Item]) -> Iterator[list[Item]]:
+    """Yield items in batches that fit in a message; a large one is alone."""
+    batch, size = list[Item](), 0
+    for item in items:
+        if batch and size + len(item.body) > _BATCH_BYTES:
+            yield batch
+            batch, size = [], 0
+        batch.append(item)
+        size += len(item.body)
+    if batch:
+        yield batch
+
+
+def printable(text: str) -> str:
+    """Return a text as it may be shown to others: one line of at most 200 printable characters.
+
+    >>> printable("no\\x1b[2J good")
+    'no?[2J good'
+    """
+    return "".join(character if character.isprintable() else "?" for character in text)[:_MAX_TEXT]

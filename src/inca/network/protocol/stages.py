@@ -6,10 +6,11 @@ deadline at the latest.*
 Theory of operation. A party is in one stage at a time, and begins in "gathering". With every event, and whenever time
 has passed, it asks the row of its stage whether the stage is over:
 
-1. Once it is decided what the result is, a stage with `until_decision` is over, and "serving" follows.
+1. Once something is decided, and all that it names is there, a stage with `until_decision` is over; what was decided
+   says which follows.
 2. At `deadline` it is over, whoever is silent.
-3. From `earliest` on it is over if nobody is awaited: of those in `waits_for`, the ones that are down do not count,
-   unless they may still come back, until `grace`.
+3. From `earliest` on it is over if nobody is awaited: of those in `waits_for`, the ones that have been down for a
+   period do not count, unless they may still come back, until `grace`.
 
 Then `then` does what is to be done last, and says which of the `successors` follows (without it, the first), whose
 `enter` does what is to be done first. A party may walk through several stages at once. Where it stays it does the
@@ -33,6 +34,7 @@ from types import UnionType
 from typing import Literal
 
 from inca.errors import CannotJoin
+from inca.network.protocol.agenda import Agenda
 from inca.network.protocol.anti_entropy import AntiEntropy
 from inca.network.protocol.consensus import Consensus
 from inca.network.protocol.context import PartyContext
@@ -45,9 +47,11 @@ from inca.network.protocol.signed_items import Kind
 from inca.network.protocol.transfers import Transfers
 
 Stage = Literal[
-    "gathering", "asking", "rounds", "settling", "digests", "assessing", "finals", "agreeing", "serving", "over", "left"
+    "gathering", "asking", "rounds", "digests", "agreeing", "assessing", "publishing", "serving", "over", "left"
 ]
 _FIRST_RETRY_PERIODS, _MAX_RETRY_PERIODS = 1 / 32, 1 / 4  # after which something without an answer is sent again
+_PATIENCE_PERIODS = 1.5  # for a party that is there and does not say whether it is ready, or does not publish
+_CONSENSUS_PERIODS = 4.0  # in which a decision is reached if more than half are there
 
 
 @dataclass
@@ -58,6 +62,7 @@ class PartyComponents:
     joining: Joining
     transfers: Transfers
     finalization: Finalization
+    agenda: Agenda
     consensus: Consensus
     anti_entropy: AntiEntropy
     entered: float = 0.0
@@ -79,7 +84,7 @@ class PartyComponents:
     @property
     def up(self) -> int:
         """How many parties are up, as far as this one knows, itself included."""
-        return len(self.context.others - self.context.down) + 1
+        return len(self.context.others - set(self.context.down)) + 1
 
     def missing(self, kind: Kind) -> set[int]:
         """Return the parties whose item of a kind is missing."""
@@ -144,8 +149,8 @@ class StageRule:
         deadline: When it ends at the latest.
         earliest: Before this it does not end early.
         waits_for: Whose word it waits for.
-        grace: Until when those who are down are waited for, too.
-        until_decision: Whether it ends when the result is decided; "serving" follows.
+        grace: Until when those who are gone are waited for, too.
+        until_decision: Whether it ends when something is decided.
         then: What is done at its end; returns which of the successors follows. Default: the first, and nothing is done.
         enter: What is done when it begins.
         work: What is done while it lasts, when it is due.
@@ -196,7 +201,7 @@ def after_gathering(party: PartyComponents, now: float) -> Stage:
     if party.joining.away:
         return "asking"
     party.context.down.clear()  # who was not there before the start may be there now
-    return next_round_or_settling(party, now)
+    return next_round_or_end(party, now)
 
 
 def asking_deadline(party: PartyComponents) -> float:
@@ -213,7 +218,7 @@ def after_asking(party: PartyComponents, now: float) -> Stage:
     except CannotJoin as error:
         party.finalization.reason = str(error)
         return "left"
-    return next_round_or_settling(party, now)
+    return next_round_or_end(party, now)
 
 
 # --- rounds -------------------------------------------------------------------------------------------------------
@@ -232,37 +237,52 @@ def begin_round(party: PartyComponents, now: float) -> None:
     party.transfers.begin_round(party.next_round(now))
 
 
-def next_round_or_settling(party: PartyComponents, now: float) -> Stage:
+def next_round_or_end(party: PartyComponents, now: float) -> Stage:
     """Begin a round, if there is one."""
-    return "rounds" if party.next_round(now) <= party.session.rounds else "settling"
+    return "rounds" if party.next_round(now) <= party.session.rounds else "digests"
 
 
 # --- the end ------------------------------------------------------------------------------------------------------
 
 
-def decide_waiting_offers(party: PartyComponents, _: float) -> None:
-    """Decide about all offers that waited for their round."""
+def seal(party: PartyComponents, _: float) -> None:
+    """Decide about all offers that waited for their round, and make the balance final."""
     party.transfers.deciding = True
     party.transfers.decide_early(all_rounds=True)
+    party.finalization.seal()
 
 
-def after_digests(party: PartyComponents, _: float) -> Stage:
-    """Work out the own loss, if there is a final message."""
-    return "assessing" if party.finalization.has_final_message else "finals"
+def after_decision(party: PartyComponents) -> Stage:
+    """Do what was decided: say if this party is ready, publish, or serve the result."""
+    if party.finalization.last_step == "result":
+        return "serving"
+    if party.finalization.last_step == "commit":
+        return "publishing"
+    return "assessing" if party.finalization.must_answer else "agreeing"
+
+
+def agree(party: PartyComponents, now: float) -> None:
+    """Take part in the next decision; go on without those who are silent, though not gone, after a while."""
+    party.agenda.patient_until = now + _PATIENCE_PERIODS * party.session.period
+    party.consensus.enter(now)
 
 
 def consensus_deadline(party: PartyComponents) -> float:
     """Wait for a decision only as long as there may be one."""
-    possible = party.up >= party.session.quorum
-    return party.entered + (3.0 if possible else 1.0) * party.session.period
+    return party.entered + _CONSENSUS_PERIODS * party.session.period
 
 
 def without_consensus(party: PartyComponents, _: float) -> Stage:
     """End without a result."""
-    party.finalization.reason = party.finalization.reason or (
-        f"no agreement on the result: at least {party.session.quorum} of {party.session.parties} parties must be there "
-        f"at the end, got {party.up}"
-    )
+    finalization, session = party.finalization, party.session
+    if not finalization.reason:
+        there = party.up
+        finalization.reason = (
+            f"no agreement on the result: at least {session.quorum} of {session.parties} parties must be there "
+            f"at the end, got {there}"
+            if there < session.quorum
+            else f"no agreement on the result: at least {session.min_participants} parties must be ready to publish"
+        )
     return "serving"
 
 
@@ -289,7 +309,7 @@ def leave(party: PartyComponents, _: float) -> None:
 STAGES: dict[Stage, StageRule] = {
     # The public seed is the outcome of a coin flip, unless it was agreed on; the loss at full attendance is worked out.
     "gathering": StageRule(
-        successors=("rounds", "asking", "settling", "left"),
+        successors=("rounds", "asking", "digests", "left"),
         deadline=lambda party: party.joining.coin_flip_deadline,
         earliest=lambda party: party.joining.start_time,
         waits_for=lambda party: party.joining.missing_parts,
@@ -303,7 +323,7 @@ STAGES: dict[Stage, StageRule] = {
     ),
     # After a restart or a late start: what have others seen of this party? It leaves if its journal is behind.
     "asking": StageRule(
-        successors=("rounds", "settling", "left"),
+        successors=("rounds", "digests", "left"),
         deadline=asking_deadline,
         earliest=lambda party: party.joining.first_answer_time,
         waits_for=lambda party: party.joining.unanswered,
@@ -316,79 +336,68 @@ STAGES: dict[Stage, StageRule] = {
     ),
     # Offers go out, offers are decided; one round after the other.
     "rounds": StageRule(
-        successors=("rounds", "settling"),
+        successors=("rounds", "digests"),
         deadline=round_deadline,
         earliest=lambda party: party.entered + party.session.min_round_duration,
         waits_for=lambda party: party.transfers.awaited(),
-        then=next_round_or_settling,
+        then=next_round_or_end,
         enter=begin_round,
         work=again(lambda party: party.transfers.repeat()),
         due=retry_time,
         logged=False,
     ),
-    # Open offers are asked about once more.
-    "settling": StageRule(
-        successors=("digests", "serving"),
-        deadline=periods(1.0),
-        waits_for=lambda party: party.transfers.unsettled(),
-        grace=periods(0.25),
-        until_decision=True,
-        enter=decide_waiting_offers,
-        work=again(lambda party: party.transfers.resolve(all_rounds=True)),
-        due=retry_time,
-        rounds_over=True,
-    ),
     # The balance is final; who sent what to whom, from everyone.
     "digests": StageRule(
-        successors=("assessing", "finals", "serving"),
+        successors=("agreeing", "assessing", "publishing", "serving"),
         deadline=periods(2.0),
         waits_for=lambda party: party.missing("digest"),
         until_decision=True,
-        then=after_digests,
-        enter=lambda party, now: party.finalization.seal(party.transfers.last_known_accounts),
+        enter=seal,
         gossips=("digest",),
         rounds_over=True,
     ),
-    # The party's own loss on the realized execution is worked out, before it publishes its final message or does not.
-    "assessing": StageRule(
-        successors=("finals",),
-        earliest=lambda party: -inf if party.finalization.assessed else inf,
-        enter=lambda party, now: party.finalization.request_assessment(),
-        gossips=("digest", "final"),
-        calls=("assessed",),
-        rounds_over=True,
-    ),
-    # Final messages are exchanged. Whoever gave its digest may itself wait for others' before its final message.
-    "finals": StageRule(
-        successors=("agreeing", "serving"),
-        deadline=periods(4.0),
-        waits_for=lambda party: party.finalization.cohort & party.missing("final"),
-        until_decision=True,
-        gossips=("final",),
-        rounds_over=True,
-    ),
-    # More than half agree on which digests and final messages count.
+    # More than half agree on a cohort, on commit or a smaller cohort, and on the result.
     "agreeing": StageRule(
-        successors=("serving",),
+        successors=("serving", "agreeing", "assessing", "publishing"),
         deadline=consensus_deadline,
         earliest=never,
         until_decision=True,
         then=without_consensus,
-        enter=lambda party, now: party.consensus.enter(now),
+        enter=agree,
         work=lambda party, now: party.consensus.tick(now),
         due=lambda party: party.consensus.wakeup,
-        gossips=("digest", "final", "decision"),
+        gossips=("digest", "ready", "final"),
+        rounds_over=True,
+    ),
+    # The party's own loss on the agreed execution is worked out, before it says that it is ready or refuses.
+    "assessing": StageRule(
+        successors=("agreeing", "assessing", "publishing", "serving"),
+        earliest=lambda party: inf if party.finalization.must_answer else -inf,
+        until_decision=True,
+        enter=lambda party, now: party.finalization.request_assessment(),
+        gossips=("digest", "ready"),
+        calls=("assessed",),
+        rounds_over=True,
+    ),
+    # The cohort is committed to: settled final messages are published and exchanged. A late leaver is waited for.
+    "publishing": StageRule(
+        successors=("agreeing", "serving"),
+        deadline=periods(2.0),
+        waits_for=lambda party: party.finalization.awaited_finals,
+        until_decision=True,
+        enter=lambda party, now: party.finalization.publish(),
+        gossips=("final",),
+        calls=("assessed",),
         rounds_over=True,
     ),
     # Others are given what they lack. A decision may still come.
     "serving": StageRule(
-        successors=("over", "serving"),
+        successors=("over", "serving", "agreeing", "assessing", "publishing"),
         deadline=periods(3.0),
         waits_for=lambda party: party.missing("done"),
-        grace=periods(1.0),
         until_decision=True,
         enter=say_done,
-        gossips=("decision", "done"),
+        gossips=("digest", "final", "done"),
         rounds_over=True,
         outcome_known=True,
     ),

@@ -6,23 +6,24 @@ in an earlier incarnation it might have decided otherwise.
 
 from __future__ import annotations
 
-from inca.errors import InvalidPeerMessage, LocalProtocolError
+import numpy as np
+
+from inca.errors import CannotJoin, InvalidPeerMessage, LocalProtocolError
 from inca.network.protocol.context import PartyContext
-from inca.network.protocol.ledger import Began, Credited, Settled, Tombstoned
+from inca.network.protocol.ledger import Answered, Began, Credited, Tombstoned
 from inca.network.protocol.messages import (
+    MAX_NUMBER,
     OPEN,
-    Account,
     Ack,
     Nudge,
     Offer,
-    Resolve,
     Skipped,
     TransferMessage,
     Voided,
     pack,
     unpack,
 )
-from inca.network.protocol.realized_execution import check_account
+from inca.network.protocol.session import check_weight
 
 
 class Transfers:
@@ -32,8 +33,6 @@ class Transfers:
         self._context = context
         self.deciding = False
         """Whether the party has begun its rounds, or is past them: it decides about offers from then on."""
-        self.last_known_accounts: dict[int, Account] = {}
-        """The last account of each party that offered something."""
         self._skipped: set[tuple[int, int]] = set()  # (round, party): it says that it is not there
         self._early: dict[tuple[int, int, int], Offer] = {}
         self._attempts: dict[tuple[int, int], int] = {}  # that may have left, for offers made in this incarnation
@@ -45,8 +44,6 @@ class Transfers:
                 self.handle_offer(peer, message)
             case Ack() | Voided():
                 self.handle_answer(peer, message)
-            case Resolve():
-                self.handle_resolve(peer, message)
             case Nudge():
                 self.handle_nudge(peer, message, away=away)
             case Skipped():
@@ -62,25 +59,23 @@ class Transfers:
         for slot in range(context.session.receivers):
             self._attempts[t, slot] = 0
             self._offer(t, slot)
-        self.resolve()
         self.decide_early()
 
     def _offer(self, t: int, slot: int) -> None:
         ledger = self._context.ledger
         if (t, slot) in self._attempts:
             self._attempts[t, slot] += 1
-        offer = Offer(t, slot, pack(ledger.shares[t]), ledger.accounts[t])
+        offer = Offer(t, slot, pack(ledger.shares[t]))
         self._context.send(ledger.outbox[t, slot].receiver, offer)
 
     def repeat(self) -> None:
-        """Make this round's offers without an answer again, nudge those who owe one, ask about older offers."""
+        """Make this round's offers without an answer again, and nudge those who owe one."""
         ledger = self._context.ledger
         for t, slot in ledger.open:
             if t == ledger.round:
                 self._offer(t, slot)
         for sender in sorted(self._owing()):
             self._context.send(sender, Nudge(ledger.round))
-        self.resolve()
 
     def handle_nudge(self, peer: int, message: Nudge, *, away: bool) -> None:
         """Make the open offers to this peer again, or say that it should not wait for any."""
@@ -103,13 +98,6 @@ class Transfers:
         seen = (*self._context.ledger.decisions, *self._early)
         return sorted({(t, slot) for t, sender, slot in seen if sender == peer})
 
-    def resolve(self, *, all_rounds: bool = False) -> None:
-        """Ask what became of the open offers of earlier rounds, or of all."""
-        ledger = self._context.ledger
-        for t, slot in ledger.open:
-            if all_rounds or t < ledger.round:
-                self._context.send(ledger.outbox[t, slot].receiver, Resolve(t, slot))
-
     def unsent(self, offer: Offer) -> None:
         """Learn that one attempt at an offer has not left; if none has, take it back."""
         key, ledger = (offer.round, offer.slot), self._context.ledger
@@ -118,28 +106,34 @@ class Transfers:
         if key not in self._attempts:
             return  # made in an earlier incarnation: it may have left then
         self._attempts[key] -= 1
-        if self._attempts[key] == 0 and ledger.outbox[key].fate == OPEN and not ledger.sealed:
-            self._context.record(Settled(*key, "unsent"))
+        in_round = offer.round == ledger.round and not ledger.sealed
+        if self._attempts[key] == 0 and ledger.outbox[key].fate == OPEN and in_round:
+            self._context.record(Answered(*key, "unsent"))
 
     def handle_answer(self, peer: int, message: Ack | Voided) -> None:
-        """Learn what was decided about an own offer."""
-        ledger = self._context.ledger
-        sent = ledger.outbox.get((message.round, message.slot))
+        """Learn what was decided about an own offer; one that was voided comes back in its own round, or at the end.
+
+        Raises:
+            CannotJoin: The peer has an offer that the journal does not know: that is behind.
+        """
+        ledger, key = self._context.ledger, (message.round, message.slot)
+        sent = ledger.outbox.get(key)
+        if sent is None and self._context.topology.receiver(message.round, self._context.me, message.slot) == peer:
+            raise CannotJoin(
+                f"the journal is behind: {self._context.name(peer)} has an offer of round {message.round} that it lacks"
+            )
         if sent is None or sent.receiver != peer:
             raise InvalidPeerMessage("an answer about an offer that was never made to this peer")
         if sent.fate == OPEN and not ledger.sealed:
-            fate = "acked" if isinstance(message, Ack) else "voided"
-            self._context.record(Settled(message.round, message.slot, fate))
+            if isinstance(message, Ack):
+                self._context.record(Answered(*key, "acked"))
+            elif message.round == ledger.round:
+                self._context.record(Answered(*key, "voided"))
 
     def awaited(self) -> set[int]:
         """Return who still owes this round an offer or an answer."""
         ledger = self._context.ledger
         return self._owing() | {ledger.outbox[t, slot].receiver for t, slot in ledger.open if t == ledger.round}
-
-    def unsettled(self) -> set[int]:
-        """Return the parties that open offers were made to; a sealed balance has none to wait for."""
-        ledger = self._context.ledger
-        return set() if ledger.sealed else {ledger.outbox[key].receiver for key in ledger.open}
 
     def _owing(self) -> set[int]:
         """Return who has not made an offer of this round yet."""
@@ -157,27 +151,12 @@ class Transfers:
         """Decide about an offer, or keep it until its round begins: the peer may be ahead."""
         context, ledger = self._context, self._context.ledger
         self._expect(peer, offer.round, offer.slot)
-        unpack(offer.payload, context.session.dimension + 1)
-        check_account(context.session, context.topology, peer, offer.account)
-        known = self.last_known_accounts.get(peer)
-        if known is None or known.last < offer.account.last:
-            self.last_known_accounts[peer] = offer.account
+        check_weight(unpack(offer.payload, context.session.dimension + 1), context.session.parties)
         key = (offer.round, peer, offer.slot)
         if self.deciding and (offer.round <= ledger.round or key in ledger.decisions):
             self._decide(peer, offer)
         else:
             self._early[key] = offer
-
-    def handle_resolve(self, peer: int, message: Resolve) -> None:
-        """Say what became of an offer; one that was never decided is now voided."""
-        self._expect(peer, message.round, message.slot)
-        key, ledger = (message.round, peer, message.slot), self._context.ledger
-        if not self.deciding or message.round < ledger.since:
-            return
-        self._early.pop(key, None)
-        if key not in ledger.decisions:
-            self._context.record(Tombstoned(*key))
-        self._answer(peer, message.round, message.slot)
 
     def decide_early(self, *, all_rounds: bool = False) -> None:
         """Decide about the offers that waited for their round, or about all that wait."""
@@ -198,11 +177,17 @@ class Transfers:
         if offer.round < ledger.since:
             return
         if key not in ledger.decisions:
-            if offer.round == ledger.round and not ledger.sealed:
+            if offer.round == ledger.round and not ledger.sealed and self._bearable(offer):
                 self._context.record(Credited(*key, offer.payload))
             else:
                 self._context.record(Tombstoned(*key))
         self._answer(peer, offer.round, offer.slot)
+
+    def _bearable(self, offer: Offer) -> bool:
+        """Whether the balance with this offer is one that an honest party can have."""
+        ledger = self._context.ledger
+        balance = ledger.balance + unpack(offer.payload, ledger.balance.size)  # both below 2^62
+        return bool(np.abs(balance).max() < MAX_NUMBER)
 
     def _answer(self, peer: int, t: int, slot: int) -> None:
         self._context.send(peer, (Ack if self._context.ledger.decisions[t, peer, slot] else Voided)(t, slot))

@@ -41,7 +41,7 @@ from inca.privacy.gaussian import epsilon_for, mu_for
 from inca.protocol.noise_levels import NoiseLevels
 
 FORMAT = "inca-course/1"
-_MAX_PERIODS_AFTER_ROUNDS = 13  # that a session lasts after its last round (docs/network.md)
+_MAX_PERIODS_AFTER_ROUNDS = 20  # that a session lasts after its last round (docs/network.md)
 _MIN_GATHERING_S = 5.0  # by default
 _MAX_TIMES_ALONE = 3  # in a row, with nobody else there to catch up with
 _ROUNDING_SLACK = 1e-9  # relative, where a loss is exactly what was agreed
@@ -215,14 +215,19 @@ class SessionSequence:
         return dict(null_for_infinity(fields | {"epsilon": epsilon, "own_epsilon": own_epsilon, "sessions": rows}))
 
     def _loss(self, number: int) -> float:
-        """Return the mu that this party lost in a session: on the realized execution, or what was agreed."""
+        """Return the mu that this party lost in a session at most: what was agreed, or its loss on the execution.
+
+        That is what is charged if it is more, or if it is less and was worked out against all coalitions.
+        """
         if not self._taken_part(number):
             return 0.0
         fields, terms = self.result(number), self.roster.terms
-        if (own := fields.get("epsilon")) is not None:
-            return mu_for(own, terms.delta, terms.rule) if own > 0.0 else 0.0
-        worked_out = fields.get("coalitions") is not None  # and then null stands for infinity
-        return math.inf if worked_out else float(fields_of(self._request_path(number)).get("mu", 0.0))
+        agreed = float(fields_of(self._request_path(number)).get("mu", 0.0))
+        if (own := fields.get("epsilon")) is None:
+            worked_out = fields.get("coalitions") is not None  # and then null stands for infinity
+            return math.inf if worked_out else agreed
+        mu = mu_for(own, terms.delta, terms.rule) if own > 0.0 else 0.0
+        return mu if fields.get("all_coalitions") else max(mu, agreed)
 
     # --- the next session -------------------------------------------------------------------------------------------
 
@@ -370,5 +375,6 @@ def terms_for(base: Terms, request: AverageRequest, parties: int) -> Terms:
         distance=request.distance if request.distance < 2.0 * radius else None,
         sigma_independent=noise.independent * rounding,
         sigma_cancelling=noise.cancelling * rounding,
+        sigma_topup=tuple(scale * sigma * rounding for sigma in base.sigma_topup),
         epsilon=float(epsilon_for(request.mu * (1.0 + _ROUNDING_SLACK), base.delta, base.rule)),
     )

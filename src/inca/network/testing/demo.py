@@ -1,13 +1,11 @@
 """A session of real processes on this machine with some of them killed: what `inca demo` shows.
 
-The noise levels are those of a plan: `inca plan --settlement none --parties 12 --epsilon 8 --colluding 0.08
---dropout 0.2 --messages 20 --sensitivity 240`. Twelve parties are few, so a small epsilon would drown their mean in
-noise. Fewer still share the same protection among themselves, and need more of both kinds.
+The noise is that of a plan, as `inca plan` makes it: epsilon 8, one colluder, a quarter leaving. Twelve parties are
+few, so a small epsilon would drown their mean in noise.
 """
 
 from __future__ import annotations
 
-import math
 import random
 import shutil
 import tempfile
@@ -21,33 +19,42 @@ import numpy as np
 
 from inca.network.membership.terms import Terms
 from inca.network.testing.local_cluster import LocalCluster, measure_start_up
+from inca.planning.level_tables import FEWEST_PARTIES
+from inca.planning.plan import Plan
+from inca.planning.requirements import Requirements
+from inca.planning.search import plan
 from inca.privacy.certificate import Certificate, certify
 from inca.protocol.adversary import Adversary
 from inca.protocol.execution_files import read_execution
-from inca.protocol.noise_levels import NoiseLevels
 
 _NAMES = ("Aachen", "Bergen", "Cork", "Delft", "Evora", "Faro", "Ghent", "Halle", "Ieper", "Jena", "Kiel", "Lyon")
 _LOW, _HIGH = 0.0, 240.0  # minutes
-_NOISE = NoiseLevels(independent=51.62, cancelling=177.6)
-_ROUNDS = 20
+_EPSILON, _DELTA, _LEAVING, _MESSAGES = 8.0, 1e-5, 0.25, 20
 _PERIOD_S, _MIN_ROUND_S = 4.0, 0.4  # slow enough to watch, and for the killed to come back
 _LEAD_S, _LEAD_START_UPS = 4.0, 8.0  # before the first round: so long, and so many times what starting takes
-_MAX_PERIODS_AFTER_ROUNDS = 12
+_MAX_PERIODS_AFTER_ROUNDS = 20
 _FIRST_KILL_ROUND, _ROUNDS_BETWEEN_KILLS = 4, 3
 _RESTART_AFTER_S = 0.5
 _POLL_S = 0.05
 
 
-def noise_levels(parties: int) -> NoiseLevels:
-    """Return those of the plan, or more where fewer parties take part.
+def planned(parties: int) -> Plan:
+    """Return the plan of a demo.
 
     Example:
-        >>> noise_levels(12), noise_levels(6).independent > 80.0
-        (NoiseLevels(independent=51.62, cancelling=177.6, topup=0.0), True)
+        >>> planned(12).settlement, planned(5).sampling.kind
+        ('settled', 'proven')
     """
-    # The noise of n - 1 honest parties adds up in the mean; a quarter more, for those who leave.
-    scale = 1.0 if parties >= len(_NAMES) else 1.25 * math.sqrt((len(_NAMES) - 1) / (parties - 1))
-    return NoiseLevels(independent=_NOISE.independent * scale, cancelling=_NOISE.cancelling * scale)
+    requirements = Requirements(
+        parties,
+        _EPSILON,
+        _DELTA,
+        colluding=1.0 / parties,
+        dropout=_LEAVING,
+        messages=_MESSAGES,
+        sensitivity=_HIGH - _LOW,
+    )
+    return plan(requirements, proven=parties < FEWEST_PARTIES)
 
 
 class Demo:
@@ -65,24 +72,14 @@ class Demo:
         self._rng = random.Random(seed)
         self._keep, self._folder = keep, Path(tempfile.mkdtemp(prefix="inca-demo-"))
         self.names = [*_NAMES, *(f"Party {i}" for i in range(len(_NAMES), parties))][:parties]
-        values = np.array([self._rng.triangular(_LOW, _HIGH, 60.0) for _ in range(parties)])
-        self.truth = float(values.mean())
-        self.rounds = _ROUNDS
-        noise, start_up_s = noise_levels(parties), measure_start_up(parties)
-        terms = Terms(
-            rounds=_ROUNDS,
-            receivers=1,
-            schedule="permutation",
-            quiet_rounds=4,
-            sigma_independent=noise.independent,
-            sigma_cancelling=noise.cancelling,
+        self.values = np.array([self._rng.triangular(_LOW, _HIGH, 60.0) for _ in range(parties)])
+        self.truth = float(self.values.mean())
+        start_up_s = measure_start_up(parties)
+        terms = Terms.from_plan(
+            planned(parties),
             dimension=1,
             lower=_LOW,
             upper=_HIGH,
-            epsilon=8.0,
-            delta=1e-5,
-            rule="analytic",
-            colluding=1.0 / parties,
             coalitions=parties,
             min_participants=parties // 2 + 1,
             start=time.time() + _LEAD_S + _LEAD_START_UPS * start_up_s,
@@ -90,7 +87,8 @@ class Demo:
             max_clock_skew=_PERIOD_S / 10.0,
             min_round_duration=_MIN_ROUND_S,
         )
-        self.cluster = LocalCluster(self._folder, values, self.names, terms)
+        self.rounds = terms.rounds
+        self.cluster = LocalCluster(self._folder, self.values, self.names, terms)
         self._victims = self._rng.sample(range(parties), kill)
         self._returning = set(self._victims[:restart])
         self._gone: dict[int, str] = {}
@@ -183,11 +181,12 @@ class Demo:
         if len(outcomes) != 1:
             return fields
         first = results[holders[0]]
-        shown = ("interval", "confidence", "remarks", "standard_error", "execution", "weight_in_doubt")
+        shown = ("interval", "confidence", "remarks", "standard_error", "execution", "exact", "late")
         fields |= {"estimate": first["constrained"]} | {name: first[name] for name in shown}
         ends = [entry["time"] for i in holders for entry in cluster.log(i) if entry["event"] == "ended"]
         return fields | {
-            "in_doubt": len(first["in_doubt"]),
+            "stayed": float(np.mean([self.values[self.names.index(name)] for name in first["cohort"]])),
+            "cohort": len(first["cohort"]),
             "seconds": max(ends) - cluster.terms.start,
             "lattice": self._lattice(holders[0], first),
             "certificate": str(self._certificate(holders[0], first)),
@@ -196,13 +195,13 @@ class Demo:
     def _certificate(self, holder: int, result: dict[str, Any]) -> Certificate:
         transcript = read_execution(self.cluster.session_folder(holder) / "execution.json")
         adversary = Adversary(tuple(result["coalition"]))
-        return certify(replace(transcript, adversary=adversary), rule=self.cluster.terms.rule)
+        transcript = replace(transcript, adversary=adversary)
+        return certify(transcript, rule=self.cluster.terms.rule, basis="leavers counted as colluders")
 
     def _lattice(self, holder: int, result: dict[str, Any]) -> str:
-        """Say whether the result is, to the last unit, what the parties' journals give."""
-        total = result["total"] + [result["total_weight"]]
-        if self.cluster.replayed(holder) == total:
-            return "equal, to the last unit, to what all journals and the realized execution give"
-        if result["exact"]:
-            return "NOT what all journals and the realized execution give"
-        return "not comparable: shares are in doubt"
+        """Say whether the result is, to the last unit, what the journals of those who stayed give."""
+        if result["late"]:
+            return f"not comparable: {', '.join(result['late'])} settled and did not publish"
+        if self.cluster.expected_sum(holder) == [*result["total"], result["total_weight"]]:
+            return "equal, to the last unit, to what those who stayed have put in, with the noise they state"
+        return "NOT what those who stayed have put in"

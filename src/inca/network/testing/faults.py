@@ -67,6 +67,7 @@ def random_session(rng: random.Random) -> SessionConfig:
         period=PERIOD,
         min_round_duration=rng.choice([0.0, 0.0, 0.1, 0.4]) * PERIOD,
         seed=rng.randbytes(32) if rng.random() < 0.7 else None,
+        sigma_topup=(0, 2**28, 2**29),
     )
 
 

@@ -29,8 +29,8 @@ from inca.network.node.event_log import fields_of
 from inca.network.node.journal import Journal
 from inca.network.node.runner import run_party
 from inca.network.node.session_setup import SessionSetup
-from inca.network.protocol.ledger import Opened
-from inca.network.testing.replay import replay
+from inca.network.protocol.ledger import Ledger
+from inca.network.testing.expected_sum import expected_sum
 from inca.protocol.execution_files import read_execution
 
 FORK_SERVER = multiprocessing.get_context("forkserver")
@@ -115,18 +115,20 @@ class LocalCluster:
         """Return what a party reported at the end; empty if it has not."""
         return fields_of(self.session_folder(i) / "result.json")
 
-    def replayed(self, i: int) -> list[int]:
-        """Return the sums that party i's execution and everyone's journals give: coordinates, then the weight."""
+    def expected_sum(self, i: int) -> list[int]:
+        """Return the sums that the journals of the cohort of party i's result give: coordinates, then the weight."""
         setup = SessionSetup(self.roster)
-        execution = read_execution(self.session_folder(i) / "execution.json").execution
-        openings: dict[int, Opened] = {}
-        for party in range(len(self.names)):
-            if (path := self.session_folder(party) / "journal.db").exists():
-                journal = Journal(path, session=self.roster.session, party=party)
-                openings.update((party, record) for record in journal.read() if isinstance(record, Opened))
-                journal.close()
-        messages = replay(setup.session, execution, openings)
-        return [int(number) for number in np.sum([messages[j] for j in np.flatnonzero(execution.published)], axis=0)]
+        cohort = read_execution(self.session_folder(i) / "execution.json").execution.cohort
+        assert cohort is not None
+        ledgers = []
+        for party in np.flatnonzero(cohort).tolist():
+            journal = Journal(self.session_folder(party) / "journal.db", session=self.roster.session, party=party)
+            ledger = Ledger(setup.session, party)
+            for record in journal.read():
+                ledger.apply(record)
+            journal.close()
+            ledgers.append(ledger)
+        return [int(number) for number in expected_sum(setup.session, ledgers)]
 
     def log(self, i: int) -> list[dict[str, Any]]:
         """Return the events that a party logged."""

@@ -1,0 +1,26 @@
+"""What the final messages of a cohort must add up to, from the ledgers of its parties alone, not from messages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from inca.network.protocol.ledger import Ledger
+from inca.network.protocol.messages import Numbers
+from inca.network.protocol.session import SessionConfig
+
+
+def expected_sum(session: SessionConfig, cohort: Iterable[Ledger]) -> Numbers:
+    """Return what a cohort has injected and topped up: settlement leaves exactly that (docs/settlement.md).
+
+    Args:
+        session: The terms of the session.
+        cohort: The ledgers of all parties that settled.
+
+    Returns:
+        The sum of the final messages, if all of the cohort have published, and of their weights.
+    """
+    ledgers = list(cohort)
+    sigma = session.topup(len(ledgers))
+    return np.sum([ledger.injected + np.append(ledger.topup(sigma), 0) for ledger in ledgers], axis=0)

@@ -145,18 +145,25 @@ def test_who_has_said_hello_makes_room_for_another() -> None:
     asyncio.run(main())
 
 
-def test_an_address_with_too_many_violations_is_refused_and_others_are_not() -> None:
+def test_an_address_with_too_many_violations_is_let_in_slowly_and_others_are_not_slowed() -> None:
     async def main() -> None:
         accepting = Accepting(max_violations=2, penalty_s=60.0)
         now = asyncio.get_running_loop().time()
-        accepting.violations.add("10.0.0.1", now)
-        await accepting.run(Listening("10.0.0.1"))
-        assert len(accepting.accepted) == 1  # one violation is forgiven
-        accepting.violations.add("10.0.0.1", now)
-        await accepting.run(Listening("10.0.0.1", "10.0.0.2"))
-        assert [origin for _, origin in accepting.accepted] == ["10.0.0.1", "10.0.0.2"]
+        for _ in range(2):
+            accepting.violations.add("10.0.0.1", now)
+        await accepting.run(Listening("10.0.0.1", "10.0.0.1", "10.0.0.2", "10.0.0.2"))
+        assert [origin for _, origin in accepting.accepted] == ["10.0.0.1", "10.0.0.2", "10.0.0.2"]
         accepting.acceptor.log_refusals()
         assert accepting.events.log == [("refused", {"reason": "10.0.0.1 made too many violations", "times": 1})]
+        accepting.acceptor.no_longer_pending("10.0.0.1")
+        await accepting.run(Listening("10.0.0.1"))
+        assert len(accepting.accepted) == 3  # too soon after the last one
+        await asyncio.sleep(0.3)
+        await accepting.run(Listening("10.0.0.1"))
+        assert len(accepting.accepted) == 4
+        accepting.acceptor.party_seen("10.0.0.1")
+        await accepting.run(Listening("10.0.0.1"))
+        assert len(accepting.accepted) == 5
 
     asyncio.run(main())
 

@@ -117,18 +117,40 @@ def test_two_thousand_connections_from_one_address(network: TlsNetwork) -> None:
     run(main())
 
 
-def test_an_address_that_errs_again_and_again_is_refused(network: TlsNetwork) -> None:
+async def talk_nonsense(address: tuple[str, int], times: int) -> None:
+    for _ in range(times):
+        async with raw(address, None) as other:
+            other.writer.write(b"GET / HTTP/1.1\r\n\r\n")
+            await other.ended()
+
+
+def test_an_address_that_errs_again_and_again_is_slowed_down_and_parties_behind_it_get_in(network: TlsNetwork) -> None:
     async def main() -> None:
-        async with network.node(0, max_violations=3, penalty_s=2.0) as (a, log):
-            for _ in range(6):
-                async with raw(a.address, None) as other:
-                    other.writer.write(b"GET / HTTP/1.1\r\n\r\n")
-                    await other.ended()
-            assert len(log.complaints) == 3
-            await asyncio.sleep(2.05)
+        async with network.node(0, max_violations=3, penalty_s=60.0) as (a, log):
+            await talk_nonsense(a.address, 30)
+            assert 3 <= len(log.complaints) < 20
+            async with network.node(1) as (b, _):  # from the same address, long before the penalty is over
+                for _ in range(100):
+                    b.send(0, b"here I am")  # a party that was refused tries again
+                    await asyncio.sleep(0.1)
+                    if a.connected:
+                        break
+                assert a.connected
+
+    run(main())
+
+
+def test_an_address_that_a_party_has_come_from_is_not_slowed_down(network: TlsNetwork) -> None:
+    async def main() -> None:
+        async with network.node(0, max_violations=3, penalty_s=60.0) as (a, log):
             async with raw(a.address, network.client(1)) as friend:
                 await friend.greet(1, b"l" * 16)
                 await until(lambda: a.connected)
+            await talk_nonsense(a.address, 10)
+            assert len(log.complaints) >= 10
+            async with raw(a.address, network.client(2)) as friend:  # at once, in spite of them
+                await friend.greet(2, b"m" * 16)
+                await until(lambda: 2 in a.connected)
 
     run(main())
 

@@ -9,6 +9,7 @@ import socket
 import struct
 from collections import Counter
 from collections.abc import Awaitable, Callable
+from typing import Any
 
 from inca.network.transport.failures import describe_failure
 from inca.network.transport.interface import TransportEvents
@@ -18,10 +19,17 @@ _ACCEPTS_PER_TURN = 16  # many may be waiting, but so may be others
 _RETRY_S = 0.1  # after a failure, above all for want of file descriptors: others will be closed
 _LOG_EVERY_S = 1.0
 _MAX_REASONS = 64  # told apart in the log
+_SLOW_S = 0.25  # between two connections from an address that made too many violations
+_MAX_ADDRESSES = 4096  # remembered
 
 
 class Acceptor:
-    """Accepts connections; `on_accepted` takes a socket, its address in words, and what counts as one address."""
+    """Accepts connections; `on_accepted` takes a socket, its address in words, and what counts as one address.
+
+    Parties may share an address with others (a proxy, a health check), so no address is refused altogether: one that
+    made too many violations is let in slowly, one connection at a time, and one from which a party has shown its
+    certificate is not slowed down at all.
+    """
 
     def __init__(
         self,
@@ -33,6 +41,8 @@ class Acceptor:
         self._limits, self._violations, self._events, self._on_accepted = limits, violations, events, on_accepted
         self._pending: Counter[str] = Counter()  # connections without hello by address
         self._refusals: Counter[str] = Counter()  # not yet logged
+        self._of_parties: dict[str, None] = {}  # addresses, the oldest first
+        self._slowed_until: dict[str, float] = {}
 
     async def run(self, listening: socket.socket) -> None:
         """Accept until cancelled."""
@@ -67,6 +77,11 @@ class Acceptor:
         if not self._pending[origin]:
             del self._pending[origin]
 
+    def party_seen(self, origin: str) -> None:
+        """Remember that a party comes from this address."""
+        self._of_parties[origin] = None
+        _forget_oldest(self._of_parties)
+
     def refuse(self, reason: str) -> None:
         """Log a refusal, together with others: there may be thousands."""
         if not self._refusals:
@@ -81,11 +96,20 @@ class Acceptor:
 
     def _refusal(self, origin: str) -> str:
         """Return why nobody from this address may come in now; empty if somebody may."""
-        if self._violations.refused_for(origin, asyncio.get_running_loop().time()) > 0:
-            return f"{origin} made too many violations"
+        now = asyncio.get_running_loop().time()
+        if self._violations.refused_for(origin, now) > 0 and origin not in self._of_parties:
+            if self._pending[origin] or now < self._slowed_until.get(origin, 0.0):
+                return f"{origin} made too many violations"
+            self._slowed_until[origin] = now + _SLOW_S
+            _forget_oldest(self._slowed_until)
         if self._pending[origin] >= self._limits.max_pending_per_address:
             return f"too many connections of {origin} without hello"
         return "too many connections without hello" if self._pending.total() >= self._limits.max_pending else ""
+
+
+def _forget_oldest(addresses: dict[str, Any]) -> None:
+    if len(addresses) > _MAX_ADDRESSES:
+        del addresses[next(iter(addresses))]
 
 
 def _origin(address: str) -> str:

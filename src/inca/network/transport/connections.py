@@ -170,6 +170,7 @@ class Connections:
                 self._say_hello(connection, _FIRST_HELLO)
             return
         connection.state = ConnectionState.AWAITING_HELLO
+        self._acceptor.party_seen(connection.origin)
         if self._violations.refused_for(party, self._loop.time()) > 0:
             self._acceptor.refuse(f"party {party} made too many violations")
             connection.state = ConnectionState.DONE

@@ -13,9 +13,8 @@ _SHORTEST_PAUSE_S = 0.02  # many tiny pauses would cost more than they spare
 class Limits:
     """What a transport allows; times in seconds, sizes in bytes.
 
-    An address is refused after its violations like a party is, and with it every party that connects from there (those
-    connected stay, and it can still be dialled): mind `max_pending_per_address` and `max_violations` where parties
-    share an address.
+    A party is refused after its violations. An address is only slowed down, as parties may share it with others; mind
+    `max_pending_per_address` where many do.
     """
 
     max_frame_bytes: int = 1 << 23

@@ -78,8 +78,8 @@ def plan(
 
     What is promised is epsilon at delta + the probability that the plan fails for a party (--failure). Settled runs,
     in which those who stay undo what they exchanged with leavers, are looked up in a moment; --settlement none plans
-    Algorithm 2 as it is, which takes a minute. The file drives `inca average --plan`, `inca audit --plan` and, without
-    settlement, `inca node roster init --plan`. Status 1 if no plan meets the requirements.
+    Algorithm 2 as it is, which takes a minute. The file drives `inca average --plan`, `inca audit --plan` and, if the
+    run settles, `inca node roster init --plan`. Status 1 if no plan meets the requirements.
 
     Example:  inca plan --parties 200 --epsilon 0.2 --colluding 0.1 --dropout 0.1 --out plan.json
     """

@@ -55,7 +55,7 @@ def _topup(plan: Plan) -> str:
     leavers = plan.requirements.leavers
     if leavers == 0:
         return ""
-    return f"; {leavers:,} leavers: sigma_topup {plan.sigma_topup(leavers):.6g}"
+    return f"; {leavers:,} leaver{'s' * (leavers > 1)}: sigma_topup {plan.sigma_topup(leavers):.6g}"
 
 
 def _unsettled_lines(plan: Plan) -> list[str]:

@@ -4,9 +4,10 @@
     python benchmarks/conservation.py --seed 7
 
 A session is drawn from its seed: sizes, loss, duplication, delay, partitions, false hints, clocks, crashes at journal
-writes, lost disks. `violations` counts the sessions in which mass was lost or counted twice, results differed or were
-not the exact ones, an unresolved transfer was not reported, or a session hung; it must be 0, and the exit status is 1
-otherwise. `--seed` replays one session and prints what happened.
+writes, lost disks. `violations` counts the sessions in which mass was lost or counted twice, results or decisions
+differed or were not the exact ones, a party published twice or before commit, a stated loss was below that of all that
+was really delivered, or a session hung; it must be 0, and the exit status is 1 otherwise. `--seed` replays one session
+and prints what happened.
 """
 
 from __future__ import annotations
@@ -22,8 +23,10 @@ from dataclasses import dataclass, field, fields
 from inca._base.threads import available_cores
 from inca.network.protocol.context import Effects
 from inca.network.protocol.ledger import Left
+from inca.network.testing.delivered_loss import worst_ratio
 from inca.network.testing.simulator import SimulatedNetwork
 
+_TOLERANCE = 1e-6  # of losses that are worked out in two ways
 _CHUNK = 25  # sessions that a worker takes at a time
 
 
@@ -40,6 +43,9 @@ class Tally:
     with_result: int = 0
     survivors: int = 0
     with_the_result: int = 0
+    shrunk: int = 0
+    late: int = 0
+    losses: int = 0
     seconds: float = 0.0
     without: Counter[str] = field(default_factory=Counter)
     violations: dict[int, str] = field(default_factory=dict)
@@ -90,9 +96,9 @@ def reason_class(network: SimulatedNetwork) -> str:
         gone = [machine for machine in network.machines if machine.party is None]
         return "everyone is dead" if len(gone) == len(network.machines) else "everyone left or is dead"
     most, _ = Counter(party.reason for party in parties).most_common(1)[0]
-    for words in ("no agreement", "must be there at the end", "final messages", "loss", "coin flip", "journal"):
+    for words in ("must be there at the end", "ready to publish", "without this party", "loss", "coin flip", "journal"):
         if words in most:
-            return {"must be there at the end": "cohort too small", "final messages": "too few final messages"}.get(
+            return {"must be there at the end": "no majority", "ready to publish": "too few were ready"}.get(
                 words, words
             )
     return most or "no reason given"
@@ -107,6 +113,9 @@ def run_session(seed: int, verbose: bool = False) -> tuple[Tally, Watched]:
     try:
         network.run()
         network.check_end()
+        tally.losses, worst = worst_ratio(network)
+        if worst > 1.0 + _TOLERANCE:
+            tally.violations[seed] = f"a stated loss is 1 / {worst:.6g} of that of all that was delivered"
     except Exception as error:  # whatever goes wrong in a session is what is looked for
         tally.violations[seed] = f"{type(error).__name__}: {error}"
     tally.seconds = time.perf_counter() - began
@@ -116,6 +125,9 @@ def run_session(seed: int, verbose: bool = False) -> tuple[Tally, Watched]:
     results = network.results
     if results:
         tally.with_result, tally.survivors, tally.with_the_result = 1, len(network.survivors), len(results)
+        tally.late = any(result.late for result in results.values())
+        chains = [ledger.decided for _, ledger in network.ledgers()]
+        tally.shrunk = any(sum(d.proposal.step == "cohort" for d in chain) > 1 for chain in chains)
     else:
         tally.without[reason_class(network)] += 1
     return tally, network
@@ -160,6 +172,9 @@ def report(total: Tally) -> None:
         "disks lost": f"{total.disks:,}",
         "sessions with a result": f"{total.with_result:,}",
         "  survivors with it": f"{total.with_the_result:,} of {total.survivors:,}",
+        "  cohort shrunk before commit": f"{total.shrunk:,}",
+        "  with a late leaver": f"{total.late:,}",
+        "losses held against the delivered": f"{total.losses:,}",
         "sessions without a result": f"{total.without.total():,}",
         **{f"  {reason}": f"{count:,}" for reason, count in total.without.most_common()},
         "time per session": f"{1e3 * total.seconds / max(1, total.sessions):.1f} ms on one core",
@@ -181,7 +196,7 @@ def replay_one(seed: int) -> Tally:
         if party is None:
             print(f"party {i} is dead" + (f", and had left: {left[0]}" if left else ""))
         else:
-            outcome = f"result of {sorted(party.result.finals)}" if party.result else f"no result: {party.reason}"
+            outcome = f"result of {sorted(party.result.published)}" if party.result else f"no result: {party.reason}"
             print(f"party {i} is {party.stage}, {outcome}")
     report(tally)
     return tally

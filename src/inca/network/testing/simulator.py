@@ -25,6 +25,7 @@ from inca.network.protocol.finalization import Result
 from inca.network.protocol.ledger import Credited, Ledger, Record
 from inca.network.protocol.messages import OPEN, Message, Numbers, decode, encode, pack
 from inca.network.protocol.party import Party
+from inca.network.protocol.realized_execution import RealizedExecution
 from inca.network.protocol.session import SessionConfig
 from inca.network.protocol.signed_items import Sign, SignedItems, Verify
 from inca.network.testing.expected_sum import expected_sum
@@ -51,6 +52,7 @@ class _Machine:
     ledger: Ledger | None = None  # what the journal says while nobody runs
     lost_ledgers: list[Ledger] = field(default_factory=list)  # with their disk
     next_tick: float = inf
+    assessed: RealizedExecution | None = None  # what the party wants to know its loss on
 
 
 MakeParty = Callable[[SessionConfig, int, Sign, Verify, random.Random], Party]
@@ -204,9 +206,10 @@ class SimulatedNetwork:
             if effects.plan:
                 refusal = "its loss would be too large" if self.rng.random() < self.faults.refusal else ""
                 self._at(self.now + self.rng.random() * 0.1, self._planned, i, machine.incarnation, refusal)
-            if effects.assess is not None:
+            if (realized := effects.assess) is not None:
+                machine.assessed = realized
                 refusal = "its loss is too large" if self.rng.random() < self.faults.refusal else ""
-                self._at(self.now + self.rng.random() * 0.1, self._assessed, i, machine.incarnation, refusal)
+                self._at(self.now + self.rng.random() * 0.1, self._assessed, i, machine.incarnation, realized, refusal)
             self._plan_tick(i)
         if effects.records:
             self.check()
@@ -238,8 +241,9 @@ class SimulatedNetwork:
         if (party := self._alive(i, incarnation)) is not None:
             self._perform(i, party.planned(self._clock(i), refusal))
 
-    def _assessed(self, i: int, incarnation: int, refusal: str) -> None:
-        if (party := self._alive(i, incarnation)) is not None:
+    def _assessed(self, i: int, incarnation: int, realized: RealizedExecution, refusal: str) -> None:
+        party, latest = self._alive(i, incarnation), self.machines[i].assessed
+        if party is not None and realized is latest and party.stage == "assessing":  # else a smaller cohort was decided
             self._perform(i, party.assessed(self._clock(i), refusal))
 
     # --- the network --------------------------------------------------------------------------------------------

@@ -88,6 +88,8 @@ CASES: dict[str, tuple[dict[int, float], Callable[[list[tuple[str, Any]]], bool]
     "all right": ({1: 0.9, 2: -0.9, 4: 0.0}, lambda log: not log, False),
     "one wrong": ({1: 5.0, 2: 0.0, 4: 0.0}, lambda log: [fields["peer"] for _, fields in log] == [1], False),
     "we are wrong": ({1: 5.0, 2: 5.1, 4: 0.0}, lambda log: [fields["peer"] for _, fields in log] == [1, 2], True),
+    "two wrong ones that do not agree": ({1: 5.0, 2: -40.0, 4: 0.0}, lambda log: len(log) == 2, False),
+    "a third asked later is right": ({1: 5.0, 2: 5.1, 3: 0.0, 4: 0.0}, lambda log: len(log) == 2, False),
     "uncertain": ({1: 0.999, 2: 0.0, 4: 0.0}, lambda log: [fields["peer"] for _, fields in log] == [1], False),
 }
 
@@ -108,3 +110,24 @@ def test_most_decide_whose_clock_is_wrong(case: str, cards: list[Any]) -> None:
     else:
         asyncio.run(work)
     assert expected(log)
+
+
+class OtherSession(Peers):
+    """Some peers are in another session."""
+
+    def __init__(self, offsets: dict[int, float], other: set[int]) -> None:
+        super().__init__(offsets)
+        self.other = other
+
+    async def measure(self, peer: int) -> ClockMeasurement:
+        if peer in self.other:
+            raise Failure(FailureCause.OTHER_SESSION, "it is in another session").as_error()
+        return await super().measure(peer)
+
+
+def test_a_party_with_another_roster_than_most_is_told_before_the_first_round(cards: list[Any]) -> None:
+    sentence = r"differs from those of bert, emil: compare the session's id, .*roster show"
+    with pytest.raises(InvalidInput, match=sentence):
+        check(cards, OtherSession({2: 0.0}, {1, 4}), left=1.5)
+    measurements, log = check(cards, OtherSession({2: 0.0, 4: 0.0}, {1}), left=1.5)
+    assert set(measurements) == {2, 4} and log == [("other roster", {"peer": 1})]

@@ -1,7 +1,9 @@
-"""Are the clocks good enough? Asked of some peers before the start; whoever's clock is wrong is named.
+"""Are the clocks good enough, and the rosters the same? Asked of some peers before the start; who differs is named.
 
-A party whose clock disagrees with most of those it asked refuses to start: then it is its own that is wrong. One that
-disagrees with a few names them in its log, and goes on: they will have refused themselves.
+A party whose clock disagrees with a majority of those it asked, which agree with each other, refuses to start: then it
+is its own that is wrong. Before that it asks more of them. One that disagrees with a few, or with some that do not
+agree either, names them in its log, and goes on: they will have refused themselves. A party with another roster than
+most of those it asked refuses as well: it would be alone.
 
 A party that is there in time asks until shortly before the start. One that comes late, or whose clock says so, goes on
 soon after a first peer has answered, however long that takes on a slow machine; alone, it gives up after a while.
@@ -17,11 +19,13 @@ from statistics import median_high
 from inca.errors import InvalidInput, PeerUnreachable
 from inca.network.node.session_setup import SessionSetup
 from inca.network.protocol.anti_entropy import neighbour_distances
+from inca.network.transport.failures import FailureCause
 from inca.network.transport.transport import ClockMeasurement, Transport
 
 _LATE_TIMEOUT_S = 10.0  # for a first answer to a party that comes late ...
 _LATE_MORE_S = 1.0  # ... and then for further ones
 _LATE_PEERS = 3  # whose answers suffice for it
+_MORE_PEERS, _MORE_S = 8, 3.0  # asked before a clock is said to be wrong, and for how long
 _RETRY_S = 0.2  # after which a peer that is not there yet is asked again
 
 
@@ -45,33 +49,64 @@ async def check_clocks(
         What was measured, by peer.
 
     Raises:
-        InvalidInput: Our clock disagrees with those of most peers that answered.
+        InvalidInput: Our clock disagrees with those of most peers that answered, or our roster with those of most.
     """
     terms, n = setup.roster.terms, len(setup.roster.parties)
     peers = [(me + distance) % n for distance in neighbour_distances(n)]  # the connections will be used again
-    measurements = await _measure_all(transport, peers, terms.start - 2 * terms.max_clock_skew - clock())
+    left_s = terms.start - 2 * terms.max_clock_skew - clock()
+    measurements, other_rosters = await _measure_all(transport, peers, left_s)
+    _refuse_other_roster(setup, measurements, other_rosters, log_event)
     if not measurements:
         log_event("clocks not compared", reason="no peer could be reached")
     allowed = terms.max_clock_skew
-    wrong = {peer: clocks for peer, clocks in measurements.items() if clocks.largest_skew > allowed}
-    for peer, clocks in wrong.items():
-        log_event("clock", peer=peer, offset=clocks.offset, round_trip=clocks.round_trip, allowed=allowed)
-    if len(wrong) > len(measurements) / 2:
+    if _disagreeing(measurements, allowed):
+        others = [peer for peer in range(n) if peer != me and peer not in measurements][:_MORE_PEERS]
+        more, _ = await _measure_all(transport, others, min(_MORE_S, max(left_s, _LATE_MORE_S)))
+        measurements |= more
+    for peer, clocks in measurements.items():
+        if clocks.largest_skew > allowed:
+            log_event("clock", peer=peer, offset=clocks.offset, round_trip=clocks.round_trip, allowed=allowed)
+    if wrong := _disagreeing(measurements, allowed):
         names = ", ".join(setup.roster.names[peer] for peer in wrong)
-        skew = -median_high(clocks.offset for clocks in wrong.values())
+        skew = -median_high(measurements[peer].offset for peer in wrong)
         raise InvalidInput(
             f"this machine's clock cannot be trusted: it must be at most {allowed:g} s off those of the others, as "
-            f"agreed, got {skew:+.3f} s by those of {names}"
+            f"agreed, got {skew:+.3f} s by those of {names}; set it (by NTP, for example) and start again"
         )
     return measurements
 
 
-async def _measure_all(transport: Transport, peers: list[int], left_s: float) -> dict[int, ClockMeasurement]:
-    """Ask all peers in the time that is left, or a few if we are late."""
+def _disagreeing(measurements: dict[int, ClockMeasurement], allowed: float) -> list[int]:
+    """Return the peers by whose clocks ours is wrong, if they are most and agree with each other; else nobody."""
+    wrong = sorted((clocks.offset, peer) for peer, clocks in measurements.items() if clocks.largest_skew > allowed)
+    groups = [[peer for offset, peer in wrong[i:] if offset - wrong[i][0] <= 2 * allowed] for i in range(len(wrong))]
+    largest = max(groups, key=len, default=[])
+    return sorted(largest) if len(largest) > len(measurements) / 2 else []
+
+
+def _refuse_other_roster(
+    setup: SessionSetup, measurements: dict[int, ClockMeasurement], others: list[int], log_event: Callable[..., None]
+) -> None:
+    """Name those who have another roster; refuse to go on if they are more than those who have ours."""
+    for peer in others:
+        log_event("other roster", peer=peer)
+    if len(others) > len(measurements):
+        names = ", ".join(setup.roster.names[peer] for peer in others)
+        raise InvalidInput(
+            f"this party's roster must be that of the others, and differs from those of {names}: compare the session's "
+            f"id, as `inca node roster show` prints it (here {setup.roster.session.hex()[:16]}...)"
+        )
+
+
+async def _measure_all(
+    transport: Transport, peers: list[int], left_s: float
+) -> tuple[dict[int, ClockMeasurement], list[int]]:
+    """Ask all peers in the time that is left, or a few if we are late; return also who is in another session."""
     late = left_s < _LATE_MORE_S
     enough = min(_LATE_PEERS, len(peers)) if late else len(peers)
     deadline = time.monotonic() + (_LATE_TIMEOUT_S if late else left_s)
-    tasks = {asyncio.create_task(_measure(transport, peer)): peer for peer in peers}
+    failures: dict[int, FailureCause] = {}
+    tasks = {asyncio.create_task(_measure(transport, peer, failures)): peer for peer in peers}
     measurements: dict[int, ClockMeasurement] = {}
     waiting = set(tasks)
     while waiting and len(measurements) < enough and (left_s := deadline - time.monotonic()) > 0:
@@ -82,12 +117,14 @@ async def _measure_all(transport: Transport, peers: list[int], left_s: float) ->
     for task in waiting:
         task.cancel()
     await asyncio.gather(*waiting, return_exceptions=True)
-    return dict(sorted(measurements.items()))
+    others = [peer for peer, cause in failures.items() if cause is FailureCause.OTHER_SESSION]
+    return dict(sorted(measurements.items())), sorted(set(others) - set(measurements))
 
 
-async def _measure(transport: Transport, peer: int) -> ClockMeasurement:
+async def _measure(transport: Transport, peer: int, failures: dict[int, FailureCause]) -> ClockMeasurement:
     while True:
         try:
             return await transport.measure(peer)
-        except PeerUnreachable:
+        except PeerUnreachable as error:
+            failures[peer] = FailureCause(error.cause)
             await asyncio.sleep(_RETRY_S)

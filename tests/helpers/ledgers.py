@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from inca.network.protocol.ledger import (
     Accepted,
+    Answered,
     Began,
     Credited,
     Joined,
@@ -20,10 +21,9 @@ from inca.network.protocol.ledger import (
     Record,
     Sealed,
     Seeded,
-    Settled,
     Tombstoned,
 )
-from inca.network.protocol.messages import Numbers, pack
+from inca.network.protocol.messages import Numbers, Proposal, pack
 from inca.network.protocol.session import SessionConfig, Topology
 
 SESSION = SessionConfig(
@@ -41,6 +41,9 @@ SESSION = SessionConfig(
     period=1.0,
     seed=bytes(32),
 )
+
+
+PROPOSAL = Proposal("cohort", [(0, bytes(32)), (2, b"h" * 32)])
 
 
 def sessions() -> st.SearchStrategy[SessionConfig]:
@@ -126,13 +129,14 @@ def possible(ledgers: list[Ledger], i: int) -> list[tuple[int, Record]]:
             events.append((j, Tombstoned(*key)))
             if ledgers[j].round == t and not ledgers[j].sealed:
                 events += 3 * [(j, Credited(*key, pack(ledger.shares[t])))]
-            if not ledger.sealed:
-                events.append((i, Settled(t, slot, "unsent")))
-        elif not ledger.sealed:
-            events += 3 * [(i, Settled(t, slot, "acked" if decided else "voided"))]
-    events.append((i, Promised(ledger.promised + 1)))
-    if ledger.promised and (ledger.accepted is None or ledger.accepted.ballot < ledger.promised):
-        events.append((i, Accepted(ledger.promised, b"\x01", b"\x02")))
+            if not ledger.sealed and t == ledger.round:
+                events.append((i, Answered(t, slot, "unsent")))
+        elif not ledger.sealed and (decided or t == ledger.round):
+            events += 3 * [(i, Answered(t, slot, "acked" if decided else "voided"))]
+    promised, accepted = ledger.promised.get(0, 0), ledger.accepted.get(0)
+    events.append((i, Promised(0, promised + 1)))
+    if promised and (accepted is None or accepted.ballot < promised):
+        events.append((i, Accepted(0, promised, PROPOSAL, [])))
     return events
 
 

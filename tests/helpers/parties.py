@@ -17,10 +17,11 @@ from inca.network.protocol.context import Effects
 from inca.network.protocol.discrete_gaussian import Keystream, discrete_gaussian
 from inca.network.protocol.finalization import Result
 from inca.network.protocol.ledger import Ledger, Record
-from inca.network.protocol.messages import OPEN, Account, Message, Numbers, Offer, decode, encode, pack
+from inca.network.protocol.messages import Message, Numbers, Offer, decode, encode, pack, unpack
 from inca.network.protocol.party import Party
 from inca.network.protocol.session import WEIGHT, SessionConfig
-from inca.network.protocol.signed_items import SignedItems
+from inca.network.protocol.signed_items import Final, SignedItems, read
+from inca.network.testing.expected_sum import expected_sum
 
 N, START = 5, 10.0
 PACED = replace(SESSION, parties=N, rounds=4, quiet=0, period=1.0, min_round_duration=0.4, start=START, seed=b"p" * 32)
@@ -203,9 +204,9 @@ class Room:
         return ledgers
 
     def check(self, but: set[int] | None = None) -> Result:
-        """Everyone who is there has the same result, which is the sum of what its parties held; nothing is lost.
+        """Everyone who is there has the same result, which is what its parties published; nothing is lost.
 
-        Those in `but` may lack it.
+        If nobody was late, it is what the cohort injected and topped up, exactly. Those in `but` may lack it.
         """
         ledgers = self.ledgers()
         assert not any(missing(ledgers))
@@ -215,10 +216,18 @@ class Room:
         result = next(iter(results.values()))
         for other in results.values():
             assert other.total.tolist() == result.total.tolist() and other.weight == result.weight
-            assert other.finals == result.finals and other.realized.unresolved == result.realized.unresolved
-        held = np.sum([ledgers[i].balance for i in sorted(result.finals)], axis=0)
-        assert held.tolist() == [*result.total.tolist(), result.weight]
+            assert other.published == result.published and other.late == result.late and other.exact == result.exact
+        published = np.sum([final_of(ledgers[i]) for i in sorted(result.published)], axis=0)
+        assert published.tolist() == [*result.total.tolist(), result.weight]
+        if not result.late:
+            cohort = [ledgers[i] for i in sorted(result.realized.cohort)]
+            assert published.tolist() == expected_sum(self.session, cohort).tolist() and result.exact
         return result
+
+
+def final_of(ledger: Ledger) -> Numbers:
+    """The settled final message that a party has published."""
+    return unpack(read(ledger.signed["final"], Final).payload, ledger.session.dimension + 1)
 
 
 def snapshot(party: Party) -> dict[str, Any]:
@@ -230,12 +239,12 @@ def snapshot(party: Party) -> dict[str, Any]:
         "ledger": state(party.ledger),
         "items": {kind: dict(items) for kind, items in party.signed_items.by_kind.items()},
         "asked": dict(components.anti_entropy._asked),
-        "last_known_accounts": dict(transfers.last_known_accounts),
         "early": dict(transfers._early),
         "skipped": set(transfers._skipped),
         "joining": (dict(joining._answers), joining.away, joining.may_begin, joining.entry),
-        "consensus": (consensus._ballot, dict(consensus._promises), consensus._proposed, set(consensus._yes)),
-        "end": (party.result, party.reason, components.finalization.assessed),
+        "consensus": (consensus._ballot, dict(consensus._promises), consensus._proposed, dict(consensus._yes)),
+        "end": (party.result, party.reason, components.finalization._applied, components.finalization.last_step),
+        "variants": {key: set(variants) for key, variants in party.signed_items._variants.items()},
     }
 
 
@@ -257,14 +266,16 @@ def rounding(session: SessionConfig) -> float:
     return session.parties * (2 * session.rounds * session.receivers + session.rounds + 1)
 
 
-def compare(room: Room, execution: inca.Execution, members: set[int]) -> None:
-    """All final messages and the estimate are the simulator's."""
+def compare(room: Room, execution: inca.Execution) -> None:
+    """All settled final messages and the estimate are the simulator's; the execution must have a cohort."""
     session, outcome, ledgers = room.session, simulated(room.session, execution), room.ledgers()
-    for i in members:
-        assert np.abs(ledgers[i].balance[:-1] - outcome.messages[i]).max() <= rounding(session), f"party {i}"
-        assert abs(int(ledgers[i].balance[-1]) / WEIGHT - outcome.weights[i]) <= rounding(session) / WEIGHT
+    assert execution.cohort is not None and session.sigma_topup == (0,)
+    for i in np.flatnonzero(execution.cohort).tolist():
+        message = final_of(ledgers[i])
+        assert np.abs(message[:-1] - outcome.messages[i]).max() <= rounding(session), f"party {i}"
+        assert abs(int(message[-1]) / WEIGHT - outcome.weights[i]) <= rounding(session) / WEIGHT
     result = room.check()
-    assert result.finals == set(np.flatnonzero(execution.published).tolist())
+    assert result.published == set(np.flatnonzero(execution.published).tolist())
     estimate = result.total / (result.weight / WEIGHT)
     # The sums differ by the rounding of the messages; the weights' rounding shifts the quotient by its relative size.
     allowed = rounding(session) * (1 + np.abs(estimate).max() / WEIGHT) / (result.weight / WEIGHT)
@@ -278,9 +289,7 @@ def reasons(room: Room) -> dict[int, str]:
 
 def offer_of(room: Room, t: int, i: int, slot: int) -> Offer:
     """An offer as party i could have made it in round t."""
-    k = room.session.receivers
-    account = Account(list(range(1, t + 1)), [[OPEN] * k for _ in range(t)], [])
-    return Offer(t, slot, pack(np.arange(room.session.dimension + 1, dtype=np.int64)), account)
+    return Offer(t, slot, pack(np.arange(room.session.dimension + 1, dtype=np.int64)))
 
 
 def foreign(session: SessionConfig, party: int) -> SignedItems:

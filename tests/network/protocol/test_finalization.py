@@ -2,66 +2,34 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Iterable
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from helpers.ledgers import SESSION, fresh
-from helpers.signatures import sign, verify
-from inca.errors import InvalidPeerMessage
+from helpers.endings import DIGESTS, LAST, N, committed, decide, digest, ending, final, in_cohort, item
+from helpers.ledgers import SESSION
+from inca.errors import CannotJoin, InvalidPeerMessage
 from inca.network.protocol.context import PartyContext
-from inca.network.protocol.finalization import Finalization
-from inca.network.protocol.ledger import Began, Sealed, Signed
-from inca.network.protocol.messages import NOBODY, Account, Item, bits, pack
-from inca.network.protocol.session import SessionConfig
-from inca.network.protocol.signed_items import Digest, Final, SignedItems, Vote, read
-
-N, LAST = SESSION.parties, SESSION.rounds
-
-
-def ending(
-    session: SessionConfig = SESSION, *, rounds: Iterable[int] = range(1, LAST + 1), late: bool = False
-) -> tuple[Finalization, PartyContext]:
-    """Party 0 after its rounds, with all offers open."""
-    ledger = fresh(session, 0, late=late)
-    for t in rounds:
-        ledger.apply(Began(t, ledger.next_share()))
-    context = PartyContext(session, 0, ledger, SignedItems(session, 0, sign(0), verify), random.Random(1))
-    return Finalization(context), context
-
-
-def item(party: int, kind: str, body: Digest | Final | Vote, session: SessionConfig = SESSION) -> Item:
-    return SignedItems(session, party, sign(party), verify).sign(kind, body)  # type: ignore[arg-type]
-
-
-def digest(party: int, present: list[int] | None = None) -> Item:
-    """The digest of a party whose offers nobody was there for."""
-    rounds = list(range(1, LAST + 1)) if present is None else present
-    return item(party, "digest", Digest(Account(rounds, [[NOBODY]] * len(rounds), []), []))
-
-
-def final(party: int, numbers: list[int] | None = None, withheld: str = "") -> Item:
-    payload = b"" if numbers is None else pack(np.array(numbers, dtype=np.int64))
-    return item(party, "final", Final(payload, withheld))
-
+from inca.network.protocol.finalization import Finalization, injected_weight
+from inca.network.protocol.ledger import Decided, Sealed, Signed
+from inca.network.protocol.messages import ACKED, BACK, NOBODY, Decision, Item, Proposal, unpack
+from inca.network.protocol.realized_execution import Contradiction
+from inca.network.protocol.session import WEIGHT
+from inca.network.protocol.signed_items import Digest, Final, Ready, content_hash, printable, read
 
 # --- the digest -----------------------------------------------------------------------------------------------------
 
 
 def test_a_balance_is_sealed_and_its_digest_signed_before_anyone_sees_it_and_both_once() -> None:
     finalization, context = ending()
-    known = {2: Account([1], [[NOBODY]], []), 1: Account([], [], [])}
-    finalization.seal(known)
+    finalization.seal()
     sealed, signed = context.out.records
     assert sealed == Sealed() and isinstance(signed, Signed) and context.ledger.sealed
-    body = read(signed.item, Digest)
-    assert body.account == context.ledger.account
-    assert body.last_known_accounts == [(1, known[1]), (2, known[2])]
+    assert read(signed.item, Digest).account == context.ledger.account
     assert context.signed_items.by_kind["digest"] == {0: signed.item}
-    finalization.seal(known)
+    finalization.seal()
     assert len(context.out.records) == 2  # nothing is said twice
 
 
@@ -72,174 +40,267 @@ def test_only_whoever_came_late_and_was_there_in_no_round_makes_no_digest(
     late: bool, rounds: list[int], told: bool
 ) -> None:
     finalization, context = ending(late=late, rounds=rounds)
-    finalization.seal({})
+    finalization.seal()
     assert context.ledger.sealed and ("digest" in context.ledger.signed) is told
 
 
-@pytest.mark.parametrize("present", [[], [1, 2], [LAST], list(range(1, LAST + 1))])
-def test_the_cohort_are_those_whose_digests_say_that_they_were_there_in_the_last_round(present: list[int]) -> None:
-    finalization, context = ending()
-    assert finalization.cohort == set()
-    context.signed_items.add(digest(1, present))
-    assert finalization.cohort == ({1} if LAST in present else set())
-    context.signed_items.add(digest(3))
-    assert finalization.cohort == ({1, 3} if LAST in present else {3})
-
-
-def test_a_digest_that_cannot_be_is_refused_unless_one_of_the_party_is_held() -> None:
-    finalization, context = ending()
-    impossible = digest(1, [2, 1])
+def test_a_digest_that_cannot_be_is_refused() -> None:
+    finalization, _ = ending()
     with pytest.raises(InvalidPeerMessage, match="in increasing order"):
-        finalization.check(impossible)
-    finalization.check(digest(1))
-    finalization.check(final(1, [1, 2, 3]))  # no digest
-    context.signed_items.add(digest(1))
-    finalization.check(impossible)  # it will not be taken
+        finalization.check(2, digest(1, [2, 1]))
+    finalization.check(2, digest(1))
+    finalization.check(2, final(1, [1, 2, 3]))  # no digest
 
 
-# --- the final message ----------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("named", [(), ("Ann", "Bob", "Cy", "Di")])
+@pytest.mark.parametrize("unknown", [Item("digest", 99, b"", b""), Item("gift", 1, b"", b"")], ids=repr)
+def test_an_item_of_nobody_is_refused_whatever_people_call_the_parties(unknown: Item, named: tuple[str, ...]) -> None:
+    finalization, _ = ending(replace(SESSION, names=named))
+    empty = Item(unknown.kind, unknown.party, digest(1).body, b"")
+    with pytest.raises(InvalidPeerMessage, match="unknown kind"):
+        finalization.check(2, empty)
 
 
-@pytest.mark.parametrize(("rounds", "has"), [([1, 2, 3, 4], True), ([4], True), ([1, 2, 3], False), ([], False)])
-def test_whoever_was_there_in_the_last_round_has_a_final_message_until_it_is_said(rounds: list[int], has: bool) -> None:
-    finalization, context = ending(rounds=rounds)
-    assert finalization.has_final_message is has
-    for party in range(N):
-        context.signed_items.add(digest(party))
-    finalization.publish_or_withhold("")
-    assert not finalization.has_final_message
+def test_an_own_item_that_the_journal_lacks_means_that_it_is_behind() -> None:
+    finalization, context = ending(replace(SESSION, names=("Ann", "Bob", "Cy", "Di")))
+    finalization.seal()
+    finalization.check(2, context.ledger.signed["digest"])
+    for other in (digest(0), final(0, [1, 2, 3])):
+        with pytest.raises(
+            CannotJoin, match=f"the journal is behind: Cy has a {other.kind} of this party that it lacks"
+        ):
+            finalization.check(2, other)
+        with pytest.raises(InvalidPeerMessage, match=f"a {other.kind} of this party that it has not signed"):
+            finalization.check(2, Item(other.kind, 0, other.body, b"forged"))
 
 
-def test_the_loss_is_asked_for_on_the_execution_that_the_digests_tell() -> None:
-    finalization, context = ending()
-    finalization.seal({})
-    context.signed_items.add(digest(2, [1, 2]))
+# --- ready, or not --------------------------------------------------------------------------------------------------
+
+
+def test_the_loss_is_asked_for_on_the_execution_of_the_cohort_with_all_else_undone() -> None:
+    finalization, context, _ = in_cohort(others=DIGESTS[:2])
+    assert finalization.must_answer
     finalization.request_assessment()
-    assert context.out.assess is not None and context.out.assess.reported == {0, 2}
-    assert context.out.assess.execution.presence.row(LAST).tolist() == [True, False, False, False]
+    assert context.out.assess is not None and context.out.assess.cohort == {0, 1, 2}
+    assert context.out.assess.execution.presence.row(LAST).tolist() == [True, True, True, False]
+    assert context.out.assess is finalization.realized  # worked out once
 
 
-def test_what_is_published_is_the_balance_and_written_before_it_is_said() -> None:
-    finalization, context = ending()
-    finalization.seal({})
-    for party in (1, 2):
-        context.signed_items.add(digest(party))
-    context.flush()
-    finalization.publish_or_withhold("")
+@pytest.mark.parametrize("refusal", ["", "its loss is too large"])
+def test_a_word_on_a_cohort_is_written_before_it_is_said_and_once(refusal: str) -> None:
+    finalization, context, cohort = in_cohort()
+    finalization.answer(refusal)
     (signed,) = context.out.records
-    assert isinstance(signed, Signed)
-    assert read(signed.item, Final) == Final(pack(context.ledger.balance), "")
-    assert finalization.assessed and finalization.reason == "" and not context.out.log_events
-    assert context.signed_items.by_kind["final"] == {0: signed.item}
+    assert isinstance(signed, Signed) and read(signed.item, Ready) == Ready(1, cohort.hash, refusal)
+    assert context.signed_items.by_kind["ready"] == {0: signed.item}
+    assert not finalization.must_answer and finalization.reason == refusal
 
 
-@pytest.mark.parametrize(("others", "refusal"), [(2, "its loss is too large"), (0, ""), (1, "")])
-def test_a_message_is_withheld_if_the_loss_is_too_large_or_too_few_are_there(others: int, refusal: str) -> None:
-    session = replace(SESSION, min_participants=3)
-    finalization, context = ending(session)
-    finalization.seal({})
-    for party in range(1, others + 1):
-        context.signed_items.add(digest(party))
-    finalization.publish_or_withhold(refusal)
-    expected = refusal or f"at least 3 parties must be there at the end, got {others + 1}"
-    body = read(context.ledger.signed["final"], Final)
-    assert (body.payload, body.withheld) == (b"", expected)
-    assert finalization.reason == expected and finalization.assessed
-    assert context.out.log_events == [("withheld", {"reason": expected})]
+def test_whoever_is_not_in_the_cohort_says_nothing_and_publishes_nothing() -> None:
+    finalization, context = ending()
+    finalization.seal()
+    for entry in DIGESTS:
+        context.signed_items.add(entry)
+    decide(context, "cohort", DIGESTS)
+    decide(context, "commit", DIGESTS)
+    assert finalization.apply_decisions() and not finalization.must_answer
+    finalization.publish()
+    assert "final" not in context.ledger.signed
+    assert finalization.reason == "the others go on without this party: it was not there in time"
 
 
-def test_exactly_as_many_as_agreed_are_enough() -> None:
-    finalization, context = ending(replace(SESSION, min_participants=3))
-    finalization.seal({})
-    for party in (1, 2):
-        context.signed_items.add(digest(party))
-    finalization.publish_or_withhold("")
-    assert read(context.ledger.signed["final"], Final).payload
+def test_long_or_ugly_reasons_are_shortened_before_others_see_them() -> None:
+    finalization, context, _ = in_cohort()
+    finalization.answer("too much\n\x1b[2J" + 300 * "x")
+    told = read(context.ledger.signed["ready"], Ready).refusal
+    assert told == "too much??[2J" + 187 * "x" and len(told) == 200 and told == printable(told)
+
+
+@pytest.mark.parametrize("refusal", [201 * "x", "\x1b[2J", "two\nlines", "\x00", "\u202e"], ids=ascii)
+def test_reasons_that_are_too_long_or_not_printable_are_refused(refusal: str) -> None:
+    _, context, cohort = in_cohort()
+    with pytest.raises(InvalidPeerMessage, match="at most 200 printable characters"):
+        context.signed_items.add(item(1, "ready", Ready(1, cohort.hash, refusal)))
+    assert context.signed_items.add(item(1, "ready", Ready(1, cohort.hash, 200 * "x")))
 
 
 def test_what_was_said_before_a_restart_is_taken_up() -> None:
-    before, context = ending()
-    before.seal({})
-    before.publish_or_withhold("its loss is too large")
+    before, context, cohort = in_cohort()
+    before.answer("its loss is too large")
     again, fresh_context = ending()
     fresh_context.ledger = context.ledger
     again.recover()
-    assert again.reason == "its loss is too large" and not again.has_final_message
-    held = fresh_context.signed_items.by_kind
-    assert set(held["digest"]) == set(held["final"]) == {0} and not fresh_context.out.records
+    assert again.reason == "its loss is too large"
+    assert fresh_context.signed_items.by_kind["digest"] == {0: context.ledger.signed["digest"]}
+    for entry in DIGESTS:
+        fresh_context.signed_items.add(entry)
+    assert again.apply_decisions() and again.cohort == cohort and not again.must_answer
+    assert fresh_context.signed_items.by_kind["ready"] == {0: context.ledger.signed["ready"]}
+    assert not fresh_context.out.records
+
+
+# --- the settled final message --------------------------------------------------------------------------------------
+
+
+def test_what_is_published_is_settled_topped_up_written_before_it_is_said_and_once() -> None:
+    session = replace(SESSION, sigma_topup=(2**10, 2**20))
+    finalization, context, _ = committed(session, DIGESTS[:2])
+    finalization.publish()
+    (signed,) = context.out.records
+    assert isinstance(signed, Signed)
+    message = unpack(read(signed.item, Final).payload, 3)
+    settled = context.ledger.settled(frozenset({0, 1, 2}), set())
+    assert message.tolist() == (settled + np.append(context.ledger.topup(2**20), 0)).tolist()
+    assert settled.tolist() == context.ledger.injected.tolist()  # nobody has credited anything
+    assert context.signed_items.by_kind["final"] == {0: signed.item}
+    finalization.publish()
+    assert len(context.out.records) == 1
+
+
+def test_nothing_is_published_before_commit_or_after_a_refusal() -> None:
+    finalization, context, _ = in_cohort()
+    finalization.publish()
+    finalization.answer("")
+    finalization.publish()
+    assert "final" not in context.ledger.signed
+    refusing, context, _ = committed(refusal="too much")
+    refusing.publish()
+    assert "final" not in context.ledger.signed and refusing.reason == "too much"
 
 
 # --- the result -----------------------------------------------------------------------------------------------------
 
 
-def decided(
-    finals: dict[int, Item], counted: set[int], digests: set[int] | None = None, *, least: int = 2
-) -> tuple[Finalization, PartyContext]:
-    """Hold digests of all and these final messages, and a decision for some of them."""
-    finalization, context = ending(replace(SESSION, min_participants=least))
-    for party in range(N):
-        context.signed_items.add(digest(party))
+def decided(finals: dict[int, Item], digests: Iterable[Item] = DIGESTS) -> tuple[Finalization, PartyContext]:
+    """Hold these final messages, and let them be decided on."""
+    finalization, context, _ = committed(others=digests)
     for message in finals.values():
         context.signed_items.add(message)
-    vote = Vote(bits(set(range(N)) if digests is None else digests, N), bits(counted, N))
-    context.signed_items.add(item(1, "decision", vote))
+    decide(context, "result", finals.values())
     return finalization, context
 
 
-FINALS = {party: final(party, [10 * party, -party, 2**40]) for party in range(N)}
+FINALS = {party: final(party, [10 * party, -party, WEIGHT]) for party in range(N)}
 
 
 def test_a_result_is_the_sum_of_the_decided_final_messages() -> None:
-    finalization, _ = decided(FINALS, {0, 1, 3})
-    assert finalization.apply_decision() and finalization.decided
+    finalization, _ = decided(FINALS)
+    assert finalization.apply_decisions()
     result = finalization.result
-    assert result is not None and result.finals == {0, 1, 3}
-    assert result.total.tolist() == [40, -4] and result.weight == 3 * 2**40
-    assert result.realized.execution.published.tolist() == [True, True, False, True]
-    assert finalization.reason == ""
-    assert not finalization.apply_decision()  # once
+    assert result is not None and result.published == set(range(N)) and not result.late and result.exact
+    assert result.total.tolist() == [60, -6] and result.weight == N * WEIGHT
+    assert finalization.reason == "" and finalization.last_step == "result"
+    assert not finalization.apply_decisions()  # once
 
 
-def test_withheld_messages_and_those_without_a_digest_do_not_count() -> None:
-    finals = FINALS | {1: final(1, withheld="too much")}
-    finalization, _ = decided(finals, {0, 1, 2, 3}, {0, 1, 2})
-    assert finalization.apply_decision() and finalization.result is not None
-    assert finalization.result.finals == {0, 2} and finalization.result.total.tolist() == [20, -2]
-    assert finalization.result.realized.reported == {0, 1, 2}
+def test_whoever_has_not_published_is_late() -> None:
+    finalization, _ = decided({party: FINALS[party] for party in (0, 1, 3)})
+    finalization.apply_decisions()
+    result = finalization.result
+    assert result is not None and result.late == {2} and result.published == {0, 1, 3} and result.exact
+    assert result.total.tolist() == [40, -4] and result.realized.execution.published.tolist() == [1, 1, 0, 1]
+    assert result.realized.cohort == set(range(N))
 
 
-def test_nothing_is_decided_before_there_is_a_decision_and_all_that_it_counts() -> None:
-    finalization, context = ending()
-    for party in range(N):
-        context.signed_items.add(digest(party))
-    assert not finalization.apply_decision() and not finalization.decided
-    waiting, context = decided({0: FINALS[0], 1: FINALS[1]}, {0, 1, 3})
-    assert not waiting.apply_decision() and not waiting.decided
+def test_a_decision_waits_for_all_that_it_names() -> None:
+    finalization, context, _ = committed()
+    for party in (0, 1):
+        context.signed_items.add(FINALS[party])
+    decide(context, "result", [FINALS[party] for party in (0, 1, 3)])
+    assert not finalization.apply_decisions() and finalization.result is None
+    assert finalization.lacking == [(3, content_hash(FINALS[3]))]
+    context.signed_items.add(final(3, [1, 1, 1]))  # another one of the same party, and yet another
+    context.signed_items.add(final(3, [2, 2, 2]))
+    assert not finalization.apply_decisions()
     context.signed_items.add(FINALS[3])
-    assert waiting.apply_decision() and waiting.result is not None
-    without, context = ending()
-    for message in (*FINALS.values(), item(1, "decision", Vote(bits({0, 1, 2}, N), bits({0}, N)))):
-        context.signed_items.add(message)
-    assert not without.apply_decision()  # no digest is here
+    assert finalization.apply_decisions() and finalization.result is not None
+    assert finalization.result.total.tolist() == [40, -4]
+    assert context.signed_items.by_kind["final"][3] == FINALS[3]  # that one is passed on from now on
 
 
-@pytest.mark.parametrize(("least", "there"), [(2, True), (3, False)])
-def test_with_fewer_messages_than_agreed_there_is_no_result_and_it_says_why(least: int, there: bool) -> None:
-    finals = FINALS | {2: final(2, withheld="too much"), 3: final(3, withheld="another reason")}
-    finalization, _ = decided(finals, {0, 1, 2, 3}, least=least)
-    assert finalization.apply_decision() and finalization.decided and (finalization.result is not None) is there
-    told = "" if there else "a result needs at least 3 final messages, got 2; another reason"
-    assert finalization.reason == told
+@pytest.mark.parametrize("weight", [N * WEIGHT + 1, -N * WEIGHT - 1, 2**62 - 1, -(2**62) + 1])
+def test_a_weight_that_no_party_can_have_is_refused(weight: int) -> None:
+    _, context, _ = committed()
+    with pytest.raises(InvalidPeerMessage, match="the weight of a message must be"):
+        context.signed_items.add(final(1, [0, 0, weight]))
 
 
-def test_an_own_reason_stays_whether_there_is_a_result_or_not() -> None:
-    for least in (2, 4):
-        finalization, context = ending(replace(SESSION, min_participants=least))
-        finalization.seal({})
-        for party in range(1, N):
-            context.signed_items.add(digest(party))
-        finalization.publish_or_withhold("my own loss")
-        for party in (1, 2, 3):
-            context.signed_items.add(FINALS[party])
-        context.signed_items.add(item(1, "decision", Vote(bits(set(range(N)), N), bits(set(range(N)), N))))
-        assert finalization.apply_decision() and finalization.reason == "my own loss"
+@pytest.mark.parametrize(
+    "lie",
+    [
+        [0, 0, -3 * WEIGHT],  # together 0
+        [0, 0, -4 * WEIGHT],
+        [0, 0, 2 * WEIGHT],  # more than all together can have
+        [2**62 - 1, 0, WEIGHT],
+        [0, -(2**62) + 1, WEIGHT],
+    ],
+    ids=str,
+)
+def test_final_messages_that_do_not_add_up_give_a_reason_and_no_crash(lie: list[int]) -> None:
+    finals = {**{party: final(party, [2**61, -(2**61), WEIGHT]) for party in (1, 2, 3)}, 0: final(0, lie)}
+    finalization, _ = decided(finals)
+    assert finalization.apply_decisions() and finalization.result is None
+    assert finalization.reason == ("the final messages do not add up to what honest parties can hold: someone has lied")
+
+
+def test_a_weight_that_is_not_what_the_cohort_injected_is_not_exact() -> None:
+    finalization, _ = decided({**FINALS, 2: final(2, [20, -2, WEIGHT - 1])})
+    finalization.apply_decisions()
+    result = finalization.result
+    assert result is not None and not result.exact and result.weight == N * WEIGHT - 1
+    assert not result.realized.contradictions
+
+
+def test_what_a_cohort_injects_follows_from_the_rounds_it_was_there() -> None:
+    absent = [digest(1), digest(2, [1, 4]), digest(3)]
+    injected = injected_weight(2, SESSION.pieces)
+    assert 0 < injected < WEIGHT
+    for weight, exact in ((injected, True), (WEIGHT, False)):
+        finalization, _ = decided({**FINALS, 2: final(2, [20, -2, weight])}, absent)
+        finalization.apply_decisions()
+        assert finalization.result is not None and finalization.result.exact is exact
+
+
+def transfer(sender: int) -> tuple[int, int]:
+    """A round and a receiver that the schedule has for a sender, neither of them party 0."""
+    topology = SESSION.topology(bytes(32))
+    return next((t, j) for t in range(1, LAST + 1) for j in topology.receivers[t][sender] if j not in (0, sender))
+
+
+@pytest.mark.parametrize(
+    ("fate", "credited", "claim"),
+    [(ACKED, False, "acknowledged"), (BACK, True, "voided"), (NOBODY, True, "voided"), (ACKED, True, None)],
+)
+def test_accounts_that_contradict_each_other_are_named_and_the_result_is_not_exact(
+    fate: int, credited: bool, claim: str | None
+) -> None:
+    t, receiver = transfer(1)
+    digests = {party: digest(party) for party in (1, 2, 3)}
+    digests[1] = digest(1, fates={t: fate})
+    digests[receiver] = digest(receiver, credited=[(t, 1, 0)] if credited else [])
+    finalization, _ = decided(FINALS, digests.values())
+    assert finalization.apply_decisions() and finalization.result is not None
+    named = () if claim is None else (Contradiction(t, 1, receiver, claim),)
+    assert finalization.result.realized.contradictions == named
+    assert finalization.result.exact is (claim is None)
+
+
+def test_the_own_part_beyond_all_numbers_is_not_published() -> None:
+    """A peer has sent what no honest party can hold, and this party was credited it: no crash, and a reason."""
+    finalization, context, _ = committed()
+    context.ledger.balance = np.full(3, 2**62 - 1, dtype=np.int64)
+    finalization.publish()
+    assert "final" not in context.ledger.signed and "a peer has lied" in finalization.reason
+
+
+def test_an_own_refusal_stays_the_reason_even_if_there_is_a_result() -> None:
+    finalization, context, cohort = in_cohort()
+    finalization.answer("my own loss")
+    others = [entry for entry in cohort.contents if entry[0] != 0]
+    context.record(Decided(Decision(9, Proposal("cohort", others), [])))
+    context.record(Decided(Decision(9, Proposal("commit", others), [])))
+    for party in (1, 2, 3):
+        context.signed_items.add(FINALS[party])
+    decide(context, "result", [FINALS[party] for party in (1, 2, 3)])
+    assert finalization.apply_decisions() and finalization.result is not None
+    assert finalization.reason == "my own loss" and finalization.result.published == {1, 2, 3}

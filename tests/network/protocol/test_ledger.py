@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 import inca
 from helpers.ledgers import (
+    PROPOSAL,
     SESSION,
     SHARE,
     decided,
@@ -30,8 +31,10 @@ from inca.network.protocol.discrete_gaussian import Keystream, discrete_gaussian
 from inca.network.protocol.fixed_point import portion
 from inca.network.protocol.ledger import (
     Accepted,
+    Answered,
     Began,
     Credited,
+    Decided,
     Joined,
     Ledger,
     Left,
@@ -40,11 +43,10 @@ from inca.network.protocol.ledger import (
     Record,
     Sealed,
     Seeded,
-    Settled,
     Signed,
     Tombstoned,
 )
-from inca.network.protocol.messages import ACKED, BACK, NOBODY, OPEN, Item, pack
+from inca.network.protocol.messages import ACKED, BACK, NOBODY, OPEN, Decision, Item, pack
 from inca.network.protocol.session import WEIGHT, SessionConfig
 
 
@@ -88,11 +90,11 @@ def test_masks_vanish_exactly_and_weights_are_whole_when_everyone_is_there(
         for i, slot in rng.sample(offers, len(offers)):
             receiver = ledgers[i].outbox[t, slot].receiver
             ledgers[receiver].apply(Credited(t, i, slot, pack(ledgers[i].shares[t])))
-            ledgers[i].apply(Settled(t, slot, "acked"))
+            ledgers[i].apply(Answered(t, slot, "acked"))
     values = [np.frombuffer(opening(session, i).noisy, dtype=np.int64) for i in range(session.parties)]
     for ledger, value in zip(ledgers, values, strict=True):
         assert ledger.injected.tolist() == [*value.tolist(), WEIGHT]
-        assert not ledger.shares and not ledger.accounts  # nothing is kept longer than it may be asked for
+        assert ledger.settled(frozenset(range(session.parties)), set(ledger.outbox)).tolist() == ledger.balance.tolist()
     total = np.sum([ledger.balance for ledger in ledgers], axis=0)
     assert total.tolist() == [*np.sum(values, axis=0).tolist(), session.parties * WEIGHT]
 
@@ -155,27 +157,19 @@ def test_a_round_debits_a_share_for_each_receiver() -> None:
     entered = ledger.injected - before  # of round 1
     assert ledger.balance.tolist() == (before - 2 * part + entered).tolist()
     assert ledger.open == [(1, 0), (1, 1)] and ledger.shares[1].tolist() == part.tolist()
-    assert ledger.accounts[1].present == [1] and ledger.accounts[1].fates == [[OPEN, OPEN]]
+    assert ledger.account.present == [1] and ledger.account.fates == [[OPEN, OPEN]]
 
 
 @pytest.mark.parametrize(
-    ("fate", "later", "told"),
-    [
-        ("acked", 0, ACKED),
-        ("acked", 2, ACKED),
-        ("voided", 0, BACK + 1),
-        ("voided", 2, BACK + 3),
-        ("unsent", 0, NOBODY),
-        ("unsent", 2, BACK + 3),
-    ],
+    ("fate", "later", "told"), [("acked", 0, ACKED), ("acked", 2, ACKED), ("voided", 0, BACK), ("unsent", 0, NOBODY)]
 )
 def test_an_answer_settles_an_offer(fate: str, later: int, told: int) -> None:
     ledger = in_round(1 + later)
     before, part = ledger.balance.copy(), ledger.shares[1].copy()
-    ledger.apply(Settled(1, 0, fate))
+    ledger.apply(Answered(1, 0, fate))
     assert ledger.account.fates[0] == [told]
     assert (ledger.balance - before).tolist() == (part * (fate != "acked")).tolist()
-    assert (1, 0) not in ledger.open and 1 not in ledger.shares
+    assert (1, 0) not in ledger.open
 
 
 def test_credits_and_tombstones() -> None:
@@ -195,17 +189,65 @@ def test_a_sealed_book_still_takes_tombstones_promises_and_signatures() -> None:
     ledger.apply(Sealed())
     balance = ledger.balance.tolist()
     item = Item("digest", 0, b"", b"")
-    for record in (Tombstoned(*scheduled()), Signed(item), Promised(5), Accepted(5, b"\x01", b"\x01"), Left("done")):
+    for record in (Tombstoned(*scheduled()), Signed(item), Promised(0, 5), Accepted(0, 5, PROPOSAL, []), Left("")):
         ledger.apply(record)
-    assert ledger.signed == {"digest": item} and ledger.promised == 5 and ledger.left == "done"
+    assert ledger.signed == {"digest": item} and ledger.promised == {0: 5} and ledger.left == ""
     assert ledger.balance.tolist() == balance
 
 
-def test_an_acceptance_is_a_promise() -> None:
+def test_an_acceptance_is_a_promise_for_its_decision_and_no_other() -> None:
     ledger = fresh(SESSION)
-    ledger.apply(Promised(3))
-    ledger.apply(Accepted(8, b"\x01", b"\x01"))
-    assert ledger.promised == 8 and ledger.accepted == Accepted(8, b"\x01", b"\x01")
+    ledger.apply(Promised(1, 3))
+    accepted = Accepted(1, 8, PROPOSAL, [])
+    ledger.apply(accepted)
+    assert ledger.promised == {1: 8} and ledger.accepted == {1: accepted}
+    ledger.apply(Promised(2, 4))
+    assert ledger.promised == {1: 8, 2: 4}
+
+
+def test_decisions_are_kept_in_order() -> None:
+    ledger = fresh(SESSION)
+    first, second = Decision(4, PROPOSAL, []), Decision(9, PROPOSAL, [(1, b"signature")])
+    ledger.apply(Decided(first))
+    ledger.apply(Decided(second))
+    assert ledger.decided == [first, second]
+
+
+def test_a_word_on_each_cohort_and_one_digest_and_one_final_message() -> None:
+    ledger = fresh(SESSION)
+    for word in (b"one", b"two"):
+        ledger.apply(Signed(Item("ready", 0, word, b"")))
+    assert ledger.signed["ready"].body == b"two"
+    for kind in ("digest", "final"):
+        ledger.apply(Signed(Item(kind, 0, b"one", b"")))
+        refuse(ledger, Signed(Item(kind, 0, b"two", b"")))
+
+
+@given(sessions(), st.randoms(use_true_random=False), st.integers(5, 120))
+@settings(max_examples=80)
+def test_settled_balances_of_any_cohort_add_up_to_what_it_injected(
+    session: SessionConfig, rng: random.Random, length: int
+) -> None:
+    """Whatever was lost, whoever is not in it, and wherever everyone stopped."""
+    ledgers = [fresh(session, i) for i in range(session.parties)]
+    for _ in range(length):
+        i, record = rng.choice(possible(ledgers, rng.randrange(session.parties)))
+        ledgers[i].apply(record)
+    cohort = frozenset(rng.sample(range(session.parties), rng.randint(1, session.parties)))
+    credited = {
+        i: {(t, slot) for j in cohort for t, sender, slot in ledgers[j].received if sender == i} for i in cohort
+    }
+    settled = np.sum([ledgers[i].settled(cohort, credited[i]) for i in sorted(cohort)], axis=0)
+    assert settled.tolist() == np.sum([ledgers[i].injected for i in sorted(cohort)], axis=0).tolist()
+
+
+def test_top_up_noise_is_drawn_once_and_of_the_size_that_is_asked_for() -> None:
+    ledger, other = fresh(SESSION, 0), fresh(SESSION, 1)
+    assert ledger.topup(0).tolist() == [0, 0]
+    assert ledger.topup(2**20).tolist() == ledger.topup(2**20).tolist() != other.topup(2**20).tolist()
+    assert ledger.topup(2**20).dtype == np.int64 and ledger.topup(2**20).any()
+    masks = [drawn.tolist() for drawn in ledger._drawn]
+    assert ledger.topup(SESSION.sigma_cancelling).tolist() not in masks  # no noise serves twice
 
 
 def test_whoever_joins_late_decides_nothing_earlier() -> None:
@@ -226,17 +268,17 @@ def sealed() -> Ledger:
     return ledger
 
 
-def settled() -> Ledger:
+def answered() -> Ledger:
     ledger = in_round(2)
-    ledger.apply(Settled(1, 0, "voided"))
+    ledger.apply(Answered(2, 0, "voided"))
     return ledger
 
 
 def bound() -> Ledger:
     ledger = in_round(1)
     ledger.apply(Signed(Item("final", 0, b"one", b"")))
-    ledger.apply(Promised(8))
-    ledger.apply(Accepted(8, b"\x01", b"\x01"))
+    ledger.apply(Promised(0, 8))
+    ledger.apply(Accepted(0, 8, PROPOSAL, []))
     return ledger
 
 
@@ -280,18 +322,20 @@ ILLEGAL: dict[str, tuple[Ledger, Record]] = {
     "a credit after its round": (in_round(scheduled()[0] + 1), Credited(*scheduled(), SHARE)),
     "a credit before its round": (in_round(scheduled()[0] - 1), Credited(*scheduled(), SHARE)),
     "a credit after the seal": (sealed(), Credited(T, *transfers(T)[0], SHARE) if transfers(T) else Sealed()),
-    "an answer about no offer": (in_round(2), Settled(3, 0, "acked")),
-    "an answer about no slot": (in_round(2), Settled(2, 1, "acked")),
-    "a second answer": (settled(), Settled(1, 0, "voided")),
-    "another answer": (settled(), Settled(1, 0, "acked")),
-    "an unknown fate": (in_round(2), Settled(2, 0, "lost")),
-    "an answer after the seal": (sealed(), Settled(T, 0, "voided")),
-    "an ack after the seal": (sealed(), Settled(T, 0, "acked")),
+    "an answer about no offer": (in_round(2), Answered(3, 0, "acked")),
+    "an answer about no slot": (in_round(2), Answered(2, 1, "acked")),
+    "a second answer": (answered(), Answered(2, 0, "voided")),
+    "another answer": (answered(), Answered(2, 0, "acked")),
+    "a share that is back after its round": (in_round(2), Answered(1, 0, "voided")),
+    "a share that never left, after its round": (in_round(2), Answered(1, 0, "unsent")),
+    "an unknown fate": (in_round(2), Answered(2, 0, "lost")),
+    "an answer after the seal": (sealed(), Answered(T, 0, "voided")),
+    "an ack after the seal": (sealed(), Answered(T, 0, "acked")),
     "a second seal": (sealed(), Sealed()),
     "a second final message": (bound(), Signed(Item("final", 0, b"two", b""))),
-    "a promise again": (bound(), Promised(8)),
-    "a promise that breaks another": (bound(), Promised(7)),
-    "an acceptance that breaks a promise": (bound(), Accepted(7, b"\x01", b"\x01")),
+    "a promise again": (bound(), Promised(0, 8)),
+    "a promise that breaks another": (bound(), Promised(0, 7)),
+    "an acceptance that breaks a promise": (bound(), Accepted(0, 7, PROPOSAL, [])),
     "a value of another width": (Ledger(SESSION, 0), Opened(b"short", bytes(32), bytes(32))),
     "a value beyond all balances": (Ledger(SESSION, 0), Opened(pack(np.array([2**62, 0])), bytes(32), bytes(32))),
     "a seed of masks of another length": (Ledger(SESSION, 0), Opened(bytes(16), b"short", bytes(32))),
@@ -307,7 +351,7 @@ ILLEGAL: dict[str, tuple[Ledger, Record]] = {
     "a credit of oneself": (in_round(1), Credited(1, 0, 0, SHARE)),
     "a tombstone that the schedule does not have": (in_round(1), Tombstoned(*stranger())),
     "a tombstone of no round": (in_round(1), Tombstoned(T + 1, 1, 0)),
-    "another acceptance in the same ballot": (bound(), Accepted(8, b"\x02", b"\x02")),
+    "another acceptance in the same ballot": (bound(), Accepted(0, 8, PROPOSAL, [])),
     "joining after a round": (joined(), Joined(1)),
     "joining twice": (late(), Joined(3)),
     "joining without having come late": (fresh(SESSION), Joined(1)),
@@ -327,6 +371,7 @@ def refuse(ledger: Ledger, record: Record) -> None:
     assert state(ledger) == before
 
 
+AS_SAID: list[object] = ["cohort", [[0, bytes(32)], [2, b"h" * 32]]]
 AS_WRITTEN: list[tuple[Record, list[object]]] = [
     (Opened(b"noisy", b"masks", b"secret"), ["opened", b"noisy", b"masks", b"secret", False]),
     (Opened(b"noisy", b"masks", b"secret", late=True), ["opened", b"noisy", b"masks", b"secret", True]),
@@ -334,18 +379,23 @@ AS_WRITTEN: list[tuple[Record, list[object]]] = [
     (Began(2, b"share"), ["began", 2, b"share"]),
     (Credited(2, 1, 0, b"payload"), ["credited", 2, 1, 0, b"payload"]),
     (Tombstoned(2, 1, 0), ["tombstoned", 2, 1, 0]),
-    (Settled(2, 0, "acked"), ["settled", 2, 0, "acked"]),
+    (Answered(2, 0, "acked"), ["answered", 2, 0, "acked"]),
     (Sealed(), ["sealed"]),
     (Joined(3), ["joined", 3]),
-    (Promised(7), ["promised", 7]),
-    (Accepted(7, b"a", b"b"), ["accepted", 7, b"a", b"b"]),
+    (Promised(1, 7), ["promised", 1, 7]),
+    (
+        Accepted(1, 7, PROPOSAL, [Item("digest", 2, b"body", b"signature")]),
+        ["accepted", 1, 7, AS_SAID, [["digest", 2, b"body", b"signature"]]],
+    ),
+    (Decided(Decision(7, PROPOSAL, [(3, b"signature")])), ["decided", [7, AS_SAID, [[3, b"signature"]]]]),
+    (Signed(Item("final", 2, b"body", b"signature")), ["signed", ["final", 2, b"body", b"signature"]]),
     (Left("reason"), ["left", "reason"]),
 ]
 
 
 @pytest.mark.parametrize(("record", "fields"), AS_WRITTEN, ids=lambda value: type(value).__name__)
 def test_records_are_written_as_ever_and_cannot_be_changed(record: Record, fields: list[object]) -> None:
-    """A list of the name and the fields: journals of all versions are read."""
+    """A list of the name and the fields: journals of this format are read by all later versions."""
     written = msgspec.msgpack.encode(record)
     assert msgspec.msgpack.decode(written) == fields
     assert msgspec.msgpack.decode(written, type=Record) == record
@@ -356,18 +406,19 @@ def test_records_are_written_as_ever_and_cannot_be_changed(record: Record, field
 
 def test_a_fresh_ledger_has_promised_nothing_and_holds_nothing() -> None:
     ledger = Ledger(SESSION, 1)
-    assert (ledger.round, ledger.attended, ledger.since, ledger.promised) == (0, 0, 0, 0)
+    assert (ledger.round, ledger.attended, ledger.since) == (0, 0, 0)
+    assert not ledger.promised and not ledger.accepted and not ledger.decided
     assert not ledger.balance.any() and not ledger.injected.any() and ledger.balance.size == SESSION.dimension + 1
-    assert [ledger.accepted, ledger.left, ledger.opened, ledger.seed] == [None] * 4 and not ledger.sealed
-    ledger.apply(Promised(1))
-    ledger.apply(Accepted(1, b"a", b"b"))  # what was promised may be accepted
+    assert [ledger.left, ledger.opened, ledger.seed] == [None] * 3 and not ledger.sealed
+    ledger.apply(Promised(0, 1))
+    ledger.apply(Accepted(0, 1, PROPOSAL, []))  # what was promised may be accepted
     with pytest.raises(CorruptJournal, match="a second acceptance in a ballot"):
-        ledger.apply(Accepted(1, b"c", b"d"))
+        ledger.apply(Accepted(0, 1, PROPOSAL, []))
     with pytest.raises(CorruptJournal, match="a promise that breaks an earlier one"):
-        ledger.apply(Promised(1))
-    ledger.apply(Promised(5))
+        ledger.apply(Promised(0, 1))
+    ledger.apply(Promised(0, 5))
     with pytest.raises(CorruptJournal, match="an acceptance that breaks a promise"):
-        ledger.apply(Accepted(4, b"a", b"b"))
+        ledger.apply(Accepted(0, 4, PROPOSAL, []))
 
 
 def test_a_party_was_certainly_absent_where_it_began_a_later_round_or_is_sealed() -> None:

@@ -12,9 +12,11 @@ from hypothesis import strategies as st
 from inca.errors import InvalidPeerMessage
 from inca.network.protocol.messages import (
     Accept,
-    Account,
     Ack,
     Ask,
+    Decision,
+    Decisions,
+    Fetch,
     Have,
     Item,
     Items,
@@ -23,7 +25,7 @@ from inca.network.protocol.messages import (
     Offer,
     Prepare,
     Promise,
-    Resolve,
+    Proposal,
     Seen,
     Skipped,
     Voided,
@@ -41,29 +43,36 @@ counts = st.integers(0, 2**32 - 1)
 ballots = st.integers(0, 2**62 - 1)
 blobs = st.binary(max_size=40)
 triples = st.tuples(counts, counts, counts)
-accounts = st.builds(
-    Account,
-    present=st.lists(counts, max_size=4),
-    fates=st.lists(st.lists(counts, max_size=3), max_size=4),
-    credited=st.lists(triples, max_size=4),
+proposals = st.builds(
+    Proposal, st.sampled_from(["cohort", "commit", "result"]), st.lists(st.tuples(counts, blobs), max_size=3)
 )
+decisions = st.builds(Decision, ballots, proposals, st.lists(st.tuples(counts, blobs), max_size=3))
 items = st.builds(Item, kind=st.text(max_size=8), party=counts, body=blobs, signature=blobs)
 MESSAGES: dict[type, st.SearchStrategy[Message]] = {
-    Offer: st.builds(Offer, round=counts, slot=counts, payload=blobs, account=accounts),
+    Offer: st.builds(Offer, round=counts, slot=counts, payload=blobs),
     Ack: st.builds(Ack, counts, counts),
     Voided: st.builds(Voided, counts, counts),
-    Resolve: st.builds(Resolve, counts, counts),
     Nudge: st.builds(Nudge, counts),
     Skipped: st.builds(Skipped, counts),
     Ask: st.just(Ask()),
-    Seen: st.builds(Seen, offers=st.lists(st.tuples(counts, counts), max_size=4), round=counts, since=counts),
-    Have: st.builds(Have, held=st.dictionaries(st.text(max_size=8), blobs, max_size=4), reply=st.booleans()),
-    Want: st.builds(Want, wanted=st.dictionaries(st.text(max_size=8), blobs, max_size=4)),
+    Seen: st.builds(
+        Seen,
+        offers=st.lists(st.tuples(counts, counts), max_size=4),
+        round=counts,
+        since=counts,
+        signed=st.lists(st.text(max_size=8), max_size=3),
+    ),
+    Have: st.builds(
+        Have, held=st.dictionaries(st.text(max_size=8), blobs, max_size=4), decided=counts, reply=st.booleans()
+    ),
+    Want: st.builds(Want, wanted=st.dictionaries(st.text(max_size=8), blobs, max_size=4), decided=counts),
     Items: st.builds(Items, items=st.lists(items, max_size=3)),
-    Prepare: st.builds(Prepare, ballots),
-    Promise: st.builds(Promise, ballots, ballots, blobs, blobs),
-    Accept: st.builds(Accept, ballots, blobs, blobs),
-    Yes: st.builds(Yes, ballots),
+    Fetch: st.builds(Fetch, st.text(max_size=8), st.lists(st.tuples(counts, blobs), max_size=3)),
+    Decisions: st.builds(Decisions, counts, st.lists(decisions, max_size=2)),
+    Prepare: st.builds(Prepare, counts, ballots),
+    Promise: st.builds(Promise, counts, ballots, ballots, st.none() | proposals),
+    Accept: st.builds(Accept, counts, ballots, proposals),
+    Yes: st.builds(Yes, counts, ballots, blobs),
 }
 messages = st.one_of(*MESSAGES.values())
 numbers = st.integers(-(2**62) + 1, 2**62 - 1)
@@ -141,34 +150,48 @@ def test_damaged_messages_are_nonsense_or_another_message(message: Message, data
         "ack",
         7,
         {"round": 1, "slot": 0},
-        ["offer", 1, 0, "text where bytes belong", [[], [], []]],
-        ["offer", 1, 0, b"", [[], []]],
-        ["offer", 1, 0, b"", [[-1], [], []]],
-        ["offer", 1, 0, b"", [[1], [[float("inf")]], []]],
-        ["offer", 1, 0, b"", [[1], [[2]], [[1, 2]]]],
-        ["offer", 1, 0, b"", [[1], [[2]], [[1, 2, 3, 4]]]],
-        ["offer", 1, 0, b"", [[], [], [], []]],
-        ["seen", [[1]], 0, 0],
-        ["seen", [[1, 0]], 0],
-        ["seen", [[1, 0]], 0, -1],
+        ["offer", 1, 0, "text where bytes belong"],
+        ["offer", 1, 0],
+        ["offer", 1, 0, b"", []],
+        ["resolve", 1, 0],
+        ["seen", [[1]], 0, 0, []],
+        ["seen", [[1, 0]], 0, 0],
+        ["seen", [[1, 0]], 0, -1, []],
+        ["seen", [[1, 0]], 0, 0, [1]],
         ["nudge", -1],
         ["nudge", 1, 0],
         ["skipped", 2**32],
         ["skipped"],
-        ["have", {"digest": 5}, False],
-        ["have", {1: b""}, False],
-        ["have", {}, 0],
-        ["want", {"digest": 5}],
-        ["want", {1: b""}],
+        ["have", {"digest": 5}, 0, False],
+        ["have", {1: b""}, 0, False],
+        ["have", {}, 0, 0],
+        ["have", {}, -1, False],
+        ["want", {"digest": 5}, 0],
+        ["want", {1: b""}, 0],
         ["want", {}, b""],
+        ["want", {}],
+        ["fetch", "digest", [[1]]],
+        ["fetch", "digest", [[-1, b""]]],
+        ["fetch", 3, []],
         ["items", [["digest", 0, b""]]],
         ["items", [["digest", 2**32, b"", b""]]],
-        ["prepare", 2**62],
-        ["prepare", -1],
-        ["prepare", 0.5],
-        ["promise", 1, 2**62, b"", b""],
-        ["accept", 1, b""],
-        ["yes"],
+        ["prepare", 0, 2**62],
+        ["prepare", 0, -1],
+        ["prepare", 0, 0.5],
+        ["prepare", 2**32, 1],
+        ["prepare", 1],
+        ["promise", 0, 1, 2**62, None],
+        ["promise", 0, 1, 1, ["gift", []]],
+        ["promise", 0, 1, 1],
+        ["accept", 0, 1, None],
+        ["accept", 0, 1, ["cohort", [[1, "text"]]]],
+        ["accept", 0, 1, ["cohort", [[2**32, b""]]]],
+        ["accept", 0, 1, ["cohort", [], 1]],
+        ["yes", 0, 1],
+        ["yes", 0, 1, None],
+        ["decisions", 0, [[1, ["cohort", []]]]],
+        ["decisions", 0, [[1, ["cohort", []], [[1]]]]],
+        ["decisions", -1, []],
         ["ask", 1],
     ],
     ids=repr,
@@ -228,6 +251,8 @@ def test_nonsense_is_a_value_error(read: Callable[[bytes], object]) -> None:
         read(b"\xff\xff\xff")
 
 
-def test_the_last_round_of_an_account() -> None:
-    assert Account([], [], []).last == 0
-    assert Account([2, 5], [[1], [2]], []).last == 5
+def test_proposals_are_known_by_what_they_say() -> None:
+    one = Proposal("cohort", [(0, b"a"), (2, b"b")])
+    assert one.parties == {0, 2} and one.hash == Proposal("cohort", [(0, b"a"), (2, b"b")]).hash and len(one.hash) == 32
+    others = [Proposal("commit", one.contents), Proposal("cohort", [(0, b"a"), (2, b"c")]), Proposal("cohort", [])]
+    assert len({proposal.hash for proposal in (one, *others)}) == 4

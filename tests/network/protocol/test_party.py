@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import inca
-from helpers.parties import COIN_FLIP, PACED, START, N, Room, compare, noisy
-from inca.network.protocol.messages import OPEN, Ack, Have, Message, Voided, encode
+from helpers.parties import COIN_FLIP, PACED, START, N, Room, compare, final_of, noisy
+from inca.network.protocol.messages import OPEN, Ack, Have, Message, Offer, Voided, encode
 from inca.network.protocol.session import WEIGHT
 
 
@@ -40,10 +40,10 @@ def test_without_faults_everyone_has_the_exact_mean(
     )
     room = Room(session).open().run()
     result = room.check()
-    assert set(room.results) == result.finals == set(range(N))
+    assert set(room.results) == result.published == set(range(N))
     assert result.total.tolist() == np.sum([noisy(session, i) for i in range(N)], axis=0).tolist()
     assert result.weight == N * WEIGHT
-    assert result.realized.exact and not result.realized.unresolved
+    assert result.exact and not result.late and not result.realized.contradictions
     execution = result.realized.execution
     assert not execution.undelivered and execution.presence.all_present and execution.published.all()
     assert result.realized.intended.receivers[1:] == [
@@ -60,39 +60,42 @@ def test_messages_are_those_of_the_simulator(receivers: int, quiet: int) -> None
     room = Room(session).open().run()
     assert session.seed is not None
     schedule = session.topology(session.seed).schedule
-    compare(room, inca.Execution(schedule, session.injection), set(range(N)))
+    compare(room, inca.Execution(schedule, session.injection).settled())
 
 
 @pytest.mark.parametrize("receivers", [1, 2])
 @pytest.mark.parametrize("last", [1, 2, 3])
 def test_messages_are_those_of_the_simulator_when_a_party_leaves_for_good(receivers: int, last: int) -> None:
-    session = replace(PACED, receivers=receivers)
+    session = replace(PACED, receivers=receivers, min_round_duration=PACED.period)
     room = Room(session).open()
-    room.at(START + last * session.min_round_duration - 0.1, room.kill, 2)
-    room.run()
+    room.at(START + last * session.period - 0.1, room.kill, 2)
+    result = room.run().check()
     flags = np.ones((session.rounds + 1, N), dtype=bool)
     flags[last + 1 :, 2] = False
     assert session.seed is not None
     schedule = session.topology(session.seed).schedule
-    compare(room, inca.Execution(schedule, session.injection, inca.Presence.explicit(flags)), set(range(N)))
+    compare(room, inca.Execution(schedule, session.injection, inca.Presence.explicit(flags)).settled())
+    assert result.published == {0, 1, 3, 4} and result.weight == 4 * WEIGHT
 
 
 @pytest.mark.parametrize("away", [(1, 2), (1, 3), (2, 3), (3, 4)], ids=str)
 def test_messages_are_those_of_the_simulator_when_a_party_is_absent_for_a_while(away: tuple[int, int]) -> None:
     """Parties 2 and 4 are there until round away[0], and come back in the middle of round away[1]."""
-    room = Room(PACED).open()
+    session = replace(PACED, min_round_duration=PACED.period)
+    room = Room(session).open()
     for party, delay in ((2, 0.0), (4, 0.1)):
-        room.at(START + away[0] * PACED.min_round_duration - 0.2 + delay, room.kill, party)
-        room.at(START + away[1] * PACED.min_round_duration - 0.2 + delay, room.recover, party)
+        room.at(START + away[0] * session.period - 0.4 + delay, room.kill, party)
+        room.at(START + away[1] * session.period - 0.4 + delay, room.recover, party)
     result = room.run().check()
     execution = result.realized.execution
     for party in (2, 4):
-        expected = [not away[0] < t < away[1] for t in range(PACED.rounds + 1)]
-        assert [bool(execution.presence.row(t)[party]) for t in range(PACED.rounds + 1)] == expected
-    assert not execution.late and not result.realized.unresolved and result.realized.exact
-    compare(room, execution, set(range(N)))
+        expected = [not away[0] < t < away[1] for t in range(session.rounds + 1)]
+        assert [bool(execution.presence.row(t)[party]) for t in range(session.rounds + 1)] == expected
+    assert not [entry for entry in execution.late if entry.back] and result.exact
+    assert result.published == set(range(N))
+    compare(room, execution)
     intended = result.realized.intended.receivers
-    for t in range(1, PACED.rounds + 1):
+    for t in range(1, session.rounds + 1):
         for i in range(N):
             j = intended[t][i][0]
             went = int(execution.schedule.round(t).receivers[i, 0])
@@ -122,7 +125,18 @@ def test_lost_messages_are_made_up_for() -> None:
     room = Room(replace(PACED, min_round_duration=0.0))
     room.drops = first
     result = room.open().run().check()
-    assert result.finals == set(range(N)) and result.weight == N * WEIGHT and not result.realized.unresolved
+    assert result.published == set(range(N)) and result.weight == N * WEIGHT
+
+
+def test_offers_that_nobody_gets_are_taken_back_at_settlement() -> None:
+    room = Room(replace(PACED, min_round_duration=0.0))
+    room.drops = lambda sender, receiver, message: isinstance(message, Offer)
+    result = room.open().run().check()
+    assert result.published == set(range(N)) and result.weight == N * WEIGHT
+    assert len(result.realized.execution.undelivered) == N * PACED.rounds
+    ledgers = room.ledgers()
+    assert all(final_of(ledger).tolist() == ledger.injected.tolist() for ledger in ledgers)
+    assert all(final_of(ledger).tolist() != ledger.balance.tolist() for ledger in ledgers)
 
 
 def test_lost_answers_do_not_count_a_share_twice() -> None:
@@ -130,5 +144,5 @@ def test_lost_answers_do_not_count_a_share_twice() -> None:
     room = Room(replace(PACED, min_round_duration=0.0))
     room.drops = lambda sender, receiver, message: isinstance(message, Ack | Voided)
     result = room.open().run().check()
-    assert result.weight == N * WEIGHT and not result.realized.unresolved
+    assert result.weight == N * WEIGHT
     assert {fate for ledger in room.ledgers() for fates in ledger.account.fates for fate in fates} == {OPEN}

@@ -38,14 +38,14 @@ def test_a_false_secret_ends_the_session_for_everyone() -> None:
     room = cheated()
     left = reasons(room)
     assert set(left) == set(range(N)) and not room.results
-    words = "parties [3] revealed another secret than they committed to"
+    words = "party 3 revealed another secret than was committed to"
     assert set(left.values()) == {f"the coin flip for the public seed failed: {words}"}
     assert not any(isinstance(message, Offer) for _, message in room.said)
 
 
 def test_everyone_names_who_revealed_a_false_secret() -> None:
     left = reasons(cheated())
-    assert all("party 3" in left[i] or "parties [3]" in left[i] for i in (0, 1, 2, 4))
+    assert all("party 3" in left[i] for i in (0, 1, 2, 4))
 
 
 def test_whoever_does_not_reveal_is_named() -> None:
@@ -56,14 +56,14 @@ def test_whoever_does_not_reveal_is_named() -> None:
     room.open().run()
     left = reasons(room)
     assert set(left) >= {0, 1, 2, 4}
-    assert all(left[i].endswith("nothing was revealed by parties [3]") for i in (0, 1, 2, 4))
+    assert all(left[i].endswith("nothing was revealed by party 3") for i in (0, 1, 2, 4))
 
 
 def test_whoever_does_not_commit_is_named() -> None:
     room = Room(COIN_FLIP).open(0, 1, 2, 4).run()
     left = reasons(room)
     assert set(left) == {0, 1, 2, 4}
-    assert all("3" in reason and "[0" not in reason for reason in left.values())
+    assert all(reason.endswith("nothing was committed to by party 3") for reason in left.values())
 
 
 def test_a_silent_party_ends_the_coin_flip_at_the_deadline() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 from typing import cast
@@ -14,20 +14,25 @@ import pytest
 import inca
 from helpers.parties import PACED, START, N, Room, foreign, masks, noisy, secret, snapshot
 from inca.errors import CorruptJournal, LocalProtocolError
+from inca.network.protocol.ledger import Tombstoned
 from inca.network.protocol.messages import (
     OPEN,
     Accept,
     Account,
     Ack,
     Ask,
+    Decision,
+    Decisions,
+    Fetch,
     Have,
     Item,
     Items,
     Message,
+    Nudge,
     Offer,
     Prepare,
     Promise,
-    Resolve,
+    Proposal,
     Seen,
     Skipped,
     Voided,
@@ -38,60 +43,128 @@ from inca.network.protocol.messages import (
     encode,
     pack,
 )
-from inca.network.protocol.session import SessionConfig
-from inca.network.protocol.signed_items import Digest, Final, SignedItems, Vote
-from inca.protocol.execution_files import digest
+from inca.network.protocol.session import WEIGHT, SessionConfig
+from inca.network.protocol.signed_items import Digest, Final, Ready, SignedItems, content_hash
 
 
 def nonsense(session: SessionConfig, me: int) -> Iterator[tuple[str, Message]]:
     """Messages that no honest party would send to `me`."""
     assert session.seed is not None
-    topology, T, d = session.topology(session.seed), session.rounds, session.dimension
-    good = Account([1], [[OPEN] * session.receivers], [])
+    topology, n, T, d = session.topology(session.seed), session.parties, session.rounds, session.dimension
     payload = bytes(8 * (d + 1))
     to_me = [(t, i, s) for t in range(1, T + 1) for i, s in topology.senders[t][me] if i == 0]
     to_others = [t for t in range(1, T + 1) if me not in topology.receivers[t][0]]
     assert to_me and to_others
     t, _, slot = to_me[0]
-    yield "an offer to another party", Offer(to_others[0], 0, payload, good)
-    yield "an offer of no slot", Offer(t, session.receivers, payload, good)
-    yield "an offer of round 0", Offer(0, 0, payload, good)
-    yield "an offer after the last round", Offer(T + 1, 0, payload, good)
-    yield "an offer of another width", Offer(t, slot, payload[:-1], good)
-    yield "an offer without numbers", Offer(t, slot, b"", good)
-    yield "an offer beyond all balances", Offer(t, slot, pack(np.full(d + 1, 2**62, dtype=np.int64)), good)
-    yield "an offer with the account of nobody", Offer(t, slot, payload, Account([T + 1], [[OPEN]], []))
-    yield "an offer with too many fates", Offer(t, slot, payload, Account([1], [[OPEN] * 9], []))
-    yield "a resolve of another transfer", Resolve(to_others[0], 0)
-    yield "a resolve of no round", Resolve(T + 1, 0)
+    yield "an offer to another party", Offer(to_others[0], 0, payload)
+    yield "an offer of no slot", Offer(t, session.receivers, payload)
+    yield "an offer of round 0", Offer(0, 0, payload)
+    yield "an offer after the last round", Offer(T + 1, 0, payload)
+    yield "an offer of another width", Offer(t, slot, payload[:-1])
+    yield "an offer without numbers", Offer(t, slot, b"")
+    yield "an offer beyond all balances", Offer(t, slot, pack(np.full(d + 1, 2**62, dtype=np.int64)))
+    for weight in (-1, n * WEIGHT + 1, 2**62 - 1):
+        heavy = np.array([*(0 for _ in range(d)), weight], dtype=np.int64)
+        yield f"an offer with a weight of {weight}", Offer(t, slot, pack(heavy))
     yield "an ack of what was never offered", Ack(T + 7, 0)
     yield "a void of what was never offered", Voided(1, 9)
     yield "an ack of what was offered to others", Ack(*next(t_s for t_s in not_to(topology.receivers, me, 0)))
-    yield "bits that do not fit", Have({"digest": bytes(9)}, False)
-    yield "bits that do not fit, in an answer", Have({"done": bytes(9)}, True)
-    yield "a request that does not fit", Want({"digest": bytes(9)})
-    yield "a request for an unknown kind", Want({"gift": bits({0}, session.parties)})
+    yield "bits that do not fit", Have({"digest": bytes(9)}, 0, False)
+    yield "bits that do not fit, in an answer", Have({"done": bytes(9)}, 0, True)
+    yield "a request that does not fit", Want({"digest": bytes(9)}, 2**32 - 1)
+    yield "a request for an unknown kind", Want({"gift": bits({0}, n)}, 2**32 - 1)
+    yield "a request for unknown contents", Fetch("gift", [(0, bytes(32)), (99, b"")])
+    yield "a request for contents of another kind", Fetch("digest", [(me, bytes(32))])
     yield "an item of no kind", Items([Item("gift", 0, b"", b"")])
     yield "an item of nobody", Items([Item("digest", 99, b"", b"")])
     yield "an item that was not signed", Items([Item("final", 0, bytes(8 * (d + 1)), b"forged")])
     yield "an item that was signed by another", Items([replace_party(foreign(session, 0), session, 3)])
     other = foreign(session, 0)
     yield "a digest that cannot be read", Items([other.sign("digest", b"\xff\xff")])
-    yield "a digest that cannot be", Items([other.sign("digest", Digest(Account([2, 1], [[2], [2]], []), []))])
+    yield "a digest that cannot be", Items([other.sign("digest", Digest(Account([2, 1], [[2], [2]], [])))])
+    yield "a digest that is padded", Items([other.sign("digest", b"\xdc\x00\x01\x93\x90\x90\x90")])
     yield "a final message of another width", Items([other.sign("final", Final(b"short"))])
     yield "a final message that cannot be read", Items([other.sign("final", b"\x00")])
-    yield "a decision that does not fit", Items([other.sign("decision", Vote(bytes(9), bytes(9)))])
+    heaviest = pack(np.array([*(0 for _ in range(d)), -n * WEIGHT - 1], dtype=np.int64))
+    yield "a final message with a weight that nobody has", Items([other.sign("final", Final(heaviest))])
+    yield "a word that cannot be read", Items([other.sign("ready", b"\x01")])
+    yield "a word with a long text", Items([other.sign("ready", Ready(1, bytes(32), 201 * "x"))])
+    yield "a word with an escape", Items([other.sign("ready", Ready(1, bytes(32), "\x1b[2J"))])
+    yield "a word on no cohort", Items([other.sign("ready", Ready(99, bytes(32)))])
     yield "a commitment of another width", Items([other.sign("commit", b"short")])
     yield "a party that is done and says more", Items([other.sign("done", b"and yet")])
-    everyone = bits(set(range(session.parties)), session.parties)
-    yield "an acceptance that does not fit", Accept(session.parties, bytes(9), bytes(9))
-    yield "a proposal in the ballot of another party", Accept(session.parties + 1, everyone, everyone)
-    yield "a ballot of another party", Prepare(session.parties + 1)
-    yield "a ballot far ahead", Prepare(2000 * session.parties)
-    yield "a proposal for a few", Accept(session.parties, bits({0, 1}, session.parties), bits({0, 1}, session.parties))
-    yield "a promise that was not asked for", Promise(9, 0, b"", b"")
-    yield "a yes to nothing", Yes(9)
-    yield "an answer to nothing", Seen([(1, 0)], 3, 0)
+    yield from nonsense_about_decisions(session)
+    yield "an answer to nothing", Seen([(1, 0)], 3, 0, [])
+
+
+def nonsense_about_decisions(session: SessionConfig) -> Iterator[tuple[str, Message]]:
+    n = session.parties
+    contents = [(party, bytes([party]) * 32) for party in range(n)]
+    cohort = Proposal("cohort", contents)
+    for name, proposal in bad_proposals(n, session.min_participants).items():
+        yield f"a proposal {name}", Accept(0, n, proposal)
+    yield "a proposal in the ballot of another party", Accept(0, n + 1, cohort)
+    yield "a proposal far ahead", Accept(0, 2000 * n, cohort)
+    yield "a ballot of another party", Prepare(0, n + 1)
+    yield "a ballot far ahead", Prepare(0, 2000 * n)
+    yield "a promise that was not asked for", Promise(0, 9, 0, None)
+    yield "a yes to nothing", Yes(0, 9, b"")
+    yield "no decisions", Decisions(2**32 - 1, [])
+    for name, signatures in forged_signatures(session, cohort).items():
+        yield f"a decision {name}", Decisions(0, [Decision(9, cohort, signatures)])
+    everyone = range(session.quorum)
+    for name, proposal in bad_proposals(n, session.min_participants).items():
+        yield f"a signed decision {name}", Decisions(0, [Decision(9, proposal, signed(session, proposal, everyone))])
+    yield (
+        "decisions from the future",
+        Decisions(7, [Decision(9, cohort, signed(session, cohort, everyone, instance=7))]),
+    )
+
+
+def bad_proposals(n: int, least: int) -> dict[str, Proposal]:
+    contents = [(party, bytes([party]) * 32) for party in range(n)]
+    return {
+        "for a few": Proposal("cohort", contents[: least - 1]),
+        "for nobody": Proposal("cohort", []),
+        "for strangers": Proposal("cohort", [*contents, (n, bytes(32))]),
+        "with a party twice": Proposal("cohort", [*contents[:-1], contents[0]]),
+        "with a party twice in a row": Proposal("cohort", [contents[0], *contents]),
+        "out of order": Proposal("cohort", contents[::-1]),
+        "with short hashes": Proposal("cohort", [(party, b"short") for party in range(n)]),
+        "with long hashes": Proposal("cohort", [(party, bytes(33)) for party in range(n)]),
+        "to commit to no cohort": Proposal("commit", contents),
+        "for a result of no cohort": Proposal("result", contents),
+    }
+
+
+def signed(
+    session: SessionConfig, proposal: Proposal, parties: Iterable[int], *, instance: int = 0, ballot: int = 9
+) -> list[tuple[int, bytes]]:
+    """Acceptances as their parties sign them."""
+    signers = {party: foreign(session, party) for party in parties}
+    return [(party, signer.sign_acceptance(instance, ballot, proposal.hash)) for party, signer in signers.items()]
+
+
+def forged_signatures(session: SessionConfig, cohort: Proposal) -> dict[str, list[tuple[int, bytes]]]:
+    """Lists of acceptances that do not show that more than half have accepted a proposal in ballot 9."""
+    q, n = session.quorum, session.parties
+    enough = signed(session, cohort, range(q))
+    other = Proposal("cohort", cohort.contents[:-1])
+    return {
+        "without signatures": [],
+        "with too few signatures": enough[:-1],
+        "with one signature again and again": q * enough[:1],
+        "with a signature twice in place of another": [*enough[:-1], enough[0]],
+        "with false signatures": [(party, b"forged") for party in range(q)],
+        "with a false signature": [*enough[:-1], (q - 1, b"forged")],
+        "with a false signature more": [*enough, (q, b"forged")],
+        "with the signature of another": [*enough[:-1], (q - 1, enough[0][1])],
+        "signed in another ballot": signed(session, cohort, range(q), ballot=10),
+        "signed for another number": signed(session, cohort, range(q), instance=1),
+        "signed for another proposal": signed(session, other, range(q)),
+        "signed by strangers": [(n + party, signature) for party, signature in enough],
+        "with more signatures than parties": 2 * n * enough,
+    }
 
 
 def not_to(receivers: list[list[list[int]]], me: int, peer: int) -> Iterator[tuple[int, int]]:
@@ -103,21 +176,21 @@ def not_to(receivers: list[list[list[int]]], me: int, peer: int) -> Iterator[tup
 
 
 def replace_party(owner: SignedItems, session: SessionConfig, party: int) -> Item:
-    item = owner.sign("digest", Digest(Account([], [], []), []))
+    item = owner.sign("digest", Digest(Account([], [], [])))
     return Item(item.kind, party, item.body, item.signature)
 
 
 NONSENSE = replace(PACED, rounds=6, seed=b"n" * 32)
 
 
-@pytest.mark.parametrize("stage", ["gathering", "asking", "rounds", "digests", "finals", "agreeing", "serving"])
+@pytest.mark.parametrize("stage", ["gathering", "asking", "rounds", "digests", "agreeing", "serving"])
 def test_nonsense_changes_nothing(stage: str) -> None:
     room = Room(NONSENSE)
     if stage == "asking":
         room.at(START + 0.5, room.kill, 2)
         room.at(START + 0.5, room.recover, 2)
     elif stage != "gathering":  # some are missing, and nobody proposes, so that the others wait in every stage
-        waits = stage in ("digests", "finals", "agreeing")
+        waits = stage in ("digests", "agreeing")
 
         def drops(sender: int, receiver: int, message: Message) -> bool:
             return (room.now > START + 1.0 and bool({0, 1} & {sender, receiver})) or (
@@ -130,14 +203,15 @@ def test_nonsense_changes_nothing(stage: str) -> None:
     if stage == "rounds":
         room.run(until=START + 0.5)
     for name, message in nonsense(NONSENSE, 2):
-        if stage == "asking" and isinstance(message, Seen):
+        if stage == "asking" and isinstance(message, Seen | Ack):
             continue  # which is what it waits for
         before = snapshot(party)
         effects = party.receive(room.now, 0, decode(encode(message)))
         assert not effects.records, name
         assert snapshot(party) == before, name
         answers = [answer for _, answer in effects.sends if not isinstance(answer, Have | Prepare | Accept)]
-        assert not [answer for answer in answers if not isinstance(answer, Offer | Resolve)], name
+        told = (Offer, Decisions) if stage == "serving" else (Offer,)  # it tells what was decided
+        assert not [answer for answer in answers if not isinstance(answer, told)], name
 
 
 def test_calls_that_tell_nothing_new_change_nothing() -> None:
@@ -146,7 +220,7 @@ def test_calls_that_tell_nothing_new_change_nothing() -> None:
     before = snapshot(party)
     acked = next(key for key, sent in party.ledger.outbox.items() if sent.fate != OPEN)
     for effects in (
-        party.unsent(room.now, Offer(*acked, b"", Account([], [], []))),
+        party.unsent(room.now, Offer(*acked, b"")),
         party.unsent(room.now, Ask()),
         party.down(room.now, 0),
         party.up(room.now, 0),
@@ -164,9 +238,7 @@ def test_illegal_calls_are_refused_and_change_nothing() -> None:
         "recovered only once": lambda: party.recover(now, list(room.journals[2])),
         "assessed can only be called when it was asked for, got it in stage 'rounds'": lambda: party.assessed(now, ""),
         "planned can only be called when it was asked for": lambda: party.planned(now, "too late for that"),
-        "only an offer that was made can be unsent, got (99, 0)": lambda: party.unsent(
-            now, Offer(99, 0, b"", Account([], [], []))
-        ),
+        "only an offer that was made can be unsent, got (99, 0)": lambda: party.unsent(now, Offer(99, 0, b"")),
         "a message must be one of the protocol, got a str": lambda: party.receive(now, 0, cast("Message", "hello")),
     }
     for sentence, call in calls.items():
@@ -220,7 +292,7 @@ def test_messages_of_unknown_parties_are_refused_and_change_nothing() -> None:
     before = snapshot(party)
     for peer in (2, N, -1):
         calls: list[Callable[[], object]] = [partial(party.down, room.now, peer), partial(party.up, room.now, peer)]
-        for message in (Ask(), Prepare(9), party.signed_items.have(), Resolve(1, 0)):
+        for message in (Ask(), Prepare(0, 9), party.signed_items.have(0), Nudge(1)):
             calls.append(partial(party.receive, room.now, peer, message))
         for call in calls:
             with pytest.raises(LocalProtocolError, match=f"a peer must be another of the {N} parties, got {peer}"):
@@ -236,42 +308,6 @@ def poisoned(item: Callable[[SessionConfig], Item]) -> Room:
     return room.run()
 
 
-def test_a_digest_that_heard_of_nobody_harms_nobody() -> None:
-    heard = [(99, Account([1], [[OPEN]], []))]
-    room = poisoned(lambda session: foreign(session, 0).sign("digest", Digest(Account([], [], []), heard)))
-    assert set(room.results) == {1, 2, 3, 4}
-
-
-@pytest.mark.parametrize(
-    "heard",
-    [
-        (1, Account([0], [[OPEN]], [])),
-        (1, Account([2, 1], [[OPEN], [OPEN]], [])),
-        (3, Account([1], [[OPEN] * 9], [])),
-        (4, Account([1], [[OPEN]], [(1, 4, 0)])),
-        (99, Account([1], [[OPEN]], [])),
-    ],
-    ids=str,
-)
-def test_what_a_digest_heard_and_cannot_be_is_left_out(heard: tuple[int, Account]) -> None:
-    room, clean = Room(PACED), Room(PACED)
-    for either, lies in ((room, [heard]), (clean, [])):
-        either.open(1, 2, 3, 4).run(until=START + 1.0)
-        either.kill(heard[0])  # nobody has its digest
-        for i in either.parties:
-            either.hand(0, i, Items([foreign(PACED, 0).sign("digest", Digest(Account([], [], []), lies))]))
-        either.run()
-    assert set(room.results) == set(clean.results) == {1, 2, 3, 4} - {heard[0]}
-    for i, result in room.results.items():
-        other = clean.results[i]
-        assert result.total.tolist() == other.total.tolist() and result.finals == other.finals
-        assert (
-            result.realized.last_known_rounds == other.realized.last_known_rounds
-            and result.realized.unresolved == other.realized.unresolved
-        )
-        assert digest(inca.Transcript(result.realized.execution)) == digest(inca.Transcript(other.realized.execution))
-
-
 def test_a_final_message_beyond_all_balances_harms_nobody() -> None:
     huge = Final(pack(np.full(PACED.dimension + 1, 2**62, dtype=np.int64)))
     room = poisoned(lambda session: foreign(session, 0).sign("final", huge))
@@ -282,7 +318,7 @@ def test_bits_that_do_not_fit_take_nothing_else_along() -> None:
     room = Room(PACED).open().run(until=START + 0.5)
     party = room.parties[2]
     before = snapshot(party)
-    effects = party.receive(room.now, 0, Have({"digest": bits({0, 1}, N), "final": bytes(9)}, False))
+    effects = party.receive(room.now, 0, Have({"digest": bits({0, 1}, N), "final": bytes(9)}, 0, False))
     assert snapshot(party) == before and not [answer for _, answer in effects.sends if isinstance(answer, Have | Want)]
 
 
@@ -299,5 +335,93 @@ def test_a_witness_of_offers_that_there_cannot_be_drives_nobody_out() -> None:
     room.kill(2)
     room.drops = lambda sender, receiver, message: sender == 0
     room.recover(2)
-    room.hand(0, 2, Seen([(PACED.rounds + 5, 0)], 2, 0))
+    room.hand(0, 2, Seen([(PACED.rounds + 5, 0)], 2, 0, []))
     assert room.parties[2].stage == "asking"
+
+
+def last_offer(room: Room, receiver: int) -> tuple[int, int]:
+    """A sender and slot of the last round, to that receiver."""
+    assert room.session.seed is not None
+    return room.session.topology(room.session.seed).senders[room.session.rounds][receiver][0]
+
+
+@pytest.mark.parametrize("number", [2**62 - 1, -(2**62) + 1])
+def test_an_offer_that_makes_a_balance_larger_than_any_honest_one_is_void_and_crashes_nobody(number: int) -> None:
+    session = replace(PACED, schedule="permutation")
+    room = Room(session)
+    room.drops = lambda sender, receiver, message: (
+        isinstance(message, Offer) and message.round == session.rounds and sender == last_offer(room, 2)[0]
+    )
+    room.open().run(until=START + 3 * session.min_round_duration + 0.1)
+    party, (sender, slot) = room.parties[2], last_offer(room, 2)
+    party.ledger.balance[0] = 5 if number > 0 else -5  # so that the sum is beyond; half of it is in the journal anyway
+    assert party.ledger.round == session.rounds
+    huge = pack(np.array([number, 0, 0], dtype=np.int64))
+    effects = party.receive(room.now, sender, Offer(session.rounds, slot, huge))
+    assert effects.records == [Tombstoned(session.rounds, sender, slot)]
+    assert (sender, Voided(session.rounds, slot)) in effects.sends
+    again = party.receive(room.now, sender, Offer(session.rounds, slot, bytes(24)))  # written once
+    assert not again.records and (sender, Voided(session.rounds, slot)) in again.sends
+
+
+def test_an_offer_of_the_largest_number_crashes_nobody_up_to_the_result() -> None:
+    session = replace(PACED, schedule="permutation")
+    room = Room(session)
+    lies: set[tuple[int, int]] = set()
+
+    def drops(sender: int, receiver: int, message: Message) -> bool:
+        if isinstance(message, Offer) and message.round == session.rounds and sender == 0:
+            lies.add((sender, receiver))
+            lie = Offer(message.round, message.slot, pack(np.array([2**62 - 1, 2**62 - 1, 0], dtype=np.int64)))
+            room.queue.append((sender, receiver, room.incarnations[receiver], encode(lie)))
+            return True
+        return False
+
+    room.drops = drops
+    room.open().run()
+    assert lies and all(party.stage == "over" for party in room.parties.values())
+    honest = [party for i, party in room.parties.items() if i != 0]
+    assert len({None if p.result is None else tuple(p.result.total.tolist()) for p in honest}) == 1
+
+
+# --- forged decisions ---------------------------------------------------------------------------------------------
+
+
+def digests_agreed(room: Room) -> Proposal:
+    digests = room.parties[2].signed_items.by_kind["digest"]
+    return Proposal("cohort", [(i, content_hash(digests[i])) for i in sorted(digests)])
+
+
+def test_a_decision_is_taken_if_more_than_half_have_signed_it_and_not_otherwise() -> None:
+    room = Room(PACED)
+    room.drops = lambda sender, receiver, message: isinstance(message, Prepare)
+    room.open().at_stage(2, "agreeing")
+    party, cohort = room.parties[2], digests_agreed(room)
+    for name, signatures in forged_signatures(PACED, cohort).items():
+        room.hand(0, 2, Decisions(0, [Decision(9, cohort, signatures)]))
+        assert not party.ledger.decided and party.stage == "agreeing", name
+    invalid = [fields["what"] for i, event, fields in room.log_events if (i, event) == (2, "invalid message")]
+    assert invalid == len(invalid) * ["a decision must be signed by at least 3 parties"] and invalid
+    room.hand(0, 2, Decisions(0, [Decision(9, cohort, signed(PACED, cohort, (1, 3, 4)))]))
+    assert [decision.proposal for decision in party.ledger.decided] == [cohort]
+
+
+@pytest.mark.parametrize("step", ["cohort", "commit", "result"])
+def test_a_signed_decision_that_does_not_follow_is_refused(step: str) -> None:
+    room = Room(PACED)
+    room.drops = lambda sender, receiver, message: isinstance(message, Prepare)
+    room.open().at_stage(2, "agreeing")
+    party, cohort = room.parties[2], digests_agreed(room)
+    room.hand(0, 2, Decisions(0, [Decision(9, cohort, signed(PACED, cohort, (1, 3, 4)))]))
+    wrong = {
+        "cohort": [cohort, Proposal("cohort", [(i, bytes(32)) for i in range(3)])],
+        "commit": [Proposal("commit", cohort.contents[:-1])],
+        "result": [Proposal("result", cohort.contents)],
+    }
+    for proposal in wrong[step]:
+        signatures = signed(PACED, proposal, (1, 3, 4), instance=1)
+        room.hand(0, 2, Decisions(1, [Decision(9, proposal, signatures)]))
+        assert len(party.ledger.decided) == 1
+    smaller = Proposal("cohort", cohort.contents[:-1])
+    room.hand(0, 2, Decisions(1, [Decision(9, smaller, signed(PACED, smaller, (1, 3, 4), instance=1))]))
+    assert [decision.proposal for decision in party.ledger.decided] == [cohort, smaller]

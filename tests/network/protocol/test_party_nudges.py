@@ -6,7 +6,21 @@ from dataclasses import replace
 
 from helpers.parties import PACED, START, N, Room
 from inca.network.protocol.context import Effects
-from inca.network.protocol.messages import ACKED, Ack, Have, Items, Message, Nudge, Offer, Skipped, Want, bits
+from inca.network.protocol.messages import (
+    ACKED,
+    Ack,
+    Decisions,
+    Fetch,
+    Have,
+    Items,
+    Message,
+    Nudge,
+    Offer,
+    Skipped,
+    Want,
+    bits,
+)
+from inca.network.protocol.signed_items import content_hash
 
 # --- nudges -------------------------------------------------------------------------------------------------------
 
@@ -43,10 +57,10 @@ def test_whoever_waits_for_an_offer_nudges_its_sender() -> None:
 
 def test_a_nudge_about_a_round_that_was_missed_is_answered() -> None:
     """Party 3 was away in round 2: nobody who is still there has to wait for it."""
-    room = Room(PACED).open()
-    room.at(START + 0.3, room.kill, 3)
-    room.at(START + 0.9, room.recover, 3)
-    room.run(until=START + 1.0)
+    room = Room(replace(PACED, min_round_duration=1.0)).open()
+    room.at(START + 0.9, room.kill, 3)
+    room.at(START + 2.5, room.recover, 3)
+    room.run(until=START + 2.6)
     assert room.parties[3].ledger.account.present == [1, 3]
     asker = (set(range(N)) - {3}).pop()
     assert skips_in(room.parties[3].receive(room.now, asker, Nudge(2)), asker) == [Skipped(2)]
@@ -111,20 +125,45 @@ def test_an_item_is_asked_of_one_peer_at_a_time() -> None:
     room.drops = lambda sender, receiver, message: True
     room.open().at_stage(1, "digests")
     party, now = room.parties[1], room.now
-    have = Have({"digest": bits({0, 2}, N), "final": bits({0}, N)}, True)
+    have = Have({"digest": bits({0, 2}, N), "final": bits({0}, N)}, 0, True)
 
     def wants(peer: int, when: float) -> list[Message]:
         return [message for _, message in party.receive(when, peer, have).sends if isinstance(message, Want)]
 
-    assert wants(0, now) == [Want({"digest": bits({0, 2}, N), "final": bits({0}, N)})]
+    assert wants(0, now) == [Want({"digest": bits({0, 2}, N), "final": bits({0}, N)}, 0)]
     assert not wants(2, now) and not wants(0, now + PACED.period / 4 - 0.01)
-    assert wants(2, now + PACED.period / 4 + 0.01) == [Want({"digest": bits({0, 2}, N), "final": bits({0}, N)})]
+    assert wants(2, now + PACED.period / 4 + 0.01) == [Want({"digest": bits({0, 2}, N), "final": bits({0}, N)}, 0)]
 
 
 def test_wanted_items_are_sent_and_nothing_else() -> None:
     room = Room(PACED).open().at_stage(1, "serving")
     party = room.parties[1]
-    sends = party.receive(room.now, 0, Want({"final": bits({0, 3}, N), "digest": bits({2}, N)})).sends
+    sends = party.receive(room.now, 0, Want({"final": bits({0, 3}, N), "digest": bits({2}, N)}, 3)).sends
     sent = [item for _, message in sends if isinstance(message, Items) for item in message.items]
     assert {(item.kind, item.party) for item in sent} == {("final", 0), ("final", 3), ("digest", 2)}
     assert all(item == party.signed_items.by_kind[item.kind][item.party] for item in sent)
+
+
+def test_items_are_fetched_by_their_contents_once_however_often_they_are_named() -> None:
+    room = Room(PACED).open().at_stage(1, "serving")
+    party = room.parties[1]
+    held = party.signed_items.by_kind["final"][3]
+    contents = [(3, content_hash(held)), (3, bytes(32)), (99, content_hash(held))]
+    for fetched in (contents, 50 * contents):
+        sends = party.receive(room.now, 0, Fetch("final", fetched)).sends
+        assert [item for _, message in sends if isinstance(message, Items) for item in message.items] == [held]
+    for kind in ("digest", "gift"):
+        sends = party.receive(room.now, 0, Fetch(kind, contents)).sends
+        assert not [message for _, message in sends if isinstance(message, Items)]
+
+
+def test_decisions_are_sent_to_whoever_lacks_them() -> None:
+    room = Room(PACED).open().at_stage(1, "serving")
+    party = room.parties[1]
+    assert [decision.proposal.step for decision in party.ledger.decided] == ["cohort", "commit", "result"]
+    for known in range(4):
+        sends = party.receive(room.now, 0, Want({}, known)).sends
+        told = [message for _, message in sends if isinstance(message, Decisions)]
+        assert told == ([Decisions(known, party.ledger.decided[known:])] if known < 3 else [])
+    asked = party.receive(room.now, 0, Have({}, 4, True)).sends  # it knows one more
+    assert (0, Want({}, 3)) in asked

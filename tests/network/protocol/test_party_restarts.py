@@ -2,30 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
 
 from helpers.ledgers import missing
-from helpers.parties import COIN_FLIP, PACED, START, N, Room, offer_of, reasons, snapshot
-from inca.network.protocol.ledger import Began, Left, Opened, Seeded, Signed
+from helpers.parties import COIN_FLIP, PACED, START, N, Room, foreign, offer_of, reasons, snapshot
+from inca.network.protocol.ledger import Accepted, Began, Left, Opened, Record, Seeded, Signed
 from inca.network.protocol.messages import (
     Accept,
     Ack,
     Ask,
+    Decisions,
+    Item,
     Items,
+    Message,
     Nudge,
     Offer,
     Prepare,
     Promise,
+    Proposal,
     Seen,
     Voided,
     Yes,
-    bits,
     encode,
 )
 from inca.network.protocol.party import Party
 from inca.network.protocol.session import SessionConfig
+from inca.network.protocol.signed_items import Ready, content_hash, read
 
 # --- restarts -----------------------------------------------------------------------------------------------------
 
@@ -49,7 +54,7 @@ def test_a_crash_at_any_write_harms_nobody(written: bool) -> None:
         assert all(stage == "over" for stage, _ in stages.values()), f"write {number}: {stages}"
         result = room.check(but=room.killed)  # it may come back when all others are done and gone
         assert not any(isinstance(record, Left) for journal in room.journals.values() for record in journal)
-        assert len(result.finals) >= 3, f"write {number}: {result.finals}"
+        assert len(result.published) >= 3, f"write {number}: {result.published}"
         # Each party offers the same bytes whenever it offers, and says one final message.
         said: dict[tuple[int, str, int, int], set[bytes]] = {}
         for i, message in room.said:
@@ -57,7 +62,8 @@ def test_a_crash_at_any_write_harms_nobody(written: bool) -> None:
                 said.setdefault((i, "offer", message.round, message.slot), set()).add(encode(message))
             elif isinstance(message, Items):
                 for item in message.items:
-                    said.setdefault((item.party, item.kind, 0, 0), set()).add(item.body)
+                    cohort = read(item, Ready).instance if item.kind == "ready" else 0
+                    said.setdefault((item.party, item.kind, cohort, 0), set()).add(item.body)
         assert all(len(versions) == 1 for versions in said.values()), f"write {number}"
 
 
@@ -100,7 +106,7 @@ def test_a_lost_journal_is_noticed() -> None:
     assert room.parties[1].stage == "left"
     assert "the journal is lost or behind: party" in room.parties[1].reason
     assert isinstance(room.journals[1][-1], Left) and not any(isinstance(r, Began) for r in room.journals[1])
-    assert set(room.results) == {0, 2, 3, 4} and room.results[0].finals == {0, 2, 3, 4}
+    assert set(room.results) == {0, 2, 3, 4} and room.results[0].published == {0, 2, 3, 4}
 
 
 def test_a_journal_that_was_rolled_back_is_noticed() -> None:
@@ -115,7 +121,7 @@ def test_a_journal_that_was_rolled_back_is_noticed() -> None:
         assert (room.parties[1].stage == "left") == bool(forgotten), f"{dropped} records dropped"
         if forgotten:
             assert f"has seen an offer of round {forgotten[0]} that it lacks" in room.parties[1].reason
-            assert room.results[0].finals == {0, 2, 3, 4}
+            assert room.results[0].published == {0, 2, 3, 4}
             # It has said nothing in this incarnation that depends on its value.
             assert room.journals[1][len(whole) - dropped :] == [Left(room.parties[1].reason)]
 
@@ -129,11 +135,11 @@ def test_whoever_left_stays_away() -> None:
     before = snapshot(room.parties[1])
     assert not room.hand(0, 1, Ask()).sends
     assert snapshot(room.parties[1]) == before
-    assert room.run().results[0].finals == {0, 2, 3, 4}
+    assert room.run().results[0].published == {0, 2, 3, 4}
 
 
 def test_a_restart_in_the_end_says_the_same_things() -> None:
-    for stage in ("digests", "finals", "agreeing", "serving"):
+    for stage in ("digests", "agreeing", "publishing", "serving"):
         room = Room(PACED).open().at_stage(1, stage)
         signed = dict(room.parties[1].ledger.signed)
         room.kill(1)
@@ -142,7 +148,135 @@ def test_a_restart_in_the_end_says_the_same_things() -> None:
         for kind, item in signed.items():
             assert room.parties[1].ledger.signed[kind] == item
         kinds = [record.item.kind for record in room.journals[1] if isinstance(record, Signed)]
-        assert len(kinds) == len(set(kinds))
+        assert sorted(kinds) == ["digest", "final", "ready"]
+
+
+# --- a journal that is behind -------------------------------------------------------------------------------------
+
+
+def rolled_back(room: Room, i: int, forgotten: type[Record], *, drops: Callable[[int, int, Message], bool]) -> Party:
+    """Party i comes back with its journal as it was before the last record of that kind."""
+    room.kill(i)
+    journal = room.journals[i]
+    last = max(number for number, record in enumerate(journal) if isinstance(record, forgotten))
+    room.journals[i] = journal[:last]
+    room.drops = drops
+    room.recover(i)
+    return room.parties[i]
+
+
+def test_an_acknowledged_offer_that_the_journal_lacks_is_noticed_and_the_peer_named() -> None:
+    room = Room(PACED).open().run(until=START + 0.1)
+    receiver = room.parties[1].ledger.outbox[1, 0].receiver
+    party = rolled_back(room, 1, Began, drops=lambda sender, to, message: 1 in (sender, to))
+    room.hand(receiver, 1, Ack(1, 0))
+    assert party.stage == "left"
+    assert party.reason == f"the journal is behind: party {receiver} has an offer of round 1 that it lacks"
+
+
+def test_whoever_was_there_from_the_start_is_not_driven_out_by_an_answer_to_no_offer() -> None:
+    room = Room(PACED).open().run(until=START + 0.1)
+    party, later = room.parties[1], PACED.topology(b"p" * 32).receivers[4][1][0]
+    before = snapshot(party)
+    for message in (Ack(4, 0), Voided(4, 0)):
+        effects = room.hand(later, 1, message)
+        assert not effects.records and snapshot(party) == before
+    invalid = [fields["what"] for i, event, fields in room.log_events if (i, event) == (1, "invalid message")]
+    assert invalid == 2 * ["an answer about an offer that was never made to this peer"]
+
+
+@pytest.mark.parametrize("kind", ["digest", "final"])
+def test_an_own_item_that_the_journal_lacks_is_noticed_and_the_peer_named(kind: str) -> None:
+    """From a witness, or from whoever passes the item on."""
+    for witness in (True, False):
+        room = Room(PACED).open().at_stage(3, "serving")
+        item = room.parties[3].signed_items.by_kind[kind][1]
+        journal = room.journals[1]
+        signed = next(k for k, record in enumerate(journal) if isinstance(record, Signed) and record.item == item)
+        room.kill(1)
+        room.journals[1] = journal[:signed]
+        room.drops = lambda sender, to, message: 1 in (sender, to)
+        room.recover(1)
+        party = room.parties[1]
+        asked = [message for _, message in room.hand(1, 3, Ask()).sends if isinstance(message, Seen)]
+        assert asked[0].signed == ["digest", "final"]
+        room.hand(3, 1, Seen([], 5, 0, [kind]) if witness else Items([item]))
+        assert party.stage == "left" and party.ledger.signed.get(kind) is None
+        lost = "lost or behind" if witness else "behind"
+        assert party.reason.startswith(f"the journal is {lost}: party 3 has a {kind} of this party")
+
+
+def test_an_item_that_others_have_made_up_drives_nobody_out() -> None:
+    room = Room(PACED).open().at_stage(1, "digests")
+    party = room.parties[1]
+    forged = Item("digest", 1, party.ledger.signed["digest"].body + b"x", b"no signature")
+    for item in (forged, foreign(PACED, 3).sign("digest", b"\x93\x90\x90\x90")):
+        room.hand(3, 1, Items([Item("digest", 1, item.body, item.signature)]))
+        assert party.stage != "left"
+    room.hand(3, 1, Seen([], 5, 0, ["\x1b[2J" * 99]))
+    assert party.stage != "left"
+
+
+def test_a_witness_that_makes_up_kinds_of_items_drives_nobody_out() -> None:
+    room = Room(PACED).open().run(until=START + 0.5)
+    party = rolled_back(room, 1, Began, drops=lambda sender, to, message: 1 in (sender, to))
+    for signed in (["\x1b[2J" * 99], ["ready"], ["digest", "gift"]):
+        room.hand(0, 1, Seen([], 2, 0, signed))
+        assert party.stage == "asking" and 0 not in party._components.joining._answers
+
+
+# --- decisions survive everything ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("step", ["cohort", "commit", "result"])
+@pytest.mark.parametrize("back", [0.0, 0.3, 1.5])
+def test_a_decision_survives_the_death_of_all_and_of_whoever_knew_it(step: str, back: float) -> None:
+    """One party has decided and told nobody; all are killed, and only a majority without that one comes back."""
+    room = Room(PACED)
+    room.drops = lambda sender, to, message: (
+        isinstance(message, Decisions) and message.decisions[-1].proposal.step == step
+    )
+    room.open()
+    for _ in room.steps(until=100.0):
+        knowing = [
+            i for i, p in room.parties.items() if p.ledger.decided and p.ledger.decided[-1].proposal.step == step
+        ]
+        if knowing:
+            break
+    decided = room.parties[knowing[0]].ledger.decided
+    owner = next(i for i in range(N) if i not in knowing)  # one more stays away, whose items the others must have kept
+    for i in range(N):
+        room.kill(i)
+    room.queue.clear()
+    room.drops = lambda sender, to, message: False
+    majority = [i for i in range(N) if i not in (*knowing[:1], owner)]
+    for i in majority:
+        room.at(room.now + back, room.recover, i)
+    room.run()
+    for i in majority:
+        party = room.parties[i]
+        assert party.stage == "over" and [d.proposal for d in party.ledger.decided[: len(decided)]] == [
+            d.proposal for d in decided
+        ]
+    if step == "result":
+        result = room.check()
+        assert result.published == decided[-1].proposal.parties == set(range(N)) and not result.late
+    elif step == "commit":  # those who stay away are late leavers
+        assert room.check().late == set(range(N)) - set(majority)
+
+
+def test_what_stands_behind_an_acceptance_is_in_the_journal() -> None:
+    room = Room(PACED).open().run()
+    for i, journal in room.journals.items():
+        accepted = [record for record in journal if isinstance(record, Accepted)]
+        kept = {(item.kind, item.party, content_hash(item)) for record in accepted for item in record.items}
+        own = {(r.item.kind, i, content_hash(r.item)) for r in journal if isinstance(r, Signed)}
+        for record in accepted:
+            kind = {"cohort": "digest", "result": "final", "commit": "ready"}[record.proposal.step]
+            if kind != "ready":
+                assert {(kind, party, hash_) for party, hash_ in record.proposal.contents} <= kept | own
+            assert record.proposal.parties == {party for of, party, _ in kept | own if of == kind}
+        assert len(kept) == sum(len(record.items) for record in accepted)  # once each
 
 
 # --- without a journal --------------------------------------------------------------------------------------------
@@ -162,18 +296,20 @@ def test_a_party_without_a_journal_takes_no_part_in_the_consensus() -> None:
     """Three of five accepted; one of them forgets it, and makes a second majority with the other two."""
     room = Room(PACED)
     room.open().at_stage(1, "agreeing")
-    everyone = bits(set(range(N)), N)
-    accepted = room.parties[1].receive(room.now, 0, Accept(10, everyone, everyone))
-    assert (0, Yes(10)) in accepted.sends
+    party = room.parties[1]
+    digests = party.signed_items.by_kind["digest"]
+    proposal = Proposal("cohort", [(i, content_hash(digests[i])) for i in sorted(digests)])
+    accepted = party.receive(room.now, 0, Accept(0, 10, proposal))
+    assert [message.ballot for _, message in accepted.sends if isinstance(message, Yes)] == [10]
     party = reborn(room, 1)
-    effects = party.receive(room.now, 4, Prepare(14))
+    effects = party.receive(room.now, 4, Prepare(0, 14))
     assert not [message for _, message in effects.sends if isinstance(message, Promise)]
 
 
 def witnessed(room: Room, answers: set[int]) -> None:
     """Let some witnesses say that they have seen nothing, and let a period pass."""
     for peer in answers:
-        room.hand(peer, 1, Seen([], 2, 0))
+        room.hand(peer, 1, Seen([], 2, 0, []))
     room.run(until=room.now + room.session.period + 0.1)
 
 
@@ -202,15 +338,15 @@ def test_whoever_lost_its_journal_vouches_for_nobody_while_it_asks() -> None:
 
 
 def test_whoever_came_late_vouches_for_no_round_before_it_came() -> None:
-    room = Room(PACED).open(0, 1, 2, 4)
-    room.at(START + 0.9, room.open, 3)
-    room.run(until=START + 1.0)
+    room = Room(replace(PACED, min_round_duration=PACED.period)).open(0, 1, 2, 4)
+    room.at(START + 2.4, room.open, 3)
+    room.run(until=START + 2.5)
     answers = [message for _, message in room.hand(0, 3, Ask()).sends if isinstance(message, Seen)]
     assert [answer.since for answer in answers] == [3]
     fresh = reborn(room, 1)
     earlier = {peer for t in (1, 2) for peer in PACED.topology(b"p" * 32).receivers[t][1]}
     for peer in sorted(fresh._components.joining.unanswered):
-        room.hand(peer, 1, Seen([], 3, 3))
+        room.hand(peer, 1, Seen([], 3, 3, []))
     assert earlier and fresh._components.joining.unanswered == earlier  # those would have seen something
 
 
@@ -220,9 +356,9 @@ def test_whoever_came_late_has_no_vote_before_or_after_another_crash() -> None:
     room.at(START + 1.3, room.kill, 3)
     room.at(START + 1.3, room.recover, 3)
     result = room.run().check()
-    assert 3 in result.finals and room.ledgers()[3].account.present[-1] == PACED.rounds
+    assert 3 in result.published and room.ledgers()[3].account.present[-1] == PACED.rounds
     assert not [message for i, message in room.said if i == 3 and isinstance(message, Prepare | Promise | Accept | Yes)]
-    assert room.ledgers()[3].promised == 0 and room.ledgers()[3].accepted is None
+    assert not room.ledgers()[3].promised and not room.ledgers()[3].accepted
 
 
 def test_a_majority_of_late_parties_agrees_on_nothing() -> None:
@@ -230,7 +366,7 @@ def test_a_majority_of_late_parties_agrees_on_nothing() -> None:
     room.at(START + 0.9, room.open, 2, 3, 4)
     room.run()
     assert not room.results and not any(missing(room.ledgers()))
-    assert all(ledger.promised == 0 for ledger in room.ledgers()[2:])
+    assert all(not ledger.promised for ledger in room.ledgers()[2:])
 
 
 def test_two_parties_without_journals_do_not_vouch_for_each_other() -> None:

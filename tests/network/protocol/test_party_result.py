@@ -1,47 +1,69 @@
-"""The end of a session: who withholds, what is agreed on, and that there always is an end."""
+"""The end of a session: who is ready, who refuses, what is published when, and that there always is an end."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-import msgspec
 import numpy as np
+import pytest
 
-from helpers.parties import COIN_FLIP, PACED, START, N, Room, foreign
+from helpers.parties import COIN_FLIP, PACED, START, N, Room, final_of, foreign
 from inca.network.protocol.ledger import Began
-from inca.network.protocol.messages import Items, Message, Prepare, bits
-from inca.network.protocol.signed_items import Final, Vote
+from inca.network.protocol.messages import Account, Item, Items, Message, Prepare, Yes, pack
+from inca.network.protocol.session import WEIGHT
+from inca.network.protocol.signed_items import Digest, Final, Ready, read
 
-# --- withholding --------------------------------------------------------------------------------------------------
+# --- ready or not -------------------------------------------------------------------------------------------------
 
 
 def published(room: Room) -> set[int]:
     """Whose final message left its owner's machine, whoever has it."""
-    parties = set()
-    for _, message in room.said:
-        for item in message.items if isinstance(message, Items) else ():
-            if item.kind == "final" and msgspec.msgpack.decode(item.body, type=Final).payload:
-                parties.add(item.party)
-    return parties
+    items = [item for _, message in room.said if isinstance(message, Items) for item in message.items]
+    return {item.party for item in items if item.kind == "final"}
 
 
-def test_a_party_whose_loss_is_too_large_withholds_and_the_others_go_on() -> None:
-    room = Room(PACED)
+def test_a_party_whose_loss_is_too_large_refuses_and_the_others_go_on() -> None:
+    room = Room(replace(PACED, sigma_topup=(0, 2**18, 2**19)))
     room.refusals[2] = "its loss would be 7.1, above 5"
     result = room.open().run().check()
-    assert result.finals == published(room) == {0, 1, 3, 4}
+    assert result.published == result.realized.cohort == published(room) == {0, 1, 3, 4}
     assert room.parties[2].reason == "its loss would be 7.1, above 5" and not room.parties[0].reason
     assert result.realized.execution.published.tolist() == [True, True, False, True, True]
-    assert result.realized.execution.presence.row(PACED.rounds).all()
+    assert result.weight == 4 * WEIGHT and not result.late
+    steps = [decision.proposal.step for decision in room.parties[0].ledger.decided]
+    assert steps == ["cohort", "cohort", "commit", "result"]
+    assert "final" not in room.ledgers()[2].signed
 
 
-def test_too_many_who_withhold_leave_no_result() -> None:
+def test_all_who_refuse_are_settled_out_one_after_the_other() -> None:
+    room = Room(replace(PACED, parties=7, min_participants=3))
+    room.refusals = {1: "too much"}
+    room.perform_assessments = False
+    room.open()
+
+    def answer(i: int) -> None:
+        party = room.parties[i]
+        size = len(party._components.finalization.realized.cohort)
+        refuses = (size == 7 and i == 1) or (size == 6 and i in (2, 3))
+        room.perform(i, party.assessed(room.now, f"too much among {size}" if refuses else ""))
+
+    for _ in room.steps(until=START + 60.0):
+        for i, party in list(room.parties.items()):
+            if party.stage == "assessing":
+                answer(i)
+    result = room.check()
+    cohorts = [len(d.proposal.contents) for d in room.parties[0].ledger.decided if d.proposal.step == "cohort"]
+    assert cohorts == [7, 6, 4] and result.published == {0, 4, 5, 6} == published(room)
+    assert room.parties[1].reason == "too much among 7" and room.parties[3].reason == "too much among 6"
+
+
+def test_too_many_who_refuse_leave_no_result_and_nothing_is_published() -> None:
     room = Room(replace(PACED, min_participants=4))
     room.refusals = {1: "too much", 2: "too much"}
     room.open().run()
-    assert not room.results
+    assert not room.results and not published(room)
     for i in (0, 3, 4):
-        assert room.parties[i].reason == "a result needs at least 4 final messages, got 3; too much"
+        assert room.parties[i].reason == "no agreement on the result: at least 4 parties must be ready to publish"
     assert room.parties[1].reason == "too much"
 
 
@@ -52,8 +74,8 @@ def test_a_cohort_below_the_minimum_releases_nothing() -> None:
     room.run()
     assert not published(room) and not room.results
     for i in (0, 3, 4):
-        assert room.parties[i].stage == "over"
-        assert room.parties[i].reason == "at least 4 parties must be there at the end, got 3"
+        assert room.parties[i].stage == "over" and not room.parties[i].ledger.decided
+        assert room.parties[i].reason == "no agreement on the result: at least 4 parties must be ready to publish"
 
 
 def test_half_of_the_parties_agree_on_nothing() -> None:
@@ -61,18 +83,171 @@ def test_half_of_the_parties_agree_on_nothing() -> None:
     for i in (1, 2):
         room.at(START + 1.5, room.kill, i)
     room.run()
-    assert not room.results
-    assert all(party.reason.startswith("no agreement") for party in room.parties.values())
+    assert not room.results and not published(room)
+    reason = "no agreement on the result: at least 3 of 4 parties must be there at the end, got 2"
+    assert all(party.reason == reason for party in room.parties.values())
 
 
-def test_the_reason_for_withholding_outlives_a_restart() -> None:
+@pytest.mark.parametrize("stage", ["agreeing", "serving"])
+def test_the_reason_for_refusing_outlives_a_restart(stage: str) -> None:
     room = Room(PACED)
     room.refusals[2] = "its loss is too large"
-    room.open().at_stage(2, "serving")
+    room.open()
+    for _ in room.steps(until=100.0):
+        if room.parties[2].reason and room.parties[2].stage == stage:
+            break
     assert room.parties[2].reason == "its loss is too large"
     room.kill(2)
     room.recover(2)
     assert room.run().parties[2].reason == "its loss is too large"
+
+
+# --- nothing before commit, and one cohort ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("refusing", [(), (2,)], ids=["all ready", "one refuses"])
+def test_nobody_publishes_before_all_of_the_cohort_are_ready_and_that_is_decided(refusing: tuple[int, ...]) -> None:
+    room = Room(PACED)
+    room.refusals = dict.fromkeys(refusing, "too much")
+    room.open()
+    for _ in room.steps(until=START + 60.0):
+        for i, party in room.parties.items():
+            if "final" in party.ledger.signed:
+                *_, cohort, commit = [d.proposal for d in party.ledger.decided if d.proposal.step != "result"]
+                assert commit.step == "commit" and commit.contents == cohort.contents and i in commit.parties
+                assert read(party.ledger.signed["ready"], Ready).cohort == cohort.hash
+        if not any("commit" in [d.proposal.step for d in p.ledger.decided] for p in room.parties.values()):
+            assert not published(room)
+    assert published(room) == set(range(N)) - set(refusing)
+
+
+def test_without_a_decision_to_commit_nothing_is_ever_published() -> None:
+    """All are ready, but the votes on commit are lost."""
+    room = Room(PACED)
+    room.drops = lambda sender, receiver, message: isinstance(message, Yes) and message.instance == 1
+    room.open().run()
+    assert all([d.proposal.step for d in party.ledger.decided] == ["cohort"] for party in room.parties.values())
+    assert all("ready" in party.ledger.signed for party in room.parties.values())
+    assert not published(room) and not room.results and all(party.finished for party in room.parties.values())
+
+
+def test_whoever_was_ready_for_a_cohort_does_not_publish_for_another() -> None:
+    """Party 0 was ready for everyone, and has not said a word on the smaller cohort that is committed to then."""
+    room = Room(PACED)
+    room.refusals[2] = "too much"
+    party = room.open().parties[0]
+    for _ in room.steps(until=100.0):
+        if "ready" in party.ledger.signed:
+            room.perform_assessments = False
+        if party.stage == "assessing":
+            break
+    assert len(party._components.finalization.realized.cohort) < N
+    finalization = party._components.finalization
+    finalization.last_step = "commit"  # as if the others had decided without its word
+    finalization.publish()
+    assert "final" not in party.ledger.signed
+
+
+def test_a_refusal_is_never_followed_by_a_final_message() -> None:
+    room = Room(PACED)
+    room.refusals[2] = "too much"
+    room.open().at_stage(2, "agreeing")
+    finalization = room.parties[2]._components.finalization
+    finalization.last_step = "commit"
+    finalization.publish()
+    assert "final" not in room.parties[2].ledger.signed
+
+
+# --- late leavers -------------------------------------------------------------------------------------------------
+
+
+def committed(room: Room, i: int = 2) -> Room:
+    """Run until commit is decided, and party i is killed before its final message leaves."""
+    for _ in room.steps(until=100.0):
+        if any("commit" in [d.proposal.step for d in party.ledger.decided] for party in room.parties.values()):
+            room.kill(i)
+            return room
+    raise AssertionError("never committed")
+
+
+def test_a_late_leaver_is_waited_for_and_then_named() -> None:
+    room = committed(Room(PACED).open())
+    at = room.now
+    result = room.run().check()
+    assert result.published == {0, 1, 3, 4} and result.late == {2} and result.realized.cohort == set(range(N))
+    assert result.realized.execution.published.tolist() == [True, True, False, True, True]
+    assert room.busy > at + PACED.period  # it might have come back
+    assert result.exact  # no accounts contradict each other; that its part is missing is said by `late`
+
+
+def test_a_late_leaver_that_comes_back_in_time_publishes() -> None:
+    room = committed(Room(PACED).open())
+    room.at(room.now + 0.5, room.recover, 2)
+    result = room.run().check()
+    assert result.published == set(range(N)) and not result.late and result.weight == N * WEIGHT
+
+
+def test_a_late_leaver_is_served_the_result_when_it_comes_back() -> None:
+    room = committed(Room(PACED).open())
+    room.at_stage(0, "serving")
+    room.recover(2)
+    result = room.run().check()
+    assert result.late == {2} and 2 in room.results
+
+
+# --- contradictory items of one member ----------------------------------------------------------------------------
+
+
+def split(room: Room, one: Item, other: Item) -> None:
+    """Party 4 is gone, and has left one item with parties 0 and 1, and another with 2 and 3."""
+    for i in range(4):
+        room.hand(4, i, Items([one if i < 2 else other]))
+
+
+def variants(kind: str, room: Room) -> tuple[Item, Item]:
+    signer, ledger = foreign(PACED, 4), room.ledgers()[4]
+    if kind == "digest":
+        honest = ledger.account
+        return signer.sign("digest", Digest(honest)), signer.sign(
+            "digest", Digest(Account(honest.present, honest.fates, []))
+        )
+    numbers = final_of(ledger)
+    return signer.sign("final", Final(pack(numbers))), signer.sign("final", Final(pack(numbers + np.array([5, 7, 0]))))
+
+
+@pytest.mark.parametrize("order", [1, -1])
+@pytest.mark.parametrize("late", [False, True], ids=["before any exchange", "in the consensus"])
+def test_two_digests_of_one_member_split_nothing_and_stall_nobody(order: int, late: bool) -> None:
+    room = Room(PACED)
+    room.drops = lambda sender, receiver, message: (
+        sender == 4 and not isinstance(message, Yes) and room.now > START + 1.6
+    )
+    room.open().at_stage(0, "digests")
+    one, other = variants("digest", room)[::order]
+    room.kill(4)
+    if late:
+        room.at_stage(0, "agreeing")
+    split(room, one, other)
+    began = room.now
+    result = room.run().check()
+    assert set(room.results) == {0, 1, 2, 3} and room.busy < began + 9 * PACED.period
+    assert {0, 1, 2, 3} <= result.published
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_two_final_messages_of_one_member_give_one_result(order: int) -> None:
+    room = Room(PACED).open().at_stage(4, "publishing")
+    one, other = variants("final", room)[::order]
+    room.kill(4)
+    room.queue.clear()
+    for party in room.parties.values():
+        party.signed_items.by_kind["final"].pop(4, None)
+    split(room, one, other)
+    room.run()
+    results = room.results
+    assert set(results) == {0, 1, 2, 3}
+    assert len({(tuple(result.total.tolist()), result.weight, result.published) for result in results.values()}) == 1
+    assert {0, 1, 2, 3} <= results[0].published
 
 
 # --- the result ---------------------------------------------------------------------------------------------------
@@ -83,7 +258,7 @@ def test_a_party_that_may_not_take_part_leaves_before_the_first_round() -> None:
     room.plans_refused[2] = "its loss would be too large"
     result = room.open().run().check()
     assert room.parties[2].stage == "left" and room.parties[2].reason == "its loss would be too large"
-    assert result.finals == {0, 1, 3, 4} and not any(isinstance(record, Began) for record in room.journals[2])
+    assert result.published == {0, 1, 3, 4} and not any(isinstance(record, Began) for record in room.journals[2])
     assert not [message for i, message in room.said if i == 2]  # nothing is sent before it is known
 
 
@@ -95,11 +270,11 @@ def cut_off() -> Room:
     begun = room.now
 
     def drops(sender: int, receiver: int, message: Message) -> bool:
-        cut = 1 in (sender, receiver) and room.now < begun + 3.3
-        return cut or (isinstance(message, Prepare) and room.now < begun + 0.6)
+        cut = 1 in (sender, receiver) and room.now < begun + 4.3
+        return cut or (isinstance(message, Prepare) and room.now < begun + 3.0)
 
     room.drops = drops
-    room.run(until=begun + 3.2)
+    room.run(until=begun + 4.2)
     assert room.parties[1].result is None and room.parties[1].stage == "serving"
     return room.run()
 
@@ -108,21 +283,20 @@ def test_a_decision_that_comes_late_is_taken() -> None:
     assert set(cut_off().results) == set(range(N))
 
 
-def test_whoever_has_the_result_late_gives_no_reason_for_having_none() -> None:
-    assert not [party.reason for party in cut_off().parties.values() if party.reason]
+def test_whoever_has_the_result_late_knows_whether_it_is_in_it() -> None:
+    for i, party in cut_off().parties.items():
+        assert party.result is not None and (not party.reason) == (i in party.result.published)
 
 
-def test_final_messages_count_only_with_their_digests() -> None:
-    """A proposer may hold a final message and not the digest: large items travel in several messages."""
-    party = Room(PACED).open().at_stage(1, "agreeing").parties[1]
-    for i in range(N):
-        party.signed_items.by_kind["final"].setdefault(i, foreign(PACED, i).sign("final", Final(bytes(24))))
-    hearer = PACED.topology(b"p" * 32).receivers[PACED.rounds][4][0]  # nobody else has heard of party 4 in round T
-    without = Vote(bits(set(range(N)) - {4, hearer}, N), bits(set(range(N)), N))
-    party.signed_items.add(foreign(PACED, 0).sign("decision", without))
-    assert party._components.finalization.apply_decision() and party.result is not None
-    counted = set(np.flatnonzero(party.result.realized.execution.published).tolist())
-    assert party.result.finals == counted
+def test_whoever_was_not_there_in_time_is_told_the_result_and_that_it_is_not_in_it() -> None:
+    room = Room(PACED).open()
+    room.run(until=START + 1.5)
+    room.kill(3)
+    room.at_stage(0, "serving")
+    room.recover(3)
+    result = room.run().check()
+    assert result.published == {0, 1, 2, 4} and 3 in room.results
+    assert room.parties[3].reason == "the others go on without this party: it was not there in time"
 
 
 def test_wakeups_move_on_while_nobody_answers() -> None:

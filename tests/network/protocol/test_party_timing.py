@@ -7,36 +7,38 @@ from itertools import pairwise
 
 import pytest
 
-from helpers.parties import COIN_FLIP, PACED, START, N, Room, compare, masks, noisy, offer_of, secret
+from helpers.parties import COIN_FLIP, PACED, START, N, Room, compare, masks, noisy, offer_of, reasons, secret
 from inca.network.protocol.ledger import Began, Joined
-from inca.network.protocol.messages import Ack, Have, Items, Message, Offer, Resolve, Want
-from inca.network.protocol.session import SessionConfig
+from inca.network.protocol.messages import Ask, Have, Items, Message, Offer, Want
+from inca.network.protocol.session import WEIGHT, SessionConfig
 
 # --- late ---------------------------------------------------------------------------------------------------------
 
 
+SLOW = replace(PACED, min_round_duration=PACED.period)
+
+
 def test_a_late_party_joins_the_round_that_is_under_way() -> None:
-    room = Room(PACED).open(0, 1, 2, 4)
-    room.at(START + 0.9, room.open, 3)
+    room = Room(SLOW).open(0, 1, 2, 4)
+    room.at(START + 2.4, room.open, 3)
     result = room.run().check()
     joined = [record.round for record in room.journals[3] if isinstance(record, Joined)]
     assert joined == [3] and room.ledgers()[3].account.present == [3, 4]
-    assert result.finals == set(range(N)) and not result.realized.unresolved
-    compare(room, result.realized.execution, set(range(N)))
+    assert result.published == set(range(N))
+    compare(room, result.realized.execution)
     assert result.realized.execution.total_weights[3] == pytest.approx(3 / 5)
 
 
 def test_a_late_party_decides_nothing_about_earlier_rounds() -> None:
-    room = Room(PACED).open(0, 1, 2, 4)
-    room.at(START + 0.9, room.open, 3)
-    room.run(until=START + 1.0)
+    room = Room(SLOW).open(0, 1, 2, 4)
+    room.at(START + 2.4, room.open, 3)
+    room.run(until=START + 2.5)
     ledger = room.parties[3].ledger
     early = [(t, i, slot) for t in (1, 2) for i, slot in room.parties[3]._context.topology.senders[t][3]]
     assert early and ledger.since == 3
     for t, i, slot in early:
-        for message in (Resolve(t, slot), offer_of(room, t, i, slot)):
-            effects = room.hand(i, 3, message)
-            assert not effects.records and not effects.sends
+        effects = room.hand(i, 3, offer_of(room, t, i, slot))
+        assert not effects.records and not effects.sends
 
 
 def test_a_party_that_comes_after_the_last_round_has_the_result_all_the_same() -> None:
@@ -44,7 +46,7 @@ def test_a_party_that_comes_after_the_last_round_has_the_result_all_the_same() -
     room.at_stage(0, "serving")
     room.open(3)
     result = room.run().results[0]
-    assert result.finals == {0, 1, 2, 4}
+    assert result.published == {0, 1, 2, 4}
     assert room.parties[3].result is not None and room.parties[3].result.total.tolist() == result.total.tolist()
     assert not any(isinstance(record, Began) for record in room.journals[3])
 
@@ -56,9 +58,9 @@ def test_a_late_party_must_hear_all_witnesses() -> None:
     room.at(START + 0.5, room.open, 3)
     room.run()
     assert room.parties[3].stage == "left"
-    reason = f"came late, and parties [{witness}] did not say whether it had been there before"
+    reason = f"came late, and party {witness} did not say whether it had been there before"
     assert room.parties[3].reason == reason
-    assert room.results[0].finals <= {0, 1, 2, 4} and not any(isinstance(r, Began) for r in room.journals[3])
+    assert room.results[0].published <= {0, 1, 2, 4} and not any(isinstance(r, Began) for r in room.journals[3])
 
 
 def test_when_a_life_began_tells_whether_it_is_late() -> None:
@@ -116,56 +118,58 @@ def test_nothing_begins_before_the_plan_is_known() -> None:
         assert {i: party.stage for i, party in room.parties.items() if party.stage != "rounds"} == {3: "left"}
         assert {party.ledger.round for i, party in room.parties.items() if i != 3} == {2}
         result = room.run().check()
-        assert result.finals == {0, 1, 2, 4}
+        assert result.published == {0, 1, 2, 4}
         assert not [message for i, message in room.said if i == 3 and isinstance(message, Offer)]
 
 
-def settling(back: float | None) -> tuple[Room, int, float]:
-    """A room in which party 1's last offer is open when it settles and its receiver dies; the time is that of it."""
-    room = Room(PACED)
-    assert PACED.seed is not None
-    receiver = PACED.topology(PACED.seed).receivers[PACED.rounds][1][0]
+# --- who is gone ----------------------------------------------------------------------------------------------------
 
-    def drops(sender: int, to: int, message: Message) -> bool:
-        answer = to == 1 and isinstance(message, Ack) and message.round == PACED.rounds
-        return sender == receiver and (answer or isinstance(message, Have | Items))
+
+def test_a_peer_is_gone_only_after_it_was_down_for_a_period_without_a_break() -> None:
+    party = Room(PACED).open().run(until=START + 0.1).parties[2]
+    context, hour = party._context, 1000.0
+    for when, gone in ((0.0, set[int]()), (0.5, set()), (0.99, set()), (1.0, {0}), (1.7, {0})):
+        party.down(hour + when, 0)
+        assert context.gone == gone, when
+    party.receive(hour + 1.8, 0, Have({}, 0, True))
+    assert not context.gone and not context.down
+    party.down(hour + 1.9, 0)
+    party.receive(hour + 2.0, 1, Have({}, 0, True))  # another one
+    party.tick(hour + 3.5)
+    assert not context.gone  # nobody has tried to reach it
+    party.receive(hour + 3.6, 0, Ask())
+    assert context.gone == {0}  # on its way back: it is waited for when it says something else
+
+
+def cut(room: Room, begin: float, end: float) -> None:
+    """All links are cut for a while, which is noticed at once; in the end, everyone can be reached again."""
+
+    def drops(sender: int, receiver: int, message: Message) -> bool:
+        if not begin <= room.now < end:
+            return False
+        room.at(room.now, lambda: room.perform(sender, room.parties[sender].down(room.now, receiver)))
+        return True
 
     room.drops = drops
-    room.open().at_stage(1, "settling")
-    room.kill(receiver)
-    if back is not None:
-        room.drops = lambda sender, to, message: False
-        room.at(room.now + back, room.recover, receiver)
-    return room, receiver, room.now
 
 
-def sealing(room: Room) -> float:
-    """Run until party 1 has sealed its balance."""
-    for _ in room.steps(until=100.0):
-        if room.parties[1].ledger.sealed:
-            return room.now
-    raise AssertionError("never sealed")
+@pytest.mark.parametrize("into", [0.3, 1.1, 2.0, 2.7, *(3.9 + 0.02 * step for step in range(12))])
+def test_a_cut_of_all_links_for_less_than_a_period_costs_nobody_the_session(into: float) -> None:
+    """In rounds, when digests are exchanged, in the consensus, or when final messages are."""
+    room = Room(SLOW)
+    cut(room, START + into, START + into + 0.95 * SLOW.period)
+    result = room.open().run().check()
+    assert result.published == set(range(N)) and result.weight == N * WEIGHT, into
+    assert not reasons(room)
 
 
-def test_settling_gives_a_quarter_of_a_period_to_those_who_are_down() -> None:
-    room, receiver, begun = settling(back=None)
-    assert sealing(room) == pytest.approx(begun + PACED.period / 4)
-    assert receiver in room.parties[1]._context.down
-    assert room.parties[1].ledger.open == [(PACED.rounds, 0)]
-    for ledger in room.ledgers():  # whoever has nothing open waits for nobody
-        assert ledger.sealed or ledger.me == receiver
-    result = room.run().check(but={receiver})
-    assert result.realized.unresolved == ((PACED.rounds, 1, 0, receiver),)
-
-
-def test_whoever_settles_wants_to_be_called_when_the_quarter_is_over() -> None:
-    room, _, begun = settling(back=None)
-    room.run(until=begun + PACED.period / 4 - 0.01)
-    assert room.parties[1].stage == "settling" and room.parties[1].wakeup <= begun + PACED.period / 4 + 1e-9
-
-
-def test_whoever_is_back_in_that_time_settles_what_was_open() -> None:
-    room, _, begun = settling(back=0.1)
-    assert begun + 0.1 <= sealing(room) < begun + PACED.period / 4
-    assert not room.parties[1].ledger.open
-    assert not room.run().check().realized.unresolved
+def test_whoever_is_gone_is_not_waited_for_and_whoever_is_not_yet_is() -> None:
+    """Party 2 dies after the last round began: the others wait a period for its digest, and not for the deadline."""
+    room = Room(SLOW).open()
+    room.run(until=START + 3.5)
+    room.kill(2)
+    died = room.now
+    room.at_stage(0, "agreeing")
+    assert died + 0.9 * PACED.period < room.now < died + 2.2 * PACED.period
+    result = room.run().check()
+    assert result.published == {0, 1, 3, 4} and result.weight == 4 * WEIGHT

@@ -10,8 +10,8 @@ import pytest
 from helpers.parties import PACED, START, Room, masks, noisy, secret
 from inca.network.protocol.context import Effects
 from inca.network.protocol.discrete_gaussian import Keystream
-from inca.network.protocol.ledger import Began, Credited, Opened, Signed
-from inca.network.protocol.messages import Account, Item, Items, Offer, encode, pack
+from inca.network.protocol.ledger import Accepted, Began, Credited, Opened, Signed
+from inca.network.protocol.messages import Item, Items, Offer, Proposal, encode, pack
 from inca.network.protocol.signed_items import Final
 from inca.network.testing.faults import without_faults
 from inca.network.testing.simulator import SimulatedNetwork
@@ -26,19 +26,20 @@ THINGS: dict[str, tuple[Callable[[], object], str]] = {
     ),
     "the beginning of a round": (lambda: Began(2, PRIVATE), "Began(round=2, share=<8 bytes>)"),
     "a credit": (lambda: Credited(2, 1, 0, PRIVATE), "Credited(round=2, sender=1, slot=0, payload=<8 bytes>)"),
-    "an offer": (
-        lambda: Offer(2, 0, PRIVATE, Account([1], [[1]], [])),
-        "Offer(round=2, slot=0, payload=<8 bytes>, account=Account(present=[1], fates=[[1]], credited=[]))",
-    ),
+    "an offer": (lambda: Offer(2, 0, PRIVATE), "Offer(round=2, slot=0, payload=<8 bytes>)"),
     "an item": (lambda: ITEM, "Item(kind='final', party=1, body=<8 bytes>, signature=<9 bytes>)"),
+    "an acceptance": (
+        lambda: Accepted(1, 7, Proposal("cohort", []), [ITEM]),
+        f"Accepted(instance=1, ballot=7, proposal=Proposal(step='cohort', contents=[]), items=[{ITEM}])",
+    ),
     "a signed item": (lambda: Signed(ITEM), f"Signed(item={ITEM})"),
     "items": (lambda: Items([ITEM]), f"Items(items=[{ITEM}])"),
-    "a final message": (lambda: Final(PRIVATE), "Final(payload=<8 bytes>, withheld='')"),
+    "a final message": (lambda: Final(PRIVATE), "Final(payload=<8 bytes>)"),
     "a keystream": (lambda: Keystream(4 * PRIVATE, b"masks"), "Keystream(label=b'masks', 0 words read)"),
     "effects": (
-        lambda: Effects([Began(2, PRIVATE)], [(1, Offer(2, 0, PRIVATE, Account([], [], [])))]),
-        "Effects(records=[Began(round=2, share=<8 bytes>)], sends=[(1, Offer(round=2, slot=0, payload=<8 bytes>, "
-        "account=Account(present=[], fates=[], credited=[])))], log_events=[], assess=None, plan=False)",
+        lambda: Effects([Began(2, PRIVATE)], [(1, Offer(2, 0, PRIVATE))]),
+        "Effects(records=[Began(round=2, share=<8 bytes>)], sends=[(1, Offer(round=2, slot=0, payload=<8 bytes>))], "
+        "log_events=[], assess=None, plan=False)",
     ),
 }
 
@@ -71,4 +72,4 @@ def test_a_simulated_machine_shows_no_value() -> None:
 
 
 def test_the_bytes_are_still_there() -> None:
-    assert PRIVATE in encode(Offer(2, 0, PRIVATE, Account([], [], [])))
+    assert PRIVATE in encode(Offer(2, 0, PRIVATE))

@@ -126,14 +126,20 @@ def illegal_calls(room: Room, party: Party) -> dict[str, Callable[[], Effects]]:
             calls[name] = partial(getattr(party, name), room.now, "for a reason")
     if party.finished:
         calls["leave"] = partial(party.leave, room.now, "for a reason")
-    calls["receive"] = partial(party.receive, room.now, party.me, Seen([], 1, 0))
+    calls["receive"] = partial(party.receive, room.now, party.me, Seen([], 1, 0, []))
     calls["recover"] = partial(party.recover, room.now, [])
     return calls
 
 
 def meaningless(stage: Stage) -> list[Message]:
     """Messages that mean nothing in a stage."""
-    messages: list[Message] = [Seen([(1, 0)], 3, 0), Prepare(5), Promise(12, 0, b"", b""), Yes(12), Have({}, True)]
+    messages: list[Message] = [
+        Seen([(1, 0)], 3, 0, []),
+        Prepare(0, 5),
+        Promise(0, 12, 0, None),
+        Yes(0, 12, b""),
+        Have({}, 0, True),
+    ]
     return [message for message in messages if isinstance(message, STAGES[stage].ignores)]
 
 

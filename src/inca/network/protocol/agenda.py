@@ -80,7 +80,7 @@ class Agenda:
         return self._named("result", [item for party, item in finals.items() if party in cohort.parties])
 
     def _must_wait(self, now: float, awaited: frozenset[int]) -> bool:
-        return bool(awaited - self._context.gone(now)) and now < self.patient_until
+        return bool(awaited - self._context.gone) and now < self.patient_until
 
     def _named(self, step: Step, items: list[Item]) -> Proposal | None:
         contents = sorted((item.party, content_hash(item)) for item in items)
@@ -120,10 +120,14 @@ class Agenda:
 
     def behind(self, proposal: Proposal) -> list[Item]:
         """Return the items of others that must outlive this party if it accepts a proposal, and are not kept yet."""
-        if proposal.step == "commit":
-            return []  # who was ready does not matter any more once it is decided
         accepted = self._context.ledger.accepted.values()
         kept = {(item.kind, item.party, content_hash(item)) for record in accepted for item in record.items}
-        items = self._context.signed_items.with_contents(kind_of(proposal.step), proposal.contents)
+        if (
+            proposal.step == "commit"
+        ):  # whoever proposes it again must show that all were ready, who may be gone by then
+            ready = self._context.signed_items.by_kind["ready"]
+            items = [ready[party] for party in sorted(proposal.parties)]
+        else:
+            items = self._context.signed_items.with_contents(kind_of(proposal.step), proposal.contents)
         others = [item for item in items if item.party != self._context.me]
         return [item for item in others if (item.kind, item.party, content_hash(item)) not in kept]

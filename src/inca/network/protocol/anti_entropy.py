@@ -51,8 +51,11 @@ class AntiEntropy:
         up = context.others - set(context.down)
         asked, reachable = {self._partner(up)}, missed & up
         # When only a few are missing, all of them are asked: whoever is gone is then known to be gone.
-        if len(reachable) <= 2 * len(neighbour_distances(context.session.parties)):
+        few = 2 * len(neighbour_distances(context.session.parties))
+        if len(reachable) <= few:
             asked |= reachable
+        doubtful = sorted((missed & set(context.down)) - context.gone)  # they may be back, all of them at once
+        asked |= set(context.rng.sample(doubtful, min(few, len(doubtful))))
         for peer in sorted(asked):
             context.send(peer, context.have())
 
@@ -67,7 +70,7 @@ class AntiEntropy:
                 for batch in in_batches(self._context.signed_items.with_contents(message.kind, message.contents)):
                     self._context.send(peer, Items(batch))
             case Items():
-                self.handle_items(message)
+                self.handle_items(peer, message)
             case Decisions():
                 self._consensus.adopt(message)
 
@@ -107,11 +110,11 @@ class AntiEntropy:
         for batch in list(self._context.signed_items.batches(message)):
             self._context.send(peer, Items(batch))
 
-    def handle_items(self, message: Items) -> None:
+    def handle_items(self, peer: int, message: Items) -> None:
         """Keep what is new and can be understood already."""
         for item in message.items:
             if item.kind in ("commit", "reveal") or self._context.ledger.topology is not None:
-                self._finalization.check(item)
+                self._finalization.check(peer, item)
                 self._context.signed_items.add(item)
 
     def announce_all_done(self) -> None:

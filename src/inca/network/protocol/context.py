@@ -53,6 +53,8 @@ class PartyContext:
         signed_items: The signed items that it holds, its own and others'.
         rng: Chooses whom to talk to, nothing else.
         down: The peers that are known to be down, and since when.
+        tried: When each of them was last tried in vain.
+        returned: Whether this may not be the party's first incarnation: it may have said more than its journal knows.
         out: The effects of the current event so far.
     """
 
@@ -62,6 +64,8 @@ class PartyContext:
     signed_items: SignedItems
     rng: random.Random
     down: dict[int, float] = field(default_factory=dict)
+    tried: dict[int, float] = field(default_factory=dict)
+    returned: bool = False
     out: Effects = field(default_factory=Effects)
 
     @property
@@ -76,9 +80,24 @@ class PartyContext:
         """Everyone else."""
         return frozenset(range(self.session.parties)) - {self.me}
 
-    def gone(self, now: float) -> set[int]:
-        """Return the peers that have been down for a period without a break: a short cut of all links is no reason."""
-        return {peer for peer, since in self.down.items() if now >= since + self.session.period}
+    @property
+    def gone(self) -> set[int]:
+        """The peers that were down and, tried again after a period, still are: a short cut of all links is no reason.
+
+        A mark alone may be out of date, as not every peer is spoken to in every period.
+        """
+        period = self.session.period
+        return {peer for peer, since in self.down.items() if self.tried.get(peer, since) >= since + period}
+
+    def mark_down(self, peer: int, now: float) -> None:
+        """Learn that a peer was tried in vain."""
+        self.down.setdefault(peer, now)
+        self.tried[peer] = now
+
+    def mark_up(self, peer: int) -> None:
+        """Learn that a peer is there."""
+        self.down.pop(peer, None)
+        self.tried.pop(peer, None)
 
     def name(self, party: int) -> str:
         """Return what people call a party."""

@@ -135,12 +135,19 @@ class Finalization:
 
     def recover(self) -> None:
         """Take up what was said and kept in earlier incarnations."""
-        ledger, items = self._context.ledger, self._context.signed_items
-        kept = [item for accepted in ledger.accepted.values() for item in accepted.items]
-        for item in [*ledger.signed.values(), *kept]:
+        items = self._context.signed_items
+        for item in self._kept:
             if item.kind != "ready":  # that is said again when the cohort is known
                 items.lacking_contents(kind_of("result" if item.kind == "final" else "cohort"), [_content(item)])
                 items.add(item)
+            elif item.party == self._context.me:
+                self.reason = read(item, Ready).refusal
+
+    @property
+    def _kept(self) -> list[Item]:
+        """The items that are in the journal: own ones, and those that stand behind acceptances."""
+        ledger = self._context.ledger
+        return [*ledger.signed.values(), *(item for record in ledger.accepted.values() for item in record.items)]
 
     def apply_decisions(self) -> bool:
         """Act on decisions as far as all that they name is there; return whether there was one."""
@@ -171,9 +178,11 @@ class Finalization:
             items.pin("digest", proposal.contents)
             items.expect_ready(self._applied)
             self.cohort, self._realized = proposal, None
-            said = context.ledger.signed.get("ready")
-            if said is not None:
-                items.add(said)  # what an earlier incarnation said about this cohort; else it means nothing
+            for item in self._kept:
+                if (
+                    item.kind == "ready"
+                ):  # what was said before a restart; if it is not about this cohort, it means nothing
+                    items.add(item)
             if context.me not in proposal.parties and not self.reason:
                 self.reason = "the others go on without this party: it was not there in time"
         elif proposal.step == "result":
@@ -211,14 +220,16 @@ class Finalization:
 
     # --- items of others ------------------------------------------------------------------------------------------
 
-    def check(self, item: Item) -> None:
+    def check(self, peer: int, item: Item) -> None:
         """Refuse a digest that cannot be; leave if this party has said something that its journal does not know."""
+        self._context.signed_items.check_known(item)
         if item.kind == "digest":
             check_account(self._context.session, self._context.topology, item.party, read(item, Digest).account)
         ledger = self._context.ledger
         if item.party == self._context.me and item.kind in _ONCE and ledger.signed.get(item.kind) != item:
             if self._context.signed_items.signed_by_owner(item):
-                raise CannotJoin(f"the journal is behind: others have a {item.kind} of this party that it lacks")
+                name = self._context.name(peer)
+                raise CannotJoin(f"the journal is behind: {name} has a {item.kind} of this party that it lacks")
             raise InvalidPeerMessage(f"a {item.kind} of this party that it has not signed")
 
 

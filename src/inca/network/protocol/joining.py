@@ -149,11 +149,11 @@ class Joining:
                 f"the journal is lost or behind: {self._context.name(peer)} has seen an offer of round {forgotten[0]} "
                 "that it lacks"
             )
+        if not set(message.signed) <= {"digest", "final"}:
+            raise InvalidPeerMessage("an answer about items that are not signed once")
         if said := sorted(set(message.signed) - set(ledger.signed)):
-            raise CannotJoin(
-                f"the journal is lost or behind: {self._context.name(peer)} has a {said[0][:20]} of this party, "
-                "which it lacks"
-            )
+            name = self._context.name(peer)
+            raise CannotJoin(f"the journal is lost or behind: {name} has a {said[0]} of this party, which it lacks")
         later = range(ledger.round + 1, message.since)
         rounds = self._context.session.rounds
         if self.without_journal and any(peer in topology.receivers[t][me] for t in later if t <= rounds):

@@ -97,7 +97,7 @@ class Party:
                 refuse(f"the length of {name}", len(random_bytes), f"{_SECRET_BYTES} bytes")
         joining, late = self._components.joining, (now if began is None else began) >= self.session.start
         self._context.record(Opened(pack(noisy), masks, secret, late))
-        joining.away = joining.without_journal = late
+        joining.away = joining.without_journal = self._context.returned = late
         return self._start(now)
 
     def recover(self, now: float, records: Iterable[Record]) -> Effects:
@@ -120,7 +120,7 @@ class Party:
         if (opened := self.ledger.opened) is None:
             raise CorruptJournal("the journal must have an opening, got none")
         joining, finalization = self._components.joining, self._components.finalization
-        joining.away = True
+        joining.away = self._context.returned = True
         joining.without_journal = opened.late and self.ledger.since == 0
         finalization.recover()
         if self.ledger.left is None:
@@ -150,7 +150,8 @@ class Party:
         self._require_peer(peer)
         if not isinstance(message, Message):
             raise LocalProtocolError(f"a message must be one of the protocol, got a {type(message).__name__}")
-        self._context.down.pop(peer, None)
+        if not isinstance(message, Ask):
+            self._context.mark_up(peer)
         if not isinstance(message, self._rule.ignores):
             try:
                 self._handle(now, peer, message)
@@ -171,14 +172,14 @@ class Party:
     def down(self, now: float, peer: int) -> Effects:
         """Wait no longer for this peer until it speaks again."""
         self._require_peer(peer)
-        self._context.down.setdefault(peer, now)
+        self._context.mark_down(peer, now)
         return self._advance(now)
 
     def up(self, now: float, peer: int) -> Effects:
         """Expect to hear from this peer, if it is there in time; later it must speak before it is waited for."""
         self._require_peer(peer)
         if self._rule.connected_is_up:
-            self._context.down.pop(peer, None)
+            self._context.mark_up(peer)
         return self._advance(now)
 
     def planned(self, now: float, refusal: str) -> Effects:
@@ -234,11 +235,9 @@ class Party:
         rule, components = self._rule, self._components
         times = [rule.deadline(components), rule.due(components)]
         if not rule.terminal:
-            awaited, down = rule.waits_for(components) - {self.me}, self._context.down
-            if awaited <= set(down):
-                gone = max((down[peer] + self.session.period for peer in awaited), default=-inf)
-                grace = rule.grace(components) if awaited else -inf
-                times.append(max(rule.earliest(components), grace, gone))
+            awaited = rule.waits_for(components) - {self.me}
+            if awaited <= self._context.gone:
+                times.append(max(rule.earliest(components), rule.grace(components) if awaited else -inf))
         if self._gossips:
             times.append(components.anti_entropy.due)
         return min(times)
@@ -312,7 +311,7 @@ class Party:
         if now < rule.earliest(components):
             return False
         awaited = rule.waits_for(components) - {self.me}
-        return awaited <= (self._context.gone(now) if now >= rule.grace(components) else frozenset())
+        return awaited <= (self._context.gone if now >= rule.grace(components) else frozenset())
 
     def _enter(self, now: float, stage: Stage) -> None:
         self.stage = stage
@@ -351,7 +350,7 @@ class Party:
         components = self._components
         joining, transfers = components.joining, components.transfers
         if isinstance(message, Ask):
-            self._context.down.setdefault(peer, now)  # on its way back: to be waited for when it says something else
+            self._context.mark_down(peer, now)  # on its way back: to be waited for when it says something else
             if transfers.deciding or not joining.without_journal:
                 seen, items = transfers.seen_of(peer), self.signed_items.by_kind
                 signed = [kind for kind in ("digest", "final") if peer in items[kind]]

@@ -170,10 +170,14 @@ class SignedItems:
         """Return whether the party that an item is said to be of has signed it."""
         return self._verify(item.party, self._text(item.kind, item.party, item.body), item.signature)
 
-    def add(self, item: Item) -> bool:
-        """Keep an item; return whether it was new. Refuse one that its owner did not sign."""
+    def check_known(self, item: Item) -> None:
+        """Refuse an item of a kind or a party that there is not."""
         if item.kind not in self.by_kind or item.party >= self.session.parties:
             raise InvalidPeerMessage(f"an item of the unknown kind {item.kind[:20]!r} or party {item.party}")
+
+    def add(self, item: Item) -> bool:
+        """Keep an item; return whether it was new. Refuse one that its owner did not sign."""
+        self.check_known(item)
         hash_ = content_hash(item)
         variants = self._variants.get((item.kind, item.party), {})
         named = (item.kind, item.party, hash_) in self._named
@@ -204,7 +208,7 @@ class SignedItems:
 
     def with_contents(self, kind: str, contents: Iterable[tuple[int, bytes]]) -> list[Item]:
         """Return the items with these contents that are held."""
-        variants = [(self._variants.get((kind, party), {}), hash_) for party, hash_ in contents]
+        variants = [(self._variants.get((kind, party), {}), hash_) for party, hash_ in dict.fromkeys(contents)]
         return [held[hash_] for held, hash_ in variants if hash_ in held]
 
     def pin(self, kind: Kind, contents: Iterable[tuple[int, bytes]]) -> None:

@@ -200,7 +200,8 @@ def after_gathering(party: PartyComponents, now: float) -> Stage:
         return "left"
     if party.joining.away:
         return "asking"
-    party.context.down.clear()  # who was not there before the start may be there now
+    for peer in list(party.context.down):
+        party.context.mark_up(peer)  # who was not there before the start may be there now
     return next_round_or_end(party, now)
 
 

@@ -114,13 +114,15 @@ class Transfers:
         """Learn what was decided about an own offer; one that was voided comes back in its own round, or at the end.
 
         Raises:
-            CannotJoin: The peer has an offer that the journal does not know: that is behind.
+            CannotJoin: The peer has an offer that the journal does not know: that is behind. Whoever has been there
+                from the start on knows better.
         """
-        ledger, key = self._context.ledger, (message.round, message.slot)
+        context, ledger, key = self._context, self._context.ledger, (message.round, message.slot)
         sent = ledger.outbox.get(key)
-        if sent is None and self._context.topology.receiver(message.round, self._context.me, message.slot) == peer:
+        meant = None if ledger.topology is None else ledger.topology.receiver(message.round, context.me, message.slot)
+        if sent is None and meant == peer and context.returned:
             raise CannotJoin(
-                f"the journal is behind: {self._context.name(peer)} has an offer of round {message.round} that it lacks"
+                f"the journal is behind: {context.name(peer)} has an offer of round {message.round} that it lacks"
             )
         if sent is None or sent.receiver != peer:
             raise InvalidPeerMessage("an answer about an offer that was never made to this peer")

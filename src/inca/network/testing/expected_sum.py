@@ -23,4 +23,4 @@ def expected_sum(session: SessionConfig, cohort: Iterable[Ledger]) -> Numbers:
     """
     ledgers = list(cohort)
     sigma = session.topup(len(ledgers))
-    return np.sum([ledger.injected + np.append(ledger.topup(sigma), 0) for ledger in ledgers], axis=0)
+    return np.asarray(np.sum([ledger.injected + np.append(ledger.topup(sigma), 0) for ledger in ledgers], axis=0))

@@ -1,0 +1,94 @@
+"""What may be decided when: a cohort, then commit or a smaller cohort, then the result."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from helpers.endings import LAST, N, digest, ending, in_cohort, item, proposal
+from helpers.ledgers import SESSION
+from inca.errors import InvalidPeerMessage
+from inca.network.protocol.agenda import Agenda
+from inca.network.protocol.messages import ACKED, Proposal, Step
+from inca.network.protocol.signed_items import Ready
+
+
+@pytest.mark.parametrize("present", [[], [1, 2], [LAST], list(range(1, LAST + 1))])
+def test_a_cohort_are_those_whose_digests_say_that_they_were_there_in_the_last_round(present: list[int]) -> None:
+    _, context = ending()
+    agenda = Agenda(context)
+    assert agenda.propose(0.0) is None
+    digests = [digest(1, present), digest(2), digest(3)]
+    for entry in digests:
+        context.signed_items.add(entry)
+    assert agenda.propose(0.0) == proposal("cohort", digests if LAST in present else digests[1:])
+
+
+def test_a_two_faced_party_is_not_proposed_and_fewer_than_agreed_never_are() -> None:
+    _, context = ending(replace(SESSION, min_participants=3))
+    agenda, digests = Agenda(context), [digest(party) for party in range(N)]
+    for entry in digests:
+        context.signed_items.add(entry)
+    assert agenda.propose(0.0) == proposal("cohort", digests)
+    context.signed_items.add(digest(3, fates={1: ACKED}))
+    assert context.signed_items.two_faced("digest") == {3}
+    assert agenda.propose(0.0) == proposal("cohort", digests[:3])
+    context.signed_items.add(digest(2, fates={1: ACKED}))
+    assert agenda.propose(0.0) is None
+
+
+def test_words_on_other_cohorts_mean_nothing() -> None:
+    finalization, context, cohort = in_cohort()
+    agenda = Agenda(context)
+    agenda.patient_until = 50.0
+    finalization.answer("")
+    for party, word in ((1, Ready(2, cohort.hash)), (2, Ready(0, cohort.hash)), (3, Ready(1, bytes(32)))):
+        context.signed_items.add(item(party, "ready", word))
+    assert set(context.signed_items.by_kind["ready"]) == {0, 3} and agenda.propose(10.0) is None
+    assert agenda.propose(50.0) is None  # only this party is ready for this cohort
+    assert agenda.lacks(Proposal("commit", cohort.contents)) == [e for e in cohort.contents if e[0] != 0]
+
+
+def test_commit_once_all_are_ready_and_a_smaller_cohort_once_someone_refuses_or_is_gone() -> None:
+    finalization, context, cohort = in_cohort()
+    agenda = Agenda(context)
+    agenda.patient_until = 50.0
+    finalization.answer("")
+    context.signed_items.add(item(1, "ready", Ready(1, cohort.hash)))
+    context.signed_items.add(item(2, "ready", Ready(1, cohort.hash, "too much")))
+    assert agenda.propose(49.9) is None  # party 3 may still say something
+    smaller = Proposal("cohort", [entry for entry in cohort.contents if entry[0] < 2])
+    assert agenda.propose(50.0) == smaller
+    context.mark_down(3, 40.0)
+    context.mark_down(3, 40.9)
+    assert agenda.propose(49.9) is None
+    context.mark_down(3, 41.0)
+    assert agenda.propose(49.9) == smaller
+    ready, context, cohort = in_cohort()
+    ready.answer("")
+    for party in (1, 2, 3):
+        context.signed_items.add(item(party, "ready", Ready(1, cohort.hash)))
+    assert Agenda(context).propose(0.0) == Proposal("commit", cohort.contents)
+
+
+@pytest.mark.parametrize(
+    ("step", "parties", "follows"),
+    [
+        ("commit", (0, 1, 2, 3), True),
+        ("commit", (0, 1, 2), False),
+        ("cohort", (0, 1, 2), True),
+        ("cohort", (1, 2), True),
+        ("cohort", (0, 1, 2, 3), False),
+        ("cohort", (1,), False),
+        ("result", (0, 1, 2, 3), False),
+    ],
+)
+def test_only_commit_or_a_smaller_cohort_follows_a_cohort(step: Step, parties: tuple[int, ...], follows: bool) -> None:
+    _, context, cohort = in_cohort()
+    proposed = Proposal(step, [entry for entry in cohort.contents if entry[0] in parties])
+    if follows:
+        Agenda(context).check(proposed)
+    else:
+        with pytest.raises(InvalidPeerMessage):
+            Agenda(context).check(proposed)

@@ -71,7 +71,8 @@ class Node(TransportEvents):
         clip: Move a value outside the agreed domain to its border.
         listen: Host and port to listen at, if not those of the roster.
         on_event: Called with every event that is logged.
-        on_ended: Called in a thread as soon as it is known how the session ends, while others are still served.
+        on_ended: Called in a thread as soon as it is known how the session ends, while others are still served; and
+            again should there be a result after all.
         clock: Tells the Unix time.
 
     Raises:
@@ -99,8 +100,10 @@ class Node(TransportEvents):
         self._on_event, self._on_ended, self._clock = on_event, on_ended, clock
         self._events: deque[Callable[[float], Effects]] = deque()
         self._woken = asyncio.Event()
-        self._loss_check: LossCheck | None = None
+        self._loss_checks: dict[frozenset[int], LossCheck] = {}  # by cohort
         self._loss_checker: LossChecker | None = None
+        self._assessed: RealizedExecution | None = None
+        self._told: SessionEnd | None = None
         self._stopping = False
 
     # --- from outside -------------------------------------------------------------------------------------------
@@ -195,16 +198,30 @@ class Node(TransportEvents):
         self._write_status(now=True)
 
     async def _tell_end(self) -> None:
-        """Tell how the session ends, once, as soon as that is known."""
-        if self._on_ended is not None and self._party.outcome_known:
-            on_ended, self._on_ended = self._on_ended, None
-            await asyncio.to_thread(on_ended, self._end())
+        """Tell how the session ends as soon as that is known; a result may still come while others are served."""
+        party, told = self._party, self._told
+        if party.outcome_known and (told is None or (told.result is None and party.result is not None)):
+            self._told = await asyncio.to_thread(self._end)
+            if self._on_ended is not None:
+                await asyncio.to_thread(self._on_ended, self._told)
 
     def _end(self) -> SessionEnd:
-        party = self._party
+        party, result = self._party, self._party.result
         return SessionEnd(
-            party.result, party.reason, self._loss_check, self._loss_checker, stopped=not party.outcome_known
+            result, party.reason, self._final_loss(result), self._loss_checker, stopped=not party.outcome_known
         )
+
+    def _final_loss(self, result: Result | None) -> LossCheck | None:
+        """Return the loss on the agreed execution; without a result, the largest that was worked out.
+
+        A party that was restarted has forgotten its loss, if it was ready before.
+        """
+        if result is None:
+            return max(self._loss_checks.values(), key=lambda check: check.epsilon, default=None)
+        cohort = result.realized.cohort
+        if self.me in cohort and cohort not in self._loss_checks and self._loss_checker is not None:
+            self._check_realized_loss(result.realized)
+        return self._loss_checks.get(cohort)
 
     async def _sleep(self, seconds: float) -> None:
         self._woken.clear()
@@ -222,8 +239,9 @@ class Node(TransportEvents):
             self._log.log_event(event, **fields)
         if effects.plan:
             self._work(self._check_planned_loss, self._party.planned)
-        if effects.assess is not None:
-            self._work(partial(self._check_realized_loss, effects.assess), self._party.assessed)
+        if (realized := effects.assess) is not None:
+            self._assessed = realized
+            self._work(partial(self._check_realized_loss, realized), partial(self._answer, realized))
         self._write_status()
 
     def _post(self, event: Callable[[float], Effects]) -> None:
@@ -314,8 +332,13 @@ class Node(TransportEvents):
         """Is the loss allowed on the agreed execution? Asked before anything is published for it."""
         if self._loss_checker is None:
             raise RuntimeError("there is no schedule yet")
-        self._loss_check = self._loss_checker.realized(realized)
-        return self._log_loss("own loss", self._loss_check)
+        check = self._loss_checks[realized.cohort] = self._loss_checker.realized(realized)
+        return self._log_loss("own loss", check)
+
+    def _answer(self, realized: RealizedExecution, now: float, refusal: str) -> Effects:
+        """Hand a loss over if it is still waited for: meanwhile, the others may have decided on another cohort."""
+        waited_for = realized is self._assessed and self._party.stage == "assessing"
+        return self._party.assessed(now, refusal) if waited_for else Effects()
 
     def _log_loss(self, event: str, check: LossCheck) -> str:
         fields = {"epsilon": check.epsilon, "allowed": check.allowed, "coalitions": check.coalitions}

@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import os
 import shlex
+import shutil
 import signal
 import stat
 import subprocess
@@ -114,7 +115,7 @@ def test_all_have_the_same_result(session: Processes) -> None:
     for i, result in enumerate(results):
         assert abs(result["estimate"] - expected) < 0.5 and result["present"] == 4 and result["reason"] == ""
         assert (result["party"], result["session"]) == (NAMES[i], session.roster.session.hex())
-        assert 0.0 < result["epsilon"] <= result["wanted"] and result["in_doubt"] == []
+        assert 0.0 < result["epsilon"] <= result["wanted"] and result["late"] == result["contradictions"] == []
         assert all(result[key] == results[0][key] for key in ("estimate", "total", "total_weight", "execution"))
         printed = session.output(i).read_text().splitlines()
         assert json.loads(printed[-1]) == result
@@ -189,10 +190,50 @@ def _spellings(payload: bytes) -> list[bytes]:
     return [payload, payload[:8], str(int(unpack(payload, len(payload) // 8)[0])).encode()]
 
 
-def test_the_session_is_never_held_again(capsys: Capture, session: Processes) -> None:
-    place = session.party_folder(0)
-    words = ["--identity", place, "--state", place / "sessions", "--value", place / "value.npy"]
-    assert "the session has ended here before" in refused(capsys, "node", "run", session.folder / "roster.json", *words)
+@pytest.mark.parametrize("party", [0, 1])
+def test_the_session_is_never_held_again_but_its_result_is_told_again(
+    capsys: Capture, session: Processes, party: int
+) -> None:
+    place = session.party_folder(party)
+    before = {path: path.read_bytes() for path in session.session_folder(party).iterdir()}
+    words = ["run", session.folder / "roster.json", "--identity", place, "--state", place / "sessions"]
+    status, out, err = call(capsys, "node", *words)  # without a value: none is needed
+    result = session.result(party)
+    assert (status, err) == (0, "") and f"own loss     epsilon {result['epsilon']:.4g} of 1e+09" in out
+    assert out.startswith("estimate     ") and "4 of 4 were there at the end" in out
+    status, out, err = call(capsys, "node", *words, "--json")
+    assert (status, err) == (0, "") and json.loads(out) == result
+    assert {path: path.read_bytes() for path in session.session_folder(party).iterdir()} == before
+
+
+def test_a_session_that_ended_without_a_result_says_why_again(capsys: Capture, tmp_path: Path, roster: Path) -> None:
+    folder = tmp_path / "state" / read_roster(roster).session.hex()[:16]
+    folder.mkdir(parents=True)
+    fields = {"estimate": None, "reason": "too few were there"}
+    (folder / "result.json").write_text(json.dumps(fields))
+    (folder / "ended.json").write_text("{}")
+    words = ["--identity", roster.parent / "anna", "--state", tmp_path / "state", "--value-command", "echo 5"]
+    assert call(capsys, "node", "run", roster, *words) == (1, "no result: too few were there\n", "")
+
+
+def test_a_session_that_has_ended_tells_a_stranger_nothing(capsys: Capture, session: Processes, tmp_path: Path) -> None:
+    Identity.create("stranger").write(tmp_path / "stranger", "127.0.0.1", 7001)
+    words = ["--identity", tmp_path / "stranger", "--state", session.party_folder(0) / "sessions"]
+    sentence = refused(capsys, "node", "run", session.folder / "roster.json", *words)
+    assert "the identity of 'stranger' is not in the roster" in sentence
+
+
+def test_a_journal_that_was_left_can_still_be_shredded(capsys: Capture, session: Processes, tmp_path: Path) -> None:
+    """Whoever was killed between the report and the end, or did not ask for it at first."""
+    copy = tmp_path / "sessions" / session.session_folder(3).name
+    shutil.copytree(session.session_folder(3), copy)
+    words = ["--identity", session.party_folder(3), "--state", tmp_path / "sessions", "--shred"]
+    os.link(copy / "journal.db", tmp_path / "kept")
+    before = (tmp_path / "kept").read_bytes()
+    assert call(capsys, "node", "run", session.folder / "roster.json", *words)[0] == 0
+    assert not (copy / "journal.db").exists() and (copy / "result.json").exists()
+    after = (tmp_path / "kept").read_bytes()
+    assert len(after) == len(before) and before[:16] == b"SQLite format 3\0" and after[:16] != before[:16]
 
 
 def test_its_status_after_the_end(capsys: Capture, session: Processes) -> None:

@@ -51,7 +51,7 @@ def run(
 
     Start it on every party's machine before the agreed time. Should it stop or crash, start it again with the same
     options: it resumes from its journal. SIGTERM or Ctrl-C stop it cleanly. Status 0: there is a result; 1: there is
-    none, and the reason is printed.
+    none, and the reason is printed. A session that has ended is not held again: its result is printed again.
 
     The value is never an argument, since other users of the machine could see it. It is read once: the journal keeps
     it only with its noise.
@@ -167,23 +167,30 @@ def _show(report: dict[str, Any], folder: Path) -> None:
     if report["estimate"] is None:
         typer.echo(f"no result: {report['reason']}")
         return
-    typer.echo(f"estimate     {numbers(report['constrained'])}")
-    confidence = f"of the exact mean, with a probability of {report['confidence']:.0%}"
-    typer.echo(f"interval     {intervals(*report['interval'])}   {confidence}")
+    typer.echo(f"estimate     {numbers(report.get('constrained', report['estimate']))}")
+    if "interval" in report:  # not in `inca-result/1`, nor all that has a default below
+        confidence = f"of the exact mean, with a probability of {report['confidence']:.0%}"
+        typer.echo(f"interval     {intervals(*report['interval'])}   {confidence}")
     if report["standard_error"] is not None:
         typer.echo(f"noise        {report['standard_error']:.4g} (standard error of a coordinate)")
     typer.echo(f"parties      {report['present']} of {report['parties']} were there at the end")
-    which = "all" if report["all_coalitions"] else "random"
-    typer.echo(
-        f"own loss     epsilon {report['epsilon']:.4g} of {report['wanted']:g} at delta {report['delta']:g}, "
-        f"at worst over {report['coalitions']} ({which}) coalitions"
-    )
-    agreed = AgreedGuarantee(report["wanted"], report["delta"], failure=report["failure"])
+    typer.echo(f"own loss     {_own_loss(report)}")
+    agreed = AgreedGuarantee(report["wanted"], report["delta"], failure=report.get("failure"))
     typer.echo(f"agreed       {agreed} for every party, over random schedules, coalitions and leavers")
-    if report["late"]:
+    if report.get("late"):
         typer.echo(f"late         {', '.join(report['late'])} settled and did not publish: their noise is left in it")
-    for t, sender, receiver, claim in report["contradictions"]:
+    for t, sender, receiver, claim in report.get("contradictions", []):
         typer.echo(f"not exact    {sender} says that round {t} was {claim} by {receiver}, who says the opposite")
-    for sentence in report["remarks"]:
+    for sentence in report.get("remarks", []):
         typer.echo(f"note         {sentence}")
     typer.echo(f"kept in      {folder} (result, execution, certificate)")
+
+
+def _own_loss(report: dict[str, Any]) -> str:
+    """Say what the session gave away of this party's value, as far as it knows."""
+    if report["coalitions"] is None:
+        return f"not worked out: {report['reason'] or 'this party is not in the result'}"
+    which = "all" if report["all_coalitions"] else "random"
+    epsilon = "unbounded" if report["epsilon"] is None else f"{report['epsilon']:.4g}"
+    at_worst = f"at worst over {report['coalitions']} ({which}) coalitions"
+    return f"epsilon {epsilon} of {report['wanted']:g} at delta {report['delta']:g}, {at_worst}"

@@ -12,6 +12,8 @@ from typing import Any
 from inca._base.types import Array
 from inca.errors import JournalUnusable
 from inca.network.membership.identity import Identity
+from inca.network.node.event_log import fields_of
+from inca.network.node.journal import Journal
 from inca.network.node.node import Node, SessionEnd
 from inca.network.node.report import write_report
 from inca.network.node.session_setup import SessionSetup
@@ -32,7 +34,8 @@ def run_party(
 ) -> dict[str, Any] | None:
     """Take part in a session to its end and write its report; SIGTERM and SIGINT stop it so that it can go on later.
 
-    The report is there as soon as it can be; after that others are served for a while.
+    The report is there as soon as it can be; after that others are served for a while. A session is never held twice:
+    if it has ended here before, its report is returned again.
 
     Args:
         setup: The session.
@@ -57,6 +60,10 @@ def run_party(
         reports.append(write_report(folder, setup, node.me, end))
 
     node = Node(setup, identity, folder, read_value, clip=clip, listen=listen, on_event=on_event, on_ended=on_ended)
+    if (before := _report_of_ended(folder)) is not None:
+        if shred:
+            _shred_left_over(folder, setup, node.me)
+        return before
 
     async def run() -> None:
         loop, task = asyncio.get_running_loop(), asyncio.create_task(node.run())
@@ -78,4 +85,16 @@ def run_party(
         return None
     if shred:
         node.journal.shred()
-    return reports[0]
+    return reports[-1]  # a result may have come after the party had given up
+
+
+def _report_of_ended(folder: Path) -> dict[str, Any] | None:
+    """Return the report of a session that has ended here before, if it has one."""
+    return (fields_of(folder / "result.json") or None) if (folder / "ended.json").exists() else None
+
+
+def _shred_left_over(folder: Path, setup: SessionSetup, me: int) -> None:
+    """Shred the journal of a party that was killed, or not asked to, between its report and its end."""
+    path = folder / "journal.db"
+    if path.exists():
+        Journal(path, session=setup.session.id, party=me).shred()

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import math
 from pathlib import Path
+from typing import Any
 
 import msgspec
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -16,6 +19,7 @@ from inca.network.membership.identity import Identity
 from inca.network.membership.roster import Roster
 from inca.network.node.loss_check import LossChecker
 from inca.network.node.session_setup import SessionSetup
+from inca.network.sequence.outcome_log import OutcomeLog
 from inca.network.sequence.session_sequence import AverageRequest, SessionSequence, terms_for
 from inca.privacy.accountant import account
 from inca.privacy.gaussian import epsilon_for, mu_for
@@ -31,9 +35,10 @@ def tight(tmp_path_factory: pytest.TempPathFactory) -> Roster:
     """Return a roster whose noise is just enough for what it promises, in real numbers."""
     noise = {"sigma_independent": 3.0, "sigma_cancelling": 30.0, "colluding": 0.2, "coalitions": 5, "seed": SEED}
     roster = agree(tmp_path_factory.mktemp("tight"), 100.0, **noise)
-    checker, terms = _checker(roster), roster.terms
+    terms = roster.terms
     execution = Execution(SessionSetup(roster).session.topology(bytes.fromhex(SEED)).schedule, terms.injection)
-    views = [View(execution, Adversary(coalition)) for coalition in checker.coalitions]
+    coalitions = {coalition for i in range(len(SIZES)) for coalition in _checker(roster, i).coalitions}
+    views = [View(execution, Adversary(coalition)) for coalition in coalitions]
     mu = max(account(view, terms.noise_levels, sensitivity=terms.sensitivity).max_mu for view in views)
     worst = float(epsilon_for(mu, terms.delta, terms.rule))
     return Roster(roster.name, msgspec.structs.replace(roster.terms, epsilon=worst), roster.parties)
@@ -54,12 +59,63 @@ def test_the_loss_of_a_session_is_at_most_what_was_asked_for(
 
 
 def _planned(roster: Roster, party: int) -> float:
-    return _checker(roster).planned(party).epsilon
+    return _checker(roster, party).planned().epsilon
 
 
-def _checker(roster: Roster) -> LossChecker:
+def _checker(roster: Roster, party: int) -> LossChecker:
     seed = bytes.fromhex(SEED)
-    return LossChecker(SessionSetup(roster), SessionSetup(roster).session.topology(seed), seed)
+    return LossChecker(SessionSetup(roster), SessionSetup(roster).session.topology(seed), seed, party)
+
+
+def test_top_up_noise_scales_as_all_noise_does(tight: Roster) -> None:
+    base = msgspec.structs.replace(tight.terms, sigma_topup=(0.0, 1.5, 2.0))
+    terms = terms_for(base, AverageRequest(3, max_norm=4.0, distance=2.0, mu=0.1), len(SIZES))
+    scale = terms.sigma_independent / base.sigma_independent
+    assert scale > 1.0 and terms.sigma_topup == pytest.approx((0.0, 1.5 * scale, 2.0 * scale), rel=1e-12)
+
+
+AGREED_MU = 0.1
+MORE, LESS = (float(epsilon_for(mu, 1e-5)) for mu in (0.2, 0.05))
+BOOKS: dict[str, tuple[dict[str, Any], float]] = {
+    "more than agreed": ({"epsilon": MORE, "all_coalitions": False}, 0.2),
+    "more than agreed to any coalition": ({"epsilon": MORE, "all_coalitions": True}, 0.2),
+    "less, as far as was looked": ({"epsilon": LESS, "all_coalitions": False}, AGREED_MU),
+    "less to any coalition": ({"epsilon": LESS, "all_coalitions": True}, 0.05),
+    "nothing to any coalition": ({"epsilon": 0.0, "all_coalitions": True}, 0.0),
+    "less, but the others went on without it": (
+        {"epsilon": LESS, "all_coalitions": True, "cohort": ["party-0", "party-2", "party-3"]},
+        AGREED_MU,
+    ),
+    "less, but perhaps the others had a result": (
+        {"epsilon": LESS, "all_coalitions": True, "estimate": None},
+        AGREED_MU,
+    ),
+    "not worked out": ({"epsilon": None, "coalitions": None, "all_coalitions": None}, AGREED_MU),
+    "without bound": ({"epsilon": None, "all_coalitions": True}, math.inf),
+}
+
+
+@pytest.mark.parametrize("case", BOOKS)
+def test_what_is_booked_is_less_than_agreed_only_if_no_coalition_learned_more(case: str, tmp_path: Path) -> None:
+    changes, expected = BOOKS[case]
+    everyone = [f"party-{i}" for i in range(len(SIZES))]
+    result = {"party": "party-1", "estimate": [0.5], "cohort": everyone, "coalitions": 6, "reason": ""} | changes
+    log = OutcomeLog(tmp_path / "course")
+    place = log.session_folder(1) / "sessions" / "ab"
+    place.mkdir(parents=True)
+    (place / "result.json").write_text(json.dumps(result))
+    log.append(1, np.array([0.5]))
+    sequence = SessionSequence(agree(tmp_path, lead=-1000.0), Identity.read(tmp_path / "1"), tmp_path / "course")
+    outcome = sequence.average(np.array([0.1]), max_norm=1.0, distance=1.0, mu=AGREED_MU)
+    assert outcome.estimate is not None and outcome.estimate.tolist() == [0.5]
+    (booked,) = sequence.report()["sessions"]
+    assert booked["mu"] == AGREED_MU and booked["took_part"]
+    assert (math.inf if booked["own_mu"] is None else booked["own_mu"]) == pytest.approx(expected, rel=1e-6)
+    # And it is what further sessions are paid from.
+    limit = math.hypot(0.2, AGREED_MU) if expected == 0.2 else math.hypot(AGREED_MU, AGREED_MU)
+    for mu, affordable in ((0.99 * AGREED_MU, expected < math.inf), (1.2, False)):
+        sequence._max_mu = limit
+        assert sequence._affordable(2, mu) is affordable
 
 
 @pytest.mark.parametrize(

@@ -217,7 +217,8 @@ class SessionSequence:
     def _loss(self, number: int) -> float:
         """Return the mu that this party lost in a session at most: what was agreed, or its loss on the execution.
 
-        That is what is charged if it is more, or if it is less and was worked out against all coalitions.
+        That is what is charged if it is more; and if it is less, if it was worked out against all coalitions, and on
+        the execution of a cohort that this party is part of.
         """
         if not self._taken_part(number):
             return 0.0
@@ -227,7 +228,7 @@ class SessionSequence:
             worked_out = fields.get("coalitions") is not None  # and then null stands for infinity
             return math.inf if worked_out else agreed
         mu = mu_for(own, terms.delta, terms.rule) if own > 0.0 else 0.0
-        return mu if fields.get("all_coalitions") else max(mu, agreed)
+        return mu if fields.get("all_coalitions") and _has_settled(fields) else max(mu, agreed)
 
     # --- the next session -------------------------------------------------------------------------------------------
 
@@ -346,6 +347,11 @@ class SessionSequence:
             raise SequencePaused(
                 f"nobody else was there {_MAX_TIMES_ALONE} times in a row: start it again when the others are back"
             )
+
+
+def _has_settled(fields: dict[str, Any]) -> bool:
+    """Whether a result is of the execution on which its party worked out its loss; in `inca-result/1` it always is."""
+    return fields.get("estimate") is not None and fields["party"] in fields.get("cohort", [fields["party"]])
 
 
 def terms_for(base: Terms, request: AverageRequest, parties: int) -> Terms:

@@ -16,7 +16,8 @@ from inca.network.membership.identity import Identity, read_card
 from inca.network.membership.roster import read_roster
 from inca.network.membership.terms import from_utc
 
-PLAN = ROOT / "tests/fixtures/version-0.1/waiting-times-plan.json"
+PLAN = ROOT / "examples/waiting-times-plan.json"
+UNSETTLED_PLAN = ROOT / "tests/fixtures/version-0.1/waiting-times-plan.json"
 SEED = "00112233445566778899aabbccddeeff"
 NOISE: list[object] = ["--sigma-independent", 3, "--sigma-cancelling", 30]
 BY_HAND: list[object] = ["--rounds", 5, *NOISE, "--epsilon", 1, "--min-participants", 3]
@@ -130,20 +131,33 @@ def test_a_start_with_another_offset_is_kept_in_utc(capsys: Capture, tmp_path: P
 
 
 def test_a_plan_gives_the_terms(capsys: Capture, tmp_path: Path, cards: list[Path]) -> None:
-    plan = inca.read_plan(PLAN)
-    small = dataclasses.replace(plan, requirements=dataclasses.replace(plan.requirements, parties=4, dropout=0.25))
-    small.write(tmp_path / "plan.json")
+    wanted = inca.Requirements(4, 4.0, 1e-5, colluding=0.25, dropout=0.25, sensitivity=240.0)
+    plan = inca.plan(wanted, proven=True)
+    plan.write(tmp_path / "plan.json")
     words: list[object] = ["--plan", tmp_path / "plan.json", "--out", tmp_path / "r.json", *WHEN]
     status, out, err = call(capsys, "node", "roster", "init", "trial", *words, *VALUES, "--period", "20s")
-    assert (status, err) == (0, "") and "30 rounds, 1 receiver each (permutation), the last 2 without" in out
+    assert (status, err) == (0, "") and "18 rounds, 1 receiver each (permutation), the last 1 without" in out
+    assert f"sigma_topup 0 if nobody left, up to {plan.sigma_topup(1):.6g} if 1 left\n" in out
     terms = read_roster(tmp_path / "r.json").terms
+    assert terms.sigma_topup == (0.0, plan.sigma_topup(1))
     assert terms.sigma_cancelling == plan.noise_levels.cancelling and terms.max_clock_skew == 2.0
-    assert terms.min_participants == small.requirements.survivors == 3
+    assert terms.min_participants == plan.requirements.survivors == 3
     assert call(capsys, "node", "roster", "add", tmp_path / "r.json", *cards)[0] == 0
     read_roster(tmp_path / "r.json").check_complete()
     words[3] = tmp_path / "s.json"
     status, _, _ = call(capsys, "node", "roster", "init", "trial", *words, "--ball", 120, "--min-participants", 2)
     assert status == 0 and read_roster(tmp_path / "s.json").terms.min_participants == 2
+    assert len(read_roster(tmp_path / "s.json").terms.sigma_topup) == 3
+
+
+def test_a_plan_against_eavesdroppers_is_refused(capsys: Capture, tmp_path: Path) -> None:
+    plan = inca.read_plan(PLAN)
+    tapped = dataclasses.replace(plan, requirements=dataclasses.replace(plan.requirements, eavesdropped=0.2))
+    tapped.write(tmp_path / "plan.json")
+    words = ["trial", "--plan", tmp_path / "plan.json", *VALUES, *WHEN, "--out", tmp_path / "r.json"]
+    sentence = refused(capsys, "node", "roster", "init", *words)
+    assert "the eavesdropped fraction of the plan must be 0: messages of a session are encrypted" in sentence
+    assert not (tmp_path / "r.json").exists()
 
 
 def test_terms_with_which_no_mean_would_say_anything_say_so(
@@ -193,6 +207,10 @@ INIT: dict[str, tuple[list[Any], str]] = {
         "--colluding cannot be combined with --plan",
     ),
     "no plan": ([*WHEN, *VALUES, "--plan", "none.json"], "none.json cannot be read as a plan"),
+    "not settled": (
+        [*WHEN, *VALUES, "--plan", UNSETTLED_PLAN],
+        "the settlement of the plan must be settled, as sessions settle, got 'none'",
+    ),
     "sensitivity": ([*WHEN, "--domain", 0, 1, "--plan", PLAN], "sensitivity"),
     "no start": ([*BY_HAND, *VALUES], "Missing option '--start'"),
     "start": ([*BY_HAND, *VALUES, "--start", "soon"], "--start must be a time to come such as 2030-01-15T08:00:00Z"),

@@ -104,6 +104,7 @@ CHANGES: dict[str, Any] = {
     "min_round_duration": 0.5,
     "seed": None,
     "failure": 1e-7,
+    "sigma_topup": (0.0, 0.5),
 }
 
 

@@ -13,7 +13,8 @@ from inca.errors import InvalidInput
 from inca.network.membership.roster import Roster
 from inca.network.membership.terms import Terms, from_utc, to_utc
 
-PLAN = ROOT / "tests/fixtures/version-0.1/waiting-times-plan.json"
+PLAN = ROOT / "examples/waiting-times-plan.json"
+OLD_PLAN = ROOT / "tests/fixtures/version-0.1/waiting-times-plan.json"
 
 
 def test_terms_know_their_domain_and_injection() -> None:
@@ -111,9 +112,12 @@ def test_terms_from_a_plan() -> None:
     plan = inca.read_plan(PLAN)
     rest: dict[str, Any] = {"start": 1.9e9, "period": 10, "max_clock_skew": 1, "min_participants": 950}
     agreed = Terms.from_plan(plan, dimension=1, lower=0, upper=240, **rest)
-    assert (agreed.rounds, agreed.receivers, agreed.schedule, agreed.quiet_rounds) == (30, 1, "permutation", 2)
+    assert (agreed.rounds, agreed.receivers, agreed.schedule, agreed.quiet_rounds) == (20, 1, "permutation", 1)
     assert agreed.injection == plan.design.injection() and agreed.sensitivity == plan.requirements.sensitivity
-    assert agreed.noise_levels == plan.noise_levels
+    assert agreed.noise_levels == plan.noise_levels and agreed.failure == plan.failure_probability == 1e-6
+    assert len(agreed.sigma_topup) == 51 and agreed.sigma_topup[0] == 0.0 < agreed.sigma_topup[1]
+    assert all(agreed.topup(leavers) == plan.sigma_topup(leavers) for leavers in (0, 1, 17, 50))
+    assert agreed.topup(51) == agreed.topup(999) == agreed.topup(50)  # with which there is no result anyway
     assert (agreed.epsilon, agreed.delta, agreed.rule, agreed.colluding) == (1.0, 1e-5, "analytic", 0.1)
     assert (agreed.coalitions, agreed.seed, agreed.min_participants) == (20, None, 950)
     ball = Terms.from_plan(plan, dimension=9, radius=120, coalitions=5, seed=SEED, **rest)
@@ -125,3 +129,33 @@ def test_terms_from_a_plan() -> None:
     early = dataclasses.replace(plan, design=dataclasses.replace(plan.design, kind="early", quiet=0))
     with pytest.raises(InvalidInput, match="the injection of the plan must be incremental, got 'early'"):
         Terms.from_plan(early, dimension=1, lower=0, upper=240, **rest)
+
+
+WHEN: dict[str, Any] = {"start": 1.9e9, "period": 10, "max_clock_skew": 1, "min_participants": 950}
+
+
+def test_plans_of_runs_that_do_not_settle_are_refused() -> None:
+    sentence = "the settlement of the plan must be settled, as sessions settle, got 'none'"
+    with pytest.raises(InvalidInput, match=sentence):
+        Terms.from_plan(inca.read_plan(OLD_PLAN), dimension=1, lower=0, upper=240, **WHEN)
+
+
+def test_plans_against_eavesdroppers_are_refused() -> None:
+    """Nobody would check the promise against them: a party's own check knows colluders alone."""
+    plan = inca.read_plan(PLAN)
+    tapped = dataclasses.replace(plan, requirements=dataclasses.replace(plan.requirements, eavesdropped=0.01))
+    with pytest.raises(InvalidInput) as caught:
+        Terms.from_plan(tapped, dimension=1, lower=0, upper=240, **WHEN)
+    assert str(caught.value).startswith("the eavesdropped fraction of the plan must be 0: messages of a session are")
+    assert str(caught.value).endswith("against colluders alone, got 0.01") and "\n" not in str(caught.value)
+
+
+def test_top_up_is_in_the_file_only_if_there_is_any() -> None:
+    assert "sigma_topup" not in fixed_terms().as_dict() and fixed_terms().topup(3) == 0.0
+    some = fixed_terms(sigma_topup=[0, 0.5, 1])
+    assert list(some.as_dict()["sigma_topup"]) == [0.0, 0.5, 1.0] and some.sigma_topup == (0.0, 0.5, 1.0)
+    assert [some.topup(leavers) for leavers in range(5)] == [0.0, 0.5, 1.0, 1.0, 1.0]
+    assert Roster("a", some).session != Roster("a", fixed_terms()).session
+    for table in ([-0.1], [0.0, float("nan")]):
+        with pytest.raises(InvalidInput, match="sigma_topup must be"):
+            fixed_terms(sigma_topup=table)

@@ -15,6 +15,7 @@ from inca.errors import InvalidInput
 
 if TYPE_CHECKING:
     from inca.network.membership.roster import Roster
+    from inca.network.membership.terms import Terms
     from inca.planning.plan import Plan
 
 _values = partial(typer.Option, rich_help_panel="Values")
@@ -79,7 +80,7 @@ def init(
 ) -> None:
     """Begin a roster with the terms of a run, from a plan or by hand; parties come with `inca node roster add`.
 
-    Example:  inca plan --parties 20 --epsilon 1 --colluding 0.1 --dropout 0.1 --settlement none --out plan.json, then
+    Example:  inca plan --parties 20 --epsilon 1 --colluding 0.1 --dropout 0.1 --out plan.json, then
     inca node roster init waiting-times --plan plan.json --domain 0 1 --start +30m --out roster.json
 
     By hand:  inca node roster init trial --rounds 10 --sigma-independent 3 --sigma-cancelling 30 --epsilon 1
@@ -198,7 +199,8 @@ def _expected_error(roster: Roster, plan: Plan | None = None) -> tuple[float, st
         words = f"about {error:.3g}, as planned"
     else:
         parties = max(len(roster.parties), terms.min_participants)
-        error, name = terms.sigma_independent / math.sqrt(parties), "standard error"
+        error = math.hypot(terms.sigma_independent, terms.topup(0)) / math.sqrt(parties)
+        name = "standard error"
         words = f"a standard error of {error:.3g} if {parties} parties take part and nobody leaves"
     return error, words, remark_on_noise(terms.domain, error, dimensions=terms.dimension, name=name)
 
@@ -241,6 +243,7 @@ def _show_terms(roster: Roster, plan: Plan | None = None) -> None:
         ("values", f"{values}; {alike} {terms.sensitivity:.6g}"),
         ("protocol", f"{terms.rounds} rounds, {terms.receivers} receiver{plural} each ({terms.schedule}){quiet}"),
         ("noise", f"sigma_independent {terms.sigma_independent:.6g}, sigma_cancelling {terms.sigma_cancelling:.6g}"),
+        *([("", f"sigma_topup {_topup_in_words(terms)}")] if terms.sigma_topup else []),
         ("error", error),
         ("guarantee", f"{terms.agreed} by the {terms.rule} rule, in a session"),
         ("against", f"{share} colluding; every party checks {terms.coalitions} random coalitions"),
@@ -252,6 +255,13 @@ def _show_terms(roster: Roster, plan: Plan | None = None) -> None:
         typer.echo(f"  {name:10} {text}")
     if remark:
         typer.echo(remark)
+
+
+def _topup_in_words(terms: Terms) -> str:
+    """Say how much noise is added at the end, depending on how many have left."""
+    most = len(terms.sigma_topup) - 1
+    first, last = (f"{terms.topup(leavers):.6g} if {leavers or 'nobody'} left" for leavers in (0, most))
+    return f"{first}, up to {last}" if most else f"{terms.topup(0):.6g}"
 
 
 def _show_session(roster: Roster) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -273,7 +274,7 @@ def test_averages_without_a_budget_are_limited_by_what_they_were_asked_for(
 def test_where_the_noise_is_not_known_it_is_more_than_that_of_simulated_leavers(
     outcome_log: OutcomeLog, averager: Callable[..., NetworkAverager]
 ) -> None:
-    """300 random executions with up to as many leavers as there may be have less."""
+    """300 random executions with up to as many leavers as there may be, some of them after they settled, have less."""
     outcome_log.append(1, np.array([0.5]))
     mine, rng = averager(), np.random.default_rng(5)
     worst = mine.average(row(1.0), 1.0, 0.1, rng, max_norm=3.0).var_noise
@@ -282,9 +283,14 @@ def test_where_the_noise_is_not_known_it_is_more_than_that_of_simulated_leavers(
     seen = []
     for _ in range(300):
         schedule = PermutationReceivers(mine.parties, terms.rounds, seed=int(rng.integers(2**31)))
-        leavers = rng.integers(mine.parties - terms.min_participants + 1) / mine.parties
-        presence = Presence.leaving(mine.parties, terms.rounds, leavers, rng)
-        seen.append(expected_error(Execution(schedule, terms.injection, presence), terms.noise_levels).noise)
+        leavers = int(rng.integers(mine.parties - terms.min_participants + 1))
+        presence = Presence.leaving(mine.parties, terms.rounds, leavers / mine.parties, rng)
+        cohort = presence.row(terms.rounds)
+        late = rng.permutation(np.flatnonzero(cohort))[: rng.integers(cohort.sum() - terms.min_participants + 1)]
+        published = cohort & ~np.isin(np.arange(mine.parties), late)
+        execution = Execution(schedule, terms.injection, presence, cohort=cohort, published=published)
+        noise = replace(terms.noise_levels, topup=terms.topup(mine.parties - int(cohort.sum())))
+        seen.append(expected_error(execution, noise).noise)
     assert max(seen) <= worst
 
 

@@ -115,7 +115,7 @@ class NetworkAverager:
         return [own if party == self.me else RemoteRecords(size) for party, size in enumerate(sizes)]
 
     def var_noise(self, sensitivity: float, mu: float) -> float:
-        """Return the variance of the noise in each coordinate if everyone stays; if parties leave there is more.
+        """Return the variance of the noise in each coordinate if everyone stays; if parties leave they top it up.
 
         Args:
             sensitivity: The largest Euclidean distance between two vectors that must be indistinguishable.
@@ -125,7 +125,8 @@ class NetworkAverager:
             The variance in the mean of all parties.
         """
         scale = self._mu_per_distance * positive("sensitivity", sensitivity) / positive("mu", mu)
-        return (scale * self.sequence.roster.terms.sigma_independent) ** 2 / self.parties
+        terms = self.sequence.roster.terms
+        return (scale * math.hypot(terms.sigma_independent, terms.topup(0))) ** 2 / self.parties
 
     def average(
         self,
@@ -181,6 +182,7 @@ class NetworkAverager:
         terms = terms_for(self.sequence.roster.terms, request, self.parties)
         present, leavers = terms.min_participants, self.parties - terms.min_participants
         independent = terms.sigma_independent**2 * (_INDEPENDENT_AT_WORST if leavers else 1.0)
+        independent += max((terms.topup(left) for left in range(leavers + 1)), default=0.0) ** 2
         return (independent + _CANCELLING_AT_WORST * terms.sigma_cancelling**2 * leavers / present) / present
 
     def report(self) -> dict[str, Any]:

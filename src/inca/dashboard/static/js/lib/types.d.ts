@@ -287,7 +287,10 @@ export interface Result {
   coalitions: number | null;
   all_coalitions?: boolean;
   in_doubt?: unknown[];
-  weight_in_doubt: number;
+  weight_in_doubt?: number;
+  cohort?: string[];
+  late?: string[];
+  contradictions?: [number, string, string, string][];
   weight: number;
   reason: string;
   execution?: string;

@@ -33,10 +33,26 @@ function describeCoalition({ coalition = [], coalitions, all_coalitions: all }) 
   return `${who}: the one that learns most, of ${format(coalitions)} coalitions tried${all ? " (all of this size)" : ""}`;
 }
 
-/** @param {Result} fields */
-function describeDoubts({ in_doubt: messages, weight_in_doubt: weight }) {
-  if (!messages?.length) return "none: all parties agree on what arrived";
-  return `${messages.length}: nobody can tell whether they arrived; they carry a weight of ${format(weight)}`;
+/**
+ * What is not exact about a result: in version 1 of the format messages whose fate is unknown, since then those who
+ * settled and did not publish, and pairs of parties that contradict each other.
+ * @param {Result} fields
+ * @returns {[string, string][]}
+ */
+function describeFaults({ in_doubt: messages, weight_in_doubt: weight = 0, late, contradictions }) {
+  if (!late) {
+    const doubts = messages?.length
+      ? `${messages.length}: nobody can tell whether they arrived; they carry a weight of ${format(weight)}`
+      : "none: all parties agree on what arrived";
+    return [["Messages in doubt", doubts]];
+  }
+  const pairs = (contradictions ?? []).map(
+    ([round, sender, receiver, claim]) => `${sender} says that round ${round} was ${claim} by ${receiver}, who does not`,
+  );
+  return [
+    ["Settled, but did not publish", late.length ? `${late.join(", ")}: their noise is left in the result` : "nobody"],
+    ["Contradictions", pairs.length ? pairs.join("; ") : "none: all accounts agree"],
+  ];
 }
 
 /** @param {Result} fields */
@@ -97,7 +113,7 @@ export function resultCard(fields) {
       Array.isArray(vector) && ["Standard error", error === null ? "unknown" : format(error)],
       ["Party", fields.party],
       fields.coalition && ["Worst coalition", describeCoalition(fields)],
-      !none && ["Messages in doubt", describeDoubts(fields)],
+      ...(none ? [] : describeFaults(fields)),
       !none && ["Sum of weights", format(fields.weight), hint("weight")],
       !none && reason && ["Remark", reason],
       ["Session", h("code", {}, fields.session)],

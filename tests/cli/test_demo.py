@@ -28,8 +28,10 @@ REPORT: dict[str, Any] = {
     "remarks": ["The noise took it there."],
     "standard_error": 9.25,
     "execution": "sha256:00",
-    "weight_in_doubt": 0.25,
-    "in_doubt": 1,
+    "exact": True,
+    "late": [],
+    "stayed": 72.25,
+    "cohort": 10,
     "seconds": 4.5,
     "lattice": "equal, to the last unit",
     "certificate": "Certificate of privacy",
@@ -68,7 +70,8 @@ def test_it_prints_what_happens_and_the_result(capsys: Capture, pretended: type[
     assert status == 0 and err == "12 processes start\n"
     assert pretended.asked["parties"] == 12 and pretended.asked["kill"] == 3 and pretended.asked["keep"] is True
     assert 2 in pretended.asked.values()
-    for part in ("71.50 min, the same for all 10", "70.00 min is the mean", "1 share of parties that left", "Aachen"):
+    means = ("72.25 min is the mean of the 10 who stayed", "70.00 min is the mean of all 12 values")
+    for part in ("71.50 min, the same for all 10", *means, "Aachen"):
         assert part in out
     assert "interval     40.00 to 103.00 min, with a probability of 95%\n" in out and "it there.\n" in out
 
@@ -107,3 +110,6 @@ def test_real_processes_agree(capsys: Capture) -> None:
     status, out, err = call(capsys, "demo", "--parties", 5, "--kill", 1, "--restart", 0, "--json")
     report = json.loads(out)
     assert status == 0 and report["agreed"] and report["holders"] == 4 and "is killed (SIGKILL)" in err
+    assert report["cohort"] == 4 and report["exact"] and report["late"] == []
+    assert report["lattice"].startswith("equal, to the last unit")
+    assert abs(report["estimate"] - report["stayed"]) < 6 * report["standard_error"]

@@ -25,9 +25,9 @@ from inca.network.node.node import Node, SessionEnd
 from inca.network.node.session_setup import SessionSetup
 from inca.network.node.transport_setup import limits_for, transport_for
 from inca.network.protocol.finalization import Result
-from inca.network.protocol.ledger import Opened
+from inca.network.protocol.ledger import Ledger
+from inca.network.testing.expected_sum import expected_sum
 from inca.network.testing.local_cluster import free_ports
-from inca.network.testing.replay import replay
 from inca.network.transport.failures import Failure
 from inca.network.transport.interface import TransportEvents
 from inca.network.transport.transport import Transport
@@ -66,6 +66,7 @@ class TwelveParties:
         dimension: int = 3,
         seed: str = "ab" * 16,
         identities: list[Identity] | None = None,
+        **changes: Any,
     ) -> None:
         self.folder = folder
         self.identities = identities or [Identity.create(f"party-{i}") for i in range(N)]
@@ -74,28 +75,30 @@ class TwelveParties:
         cards = [identity.card("127.0.0.1", port) for identity, port in zip(self.identities, ports, strict=True)]
 
         def roster(slowness: float) -> Roster:
-            terms = Terms(
-                rounds=rounds,
-                receivers=1,
-                schedule="permutation",
-                quiet_rounds=1,
-                sigma_independent=0.5,
-                sigma_cancelling=5.0,
-                dimension=dimension,
-                lower=0.0,
-                upper=1.0,
-                epsilon=1000.0,
-                delta=1e-5,
-                rule="analytic",
-                colluding=0.0,
-                coalitions=3,
-                min_participants=2,
-                start=time.time() + slowness * lead,
-                period=slowness * period,
-                max_clock_skew=0.4 * slowness * period,
-                min_round_duration=min_round_duration,
-                seed=seed,
-            )
+            fields: dict[str, Any] = {
+                "rounds": rounds,
+                "receivers": 1,
+                "schedule": "permutation",
+                "quiet_rounds": 1,
+                "sigma_independent": 0.5,
+                "sigma_cancelling": 5.0,
+                "dimension": dimension,
+                "lower": 0.0,
+                "upper": 1.0,
+                "epsilon": 1000.0,
+                "delta": 1e-5,
+                "rule": "analytic",
+                "colluding": 0.0,
+                "coalitions": 3,
+                "min_participants": 2,
+                "start": time.time() + slowness * lead,
+                "period": slowness * period,
+                "max_clock_skew": 0.4 * slowness * period,
+                "min_round_duration": min_round_duration,
+                "seed": seed,
+                "sigma_topup": (0.0, 0.25, 0.5),
+            }
+            terms = Terms(**(fields | changes))
             return Roster("a test", terms, tuple(cards))
 
         self.slowness = measure_slowness(self.identities, roster(1.0))
@@ -126,13 +129,14 @@ class TwelveParties:
         lines = [json.dumps(entry) for entry in self.log(i) if entry["event"] == event]
         return any(all(word in line for word in (name, *words)) for line in lines)
 
-    def opening(self, i: int) -> Opened | None:
-        """What the journal of a party began with: its private side."""
+    def ledger(self, i: int) -> Ledger:
+        """What the journal of a party adds up to: its private side included."""
+        ledger = Ledger(self.setup.session, i)
         path = self.session_folder(i) / "journal.db"
-        if not path.exists():
-            return None
         with closing(Journal(path, session=self.setup.session.id, party=i)) as journal:
-            return next((record for record in journal.read() if isinstance(record, Opened)), None)
+            for record in journal.read():
+                ledger.apply(record)
+        return ledger
 
     def arguments(self, i: int) -> list[str]:
         """Write what a party needs as a process, and return its command line."""
@@ -235,7 +239,7 @@ def nodes(parties: TwelveParties, numbers: Iterable[int] = range(N)) -> dict[int
 
 
 def common_result(parties: TwelveParties, ends: dict[int, SessionEnd], *, exact: bool = True) -> Result:
-    """Return the one result that all have; `exact`: it must be that of the journals and the execution, to the unit."""
+    """Return the one result that all have; `exact`: it must be what the journals of its cohort give, to the unit."""
     results: list[Result] = []
     for i, end in ends.items():
         assert end.result is not None, f"party {i} has no result: {end.reason}"
@@ -243,15 +247,14 @@ def common_result(parties: TwelveParties, ends: dict[int, SessionEnd], *, exact:
     first = results[0]
     for other in results:
         assert other.total.tolist() == first.total.tolist()
-        assert (other.weight, other.finals) == (first.weight, first.finals)
-        assert other.realized.unresolved == first.realized.unresolved
+        assert (other.weight, other.published, other.exact) == (first.weight, first.published, first.exact)
+        assert other.realized.contradictions == first.realized.contradictions
         assert digest(Transcript(other.realized.execution)) == digest(Transcript(first.realized.execution))
     if exact:
-        assert first.realized.exact
-        openings = {i: opening for i in range(N) if (opening := parties.opening(i)) is not None}
-        last = replay(parties.setup.session, first.realized.execution, openings)
-        total = np.sum([last[i] for i in sorted(first.finals)], axis=0)
-        assert total.tolist() == [*first.total.tolist(), first.weight]
+        assert first.exact and not first.late
+        ledgers = [parties.ledger(i) for i in sorted(first.realized.cohort)]
+        expected = expected_sum(parties.setup.session, ledgers)
+        assert expected.tolist() == [*first.total.tolist(), first.weight]
     return first
 
 

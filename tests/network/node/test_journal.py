@@ -21,8 +21,10 @@ from inca.errors import InvalidInput, JournalUnusable
 from inca.network.node.journal import Journal, check_disk_space
 from inca.network.protocol.ledger import (
     Accepted,
+    Answered,
     Began,
     Credited,
+    Decided,
     Joined,
     Left,
     Opened,
@@ -30,13 +32,13 @@ from inca.network.protocol.ledger import (
     Record,
     Sealed,
     Seeded,
-    Settled,
     Signed,
     Tombstoned,
 )
-from inca.network.protocol.messages import Item
+from inca.network.protocol.messages import Decision, Item, Proposal
 
 SESSION = bytes(range(32))
+COHORT = Proposal("cohort", [(3, bytes(32)), (4, b"\xff" * 32)])
 
 # Appends for ever, one transaction after the other, and says after each that it is durable.
 APPENDING = """
@@ -87,9 +89,10 @@ def test_every_kind_of_record_comes_back_as_it_was_in_order(path: Path) -> None:
         Began(3, b"share"),
         Credited(3, 1, 0, b"payload"),
         Tombstoned(3, 2, 1),
-        Settled(3, 0, "acked"),
-        Promised(7),
-        Accepted(7, b"\x01", b"\x02"),
+        Answered(3, 0, "acked"),
+        Promised(0, 7),
+        Accepted(0, 7, COHORT, [Item("digest", 4, b"account", b"signature")]),
+        Decided(Decision(7, COHORT, [(0, b"signature"), (3, b"another")])),
         Sealed(),
         Signed(Item("final", 3, b"body", b"signature")),
         Left("the journal is lost"),
@@ -100,7 +103,7 @@ def test_every_kind_of_record_comes_back_as_it_was_in_order(path: Path) -> None:
     journal.append([])
     for record in records[5:]:
         journal.append([record])
-    assert journal.read() == records and journal.commits == 8
+    assert journal.read() == records and journal.commits == 9
     journal.close()
     again = opened(path)
     assert again.read() == records and again.commits == 0
@@ -178,7 +181,8 @@ TWICE: dict[str, tuple[Record, Record]] = {
     "credited": (Credited(1, 2, 0, b"a"), Credited(1, 2, 0, b"b")),
     "credited and voided": (Credited(1, 2, 0, b"a"), Tombstoned(1, 2, 0)),
     "voided and credited": (Tombstoned(1, 2, 0), Credited(1, 2, 0, b"a")),
-    "fate": (Settled(1, 0, "acked"), Settled(1, 0, "voided")),
+    "fate": (Answered(1, 0, "acked"), Answered(1, 0, "voided")),
+    "digest": (Signed(Item("digest", 3, b"a", b"b")), Signed(Item("digest", 3, b"c", b"d"))),
     "signed": (Signed(Item("final", 3, b"a", b"b")), Signed(Item("final", 3, b"c", b"d"))),
 }
 
@@ -291,9 +295,9 @@ def test_the_name_of_a_new_journal_is_durable_before_it_is_used(path: Path, monk
     """Else a power cut could lose the whole file, with all that was acknowledged in it."""
     disk = Disk(monkeypatch)
     opened(path).close()
-    assert disk.events == [("durable", path.parent.name)]
+    assert disk.events[0] == ("durable", path.parent.name)
     opened(path).close()
-    assert len(disk.events) == 1  # a name that is there already
+    assert disk.events.count(("durable", path.parent.name)) == 1  # a name that is there already
 
 
 def test_shredded_bytes_reach_the_disk_before_their_name_is_gone(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -301,7 +305,8 @@ def test_shredded_bytes_reach_the_disk_before_their_name_is_gone(path: Path, mon
     journal.append([Sealed()])
     disk = Disk(monkeypatch)
     journal.shred()
-    *files, folder = disk.events
+    log, *files, folder = disk.events
+    assert log == ("durable", path.name + "-wal")  # the database itself removes it
     assert folder == ("durable", path.parent.name)  # and that it is gone is durable, too
     assert files and len(files) % 2 == 0
     for written, removed in zip(files[::2], files[1::2], strict=True):
@@ -321,15 +326,96 @@ def test_shredding_overwrites_every_byte_of_large_files_too(path: Path) -> None:
     assert len(kept) == size and bytes(64) not in kept
 
 
-def test_what_is_left_beside_a_journal_is_shredded_with_it(path: Path) -> None:
-    journal = opened(path)
+class Traces:
+    """Other names for all files of a folder, so that their bytes stay on disk when they are removed."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.kept = folder, folder.parent / f"{folder.name}-kept"
+        self.kept.mkdir()
+        self._known: set[int] = set()
+
+    def keep(self) -> None:
+        for file in self.folder.iterdir():
+            if (number := file.stat().st_ino) not in self._known:
+                self._known.add(number)
+                os.link(file, self.kept / f"{file.name} {number}")
+
+    def copies(self, secret: bytes) -> dict[str, int]:
+        """Return in which files, there or removed, the secret is, and how often."""
+        files = [*self.kept.iterdir(), *self.folder.iterdir()]
+        return {file.name: count for file in files if (count := file.read_bytes().count(secret))}
+
+
+@pytest.fixture
+def traces(tmp_path: Path) -> Traces:
+    (tmp_path / "session").mkdir()
+    return Traces(tmp_path / "session")
+
+
+def test_shredding_leaves_no_copy_of_the_seed_in_any_file_there_was(traces: Traces) -> None:
+    """The database removes its write-ahead log when it closes: what was in it would stay on the disk."""
+    seed = secrets.token_bytes(32)
+    journal = opened(traces.folder / "journal.db")
+    traces.keep()
+    journal.append([Opened(b"x" * 100, seed, secrets.token_bytes(32))])
+    traces.keep()
+    assert any(name.startswith("journal.db-wal") for name in traces.copies(seed))
+    journal.append([Credited(t, 0, 0, secrets.token_bytes(4000)) for t in range(1500)])  # beyond a checkpoint
     journal.append([Sealed()])
-    wal = path.with_name(path.name + "-wal")
-    os.link(wal, path.with_name("kept"))
-    before = wal.read_bytes()
-    os.link(path, path.with_name("a copy"))  # so that closing does not go unnoticed
+    traces.keep()
+    assert traces.copies(seed)
     journal.shred()
-    assert {file.name for file in path.parent.iterdir()} == {"kept", "a copy"} and before
+    assert traces.copies(seed) == {} and list(traces.folder.iterdir()) == []
+    assert len(list(traces.kept.iterdir())) >= 2
+
+
+def test_closing_leaves_the_seed_in_the_journal_alone(traces: Traces) -> None:
+    """A party that stops and goes on later leaves a write-ahead log each time."""
+    seed, path = secrets.token_bytes(32), traces.folder / "journal.db"
+    first: list[Record] = [Opened(b"x" * 100, seed, secrets.token_bytes(32)), Seeded(b"seed" * 8)]
+    for records in (first, [Sealed()]):
+        journal = opened(path)
+        journal.append(records)
+        traces.keep()
+        journal.close()
+        assert all(not name.startswith("journal.db-wal") for name in traces.copies(seed))
+    journal = opened(path)
+    assert journal.read() == [*first, Sealed()]
+    journal.shred()
+    assert traces.copies(seed) == {}
+
+
+# Writes an opening with a seed, says so, and waits to be killed.
+OPENING = """
+import sys, time
+from pathlib import Path
+from inca.network.node.journal import Journal
+from inca.network.protocol.ledger import Opened, Seeded
+journal = Journal(Path(sys.argv[1]), session=bytes(range(32)), party=3)
+if not journal.read():
+    journal.append([Opened(bytes(100), bytes.fromhex(sys.argv[2]), bytes(32))])
+journal.append([Seeded(bytes(32))])
+print("written", flush=True)
+time.sleep(1000)
+"""
+
+
+@pytest.mark.parametrize("kills", [1, 2])
+def test_shredding_leaves_no_copy_after_a_kill_either(traces: Traces, kills: int) -> None:
+    seed, path = secrets.token_bytes(32), traces.folder / "journal.db"
+    for _ in range(kills):
+        command = [sys.executable, "-c", OPENING, str(path), seed.hex()]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+            assert process.stdout is not None and process.stdout.readline() == "written\n"
+            traces.keep()
+            process.kill()
+    assert traces.copies(seed)
+    journal = opened(path)
+    traces.keep()
+    assert len(journal.read()) == 1 + kills
+    journal.append([Sealed()])
+    journal.shred()
+    assert traces.copies(seed) == {} and list(traces.folder.iterdir()) == []
 
 
 def test_a_journal_in_a_folder_that_is_not_there_is_told(path: Path) -> None:
@@ -352,15 +438,15 @@ def test_a_failure_in_a_transaction_leaves_nothing_begun(path: Path) -> None:
 def test_a_session_begins_only_where_twice_its_journal_fits(
     enough: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each transfer takes 8 bytes for each number and the weight: one in, one out per slot, and two to begin."""
+    """Each takes 8 bytes for each number and the weight: a share in, one out per slot, two to begin, all final ones."""
     session = replace(CONFIG, rounds=3, receivers=2, dimension=100_000)
-    needed = 2 * 8 * 100_001 * (2 + 2 * 3 * 2) + 2**20
+    needed = 2 * 8 * 100_001 * (2 + 2 * 3 * 2 + session.parties) + 2**20
     blocks = needed if enough else needed - 1
     monkeypatch.setattr(os, "statvfs", lambda folder: SimpleNamespace(f_bavail=blocks, f_frsize=1, f_bfree=2**40))
     if enough:
         check_disk_space(tmp_path, session)
     else:
-        with pytest.raises(InvalidInput, match=r"must have at least 22\.4 MiB free for the session, got 22\.4 MiB"):
+        with pytest.raises(InvalidInput, match=r"must have at least 28\.5 MiB free for the session, got 28\.5 MiB"):
             check_disk_space(tmp_path, session)
 
 

@@ -30,6 +30,7 @@ CARDS = tuple(Identity.create(name).card("127.0.0.1", 7001 + i) for i, name in e
 _FIELDS: dict[str, Any] = {"seed": SEED, "rounds": 3, "colluding": 0.4, "sigma_cancelling": 60.0}
 CLASSIC: dict[str, Any] = {"rule": "classic", "epsilon": 0.9, "distance": 4.0}  # proven below epsilon 1 only
 N, PUBLIC_SEED = len(NAMES), bytes.fromhex(SEED)
+LEAVER = 4
 
 
 def setup_of(**changes: Any) -> SessionSetup:
@@ -37,28 +38,32 @@ def setup_of(**changes: Any) -> SessionSetup:
     return SessionSetup(Roster("trial", terms(**(_FIELDS | changes)), CARDS))
 
 
-def checker_of(setup: SessionSetup) -> LossChecker:
-    return LossChecker(setup, setup.session.topology(PUBLIC_SEED), PUBLIC_SEED)
+def checker_of(setup: SessionSetup, party: int = 0) -> LossChecker:
+    return LossChecker(setup, setup.session.topology(PUBLIC_SEED), PUBLIC_SEED, party)
 
 
 def execution_of(setup: SessionSetup, absences: bool = False) -> inca.Execution:
-    """Return the execution at full attendance, or one where somebody leaves and somebody is away once."""
+    """Return the execution at full attendance, or one where the last party leaves and another is away once."""
     present = np.ones((setup.session.rounds + 1, N), dtype=bool)
     if absences:
-        present[2:, 4] = False
+        present[2:, LEAVER] = False
         present[2, 1] = False
     schedule = setup.session.topology(PUBLIC_SEED).schedule
-    return inca.Execution(schedule, setup.roster.terms.injection, inca.Presence.explicit(present))
+    return inca.Execution(
+        schedule, setup.roster.terms.injection, inca.Presence.explicit(present), cohort=present[-1].copy()
+    )
 
 
 def realized_of(setup: SessionSetup, execution: inca.Execution) -> RealizedExecution:
-    topology = setup.session.topology(PUBLIC_SEED)
-    return RealizedExecution(execution, (), topology, frozenset(range(N)), {}, exact=True)
+    return RealizedExecution(execution, setup.session.topology(PUBLIC_SEED), ())
 
 
 @cache
 def plain_losses(absences: bool, coalition: tuple[int, ...]) -> dict[int, float]:
-    """Return the loss mu per unit of sensitivity of each honest party, in fractions until the last root."""
+    """Return the loss mu per unit of sensitivity of each honest party, in fractions until the last root.
+
+    Of a leaver everything is known. With what was exchanged with it, final messages and settled ones tell the same.
+    """
     setup = setup_of()
     agreed, execution = setup.roster.terms, execution_of(setup, absences)
     weights = [[[Fraction(x) for x in row] for row in matrix] for matrix in intended(execution)]
@@ -66,8 +71,9 @@ def plain_losses(absences: bool, coalition: tuple[int, ...]) -> dict[int, float]
     c = [Fraction(x).limit_denominator(1000) for x in execution.injection.value.tolist()]
     z = [[Fraction(x) for x in row] for row in execution.injection.noise.tolist()]
     variances = Fraction(agreed.sigma_independent) ** 2, Fraction(agreed.sigma_cancelling) ** 2
-    honest = [i for i in range(N) if i not in coalition]
-    seen = reference.observed(receivers, present_flags(execution), coalition, [])
+    known = {*coalition, *([LEAVER] if absences else [])}
+    honest = [i for i in range(N) if i not in known]
+    seen = reference.observed(receivers, present_flags(execution), sorted(known), [])
     squares = reference.losses(weights, present_flags(execution), c, z, seen, honest, *variances)
     return {party: math.sqrt(square) for party, square in zip(honest, squares, strict=True)}
 
@@ -89,11 +95,10 @@ def delta_of(epsilon: float, mu: float) -> float:
 def test_the_loss_is_that_of_the_worst_coalition_worked_out_in_fractions(rule: str, absences: bool) -> None:
     setup = setup_of(**(CLASSIC if rule == "classic" else {}))
     delta = setup.roster.terms.delta
-    checker = checker_of(setup)
     execution = execution_of(setup, absences)
     rounding = setup.rounding(execution)
-    for party in range(N):
-        check = checker.realized(realized_of(setup, execution), party)
+    for party in range(N - absences):
+        check = checker_of(setup, party).realized(realized_of(setup, execution))
         mus = plain_mus(setup, absences, party)
         worst = max(mus.values())
         assert min(mus.values()) < 0.98 * worst  # else the least would do as well
@@ -108,15 +113,38 @@ def test_the_loss_is_that_of_the_worst_coalition_worked_out_in_fractions(rule: s
 
 def test_the_planned_loss_is_that_of_full_attendance_whatever_happened() -> None:
     setup = setup_of()
-    checker = checker_of(setup)
+    checkers = [checker_of(setup, party) for party in range(N)]
     full, absent = (realized_of(setup, execution_of(setup, absences)) for absences in (False, True))
-    for party in range(N):
-        assert checker.planned(party) == checker.realized(full, party)
-    assert any(checker.planned(party).epsilon != checker.realized(absent, party).epsilon for party in range(N))
+    for checker in checkers:
+        assert checker.planned() == checker.realized(full)
+    assert any(checker.planned().epsilon != checker.realized(absent).epsilon for checker in checkers[:LEAVER])
+
+
+def test_top_up_noise_counts_for_as_many_as_have_left() -> None:
+    """Twice as much of it hides more, and that of a table for nobody leaving is not added when somebody did."""
+    absent = execution_of(setup_of(), absences=True)
+    losses = []
+    for table in ((), (40.0, 0.0), (0.0, 40.0), (0.0, 80.0)):
+        setup = setup_of(sigma_topup=table)
+        losses.append(checker_of(setup).realized(realized_of(setup, absent)).epsilon)
+    none, of_nobody, some, more = losses
+    assert none == pytest.approx(of_nobody, rel=1e-9) and more < 0.99 * some < 0.99**2 * none
+
+
+def test_final_messages_that_came_too_late_count_as_seen() -> None:
+    """Whoever is late may have published to some: the loss and its certificate are those of all final messages."""
+    setup, full = setup_of(), execution_of(setup_of())
+    fewer = inca.Execution(
+        full.schedule, full.injection, full.presence, cohort=full.cohort, published=np.arange(N) != LEAVER
+    )
+    checker = checker_of(setup)
+    assert checker.realized(realized_of(setup, fewer)) == checker.realized(realized_of(setup, full))
+    late, on_time = (checker.certify(realized_of(setup, execution), (1, 3)) for execution in (fewer, full))
+    assert late.losses.mu.tolist() == on_time.losses.mu.tolist()
 
 
 def test_the_loss_is_in_proportion_to_how_far_a_value_may_move() -> None:
-    narrow, wide = (checker_of(setup_of(**(CLASSIC | {"distance": far}))).planned(0) for far in (2.0, 4.0))
+    narrow, wide = (checker_of(setup_of(**(CLASSIC | {"distance": far}))).planned() for far in (2.0, 4.0))
     assert wide.epsilon == pytest.approx(2 * narrow.epsilon, rel=1e-3)  # but for what whole numbers add
 
 
@@ -132,18 +160,20 @@ def test_a_refusal_says_what_was_agreed_what_it_is_and_against_whom() -> None:
 
 
 def test_the_agreed_epsilon_is_what_the_loss_is_held_against() -> None:
-    loss = checker_of(setup_of()).planned(0).epsilon
-    assert checker_of(setup_of(epsilon=loss * 1.01)).planned(0).refusal == ""
-    check = checker_of(setup_of(epsilon=loss * 0.99)).planned(0)
+    loss = checker_of(setup_of()).planned().epsilon
+    assert checker_of(setup_of(epsilon=loss * 1.01)).planned().refusal == ""
+    check = checker_of(setup_of(epsilon=loss * 0.99)).planned()
     assert check.allowed == loss * 0.99 and check.refusal
 
 
-@pytest.mark.parametrize(("agreed", "complete"), [(9, False), (10, True), (11, True)])
+@pytest.mark.parametrize(("agreed", "complete"), [(5, False), (6, True), (7, True)])
 def test_all_coalitions_are_considered_if_there_are_no_more_than_agreed(agreed: int, complete: bool) -> None:
-    coalitions, all_of_them = choose_coalitions(setup_of(coalitions=agreed).roster, PUBLIC_SEED)
-    assert all_of_them is complete
-    assert (coalitions == list(combinations(range(N), 2))) is complete
-    assert len(coalitions) <= agreed
+    for party in range(N):
+        coalitions, all_of_them = choose_coalitions(setup_of(coalitions=agreed).roster, PUBLIC_SEED, party)
+        assert all_of_them is complete
+        others = [other for other in range(N) if other != party]
+        assert (coalitions == list(combinations(others, 2))) is complete
+        assert 1 <= len(coalitions) <= agreed
 
 
 def roster_of_forty() -> Roster:
@@ -151,39 +181,46 @@ def roster_of_forty() -> Roster:
     return Roster("many", terms(seed=SEED, colluding=0.08, coalitions=25), cards)
 
 
-def test_drawn_coalitions_are_of_the_agreed_size_distinct_and_follow_from_session_and_seed() -> None:
-    roster = roster_of_forty()
-    coalitions, complete = choose_coalitions(roster, PUBLIC_SEED)
-    assert not complete and len(coalitions) == 25 == len(set(coalitions))  # 91,390 there are: a meeting is unlikely
+def test_drawn_coalitions_are_of_the_agreed_size_distinct_and_follow_from_session_seed_and_party() -> None:
+    roster, party = roster_of_forty(), 17
+    coalitions, complete = choose_coalitions(roster, PUBLIC_SEED, party)
+    assert not complete and len(coalitions) == 25 == len(set(coalitions))  # 82,251 there are: a meeting is unlikely
     assert coalitions == sorted(coalitions)
+    others = set(range(40)) - {party}
     for coalition in coalitions:  # 8 % of 40 are 3.2: four collude
-        assert len(set(coalition)) == 4 and list(coalition) == sorted(coalition) and set(coalition) <= set(range(40))
+        assert len(set(coalition)) == 4 and list(coalition) == sorted(coalition) and set(coalition) <= others
     assert len({party for coalition in coalitions for party in coalition}) > 20  # not always the same ones
-    assert choose_coalitions(roster, PUBLIC_SEED) == (coalitions, False)
-    assert choose_coalitions(roster, bytes(16))[0] != coalitions
-    assert choose_coalitions(roster_of_forty(), PUBLIC_SEED)[0] != coalitions  # new keys, another session
+    assert choose_coalitions(roster, PUBLIC_SEED, party) == (coalitions, False)
+    assert choose_coalitions(roster, PUBLIC_SEED, party + 1)[0] != coalitions
+    assert choose_coalitions(roster, bytes(16), party)[0] != coalitions
+    assert choose_coalitions(roster_of_forty(), PUBLIC_SEED, party)[0] != coalitions  # new keys, another session
 
 
-def test_drawn_coalitions_are_those_of_every_version() -> None:
-    """All parties of a session must consider the same ones, whatever their version: worked out again from the words."""
+def test_drawn_coalitions_can_be_drawn_again() -> None:
+    """Whoever checks a party's report draws the same ones: worked out again from the words."""
     roster = roster_of_forty()
-    key = hashlib.sha256(b"inca-coalitions/1" + roster.session + PUBLIC_SEED).digest()[:16]
+    key = hashlib.sha256(b"inca-coalitions/2" + roster.session + PUBLIC_SEED + (5).to_bytes(4, "little")).digest()[:16]
     rng = np.random.Generator(np.random.Philox(key=int.from_bytes(key, "little")))
-    assert {tuple(sorted(rng.choice(40, 4, replace=False).tolist())) for _ in range(25)} == set(
-        choose_coalitions(roster, PUBLIC_SEED)[0]
-    )
+    others = [*range(5), *range(6, 40)]
+    drawn = [[others[place] for place in rng.choice(39, 4, replace=False)] for _ in range(25)]
+    assert {tuple(sorted(coalition)) for coalition in drawn} == set(choose_coalitions(roster, PUBLIC_SEED, 5)[0])
 
 
-def test_a_party_has_no_loss_to_a_coalition_that_it_is_part_of() -> None:
-    """With a single coalition drawn, its members have none to consider, and their check says so."""
-    checker = checker_of(setup_of(coalitions=1))
-    (coalition,) = checker.coalitions
-    for party in range(N):
-        check = checker.planned(party)
-        if party in coalition:
-            assert (check.epsilon, check.coalition, check.coalitions, check.complete) == (0.0, (), 0, False)
-        else:
-            assert check.epsilon > 0.0 and (check.coalition, check.coalitions) == (coalition, 1)
+@pytest.mark.parametrize(("parties", "colluding", "coalitions"), [(10, 0.3, 1), (30, 0.9, 20), (4, 0.75, 1)])
+def test_every_party_has_a_coalition_to_consider(parties: int, colluding: float, coalitions: int) -> None:
+    """Drawn among all parties, none might be without this one: then its loss would be 0, whatever it publishes."""
+    cards = tuple(Identity.create(f"p{i}").card("127.0.0.1", 7001 + i) for i in range(parties))
+    agreed = terms(seed=SEED, colluding=colluding, coalitions=coalitions)
+    setup = SessionSetup(Roster("many", agreed, cards))
+    for party in range(parties):
+        checker = checker_of(setup, party)
+        assert 1 <= len(checker.coalitions) <= coalitions
+        assert all(party not in coalition for coalition in checker.coalitions)
+        check = checker.planned()
+        assert check.epsilon > 0.0 and check.coalitions == len(checker.coalitions)
+        assert check.coalition in checker.coalitions and len(check.coalition) == min(
+            parties - 1, round(colluding * parties)
+        )
 
 
 def test_a_certificate_is_on_the_agreed_terms_and_says_what_full_attendance_gives_if_that_was_not() -> None:
@@ -212,7 +249,7 @@ def test_offers_that_were_never_made_are_those_of_the_drawn_schedule_at_full_att
         there = absent.presence.row(t)
         receivers[t - 1][~there] = -1
         receivers[t - 1][~there[receivers[t - 1]]] = -1
-    execution = inca.Execution(inca.ExplicitSchedule(receivers), full.injection, absent.presence)
+    execution = inca.Execution(inca.ExplicitSchedule(receivers), full.injection, absent.presence, cohort=absent.cohort)
     certificate = checker_of(setup).certify(realized_of(setup, execution), (1, 2))
     assert certificate.full_attendance is not None
     expected = checker_of(setup).certify(realized_of(setup, full), (1, 2)).losses.mu
@@ -227,7 +264,7 @@ def test_an_undelivered_share_calls_for_the_loss_of_the_schedule_as_it_was_drawn
     lost = int(receivers[0, 0, 0])
     receivers[0, 0, 0] = -1
     execution = inca.Execution(
-        inca.ExplicitSchedule(receivers), full.injection, undelivered=[Undelivered(1, 0, lost, 2)]
+        inca.ExplicitSchedule(receivers), full.injection, undelivered=[Undelivered(1, 0, lost, 1)], cohort=full.cohort
     )
     certificate = checker_of(setup).certify(realized_of(setup, execution), (3, 4))
     assert certificate.full_attendance is not None

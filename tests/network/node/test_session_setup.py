@@ -171,3 +171,29 @@ def test_the_estimate_is_the_sum_of_values_over_the_sum_of_weights() -> None:
     total = session.lattice.encode([1.5, 3.0, 0.0, -6.0])
     assert session.estimate(total, 3 * 2**40).tolist() == [0.5, 1.0, 0.0, -2.0]
     assert session.estimate(total, 3 * 2**39).tolist() == [1.0, 2.0, 0.0, -4.0]  # half of the weight was injected
+
+
+def settled(session: SessionSetup, leavers: int) -> inca.Execution:
+    """Return the session at full attendance of which so many of six are not in the cohort."""
+    cohort = np.arange(6) < 6 - leavers
+    return inca.Execution(planned(session).schedule, session.roster.terms.injection, cohort=cohort)
+
+
+@pytest.mark.parametrize(("leavers", "topup"), [(0, 0.0), (1, 0.5), (2, 0.75), (3, 0.75)])
+def test_noise_is_topped_up_by_the_number_of_those_who_left(leavers: int, topup: float) -> None:
+    session = setup(sigma_topup=(0.0, 0.5, 0.75))
+    execution, step = settled(session, leavers), session.lattice.granularity
+    levels = session.noise_levels(execution)
+    assert (levels.independent, levels.cancelling, levels.topup) == (3.0, 30.5, topup)
+    assert session.transcript(execution).sigma_topup == topup
+    assert session.session.topup(6 - leavers) == math.ceil(topup * (1 + session.noise_excess) / step)
+    # docs/rounding.md: where noise is topped up it changes by half a step more, and the other by as much less.
+    masks, own = 6 * (8 * step / 30.5) ** 2, ((3.5 if topup else 3.0) * step / 3.0) ** 2
+    added = math.sqrt(4 * 6 * (masks + own + ((0.5 * step / topup) ** 2 if topup else 0.0)))
+    assert session.rounding(execution).mu_added == pytest.approx(added, rel=1e-12)
+
+
+def test_without_a_cohort_or_a_table_nothing_is_topped_up() -> None:
+    assert setup(sigma_topup=(0.5,)).noise_levels(planned(setup())).topup == 0.5  # a table for nobody leaving
+    assert setup().noise_levels(settled(setup(), 2)).topup == 0.0
+    assert setup().session.sigma_topup == (0,) and setup().session.topup(4) == 0

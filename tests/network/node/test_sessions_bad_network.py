@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from helpers.session_processes import (
@@ -35,6 +36,9 @@ from inca.network.protocol.messages import (
     Account,
     Ack,
     Ask,
+    Decision,
+    Decisions,
+    Fetch,
     Have,
     Item,
     Items,
@@ -43,7 +47,7 @@ from inca.network.protocol.messages import (
     Offer,
     Prepare,
     Promise,
-    Resolve,
+    Proposal,
     Seen,
     Skipped,
     Voided,
@@ -51,7 +55,7 @@ from inca.network.protocol.messages import (
     Yes,
     encode,
 )
-from inca.network.protocol.signed_items import KINDS
+from inca.network.protocol.signed_items import KINDS, Digest, Ready
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -97,21 +101,22 @@ class Fuzz:
     def message(self) -> Message:
         rng = self.rng
         choices: tuple[Callable[[], Message], ...] = (
-            lambda: Offer(self.count(), self.count(), self.payload(), self.account()),
+            lambda: Offer(self.count(), self.count(), self.payload()),
             lambda: Ack(self.count(), self.count()),
             lambda: Voided(self.count(), self.count()),
-            lambda: Resolve(self.count(), self.count()),
             lambda: Nudge(self.count()),
             lambda: Skipped(self.count()),
             Ask,
-            lambda: Seen([(self.count(), self.count()) for _ in range(3)], self.count(), self.count()),
-            lambda: Have({self.kind(): self.bits() for _ in range(3)}, rng.random() < 0.5),
-            lambda: Want({self.kind(): self.bits() for _ in range(3)}),
-            lambda: Items([Item(self.kind(), self.count(), self.payload(), rng.randbytes(64)) for _ in range(2)]),
-            lambda: Prepare(self.ballot()),
-            lambda: Promise(self.ballot(), self.ballot(), self.bits(), self.bits()),
-            lambda: Accept(self.ballot(), self.bits(), self.bits()),
-            lambda: Yes(self.ballot()),
+            lambda: Seen([(self.count(), self.count()) for _ in range(3)], self.count(), self.count(), [self.kind()]),
+            lambda: Have({self.kind(): self.bits() for _ in range(3)}, self.count(), rng.random() < 0.5),
+            lambda: Want({self.kind(): self.bits() for _ in range(3)}, self.count()),
+            lambda: Fetch(self.kind(), self.contents()),
+            lambda: Items([Item(self.kind(), self.count(), self.body(), rng.randbytes(64)) for _ in range(2)]),
+            lambda: Decisions(self.count(), [Decision(self.ballot(), self.proposal(), self.contents())]),
+            lambda: Prepare(self.count(), self.ballot()),
+            lambda: Promise(self.count(), self.ballot(), self.ballot(), self.proposal()),
+            lambda: Accept(self.count(), self.ballot(), self.proposal()),
+            lambda: Yes(self.count(), self.ballot(), rng.randbytes(64)),
         )
         return rng.choice(choices)()
 
@@ -125,11 +130,21 @@ class Fuzz:
         return self.rng.choice((b"", self.rng.randbytes(2), b"\xff\x0f", b"\0\0", self.rng.randbytes(9)))
 
     def kind(self) -> str:
-        return self.rng.choice(("commit", "reveal", "digest", "final", "decision", "", "x\0"))
+        return self.rng.choice((*KINDS, "", "x\0"))
 
     def payload(self) -> bytes:
         width = 8 * (self.parties.setup.session.dimension + 1)
         return self.rng.choice((b"", self.rng.randbytes(5), self.rng.randbytes(width), b"\x7f" * width, bytes(width)))
+
+    def contents(self) -> list[tuple[int, bytes]]:
+        return [(self.count(), self.rng.randbytes(self.rng.choice((5, 32)))) for _ in range(self.rng.randint(0, 3))]
+
+    def proposal(self) -> Proposal:
+        return Proposal(self.rng.choice(("cohort", "commit", "result")), self.contents())
+
+    def body(self) -> bytes:
+        bodies = (self.payload(), msgspec.msgpack.encode(Digest(self.account())))
+        return self.rng.choice((*bodies, msgspec.msgpack.encode(Ready(self.count(), self.rng.randbytes(32), "no"))))
 
     def account(self) -> Account:
         rounds = [self.count() for _ in range(self.rng.randint(0, 3))]
@@ -160,7 +175,7 @@ def test_random_bytes_and_random_frames_change_nothing(tmp_path: Path, periods: 
     )
     # An offer among them may fit: then it is the word of that party, of which there is no journal to compare with.
     result = common_result(parties, asyncio.run(hold(parties, nodes(parties, range(LAST)), *troubles)), exact=False)
-    assert result.finals == frozenset(range(LAST))
+    assert result.published == frozenset(range(LAST))
     assert source.sent >= 2000
     assert all(parties.logged(i, "invalid message", LAST) for i in range(LAST))
     assert all(parties.logged(i, "violation", OUTSIDE) for i in range(LAST))
@@ -170,9 +185,10 @@ def test_random_bytes_and_random_frames_change_nothing(tmp_path: Path, periods: 
 @pytest.mark.parametrize(
     "message",
     [
-        Prepare((2**62 - 1) // N * N - 1),  # its own ballot, and the last there is
-        Accept(N + LAST, b"\0\0", b"\0\0"),  # an empty result
-        Have(dict.fromkeys(KINDS, b"\xff\x0f"), True),  # everyone has everything
+        Prepare(0, (2**62 - 1) // N * N - 1),  # its own ballot, and the last there is
+        Accept(0, N + LAST, Proposal("cohort", [])),  # an empty cohort
+        Have(dict.fromkeys(KINDS, b"\xff\x0f"), 3, True),  # everyone has everything
+        Decisions(0, [Decision(N + LAST, Proposal("cohort", [(0, bytes(32)), (1, bytes(32))]), [])]),  # by nobody
     ],
     ids=lambda message: type(message).__name__,
 )
@@ -187,7 +203,7 @@ def test_a_word_of_one_party_takes_the_result_from_nobody(tmp_path: Path, messag
     parties = TwelveParties(tmp_path, rounds=4)
     trouble = interrupt(Rogue(parties, LAST))
     result = common_result(parties, asyncio.run(hold(parties, nodes(parties, range(LAST)), trouble)))
-    assert result.finals == frozenset(range(LAST))
+    assert result.published == frozenset(range(LAST))
 
 
 # --- too much of everything -----------------------------------------------------------------------------------------
@@ -244,7 +260,7 @@ def test_ten_thousand_connections_from_one_address(tmp_path: Path) -> None:
 
     result = common_result(parties, asyncio.run(hold(parties, nodes(parties), storm())))
     assert done.is_set()
-    assert result.finals == frozenset(range(N))
+    assert result.published == frozenset(range(N))
     # Those that accept slowly leave most of them to the kernel.
     assert any(parties.logged(i, "refused", OUTSIDE, "too many connections") for i in range(N))
 
@@ -260,7 +276,7 @@ from inca.network.transport.interface import TransportEvents
 
 async def main():
     roster, identity = read_roster(sys.argv[0]), Identity.read(sys.argv[1])
-    frames = [encode(Ask()), encode(Have({}, False))]
+    frames = [encode(Ask()), encode(Have({}, 0, False))]
     transport = transport_for(roster, identity, limits_for(SessionSetup(roster).session), TransportEvents())
     await transport.start()
     while True:
@@ -283,5 +299,5 @@ def test_flooding_peer_is_held_back(tmp_path: Path) -> None:
         flood.start([str(roster), str(home)])
         result = common_result(parties, asyncio.run(hold(parties, nodes(parties, range(LAST)))))
         assert flood.process.poll() is None
-    assert result.finals == frozenset(range(LAST))
+    assert result.published == frozenset(range(LAST))
     assert all(parties.logged(i, "throttled", LAST) for i in range(3))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ from inca._base.files import write_json
 from inca.network.node.journal import Journal
 from inca.network.node.node import Node, SessionEnd
 from inca.network.node.report import write_report
+from inca.network.node.session_setup import SessionSetup
 from inca.network.node.warm_up import warm_up
 from inca.network.protocol.finalization import Result
 from inca.network.protocol.ledger import Record
@@ -24,6 +24,7 @@ from inca.network.sequence.outcome_log import OutcomeLog
 from inca.network.sequence.session_sequence import SessionSequence
 from inca.network.testing.delivered_loss import DeliveredMessages
 from inca.privacy.gaussian import epsilon_for, mu_for
+from inca.protocol.noise_levels import NoiseLevels
 
 # Little noise that cancels, so that what a coalition is sent makes a difference.
 TERMS: dict[str, Any] = {
@@ -67,6 +68,16 @@ def delivered_messages(parties: TwelveParties, result: Result) -> DeliveredMessa
     return DeliveredMessages(parties.setup.session, result.realized.intended, journals, published)
 
 
+def drawn_levels(setup: SessionSetup, cohort: int) -> NoiseLevels:
+    """Return the noise that is really drawn, a little more than agreed."""
+    session, step = setup.session, setup.lattice.granularity
+    return NoiseLevels(
+        independent=session.sigma_independent * step,
+        cancelling=session.sigma_cancelling * step,
+        topup=session.topup(cohort) * step,
+    )
+
+
 def booked(parties: TwelveParties, i: int, mu: float, folder: Path) -> float:
     """Return what a sequence charges for the session if it had been its first."""
     log = OutcomeLog(folder)
@@ -91,7 +102,7 @@ def test_no_stated_loss_is_below_that_of_all_that_was_delivered(tmp_path: Path, 
     result = common_result(parties, {i: ends[i] for i in stayed})
     assert result.realized.cohort == frozenset(stayed)
     delivered = delivered_messages(parties, result)
-    levels = replace(terms.noise_levels, topup=terms.topup(len(leavers)))
+    levels = drawn_levels(parties.setup, len(stayed))
     ratios = []
     for i in stayed:
         checker, check = ends[i].loss_checker, ends[i].loss_check

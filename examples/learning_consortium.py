@@ -73,8 +73,7 @@ def agree(folder: Path, sizes: list[int], steps: int, epsilon: float) -> None:
     requirements = inca.Requirements(
         parties=len(NAMES), epsilon=1.0, delta=1e-5, colluding=0.1, dropout=0.1, failure=FAILURE / steps
     )
-    # Against any one of them; each session scales its noise.
-    plan = inca.plan(requirements, settlement="none", views=50)
+    plan = inca.plan(requirements)  # against any one of them; each session scales its noise
     cards = []
     for name, port in zip(NAMES, free_ports(len(NAMES)), strict=True):
         identity = Identity.create(name)

@@ -43,7 +43,7 @@ from inca.network.node.session_setup import SessionSetup
 from inca.network.protocol.context import Effects, PartyContext
 from inca.network.protocol.discrete_gaussian import Keystream
 from inca.network.protocol.ledger import Began, Credited, Ledger, Opened, Signed
-from inca.network.protocol.messages import Account, Item, Items, Offer, pack
+from inca.network.protocol.messages import Item, Items, Offer, pack
 from inca.network.protocol.party import Party
 from inca.network.protocol.signed_items import Final
 from inca.network.protocol.stages import PartyComponents
@@ -96,7 +96,7 @@ def documents() -> Documents:
 
 
 OPENED = Opened(pack(np.full(PACED.dimension, STEPS, dtype=np.int64)), SECRET, SECRET)
-OFFER = Offer(2, 0, SECRET, Account([1], [[1]], []))
+OFFER = Offer(2, 0, SECRET)
 OUTCOME = Outcome(EXECUTION, VALUES, np.full((5, 5), NUMBER))
 
 HOLDERS: dict[type, Callable[[], object]] = {

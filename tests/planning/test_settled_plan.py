@@ -228,11 +228,15 @@ def test_executions_that_do_not_settle_as_planned_are_refused() -> None:
         _ = inca.plan(SMALL, recipe="paper", views=10).settled_noise
 
 
-def test_rosters_take_no_plan_that_settles() -> None:
+def test_rosters_take_plans_that_settle_with_their_top_up() -> None:
     from inca.network.membership.terms import Terms
 
-    with pytest.raises(InvalidInput, match=r"the settlement of the plan must be none \(inca plan --settlement none\)"):
-        Terms.from_plan(inca.plan(SMALL), dimension=1)
+    plan, least = inca.plan(SMALL), SMALL.parties - 3
+    when: dict[str, Any] = {"start": 1.9e9, "period": 10, "max_clock_skew": 1, "min_participants": least}
+    terms = Terms.from_plan(plan, dimension=1, radius=SMALL.sensitivity / 2, **when)
+    assert terms.sigma_topup == tuple(plan.sigma_topup(leavers) for leavers in range(4)) and terms.topup(2) > 0.0
+    with pytest.raises(InvalidInput, match="the settlement of the plan must be settled, as sessions settle, got 'none'"):
+        Terms.from_plan(inca.plan(SMALL, recipe="paper", views=10), dimension=1, radius=0.5, **when)
 
 
 @pytest.mark.parametrize("parties", [2, 3, 10, 50, 200, 10**9])

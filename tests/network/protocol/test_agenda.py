@@ -47,7 +47,7 @@ def test_words_on_other_cohorts_mean_nothing() -> None:
         context.signed_items.add(item(party, "ready", word))
     assert set(context.signed_items.by_kind["ready"]) == {0, 3} and agenda.propose(10.0) is None
     assert agenda.propose(50.0) is None  # only this party is ready for this cohort
-    assert agenda.lacks(Proposal("commit", cohort.contents)) == [e for e in cohort.contents if e[0] != 0]
+    assert agenda.lacks(Proposal("commit", cohort.contents), 1) == [e for e in cohort.contents if e[0] != 0]
 
 
 def test_commit_once_all_are_ready_and_a_smaller_cohort_once_someone_refuses_or_is_gone() -> None:

@@ -111,12 +111,12 @@ class Agenda:
         if not follows[proposal.step]:
             raise InvalidPeerMessage(f"a {proposal.step} that does not follow what was decided")
 
-    def lacks(self, proposal: Proposal) -> list[tuple[int, bytes]]:
+    def lacks(self, proposal: Proposal, proposer: int) -> list[tuple[int, bytes]]:
         """Return the contents that a proposal rests on and that are not held: it cannot be accepted yet."""
         if proposal.step == "commit" and self.cohort is not None:
             ready = {party for party, word in self._words(self.cohort).items() if not word.refusal}
             return [entry for entry in proposal.contents if entry[0] not in ready]
-        return self._context.signed_items.lacking_contents(kind_of(proposal.step), proposal.contents)
+        return self._context.signed_items.lacking_contents(kind_of(proposal.step), proposal.contents, proposer)
 
     def behind(self, proposal: Proposal) -> list[Item]:
         """Return the items of others that must outlive this party if it accepts a proposal, and are not kept yet."""

@@ -35,6 +35,7 @@ _TURNS_PER_PERIOD = 8  # to propose
 _FIRST_RETRY_TURNS = 1 / 16  # after which whoever has not answered is asked again, at first
 _YIELD_PERIODS = 1 / 2  # for which a party does not propose itself after it has promised something to another
 _MAX_ROUNDS_AHEAD = 1000  # of ballots, one for each party
+_MAX_PAUSE_PERIODS = 2.0  # after which a party's next ballot is followed; at first a turn, then twice as long each time
 
 
 class Consensus:
@@ -44,6 +45,9 @@ class Consensus:
         self._context, self._agenda = context, agenda
         self._next_turn = self._retry_at = inf
         self._retry_pause = 0.0  # before those who have not answered are asked again
+        self._followed: dict[
+            int, tuple[Ballot, float, float]
+        ] = {}  # proposer -> its ballot, until when, the next pause
         self._reset()
         session = context.session
         order_keys = [
@@ -104,12 +108,11 @@ class Consensus:
                 self._promise(now, peer, message.ballot)
             case Promise():
                 if message.ballot == self._ballot and self._proposed is None:
-                    if (message.proposal is None) != (message.accepted == 0):
-                        raise InvalidPeerMessage("a promise must tell what was accepted, if anything was")
+                    self._check_promise(message)
                     self._promises[peer] = message
                     self._choose(now)
             case Accept():
-                self._accept(peer, message)
+                self._accept(now, peer, message)
             case Yes():
                 self._count_yes(peer, message)
 
@@ -141,6 +144,26 @@ class Consensus:
                 f"a ballot must be the proposer's own and at most {furthest}, got {message.ballot}"
             )
 
+    def _check_promise(self, message: Promise) -> None:
+        """Refuse a promise that tells of something that cannot have been accepted before."""
+        if (message.proposal is None) != (message.accepted == 0) or message.accepted >= message.ballot:
+            raise InvalidPeerMessage("a promise must tell what was accepted before, if anything was")
+        if message.proposal is not None:
+            self._agenda.check(message.proposal)
+
+    def _follows(self, now: float, proposer: int, ballot: Ballot) -> bool:
+        """Return whether a ballot is followed; a party that begins one after the other would stall everyone else."""
+        promised = self._context.ledger.promised.get(self.instance, 0)
+        if ballot <= promised or proposer == self._context.me:
+            return ballot >= promised
+        last, until, pause = self._followed.get(proposer, (0, -inf, self._turn_s))
+        if ballot != last and now < until:
+            return False
+        if ballot != last:
+            most = _MAX_PAUSE_PERIODS * self._context.session.period
+            self._followed[proposer] = ballot, now + pause, min(2 * pause, most)
+        return True
+
     @property
     def _turn_s(self) -> float:
         return self._context.session.period / _TURNS_PER_PERIOD
@@ -164,9 +187,9 @@ class Consensus:
         context = self._context
         if self._proposed is None:
             self._choose(now)
-        if self._proposed is None:
-            for peer in sorted(context.others - set(self._promises)):
-                context.send(peer, Prepare(self.instance, self._ballot))
+            if self._proposed is None:
+                for peer in sorted(context.others - set(self._promises)):
+                    context.send(peer, Prepare(self.instance, self._ballot))
         elif len(self._yes) < context.session.quorum:
             for peer in sorted(context.others - set(self._yes)):
                 context.send(peer, Accept(self.instance, self._ballot, self._proposed))
@@ -176,18 +199,18 @@ class Consensus:
         context = self._context
         if len(self._promises) < context.session.quorum or self._proposed is not None:
             return
-        promiser, latest = max(self._promises.items(), key=lambda entry: entry[1].accepted)
-        if latest.proposal is not None:
-            self._agenda.check(latest.proposal)
-            if not self._has_all(promiser, latest.proposal):
-                return
+        # A promise counts once all that it tells of is there: whoever claims something and does not show it is left out.
+        shown = [p for peer, p in self._promises.items() if p.proposal is None or self._has_all(peer, p.proposal)]
+        if len(shown) < context.session.quorum:
+            return
+        latest = max(shown, key=lambda promise: promise.accepted)
         if (proposal := latest.proposal or self._agenda.propose(now)) is None:
             return  # it asks again
         self._proposed = proposal
         accept = Accept(self.instance, self._ballot, proposal)
         for peer in sorted(context.others):
             context.send(peer, accept)
-        self._accept(context.me, accept)
+        self._accept(now, context.me, accept)
 
     def _count_yes(self, peer: int, message: Yes) -> None:
         if message.ballot != self._ballot or self._proposed is None or peer in self._yes:
@@ -205,14 +228,15 @@ class Consensus:
     def _decide(self, decision: Decision) -> None:
         self._next_turn = self._retry_at = inf
         self._context.record(Decided(decision))
+        self._followed = {}
         self._reset()
 
     # --- as an acceptor -------------------------------------------------------------------------------------------
 
     def _promise(self, now: float, peer: int, ballot: Ballot) -> None:
         context, ledger, instance = self._context, self._context.ledger, self.instance
-        if ballot < ledger.promised.get(instance, 0):
-            return  # a newer proposal is under way
+        if not self._follows(now, peer, ballot):
+            return  # a newer proposal is under way, or it is not this peer's turn
         if ballot > ledger.promised.get(instance, 0):
             context.record(Promised(instance, ballot))
         if peer != context.me:
@@ -225,16 +249,17 @@ class Consensus:
         else:
             context.send(peer, promise)
 
-    def _accept(self, peer: int, message: Accept) -> None:
+    def _accept(self, now: float, peer: int, message: Accept) -> None:
         context, ledger, instance = self._context, self._context.ledger, self.instance
-        if message.ballot < ledger.promised.get(instance, 0):
-            return
         self._agenda.check(message.proposal)
+        if not self._follows(now, peer, message.ballot):
+            return
         if not self._has_all(peer, message.proposal):
             return  # it accepts when it has what it accepts
         last = ledger.accepted.get(instance)
         if last is None or last.ballot != message.ballot:
             kept = self._agenda.behind(message.proposal)
+            context.signed_items.keep(kind_of(message.proposal.step), message.proposal.contents)
             context.record(Accepted(instance, message.ballot, message.proposal, kept))
         elif last.proposal != message.proposal:
             raise InvalidPeerMessage("a ballot must have one proposal, got a second")
@@ -247,7 +272,7 @@ class Consensus:
 
     def _has_all(self, peer: int, proposal: Proposal) -> bool:
         """Return whether all that a proposal rests on is held; ask the peer for what is missing."""
-        lacking = self._agenda.lacks(proposal)
+        lacking = self._agenda.lacks(proposal, peer)
         if lacking and peer != self._context.me:
             if proposal.step == "commit":
                 self._context.send(peer, self._context.have())

@@ -138,7 +138,7 @@ class Finalization:
         items = self._context.signed_items
         for item in self._kept:
             if item.kind != "ready":  # that is said again when the cohort is known
-                items.lacking_contents(kind_of("result" if item.kind == "final" else "cohort"), [_content(item)])
+                items.keep(item.kind, [(item.party, content_hash(item))])
                 items.add(item)
             elif item.party == self._context.me:
                 self.reason = read(item, Ready).refusal
@@ -167,7 +167,7 @@ class Finalization:
         """The contents that it names and that are not held yet."""
         if self.named is None or self.named.step == "commit":
             return []
-        return self._context.signed_items.lacking_contents(kind_of(self.named.step), self.named.contents)
+        return self._context.signed_items.lacking_contents(kind_of(self.named.step), self.named.contents, None)
 
     def _apply(self, proposal: Proposal) -> None:
         context, items = self._context, self._context.signed_items
@@ -231,10 +231,6 @@ class Finalization:
                 name = self._context.name(peer)
                 raise CannotJoin(f"the journal is behind: {name} has a {item.kind} of this party that it lacks")
             raise InvalidPeerMessage(f"a {item.kind} of this party that it has not signed")
-
-
-def _content(item: Item) -> tuple[int, bytes]:
-    return item.party, content_hash(item)
 
 
 def injected_weight(rounds: int, pieces: int) -> int:

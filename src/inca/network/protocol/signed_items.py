@@ -33,7 +33,7 @@ KINDS: tuple[Kind, ...] = get_args(Kind)
 _BATCH_BYTES = 2**20  # of items in one answer, if there is more than one item
 _SECRET_BYTES = 32
 _MAX_TEXT = 200  # characters of a peer that are shown to people
-_MAX_VARIANTS = 2  # of an item: two prove that its owner is two-faced; further ones only if a proposal names them
+_MAX_VARIANTS = 2  # of an item: two prove that its owner is two-faced; further ones only while a proposal names them
 
 Sign = Callable[[bytes], bytes]
 Verify = Callable[[int, bytes, bytes], bool]
@@ -134,7 +134,8 @@ class SignedItems:
         """The number of the decision that parties now say they are ready for; earlier words are forgotten."""
         self._bits: dict[str, int] = dict.fromkeys(KINDS, 0)  # the same, as bits
         self._variants: dict[tuple[str, int], dict[bytes, Item]] = {}
-        self._named: set[tuple[str, int, bytes]] = set()  # by proposals
+        self._named: dict[int | None, set[tuple[str, int, bytes]]] = {}  # by the last proposal of each; None: decided
+        self._kept: set[tuple[str, int, bytes]] = set()  # behind what this party has accepted
         self._read: dict[tuple[str, int, bytes], Any] = {}
         self._everyone = set(range(session.parties))
 
@@ -180,17 +181,32 @@ class SignedItems:
         self.check_known(item)
         hash_ = content_hash(item)
         variants = self._variants.get((item.kind, item.party), {})
-        named = (item.kind, item.party, hash_) in self._named
-        if hash_ in variants or not (named or len(variants) < _MAX_VARIANTS):
+        if hash_ in variants or not (self._needs(item.kind, item.party, hash_) or len(variants) < _MAX_VARIANTS):
             return False
         if not self.signed_by_owner(item):
             raise InvalidPeerMessage(f"a {item.kind} that {self.session.name(item.party)} has not signed")
         if not self._check(item):
             return False
-        self._variants.setdefault((item.kind, item.party), {})[hash_] = item
+        self._variants[item.kind, item.party] = {**self._without_spares(item.kind, item.party), hash_: item}
         if item.party not in self.by_kind[item.kind]:
             self._hold(item)
         return True
+
+    def _needs(self, kind: str, party: int, hash_: bytes) -> bool:
+        """Return whether something that was proposed, accepted or decided rests on an item."""
+        content = (kind, party, hash_)
+        return content in self._kept or any(content in named for named in self._named.values())
+
+    def _without_spares(self, kind: str, party: int) -> dict[bytes, Item]:
+        """Return the variants of an item that must be kept; a party that signs without end must not fill the memory."""
+        variants = self._variants.get((kind, party), {})
+        first = list(variants)[:_MAX_VARIANTS]
+        held = self.by_kind[kind].get(party)
+        return {h: i for h, i in variants.items() if h in first or i is held or self._needs(kind, party, h)}
+
+    def keep(self, kind: str, contents: Iterable[tuple[int, bytes]]) -> None:
+        """Never forget the items with these contents: this party has accepted a proposal that names them."""
+        self._kept.update((kind, party, hash_) for party, hash_ in contents)
 
     def _hold(self, item: Item) -> None:
         self.by_kind[item.kind][item.party] = item
@@ -200,11 +216,15 @@ class SignedItems:
         """Return the parties that have signed two different items of a kind."""
         return {party for (of, party), variants in self._variants.items() if of == kind and len(variants) > 1}
 
-    def lacking_contents(self, kind: Kind, contents: Iterable[tuple[int, bytes]]) -> list[tuple[int, bytes]]:
-        """Return which of the named contents are not held; they are kept when they come, whatever else is held."""
-        lacking = [(party, hash_) for party, hash_ in contents if hash_ not in self._variants.get((kind, party), {})]
-        self._named.update((kind, party, hash_) for party, hash_ in lacking)
-        return lacking
+    def lacking_contents(
+        self, kind: Kind, contents: list[tuple[int, bytes]], proposer: int | None
+    ) -> list[tuple[int, bytes]]:
+        """Return which contents are not held, of those that a proposer has named, or a decision (None).
+
+        They are kept when they come, whatever else is held, until the same proposer names others.
+        """
+        self._named[proposer] = {(kind, party, hash_) for party, hash_ in contents}
+        return [(party, hash_) for party, hash_ in contents if hash_ not in self._variants.get((kind, party), {})]
 
     def with_contents(self, kind: str, contents: Iterable[tuple[int, bytes]]) -> list[Item]:
         """Return the items with these contents that are held."""
@@ -220,6 +240,7 @@ class SignedItems:
         """Forget who was ready for an earlier cohort."""
         self.ready_for, self.by_kind["ready"], self._bits["ready"] = instance, {}, 0
         self._variants = {key: variants for key, variants in self._variants.items() if key[0] != "ready"}
+        self._read = {key: body for key, body in self._read.items() if key[0] != "ready"}
 
     @property
     def count(self) -> int:

@@ -33,7 +33,7 @@ import numpy as np
 from inca.network.membership.terms import Terms
 from inca.network.testing.local_cluster import LocalCluster, start_fork_server
 
-ENDING = ("settling", "digests", "assessing", "finals", "agreeing", "serving")
+ENDING = ("digests", "agreeing", "assessing", "publishing", "serving")
 MOST = 14  # periods from the end of the last round to the end of everything, at the very most
 TICK = os.sysconf("SC_CLK_TCK")
 
@@ -264,14 +264,15 @@ def outcome(held: Trial) -> None:
     line("processes that hang", f"{len(held.hanging):8d}")
     if holders:
         report = results[holders[0]]
-        if held.cluster.replayed(holders[0]) == [*report["total"], report["total_weight"]]:
-            comparison = "equal, to the last unit"
+        if report["late"]:
+            comparison = "not comparable: some settled and did not publish"
         else:
-            comparison = "DIFFERENT" if report["exact"] else "not comparable: shares of vanished parties are in doubt"
-        line("beside the replay of all journals", f"         {comparison}")
-        weight = f"weight {report['weight_in_doubt']:.3g} of {report['weight']:.4g}"
-        line("shares in doubt", f"{len(report['in_doubt']):8d} ({weight})")
-        line("final messages that count", f"{report['present']:8d}")
+            same_sums = held.cluster.expected_sum(holders[0]) == [*report["total"], report["total_weight"]]
+            comparison = "equal, to the last unit" if same_sums else "DIFFERENT"
+        line("beside the journals of those who stayed", f"         {comparison}")
+        line("settled", f"{len(report['cohort']):8d}")
+        line("  of them too late to publish", f"{len(report['late']):8d}")
+        line("contradictions", f"{len(report['contradictions']):8d}")
 
 
 def kill(options: argparse.Namespace) -> None:

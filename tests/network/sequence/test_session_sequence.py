@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import math
+import os
+import secrets
 from pathlib import Path
 from typing import Any
 
@@ -116,6 +118,21 @@ def test_what_is_booked_is_less_than_agreed_only_if_no_coalition_learned_more(ca
     for mu, affordable in ((0.99 * AGREED_MU, expected < math.inf), (1.2, False)):
         sequence._max_mu = limit
         assert sequence._affordable(2, mu) is affordable
+
+
+def test_what_a_killed_process_has_left_is_shredded_once_the_outcome_is_known(tmp_path: Path) -> None:
+    """Its party may come back too late for the session, and learn the outcome from others."""
+    log, seed = OutcomeLog(tmp_path / "course"), secrets.token_bytes(32)
+    place = log.session_folder(1) / "sessions" / "ab"
+    place.mkdir(parents=True)
+    for name in ("journal.db", "journal.db-wal"):
+        (place / name).write_bytes(b"before" + seed + b"after")
+        os.link(place / name, tmp_path / name)
+    log.append(1, np.array([0.5]))
+    sequence = SessionSequence(agree(tmp_path, lead=-1000.0), Identity.read(tmp_path / "1"), tmp_path / "course")
+    sequence.average(np.array([0.1]), max_norm=1.0, distance=1.0, mu=AGREED_MU)
+    assert list(place.iterdir()) == []
+    assert all(seed not in (tmp_path / name).read_bytes() for name in ("journal.db", "journal.db-wal"))
 
 
 @pytest.mark.parametrize(

@@ -132,12 +132,16 @@ class Journal:
         On disks that write elsewhere (flash, copy-on-write file systems, snapshots) older copies may remain.
         """
         self.close()
-        for path in (self.path, *(self.path.with_name(self.path.name + end) for end in ("-wal", "-shm"))):
-            if not path.exists():
-                continue
-            _overwrite(path)
-            path.unlink()
-        _sync_folder(self.path.parent)
+        shred_files(self.path)
+
+
+def shred_files(path: Path) -> None:
+    """Overwrite a journal that no process uses, and what the database has left beside it, and remove them."""
+    for file in (path, *(path.with_name(path.name + end) for end in ("-wal", "-shm"))):
+        if file.exists():
+            _overwrite(file)
+            file.unlink()
+    _sync_folder(path.parent)
 
 
 def _overwrite(path: Path) -> None:

@@ -31,6 +31,7 @@ from inca.network.membership.identity import Identity
 from inca.network.membership.roster import Roster
 from inca.network.membership.terms import Terms
 from inca.network.node.event_log import fields_of
+from inca.network.node.journal import shred_files
 from inca.network.node.runner import run_party
 from inca.network.node.session_setup import SessionSetup
 from inca.network.node.warm_up import warm_up
@@ -185,6 +186,7 @@ class SessionSequence:
         self._mu_agreed = math.hypot(self._mu_agreed, request.mu)
         while len(self.outcome_log) < number:
             self._advance(number, row, request)
+        self._shred_left_over(number)
         self._mu_spent = math.hypot(self._mu_spent, self._loss(number))
         return SessionOutcome(self.outcome_log.average(number), self.outcome_log.standard_error(number))
 
@@ -262,6 +264,12 @@ class SessionSequence:
         outcome = f"{fields['present']} parties" if fields["estimate"] is not None else f"no result: {fields['reason']}"
         self._notify(f"session {number}: {outcome}")
         return fields
+
+    def _shred_left_over(self, number: int) -> None:
+        """Shred the journals that a killed process has left: nobody goes on with a session whose outcome is known."""
+        for place in self._taken_part(number):
+            if (journal := place / "journal.db").exists():
+                shred_files(journal)
 
     def _in_time(self, number: int, place: Path) -> bool:
         """Whether a session can still be joined; who was in it may come back as long as others may be there."""

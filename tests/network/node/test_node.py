@@ -1,0 +1,89 @@
+"""Which loss a node answers with and tells of, whatever was decided in the meantime."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import inca
+from helpers.rosters import SEED, terms
+from inca.network.membership.identity import Identity
+from inca.network.membership.roster import Roster
+from inca.network.node.loss_check import LossCheck, LossChecker
+from inca.network.node.node import Node
+from inca.network.node.session_setup import SessionSetup
+from inca.network.protocol.context import Effects
+from inca.network.protocol.finalization import Result
+from inca.network.protocol.realized_execution import RealizedExecution
+from inca.network.protocol.session import WEIGHT
+
+N = 4
+IDENTITIES = [Identity.create(f"party-{i}") for i in range(N)]
+CARDS = tuple(identity.card("127.0.0.1", 7001 + i) for i, identity in enumerate(IDENTITIES))
+SETUP = SessionSetup(Roster("trial", terms(seed=SEED, colluding=0.25), CARDS))
+TOPOLOGY = SETUP.session.topology(bytes.fromhex(SEED))
+
+
+def node(party: int = 0) -> Node:
+    """Return a node whose state machine is one that only answers."""
+    made_up: Any = Node(SETUP, IDENTITIES[party], Path("nowhere"), lambda: np.zeros(1))
+    made_up._loss_checker = LossChecker(SETUP, TOPOLOGY, bytes.fromhex(SEED), party)
+    made_up._log = SimpleNamespace(log_event=lambda event, **fields: None)
+    made_up._party = SimpleNamespace(
+        stage="assessing", assessed=lambda now, refusal: Effects(log_events=[("answered", {"refusal": refusal})])
+    )
+    checked: Node = made_up
+    return checked
+
+
+def realized(*cohort: int) -> RealizedExecution:
+    there = np.isin(np.arange(N), cohort)
+    execution = inca.Execution(TOPOLOGY.schedule, SETUP.roster.terms.injection, cohort=there)
+    return RealizedExecution(execution, TOPOLOGY, ())
+
+
+def result(*cohort: int) -> Result:
+    return Result(np.array([1]), len(cohort) * WEIGHT, frozenset(cohort), realized(*cohort), exact=True)
+
+
+def test_a_loss_that_was_worked_out_for_another_cohort_is_no_answer() -> None:
+    """While a party works out its loss, the others may decide on a smaller cohort, and it is asked again."""
+    asked: Any = node()
+    first, second = realized(0, 1, 2, 3), realized(0, 1, 2)
+    asked._assessed = second
+    assert asked._answer(first, 1.0, refusal="") == Effects()
+    assert asked._answer(second, 1.0, refusal="too much").log_events == [("answered", {"refusal": "too much"})]
+
+
+@pytest.mark.parametrize("stage", ["agreeing", "publishing", "serving", "over"])
+def test_a_loss_that_nobody_waits_for_is_no_answer(stage: str) -> None:
+    asked: Any = node()
+    asked._assessed = realized(0, 1, 2)
+    asked._party.stage = stage
+    assert asked._answer(asked._assessed, 1.0, refusal="") == Effects()
+
+
+def test_the_loss_that_is_told_is_that_of_the_agreed_cohort() -> None:
+    """Also if another was worked out before, or none since the party was restarted."""
+    restarted: Any = node()
+    expected = restarted._loss_checker.realized(realized(0, 1, 2))
+    assert restarted._final_loss(result(0, 1, 2)) == expected
+    asked: Any = node()
+    asked._check_realized_loss(realized(0, 1, 2, 3))
+    assert asked._final_loss(result(0, 1, 2)) == expected != asked._final_loss(result(0, 1, 2, 3))
+
+
+def test_a_party_outside_the_cohort_does_not_know_its_loss() -> None:
+    assert node(3)._final_loss(result(0, 1, 2)) is None
+
+
+def test_without_a_result_the_largest_loss_is_told() -> None:
+    asked: Any = node()
+    assert asked._final_loss(None) is None
+    checks = [LossCheck(epsilon, (1,), 8.0, 3, True) for epsilon in (1.0, 9.0, 2.0)]
+    asked._loss_checks = {frozenset({0, i}): check for i, check in enumerate(checks, 1)}
+    assert asked._final_loss(None) == checks[1]

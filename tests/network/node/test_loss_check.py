@@ -155,8 +155,9 @@ def test_a_party_publishes_exactly_what_was_agreed_and_no_more(epsilon: float, a
 
 
 def test_a_refusal_says_what_was_agreed_what_it_is_and_against_whom() -> None:
-    expected = "its loss must be at most epsilon 1.5, as agreed, got 2.25 (against parties [1, 3])"
-    assert LossCheck(2.25, (1, 3), 1.5, 6, True).refusal == expected
+    expected = "its loss must be at most epsilon 1.5, as agreed, got 2.25 (against bert, dora)"
+    assert LossCheck(2.25, (1, 3), 1.5, 6, True, ("bert", "dora")).refusal == expected
+    assert LossCheck(2.25, (), 1.5, 1, True).refusal.endswith("got 2.25 (against whoever sees the final messages)")
 
 
 def test_the_agreed_epsilon_is_what_the_loss_is_held_against() -> None:
@@ -219,6 +220,7 @@ def test_every_party_has_a_coalition_to_consider(parties: int, colluding: float,
         check = checker.planned()
         assert check.epsilon > 0.0 and check.coalitions == len(checker.coalitions)
         assert check.coalition in checker.coalitions and len(check.coalition) == min(
+        assert check.names == tuple(f"p{member}" for member in check.coalition)
             parties - 1, round(colluding * parties)
         )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -14,7 +15,7 @@ from helpers.rosters import SEED, terms
 from inca.network.membership.identity import Identity
 from inca.network.membership.roster import Roster
 from inca.network.node.loss_check import LossCheck, LossChecker
-from inca.network.node.node import Node
+from inca.network.node.node import Node, SessionEnd
 from inca.network.node.session_setup import SessionSetup
 from inca.network.protocol.context import Effects
 from inca.network.protocol.finalization import Result
@@ -87,3 +88,22 @@ def test_without_a_result_the_largest_loss_is_told() -> None:
     checks = [LossCheck(epsilon, (1,), 8.0, 3, True) for epsilon in (1.0, 9.0, 2.0)]
     asked._loss_checks = {frozenset({0, i}): check for i, check in enumerate(checks, 1)}
     assert asked._final_loss(None) == checks[1]
+
+
+def test_a_result_that_comes_after_the_party_has_given_up_is_told_too() -> None:
+    """While it serves others, a decision may still reach it."""
+    told: list[SessionEnd] = []
+    ending: Any = node()
+    ending._on_ended = told.append
+    ending._party = SimpleNamespace(outcome_known=False, result=None, reason="")
+    for outcome_known, late_result, expected in (
+        (False, None, 0),
+        (True, None, 1),
+        (True, None, 1),
+        (True, result(0, 1, 2), 2),
+        (True, result(0, 1, 2), 2),
+    ):
+        ending._party.outcome_known, ending._party.result = outcome_known, late_result
+        asyncio.run(ending._tell_end())
+        assert len(told) == expected
+    assert told[0].result is None and told[1].result is not None and told[1].loss_check is not None

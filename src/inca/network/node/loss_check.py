@@ -38,6 +38,7 @@ class LossCheck:
         allowed: The agreed epsilon.
         coalitions: How many coalitions were considered.
         complete: Whether these were all of the agreed size.
+        names: What people call the parties of the coalition.
     """
 
     epsilon: float
@@ -45,6 +46,7 @@ class LossCheck:
     allowed: float
     coalitions: int
     complete: bool
+    names: tuple[str, ...] = ()
 
     @property
     def refusal(self) -> str:
@@ -53,7 +55,7 @@ class LossCheck:
             return ""
         return (
             f"its loss must be at most epsilon {self.allowed:g}, as agreed, got {self.epsilon:.4g} "
-            f"(against parties {list(self.coalition)})"
+            f"(against {', '.join(self.names) or 'whoever sees the final messages'})"
         )
 
 
@@ -103,7 +105,8 @@ class LossChecker:
             losses_mu.append((float(losses.mu[losses.honest.tolist().index(self._party)]), coalition))
         mu, coalition = max(losses_mu)
         epsilon = float(epsilon_for(np.array([mu]), terms.delta, terms.rule)[0])
-        return LossCheck(epsilon, coalition, terms.epsilon, len(losses_mu), self.complete)
+        names = tuple(self._setup.roster.names[member] for member in coalition)
+        return LossCheck(epsilon, coalition, terms.epsilon, len(losses_mu), self.complete, names)
 
 
 def _as_agreed(execution: Execution) -> Execution:

@@ -131,3 +131,11 @@ def test_a_party_with_another_roster_than_most_is_told_before_the_first_round(ca
         check(cards, OtherSession({2: 0.0}, {1, 4}), left=1.5)
     measurements, log = check(cards, OtherSession({2: 0.0, 4: 0.0}, {1}), left=1.5)
     assert set(measurements) == {2, 4} and log == [("other roster", {"peer": 1})]
+
+
+def test_a_party_that_comes_back_to_a_session_that_others_have_left_is_not_told_that_its_roster_is_wrong(
+    cards: list[Any],
+) -> None:
+    """In a sequence they are in the next session already, which is another one."""
+    measurements, log = check(cards, OtherSession({2: 0.0}, {1, 4}), left=-5.0)
+    assert set(measurements) == {2} and log == []

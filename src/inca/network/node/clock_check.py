@@ -3,7 +3,8 @@
 A party whose clock disagrees with a majority of those it asked, which agree with each other, refuses to start: then it
 is its own that is wrong. Before that it asks more of them. One that disagrees with a few, or with some that do not
 agree either, names them in its log, and goes on: they will have refused themselves. A party with another roster than
-most of those it asked refuses as well: it would be alone.
+most of those it asked before the start refuses as well: it would be alone. After the start they may have gone on to
+another session, of a sequence for example.
 
 A party that is there in time asks until shortly before the start. One that comes late, or whose clock says so, goes on
 soon after a first peer has answered, however long that takes on a slow machine; alone, it gives up after a while.
@@ -55,7 +56,8 @@ async def check_clocks(
     peers = [(me + distance) % n for distance in neighbour_distances(n)]  # the connections will be used again
     left_s = terms.start - 2 * terms.max_clock_skew - clock()
     measurements, other_rosters = await _measure_all(transport, peers, left_s)
-    _refuse_other_roster(setup, measurements, other_rosters, log_event)
+    if clock() < terms.start:
+        _refuse_other_roster(setup, measurements, other_rosters, log_event)
     if not measurements:
         log_event("clocks not compared", reason="no peer could be reached")
     allowed = terms.max_clock_skew

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from helpers.endings import LAST, N, digest, ending, in_cohort, item, proposal
+from helpers.endings import LAST, N, committed, digest, ending, in_cohort, item, proposal
 from helpers.ledgers import SESSION
 from inca.errors import InvalidPeerMessage
 from inca.network.protocol.agenda import Agenda
@@ -92,3 +92,51 @@ def test_only_commit_or_a_smaller_cohort_follows_a_cohort(step: Step, parties: t
     else:
         with pytest.raises(InvalidPeerMessage):
             Agenda(context).check(proposed)
+
+
+# --- what others leave out ----------------------------------------------------------------------------------------
+
+
+def test_a_first_cohort_may_leave_out_one_party_and_those_who_are_gone_absent_or_two_faced() -> None:
+    """Until digests have been waited for: else one proposer might choose a handful while all others are there."""
+    _, context = ending(replace(SESSION, parties=6))
+    agenda = Agenda(context)
+    agenda.patient_until = 50.0
+    few, some = cohort_of(0, 1, 2), cohort_of(0, 1, 2, 3, 4)
+    assert agenda.slights(49.9, few) and not agenda.slights(50.0, few) and not agenda.slights(49.9, some)
+    context.mark_down(3, 40.0)
+    assert agenda.slights(49.9, few)
+    context.mark_down(3, 41.0)
+    assert agenda.slights(49.9, few)  # two are left out, and not known to be gone
+    context.signed_items.add(digest(4, [1, 2]))
+    assert not agenda.slights(49.9, few)
+
+
+def cohort_of(*parties: int) -> Proposal:
+    return Proposal("cohort", [(party, bytes(32)) for party in parties])
+
+
+def test_a_smaller_cohort_may_leave_out_one_party_and_those_who_refuse_or_are_gone() -> None:
+    finalization, context, cohort = in_cohort()
+    agenda = Agenda(context)
+    agenda.patient_until = 50.0
+    finalization.answer("")
+    smaller = Proposal("cohort", cohort.contents[:2])
+    assert agenda.slights(10.0, smaller) and not agenda.slights(10.0, Proposal("cohort", cohort.contents[:3]))
+    assert not agenda.slights(50.0, smaller)
+    context.signed_items.add(item(2, "ready", Ready(1, cohort.hash)))
+    assert agenda.slights(10.0, smaller)
+    context.signed_items.add(item(3, "ready", Ready(1, cohort.hash, "too much")))
+    assert not agenda.slights(10.0, smaller)
+
+
+def test_a_result_may_leave_out_one_party_of_the_cohort_and_those_who_are_gone() -> None:
+    _, context, cohort = committed()
+    agenda = Agenda(context)
+    agenda.patient_until = 50.0
+    two = Proposal("result", cohort.contents[:2])
+    assert agenda.slights(10.0, two) and not agenda.slights(50.0, two)
+    assert not agenda.slights(10.0, Proposal("result", cohort.contents[1:]))
+    for when in (5.0, 6.0):
+        context.mark_down(3, when)
+    assert not agenda.slights(10.0, two)

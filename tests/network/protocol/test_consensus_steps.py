@@ -201,6 +201,16 @@ def test_what_a_promiser_shows_is_followed() -> None:
     assert [message for _, message in sends if isinstance(message, Accept)] == 3 * [Accept(0, ballot, cohort())]
 
 
+def test_nobody_accepts_something_else_right_after_it_has_accepted_something() -> None:
+    """A proposer that asks nobody what was accepted would have both decided; the first decision is heard of soon."""
+    party, other = node(), cohort(0, 1, 2)
+    assert party.handle(0.0, 1, Accept(0, 9, cohort())).records
+    for when, accepts in ((0.1, False), (0.99, False), (1.0, True)):
+        effects = party.handle(when, 2, Accept(0, 14, other))
+        assert bool(effects.records) is accepts and (effects.sends == [(2, yes(0, 14, other))]) is accepts
+    assert party.handle(1.1, 3, Accept(0, 19, other)).records  # the same again, at once
+
+
 # --- one member that does not stop ----------------------------------------------------------------------------------
 
 

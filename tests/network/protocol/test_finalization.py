@@ -285,10 +285,14 @@ def test_accounts_that_contradict_each_other_are_named_and_the_result_is_not_exa
     assert finalization.result.exact is (claim is None)
 
 
-def test_the_own_part_beyond_all_numbers_is_not_published() -> None:
+@pytest.mark.parametrize(
+    "balance", [[2**62, 0, 0], [0, -(2**62), 0], [0, 0, 99 * WEIGHT], [0, 0, -99 * WEIGHT]], ids=str
+)
+def test_an_own_part_that_no_honest_party_can_have_is_not_published(balance: list[int]) -> None:
     """A peer has sent what no honest party can hold, and this party was credited it: no crash, and a reason."""
     finalization, context, _ = committed()
-    context.ledger.balance = np.full(3, 2**62 - 1, dtype=np.int64)
+    context.ledger.balance = np.array(balance, dtype=np.int64)
+    context.ledger.outbox.clear()
     finalization.publish()
     assert "final" not in context.ledger.signed and "a peer has lied" in finalization.reason
 

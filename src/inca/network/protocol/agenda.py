@@ -111,6 +111,28 @@ class Agenda:
         if not follows[proposal.step]:
             raise InvalidPeerMessage(f"a {proposal.step} that does not follow what was decided")
 
+    def slights(self, now: float, proposal: Proposal) -> bool:
+        """Return whether a proposal leaves out parties without a reason that is known here, and too early.
+
+        One such party does not matter: views differ, and one party may have shown different faces. But a proposer must
+        not choose a handful of parties to its liking while all others are there.
+        """
+        if now >= self.patient_until or proposal.step == "commit":
+            return False
+        return len(self._entitled() - proposal.parties - self._context.gone) > 1
+
+    def _entitled(self) -> set[int]:
+        """Return the parties that can be in the next decision, as far as is known here."""
+        items, cohort = self._context.signed_items, self.cohort
+        if cohort is None:
+            last = self._context.session.rounds
+            digests = items.bodies("digest", Digest)
+            absent = {party for party, digest in digests.items() if last not in digest.account.present}
+            return set(range(self._context.session.parties)) - absent - items.two_faced("digest")
+        if "commit" in self.steps:
+            return set(cohort.parties)
+        return set(cohort.parties) - {party for party, word in self._words(cohort).items() if word.refusal}
+
     def lacks(self, proposal: Proposal, proposer: int) -> list[tuple[int, bytes]]:
         """Return the contents that a proposal rests on and that are not held: it cannot be accepted yet."""
         if proposal.step == "commit" and self.cohort is not None:

@@ -48,6 +48,7 @@ class Consensus:
         self._followed: dict[
             int, tuple[Ballot, float, float]
         ] = {}  # proposer -> its ballot, until when, the next pause
+        self._accepted_at = -inf  # something in the current decision
         self._reset()
         session = context.session
         order_keys = [
@@ -199,7 +200,7 @@ class Consensus:
         context = self._context
         if len(self._promises) < context.session.quorum or self._proposed is not None:
             return
-        # A promise counts once all that it tells of is there: whoever claims something and does not show it is left out.
+        # A promise counts once all that it tells of is there: who claims something and does not show it is left out.
         shown = [p for peer, p in self._promises.items() if p.proposal is None or self._has_all(peer, p.proposal)]
         if len(shown) < context.session.quorum:
             return
@@ -228,7 +229,7 @@ class Consensus:
     def _decide(self, decision: Decision) -> None:
         self._next_turn = self._retry_at = inf
         self._context.record(Decided(decision))
-        self._followed = {}
+        self._followed, self._accepted_at = {}, -inf
         self._reset()
 
     # --- as an acceptor -------------------------------------------------------------------------------------------
@@ -251,24 +252,35 @@ class Consensus:
 
     def _accept(self, now: float, peer: int, message: Accept) -> None:
         context, ledger, instance = self._context, self._context.ledger, self.instance
+        last = ledger.accepted.get(instance)
         self._agenda.check(message.proposal)
         if not self._follows(now, peer, message.ballot):
             return
+        if last is not None and last.ballot == message.ballot and last.proposal != message.proposal:
+            raise InvalidPeerMessage("a ballot must have one proposal, got a second")
+        if (last is None or last.proposal != message.proposal) and self._is_too_early(now, message.proposal):
+            return
         if not self._has_all(peer, message.proposal):
             return  # it accepts when it has what it accepts
-        last = ledger.accepted.get(instance)
         if last is None or last.ballot != message.ballot:
             kept = self._agenda.behind(message.proposal)
             context.signed_items.keep(kind_of(message.proposal.step), message.proposal.contents)
             context.record(Accepted(instance, message.ballot, message.proposal, kept))
-        elif last.proposal != message.proposal:
-            raise InvalidPeerMessage("a ballot must have one proposal, got a second")
+            self._accepted_at = now
         signature = context.signed_items.sign_acceptance(instance, message.ballot, message.proposal.hash)
         yes = Yes(instance, message.ballot, signature)
         if peer == context.me:
             self._count_yes(peer, yes)
         else:
             context.send(peer, yes)
+
+    def _is_too_early(self, now: float, proposal: Proposal) -> bool:
+        """Return whether to wait before accepting something else than before, or something that leaves parties out.
+
+        A proposer that ignores what was accepted already would get two decisions out of parties that accept one thing
+        right after the other. Whoever waits a period has heard of the first decision by then.
+        """
+        return now < self._accepted_at + self._context.session.period or self._agenda.slights(now, proposal)
 
     def _has_all(self, peer: int, proposal: Proposal) -> bool:
         """Return whether all that a proposal rests on is held; ask the peer for what is missing."""

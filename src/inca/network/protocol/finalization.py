@@ -119,7 +119,7 @@ class Finalization:
         }
         message = ledger.settled(self.cohort.parties, credited)
         message[:-1] += ledger.topup(context.session.topup(len(self.cohort.contents)))
-        if np.abs(message).max() >= MAX_NUMBER:
+        if np.abs(message).max() >= MAX_NUMBER or abs(message[-1]) > context.session.parties * WEIGHT:
             self.reason = "its final message would be larger than that of any honest party: a peer has lied"
             context.log_event("refuses", reason=self.reason)
             return

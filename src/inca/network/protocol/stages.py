@@ -50,6 +50,7 @@ Stage = Literal[
     "gathering", "asking", "rounds", "digests", "agreeing", "assessing", "publishing", "serving", "over", "left"
 ]
 _FIRST_RETRY_PERIODS, _MAX_RETRY_PERIODS = 1 / 32, 1 / 4  # after which something without an answer is sent again
+_DIGEST_PERIODS = 2.0  # for the digests of all who are not gone
 _PATIENCE_PERIODS = 1.5  # for a party that is there and does not say whether it is ready, or does not publish
 _CONSENSUS_PERIODS = 4.0  # in which a decision is reached if more than half are there
 
@@ -246,8 +247,9 @@ def next_round_or_end(party: PartyComponents, now: float) -> Stage:
 # --- the end ------------------------------------------------------------------------------------------------------
 
 
-def seal(party: PartyComponents, _: float) -> None:
+def seal(party: PartyComponents, now: float) -> None:
     """Decide about all offers that waited for their round, and make the balance final."""
+    party.agenda.patient_until = now + _DIGEST_PERIODS * party.session.period
     party.transfers.deciding = True
     party.transfers.decide_early(all_rounds=True)
     party.finalization.seal()
@@ -262,10 +264,28 @@ def after_decision(party: PartyComponents) -> Stage:
     return "assessing" if party.finalization.must_answer else "agreeing"
 
 
+def be_patient(party: PartyComponents, now: float) -> None:
+    """Go on without those who are silent, though not gone, only after a while."""
+    if party.agenda.cohort is not None:  # the first cohort is agreed on when digests have been waited for
+        party.agenda.patient_until = now + _PATIENCE_PERIODS * party.session.period
+
+
 def agree(party: PartyComponents, now: float) -> None:
-    """Take part in the next decision; go on without those who are silent, though not gone, after a while."""
-    party.agenda.patient_until = now + _PATIENCE_PERIODS * party.session.period
+    """Take part in the next decision."""
+    be_patient(party, now)
     party.consensus.enter(now)
+
+
+def assess(party: PartyComponents, now: float) -> None:
+    """Have the own loss worked out."""
+    be_patient(party, now)
+    party.finalization.request_assessment()
+
+
+def publish(party: PartyComponents, now: float) -> None:
+    """Publish the settled final message, and wait for those of the others."""
+    be_patient(party, now)
+    party.finalization.publish()
 
 
 def consensus_deadline(party: PartyComponents) -> float:
@@ -350,7 +370,7 @@ STAGES: dict[Stage, StageRule] = {
     # The balance is final; who sent what to whom, from everyone.
     "digests": StageRule(
         successors=("agreeing", "assessing", "publishing", "serving"),
-        deadline=periods(2.0),
+        deadline=periods(_DIGEST_PERIODS),
         waits_for=lambda party: party.missing("digest"),
         until_decision=True,
         enter=seal,
@@ -375,7 +395,7 @@ STAGES: dict[Stage, StageRule] = {
         successors=("agreeing", "assessing", "publishing", "serving"),
         earliest=lambda party: inf if party.finalization.must_answer else -inf,
         until_decision=True,
-        enter=lambda party, now: party.finalization.request_assessment(),
+        enter=assess,
         gossips=("digest", "ready"),
         calls=("assessed",),
         rounds_over=True,
@@ -386,7 +406,7 @@ STAGES: dict[Stage, StageRule] = {
         deadline=periods(2.0),
         waits_for=lambda party: party.finalization.awaited_finals,
         until_decision=True,
-        enter=lambda party, now: party.finalization.publish(),
+        enter=publish,
         gossips=("final",),
         calls=("assessed",),
         rounds_over=True,

@@ -23,7 +23,7 @@ from inca.network.protocol.messages import (
     pack,
     unpack,
 )
-from inca.network.protocol.session import check_weight
+from inca.network.protocol.session import WEIGHT, check_weight
 
 
 class Transfers:
@@ -187,9 +187,9 @@ class Transfers:
 
     def _bearable(self, offer: Offer) -> bool:
         """Whether the balance with this offer is one that an honest party can have."""
-        ledger = self._context.ledger
+        ledger, most = self._context.ledger, self._context.session.parties * WEIGHT
         balance = ledger.balance + unpack(offer.payload, ledger.balance.size)  # both below 2^62
-        return bool(np.abs(balance).max() < MAX_NUMBER)
+        return bool(np.abs(balance).max() < MAX_NUMBER and balance[-1] <= most)
 
     def _answer(self, peer: int, t: int, slot: int) -> None:
         self._context.send(peer, (Ack if self._context.ledger.decisions[t, peer, slot] else Voided)(t, slot))

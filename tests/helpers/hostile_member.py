@@ -1,0 +1,345 @@
+"""A member of a session that lies: contradictory, random and forged messages of every type, at their limits."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from inca.network.protocol.context import Effects
+from inca.network.protocol.ledger import Ledger, Record
+from inca.network.protocol.messages import (
+    Accept,
+    Account,
+    Ack,
+    Ask,
+    Decision,
+    Decisions,
+    Fetch,
+    Have,
+    Item,
+    Items,
+    Message,
+    Nudge,
+    Offer,
+    Prepare,
+    Promise,
+    Proposal,
+    Seen,
+    Skipped,
+    Step,
+    Voided,
+    Want,
+    Yes,
+    pack,
+)
+from inca.network.protocol.party import Party
+from inca.network.protocol.session import WEIGHT, SessionConfig
+from inca.network.protocol.signed_items import (
+    KINDS,
+    Digest,
+    Final,
+    Kind,
+    Ready,
+    Sign,
+    SignedItems,
+    Verify,
+    content_hash,
+)
+from inca.network.testing.faults import Faults
+from inca.network.testing.simulator import SimulatedNetwork, plain_party
+
+LIMITS = (0, 1, 2, 3, 7, 2**31, 2**32 - 1)
+NUMBERS = (0, 1, -1, WEIGHT, -WEIGHT, 2**61, 2**62 - 1, -(2**62) + 1)
+TEXTS = ("", "too much", 200 * "x", 201 * "x", "\x1b[2J", "\n", "\u202e", 5000 * "y")
+
+
+class HostileParty(Party):
+    """Follows the protocol as far as that helps it, and says something else besides, or instead."""
+
+    def __init__(self, session: SessionConfig, me: int, sign: Sign, verify: Verify, rng: random.Random) -> None:
+        super().__init__(session, me, sign=sign, verify=verify, rng=rng)
+        self._liar, self._signer = random.Random(rng.random()), SignedItems(session, me, sign, verify)
+        self._zeal = self._liar.choice([0.2, 0.6, 1.0])
+        self._two_faced = self._liar.random() < 0.5
+        self._heard: list[Message] = []
+        self.told: list[Message] = []
+        self._lies_left = 3000  # answers to lies would be lied about without end
+        lies: list[Callable[[int], Message]] = [
+            self._offer,
+            self._answer,
+            self._have,
+            self._fetch,
+            self._items,
+            self._items,
+            self._prepare,
+            self._promise,
+            self._accept,
+            self._accept,
+            self._yes,
+            self._decisions,
+            self._seen,
+        ]
+        self._junk = self._liar.sample(lies, self._liar.choice([3, 6, len(lies)]))
+
+    def receive(self, now: float, peer: int, message: Message) -> Effects:
+        self._heard = [*self._heard[-20:], message]
+        return self._lie(super().receive(now, peer, message), extra=self._liar.random() < self._zeal)
+
+    def tick(self, now: float) -> Effects:
+        return self._lie(super().tick(now), extra=True)
+
+    def unsent(self, now: float, message: Message) -> Effects:
+        return Effects()  # it may never have made that offer
+
+    def _lie(self, effects: Effects, *, extra: bool) -> Effects:
+        rng, sends = self._liar, list[tuple[int, Message]]()
+        for peer, message in effects.sends:
+            choice = rng.random()
+            sends += [] if choice < 0.1 else [(peer, message)]
+            if choice > 0.8:
+                sends.append((peer, self._mutated(message)))
+        lying = extra and self._lies_left > 0 and self.ledger.topology is not None
+        for _ in range(rng.randint(0, 3) if lying else 0):
+            self._lies_left -= 1
+            peer = rng.choice(sorted(self._context.others))
+            junk = rng.choice(self._junk)(peer)
+            others = self._context.others if rng.random() < 0.3 else {peer}
+            sends += [(other, junk) for other in sorted(others)]
+        effects.sends = sends
+        self.told += [message for _, message in sends]
+        return effects
+
+    def _mutated(self, message: Message) -> Message:
+        """Change one field of a message to something else that can be sent."""
+        rng = self._liar
+        name = rng.choice(message.__struct_fields__ or ("",))
+        value: Any = getattr(message, name, None)
+        match value:
+            case bool():
+                changed: Any = not value
+            case int():
+                changed = rng.choice([value + 1, max(0, value - 1), *LIMITS])
+            case bytes():
+                changed = rng.choice([b"", value[:-1], value[::-1], bytes(len(value)), value + b"x"])
+            case list():
+                changed = rng.choice([[], value[:-1], value[::-1], 30 * value[:3]])
+            case Proposal():
+                changed = self._proposal()
+            case _:
+                return message
+        return msgspec.structs.replace(message, **{name: changed})
+
+    # --- what it makes up -----------------------------------------------------------------------------------------
+
+    def _offer(self, peer: int) -> Message:
+        rng, session, topology = self._liar, self.session, self._context.topology
+        mine = [
+            (t, s)
+            for t in range(1, session.rounds + 1)
+            for s, receiver in enumerate(topology.receivers[t][self.me])
+            if receiver == peer
+        ]
+        t, slot = rng.choice(mine or [(1, 0)])
+        return Offer(t, slot, self._payload())
+
+    def _payload(self) -> bytes:
+        weight = self._liar.choice([0, 1, -1, WEIGHT // 3, self.session.parties * WEIGHT, -3 * WEIGHT, 2**62 - 1])
+        numbers = [self._liar.choice(NUMBERS) for _ in range(self.session.dimension)]
+        return pack(np.array([*numbers, weight], dtype=np.int64))
+
+    def _answer(self, peer: int) -> Message:
+        rng, t = self._liar, self._liar.randint(0, self.session.rounds + 1)
+        kinds: tuple[Message, ...] = (
+            Ack(t, 0),
+            Voided(t, 0),
+            Ack(t, 1),
+            Nudge(t),
+            Skipped(t),
+            Ask(),
+            Voided(*LIMITS[-2:]),
+        )
+        return rng.choice(kinds)
+
+    def _bits(self) -> dict[str, bytes]:
+        size = -(-self.session.parties // 8)
+        everyone = ((1 << self.session.parties) - 1).to_bytes(size, "little")
+        return {kind: self._liar.choice([everyone, everyone, bytes(size), b"\xff" * 9]) for kind in (*KINDS, "gift")}
+
+    def _have(self, peer: int) -> Message:
+        rng = self._liar
+        decided = rng.choice([len(self.ledger.decided), *LIMITS])
+        choices: list[Message] = [Have(self._bits(), decided, rng.random() < 0.5), Want(self._bits(), decided)]
+        return rng.choice(choices)
+
+    def _fetch(self, peer: int) -> Message:
+        kind = self._liar.choice([*KINDS, "gift"])
+        held = self.signed_items.by_kind.get(kind, {})
+        contents = [(party, content_hash(item)) for party, item in held.items()]
+        return Fetch(kind, self._liar.choice([40 * contents, contents, [(99, b""), (0, bytes(32))]]))
+
+    def _digest(self) -> Item:
+        rng, account = self._liar, self.ledger.account
+        if not self._two_faced and "digest" in self.ledger.signed:
+            return self.ledger.signed["digest"]
+        fates = [[rng.randint(0, 3) for _ in row] for row in account.fates]
+        credited = [entry for entry in account.credited if rng.random() < 0.7]
+        return self._signer.sign("digest", Digest(Account(account.present, fates, credited)))
+
+    def _items(self, peer: int) -> Message:
+        rng, signer = self._liar, self._signer
+        cohort = self._components.agenda.cohort
+        hash_ = bytes(32) if cohort is None else cohort.hash
+        word = Ready(rng.choice([len(self.ledger.decided), *LIMITS]), hash_, rng.choice(TEXTS))
+        kind: Kind = rng.choice(KINDS)
+        other = rng.choice([item for items in self.signed_items.by_kind.values() for item in items.values()] or [None])
+        made_up = [
+            self._digest(),
+            self._digest(),
+            signer.sign("final", Final(self._payload())),
+            signer.sign("ready", word),
+            signer.sign("ready", Ready(len(self.ledger.decided), hash_, rng.choice(["", "too much"]))),
+            signer.sign("done", b""),
+            signer.sign(kind, rng.randbytes(32)),
+            Item(kind, rng.choice([*range(self.session.parties), 99]), rng.randbytes(8), rng.randbytes(16)),
+            *([] if other is None else [msgspec.structs.replace(other, body=other.body + b"x")]),
+        ]
+        return Items(rng.sample(made_up, rng.randint(1, 4)))
+
+    def _proposal(self) -> Proposal:
+        rng, cohort = self._liar, self._components.agenda.cohort
+        step: Step = rng.choice(["cohort", "commit", "result"])
+        items = self.signed_items.by_kind["final" if step == "result" else "digest"]
+        contents = sorted((party, content_hash(item)) for party, item in items.items())
+        if step != "result" and cohort is not None and rng.random() < 0.7:
+            contents = list(cohort.contents)
+        match rng.random():
+            case chance if chance < 0.4:
+                contents = [entry for entry in contents if rng.random() < 0.8]
+            case chance if chance < 0.5:
+                contents = [(party, rng.randbytes(32)) for party, _ in contents]
+            case chance if chance < 0.7 and step != "commit":
+                own = self._digest() if step == "cohort" else self._signer.sign("final", Final(self._payload()))
+                contents = sorted({**dict(contents), self.me: content_hash(own)}.items())
+            case chance if chance < 0.75:
+                contents = 30 * contents
+        return Proposal(step, contents)
+
+    def _instance(self) -> int:
+        return self._liar.choice([*3 * [len(self.ledger.decided)], *LIMITS[:4]])
+
+    def _ballot(self) -> int:
+        n, promised = self.session.parties, self.ledger.promised.get(len(self.ledger.decided), 0)
+        ahead = self._liar.choice([0, 1, 1, 2, 999, 10**6, 2**40])
+        return (promised // n + ahead) * n + self.me
+
+    def _prepare(self, peer: int) -> Message:
+        return Prepare(self._instance(), self._ballot())
+
+    def _asked(self, form: type[Prepare] | type[Accept]) -> Any:
+        heard = [message for message in self._heard if isinstance(message, form)]
+        return self._liar.choice(heard) if heard else form(*([0, 7] if form is Prepare else [0, 7, self._proposal()]))
+
+    def _promise(self, peer: int) -> Message:
+        asked = self._asked(Prepare)
+        accepted = self._liar.choice([0, max(0, asked.ballot - 1), asked.ballot, 2**61])
+        return Promise(asked.instance, asked.ballot, accepted, self._proposal() if accepted else None)
+
+    def _accept(self, peer: int) -> Message:
+        return Accept(self._instance(), self._ballot(), self._proposal())
+
+    def _yes(self, peer: int) -> Message:
+        asked = self._asked(Accept)
+        signature = self._signer.sign_acceptance(asked.instance, asked.ballot, asked.proposal.hash)
+        return Yes(asked.instance, asked.ballot, self._liar.choice([signature, b"", signature[::-1]]))
+
+    def _decisions(self, peer: int) -> Message:
+        rng, proposal, instance = self._liar, self._proposal(), self._instance()
+        own = (self.me, self._signer.sign_acceptance(instance, 9, proposal.hash))
+        known = [decision.signatures for decision in self.ledger.decided] or [[]]
+        signatures = rng.choice([[], [own], self.session.quorum * [own], rng.choice(known), [own, *rng.choice(known)]])
+        return Decisions(instance, rng.choice([1, 1, 50]) * [Decision(rng.choice([9, 2**61]), proposal, signatures)])
+
+    def _seen(self, peer: int) -> Message:
+        rng = self._liar
+        offers = rng.choice([[], [(1, 0)], 500 * [(LIMITS[-1], 1)]])
+        return Seen(
+            offers, rng.choice(LIMITS), rng.choice(LIMITS), rng.choice([[], ["digest"], ["\x1b[2J"], 99 * ["final"]])
+        )
+
+
+class SplittingParty(Party):
+    """Wants two different decisions of one number: it proposes something else as soon as another has proposed.
+
+    It votes for everything, promises that nothing was accepted, does not ask for promises itself, and shows its own
+    decision to half of the others.
+    """
+
+    def __init__(self, session: SessionConfig, me: int, sign: Sign, verify: Verify, rng: random.Random) -> None:
+        super().__init__(session, me, sign=sign, verify=verify, rng=rng)
+        self._signer = SignedItems(session, me, sign, verify)
+        self._own: dict[int, tuple[int, Proposal]] = {}
+        self._votes: dict[int, dict[int, bytes]] = {}
+
+    def receive(self, now: float, peer: int, message: Message) -> Effects:
+        effects, others = super().receive(now, peer, message), sorted(self._context.others)
+        if isinstance(message, Prepare):
+            effects.sends.append((peer, Promise(message.instance, message.ballot, 0, None)))
+        elif isinstance(message, Accept):
+            signature = self._signer.sign_acceptance(message.instance, message.ballot, message.proposal.hash)
+            effects.sends.append((peer, Yes(message.instance, message.ballot, signature)))
+            if message.instance not in self._own:
+                effects.sends += [(other, self._counter_proposal(peer, message)) for other in others]
+        elif isinstance(message, Yes) and self._own.get(message.instance, (0,))[0] == message.ballot:
+            ballot, proposal = self._own[message.instance]
+            votes = self._votes.setdefault(message.instance, {self.me: self._vote(message.instance)})
+            votes[peer] = message.signature
+            if len(votes) >= self.session.quorum:
+                decisions = Decisions(message.instance, [Decision(ballot, proposal, sorted(votes.items()))])
+                effects.sends += [(other, decisions) for other in others[::2]]
+        return effects
+
+    def _counter_proposal(self, proposer: int, message: Accept) -> Accept:
+        contents = [entry for entry in message.proposal.contents if entry[0] not in (proposer,)]
+        step: Step = "cohort" if message.proposal.step == "commit" else message.proposal.step
+        ballot = (message.ballot // self.session.parties + 2) * self.session.parties + self.me
+        self._own[message.instance] = ballot, Proposal(step, contents)
+        return Accept(message.instance, *self._own[message.instance])
+
+    def _vote(self, instance: int) -> bytes:
+        ballot, proposal = self._own[instance]
+        return self._signer.sign_acceptance(instance, ballot, proposal.hash)
+
+
+Make = Callable[[SessionConfig, int, Sign, Verify, random.Random], Party]
+
+
+class HostileNetwork(SimulatedNetwork):
+    """A simulated session with a hostile member. Its own ledger means nothing, so only honest parties are looked at."""
+
+    def __init__(self, seed: int, faults: Faults, hostile: Make = HostileParty) -> None:
+        self.hostile, self._hostile_party = 0, hostile
+        super().__init__(seed, faults=faults, make=self._make_party)
+        self.hostile = self.rng.randrange(self.session.parties)
+
+    def _make_party(self, session: SessionConfig, me: int, sign: Sign, verify: Verify, rng: random.Random) -> Party:
+        if me == self.hostile:
+            return self._hostile_party(session, me, sign, verify, rng)
+        return plain_party(session, me, sign, verify, rng)
+
+    def check(self) -> None:
+        """Shares of the hostile member are what it says they are: there is nothing to add up."""
+
+    @property
+    def honest(self) -> dict[int, Party]:
+        """The honest parties that run."""
+        return {i: m.party for i, m in enumerate(self.machines) if m.party is not None and i != self.hostile}
+
+    def honest_ledgers(self) -> Iterable[tuple[int, Ledger]]:
+        return [(i, ledger) for i, ledger in self.ledgers() if i != self.hostile]
+
+    def journal(self, i: int) -> list[Record]:
+        return self.machines[i].journal

@@ -345,8 +345,10 @@ def last_offer(room: Room, receiver: int) -> tuple[int, int]:
     return room.session.topology(room.session.seed).senders[room.session.rounds][receiver][0]
 
 
-@pytest.mark.parametrize("number", [2**62 - 1, -(2**62) + 1])
-def test_an_offer_that_makes_a_balance_larger_than_any_honest_one_is_void_and_crashes_nobody(number: int) -> None:
+@pytest.mark.parametrize("numbers", [[2**62 - 1, 0, 0], [-(2**62) + 1, 0, 0], [0, 0, N * WEIGHT]], ids=str)
+def test_an_offer_that_makes_a_balance_larger_than_any_honest_one_is_void_and_crashes_nobody(
+    numbers: list[int],
+) -> None:
     session = replace(PACED, schedule="permutation")
     room = Room(session)
     room.drops = lambda sender, receiver, message: (
@@ -354,9 +356,9 @@ def test_an_offer_that_makes_a_balance_larger_than_any_honest_one_is_void_and_cr
     )
     room.open().run(until=START + 3 * session.min_round_duration + 0.1)
     party, (sender, slot) = room.parties[2], last_offer(room, 2)
-    party.ledger.balance[0] = 5 if number > 0 else -5  # so that the sum is beyond; half of it is in the journal anyway
+    party.ledger.balance[0] = 5 if numbers[0] > 0 else -5  # so that the sum is beyond
     assert party.ledger.round == session.rounds
-    huge = pack(np.array([number, 0, 0], dtype=np.int64))
+    huge = pack(np.array(numbers, dtype=np.int64))
     effects = party.receive(room.now, sender, Offer(session.rounds, slot, huge))
     assert effects.records == [Tombstoned(session.rounds, sender, slot)]
     assert (sender, Voided(session.rounds, slot)) in effects.sends

@@ -23,6 +23,7 @@ WEIGHT = 2**40
 def check_weight(message: Numbers, parties: int) -> None:
     """Refuse a message whose weight, its last number, no honest party can hold: 0 to that of all values together.
 
+    >>> import numpy as np
     >>> check_weight(np.array([5, WEIGHT]), parties=3)
     """
     if not 0 <= message[-1] <= parties * WEIGHT:

@@ -138,6 +138,7 @@ PUBLIC: dict[str, str] = {
     "Seeded.seed": "the public seed of a session's schedule",
     "SimulatedRun.seed": "decides made-up values; it is in the page's address",
     "Provenance.seed": "of a reproduction, with made-up values",
+    "SettledErrors.seed": "of a reproduction, with made-up values",
     "Injection.value": "coefficients c, which are public",
     "Injection.noise": "coefficients Z, which are public",
     "_InjectionFields.value": "coefficients c, which are public",

@@ -91,6 +91,8 @@ def test_a_plan_without_any_rounds_is_refused() -> None:
         for rounds in (0, -3):
             with pytest.raises(InvalidInput, match="rounds must be at least 1"):
                 inca.plan(REQUIREMENTS, rounds=rounds, receivers=receivers)
+    with pytest.raises(InvalidInput, match="rounds must be at least 1"):
+        inca.plan(REQUIREMENTS, rounds=0, proven=True)
 
 
 def test_fixed_rounds_are_looked_up_too() -> None:
@@ -271,10 +273,25 @@ def test_a_proven_plan_counts_leavers_among_those_who_may_cut_parties_off() -> N
     ]
     assert bounds[1] <= REQUIREMENTS.failure / 2 < bounds[0]
     assert usual.failure_probability == pytest.approx(bounds[1])
+    tenth = inca.plan(REQUIREMENTS, proven=True)  # 20 colluders and 20 leavers are 40
+    expected = failure_bound(200, 40, tenth.design.rounds, schedule="permutation")
+    assert tenth.failure_probability == pytest.approx(expected)
     with pytest.raises(RequirementsNotMet, match="allow at least"):
         inca.plan(replace(REQUIREMENTS, messages=usual.design.rounds - 1, dropout=0.2), proven=True)
     longer = inca.plan(REQUIREMENTS, proven=True, rounds=15)
     assert longer.design.rounds == 15 and longer.noise_levels.cancelling > usual.noise_levels.cancelling
+
+
+def test_if_colluders_and_leavers_may_be_everyone_local_dp_is_advised() -> None:
+    requirements = replace(SMALL, parties=10, colluding=0.5, dropout=0.5, messages=30)
+    for proven in (False, True):
+        with pytest.raises(RequirementsNotMet, match="use Local DP"):
+            inca.plan(requirements, views=4, proven=proven)
+
+
+def test_a_proven_plan_of_one_round_has_no_quiet_one_and_no_doubt() -> None:
+    plan = inca.plan(replace(REQUIREMENTS, parties=3, dropout=0.0), proven=True)
+    assert (plan.design.rounds, plan.design.quiet) == (1, 0) and plan.sampling.confidence == 1.0
 
 
 def test_a_proven_plan_is_read_as_it_was_written(tmp_path: Path) -> None:

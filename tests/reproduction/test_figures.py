@@ -9,7 +9,7 @@ from __future__ import annotations
 import csv
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -91,7 +91,7 @@ def test_all_files_are_there_and_readable(name: str, reproductions: dict[str, Re
     for picture in reproduction.results.pictures:
         assert (reproduction.folder / f"{picture.name}.png").read_bytes().startswith(b"\x89PNG")
         assert b"<svg" in (reproduction.folder / f"{picture.name}.svg").read_bytes()
-    for table in reproduction.results.tables:
+    for table in [*reproduction.results.tables, *reproduction.results.supplement]:
         with (reproduction.folder / f"{table.name}.csv").open(newline="") as file:
             rows = list(csv.DictReader(file))
         assert len(rows) == len(table.rows) > 0
@@ -113,6 +113,7 @@ def test_the_data_can_be_judged_anew_from_its_file(name: str, reproductions: dic
     figure, results = read_reproduction(path)
     assert (figure.name, figure.seed, figure.quick) == (name, 1, True)
     assert list(results.claims) == list(reproductions[name].results.claims)
+    assert list(results.supplement) == list(reproductions[name].results.supplement)
     for picture in results.pictures:
         assert picture.files()["svg"] == (reproductions[name].folder / f"{picture.name}.svg").read_bytes()
 
@@ -129,7 +130,34 @@ def test_a_second_call_does_no_work_and_changes_nothing(
     before = {path.name: path.read_bytes() for path in folder.iterdir() if path.suffix in (".csv", ".svg")}
     again = reproduce(name, folder.parent, quick=True, seed=1)
     assert again.results.tables == reproductions[name].results.tables
+    assert again.results.supplement == reproductions[name].results.supplement
     assert before == {path.name: path.read_bytes() for path in folder.iterdir() if path.suffix in (".csv", ".svg")}
+
+
+def test_data_that_are_kept_are_not_computed_again(
+    reproductions: dict[str, Reproduction], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = reproductions["fig3"]
+    stamp = json.loads((before.folder / "fig3.json").read_text())["stamp"]
+    (before.folder / "work.jsonl").rename(before.folder / "elsewhere")
+    monkeypatch.setattr(Engine, "results", None)
+    try:
+        kept = reproduce("fig3", before.folder.parent, quick=True, seed=1, keep=True)
+        with pytest.raises(InvalidInput, match=r"seed must be 1, that of the data in .*, got 2"):
+            reproduce("fig3", before.folder.parent, quick=True, seed=2, keep=True)
+    finally:
+        (before.folder / "elsewhere").replace(before.folder / "work.jsonl")
+    assert (kept.results.tables, asdict(kept.provenance)) == (before.results.tables, stamp)
+    assert kept.results.claims == before.results.claims
+
+
+def test_there_must_be_data_to_be_kept(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match="cannot be read as a reproduction"):
+        reproduce("fig3", tmp_path, keep=True)
+    (tmp_path / "fig3").mkdir()
+    (tmp_path / "fig3" / "fig3.json").write_text('{"format": "inca-reproduction/1", "stamp": {}}')
+    with pytest.raises(InvalidInput, match="cannot be read as a reproduction"):
+        reproduce("fig3", tmp_path, keep=True)
 
 
 @TWICE

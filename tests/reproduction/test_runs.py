@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from inca import Adversary, Execution, Presence, RandomReceivers, Requirements, View, incremental_injection
+from inca.mechanisms.compare import compare
 from inca.mechanisms.gopa import random_graph
 from inca.mechanisms.pairwise import complete_loss, losses
 from inca.privacy.accountant import account
@@ -174,3 +175,23 @@ def test_a_prediction_that_cannot_be_made_is_none() -> None:
     assert runs.predicted("inca, planned", asdict(requirements), views=10) is None
     central = runs.predicted("Central DP", asdict(requirements), views=10)
     assert central is not None and central["mse"] > requirements.central_mse
+
+
+def test_predictions_are_those_of_the_comparison() -> None:
+    requirements = Requirements(30, 1.0, 1e-5, colluding=0.1, dropout=0.1, messages=12)
+    entries = {entry.mechanism: entry for entry in compare(requirements, [0.1], views=20)}
+    for name in ("inca, settled", "inca, one leaver late", "inca, the paper's recipe", "GOPA, no leaver late"):
+        predicted = runs.predicted(name, asdict(requirements), views=20)
+        assert predicted is not None and predicted["mse"] == entries[name].mse
+    planned = runs.predicted("inca, planned", asdict(requirements), views=20)
+    assert planned is not None and planned["mse"] == entries["inca, not settled"].mse
+
+
+def test_settled_runs_have_the_expected_error_and_can_be_cut_anywhere() -> None:
+    requirements = asdict(Requirements(40, 1.0, 1e-5, colluding=0.1, dropout=0.1, messages=12))
+    for name, late in (("inca, settled", 0), ("inca, one leaver late", 1)):
+        predicted = runs.predicted(name, requirements, views=20)
+        squares = runs.settled_errors(name, requirements, late, first=0, runs=1500, seed=SEED, views=20)
+        # Errors are nearly normal: the mean of 1,500 squares is within a fifth but for less than 1e-6.
+        assert predicted is not None and np.mean(squares) == pytest.approx(predicted["mse"], rel=0.2)
+        assert squares[3:5] == runs.settled_errors(name, requirements, late, first=3, runs=2, seed=SEED, views=20)

@@ -22,6 +22,12 @@ def reproduce(
     figure: Annotated[str, typer.Argument(help="fig1, fig2, fig3, fig4, or all.")],
     quick: Annotated[bool, typer.Option("--quick", help="Fewer runs and settings: all four in a minute.")] = False,
     seed: Annotated[int, typer.Option(help="Everything random follows from it.")] = 0,
+    keep: Annotated[
+        bool,
+        typer.Option(
+            "--keep", help="Keep the reproduced data that are there; compute only what stands beside a figure."
+        ),
+    ] = False,
     engine: Annotated[
         str, typer.Option(help="processes, serial (one process), or dask (a cluster).", rich_help_panel=ENGINE)
     ] = "processes",
@@ -49,7 +55,7 @@ def reproduce(
     - *fig1*: error without dropouts of inca, Central DP, Local DP and Muffliato
     - *fig2*: how often hidden messages suffice, for 1 to 5 receivers
     - *fig3*: rounds that never failed in 100,000 runs, and our closed form up to a billion parties
-    - *fig4*: error under dropouts of inca, GOPA and CorDP-DME, and of planned designs
+    - *fig4*: error under dropouts of inca, GOPA and CorDP-DME, and of planned designs; beside it, settled averages
 
     Each figure gets a folder with a page to read (.html), data (.csv, .json) and pictures (.png, .svg). Interrupted
     work resumes where it stopped when the command is given again. Neither the engine nor the number of workers changes
@@ -66,7 +72,9 @@ def reproduce(
     with Engine(engine, workers, address) as started:
         for name in names:
             progress = partial(progress_bar, lines=True)
-            reproductions.append(reproduce_figure(name, out, quick=quick, seed=seed, engine=started, report=progress))
+            reproductions.append(
+                reproduce_figure(name, out, quick=quick, seed=seed, keep=keep, engine=started, report=progress)
+            )
             if not as_json:
                 _show(reproductions[-1])
     if as_json:

@@ -1,4 +1,7 @@
-"""Figure 4: the error when parties drop out, of inca's designs, of baselines, and of planned designs over messages."""
+"""Figure 4: the error when parties drop out, of inca's designs, of baselines, and of planned designs over messages.
+
+Panel (d), on settlement, stands beside it.
+"""
 
 from __future__ import annotations
 
@@ -32,6 +35,7 @@ from inca.reproduction.figure4_data import (
     Figure4Design,
     requirements_of,
 )
+from inca.reproduction.figure4_settled import CAPTION, SettledErrors, draw
 from inca.reproduction.figure_reproduction import (
     DataTable,
     FigureReproduction,
@@ -165,6 +169,29 @@ class Figure4(FigureReproduction):
             Picture("fig4-planned", _PLANNED_CAPTION, lambda: _draw_planned(planned)),
         ]
         return FigureResults(tables, claims, pictures, notes)
+
+    @property
+    def _settled(self) -> SettledErrors:
+        if self.quick:
+            return SettledErrors((0.0, 0.1), self._messages[-1], self._views, 200, self.seed)
+        return SettledErrors((0.0, 0.05, 0.1, 0.2, 0.3), EXCHANGES, self._views, self._runs, self.seed)
+
+    @property
+    def supplement_parameters(self) -> Row:
+        """Those of panel (d)."""
+        settled = self._settled
+        shared = {"parties": PARTIES, "epsilon": EPSILON, "delta": DELTA, "colluding": COLLUDING}
+        own = {"dropouts": list(settled.dropouts), "messages": settled.messages, "views": settled.views}
+        return {**shared, **own, "runs": settled.runs, "failure_probability": 1e-6}
+
+    def compute_supplement(self, perform: PerformJobs, tables: Sequence[DataTable]) -> list[DataTable]:
+        """Compute panel (d): settled averages beside others."""
+        return [self._settled.table(perform, tables[-1].rows)]
+
+    def supplement_pictures(self, supplement: Sequence[DataTable]) -> list[Picture]:
+        """Draw panel (d)."""
+        (settled,) = supplement
+        return [Picture("fig4-settled", CAPTION, lambda: draw(settled.rows))]
 
 
 _PLANNED = "Expected error over messages per party, for a failure probability of 1e-6"

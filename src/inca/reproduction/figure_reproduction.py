@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from inca._base.plotting import look, rendered
@@ -93,6 +93,8 @@ class FigureResults:
     pictures: Sequence[Picture]
     notes: Sequence[str] = ()
     """How what was done differs from the paper's description, and what that description leaves open."""
+    supplement: Sequence[DataTable] = ()
+    """Data that stand beside the figure, apart from its reproduction: no claim rests on them."""
 
 
 class FigureReproduction(ABC):
@@ -121,6 +123,32 @@ class FigureReproduction(ABC):
     @abstractmethod
     def evaluate(self, tables: Sequence[DataTable]) -> FigureResults:
         """Return pictures of the data, and what they say about the paper's claims."""
+
+    @property
+    def supplement_parameters(self) -> Row:
+        """What is varied in the supplement; nothing where there is none."""
+        return {}
+
+    def compute_supplement(self, perform: PerformJobs, tables: Sequence[DataTable]) -> list[DataTable]:
+        """Return data of ours that stand beside the figure, apart from its reproduction; none by default.
+
+        Args:
+            perform: Performs jobs.
+            tables: The reproduced data; what is there already is not computed again.
+        """
+        return []
+
+    def supplement_pictures(self, supplement: Sequence[DataTable]) -> list[Picture]:
+        """Return pictures of these data."""
+        return []
+
+    def results(self, tables: Sequence[DataTable], supplement: Sequence[DataTable]) -> FigureResults:
+        """Return everything that is shown: the figure evaluated, and its supplement, if there is one."""
+        evaluated = self.evaluate(tables)
+        if not supplement:
+            return evaluated
+        pictures = [*evaluated.pictures, *self.supplement_pictures(supplement)]
+        return replace(evaluated, pictures=pictures, supplement=supplement)
 
 
 def chunks(total: int, size: int) -> list[tuple[int, int]]:

@@ -63,6 +63,7 @@ def page(
         _section("Pictures", "div", [_picture(picture, pictures[picture.name]) for picture in results.pictures]),
         _section("Claims", "div", [_claims(results.claims)] if results.claims else []),
         _section("Data", "div", [_data(table) for table in results.tables]),
+        _section("Beside the figure", "div", [_data(table) for table in results.supplement]),
         _section("Notes", "ul", [_element("li", escape(note)) for note in results.notes]),
         _section("Parameters", "dl", [_pair(name, escape(shown(name, value))) for name, value in parameters.items()]),
     ]

@@ -24,7 +24,15 @@ from inca.reproduction.figure1 import Figure1
 from inca.reproduction.figure2 import Figure2
 from inca.reproduction.figure3 import Figure3
 from inca.reproduction.figure4 import Figure4
-from inca.reproduction.figure_reproduction import Claim, DataTable, FigureReproduction, FigureResults, Job, Row
+from inca.reproduction.figure_reproduction import (
+    Claim,
+    DataTable,
+    FigureReproduction,
+    FigureResults,
+    Job,
+    PerformJobs,
+    Row,
+)
 from inca.reproduction.report import Provenance, page
 from inca.reproduction.sources import source_digest
 
@@ -43,6 +51,8 @@ class Reproduction:
     folder: Path
     results: FigureResults
     provenance: Provenance
+    supplement_provenance: Provenance
+    """Where the data come from that stand beside the figure."""
 
     @property
     def page(self) -> Path:
@@ -56,6 +66,7 @@ def reproduce(
     *,
     quick: bool = False,
     seed: int = 0,
+    keep: bool = False,
     engine: Engine | None = None,
     report: ProgressReporter | None = None,
 ) -> Reproduction:
@@ -69,6 +80,8 @@ def reproduce(
         folder: Where its own folder will be, named after it, fig1 or fig1-quick.
         quick: Whether fewer runs, which show the same, replace the full size of the paper.
         seed: Everything random follows from it.
+        keep: Whether the reproduced data that the folder has are kept as they are. Only what stands beside the figure
+            is computed; verdicts, pictures and the page are made anew.
         engine: One that was started; by default processes on this machine.
         report: Shows progress.
 
@@ -76,7 +89,8 @@ def reproduce(
         The results, and where they are.
 
     Raises:
-        InvalidInput: If there is no such figure, or the folder cannot be written.
+        InvalidInput: If there is no such figure, the folder cannot be written, or there are no data to keep, or those
+            of another seed.
         WorkerLost: If a worker process died; called again, the work resumes.
 
     Example:
@@ -89,29 +103,50 @@ def reproduce(
     figure = figure_named(name, integer("seed", seed, max=2**63 - 1), quick)
     check_matplotlib("a reproduction")
     home = Path(folder) / (f"{name}-quick" if quick else name)
+    kept = _kept(home / f"{name}.json", seed) if keep else None
     try:
         home.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InvalidInput(f"{home} cannot be made a folder: {error.strerror or error}") from None
-    checkpoint = Checkpoint(home / "work.jsonl", purpose=f"seed {seed}")
+    command = f"inca reproduce {name} --seed {seed}{' --quick' if quick else ''}{' --keep' if keep else ''}"
     reporter = report or (lambda heading: nullcontext(lambda done, total: None))
 
     with nullcontext(engine) if engine is not None else Engine() as started:
 
-        def perform(heading: str, jobs: Sequence[Job]) -> list[Any]:
-            began = time.monotonic()
-            try:
-                with reporter(f"{name}, {heading}:") as progress:
-                    return complete_jobs(jobs, started, checkpoint, progress)
-            finally:
-                checkpoint.spend(time.monotonic() - began)
+        def work(purpose: str, compute: Callable[[PerformJobs], list[DataTable]]) -> tuple[list[DataTable], Provenance]:
+            checkpoint = Checkpoint(home / "work.jsonl", purpose)
 
-        tables = figure.compute_tables(perform)
-    command = f"inca reproduce {name} --seed {seed}{' --quick' if quick else ''}"
-    provenance = Provenance(command, __version__, seed, quick, source_digest()[:16], checkpoint.spent)
-    reproduction = Reproduction(name, home, figure.evaluate(tables), provenance)
+            def perform(heading: str, jobs: Sequence[Job]) -> list[Any]:
+                began = time.monotonic()
+                try:
+                    with reporter(f"{name}, {heading}:") as progress:
+                        return complete_jobs(jobs, started, checkpoint, progress)
+                finally:
+                    checkpoint.spend(time.monotonic() - began)
+
+            tables = compute(perform)
+            return tables, Provenance(command, __version__, seed, quick, source_digest()[:16], checkpoint.spent)
+
+        tables, provenance = work(f"seed {seed}", figure.compute_tables) if kept is None else kept
+        supplement, beside = work(
+            f"seed {seed}, supplement", lambda perform: figure.compute_supplement(perform, tables)
+        )
+    reproduction = Reproduction(name, home, figure.results(tables, supplement), provenance, beside)
     _write(reproduction, figure)
     return reproduction
+
+
+def _kept(path: Path, seed: int) -> tuple[list[DataTable], Provenance]:
+    """Return the reproduced data of a file, and where they come from."""
+    document = _document(path)
+    try:
+        provenance = Provenance(**document["stamp"])
+        tables = _tables(document)
+    except (KeyError, TypeError) as error:
+        raise _unreadable(path, error) from None
+    if provenance.seed != seed:
+        refuse("seed", seed, f"{provenance.seed}, that of the data in {path}")
+    return tables, provenance
 
 
 def figure_named(name: str, seed: int = 0, quick: bool = False) -> FigureReproduction:
@@ -143,15 +178,31 @@ def read_reproduction(path: str | Path) -> tuple[FigureReproduction, FigureResul
     Raises:
         InvalidInput: If the file cannot be read, or is not the data of a reproduction.
     """
+    document = _document(path)
     try:
-        document = json.loads(Path(path).read_text(encoding="utf-8"))
+        figure = figure_named(document["name"], document["stamp"]["seed"], document["stamp"]["quick"])
+        # Files of figures without a supplement, and those of earlier versions, have none.
+        return figure, figure.results(_tables(document), _tables(document.get("supplement", {"tables": []})))
+    except (ValueError, KeyError, TypeError, InvalidInput) as error:
+        raise _unreadable(path, error) from None
+
+
+def _document(path: str | Path) -> dict[str, Any]:
+    try:
+        document: dict[str, Any] = json.loads(Path(path).read_text(encoding="utf-8"))
         if document["format"] != FORMAT:
             refuse("format", document["format"], FORMAT)
-        figure = figure_named(document["name"], document["stamp"]["seed"], document["stamp"]["quick"])
-        tables = [DataTable(**{**table, "shown": tuple(table["shown"])}) for table in document["tables"]]
-        return figure, figure.evaluate(tables)
+        return document
     except (OSError, ValueError, KeyError, TypeError, InvalidInput) as error:
-        raise InvalidInput(f"{path} cannot be read as a reproduction: {error}") from None
+        raise _unreadable(path, error) from None
+
+
+def _unreadable(path: str | Path, error: Exception) -> InvalidInput:
+    return InvalidInput(f"{path} cannot be read as a reproduction: {error}")
+
+
+def _tables(part: dict[str, Any]) -> list[DataTable]:
+    return [DataTable(**{**table, "shown": tuple(table["shown"])}) for table in part["tables"]]
 
 
 def _write(reproduction: Reproduction, figure: FigureReproduction) -> None:
@@ -164,7 +215,10 @@ def _write(reproduction: Reproduction, figure: FigureReproduction) -> None:
             _put(home / f"{picture.name}.{kind}", content)
         drawn[picture.name] = files["svg"]
     for table in results.tables:
-        _put(home / f"{table.name}.csv", _csv(table, figure, provenance).encode())
+        _put(home / f"{table.name}.csv", _csv(table, figure.parameters, provenance).encode())
+    beside = reproduction.supplement_provenance
+    for table in results.supplement:
+        _put(home / f"{table.name}.csv", _csv(table, figure.supplement_parameters, beside).encode())
     document = {
         "format": FORMAT,
         "name": reproduction.name,
@@ -175,6 +229,12 @@ def _write(reproduction: Reproduction, figure: FigureReproduction) -> None:
         "notes": list(results.notes),
         "tables": [asdict(table) for table in results.tables],
     }
+    if results.supplement:
+        document["supplement"] = {
+            "stamp": asdict(beside),
+            "parameters": figure.supplement_parameters,
+            "tables": [asdict(table) for table in results.supplement],
+        }
     write_json(home / f"{reproduction.name}.json", null_for_infinity(document), indent=1)
     text = page(reproduction.name, figure.title, figure.parameters, results, provenance, drawn)
     _put(reproduction.page, text.encode())
@@ -196,9 +256,9 @@ def _put(path: Path, content: bytes) -> None:
     write_whole(path, lambda file: file.write(content))
 
 
-def _csv(table: DataTable, figure: FigureReproduction, provenance: Provenance) -> str:
+def _csv(table: DataTable, parameters: Row, provenance: Provenance) -> str:
     """Return a table with what is the same in all its rows, too: single parameters, seed and version."""
-    single = {key: value for key, value in figure.parameters.items() if not isinstance(value, list)}
+    single = {key: value for key, value in parameters.items() if not isinstance(value, list)}
     origin = {"quick": provenance.quick, "seed": provenance.seed, "inca": provenance.version}
     rows = [{**single, **row, **origin} for row in table.rows]
     out = io.StringIO()

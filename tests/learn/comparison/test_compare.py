@@ -141,9 +141,9 @@ def test_inca_is_like_central_dp_if_all_stay_and_above_the_others_if_not(
     """Fixed seeds; less than two minutes each.
 
     Nobody leaves: the paired difference is within what a t distribution has with probability 1e-6, and its error is
-    small. Some leave: in the tables of docs/learning-compared.md the smallest difference to another averager is 0.18
+    small. Some leave: in the tables of docs/learning-compared.md the smallest difference to another averager is 0.172
     (breast cancer) and 0.30 (digits), with deviations of 0.18 and 0.08 from seed to seed. So the mean over these seeds
-    is below `least` by accident with probability below 1e-6 (5 standard errors and more).
+    is below `least` by accident with probability below 1e-6 (4.79 standard errors and more).
     """
     task, views, rates, baselines = ComparisonTask(data), 20, (0.1, 0.2), ("gopa", "cordp", "local")
     present = compare_averagers(task, [epsilon], [0.0], seeds=seeds, kinds=["inca", "central"], views=views)

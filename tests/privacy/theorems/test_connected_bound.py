@@ -111,6 +111,7 @@ def test_the_cost_of_a_tree_is_at_most_that_of_the_formula() -> None:
 def test_a_party_on_its_own_needs_no_masks_and_nonsense_is_refused() -> None:
     assert connected_cost(1, 5) == 0.0 == connected_level(1, 5, 2.0)
     assert connected_cost(2, 1) == pytest.approx(7 * 3 * 5 / 12)
+    assert connected_cost(3, 4) == pytest.approx(10 * 4 * 7 / 18)
     assert connected_level(2, 1, 1.25) == pytest.approx(5 * connected_cost(2, 1))
     with pytest.raises(InvalidInput, match="honest parties must be"):
         connected_cost(0, 5)

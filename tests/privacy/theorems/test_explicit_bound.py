@@ -93,16 +93,16 @@ def test_in_one_round_of_three_it_is_what_the_formula_says() -> None:
 
 def test_the_second_flow_passes_on_more_before_known_messages() -> None:
     """Two parties, the second and third message of party 0 are known: R = 2, so b = 2/3 in its first round."""
-    run = inca.Execution(inca.ExplicitSchedule([[[1], [0]]] * 3), inca.incremental_injection(3))
+    run = inca.Execution(inca.ExplicitSchedule([[[1], [0]]] * 3), inca.incremental_injection(3, quiet=2))
     bound = explicit_bound(inca.View(run, inca.Adversary(eavesdropped=[(1, 0), (2, 0)])))
-    f, c = np.array([0.5, -0.5]), 0.25
-    states = [c * f]
-    for sent in ([5 / 6, 1 / 2], [0, 1 / 2], [0, 1 / 2]):
+    f, c = np.array([0.5, -0.5]), [0.5, 0.5, 0.0, 0.0]
+    states = [c[0] * f]
+    for t, sent in enumerate(([5 / 6, 1 / 2], [0, 1 / 2], [0, 1 / 2])):
         moved = np.array(sent) * states[-1]
-        states.append(states[-1] - moved + moved[::-1] + c * f)
+        states.append(states[-1] - moved + moved[::-1] + c[t + 1] * f)
     residue = states[-1]
     masks = np.array([np.array([2 / 3, 0]) * states[0], [-states[1][0], 0], [-states[2][0], 0]])
-    masks += np.array([c, 2 * c, 3 * c])[:, np.newaxis] * residue
+    masks += np.cumsum(c)[:3, np.newaxis] * residue
     assert bound.independent[0, 1, 1] == pytest.approx(1 / 2 + float(residue @ residue))
     assert bound.cancelling[0, 1, 1] == pytest.approx(float(np.sum(masks**2)))
 
@@ -115,3 +115,15 @@ def test_the_mixture_is_no_worse_than_either_flow() -> None:
         left = 1 - bound.independent[:, flow, flow] * 28 / 1.5
         alone = np.where(left > 0, bound.cancelling[:, flow, flow] / np.where(left > 0, left, 1), np.inf)
         assert (levels <= alone * (1 + 1e-9)).all() and (levels < 0.99 * alone).any()
+
+
+def test_no_other_mixture_is_better() -> None:
+    run = inca.Execution(inca.PermutationReceivers(40, 24, seed=1), inca.incremental_injection(24, quiet=12))
+    bound = explicit_bound(inca.View(run, inca.Adversary(range(12))))
+    best = bound.least_levels(1.5)
+    for second in np.linspace(-2, 3, 201):
+        mixture = np.array([1 - second, second])
+        independent, cancelling = bound.independent @ mixture @ mixture, bound.cancelling @ mixture @ mixture
+        left = 1 - independent * 28 / 1.5
+        levels = np.where(left > 0, cancelling / np.where(left > 0, left, 1), np.inf)
+        assert (best <= levels * (1 + 1e-6)).all()

@@ -1,0 +1,228 @@
+"""Panel (d) of Figure 4, apart from the reproduction: what settlement makes of the error when parties drop out.
+
+The setting is that of the other panels, with the failure probability of (c). Nothing here is in the paper.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from inca._base.plotting import ACCENT, INK, LIGHT, SERIES, canvas
+from inca.mechanisms.compare import guess_mse
+from inca.reproduction.figure4_claims import PLANNED
+from inca.reproduction.figure4_data import OURS, requirements_of
+from inca.reproduction.figure_reproduction import DataTable, Job, PerformJobs, Row, chunks, column, mean_and_error, pick
+
+SETTLED, NOT_SETTLED = "inca, settled", "inca, not settled"
+LATE = {SETTLED: 0, "inca, one leaver late": 1, "GOPA, no leaver late": 0, "GOPA, one leaver late": 1}
+"""How many of the leavers are late, in mechanisms where that matters."""
+SIMULATED = tuple(LATE)[:2]
+_SERVER, _NO_SERVER = "secure aggregation", "secure aggregation, no server"
+MECHANISMS = (*SIMULATED, NOT_SETTLED, *tuple(LATE)[2:], _SERVER, _NO_SERVER, "Central DP", "Local DP")
+
+CAPTION = (
+    "(d) Apart from the reproduction: settlement. Expected error over the dropout rate as multiples of Central DP with "
+    "everyone present, for 200 parties, epsilon 0.2, a tenth corrupted. Settled, inca has nearly the error of an ideal "
+    "secure aggregation, as GOPA has if no leaver is late. A single late leaver takes most of that away from both. The "
+    "right half magnifies the lowest curves. Circles are simulated, with three standard errors."
+)
+
+
+class SettledErrors(NamedTuple):
+    """The errors of panel (d).
+
+    Attributes:
+        dropouts: The dropout rates.
+        messages: How many messages a party may send.
+        views: How many random views calibrate what is not looked up.
+        runs: How often inca settled is run.
+        seed: Everything random follows from it.
+    """
+
+    dropouts: Sequence[float]
+    messages: int
+    views: int
+    runs: int
+    seed: int
+
+    def table(self, perform: PerformJobs, planned: Sequence[Row]) -> DataTable:
+        """Return expected errors of all mechanisms, and simulated ones of inca settled.
+
+        Args:
+            perform: Performs jobs.
+            planned: The rows of panel (c): what they have is not computed again.
+        """
+        settings = [(name, rate) for name in MECHANISMS for rate in self.dropouts if _has_leavers(name, rate)]
+        rows = {setting: self._known(*setting, planned) for setting in settings}
+        missing = [setting for setting, row in rows.items() if row is None]
+        jobs = [Job("predicted", self._arguments(*setting)) for setting in missing]
+        for (name, rate), error in zip(missing, perform("settled, expected", jobs), strict=True):
+            rows[name, rate] = self._expected(name, rate, error)
+        ran = [setting for setting in settings if setting[0] in SIMULATED]
+        pieces = chunks(self.runs, 100)
+        jobs = [
+            Job(
+                "settled_errors",
+                {
+                    **self._arguments(*setting),
+                    "late": LATE[setting[0]],
+                    "first": first,
+                    "runs": runs,
+                    "seed": self.seed,
+                },
+            )
+            for setting in ran
+            for first, runs in pieces
+        ]
+        results = iter(perform("settled, simulated", jobs))
+        simulated = {
+            setting: mean_and_error(np.array([square for _ in pieces for square in next(results)])) for setting in ran
+        }
+        caption = f"Expected error of settled averages and others, and simulated over {self.runs:,} runs"
+        return DataTable("settled", caption, [self._row(rows[at], simulated.get(at)) for at in settings])
+
+    def _arguments(self, name: str, rate: float) -> Row:
+        requirements = asdict(requirements_of(OURS, rate, self.messages))
+        return {"name": PLANNED if name == NOT_SETTLED else name, "requirements": requirements, "views": self.views}
+
+    def _known(self, name: str, rate: float, planned: Sequence[Row]) -> Row | None:
+        """Return the row from panel (c) if it has that many messages there; all others take little time."""
+        of_c = PLANNED if name == NOT_SETTLED else name
+        for row in pick(planned, mechanism=of_c, dropout=rate, messages=self.messages):
+            return {**row, "mechanism": name}
+        return None
+
+    def _expected(self, name: str, rate: float, error: dict[str, float] | None) -> Row:
+        """As a row of panel (c)."""
+        central = requirements_of(OURS, rate).central_mse
+        return {
+            "mechanism": name,
+            "dropout": rate,
+            "messages": error and int(error["messages"]),
+            "expected": error and error["mse"],
+            "relative": error and error["mse"] / central,
+            "relative_error": error and error["standard_error"] / central,
+        }
+
+    def _row(self, expected: Row | None, simulated: tuple[float, float] | None) -> Row:
+        assert expected is not None
+        mse, error = simulated or (None, None)
+        runs = None if simulated is None else self.runs
+        return {**expected, "late": LATE.get(expected["mechanism"]), "mse": mse, "standard_error": error, "runs": runs}
+
+
+def _has_leavers(name: str, rate: float) -> bool:
+    """Whether as many leave as are to be late."""
+    return requirements_of(OURS, rate).leavers >= LATE.get(name, 0)
+
+
+class _Look(NamedTuple):
+    """How a line is drawn, and what is written at its end."""
+
+    label: str
+    colour: str
+    style: str = "-"
+    width: float = 1.4
+
+
+_ONE_LATE, _NONE_LATE = "--", "-"
+_LOOKS = {
+    "Local DP": _Look("Local DP", LIGHT),
+    "inca, one leaver late": _Look("inca, settled:\none leaver late", ACCENT, _ONE_LATE, 2.2),
+    "GOPA, one leaver late": _Look("GOPA, one leaver late", SERIES[0], _ONE_LATE),
+    NOT_SETTLED: _Look("inca, not settled", ACCENT, ":", 1.8),
+    SETTLED: _Look("inca, settled", ACCENT, _NONE_LATE, 2.6),
+    "GOPA, no leaver late": _Look("GOPA, no leaver late", SERIES[0], _NONE_LATE),
+    _SERVER: _Look("secure aggregation,\nwith or without a server", SERIES[1]),
+    "Central DP": _Look("Central DP\n(trusted curator)", INK),
+}
+_LOWEST = (SETTLED, "GOPA, no leaver late", _SERVER, "Central DP")
+_LINE_POINTS = 10.5  # the height of a line of a label
+
+
+def draw(rows: Sequence[Row]) -> Any:
+    """Draw all curves on the left, and the lowest of them magnified on the right."""
+    figure, (all_axes, low_axes) = canvas(11.5, 4.9, columns=2)
+    rates = sorted(set(column(rows, "dropout")))
+    for axes, names in ((all_axes, tuple(_LOOKS)), (low_axes, _LOWEST)):
+        for name in names:
+            _curve(axes, pick(rows, mechanism=name), _LOOKS[name])
+        axes.set_yscale("log")
+        axes.set_xticks(rates, [f"{rate:.0%}" for rate in rates])
+        axes.set_xlim(rates[0] - 0.02 * rates[-1], rates[-1] * 1.02)
+        axes.set_xlabel("parties that leave")
+        axes.grid(axis="y", color=LIGHT, alpha=0.25, lw=0.6)
+        axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
+    requirements = requirements_of(OURS, 0.0)
+    guess = guess_mse(requirements) / requirements.central_mse
+    all_axes.axhline(guess, color=INK, ls=(0, (1, 3)), lw=1.0)
+    words = {"xytext": (2, 3), "textcoords": "offset points", "fontsize": "small", "color": INK}
+    all_axes.annotate("guessing the middle of the domain", (rates[0], guess), **words)
+    all_axes.set(ylim=(0.85, 400), title="(d) settlement, apart from the reproduction")
+    all_axes.set_ylabel("mean squared error / Central DP, everyone present")
+    lowest = [end for row in rows if row["mechanism"] in _LOWEST if (end := row["relative"]) is not None]
+    low_axes.set(ylim=(0.95 * min(lowest), 1.18 * max(lowest)), title="(d) the lowest four, magnified")
+    low_axes.yaxis.set_minor_formatter(lambda value, _: "")
+    low_axes.set_yticks([tick for tick in (1, 1.25, 1.5, 2, 2.5, 3) if tick <= low_axes.get_ylim()[1]])
+    figure.draw_without_rendering()  # so that heights are known
+    upper = [name for name in _LOOKS if name not in _LOWEST]
+    _label_ends(all_axes, [(_LOOKS[name], end) for name, end in _ends(rows, upper)])
+    ends = dict(_ends(rows, _LOWEST))
+    _label_ends(
+        all_axes, [(_Look("the lowest four:\nsee right", INK), math.sqrt(min(ends.values()) * max(ends.values())))]
+    )
+    _label_ends(low_axes, [(_LOOKS[name], end) for name, end in ends.items()])
+    return figure
+
+
+def _curve(axes: Any, rows: Sequence[Row], look: _Look) -> None:
+    """Draw the expected error as a line, and the simulated one as circles with three standard errors."""
+    known = [row for row in rows if row["relative"] is not None]
+    rates, relative = column(known, "dropout"), column(known, "relative")
+    axes.plot(rates, relative, ls=look.style, lw=look.width, color=look.colour)
+    axes.plot(rates, relative, ls="", marker="o", ms=2.5, color=look.colour, zorder=4)  # within a circle, if they agree
+    for row in known:
+        if row["runs"]:
+            scale = row["relative"] / row["expected"]
+            bar = {"fmt": "o", "ms": 5.5, "mfc": "white", "lw": 1.0, "capsize": 2.5, "color": look.colour, "zorder": 3}
+            axes.errorbar(row["dropout"], row["mse"] * scale, 3 * row["standard_error"] * scale, **bar)
+
+
+def _ends(rows: Sequence[Row], names: Sequence[str]) -> Iterator[tuple[str, float]]:
+    """Yield where each line ends."""
+    for name in names:
+        known = [row for row in pick(rows, mechanism=name) if row["relative"] is not None]
+        if known:
+            yield name, max(known, key=lambda row: float(row["dropout"]))["relative"]
+
+
+def _label_ends(axes: Any, ends: Sequence[tuple[_Look, float]]) -> None:
+    """Write labels beside the ends of lines, moved apart where they would overlap."""
+    place = axes.transData.transform
+    points_per_dot = 72.0 / axes.figure.dpi
+    wanted = sorted(((place((0.0, end))[1] * points_per_dot, look) for look, end in ends), key=lambda pair: pair[0])
+    heights = [_LINE_POINTS * (1 + look.label.count("\n")) + 2.0 for _, look in wanted]
+    at = [y for y, _ in wanted]
+    for _ in range(200):  # neighbours that overlap push each other apart, equally, until none do
+        for lower in range(len(at) - 1):
+            overlap = at[lower] + (heights[lower] + heights[lower + 1]) / 2.0 - at[lower + 1]
+            if overlap > 0.0:
+                at[lower] -= overlap / 2.0
+                at[lower + 1] += overlap / 2.0
+    right = axes.get_xlim()[1]
+    for y, (end, look) in zip(at, wanted, strict=True):
+        data = axes.transData.inverted().transform((0.0, end / points_per_dot))[1]
+        axes.annotate(
+            look.label,
+            (right, data),
+            xytext=(6, y - end),
+            textcoords="offset points",
+            va="center",
+            color=look.colour if look.colour != LIGHT else SERIES[4],
+            annotation_clip=False,
+        )

@@ -37,11 +37,11 @@ from inca.learn.comparison.compare import _DividedData
 from inca.learn.comparison.datasets import Dataset
 from inca.learn.statistics.records import Records
 from inca.learn.training.logistic import PrivateLogisticRegression
+from inca.network.lattice.discrete_gaussian import Keystream
 from inca.network.membership.identity import Identity, read_card
 from inca.network.membership.roster import Roster, read_roster
 from inca.network.node.session_setup import SessionSetup
 from inca.network.protocol.context import Effects, PartyContext
-from inca.network.protocol.discrete_gaussian import Keystream
 from inca.network.protocol.ledger import Began, Credited, Ledger, Opened, Signed
 from inca.network.protocol.messages import Item, Items, Offer, pack
 from inca.network.protocol.party import Party

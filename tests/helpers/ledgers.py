@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
+from inca.network.lattice import Numbers
 from inca.network.protocol.ledger import (
     Accepted,
     Answered,
@@ -23,7 +24,7 @@ from inca.network.protocol.ledger import (
     Seeded,
     Tombstoned,
 )
-from inca.network.protocol.messages import Numbers, Proposal, pack
+from inca.network.protocol.messages import Proposal, pack
 from inca.network.protocol.session import SessionConfig, Topology
 
 SESSION = SessionConfig(

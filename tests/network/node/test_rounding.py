@@ -16,13 +16,13 @@ import inca
 from helpers.strategies import generator
 from inca._base.types import Array
 from inca.errors import InvalidInput
+from inca.network.lattice.fixed_point import portion, share
 from inca.network.membership.identity import Identity
 from inca.network.membership.roster import Roster
 from inca.network.membership.terms import Terms
 from inca.network.node.loss_check import LossChecker
 from inca.network.node.rounding import added_mu, shares_offered
 from inca.network.node.session_setup import MIN_EXCESS, SessionSetup
-from inca.network.protocol.fixed_point import portion, share
 from inca.privacy.gaussian import epsilon_for, mu_for
 from inca.protocol.rounding import Rounding
 

@@ -27,8 +27,8 @@ from helpers.ledgers import (
     transfers,
 )
 from inca.errors import CorruptJournal
-from inca.network.protocol.discrete_gaussian import Keystream, discrete_gaussian
-from inca.network.protocol.fixed_point import portion
+from inca.network.lattice.discrete_gaussian import Keystream, discrete_gaussian
+from inca.network.lattice.fixed_point import portion
 from inca.network.protocol.ledger import (
     Accepted,
     Answered,

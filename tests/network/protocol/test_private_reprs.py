@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from helpers.parties import PACED, START, Room, masks, noisy, secret
+from inca.network.lattice.discrete_gaussian import Keystream
 from inca.network.protocol.context import Effects
-from inca.network.protocol.discrete_gaussian import Keystream
 from inca.network.protocol.ledger import Accepted, Began, Credited, Opened, Signed
 from inca.network.protocol.messages import Item, Items, Offer, Proposal, encode, pack
 from inca.network.protocol.signed_items import Final

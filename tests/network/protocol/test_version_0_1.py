@@ -13,8 +13,8 @@ import pytest
 from helpers.paths import FIXTURES
 from inca._base.randomness import PublicSeed
 from inca.errors import InvalidInput, InvalidPeerMessage
+from inca.network.lattice.discrete_gaussian import Keystream, discrete_gaussian
 from inca.network.node.journal import FORMAT, Journal
-from inca.network.protocol.discrete_gaussian import Keystream, discrete_gaussian
 from inca.network.protocol.ledger import Record
 from inca.network.protocol.messages import decode
 from inca.network.protocol.signed_items import commitment, flipped_seed

@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 
 from inca._base.types import Array
 from inca._base.validation import refuse
+from inca.network.lattice import Numbers
+from inca.network.lattice.discrete_gaussian import Keystream, discrete_gaussian
+from inca.network.lattice.fixed_point import Lattice, granularity_for
 from inca.network.membership.roster import Roster
 from inca.network.node.rounding import added_mu, shares_offered
-from inca.network.protocol.discrete_gaussian import Keystream, discrete_gaussian
-from inca.network.protocol.fixed_point import Lattice, granularity_for
-from inca.network.protocol.messages import Numbers
 from inca.network.protocol.session import WEIGHT, SessionConfig
 from inca.privacy.gaussian import mu_for
 from inca.protocol.execution import Execution

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from inca.network.protocol.discrete_gaussian import Keystream, discrete_gaussian
+from inca.network.lattice.discrete_gaussian import Keystream, discrete_gaussian
 from inca.privacy.accountant import account
 from inca.privacy.certificate import certify
 from inca.privacy.view import View

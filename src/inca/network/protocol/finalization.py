@@ -10,11 +10,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from inca.errors import CannotJoin, InvalidPeerMessage
+from inca.network.lattice import Numbers
 from inca.network.protocol.agenda import kind_of
 from inca.network.protocol.context import PartyContext
-from inca.network.protocol.fixed_point import portion
 from inca.network.protocol.ledger import Sealed
-from inca.network.protocol.messages import MAX_NUMBER, Account, Item, Numbers, Proposal, Step, pack, unpack
+from inca.network.protocol.messages import MAX_NUMBER, Account, Item, Proposal, Step, pack, unpack
 from inca.network.protocol.realized_execution import RealizedExecution, check_account, realize
 from inca.network.protocol.session import WEIGHT
 from inca.network.protocol.signed_items import Digest, Final, Kind, Ready, content_hash, printable, read
@@ -239,8 +239,7 @@ def injected_weight(rounds: int, pieces: int) -> int:
     >>> injected_weight(4, pieces=5) == WEIGHT, injected_weight(3, pieces=5) < WEIGHT
     (True, True)
     """
-    unit = np.array([WEIGHT])
-    return sum(int(portion(unit, r, pieces)[0]) for r in range(rounds + 1))
+    return WEIGHT * min(rounds + 1, pieces) // pieces  # what so many portions add up to
 
 
 def added_up(messages: list[Numbers]) -> tuple[Numbers | None, int]:

@@ -24,8 +24,9 @@ import msgspec
 import numpy as np
 
 from inca.errors import CorruptJournal, InvalidPeerMessage
-from inca.network.protocol.discrete_gaussian import Keystream, discrete_gaussian
-from inca.network.protocol.fixed_point import portion, share
+from inca.network.lattice import Numbers
+from inca.network.lattice.discrete_gaussian import Keystream, discrete_gaussian
+from inca.network.lattice.fixed_point import portion, share
 from inca.network.protocol.messages import (
     ACKED,
     BACK,
@@ -34,7 +35,6 @@ from inca.network.protocol.messages import (
     Account,
     Decision,
     Item,
-    Numbers,
     Proposal,
     pack,
     sizes_only,

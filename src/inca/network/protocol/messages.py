@@ -14,11 +14,10 @@ from typing import Annotated, Literal
 import msgspec
 import numpy as np
 from msgspec import Meta
-from numpy.typing import NDArray
 
 from inca.errors import InvalidPeerMessage
+from inca.network.lattice import Numbers
 
-Numbers = NDArray[np.int64]
 Count = Annotated[int, Meta(ge=0, lt=2**32)]
 Ballot = Annotated[int, Meta(ge=0, lt=2**62)]
 Step = Literal["cohort", "commit", "result"]

@@ -15,6 +15,7 @@ import numpy as np
 
 from inca._base.validation import refuse
 from inca.errors import CannotJoin, CorruptJournal, InvalidPeerMessage, LocalProtocolError
+from inca.network.lattice import Numbers
 from inca.network.protocol.agenda import Agenda
 from inca.network.protocol.anti_entropy import AntiEntropy
 from inca.network.protocol.consensus import Consensus
@@ -22,7 +23,7 @@ from inca.network.protocol.context import Effects, PartyContext
 from inca.network.protocol.finalization import Finalization, Result
 from inca.network.protocol.joining import Joining
 from inca.network.protocol.ledger import Ledger, Opened, Record
-from inca.network.protocol.messages import Ask, ConsensusMessage, ItemMessage, Message, Numbers, Offer, Seen, pack
+from inca.network.protocol.messages import Ask, ConsensusMessage, ItemMessage, Message, Offer, Seen, pack
 from inca.network.protocol.session import SessionConfig
 from inca.network.protocol.signed_items import Sign, SignedItems, Verify
 from inca.network.protocol.stages import STAGES, PartyComponents, Stage, StageRule, after_decision

@@ -12,7 +12,7 @@ from functools import cached_property
 
 from inca._base.randomness import PublicSeed
 from inca.errors import InvalidPeerMessage
-from inca.network.protocol.messages import Numbers
+from inca.network.lattice import Numbers
 from inca.protocol.injection import Injection, incremental_injection
 from inca.protocol.schedules import Schedule, random_schedule
 

@@ -27,6 +27,7 @@ from inca._base.files import null_for_infinity, write_json
 from inca._base.types import Array
 from inca._base.validation import finite_array, positive, refuse
 from inca.errors import InvalidInput, SequencePaused
+from inca.network.lattice.fixed_point import granularity_for
 from inca.network.membership.identity import Identity
 from inca.network.membership.roster import Roster
 from inca.network.membership.terms import Terms
@@ -35,7 +36,6 @@ from inca.network.node.journal import shred_files
 from inca.network.node.runner import run_party
 from inca.network.node.session_setup import SessionSetup
 from inca.network.node.warm_up import warm_up
-from inca.network.protocol.fixed_point import granularity_for
 from inca.network.sequence.catch_up import CatchUp, CatchUpResult
 from inca.network.sequence.outcome_log import OutcomeLog, last_result
 from inca.privacy.gaussian import epsilon_for, mu_for

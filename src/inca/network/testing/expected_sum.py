@@ -6,8 +6,8 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from inca.network.lattice import Numbers
 from inca.network.protocol.ledger import Ledger
-from inca.network.protocol.messages import Numbers
 from inca.network.protocol.session import SessionConfig
 
 

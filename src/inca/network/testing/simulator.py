@@ -19,11 +19,12 @@ from typing import Any
 
 import numpy as np
 
+from inca.network.lattice import Numbers
+from inca.network.lattice.discrete_gaussian import Keystream, discrete_gaussian
 from inca.network.protocol.context import Effects
-from inca.network.protocol.discrete_gaussian import Keystream, discrete_gaussian
 from inca.network.protocol.finalization import Result
 from inca.network.protocol.ledger import Credited, Ledger, Record
-from inca.network.protocol.messages import OPEN, Message, Numbers, decode, encode, pack
+from inca.network.protocol.messages import OPEN, Message, decode, encode, pack
 from inca.network.protocol.party import Party
 from inca.network.protocol.realized_execution import RealizedExecution
 from inca.network.protocol.session import SessionConfig

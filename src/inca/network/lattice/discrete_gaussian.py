@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms
 from inca._base.kernels import U, Words, compiled
 from inca._base.validation import integer, refuse
 from inca.errors import InvalidInput
-from inca.network.protocol.messages import Numbers
+from inca.network.lattice import Numbers
 
 # How the sampler differs from the discrete Gaussian distribution, if the words are uniform. Uniform numbers between 0
 # and 1 are read 64 bits at a time. Where that leaves a comparison open, it is settled as the bits that were not read

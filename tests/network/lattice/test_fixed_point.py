@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import inca
-from inca.network.protocol.fixed_point import Lattice, granularity_for, portion, share
+from inca.network.lattice.fixed_point import Lattice, granularity_for, portion, share
 
 LARGE = 2**62 - 1
 integers = st.lists(st.one_of(st.integers(-LARGE, LARGE), st.integers(-20, 20)), min_size=1, max_size=5)

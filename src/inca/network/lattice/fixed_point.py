@@ -16,8 +16,8 @@ from numpy.typing import ArrayLike
 from inca._base.types import Array
 from inca._base.validation import finite_array, finite_float, integer, refuse
 from inca.errors import InvalidInput
-from inca.network.protocol.discrete_gaussian import MAX_SIGMA
-from inca.network.protocol.messages import Numbers
+from inca.network.lattice import Numbers
+from inca.network.lattice.discrete_gaussian import MAX_SIGMA
 from inca.protocol.noise_levels import NoiseLevels
 
 _LIMIT = 2.0**62

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from scipy.special import chdtrc, ndtr
 
 import inca
+from inca.network.lattice import discrete_gaussian as discrete_gaussian_module
 from inca.network.lattice.discrete_gaussian import DISTANCE, Keystream, discrete_gaussian
-from inca.network.protocol import discrete_gaussian as discrete_gaussian_module
 
 SEED = bytes(range(32))
 

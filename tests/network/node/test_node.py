@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -107,3 +109,13 @@ def test_a_result_that_comes_after_the_party_has_given_up_is_told_too() -> None:
         asyncio.run(ending._tell_end())
         assert len(told) == expected
     assert told[0].result is None and told[1].result is not None and told[1].loss_check is not None
+
+
+def test_a_process_that_takes_part_leaves_no_core_dump() -> None:
+    """In a process of its own: the limit cannot be raised again."""
+    program = (
+        "import resource; from inca.network.node.runner import refuse_core_dumps; refuse_core_dumps(); "
+        "print(resource.getrlimit(resource.RLIMIT_CORE))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "(0, 0)"

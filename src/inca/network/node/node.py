@@ -32,6 +32,7 @@ from inca.network.protocol.finalization import Result
 from inca.network.protocol.messages import Nudge, Offer, decode, encode
 from inca.network.protocol.party import Party
 from inca.network.protocol.realized_execution import RealizedExecution
+from inca.network.protocol.signed_items import printable
 from inca.network.transport.failures import Failure
 from inca.network.transport.interface import TransportEvents
 
@@ -270,7 +271,7 @@ class Node(TransportEvents):
         try:
             message = decode(frame)
         except InvalidPeerMessage as error:
-            self._log.log_event("invalid message", peer=peer, what=str(error))
+            self._log.log_event("invalid message", peer=peer, what=printable(str(error)))
             return
         self._post(lambda now: self._party.receive(now, peer, message))
 

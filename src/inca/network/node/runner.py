@@ -54,6 +54,7 @@ def run_party(
         InvalidInput: The identity, the value, the clock or the folder cannot be used.
         JournalUnusable: The disk fails; the party can go on once that is mended.
     """
+    refuse_core_dumps()
     reports: list[dict[str, Any]] = []
 
     def on_ended(end: SessionEnd) -> None:
@@ -86,6 +87,14 @@ def run_party(
     if shred:
         node.journal.shred()
     return reports[-1]  # a result may have come after the party had given up
+
+
+def refuse_core_dumps() -> None:
+    """See that a crash of this process writes no copy of its memory, which holds values and seeds, to the disk."""
+    with suppress(ImportError, OSError, ValueError):
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
 def _report_of_ended(folder: Path) -> dict[str, Any] | None:

@@ -25,7 +25,7 @@ from inca.network.protocol.joining import Joining
 from inca.network.protocol.ledger import Ledger, Opened, Record
 from inca.network.protocol.messages import Ask, ConsensusMessage, ItemMessage, Message, Offer, Seen, pack
 from inca.network.protocol.session import SessionConfig
-from inca.network.protocol.signed_items import Sign, SignedItems, Verify
+from inca.network.protocol.signed_items import Sign, SignedItems, Verify, printable
 from inca.network.protocol.stages import STAGES, PartyComponents, Stage, StageRule, after_decision
 from inca.network.protocol.transfers import Transfers
 
@@ -157,7 +157,7 @@ class Party:
             try:
                 self._handle(now, peer, message)
             except InvalidPeerMessage as error:
-                self._context.log_event("invalid message", peer=peer, what=str(error))
+                self._context.log_event("invalid message", peer=peer, what=printable(str(error)))
             except CannotJoin as error:
                 self._leave(now, str(error))
             self._components.joining.continue_coin_flip()

@@ -47,7 +47,8 @@ function describeFaults({ in_doubt: messages, weight_in_doubt: weight = 0, late,
     return [["Messages in doubt", doubts]];
   }
   const pairs = (contradictions ?? []).map(
-    ([round, sender, receiver, claim]) => `${sender} says that round ${round} was ${claim} by ${receiver}, who does not`,
+    ([round, sender, receiver, claim]) =>
+      `${sender} says that round ${round} was ${claim} by ${receiver}, who does not`,
   );
   return [
     ["Settled, but did not publish", late.length ? `${late.join(", ")}: their noise is left in the result` : "nobody"],

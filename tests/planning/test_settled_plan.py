@@ -115,7 +115,7 @@ def test_a_thousand_runs_have_the_expected_error_and_fifty_audits_hold(dropout: 
         assert inca.account(view, mechanism.plan.noise_levels_of(execution), sensitivity=1.0).max_mu <= requirements.mu
 
 
-@pytest.mark.parametrize("late", [0, 1, 2])
+@pytest.mark.parametrize("late", [pytest.param(0, marks=pytest.mark.slow), 1, pytest.param(2, marks=pytest.mark.slow)])
 def test_runs_have_the_expected_error(late: int) -> None:
     """The mean of 400 squared errors is within 4.9 of its standard errors of the expectation (false alarm 1e-6)."""
     mechanism = Inca(inca.plan(replace(SMALL, messages=8, dropout=0.15)), late_leavers=late)

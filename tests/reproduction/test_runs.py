@@ -178,20 +178,29 @@ def test_a_prediction_that_cannot_be_made_is_none() -> None:
 
 
 def test_predictions_are_those_of_the_comparison() -> None:
-    requirements = Requirements(30, 1.0, 1e-5, colluding=0.1, dropout=0.1, messages=12)
-    entries = {entry.mechanism: entry for entry in compare(requirements, [0.1], views=20)}
+    requirements = Requirements(20, 1.0, 1e-5, colluding=0.1, dropout=0.1, messages=12)
+    entries = {entry.mechanism: entry for entry in compare(requirements, [0.1], views=8)}
     for name in ("inca, settled", "inca, one leaver late", "inca, the paper's recipe", "GOPA, no leaver late"):
-        predicted = runs.predicted(name, asdict(requirements), views=20)
+        predicted = runs.predicted(name, asdict(requirements), views=8)
         assert predicted is not None and predicted["mse"] == entries[name].mse
-    planned = runs.predicted("inca, planned", asdict(requirements), views=20)
+    planned = runs.predicted("inca, planned", asdict(requirements), views=8)
     assert planned is not None and planned["mse"] == entries["inca, not settled"].mse
 
 
-def test_settled_runs_have_the_expected_error_and_can_be_cut_anywhere() -> None:
-    requirements = asdict(Requirements(40, 1.0, 1e-5, colluding=0.1, dropout=0.1, messages=12))
-    for name, late in (("inca, settled", 0), ("inca, one leaver late", 1)):
-        predicted = runs.predicted(name, requirements, views=20)
-        squares = runs.settled_errors(name, requirements, late, first=0, runs=1500, seed=SEED, views=20)
-        # Errors are nearly normal: the mean of 1,500 squares is within a fifth but for less than 1e-6.
-        assert predicted is not None and np.mean(squares) == pytest.approx(predicted["mse"], rel=0.2)
-        assert squares[3:5] == runs.settled_errors(name, requirements, late, first=3, runs=2, seed=SEED, views=20)
+SETTLED = asdict(Requirements(40, 1.0, 1e-5, colluding=0.1, dropout=0.1, messages=12))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "late"), [("inca, settled", 0), ("inca, one leaver late", 1)])
+def test_settled_runs_have_the_expected_error(name: str, late: int) -> None:
+    """Errors are nearly normal: the mean of 1,500 squares is within a fifth but for less than 1e-6."""
+    predicted = runs.predicted(name, SETTLED, views=20)
+    squares = runs.settled_errors(name, SETTLED, late, first=0, runs=1500, seed=SEED, views=20)
+    assert predicted is not None and np.mean(squares) == pytest.approx(predicted["mse"], rel=0.2)
+
+
+@pytest.mark.parametrize(("name", "late"), [("inca, settled", 0), ("inca, one leaver late", 1)])
+def test_settled_runs_can_be_cut_anywhere(name: str, late: int) -> None:
+    squares = runs.settled_errors(name, SETTLED, late, first=0, runs=20, seed=SEED, views=20)
+    assert squares[3:5] == runs.settled_errors(name, SETTLED, late, first=3, runs=2, seed=SEED, views=20)
+    assert len(set(squares)) == 20

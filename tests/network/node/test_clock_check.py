@@ -67,7 +67,7 @@ def test_who_does_not_answer_is_not_waited_for_beyond_the_start(cards: list[Any]
     assert not measurements and [event for event, _ in log] == ["clocks not compared"]
 
 
-@pytest.mark.parametrize("left", [0.0, -100.0])
+@pytest.mark.parametrize("left", [0.0, pytest.param(-100.0, marks=pytest.mark.slow)])
 def test_who_comes_late_waits_for_a_first_answer_however_slow(cards: list[Any], left: float) -> None:
     """A clock that is ahead says that it is late: that must not keep it from being compared."""
     measurements, _ = check(cards, Peers(dict.fromkeys(PEERS, 0.0), delay=1.5), left)

@@ -13,7 +13,7 @@ from inca.network.protocol.messages import Message
 from inca.network.protocol.party import Party
 from inca.network.testing.faults import Faults
 
-QUICK, CHUNK = 40, 20
+QUICK, CHUNK = 20, 10
 EXPECTED = "someone has lied"
 CALM = Faults(delay=0.01)
 ROUGH = Faults(delay=0.02, loss=0.05, duplication=0.1, crash=0.003, comeback=0.7, skew=0.1, false_hints=0.01)
@@ -79,7 +79,7 @@ def split(delay: float, odd: int) -> None:
         run(seed, Faults(delay=delay), SplittingParty)
 
 
-@pytest.mark.parametrize("delay", [0.002, 0.02, 0.1])
+@pytest.mark.parametrize("delay", [0.02, *(pytest.param(delay, marks=pytest.mark.slow) for delay in (0.002, 0.1))])
 def test_a_proposer_that_ignores_what_was_accepted_splits_nobody(delay: float) -> None:
     """Honest parties do not accept something else right after they have accepted something."""
     split(delay, odd=0)

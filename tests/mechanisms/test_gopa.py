@@ -119,7 +119,7 @@ def test_views_drawn_like_incas_pass_their_own_accounting() -> None:
     assert max(worst) > 0.7 * requirements.mu  # and not by far too much
 
 
-@pytest.mark.parametrize("dropout", [0.0, 0.3])
+@pytest.mark.parametrize("dropout", [pytest.param(0.0, marks=pytest.mark.slow), 0.3])
 def test_leavers_at_random_times_have_the_expected_error(dropout: float) -> None:
     mechanism = Gopa(REQUIREMENTS, rounds=4, noise_levels=NoiseLevels(independent=1.0, cancelling=3.0))
     measured = measure(mechanism, generator(12), dropout, runs=4000)

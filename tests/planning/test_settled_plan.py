@@ -149,10 +149,10 @@ def test_a_smaller_probability_of_failure_is_extrapolated_and_says_so() -> None:
     ("changes", "fixed"),
     [
         ({"eavesdropped": 0.05}, {}),
-        ({"messages": 36}, {"receivers": 2}),
+        pytest.param({"messages": 36}, {"receivers": 2}, marks=pytest.mark.slow),
         ({"parties": 8, "messages": 12, "colluding": 0.0}, {}),
         ({"away": 0.05, "messages": 14}, {}),
-        ({}, {"rounds": 9}),
+        pytest.param({}, {"rounds": 9}, marks=pytest.mark.slow),
     ],
     ids=["eavesdroppers", "two receivers", "few parties", "absences", "rounds not drawn"],
 )

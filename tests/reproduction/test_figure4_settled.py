@@ -147,6 +147,7 @@ def test_labels_do_not_overlap(full: FigureResults) -> None:
         assert not any(one.overlaps(other) for at, one in enumerate(boxes) for other in boxes[:at])
 
 
+@pytest.mark.slow
 def test_it_can_be_added_to_data_that_are_kept(tmp_path: Path, full: FigureResults) -> None:
     """An earlier file, without a supplement, is read, and keeps all it has."""
     earlier = json.loads(DATA.read_text())

@@ -44,7 +44,7 @@ def coverage(
 CASES = [
     ("mean", "record", 0.5, 60),
     ("mean", "party", 1.0, 20),
-    ("variance", "record", 1.0, 60),
+    pytest.param("variance", "record", 1.0, 60, marks=pytest.mark.slow),
     ("covariance", "party", 2.0, 60),
     ("histogram", "record", 1.0, 60),
     ("distribution", "party", 1.0, 60),

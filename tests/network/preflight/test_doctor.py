@@ -113,7 +113,7 @@ def test_a_fine_peer_and_absent_ones(four: FourParties) -> None:
 
 
 @pytest.mark.usefixtures("wait")
-@pytest.mark.parametrize("pause", [0.0, 0.7])
+@pytest.mark.parametrize("pause", [pytest.param(0.0, marks=pytest.mark.slow), 0.7])
 def test_doctors_meet_even_if_one_comes_later(four: FourParties, pause: float) -> None:
     async def work() -> None:
         async def later(party: int) -> Diagnosis:

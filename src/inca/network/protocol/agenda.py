@@ -144,9 +144,8 @@ class Agenda:
         """Return the items of others that must outlive this party if it accepts a proposal, and are not kept yet."""
         accepted = self._context.ledger.accepted.values()
         kept = {(item.kind, item.party, content_hash(item)) for record in accepted for item in record.items}
-        if (
-            proposal.step == "commit"
-        ):  # whoever proposes it again must show that all were ready, who may be gone by then
+        if proposal.step == "commit":
+            # Whoever proposes it again must show that all were ready, who may be gone by then.
             ready = self._context.signed_items.by_kind["ready"]
             items = [ready[party] for party in sorted(proposal.parties)]
         else:

@@ -45,9 +45,8 @@ class Consensus:
         self._context, self._agenda = context, agenda
         self._next_turn = self._retry_at = inf
         self._retry_pause = 0.0  # before those who have not answered are asked again
-        self._followed: dict[
-            int, tuple[Ballot, float, float]
-        ] = {}  # proposer -> its ballot, until when, the next pause
+        # By proposer: its last ballot, until when no other of its ballots is followed, and for how long after that.
+        self._followed: dict[int, tuple[Ballot, float, float]] = {}
         self._accepted_at = -inf  # something in the current decision
         self._reset()
         session = context.session

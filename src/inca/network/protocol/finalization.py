@@ -179,10 +179,8 @@ class Finalization:
             items.expect_ready(self._applied)
             self.cohort, self._realized = proposal, None
             for item in self._kept:
-                if (
-                    item.kind == "ready"
-                ):  # what was said before a restart; if it is not about this cohort, it means nothing
-                    items.add(item)
+                if item.kind == "ready":
+                    items.add(item)  # said before a restart; if it is not about this cohort, it means nothing
             if context.me not in proposal.parties and not self.reason:
                 self.reason = "the others go on without this party: it was not there in time"
         elif proposal.step == "result":

@@ -15,6 +15,7 @@ from inca.reproduction.engine import Engine
 from inca.reproduction.reproduce import reproduce
 
 
+@pytest.mark.slow
 def test_it_prints_verdicts_and_where_the_page_is(capsys: Capture, tmp_path: Path) -> None:
     words = ["reproduce", "fig3", "--quick", "--out", tmp_path, "--engine", "serial"]
     status, out, err = call(capsys, *words)

@@ -115,7 +115,7 @@ def averager(kind: str, dropout: float = 0.0, releases: int = 1) -> SimulatedAve
 def test_the_noise_is_what_is_said(kind: str, dropout: float) -> None:
     """With equal vectors the error is noise alone; the mean over runs of its square has normal limits."""
     noisy = averager(kind, dropout)
-    rng, d, runs = np.random.default_rng(3), 30, 200
+    rng, d, runs = np.random.default_rng(3), 30, 100
     vectors = np.full((12, d), 2.0)
     squares = np.empty(runs)
     for run in range(runs):

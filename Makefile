@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 # of a page build on each other; in the order of the files, since those with few tests are not the short ones. BLAS threads
 # on top of that would only wait for each other, and every process would compile all tests if bytecode were not kept.
 TESTING := OPENBLAS_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE=
-WORKERS := $(shell expr $$(getconf _NPROCESSORS_ONLN) + 2)
+WORKERS := $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 PIP := $(BIN)/python -m pip install --disable-pip-version-check --constraint constraints.txt
 DEMO_READY := $(VENV)/.demo-ready
 READY := $(VENV)/.ready

@@ -123,7 +123,7 @@ def test_the_ratio_of_the_complete_graph_is_the_least(honest: int, publishing: i
 # Calibration
 
 
-@pytest.mark.parametrize("rule", ["analytic", "classic"])
+@pytest.mark.parametrize("rule", ["analytic", pytest.param("classic", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("dropout", [0.0, 0.2])
 def test_fresh_views_pass_their_own_accounting(rule: Any, dropout: float) -> None:
     requirements = replace(REQUIREMENTS, dropout=dropout, rule=rule)

@@ -159,6 +159,7 @@ def test_one_honest_party_gets_local_dp() -> None:
     assert plan.noise_levels.independent == pytest.approx(math.sqrt(requirements.var_local_dp))
 
 
+@pytest.mark.slow
 def test_the_design_does_not_depend_on_epsilon_and_noise_scales_with_sensitivity_over_mu() -> None:
     one, other = planned(), planned(replace(TINY, epsilon=0.3, sensitivity=5.0))
     assert (one.design, one.factor) == (other.design, other.factor)

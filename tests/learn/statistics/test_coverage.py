@@ -45,7 +45,7 @@ CASES = [
     ("mean", "record", 0.5, 60),
     ("mean", "party", 1.0, 20),
     pytest.param("variance", "record", 1.0, 60, marks=pytest.mark.slow),
-    ("covariance", "party", 2.0, 60),
+    pytest.param("covariance", "party", 2.0, 60, marks=pytest.mark.slow),
     ("histogram", "record", 1.0, 60),
     ("distribution", "party", 1.0, 60),
 ]
@@ -59,7 +59,12 @@ def test_intervals_hold_the_statistic_of_the_sample(name: str, level: Protection
 
 
 @pytest.mark.parametrize(
-    ("name", "mu"), [pytest.param("mean", 0.5, marks=pytest.mark.slow), ("mean", 20.0), ("distribution", 20.0)]
+    ("name", "mu"),
+    [
+        pytest.param("mean", 0.5, marks=pytest.mark.slow),
+        ("mean", 20.0),
+        pytest.param("distribution", 20.0, marks=pytest.mark.slow),
+    ],
 )
 def test_intervals_hold_the_statistic_of_the_population(name: str, mu: float) -> None:
     # At least: a tenth of the probability of error is kept for the noise in the variance.

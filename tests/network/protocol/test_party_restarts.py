@@ -67,6 +67,7 @@ def test_a_crash_at_any_write_harms_nobody(written: bool) -> None:
         assert all(len(versions) == 1 for versions in said.values()), f"write {number}"
 
 
+@pytest.mark.slow
 def test_a_crash_at_any_write_of_a_session_with_a_coin_flip() -> None:
     session = replace(SMALL, seed=None)
     failed = []

@@ -163,7 +163,7 @@ def test_nobody_publishes_before_commit_or_for_two_cohorts_at_any_time(first: in
 def test_settled_sums_are_what_the_cohort_injected_and_topped_up_whoever_left() -> None:
     """With top-up noise and leavers; `check_end` compares with the ledgers, not with messages."""
     left = topped_up = 0
-    for seed in range(40):
+    for seed in range(20):
         network = SimulatedNetwork(seed, faults=Faults(loss=0.1, delay=0.02, crash=0.01, comeback=0.3))
         network.run()
         network.check_end()

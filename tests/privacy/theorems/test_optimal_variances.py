@@ -99,6 +99,7 @@ def test_equals_the_semidefinite_program(groups: Grouping, view: inca.View, seed
     assert exact.lower_bound <= found.cost * (1 + 1e-9)
 
 
+@pytest.mark.slow
 def test_both_solvers_of_the_semidefinite_program_agree() -> None:
     view = example(8, 3)
     cost = costs(view, per_round)

@@ -143,7 +143,7 @@ def simulated(
         (("random", 30, 6, 5, 1, 6, 0.0, 6), 2.5),
         (("permutation", 40, 8, 4, 1, 0, 0.1, 0), 20.0),
         pytest.param(("permutation", 40, 8, 7, 1, 4, 0.05, 0), 60.0, marks=pytest.mark.slow),
-        (("random", 40, 8, 7, 1, 0, 0.05, 0), 8.0),
+        pytest.param(("random", 40, 8, 7, 1, 0, 0.05, 0), 8.0, marks=pytest.mark.slow),
         pytest.param(("random", 60, 6, 7, 2, 6, 0.0, 0), 60.0, marks=pytest.mark.slow),
     ],
 )

@@ -269,7 +269,7 @@ def test_epidemic_rounds_are_the_least(n: int, failure: float, loss: float) -> N
     [
         (2, 4, 0.3),
         (10, 10, 0.0),
-        (40, 18, 0.2),
+        pytest.param(40, 18, 0.2, marks=pytest.mark.slow),
         pytest.param(5, 8, 0.1, marks=pytest.mark.slow),
         pytest.param(70, 14, 0.0, marks=pytest.mark.slow),
     ],

@@ -54,7 +54,7 @@ def test_with_everyone_present_the_requirements_know_both_errors(requirements: R
 @pytest.mark.parametrize("dropout", [0.0, 0.2, 0.95])
 def test_the_error_is_as_predicted(make: Callable[[Requirements], Mechanism], dropout: float) -> None:
     mechanism = make(REQUIREMENTS)
-    measured = measure(mechanism, generator(11), dropout, runs=3000)
+    measured = measure(mechanism, generator(11), dropout, runs=2000)
     # A normal mean is 6 standard errors off with probability 2e-9; the skewness of squares raises it to 1e-7.
     assert abs(measured.mse - mechanism.expected_error(dropout).mse) < 6 * measured.standard_error
     assert measured.failed == 0

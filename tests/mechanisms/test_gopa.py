@@ -122,7 +122,7 @@ def test_views_drawn_like_incas_pass_their_own_accounting() -> None:
 @pytest.mark.parametrize("dropout", [pytest.param(0.0, marks=pytest.mark.slow), 0.3])
 def test_leavers_at_random_times_have_the_expected_error(dropout: float) -> None:
     mechanism = Gopa(REQUIREMENTS, rounds=4, noise_levels=NoiseLevels(independent=1.0, cancelling=3.0))
-    measured = measure(mechanism, generator(12), dropout, runs=4000)
+    measured = measure(mechanism, generator(12), dropout, runs=2000)
     # A normal mean is 6 standard errors off with probability 2e-9; the number of late leavers varies, too: below 1e-6.
     assert abs(measured.mse - mechanism.expected_error(dropout).mse) < 6 * measured.standard_error
     assert mechanism.expected_error(0.3).budget.cancelling > 0.0

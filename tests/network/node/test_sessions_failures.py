@@ -62,6 +62,7 @@ def skew_in(sentence: str) -> float:
     return float(match[1])
 
 
+@pytest.mark.slow
 def test_clock_ten_seconds_off_is_refused(tmp_path: Path) -> None:
     ahead = "import time\nhonest = time.time\ntime.time = lambda: honest() + 10.0"
     with prepared(load=ahead + PARTY) as (process,):

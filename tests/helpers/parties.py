@@ -167,7 +167,7 @@ class Room:
         if effects.plan and self.perform_plans and self.parties.get(i) is party:
             self.perform(i, party.planned(self.now, self.plans_refused.get(i, "")))
         if effects.assess is not None and self.perform_assessments and self.parties.get(i) is party:
-            self.perform(i, party.assessed(self.now, self.refusals.get(i, "")))
+            self.perform(i, party.assessed(self.now, self.refusals.get(i, ""), effects.assess))
 
     def deliver(self, i: int, j: int, incarnation: int, frame: bytes) -> None:
         if j in self.parties and self.incarnations[j] == incarnation:

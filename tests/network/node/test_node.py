@@ -10,7 +10,6 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-import pytest
 
 import inca
 from helpers.rosters import SEED, terms
@@ -19,7 +18,6 @@ from inca.network.membership.roster import Roster
 from inca.network.node.loss_check import LossCheck, LossChecker
 from inca.network.node.node import Node, SessionEnd
 from inca.network.node.session_setup import SessionSetup
-from inca.network.protocol.context import Effects
 from inca.network.protocol.finalization import Result
 from inca.network.protocol.realized_execution import RealizedExecution
 from inca.network.protocol.session import WEIGHT
@@ -36,9 +34,7 @@ def node(party: int = 0) -> Node:
     made_up: Any = Node(SETUP, IDENTITIES[party], Path("nowhere"), lambda: np.zeros(1))
     made_up._loss_checker = LossChecker(SETUP, TOPOLOGY, bytes.fromhex(SEED), party)
     made_up._log = SimpleNamespace(log_event=lambda event, **fields: None)
-    made_up._party = SimpleNamespace(
-        stage="assessing", assessed=lambda now, refusal: Effects(log_events=[("answered", {"refusal": refusal})])
-    )
+    made_up._party = SimpleNamespace(stage="assessing")
     checked: Node = made_up
     return checked
 
@@ -51,23 +47,6 @@ def realized(*cohort: int) -> RealizedExecution:
 
 def result(*cohort: int) -> Result:
     return Result(np.array([1]), len(cohort) * WEIGHT, frozenset(cohort), realized(*cohort), exact=True)
-
-
-def test_a_loss_that_was_worked_out_for_another_cohort_is_no_answer() -> None:
-    """While a party works out its loss, the others may decide on a smaller cohort, and it is asked again."""
-    asked: Any = node()
-    first, second = realized(0, 1, 2, 3), realized(0, 1, 2)
-    asked._assessed = second
-    assert asked._answer(first, 1.0, refusal="") == Effects()
-    assert asked._answer(second, 1.0, refusal="too much").log_events == [("answered", {"refusal": "too much"})]
-
-
-@pytest.mark.parametrize("stage", ["agreeing", "publishing", "serving", "over"])
-def test_a_loss_that_nobody_waits_for_is_no_answer(stage: str) -> None:
-    asked: Any = node()
-    asked._assessed = realized(0, 1, 2)
-    asked._party.stage = stage
-    assert asked._answer(asked._assessed, 1.0, refusal="") == Effects()
 
 
 def test_the_loss_that_is_told_is_that_of_the_agreed_cohort() -> None:

@@ -35,6 +35,34 @@ def test_a_party_whose_loss_is_too_large_refuses_and_the_others_go_on() -> None:
     assert "final" not in room.ledgers()[2].signed
 
 
+def test_a_loss_that_was_worked_out_for_another_cohort_is_no_answer() -> None:
+    """While a party works out its loss, the others may decide on a smaller cohort, and it is asked again."""
+    room = Room(PACED)
+    room.perform_assessments = False
+    party = room.open().at_stage(2, "assessing").parties[2]
+    asked_for = party._components.finalization.realized
+    other = replace(asked_for)  # an execution of its own, though an equal one
+    before = len(party.ledger.signed)
+    assert not party.assessed(room.now, "", of=other).records
+    assert party.stage == "assessing" and len(party.ledger.signed) == before
+    answered = party.assessed(room.now, "too much", of=asked_for)
+    assert read(party.ledger.signed["ready"], Ready).refusal == "too much" and answered.records
+
+
+@pytest.mark.parametrize("stage", ["agreeing", "publishing", "serving", "over"])
+def test_a_loss_that_nobody_waits_for_is_no_answer(stage: str) -> None:
+    room = Room(PACED).open()
+    party = room.parties[2]
+    finalization = party._components.finalization
+    for _ in room.steps(until=100.0):
+        if party.stage == stage and finalization.cohort is not None:
+            break
+    asked_for = finalization.realized
+    said = dict(party.ledger.signed)
+    party.assessed(room.now, "too much", of=asked_for)
+    assert party.stage == stage and party.ledger.signed == said and "ready" in said
+
+
 def test_all_who_refuse_are_settled_out_one_after_the_other() -> None:
     room = Room(replace(PACED, parties=7, min_participants=3))
     room.refusals = {1: "too much"}

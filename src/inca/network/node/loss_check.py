@@ -81,11 +81,11 @@ class LossChecker:
 
     def realized(self, realized: RealizedExecution) -> LossCheck:
         """Return the party's loss on the agreed execution, those outside its cohort counted as colluders."""
-        return self._worst(_as_agreed(realized.execution))
+        return self._worst(realized.as_agreed)
 
     def certify(self, realized: RealizedExecution, coalition: Sequence[int]) -> Certificate:
         """Return the certificate of the agreed execution against one coalition."""
-        terms, execution = self._setup.roster.terms, _as_agreed(realized.execution)
+        terms, execution = self._setup.roster.terms, realized.as_agreed
         transcript = replace(self._setup.transcript(execution), adversary=Adversary(tuple(coalition)))
         as_intended = not execution.undelivered and execution.presence.all_present
         return certify(
@@ -107,17 +107,6 @@ class LossChecker:
         epsilon = float(epsilon_for(np.array([mu]), terms.delta, terms.rule)[0])
         names = tuple(self._setup.roster.names[member] for member in coalition)
         return LossCheck(epsilon, coalition, terms.epsilon, len(losses_mu), self.complete, names)
-
-
-def _as_agreed(execution: Execution) -> Execution:
-    """Return the execution with all final messages of its cohort: one that came too late for the result may be seen."""
-    return Execution(
-        execution.schedule,
-        execution.injection,
-        execution.presence,
-        undelivered=execution.undelivered,
-        cohort=execution.cohort,
-    )
 
 
 def choose_coalitions(roster: Roster, seed: bytes, party: int) -> tuple[list[tuple[int, ...]], bool]:

@@ -103,7 +103,6 @@ class Node(TransportEvents):
         self._woken = asyncio.Event()
         self._loss_checks: dict[frozenset[int], LossCheck] = {}  # by cohort
         self._loss_checker: LossChecker | None = None
-        self._assessed: RealizedExecution | None = None
         self._told: SessionEnd | None = None
         self._stopping = False
 
@@ -241,8 +240,7 @@ class Node(TransportEvents):
         if effects.plan:
             self._work(self._check_planned_loss, self._party.planned)
         if (realized := effects.assess) is not None:
-            self._assessed = realized
-            self._work(partial(self._check_realized_loss, realized), partial(self._answer, realized))
+            self._work(partial(self._check_realized_loss, realized), partial(self._party.assessed, of=realized))
         self._write_status()
 
     def _post(self, event: Callable[[float], Effects]) -> None:
@@ -335,11 +333,6 @@ class Node(TransportEvents):
             raise RuntimeError("there is no schedule yet")
         check = self._loss_checks[realized.cohort] = self._loss_checker.realized(realized)
         return self._log_loss("own loss", check)
-
-    def _answer(self, realized: RealizedExecution, now: float, refusal: str) -> Effects:
-        """Hand a loss over if it is still waited for: meanwhile, the others may have decided on another cohort."""
-        waited_for = realized is self._assessed and self._party.stage == "assessing"
-        return self._party.assessed(now, refusal) if waited_for else Effects()
 
     def _log_loss(self, event: str, check: LossCheck) -> str:
         fields = {"epsilon": check.epsilon, "allowed": check.allowed, "coalitions": check.coalitions}

@@ -24,6 +24,7 @@ from inca.network.protocol.finalization import Finalization, Result
 from inca.network.protocol.joining import Joining
 from inca.network.protocol.ledger import Ledger, Opened, Record
 from inca.network.protocol.messages import Ask, ConsensusMessage, ItemMessage, Message, Offer, Seen, pack
+from inca.network.protocol.realized_execution import RealizedExecution
 from inca.network.protocol.session import SessionConfig
 from inca.network.protocol.signed_items import Sign, SignedItems, Verify, printable
 from inca.network.protocol.stages import STAGES, PartyComponents, Stage, StageRule, after_decision
@@ -203,12 +204,14 @@ class Party:
                 self._leave(now, refusal)
         return self._advance(now)
 
-    def assessed(self, now: float, refusal: str) -> Effects:
+    def assessed(self, now: float, refusal: str, of: RealizedExecution | None = None) -> Effects:
         """Say that the party is ready, or refuse: the loss on the agreed execution (`Effects.assess`) is known.
 
         Args:
             now: The time.
             refusal: Why the party must not publish its final message; empty if it may.
+            of: The execution it was worked out on. If something else was decided meanwhile, nothing happens. By default
+                the one that was asked for last.
 
         Returns:
             What to write and send.
@@ -216,8 +219,11 @@ class Party:
         Raises:
             LocalProtocolError: It was not asked for, or has been answered.
         """
-        if self._require_call("assessed", asked=True) and self._components.finalization.must_answer:
-            self._components.finalization.answer(refusal)
+        finalization = self._components.finalization
+        if of is not None and not (finalization.must_answer and of is finalization.realized):
+            return self._advance(now)
+        if self._require_call("assessed", asked=True) and finalization.must_answer:
+            finalization.answer(refusal)
         return self._advance(now)
 
     def leave(self, now: float, reason: str) -> Effects:

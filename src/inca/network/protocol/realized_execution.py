@@ -49,6 +49,11 @@ class RealizedExecution:
     contradictions: tuple[Contradiction, ...]
 
     @property
+    def as_agreed(self) -> Execution:
+        """The execution with all final messages of its cohort: one that came too late for the result may be seen."""
+        return self.execution.settled(self.execution.cohort)
+
+    @property
     def cohort(self) -> frozenset[int]:
         """The parties that settle."""
         assert self.execution.cohort is not None

@@ -53,7 +53,6 @@ class _Machine:
     ledger: Ledger | None = None  # what the journal says while nobody runs
     lost_ledgers: list[Ledger] = field(default_factory=list)  # with their disk
     next_tick: float = inf
-    assessed: RealizedExecution | None = None  # what the party wants to know its loss on
 
 
 MakeParty = Callable[[SessionConfig, int, Sign, Verify, random.Random], Party]
@@ -208,7 +207,6 @@ class SimulatedNetwork:
                 refusal = "its loss would be too large" if self.rng.random() < self.faults.refusal else ""
                 self._at(self.now + self.rng.random() * 0.1, self._planned, i, machine.incarnation, refusal)
             if (realized := effects.assess) is not None:
-                machine.assessed = realized
                 refusal = "its loss is too large" if self.rng.random() < self.faults.refusal else ""
                 self._at(self.now + self.rng.random() * 0.1, self._assessed, i, machine.incarnation, realized, refusal)
             self._plan_tick(i)
@@ -243,9 +241,8 @@ class SimulatedNetwork:
             self._perform(i, party.planned(self._clock(i), refusal))
 
     def _assessed(self, i: int, incarnation: int, realized: RealizedExecution, refusal: str) -> None:
-        party, latest = self._alive(i, incarnation), self.machines[i].assessed
-        if party is not None and realized is latest and party.stage == "assessing":  # else a smaller cohort was decided
-            self._perform(i, party.assessed(self._clock(i), refusal))
+        if (party := self._alive(i, incarnation)) is not None:
+            self._perform(i, party.assessed(self._clock(i), refusal, realized))
 
     # --- the network --------------------------------------------------------------------------------------------
 

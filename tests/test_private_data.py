@@ -119,7 +119,7 @@ HOLDERS: dict[type, Callable[[], object]] = {
     Item: lambda: ITEM,
     Items: lambda: Items([ITEM]),
     Signed: lambda: Signed(ITEM),
-    Final: lambda: Final(SECRET),
+    Final: lambda: Final(SECRET, SECRET),
     Keystream: lambda: Keystream(SECRET, b"masks"),
     Effects: lambda: Effects([OPENED, Began(2, SECRET)], [(1, OFFER)]),
     Ledger: opened_ledger,

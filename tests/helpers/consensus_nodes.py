@@ -41,7 +41,7 @@ from inca.network.protocol.signed_items import Digest, SignedItems, content_hash
 def digest_of(session: SessionConfig, party: int) -> Item:
     rounds = list(range(1, session.rounds + 1))
     account = Account(rounds, [[NOBODY] * session.receivers] * len(rounds), [])
-    return SignedItems(session, party, sign(party), verify).sign("digest", Digest(account))
+    return SignedItems(session, party, sign(party), verify).sign("digest", Digest(account, bytes(32)))
 
 
 class Node:

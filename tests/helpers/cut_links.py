@@ -151,7 +151,7 @@ class EightProcesses(LocalCluster):
         assert self.wait(self.deadline) == [], [self.log_text(i)[-2000:] for i in self.running()]
         holders = [i for i in range(N) if self.result(i).get("estimate") is not None]
         for i in holders:
-            shared = ("estimate", "execution", "total", "total_weight", "cohort", "late", "exact")
+            shared = ("estimate", "execution", "total", "total_weight", "cohort", "late", "exact", "beacon")
             assert all(self.result(i)[name] == self.result(holders[0])[name] for name in shared)
         return holders
 

@@ -39,11 +39,11 @@ def digest(party: int, present: list[int] | None = None, fates: dict[int, int] |
     """The digest of a party whose offers nobody was there for, but for some fates by round."""
     rounds = list(range(1, LAST + 1)) if present is None else present
     account = Account(rounds, [[(fates or {}).get(t, NOBODY)] for t in rounds], told.get("credited", []))
-    return item(party, "digest", Digest(account))
+    return item(party, "digest", Digest(account, bytes(32)))
 
 
 def final(party: int, numbers: list[int]) -> Item:
-    return item(party, "final", Final(pack(np.array(numbers, dtype=np.int64))))
+    return item(party, "final", Final(pack(np.array(numbers, dtype=np.int64)), bytes(32)))
 
 
 def proposal(step: Step, items: Iterable[Item]) -> Proposal:

@@ -162,6 +162,9 @@ class HostileParty(Party):
         numbers = [self._liar.choice(NUMBERS) for _ in range(self.session.dimension)]
         return pack(np.array([*numbers, weight], dtype=np.int64))
 
+    def _final(self) -> Final:
+        return Final(self._payload(), self._liar.choice([self.ledger.beacon_secret, self._liar.randbytes(32)]))
+
     def _answer(self, peer: int) -> Message:
         rng, t = self._liar, self._liar.randint(0, self.session.rounds + 1)
         kinds: tuple[Message, ...] = (
@@ -198,7 +201,7 @@ class HostileParty(Party):
             return self.ledger.signed["digest"]
         fates = [[rng.randint(0, 3) for _ in row] for row in account.fates]
         credited = [entry for entry in account.credited if rng.random() < 0.7]
-        return self._signer.sign("digest", Digest(Account(account.present, fates, credited)))
+        return self._signer.sign("digest", Digest(Account(account.present, fates, credited), rng.randbytes(32)))
 
     def _items(self, peer: int) -> Message:
         rng, signer = self._liar, self._signer
@@ -210,7 +213,7 @@ class HostileParty(Party):
         made_up = [
             self._digest(),
             self._digest(),
-            signer.sign("final", Final(self._payload())),
+            signer.sign("final", Final(self._payload(), rng.randbytes(32))),
             signer.sign("ready", word),
             signer.sign("ready", Ready(len(self.ledger.decided), hash_, rng.choice(["", "too much"]))),
             signer.sign("done", b""),
@@ -233,7 +236,7 @@ class HostileParty(Party):
             case chance if chance < 0.5:
                 contents = [(party, rng.randbytes(32)) for party, _ in contents]
             case chance if chance < 0.7 and step != "commit":
-                own = self._digest() if step == "cohort" else self._signer.sign("final", Final(self._payload()))
+                own = self._digest() if step == "cohort" else self._signer.sign("final", self._final())
                 contents = sorted({**dict(contents), self.me: content_hash(own)}.items())
             case chance if chance < 0.75:
                 contents = 30 * contents

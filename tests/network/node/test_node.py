@@ -46,7 +46,9 @@ def realized(*cohort: int) -> RealizedExecution:
 
 
 def result(*cohort: int) -> Result:
-    return Result(np.array([1]), len(cohort) * WEIGHT, frozenset(cohort), realized(*cohort), exact=True)
+    return Result(
+        np.array([1]), len(cohort) * WEIGHT, frozenset(cohort), realized(*cohort), exact=True, beacon=bytes(32)
+    )
 
 
 def test_the_loss_that_is_told_is_that_of_the_agreed_cohort() -> None:

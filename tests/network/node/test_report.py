@@ -27,12 +27,17 @@ NAMES = ("anna", "bert", "cleo", "dora")
 CARDS = tuple(Identity.create(name).card("127.0.0.1", 7001 + i) for i, name in enumerate(NAMES))
 
 
+BEACON = bytes(range(32))
+
+
 def told(mean: Array, **changes: Any) -> dict[str, Any]:
     """Return the report of a session of four whose final messages have a given mean."""
     setup = SessionSetup(Roster("trial", terms(seed=SEED, **changes), CARDS))
     topology = setup.session.topology(bytes.fromhex(SEED))
     realized = realized_of(setup, topology, np.ones(4, dtype=bool))
-    return report_of(setup, Result(setup.lattice.encode(mean) * 4, 4 * WEIGHT, realized.cohort, realized, exact=True))
+    return report_of(
+        setup, Result(setup.lattice.encode(mean) * 4, 4 * WEIGHT, realized.cohort, realized, exact=True, beacon=BEACON)
+    )
 
 
 def realized_of(setup: SessionSetup, topology: Topology, cohort: Flags, **parts: Any) -> RealizedExecution:
@@ -78,7 +83,7 @@ def test_an_error_that_is_not_known_leaves_the_whole_domain(why: str) -> None:
     realized = realized_of(setup, topology, cohort, published=cohort & [True, not late, True, True])
     published = realized.cohort - ({1} if late else set())
     total, weight = setup.lattice.encode(np.array([100.0])) * len(published), len(published) * WEIGHT
-    fields = report_of(setup, Result(total, weight, published, realized, exact=late))
+    fields = report_of(setup, Result(total, weight, published, realized, exact=late, beacon=BEACON))
     assert fields["standard_error"] is None and fields["interval"] == [0.0, 240.0]
     assert fields["remarks"][0].startswith("The error is not known")
     assert (fields["late"], fields["exact"]) == (["bert"] if late else [], late)
@@ -91,7 +96,15 @@ def test_who_settled_who_was_late_and_who_contradicts_whom_is_told_by_name(capsy
     execution = realized_of(setup, topology, np.ones(4, dtype=bool), published=np.arange(4) != 2).execution
     realized = RealizedExecution(execution, topology, (Contradiction(2, 3, 1, "acknowledged"),))
     fields = report_of(
-        setup, Result(setup.lattice.encode(np.array([3.0])), 3 * WEIGHT, frozenset((0, 1, 3)), realized, exact=False)
+        setup,
+        Result(
+            setup.lattice.encode(np.array([3.0])),
+            3 * WEIGHT,
+            frozenset((0, 1, 3)),
+            realized,
+            exact=False,
+            beacon=BEACON,
+        ),
     )
     assert fields["format"] == "inca-result/2" and not {"in_doubt", "weight_in_doubt"} & set(fields)
     assert (fields["cohort"], fields["late"], fields["present"]) == (list(NAMES), ["cleo"], 3)

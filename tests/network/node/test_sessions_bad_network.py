@@ -151,7 +151,7 @@ class Fuzz:
         return Proposal(self.rng.choice(("cohort", "commit", "result")), self.contents())
 
     def body(self) -> bytes:
-        bodies = (self.payload(), msgspec.msgpack.encode(Digest(self.account())))
+        bodies = (self.payload(), msgspec.msgpack.encode(Digest(self.account(), self.rng.randbytes(32))))
         return self.rng.choice((*bodies, msgspec.msgpack.encode(Ready(self.count(), self.rng.randbytes(32), "no"))))
 
     def account(self) -> Account:

@@ -52,7 +52,7 @@ def variants() -> Iterator[tuple[Proposal, Items]]:
     signs = SignedItems(SESSION, 1, sign(1), verify)
     for number in range(1, 200):
         fates = [[number >> (2 * t) & 3] for t in range(SESSION.rounds)]
-        item = signs.sign("digest", Digest(Account(list(range(1, SESSION.rounds + 1)), fates, [])))
+        item = signs.sign("digest", Digest(Account(list(range(1, SESSION.rounds + 1)), fates, []), bytes(32)))
         contents = [(p, content_hash(item if p == 1 else EVERYONE[p])) for p in range(N)]
         yield Proposal("cohort", contents), Items([item])
 

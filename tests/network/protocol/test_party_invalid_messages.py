@@ -86,12 +86,15 @@ def nonsense(session: SessionConfig, me: int) -> Iterator[tuple[str, Message]]:
     yield "an item that was signed by another", Items([replace_party(foreign(session, 0), session, 3)])
     other = foreign(session, 0)
     yield "a digest that cannot be read", Items([other.sign("digest", b"\xff\xff")])
-    yield "a digest that cannot be", Items([other.sign("digest", Digest(Account([2, 1], [[2], [2]], [])))])
+    yield "a digest that cannot be", Items([other.sign("digest", Digest(Account([2, 1], [[2], [2]], []), bytes(32)))])
+    yield "a digest with a short commitment", Items([other.sign("digest", Digest(Account([], [], []), b"short"))])
+    fitting = bytes(8 * (session.dimension + 1))
+    yield "a final message with a short secret", Items([other.sign("final", Final(fitting, b"short"))])
     yield "a digest that is padded", Items([other.sign("digest", b"\xdc\x00\x01\x93\x90\x90\x90")])
-    yield "a final message of another width", Items([other.sign("final", Final(b"short"))])
+    yield "a final message of another width", Items([other.sign("final", Final(b"short", bytes(32)))])
     yield "a final message that cannot be read", Items([other.sign("final", b"\x00")])
     heaviest = pack(np.array([*(0 for _ in range(d)), -n * WEIGHT - 1], dtype=np.int64))
-    yield "a final message with a weight that nobody has", Items([other.sign("final", Final(heaviest))])
+    yield "a final message with a weight that nobody has", Items([other.sign("final", Final(heaviest, bytes(32)))])
     yield "a word that cannot be read", Items([other.sign("ready", b"\x01")])
     yield "a word with a long text", Items([other.sign("ready", Ready(1, bytes(32), 201 * "x"))])
     yield "a word with an escape", Items([other.sign("ready", Ready(1, bytes(32), "\x1b[2J"))])
@@ -186,7 +189,7 @@ def not_to(receivers: list[list[list[int]]], me: int, peer: int) -> Iterator[tup
 
 
 def replace_party(owner: SignedItems, session: SessionConfig, party: int) -> Item:
-    item = owner.sign("digest", Digest(Account([], [], [])))
+    item = owner.sign("digest", Digest(Account([], [], []), bytes(32)))
     return Item(item.kind, party, item.body, item.signature)
 
 
@@ -319,7 +322,7 @@ def poisoned(item: Callable[[SessionConfig], Item]) -> Room:
 
 
 def test_a_final_message_beyond_all_balances_harms_nobody() -> None:
-    huge = Final(pack(np.full(PACED.dimension + 1, 2**62, dtype=np.int64)))
+    huge = Final(pack(np.full(PACED.dimension + 1, 2**62, dtype=np.int64)), bytes(32))
     room = poisoned(lambda session: foreign(session, 0).sign("final", huge))
     assert set(room.results) == {1, 2, 3, 4}
 

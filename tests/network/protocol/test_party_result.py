@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import replace
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 
 from helpers.parties import COIN_FLIP, PACED, START, N, Room, final_of, foreign
 from inca.network.protocol.ledger import Began
-from inca.network.protocol.messages import Account, Item, Items, Message, Prepare, Yes, pack
+from inca.network.protocol.messages import Account, Item, Items, Message, Prepare, Yes, encode, pack
 from inca.network.protocol.session import WEIGHT
 from inca.network.protocol.signed_items import Digest, Final, Ready, read
 
@@ -235,11 +236,12 @@ def variants(kind: str, room: Room) -> tuple[Item, Item]:
     signer, ledger = foreign(PACED, 4), room.ledgers()[4]
     if kind == "digest":
         honest = ledger.account
-        return signer.sign("digest", Digest(honest)), signer.sign(
-            "digest", Digest(Account(honest.present, honest.fates, []))
+        return signer.sign("digest", Digest(honest, bytes(32))), signer.sign(
+            "digest", Digest(Account(honest.present, honest.fates, []), bytes(32))
         )
     numbers = final_of(ledger)
-    return signer.sign("final", Final(pack(numbers))), signer.sign("final", Final(pack(numbers + np.array([5, 7, 0]))))
+    one, other = (Final(pack(each), bytes(32)) for each in (numbers, numbers + np.array([5, 7, 0])))
+    return signer.sign("final", one), signer.sign("final", other)
 
 
 @pytest.mark.parametrize("order", [1, -1])
@@ -341,3 +343,48 @@ def test_times_far_off_are_no_trouble() -> None:
     room.now = START + 10_000.0
     room.open().run(until=START + 10_100.0)
     assert all(party.finished for party in room.parties.values())
+
+
+# --- the beacon -------------------------------------------------------------------------------------------------------
+
+
+def beacon_by_hand(secrets: dict[int, bytes]) -> bytes:
+    listed = b"".join(party.to_bytes(4, "little") + secret for party, secret in sorted(secrets.items()))
+    return hashlib.sha256(b"inca-beacon/1" + PACED.id + listed).digest()
+
+
+def test_the_beacon_is_the_hash_of_the_secrets_of_all_who_published() -> None:
+    room = Room(PACED).open().run()
+    secrets = {i: ledger.beacon_secret for i, ledger in enumerate(room.ledgers())}
+    assert len(set(secrets.values())) == N and all(len(secret) == 32 for secret in secrets.values())
+    assert room.check().beacon == beacon_by_hand(secrets)
+
+
+def test_a_secret_that_was_not_committed_to_does_not_count() -> None:
+    """Else whoever publishes last would try secrets until it likes the beacon."""
+    room = Room(PACED)
+    room.open().at_stage(4, "publishing")
+    liar = foreign(PACED, 4)
+    final = read(room.parties[4].ledger.signed["final"], Final)
+    forged = liar.sign("final", Final(final.payload, b"?" * 32))
+    room.kill(4)
+    for i in range(4):
+        room.hand(4, i, Items([forged]))
+    room.run()
+    result = next(iter(room.results.values()))
+    assert result.published == set(range(N)) and result.exact
+    honest = {i: room.ledgers()[i].beacon_secret for i in range(4)}
+    assert result.beacon == beacon_by_hand(honest) != beacon_by_hand(honest | {4: b"?" * 32})
+
+
+def test_the_secret_is_the_same_in_every_life_and_tells_nothing_before_the_final_message() -> None:
+    room = Room(PACED).open().run(until=START + 1.0)
+    before = room.ledgers()[2].beacon_secret
+    room.kill(2)
+    room.recover(2)
+    assert room.parties[2].ledger.beacon_secret == before
+    room.run()
+    with_secret = [message for _, message in room.said if before in encode(message)]
+    assert with_secret and all(
+        isinstance(message, Items) and "final" in {item.kind for item in message.items} for message in with_secret
+    )

@@ -35,7 +35,7 @@ THINGS: dict[str, tuple[Callable[[], object], str]] = {
     ),
     "a signed item": (lambda: Signed(ITEM), f"Signed(item={ITEM})"),
     "items": (lambda: Items([ITEM]), f"Items(items=[{ITEM}])"),
-    "a final message": (lambda: Final(PRIVATE), "Final(payload=<8 bytes>)"),
+    "a final message": (lambda: Final(PRIVATE, PRIVATE), "Final(payload=<8 bytes>, secret=<8 bytes>)"),
     "a keystream": (lambda: Keystream(4 * PRIVATE, b"masks"), "Keystream(label=b'masks', 0 words read)"),
     "effects": (
         lambda: Effects([Began(2, PRIVATE)], [(1, Offer(2, 0, PRIVATE))]),

@@ -265,7 +265,7 @@ class Unsettled(Finalization):
     def publish(self) -> None:
         ledger = self._context.ledger
         if self.last_step == "commit" and self._word is not None and "final" not in ledger.signed:
-            self._context.publish("final", Final(pack(ledger.balance)), once=True)
+            self._context.publish("final", Final(pack(ledger.balance), ledger.beacon_secret), once=True)
 
 
 def made_with(transfers: type[Transfers]) -> MakeParty:

@@ -70,6 +70,7 @@ def report(setup: SessionSetup, party: int, end: SessionEnd) -> tuple[dict[str, 
         "total": result.total.tolist(),
         "total_weight": result.weight,
         "granularity": setup.lattice.granularity,
+        "beacon": result.beacon.hex(),
         "execution": f"sha256:{digest(setup.transcript(realized.execution))}",
     }
     certificate = None

@@ -15,6 +15,7 @@ from inca.network.protocol.agreement.agenda import kind_of
 from inca.network.protocol.context import PartyContext
 from inca.network.protocol.ledger import Sealed
 from inca.network.protocol.messages import MAX_NUMBER, Account, Item, Proposal, Step, pack, unpack
+from inca.network.protocol.public_randomness import beacon, beacon_commitment
 from inca.network.protocol.realized_execution import RealizedExecution, check_account, realize
 from inca.network.protocol.session import WEIGHT
 from inca.network.protocol.signed_items import Digest, Final, Kind, Ready, content_hash, printable, read
@@ -33,6 +34,8 @@ class Result:
         realized: The execution that follows from the digests of the cohort.
         exact: Whether no accounts contradict each other and, if all of the cohort have published, the weights add up to
             what the cohort has injected.
+        beacon: 32 bytes that nobody could choose or know before the first final message, the same for all who hold the
+            result; for the seed of a session that follows.
     """
 
     total: Numbers
@@ -40,6 +43,7 @@ class Result:
     published: frozenset[int]
     realized: RealizedExecution
     exact: bool
+    beacon: bytes
 
     @property
     def late(self) -> frozenset[int]:
@@ -75,7 +79,8 @@ class Finalization:
             self._context.record(Sealed())
         silent = ledger.opened is not None and ledger.opened.late and ledger.round == 0
         if "digest" not in ledger.signed and not silent:
-            self._context.publish("digest", Digest(ledger.account), once=True)
+            commitment = beacon_commitment(self._context.session.id, self._context.me, ledger.beacon_secret)
+            self._context.publish("digest", Digest(ledger.account, commitment), once=True)
 
     @property
     def must_answer(self) -> bool:
@@ -123,7 +128,7 @@ class Finalization:
             self.reason = "its final message would be larger than that of any honest party: a peer has lied"
             context.log_event("refuses", reason=self.reason)
             return
-        context.publish("final", Final(pack(message)), once=True)
+        context.publish("final", Final(pack(message), ledger.beacon_secret), once=True)
 
     # --- what was decided -----------------------------------------------------------------------------------------
 
@@ -196,15 +201,19 @@ class Finalization:
 
     @property
     def _accounts(self) -> dict[int, Account]:
+        return {party: digest.account for party, digest in self._digests.items()}
+
+    @property
+    def _digests(self) -> dict[int, Digest]:
         assert self.cohort is not None
         items = self._context.signed_items.with_contents("digest", self.cohort.contents)
-        return {item.party: read(item, Digest).account for item in items}
+        return {item.party: read(item, Digest) for item in items}
 
     def _set_result(self, proposal: Proposal) -> None:
         session, items = self._context.session, self._context.signed_items
         assert self.cohort is not None
-        finals = items.with_contents("final", proposal.contents)
-        total, weight = added_up([unpack(read(item, Final).payload, session.dimension + 1) for item in finals])
+        finals = {item.party: read(item, Final) for item in items.with_contents("final", proposal.contents)}
+        total, weight = added_up([unpack(final.payload, session.dimension + 1) for final in finals.values()])
         if total is None or not 0 < weight <= session.parties * WEIGHT:
             self.reason = "the final messages do not add up to what honest parties can hold: someone has lied"
             return
@@ -212,7 +221,9 @@ class Finalization:
         realized = realize(session, self._context.topology, accounts, published)
         injected = sum(injected_weight(len(account.present), session.pieces) for account in accounts.values())
         exact = not realized.contradictions and (published != self.cohort.parties or weight == injected)
-        self.result = Result(total, weight, published, realized, exact)
+        commitments = {party: digest.commitment for party, digest in self._digests.items()}
+        secrets = {party: final.secret for party, final in finals.items()}
+        self.result = Result(total, weight, published, realized, exact, beacon(session.id, commitments, secrets))
         if self._context.me in published:
             self.reason = ""
 

@@ -18,7 +18,8 @@ from inca.errors import CannotJoin, InvalidPeerMessage
 from inca.network.protocol.context import PartyContext
 from inca.network.protocol.ledger import Joined, Seeded
 from inca.network.protocol.messages import Ask, Seen
-from inca.network.protocol.signed_items import Kind, commitment, flipped_seed
+from inca.network.protocol.public_randomness import commitment, flipped_seed
+from inca.network.protocol.signed_items import Kind
 
 _MIN_WITNESSES = 3  # asked by a party that was away, if there are as many
 

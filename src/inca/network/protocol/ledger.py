@@ -409,6 +409,12 @@ class Ledger:
             return np.zeros(self.session.dimension, dtype=np.int64)
         return discrete_gaussian(sigma, self.session.dimension, Keystream(self.opened.masks, b"topup"))
 
+    @property
+    def beacon_secret(self) -> bytes:
+        """The party's secret for the session's beacon: always the same, and it tells nothing of the noise."""
+        assert self.opened is not None
+        return Keystream(self.opened.masks, b"beacon").words(4).astype("<u8").tobytes()
+
     def _draw(self, r: int) -> Numbers:
         assert self.opened is not None
         stream = Keystream(self.opened.masks, b"mask %d" % r)

@@ -25,12 +25,12 @@ from inca.network.protocol.messages import (
     members,
     unpack,
 )
+from inca.network.protocol.public_randomness import SECRET_BYTES
 from inca.network.protocol.session import SessionConfig, check_weight
 
 Kind = Literal["commit", "reveal", "digest", "ready", "final", "done"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 _BATCH_BYTES = 2**20  # of items in one answer, if there is more than one item
-_SECRET_BYTES = 32
 _MAX_TEXT = 200  # characters of a peer that are shown to people
 _MAX_VARIANTS = 2  # of an item: two prove that its owner is two-faced; further ones only while a proposal names them
 
@@ -40,9 +40,10 @@ Verify = Callable[[int, bytes, bytes], bool]
 
 
 class Digest(Wire, frozen=True):
-    """The whole account of a party."""
+    """The whole account of a party, and its commitment for the session's beacon."""
 
     account: Account
+    commitment: bytes
 
 
 class Ready(Wire, frozen=True):
@@ -54,9 +55,10 @@ class Ready(Wire, frozen=True):
 
 
 class Final(Wire, frozen=True):
-    """A settled final message."""
+    """A settled final message, and the party's secret for the session's beacon."""
 
     payload: bytes
+    secret: bytes
 
 
 Body = TypeVar("Body", Digest, Ready, Final)
@@ -77,41 +79,6 @@ def read(item: Item, form: type[Body]) -> Body:
 def content_hash(item: Item) -> bytes:
     """Return the hash by which parties agree on what an item says."""
     return hashlib.sha256(item.body).digest()
-
-
-def commitment(session: bytes, party: int, secret: bytes) -> bytes:
-    """Return what a party shows of its secret for the coin flip before it reveals it.
-
-    Args:
-        session: The session's identifier.
-        party: The number of the party.
-        secret: Its 32 secret bytes.
-
-    Returns:
-        SHA-256 of a label, the session, the party and the secret: binding, and hiding as the secret is random.
-
-    Example:
-        >>> commitment(bytes(32), 3, b"x" * 32) == commitment(bytes(32), 4, b"x" * 32)
-        False
-    """
-    return hashlib.sha256(b"inca-toss/1" + session + party.to_bytes(4, "little") + secret).digest()
-
-
-def flipped_seed(session: bytes, secrets: list[bytes]) -> bytes:
-    """Return the public seed: the outcome of the coin flip.
-
-    Args:
-        session: The session's identifier.
-        secrets: The revealed secrets of all parties, in order of party.
-
-    Returns:
-        32 bytes that nobody could predict or choose, if one secret is random and all were committed to before.
-
-    Example:
-        >>> len(flipped_seed(bytes(32), [bytes(32), bytes(32)]))
-        32
-    """
-    return hashlib.sha256(b"inca-seed/1" + session + b"".join(secrets)).digest()
 
 
 class SignedItems:
@@ -276,19 +243,25 @@ class SignedItems:
                 if item.body:
                     raise InvalidPeerMessage(f"a done must be empty, got {len(item.body)} bytes")
             case "commit" | "reveal":
-                if len(item.body) != _SECRET_BYTES:
-                    raise InvalidPeerMessage(f"a {item.kind} must have {_SECRET_BYTES} bytes, got {len(item.body)}")
+                _check_size(f"a {item.kind}", item.body)
             case "digest":
-                read(item, Digest)
+                _check_size("the commitment in a digest", read(item, Digest).commitment)
             case "ready":
                 ready = read(item, Ready)
                 if len(ready.refusal) > _MAX_TEXT or not ready.refusal.isprintable():
                     raise InvalidPeerMessage(f"a refusal must have at most {_MAX_TEXT} printable characters")
                 return ready.instance == self.ready_for
             case "final":
-                numbers = unpack(read(item, Final).payload, self.session.dimension + 1)
+                final = read(item, Final)
+                _check_size("the secret in a final message", final.secret)
+                numbers = unpack(final.payload, self.session.dimension + 1)
                 check_weight(abs(numbers), self.session.parties)  # a settled weight may be negative
         return True
+
+
+def _check_size(what: str, content: bytes) -> None:
+    if len(content) != SECRET_BYTES:
+        raise InvalidPeerMessage(f"{what} must have {SECRET_BYTES} bytes, got {len(content)}")
 
 
 def in_batches(items: Iterable[Item]) -> Iterator[list[Item]]:

@@ -316,7 +316,7 @@ class SimulatedNetwork:
         self._check_decisions()
         results = self.results
         different = {
-            (result.total.tobytes(), result.weight, result.published, digest(Transcript(result.realized.execution)))
+            (result.total.tobytes(), result.weight, result.beacon, digest(Transcript(result.realized.execution)))
             for result in results.values()
         }
         if len(different) > 1:

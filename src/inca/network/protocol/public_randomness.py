@@ -1,0 +1,93 @@
+"""Randomness that all parties share and none can choose: secrets that were committed to, and are revealed later.
+
+A coin flip before the session gives its public seed, by which parties know who sends to whom. A beacon at its end gives
+the seed of the next session of a sequence: every party commits to a secret in its digest, before any final message is
+published, and reveals it with its final message. So whoever publishes last knows what the beacon will be, and can only
+take its own part away by not publishing at all: it chooses between two seeds, not among as many as it can compute.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+
+SECRET_BYTES = 32
+
+
+def commitment(session: bytes, party: int, secret: bytes) -> bytes:
+    """Return what a party shows of its secret for the coin flip before it reveals it.
+
+    Args:
+        session: The session's identifier.
+        party: The number of the party.
+        secret: Its 32 secret bytes.
+
+    Returns:
+        SHA-256 of a label, the session, the party and the secret: binding, and hiding as the secret is random.
+
+    Example:
+        >>> commitment(bytes(32), 3, b"x" * 32) == commitment(bytes(32), 4, b"x" * 32)
+        False
+    """
+    return hashlib.sha256(b"inca-toss/1" + session + party.to_bytes(4, "little") + secret).digest()
+
+
+def flipped_seed(session: bytes, secrets: list[bytes]) -> bytes:
+    """Return the public seed: the outcome of the coin flip.
+
+    Args:
+        session: The session's identifier.
+        secrets: The revealed secrets of all parties, in order of party.
+
+    Returns:
+        32 bytes that nobody could predict or choose, if one secret is random and all were committed to before.
+
+    Example:
+        >>> len(flipped_seed(bytes(32), [bytes(32), bytes(32)]))
+        32
+    """
+    return hashlib.sha256(b"inca-seed/1" + session + b"".join(secrets)).digest()
+
+
+def beacon_commitment(session: bytes, party: int, secret: bytes) -> bytes:
+    """Return what a party shows in its digest of the secret that it will reveal with its final message.
+
+    Args:
+        session: The session's identifier.
+        party: The number of the party.
+        secret: Its 32 secret bytes.
+
+    Returns:
+        A commitment, unlike that of any coin flip.
+
+    Example:
+        >>> beacon_commitment(bytes(32), 3, b"x" * 32) == commitment(bytes(32), 3, b"x" * 32)
+        False
+    """
+    return hashlib.sha256(b"inca-beacon-commit/1" + session + party.to_bytes(4, "little") + secret).digest()
+
+
+def beacon(session: bytes, commitments: Mapping[int, bytes], secrets: Mapping[int, bytes]) -> bytes:
+    """Return what the revealed secrets of a session give.
+
+    Args:
+        session: The session's identifier.
+        commitments: What parties have committed to, by party.
+        secrets: What parties have revealed, by party; one that was not committed to does not count.
+
+    Returns:
+        32 bytes that nobody could predict before the first secret was revealed, if one secret is random.
+
+    Example:
+        >>> both = {party: beacon_commitment(bytes(32), party, bytes([party]) * 32) for party in (0, 1)}
+        >>> honest = beacon(bytes(32), both, {0: bytes(32), 1: b"\\x01" * 32})
+        >>> other, absent = (beacon(bytes(32), both, {0: bytes(32), **more}) for more in ({1: b"?" * 32}, {}))
+        >>> honest != other, other == absent
+        (True, True)
+    """
+    valid = [
+        party.to_bytes(4, "little") + secret
+        for party, secret in sorted(secrets.items())
+        if beacon_commitment(session, party, secret) == commitments.get(party)
+    ]
+    return hashlib.sha256(b"inca-beacon/1" + session + b"".join(valid)).digest()

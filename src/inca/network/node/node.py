@@ -120,11 +120,13 @@ class Node(TransportEvents):
             How it ended.
 
         Raises:
-            InvalidInput: The session has ended here before, or the value, the clock or the folder cannot be used.
+            InvalidInput: The session has ended here before, addresses in its roster are not signed, or the value, the
+                clock or the folder cannot be used.
             JournalUnusable: The disk fails.
         """
         if (self.folder / "ended.json").exists():
             raise InvalidInput(f"the session has ended here before ({self.folder}): a session is never held twice")
+        self.setup.roster.check_signed()
         began = self._clock()
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         session = self.setup.session

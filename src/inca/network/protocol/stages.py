@@ -305,10 +305,10 @@ def without_consensus(party: PartyComponents, _: float) -> Stage:
     """End without a result."""
     finalization, session = party.finalization, party.session
     if not finalization.reason:
-        there = party.up
+        there, absent = party.up, ", ".join(session.name(peer) for peer in sorted(party.context.down))
         finalization.reason = (
             f"no agreement on the result: at least {session.quorum} of {session.parties} parties must be there "
-            f"at the end, got {there}"
+            f"at the end, got {there} without {absent}"
             if there < session.quorum
             else f"no agreement on the result: at least {session.min_participants} parties must be ready to publish"
         )

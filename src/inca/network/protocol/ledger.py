@@ -61,7 +61,7 @@ class Opened(JournalRecord, frozen=True, tag="opened"):
     masks: bytes
     secret: bytes
     late: bool = False
-    """Whether this is a journal begun after the start, perhaps in the place of a lost one."""
+    """Whether this is a journal begun after the start, perhaps in the place of a lost one; nobody vouches that not."""
 
 
 class Seeded(JournalRecord, frozen=True, tag="seeded"):

@@ -94,7 +94,7 @@ def test_no_common_result_is_status_1(
     [
         (
             ["--kill", 6],
-            "--kill must be fewer than half of 12 parties, as more than half must agree on a result, got 6",
+            "--kill must be at most 5, as 7 of 12 parties must agree on a result, got 6",
         ),
         (["--kill", 1, "--restart", 2], "--restart must be at most --kill (1), got 2"),
         (["--parties", 3], "--parties"),

@@ -2,28 +2,35 @@
 
 from __future__ import annotations
 
+import hashlib
 import random
+from collections.abc import Iterable, Mapping
 
 from helpers.ledgers import SESSION, opening
 from helpers.signatures import sign, verify
-from inca.network.protocol.agenda import Agenda
-from inca.network.protocol.consensus import Consensus
+from inca.network.protocol.agreement.agenda import Agenda
+from inca.network.protocol.agreement.ballot_signatures import BallotSignatures
+from inca.network.protocol.agreement.consensus import Consensus
 from inca.network.protocol.context import Effects, PartyContext
 from inca.network.protocol.ledger import Ledger, Promised, Record
 from inca.network.protocol.messages import (
     NOBODY,
-    Accept,
     Account,
+    Ballot,
+    ConsensusMessage,
     Decision,
     Decisions,
     Fetch,
     Have,
     Item,
     Items,
+    Lock,
     Message,
     Prepare,
     Promise,
     Proposal,
+    Propose,
+    Vote,
     Want,
     Yes,
 )
@@ -51,7 +58,8 @@ class Node:
         kept = [item for record in self.context.ledger.accepted.values() for item in record.items]
         for item in [*held, *kept]:
             self.context.signed_items.add(item)
-        self.consensus = Consensus(self.context, Agenda(self.context))
+        signatures = BallotSignatures(session, me, sign(me), verify)
+        self.consensus = Consensus(self.context, Agenda(self.context), signatures)
 
     @property
     def decided(self) -> list[Decision]:
@@ -60,8 +68,6 @@ class Node:
     def handle(self, now: float, peer: int, message: Message) -> Effects:
         items = self.context.signed_items
         match message:
-            case Prepare() | Promise() | Accept() | Yes():
-                self.consensus.handle(now, peer, message)
             case Have():
                 n = self.context.session.parties
                 lacking = {kind: bits.to_bytes(-(-n // 8), "little") for kind, bits in items.lacking(message).items()}
@@ -78,6 +84,8 @@ class Node:
                     items.add(item)
             case Decisions():
                 self.consensus.adopt(message)
+            case _ if isinstance(message, ConsensusMessage):
+                self.consensus.handle(now, peer, message)
         return self.effects()
 
     def tick(self, now: float) -> Effects:
@@ -103,13 +111,53 @@ def node(me: int = 0, records: list[Record] | None = None, held: list[Item] | No
     )
 
 
-def yes(party: int, ballot: int, proposal: Proposal, instance: int = 0) -> Yes:
-    signer = SignedItems(SESSION, party, sign(party), verify)
-    return Yes(instance, ballot, signer.sign_acceptance(instance, ballot, proposal.hash))
+# --- what parties say in decision 0, as they sign it ------------------------------------------------------------------
+
+ORDER = sorted(range(N), key=lambda i: hashlib.sha256(SESSION.id + b"turn" + i.to_bytes(4, "little")).digest())
+FIRST = ORDER[0]
 
 
-def proposing(party: Node) -> int:
-    """Let a party propose; return its ballot."""
+def ballot_of(party: int, round_: int = 2) -> Ballot:
+    return round_ * N + ORDER.index(party)
+
+
+def signer(party: int) -> BallotSignatures:
+    return BallotSignatures(SESSION, party, sign(party), verify)
+
+
+def vote(party: int, ballot: Ballot, proposal: Proposal, instance: int = 0) -> Vote:
+    return Vote(instance, ballot, signer(party).vote(instance, ballot, proposal.hash))
+
+
+def yes(party: int, ballot: Ballot, proposal: Proposal, instance: int = 0) -> Yes:
+    return Yes(instance, ballot, signer(party).acceptance(instance, ballot, proposal.hash))
+
+
+def lock(ballot: Ballot, proposal: Proposal, parties: Iterable[int] = (0, 1, 2)) -> Lock:
+    return Lock(ballot, proposal, [(party, vote(party, ballot, proposal).signature) for party in parties])
+
+
+def decision(ballot: Ballot, proposal: Proposal, parties: Iterable[int] = (0, 1, 2)) -> Decision:
+    return Decision(ballot, proposal, [(party, yes(party, ballot, proposal).signature) for party in parties])
+
+
+def promise(party: int, ballot: Ballot, held: Lock | None = None) -> Promise:
+    return Promise(0, ballot, held, signer(party).promise(0, ballot, held.ballot if held else 0))
+
+
+def propose(
+    ballot: Ballot, proposal: Proposal, locks: Mapping[int, Lock] | None = None, parties: Iterable[int] = (0, 1, 2)
+) -> Propose:
+    """A proposal with the promises of parties that were locked on what `locks` says."""
+    locks = locks or {}
+    held = {party: locks[party].ballot if party in locks else 0 for party in parties}
+    promises = [(party, locked, signer(party).promise(0, ballot, locked)) for party, locked in held.items()]
+    latest = max(locks.values(), key=lambda one: one.ballot, default=None)
+    return Propose(0, ballot, proposal, promises, latest.votes if latest else [])
+
+
+def preparing(party: Node) -> Ballot:
+    """Let a party that is not the first begin a ballot; return it."""
     party.consensus.enter(0.0)
     effects = party.tick(party.consensus.wakeup)
     prepared = [message.ballot for _, message in effects.sends if isinstance(message, Prepare)]

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 import numpy as np
 
+from inca.network.protocol.agreement.ballot_signatures import BallotSignatures
 from inca.network.protocol.context import Effects
 from inca.network.protocol.ledger import Ledger, Record
 from inca.network.protocol.messages import (
@@ -22,16 +23,19 @@ from inca.network.protocol.messages import (
     Have,
     Item,
     Items,
+    Lock,
     Message,
     Nudge,
     Offer,
     Prepare,
     Promise,
     Proposal,
+    Propose,
     Seen,
     Skipped,
     Step,
     Voided,
+    Vote,
     Want,
     Yes,
     pack,
@@ -54,6 +58,7 @@ from inca.network.testing.simulator import SimulatedNetwork, plain_party
 
 LIMITS = (0, 1, 2, 3, 7, 2**31, 2**32 - 1)
 NUMBERS = (0, 1, -1, WEIGHT, -WEIGHT, 2**61, 2**62 - 1, -(2**62) + 1)
+Heard = TypeVar("Heard", Prepare, Propose, Accept)
 TEXTS = ("", "too much", 200 * "x", 201 * "x", "\x1b[2J", "\n", "\u202e", 5000 * "y")
 
 
@@ -63,9 +68,11 @@ class HostileParty(Party):
     def __init__(self, session: SessionConfig, me: int, sign: Sign, verify: Verify, rng: random.Random) -> None:
         super().__init__(session, me, sign=sign, verify=verify, rng=rng)
         self._liar, self._signer = random.Random(rng.random()), SignedItems(session, me, sign, verify)
+        self._ballots = BallotSignatures(session, me, sign, verify)
         self._zeal = self._liar.choice([0.2, 0.6, 1.0])
         self._two_faced = self._liar.random() < 0.5
         self._heard: list[Message] = []
+        self._signed: list[tuple[int, Promise | Vote | Yes]] = []
         self.told: list[Message] = []
         self._lies_left = 3000  # answers to lies would be lied about without end
         lies: list[Callable[[int], Message]] = [
@@ -77,7 +84,9 @@ class HostileParty(Party):
             self._items,
             self._prepare,
             self._promise,
-            self._accept,
+            self._propose,
+            self._propose,
+            self._vote,
             self._accept,
             self._yes,
             self._decisions,
@@ -87,6 +96,8 @@ class HostileParty(Party):
 
     def receive(self, now: float, peer: int, message: Message) -> Effects:
         self._heard = [*self._heard[-20:], message]
+        if isinstance(message, Promise | Vote | Yes):
+            self._signed = [*self._signed[-20:], (peer, message)]
         return self._lie(super().receive(now, peer, message), extra=self._liar.random() < self._zeal)
 
     def tick(self, now: float) -> Effects:
@@ -234,31 +245,61 @@ class HostileParty(Party):
     def _ballot(self) -> int:
         n, promised = self.session.parties, self.ledger.promised.get(len(self.ledger.decided), 0)
         ahead = self._liar.choice([0, 1, 1, 2, 999, 10**6, 2**40])
-        return (promised // n + ahead) * n + self.me
+        return (promised // n + ahead) * n + self._components.consensus._order.index(self.me)
 
     def _prepare(self, peer: int) -> Message:
         return Prepare(self._instance(), self._ballot())
 
-    def _asked(self, form: type[Prepare] | type[Accept]) -> Any:
-        heard = [message for message in self._heard if isinstance(message, form)]
-        return self._liar.choice(heard) if heard else form(*([0, 7] if form is Prepare else [0, 7, self._proposal()]))
+    def _asked(self, default: Heard) -> Heard:
+        """What it was asked last, of one kind, or something that nobody has asked."""
+        heard = [message for message in self._heard if isinstance(message, type(default))]
+        return self._liar.choice(heard) if heard else default
+
+    def _made_up_lock(self, ballot: int) -> Lock:
+        rng, proposal, instance = self._liar, self._proposal(), self._instance()
+        own = (self.me, self._ballots.vote(instance, ballot, proposal.hash))
+        made_up = Lock(ballot, proposal, rng.choice([[], [own], self.session.quorum * [own], self._spoken(own)]))
+        heard = [message.lock for message in self._heard if isinstance(message, Accept)]
+        return rng.choice([made_up, *heard])
+
+    def _spoken(self, own: tuple[int, bytes]) -> list[tuple[int, bytes]]:
+        """Signatures of others, of whatever they have signed, and an own one."""
+        known = [(peer, message.signature) for peer, message in self._signed]
+        return [own, *self._liar.sample(known, min(len(known), self.session.quorum))]
 
     def _promise(self, peer: int) -> Message:
-        asked = self._asked(Prepare)
-        accepted = self._liar.choice([0, max(0, asked.ballot - 1), asked.ballot, 2**61])
-        return Promise(asked.instance, asked.ballot, accepted, self._proposal() if accepted else None)
+        asked = self._asked(Prepare(0, 7))
+        locked = self._liar.choice([0, 0, max(0, asked.ballot - 1), asked.ballot, 2**61])
+        lock = self._made_up_lock(locked) if locked else None
+        said = self._liar.choice([locked, lock.ballot if lock else 0])
+        return Promise(asked.instance, asked.ballot, lock, self._ballots.promise(asked.instance, asked.ballot, said))
+
+    def _propose(self, peer: int) -> Message:
+        rng, instance, ballot = self._liar, self._instance(), self._ballot()
+        own = [(self.me, locked, self._ballots.promise(instance, ballot, locked)) for locked in (0, max(0, ballot - 1))]
+        promises = [(p, 0, m.signature) for p, m in self._signed if isinstance(m, Promise) and m.ballot == ballot]
+        shown = rng.choice([[], own, own[:1] + promises, self.session.quorum * own[:1]])
+        return Propose(
+            instance, ballot, self._proposal(), shown, rng.choice([[], self._made_up_lock(max(0, ballot - 1)).votes])
+        )
+
+    def _vote(self, peer: int) -> Message:
+        asked = self._asked(Propose(0, 7, self._proposal(), [], []))
+        signature = self._ballots.vote(asked.instance, asked.ballot, asked.proposal.hash)
+        return Vote(asked.instance, asked.ballot, self._liar.choice([signature, b"", signature[::-1]]))
 
     def _accept(self, peer: int) -> Message:
-        return Accept(self._instance(), self._ballot(), self._proposal())
+        return Accept(self._instance(), self._made_up_lock(self._ballot()))
 
     def _yes(self, peer: int) -> Message:
-        asked = self._asked(Accept)
-        signature = self._signer.sign_acceptance(asked.instance, asked.ballot, asked.proposal.hash)
-        return Yes(asked.instance, asked.ballot, self._liar.choice([signature, b"", signature[::-1]]))
+        asked = self._asked(Accept(0, Lock(7, self._proposal(), [])))
+        ballot, hash_ = asked.lock.ballot, asked.lock.proposal.hash
+        signature = self._ballots.acceptance(asked.instance, ballot, hash_)
+        return Yes(asked.instance, ballot, self._liar.choice([signature, b"", signature[::-1]]))
 
     def _decisions(self, peer: int) -> Message:
         rng, proposal, instance = self._liar, self._proposal(), self._instance()
-        own = (self.me, self._signer.sign_acceptance(instance, 9, proposal.hash))
+        own = (self.me, self._ballots.acceptance(instance, 9, proposal.hash))
         known = [decision.signatures for decision in self.ledger.decided] or [[]]
         signatures = rng.choice([[], [own], self.session.quorum * [own], rng.choice(known), [own, *rng.choice(known)]])
         return Decisions(instance, rng.choice([1, 1, 50]) * [Decision(rng.choice([9, 2**61]), proposal, signatures)])
@@ -269,49 +310,6 @@ class HostileParty(Party):
         return Seen(
             offers, rng.choice(LIMITS), rng.choice(LIMITS), rng.choice([[], ["digest"], ["\x1b[2J"], 99 * ["final"]])
         )
-
-
-class SplittingParty(Party):
-    """Wants two different decisions of one number: it proposes something else as soon as another has proposed.
-
-    It votes for everything, promises that nothing was accepted, does not ask for promises itself, and shows its own
-    decision to half of the others.
-    """
-
-    def __init__(self, session: SessionConfig, me: int, sign: Sign, verify: Verify, rng: random.Random) -> None:
-        super().__init__(session, me, sign=sign, verify=verify, rng=rng)
-        self._signer = SignedItems(session, me, sign, verify)
-        self._own: dict[int, tuple[int, Proposal]] = {}
-        self._votes: dict[int, dict[int, bytes]] = {}
-
-    def receive(self, now: float, peer: int, message: Message) -> Effects:
-        effects, others = super().receive(now, peer, message), sorted(self._context.others)
-        if isinstance(message, Prepare):
-            effects.sends.append((peer, Promise(message.instance, message.ballot, 0, None)))
-        elif isinstance(message, Accept):
-            signature = self._signer.sign_acceptance(message.instance, message.ballot, message.proposal.hash)
-            effects.sends.append((peer, Yes(message.instance, message.ballot, signature)))
-            if message.instance not in self._own:
-                effects.sends += [(other, self._counter_proposal(peer, message)) for other in others]
-        elif isinstance(message, Yes) and self._own.get(message.instance, (0,))[0] == message.ballot:
-            ballot, proposal = self._own[message.instance]
-            votes = self._votes.setdefault(message.instance, {self.me: self._vote(message.instance)})
-            votes[peer] = message.signature
-            if len(votes) >= self.session.quorum:
-                decisions = Decisions(message.instance, [Decision(ballot, proposal, sorted(votes.items()))])
-                effects.sends += [(other, decisions) for other in others[::2]]
-        return effects
-
-    def _counter_proposal(self, proposer: int, message: Accept) -> Accept:
-        contents = [entry for entry in message.proposal.contents if entry[0] not in (proposer,)]
-        step: Step = "cohort" if message.proposal.step == "commit" else message.proposal.step
-        ballot = (message.ballot // self.session.parties + 2) * self.session.parties + self.me
-        self._own[message.instance] = ballot, Proposal(step, contents)
-        return Accept(message.instance, *self._own[message.instance])
-
-    def _vote(self, instance: int) -> bytes:
-        ballot, proposal = self._own[instance]
-        return self._signer.sign_acceptance(instance, ballot, proposal.hash)
 
 
 Make = Callable[[SessionConfig, int, Sign, Verify, random.Random], Party]

@@ -24,7 +24,7 @@ from inca.network.protocol.ledger import (
     Seeded,
     Tombstoned,
 )
-from inca.network.protocol.messages import Proposal, pack
+from inca.network.protocol.messages import Lock, Proposal, pack
 from inca.network.protocol.session import SessionConfig, Topology
 
 SESSION = SessionConfig(
@@ -136,8 +136,8 @@ def possible(ledgers: list[Ledger], i: int) -> list[tuple[int, Record]]:
             events += 3 * [(i, Answered(t, slot, "acked" if decided else "voided"))]
     promised, accepted = ledger.promised.get(0, 0), ledger.accepted.get(0)
     events.append((i, Promised(0, promised + 1)))
-    if promised and (accepted is None or accepted.ballot < promised):
-        events.append((i, Accepted(0, promised, PROPOSAL, [])))
+    if promised and (accepted is None or accepted.lock.ballot < promised):
+        events.append((i, Accepted(0, Lock(promised, PROPOSAL, []), [])))
     return events
 
 

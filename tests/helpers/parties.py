@@ -244,7 +244,13 @@ def snapshot(party: Party) -> dict[str, Any]:
         "early": dict(transfers._early),
         "skipped": set(transfers._skipped),
         "joining": (dict(joining._answers), joining.away, joining.may_begin, joining.entry),
-        "consensus": (consensus._ballot, dict(consensus._promises), consensus._proposed, dict(consensus._yes)),
+        "consensus": (
+            consensus._ballot,
+            dict(consensus._promises),
+            consensus._proposal,
+            dict(consensus._votes),
+            dict(consensus._yes),
+        ),
         "end": (party.result, party.reason, components.finalization._applied, components.finalization.last_step),
         "variants": {key: set(variants) for key, variants in party.signed_items._variants.items()},
     }

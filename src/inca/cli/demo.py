@@ -34,10 +34,12 @@ def demo(
     Example:  inca demo --parties 12 --kill 3 --restart 1
     """
     from inca._base.validation import refuse
+    from inca.network.protocol.session import quorum_of
     from inca.network.testing.demo import Demo
 
-    if kill > (parties - 1) // 2:
-        refuse("--kill", kill, f"fewer than half of {parties} parties, as more than half must agree on a result")
+    quorum = quorum_of(parties)
+    if kill > parties - quorum:
+        refuse("--kill", kill, f"at most {parties - quorum}, as {quorum} of {parties} parties must agree on a result")
     if restart > kill:
         refuse("--restart", restart, f"at most --kill ({kill})")
     with Demo(parties, kill=kill, restart=restart, keep=keep) as session:

@@ -34,8 +34,9 @@ from inca.network.protocol.ledger import (
     Seeded,
     Signed,
     Tombstoned,
+    Voted,
 )
-from inca.network.protocol.messages import Decision, Item, Proposal
+from inca.network.protocol.messages import Decision, Item, Lock, Proposal
 
 SESSION = bytes(range(32))
 COHORT = Proposal("cohort", [(3, bytes(32)), (4, b"\xff" * 32)])
@@ -91,7 +92,8 @@ def test_every_kind_of_record_comes_back_as_it_was_in_order(path: Path) -> None:
         Tombstoned(3, 2, 1),
         Answered(3, 0, "acked"),
         Promised(0, 7),
-        Accepted(0, 7, COHORT, [Item("digest", 4, b"account", b"signature")]),
+        Voted(0, 7, COHORT.hash),
+        Accepted(0, Lock(7, COHORT, [(1, b"vote")]), [Item("digest", 4, b"account", b"signature")]),
         Decided(Decision(7, COHORT, [(0, b"signature"), (3, b"another")])),
         Sealed(),
         Signed(Item("final", 3, b"body", b"signature")),
@@ -103,7 +105,7 @@ def test_every_kind_of_record_comes_back_as_it_was_in_order(path: Path) -> None:
     journal.append([])
     for record in records[5:]:
         journal.append([record])
-    assert journal.read() == records and journal.commits == 9
+    assert journal.read() == records and journal.commits == 10
     journal.close()
     again = opened(path)
     assert again.read() == records and again.commits == 0

@@ -42,15 +42,18 @@ from inca.network.protocol.messages import (
     Have,
     Item,
     Items,
+    Lock,
     Message,
     Nudge,
     Offer,
     Prepare,
     Promise,
     Proposal,
+    Propose,
     Seen,
     Skipped,
     Voided,
+    Vote,
     Want,
     Yes,
     encode,
@@ -114,11 +117,16 @@ class Fuzz:
             lambda: Items([Item(self.kind(), self.count(), self.body(), rng.randbytes(64)) for _ in range(2)]),
             lambda: Decisions(self.count(), [Decision(self.ballot(), self.proposal(), self.contents())]),
             lambda: Prepare(self.count(), self.ballot()),
-            lambda: Promise(self.count(), self.ballot(), self.ballot(), self.proposal()),
-            lambda: Accept(self.count(), self.ballot(), self.proposal()),
+            lambda: Promise(self.count(), self.ballot(), self.lock(), rng.randbytes(64)),
+            lambda: Propose(self.count(), self.ballot(), self.proposal(), [(LAST, 0, rng.randbytes(64))], []),
+            lambda: Vote(self.count(), self.ballot(), rng.randbytes(64)),
+            lambda: Accept(self.count(), self.lock()),
             lambda: Yes(self.count(), self.ballot(), rng.randbytes(64)),
         )
         return rng.choice(choices)()
+
+    def lock(self) -> Lock:
+        return Lock(self.ballot(), self.proposal(), self.contents())
 
     def count(self) -> int:
         return self.rng.choice((0, 0, 1, self.rng.randint(0, 12), 2**32 - 1))
@@ -186,7 +194,7 @@ def test_random_bytes_and_random_frames_change_nothing(tmp_path: Path, periods: 
     "message",
     [
         Prepare(0, (2**62 - 1) // N * N - 1),  # its own ballot, and the last there is
-        Accept(0, N + LAST, Proposal("cohort", [])),  # an empty cohort
+        Propose(0, N, Proposal("cohort", []), [], []),  # an empty cohort
         Have(dict.fromkeys(KINDS, b"\xff\x0f"), 3, True),  # everyone has everything
         Decisions(0, [Decision(N + LAST, Proposal("cohort", [(0, bytes(32)), (1, bytes(32))]), [])]),  # by nobody
     ],

@@ -9,7 +9,7 @@ import pytest
 from helpers.endings import LAST, N, committed, digest, ending, in_cohort, item, proposal
 from helpers.ledgers import SESSION
 from inca.errors import InvalidPeerMessage
-from inca.network.protocol.agenda import Agenda
+from inca.network.protocol.agreement.agenda import Agenda
 from inca.network.protocol.messages import ACKED, Proposal, Step
 from inca.network.protocol.signed_items import Ready
 

@@ -45,9 +45,10 @@ from inca.network.protocol.ledger import (
     Seeded,
     Signed,
     Tombstoned,
+    Voted,
     Vouched,
 )
-from inca.network.protocol.messages import ACKED, BACK, NOBODY, OPEN, Decision, Item, pack
+from inca.network.protocol.messages import ACKED, BACK, NOBODY, OPEN, Decision, Item, Lock, pack
 from inca.network.protocol.session import WEIGHT, SessionConfig
 
 
@@ -190,7 +191,13 @@ def test_a_sealed_book_still_takes_tombstones_promises_and_signatures() -> None:
     ledger.apply(Sealed())
     balance = ledger.balance.tolist()
     item = Item("digest", 0, b"", b"")
-    for record in (Tombstoned(*scheduled()), Signed(item), Promised(0, 5), Accepted(0, 5, PROPOSAL, []), Left("")):
+    for record in (
+        Tombstoned(*scheduled()),
+        Signed(item),
+        Promised(0, 5),
+        Accepted(0, Lock(5, PROPOSAL, []), []),
+        Left(""),
+    ):
         ledger.apply(record)
     assert ledger.signed == {"digest": item} and ledger.promised == {0: 5} and ledger.left == ""
     assert ledger.balance.tolist() == balance
@@ -199,7 +206,7 @@ def test_a_sealed_book_still_takes_tombstones_promises_and_signatures() -> None:
 def test_an_acceptance_is_a_promise_for_its_decision_and_no_other() -> None:
     ledger = fresh(SESSION)
     ledger.apply(Promised(1, 3))
-    accepted = Accepted(1, 8, PROPOSAL, [])
+    accepted = Accepted(1, Lock(8, PROPOSAL, []), [])
     ledger.apply(accepted)
     assert ledger.promised == {1: 8} and ledger.accepted == {1: accepted}
     ledger.apply(Promised(2, 4))
@@ -279,7 +286,8 @@ def bound() -> Ledger:
     ledger = in_round(1)
     ledger.apply(Signed(Item("final", 0, b"one", b"")))
     ledger.apply(Promised(0, 8))
-    ledger.apply(Accepted(0, 8, PROPOSAL, []))
+    ledger.apply(Voted(0, 8, b"hash"))
+    ledger.apply(Accepted(0, Lock(8, PROPOSAL, []), []))
     return ledger
 
 
@@ -336,7 +344,9 @@ ILLEGAL: dict[str, tuple[Ledger, Record]] = {
     "a second final message": (bound(), Signed(Item("final", 0, b"two", b""))),
     "a promise again": (bound(), Promised(0, 8)),
     "a promise that breaks another": (bound(), Promised(0, 7)),
-    "an acceptance that breaks a promise": (bound(), Accepted(0, 7, PROPOSAL, [])),
+    "a vote that breaks a promise": (bound(), Voted(0, 7, b"")),
+    "another vote in the same ballot": (bound(), Voted(0, 8, b"")),
+    "an acceptance that breaks a promise": (bound(), Accepted(0, Lock(7, PROPOSAL, []), [])),
     "a value of another width": (Ledger(SESSION, 0), Opened(b"short", bytes(32), bytes(32))),
     "a value beyond all balances": (Ledger(SESSION, 0), Opened(pack(np.array([2**62, 0])), bytes(32), bytes(32))),
     "a seed of masks of another length": (Ledger(SESSION, 0), Opened(bytes(16), b"short", bytes(32))),
@@ -352,7 +362,7 @@ ILLEGAL: dict[str, tuple[Ledger, Record]] = {
     "a credit of oneself": (in_round(1), Credited(1, 0, 0, SHARE)),
     "a tombstone that the schedule does not have": (in_round(1), Tombstoned(*stranger())),
     "a tombstone of no round": (in_round(1), Tombstoned(T + 1, 1, 0)),
-    "another acceptance in the same ballot": (bound(), Accepted(0, 8, PROPOSAL, [])),
+    "another acceptance in the same ballot": (bound(), Accepted(0, Lock(8, PROPOSAL, []), [])),
     "joining after a round": (joined(), Joined(1)),
     "joining twice": (late(), Joined(3)),
     "joining without having come late": (fresh(SESSION), Joined(1)),
@@ -388,9 +398,10 @@ AS_WRITTEN: list[tuple[Record, list[object]]] = [
     (Joined(3), ["joined", 3]),
     (Vouched(), ["vouched"]),
     (Promised(1, 7), ["promised", 1, 7]),
+    (Voted(1, 7, b"hash"), ["voted", 1, 7, b"hash"]),
     (
-        Accepted(1, 7, PROPOSAL, [Item("digest", 2, b"body", b"signature")]),
-        ["accepted", 1, 7, AS_SAID, [["digest", 2, b"body", b"signature"]]],
+        Accepted(1, Lock(7, PROPOSAL, []), [Item("digest", 2, b"body", b"signature")]),
+        ["accepted", 1, [7, AS_SAID, []], [["digest", 2, b"body", b"signature"]]],
     ),
     (Decided(Decision(7, PROPOSAL, [(3, b"signature")])), ["decided", [7, AS_SAID, [[3, b"signature"]]]]),
     (Signed(Item("final", 2, b"body", b"signature")), ["signed", ["final", 2, b"body", b"signature"]]),
@@ -416,14 +427,14 @@ def test_a_fresh_ledger_has_promised_nothing_and_holds_nothing() -> None:
     assert not ledger.balance.any() and not ledger.injected.any() and ledger.balance.size == SESSION.dimension + 1
     assert [ledger.left, ledger.opened, ledger.seed] == [None] * 3 and not ledger.sealed
     ledger.apply(Promised(0, 1))
-    ledger.apply(Accepted(0, 1, PROPOSAL, []))  # what was promised may be accepted
+    ledger.apply(Accepted(0, Lock(1, PROPOSAL, []), []))  # what was promised may be accepted
     with pytest.raises(CorruptJournal, match="a second acceptance in a ballot"):
-        ledger.apply(Accepted(0, 1, PROPOSAL, []))
+        ledger.apply(Accepted(0, Lock(1, PROPOSAL, []), []))
     with pytest.raises(CorruptJournal, match="a promise that breaks an earlier one"):
         ledger.apply(Promised(0, 1))
     ledger.apply(Promised(0, 5))
     with pytest.raises(CorruptJournal, match="an acceptance that breaks a promise"):
-        ledger.apply(Accepted(0, 4, PROPOSAL, []))
+        ledger.apply(Accepted(0, Lock(4, PROPOSAL, []), []))
 
 
 def test_a_party_was_certainly_absent_where_it_began_a_later_round_or_is_sealed() -> None:

@@ -20,15 +20,18 @@ from inca.network.protocol.messages import (
     Have,
     Item,
     Items,
+    Lock,
     Message,
     Nudge,
     Offer,
     Prepare,
     Promise,
     Proposal,
+    Propose,
     Seen,
     Skipped,
     Voided,
+    Vote,
     Want,
     Yes,
     bits,
@@ -46,7 +49,10 @@ triples = st.tuples(counts, counts, counts)
 proposals = st.builds(
     Proposal, st.sampled_from(["cohort", "commit", "result"]), st.lists(st.tuples(counts, blobs), max_size=3)
 )
-decisions = st.builds(Decision, ballots, proposals, st.lists(st.tuples(counts, blobs), max_size=3))
+contents = st.lists(st.tuples(counts, blobs), max_size=3)
+decisions = st.builds(Decision, ballots, proposals, contents)
+locks = st.builds(Lock, ballots, proposals, contents)
+promises = st.lists(st.tuples(counts, ballots, blobs), max_size=3)
 items = st.builds(Item, kind=st.text(max_size=8), party=counts, body=blobs, signature=blobs)
 MESSAGES: dict[type, st.SearchStrategy[Message]] = {
     Offer: st.builds(Offer, round=counts, slot=counts, payload=blobs),
@@ -67,11 +73,13 @@ MESSAGES: dict[type, st.SearchStrategy[Message]] = {
     ),
     Want: st.builds(Want, wanted=st.dictionaries(st.text(max_size=8), blobs, max_size=4), decided=counts),
     Items: st.builds(Items, items=st.lists(items, max_size=3)),
-    Fetch: st.builds(Fetch, st.text(max_size=8), st.lists(st.tuples(counts, blobs), max_size=3)),
+    Fetch: st.builds(Fetch, st.text(max_size=8), contents),
     Decisions: st.builds(Decisions, counts, st.lists(decisions, max_size=2)),
     Prepare: st.builds(Prepare, counts, ballots),
-    Promise: st.builds(Promise, counts, ballots, ballots, st.none() | proposals),
-    Accept: st.builds(Accept, counts, ballots, proposals),
+    Promise: st.builds(Promise, counts, ballots, st.none() | locks, blobs),
+    Propose: st.builds(Propose, counts, ballots, proposals, promises, contents),
+    Vote: st.builds(Vote, counts, ballots, blobs),
+    Accept: st.builds(Accept, counts, locks),
     Yes: st.builds(Yes, counts, ballots, blobs),
 }
 messages = st.one_of(*MESSAGES.values())

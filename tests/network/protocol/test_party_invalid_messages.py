@@ -13,7 +13,9 @@ import pytest
 
 import inca
 from helpers.parties import PACED, START, N, Room, foreign, masks, noisy, secret, snapshot
+from helpers.signatures import sign, verify
 from inca.errors import CorruptJournal, LocalProtocolError
+from inca.network.protocol.agreement.ballot_signatures import BallotSignatures
 from inca.network.protocol.ledger import Tombstoned
 from inca.network.protocol.messages import (
     OPEN,
@@ -27,15 +29,18 @@ from inca.network.protocol.messages import (
     Have,
     Item,
     Items,
+    Lock,
     Message,
     Nudge,
     Offer,
     Prepare,
     Promise,
     Proposal,
+    Propose,
     Seen,
     Skipped,
     Voided,
+    Vote,
     Want,
     Yes,
     bits,
@@ -101,13 +106,18 @@ def nonsense_about_decisions(session: SessionConfig) -> Iterator[tuple[str, Mess
     n = session.parties
     contents = [(party, bytes([party]) * 32) for party in range(n)]
     cohort = Proposal("cohort", contents)
+    # Ballots that are party 0's, and not.
+    own = n + Room(session).make(0)._components.consensus._order.index(0)
     for name, proposal in bad_proposals(n, session.min_participants).items():
-        yield f"a proposal {name}", Accept(0, n, proposal)
-    yield "a proposal in the ballot of another party", Accept(0, n + 1, cohort)
-    yield "a proposal far ahead", Accept(0, 2000 * n, cohort)
-    yield "a ballot of another party", Prepare(0, n + 1)
-    yield "a ballot far ahead", Prepare(0, 2000 * n)
-    yield "a promise that was not asked for", Promise(0, 9, 0, None)
+        yield f"a proposal {name}", Propose(0, own, proposal, [], [])
+        yield f"a lock on a proposal {name}", Accept(0, Lock(own, proposal, []))
+    yield "a proposal in the ballot of another party", Propose(0, own + 1, cohort, [], [])
+    yield "a proposal far ahead", Propose(0, 2000 * n + own, cohort, [], [])
+    yield "a lock without votes", Accept(0, Lock(own, cohort, []))
+    yield "a ballot of another party", Prepare(0, own + 1)
+    yield "a ballot far ahead", Prepare(0, 2000 * n + own)
+    yield "a promise that was not asked for", Promise(0, 9, None, b"")
+    yield "a vote for nothing", Vote(0, 9, b"")
     yield "a yes to nothing", Yes(0, 9, b"")
     yield "no decisions", Decisions(2**32 - 1, [])
     for name, signatures in forged_signatures(session, cohort).items():
@@ -141,12 +151,12 @@ def signed(
     session: SessionConfig, proposal: Proposal, parties: Iterable[int], *, instance: int = 0, ballot: int = 9
 ) -> list[tuple[int, bytes]]:
     """Acceptances as their parties sign them."""
-    signers = {party: foreign(session, party) for party in parties}
-    return [(party, signer.sign_acceptance(instance, ballot, proposal.hash)) for party, signer in signers.items()]
+    signers = {party: BallotSignatures(session, party, sign(party), verify) for party in parties}
+    return [(party, signer.acceptance(instance, ballot, proposal.hash)) for party, signer in signers.items()]
 
 
 def forged_signatures(session: SessionConfig, cohort: Proposal) -> dict[str, list[tuple[int, bytes]]]:
-    """Lists of acceptances that do not show that more than half have accepted a proposal in ballot 9."""
+    """Lists of acceptances that do not show that a quorum has accepted a proposal in ballot 9."""
     q, n = session.quorum, session.parties
     enough = signed(session, cohort, range(q))
     other = Proposal("cohort", cohort.contents[:-1])
@@ -194,7 +204,7 @@ def test_nonsense_changes_nothing(stage: str) -> None:
 
         def drops(sender: int, receiver: int, message: Message) -> bool:
             return (room.now > START + 1.0 and bool({0, 1} & {sender, receiver})) or (
-                waits and isinstance(message, Prepare)
+                waits and isinstance(message, Prepare | Propose)
             )
 
         room.drops = drops
@@ -394,36 +404,36 @@ def digests_agreed(room: Room) -> Proposal:
     return Proposal("cohort", [(i, content_hash(digests[i])) for i in sorted(digests)])
 
 
-def test_a_decision_is_taken_if_more_than_half_have_signed_it_and_not_otherwise() -> None:
+def test_a_decision_is_taken_if_a_quorum_has_signed_it_and_not_otherwise() -> None:
     room = Room(PACED)
-    room.drops = lambda sender, receiver, message: isinstance(message, Prepare)
+    room.drops = lambda sender, receiver, message: isinstance(message, Prepare | Propose)
     room.open().at_stage(2, "agreeing")
     party, cohort = room.parties[2], digests_agreed(room)
     for name, signatures in forged_signatures(PACED, cohort).items():
         room.hand(0, 2, Decisions(0, [Decision(9, cohort, signatures)]))
         assert not party.ledger.decided and party.stage == "agreeing", name
     invalid = [fields["what"] for i, event, fields in room.log_events if (i, event) == (2, "invalid message")]
-    assert invalid == len(invalid) * ["a decision must be signed by at least 3 parties"] and invalid
-    room.hand(0, 2, Decisions(0, [Decision(9, cohort, signed(PACED, cohort, (1, 3, 4)))]))
+    assert invalid == len(invalid) * ["a decision must have the signatures of at least 4 parties"] and invalid
+    room.hand(0, 2, Decisions(0, [Decision(9, cohort, signed(PACED, cohort, (0, 1, 3, 4)))]))
     assert [decision.proposal for decision in party.ledger.decided] == [cohort]
 
 
 @pytest.mark.parametrize("step", ["cohort", "commit", "result"])
 def test_a_signed_decision_that_does_not_follow_is_refused(step: str) -> None:
     room = Room(PACED)
-    room.drops = lambda sender, receiver, message: isinstance(message, Prepare)
+    room.drops = lambda sender, receiver, message: isinstance(message, Prepare | Propose)
     room.open().at_stage(2, "agreeing")
     party, cohort = room.parties[2], digests_agreed(room)
-    room.hand(0, 2, Decisions(0, [Decision(9, cohort, signed(PACED, cohort, (1, 3, 4)))]))
+    room.hand(0, 2, Decisions(0, [Decision(9, cohort, signed(PACED, cohort, (0, 1, 3, 4)))]))
     wrong = {
         "cohort": [cohort, Proposal("cohort", [(i, bytes(32)) for i in range(3)])],
         "commit": [Proposal("commit", cohort.contents[:-1])],
         "result": [Proposal("result", cohort.contents)],
     }
     for proposal in wrong[step]:
-        signatures = signed(PACED, proposal, (1, 3, 4), instance=1)
+        signatures = signed(PACED, proposal, (0, 1, 3, 4), instance=1)
         room.hand(0, 2, Decisions(1, [Decision(9, proposal, signatures)]))
         assert len(party.ledger.decided) == 1
     smaller = Proposal("cohort", cohort.contents[:-1])
-    room.hand(0, 2, Decisions(1, [Decision(9, smaller, signed(PACED, smaller, (1, 3, 4), instance=1))]))
+    room.hand(0, 2, Decisions(1, [Decision(9, smaller, signed(PACED, smaller, (0, 1, 3, 4), instance=1))]))
     assert [decision.proposal for decision in party.ledger.decided] == [cohort, smaller]

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from helpers.ledgers import missing
-from helpers.parties import COIN_FLIP, PACED, START, N, Room, foreign, offer_of, reasons, snapshot
+from helpers.parties import COIN_FLIP, PACED, START, Room, foreign, offer_of, reasons, snapshot
 from inca.network.protocol.ledger import Accepted, Began, Left, Opened, Record, Seeded, Signed
 from inca.network.protocol.messages import (
     Accept,
@@ -23,8 +23,10 @@ from inca.network.protocol.messages import (
     Prepare,
     Promise,
     Proposal,
+    Propose,
     Seen,
     Voided,
+    Vote,
     Yes,
     encode,
 )
@@ -232,8 +234,9 @@ def test_a_witness_that_makes_up_kinds_of_items_drives_nobody_out() -> None:
 @pytest.mark.parametrize("step", ["cohort", "commit", "result"])
 @pytest.mark.parametrize("back", [0.0, 0.3, 1.5])
 def test_a_decision_survives_the_death_of_all_and_of_whoever_knew_it(step: str, back: float) -> None:
-    """One party has decided and told nobody; all are killed, and only a majority without that one comes back."""
-    room = Room(PACED)
+    """One party has decided and told nobody; all are killed, and only a quorum without that one comes back."""
+    n, session = 6, replace(PACED, parties=6)
+    room = Room(session)
     room.drops = lambda sender, to, message: (
         isinstance(message, Decisions) and message.decisions[-1].proposal.step == step
     )
@@ -245,25 +248,26 @@ def test_a_decision_survives_the_death_of_all_and_of_whoever_knew_it(step: str, 
         if knowing:
             break
     decided = room.parties[knowing[0]].ledger.decided
-    owner = next(i for i in range(N) if i not in knowing)  # one more stays away, whose items the others must have kept
-    for i in range(N):
+    owner = next(i for i in range(n) if i not in knowing)  # one more stays away, whose items the others must have kept
+    for i in range(n):
         room.kill(i)
     room.queue.clear()
     room.drops = lambda sender, to, message: False
-    majority = [i for i in range(N) if i not in (*knowing[:1], owner)]
-    for i in majority:
+    quorum = [i for i in range(n) if i not in (*knowing[:1], owner)]
+    assert len(quorum) == session.quorum
+    for i in quorum:
         room.at(room.now + back, room.recover, i)
     room.run()
-    for i in majority:
+    for i in quorum:
         party = room.parties[i]
         assert party.stage == "over" and [d.proposal for d in party.ledger.decided[: len(decided)]] == [
             d.proposal for d in decided
         ]
     if step == "result":
         result = room.check()
-        assert result.published == decided[-1].proposal.parties == set(range(N)) and not result.late
+        assert result.published == decided[-1].proposal.parties == set(range(n)) and not result.late
     elif step == "commit":  # those who stay away are late leavers
-        assert room.check().late == set(range(N)) - set(majority)
+        assert room.check().late == set(range(n)) - set(quorum)
 
 
 def test_what_stands_behind_an_acceptance_is_in_the_journal() -> None:
@@ -273,10 +277,10 @@ def test_what_stands_behind_an_acceptance_is_in_the_journal() -> None:
         kept = {(item.kind, item.party, content_hash(item)) for record in accepted for item in record.items}
         own = {(r.item.kind, i, content_hash(r.item)) for r in journal if isinstance(r, Signed)}
         for record in accepted:
-            kind = {"cohort": "digest", "result": "final", "commit": "ready"}[record.proposal.step]
+            kind = {"cohort": "digest", "result": "final", "commit": "ready"}[record.lock.proposal.step]
             if kind != "ready":
-                assert {(kind, party, hash_) for party, hash_ in record.proposal.contents} <= kept | own
-            assert record.proposal.parties == {party for of, party, _ in kept | own if of == kind}
+                assert {(kind, party, hash_) for party, hash_ in record.lock.proposal.contents} <= kept | own
+            assert record.lock.proposal.parties == {party for of, party, _ in kept | own if of == kind}
         assert len(kept) == sum(len(record.items) for record in accepted)  # once each
 
 
@@ -294,16 +298,17 @@ def reborn(room: Room, i: int) -> Party:
 
 
 def test_a_party_without_a_journal_takes_no_part_in_the_consensus() -> None:
-    """Three of five accepted; one of them forgets it, and makes a second majority with the other two."""
+    """Four of five accepted; one of them forgets it."""
     room = Room(PACED)
     room.open().at_stage(1, "agreeing")
     party = room.parties[1]
     digests = party.signed_items.by_kind["digest"]
     proposal = Proposal("cohort", [(i, content_hash(digests[i])) for i in sorted(digests)])
-    accepted = party.receive(room.now, 0, Accept(0, 10, proposal))
-    assert [message.ballot for _, message in accepted.sends if isinstance(message, Yes)] == [10]
+    order = party._components.consensus._order
+    voted = party.receive(room.now, order[0], Propose(0, 5, proposal, [], []))
+    assert [message.ballot for _, message in voted.sends if isinstance(message, Vote)] == [5]
     party = reborn(room, 1)
-    effects = party.receive(room.now, 4, Prepare(0, 14))
+    effects = party.receive(room.now, order[4], Prepare(0, 14))
     assert not [message for _, message in effects.sends if isinstance(message, Promise)]
 
 

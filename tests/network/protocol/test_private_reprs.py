@@ -11,7 +11,7 @@ from helpers.parties import PACED, START, Room, masks, noisy, secret
 from inca.network.lattice.discrete_gaussian import Keystream
 from inca.network.protocol.context import Effects
 from inca.network.protocol.ledger import Accepted, Began, Credited, Opened, Signed
-from inca.network.protocol.messages import Item, Items, Offer, Proposal, encode, pack
+from inca.network.protocol.messages import Item, Items, Lock, Offer, Proposal, encode, pack
 from inca.network.protocol.signed_items import Final
 from inca.network.testing.faults import without_faults
 from inca.network.testing.simulator import SimulatedNetwork
@@ -29,8 +29,9 @@ THINGS: dict[str, tuple[Callable[[], object], str]] = {
     "an offer": (lambda: Offer(2, 0, PRIVATE), "Offer(round=2, slot=0, payload=<8 bytes>)"),
     "an item": (lambda: ITEM, "Item(kind='final', party=1, body=<8 bytes>, signature=<9 bytes>)"),
     "an acceptance": (
-        lambda: Accepted(1, 7, Proposal("cohort", []), [ITEM]),
-        f"Accepted(instance=1, ballot=7, proposal=Proposal(step='cohort', contents=[]), items=[{ITEM}])",
+        lambda: Accepted(1, Lock(7, Proposal("cohort", []), []), [ITEM]),
+        "Accepted(instance=1, lock=Lock(ballot=7, proposal=Proposal(step='cohort', contents=[]), votes=[]), "
+        f"items=[{ITEM}])",
     ),
     "a signed item": (lambda: Signed(ITEM), f"Signed(item={ITEM})"),
     "items": (lambda: Items([ITEM]), f"Items(items=[{ITEM}])"),

@@ -52,7 +52,7 @@ def test_a_journal_of_an_earlier_version_is_refused_in_a_sentence_and_left_alone
     with sqlite3.connect(path) as database:
         assert database.execute("SELECT count(*) FROM records").fetchone() == (1,)
     database.close()
-    assert FORMAT == "inca-journal/2"
+    assert FORMAT == "inca-journal/3"
 
 
 def test_hello() -> None:

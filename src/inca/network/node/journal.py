@@ -21,7 +21,7 @@ from inca.errors import InvalidInput, JournalUnusable
 from inca.network.protocol.ledger import Answered, Began, Credited, Opened, Record, Signed, Tombstoned
 from inca.network.protocol.session import SessionConfig
 
-FORMAT = "inca-journal/2"
+FORMAT = "inca-journal/3"
 _SHRED_BYTES = 2**20  # overwritten at a time
 _SAFETY_FACTOR = 2.0  # by which the space that is demanded exceeds what a journal is expected to need
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Set as AbstractSet
 
-from inca.network.protocol.agenda import kind_of
-from inca.network.protocol.consensus import Consensus
+from inca.network.protocol.agreement.agenda import kind_of
+from inca.network.protocol.agreement.consensus import Consensus
 from inca.network.protocol.context import PartyContext
 from inca.network.protocol.finalization import Finalization
 from inca.network.protocol.messages import Decisions, Fetch, Have, ItemMessage, Items, Want

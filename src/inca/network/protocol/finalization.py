@@ -11,7 +11,7 @@ import numpy as np
 
 from inca.errors import CannotJoin, InvalidPeerMessage
 from inca.network.lattice import Numbers
-from inca.network.protocol.agenda import kind_of
+from inca.network.protocol.agreement.agenda import kind_of
 from inca.network.protocol.context import PartyContext
 from inca.network.protocol.ledger import Sealed
 from inca.network.protocol.messages import MAX_NUMBER, Account, Item, Proposal, Step, pack, unpack

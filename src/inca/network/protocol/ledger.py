@@ -35,7 +35,7 @@ from inca.network.protocol.messages import (
     Account,
     Decision,
     Item,
-    Proposal,
+    Lock,
     pack,
     sizes_only,
     unpack,
@@ -126,12 +126,19 @@ class Promised(JournalRecord, frozen=True, tag="promised"):
     ballot: int
 
 
-class Accepted(JournalRecord, frozen=True, tag="accepted"):
-    """Consensus: this proposal was accepted; with the items of others that it names, should nobody else be left."""
+class Voted(JournalRecord, frozen=True, tag="voted"):
+    """Consensus: the vote in this ballot, for the proposal with this hash."""
 
     instance: int
     ballot: int
-    proposal: Proposal
+    proposal: bytes
+
+
+class Accepted(JournalRecord, frozen=True, tag="accepted"):
+    """Consensus: locked on this; with the items of others that it names, should nobody else be left."""
+
+    instance: int
+    lock: Lock
     items: list[Item]
 
 
@@ -165,6 +172,7 @@ Record = (
     | Sealed
     | Signed
     | Promised
+    | Voted
     | Accepted
     | Decided
     | Left
@@ -218,6 +226,7 @@ class Ledger:
         self.signed: dict[str, Item] = {}
         self.since = 0  # transfers of earlier rounds are not this party's to decide
         self.promised: dict[int, int] = {}
+        self.voted: dict[int, Voted] = {}
         self.accepted: dict[int, Accepted] = {}
         self.decided: list[Decision] = []
         self.left: str | None = None
@@ -312,7 +321,7 @@ class Ledger:
                 _check(self.since == self.round == 0 and not self.sealed, "a word for a party that has joined")
                 assert self.opened is not None
                 self.opened = msgspec.structs.replace(self.opened, late=False)
-            case Promised() | Accepted() | Decided():
+            case Promised() | Voted() | Accepted() | Decided():
                 self._agree(record)
             case Left():
                 self.left = record.reason
@@ -361,20 +370,26 @@ class Ledger:
         self.decisions[key] = True
         self.received[key] = payload
 
-    def _agree(self, record: Promised | Accepted | Decided) -> None:
+    def _agree(self, record: Promised | Voted | Accepted | Decided) -> None:
         """Take a record of the consensus."""
         if isinstance(record, Decided):
             self.decided.append(record.decision)
             return
         instance, promised = record.instance, self.promised.get(record.instance, 0)
-        if isinstance(record, Promised):
-            _check(record.ballot > promised, "a promise that breaks an earlier one")
-        else:
-            last = self.accepted.get(instance)
-            _check(record.ballot >= promised, "an acceptance that breaks a promise")
-            _check(last is None or record.ballot > last.ballot, "a second acceptance in a ballot")
-            self.accepted[instance] = record
-        self.promised[instance] = record.ballot
+        match record:
+            case Promised(ballot=ballot):
+                _check(ballot > promised, "a promise that breaks an earlier one")
+            case Voted(ballot=ballot):
+                vote = self.voted.get(instance)
+                _check(ballot >= promised, "a vote that breaks a promise")
+                _check(vote is None or ballot > vote.ballot, "a second vote in a ballot")
+                self.voted[instance] = record
+            case Accepted():
+                last, ballot = self.accepted.get(instance), record.lock.ballot
+                _check(ballot >= promised, "an acceptance that breaks a promise")
+                _check(last is None or ballot > last.lock.ballot, "a second acceptance in a ballot")
+                self.accepted[instance] = record
+        self.promised[instance] = ballot
 
     def _undecided(self, record: Credited | Tombstoned) -> tuple[int, int, int]:
         """Return the transfer that a record decides; it must be one, and undecided."""

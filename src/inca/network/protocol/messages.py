@@ -182,21 +182,50 @@ class Prepare(Wire, frozen=True, tag="prepare"):
     ballot: Ballot
 
 
+class Lock(Wire, frozen=True):
+    """A proposal for which a quorum has voted in a ballot, with their signatures: (party, signature)."""
+
+    ballot: Ballot
+    proposal: Proposal
+    votes: list[tuple[Count, bytes]]
+
+
 class Promise(Wire, frozen=True, tag="promise"):
-    """Consensus: promised; and what was accepted last, in which ballot (0: nothing yet)."""
+    """Consensus: promised; and on what the party was locked last, if on anything. Signed, to be shown to others."""
 
     instance: Count
     ballot: Ballot
-    accepted: Ballot
-    proposal: Proposal | None
+    lock: Lock | None
+    signature: bytes
 
 
-class Accept(Wire, frozen=True, tag="accept"):
-    """Consensus: let this be decided."""
+class Propose(Wire, frozen=True, tag="propose"):
+    """Consensus: vote for this.
+
+    `promises` show that the proposer may: (party, the ballot it was locked in or 0, signature); `votes` are those of
+    the latest of these locks, which must be on this proposal.
+    """
 
     instance: Count
     ballot: Ballot
     proposal: Proposal
+    promises: list[tuple[Count, Ballot, bytes]]
+    votes: list[tuple[Count, bytes]]
+
+
+class Vote(Wire, frozen=True, tag="vote"):
+    """Consensus: voted, durably, for the one proposal of this ballot; signed."""
+
+    instance: Count
+    ballot: Ballot
+    signature: bytes
+
+
+class Accept(Wire, frozen=True, tag="accept"):
+    """Consensus: a quorum has voted for this; let it be decided."""
+
+    instance: Count
+    lock: Lock
 
 
 class Yes(Wire, frozen=True, tag="yes"):
@@ -208,7 +237,7 @@ class Yes(Wire, frozen=True, tag="yes"):
 
 
 class Decision(Wire, frozen=True):
-    """What was decided, with the signatures of more than half of the parties: (party, signature)."""
+    """What was decided, with the signatures of a quorum that has accepted it: (party, signature)."""
 
     ballot: Ballot
     proposal: Proposal
@@ -224,7 +253,7 @@ class Decisions(Wire, frozen=True, tag="decisions"):
 
 TransferMessage = Offer | Ack | Voided | Nudge | Skipped
 ItemMessage = Have | Want | Fetch | Items | Decisions
-ConsensusMessage = Prepare | Promise | Accept | Yes
+ConsensusMessage = Prepare | Promise | Propose | Vote | Accept | Yes
 Message = TransferMessage | Ask | Seen | ItemMessage | ConsensusMessage
 
 _encoder = msgspec.msgpack.Encoder()

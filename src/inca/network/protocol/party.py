@@ -16,9 +16,10 @@ import numpy as np
 from inca._base.validation import refuse
 from inca.errors import CannotJoin, CorruptJournal, InvalidPeerMessage, LocalProtocolError
 from inca.network.lattice import Numbers
-from inca.network.protocol.agenda import Agenda
+from inca.network.protocol.agreement.agenda import Agenda
+from inca.network.protocol.agreement.ballot_signatures import BallotSignatures
+from inca.network.protocol.agreement.consensus import Consensus
 from inca.network.protocol.anti_entropy import AntiEntropy
-from inca.network.protocol.consensus import Consensus
 from inca.network.protocol.context import Effects, PartyContext
 from inca.network.protocol.finalization import Finalization, Result
 from inca.network.protocol.joining import Joining
@@ -55,7 +56,7 @@ class Party:
         context = PartyContext(session, me, self.ledger, self.signed_items, rng)
         finalization = Finalization(context)
         agenda = Agenda(context)
-        consensus = Consensus(context, agenda)
+        consensus = Consensus(context, agenda, BallotSignatures(session, me, sign, verify))
         self._context = context
         self._components = PartyComponents(
             context,

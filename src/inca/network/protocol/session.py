@@ -30,6 +30,25 @@ def check_weight(message: Numbers, parties: int) -> None:
         raise InvalidPeerMessage(f"the weight of a message must be from 0 to {parties}, got {message[-1] / WEIGHT:.3g}")
 
 
+def quorum_of(parties: int) -> int:
+    """Return how many parties must confirm a result: so many that any two quorums have two parties in common.
+
+    If one member lies, the other one of the two is honest, and no two results can be confirmed. Of three parties two
+    are enough, or nobody could ever be away: there everyone must be honest.
+
+    Args:
+        parties: The number of parties of a session.
+
+    Returns:
+        One more than half of them, rounded up.
+
+    Example:
+        >>> [quorum_of(n) for n in (3, 4, 5, 6, 7, 12, 101)]
+        [2, 3, 4, 4, 5, 7, 52]
+    """
+    return (parties if parties <= 3 else parties + 1) // 2 + 1
+
+
 @dataclass(frozen=True)
 class SessionConfig:
     """The terms of a session, as the state machine of a party needs them.
@@ -61,7 +80,7 @@ class SessionConfig:
         ...     sigma_independent=2**30, sigma_cancelling=2**33, min_participants=3, start=100.0, period=2.0,
         ... )
         >>> session.quorum, session.pieces, session.deadline(3), session.clock_round(101.0)
-        (3, 3, 106.0, 1)
+        (4, 3, 106.0, 1)
     """
 
     id: bytes
@@ -101,8 +120,8 @@ class SessionConfig:
 
     @property
     def quorum(self) -> int:
-        """How many parties must confirm a result: more than half of all, so that no two results can be confirmed."""
-        return self.parties // 2 + 1
+        """How many parties must confirm a result."""
+        return quorum_of(self.parties)
 
     def deadline(self, t: int) -> float:
         """Return when round t ends at the latest."""

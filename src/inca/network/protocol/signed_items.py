@@ -17,7 +17,6 @@ from inca.errors import InvalidPeerMessage
 from inca.network.protocol.messages import (
     Account,
     Count,
-    Decision,
     Have,
     Item,
     Want,
@@ -146,25 +145,6 @@ class SignedItems:
         content = body if isinstance(body, bytes) else _encoder.encode(body)
         return Item(kind, self.me, content, self._sign(self._text(kind, self.me, content)))
 
-    def sign_acceptance(self, instance: int, ballot: int, proposal: bytes) -> bytes:
-        """Sign that this party has accepted a proposal, known by its hash."""
-        return self._sign(self._acceptance(instance, ballot, proposal))
-
-    def accepted_by(self, party: int, instance: int, ballot: int, proposal: bytes, signature: bytes) -> bool:
-        """Return whether a party has signed that it accepted a proposal."""
-        known = 0 <= party < self.session.parties
-        return known and self._verify(party, self._acceptance(instance, ballot, proposal), signature)
-
-    def check_decision(self, instance: int, decision: Decision) -> None:
-        """Refuse a decision that more than half of the parties have not signed."""
-        hash_, parties = decision.proposal.hash, {party for party, _ in decision.signatures}
-        enough = len(parties) >= self.session.quorum and len(decision.signatures) <= self.session.parties
-        if not enough or not all(
-            self.accepted_by(party, instance, decision.ballot, hash_, signature)
-            for party, signature in decision.signatures
-        ):
-            raise InvalidPeerMessage(f"a decision must be signed by at least {self.session.quorum} parties")
-
     # --- items of all ---------------------------------------------------------------------------------------------
 
     def signed_by_owner(self, item: Item) -> bool:
@@ -288,10 +268,6 @@ class SignedItems:
 
     def _text(self, kind: str, party: int, body: bytes) -> bytes:
         return b"inca-item/1" + self.session.id + kind.encode() + party.to_bytes(4, "little") + body
-
-    def _acceptance(self, instance: int, ballot: int, proposal: bytes) -> bytes:
-        numbers = instance.to_bytes(4, "little") + ballot.to_bytes(8, "little")
-        return b"inca-accept/1" + self.session.id + numbers + proposal
 
     def _check(self, item: Item) -> bool:
         """Refuse an item that is signed and yet invalid, before it is passed on; return whether it matters now."""

@@ -34,9 +34,9 @@ from types import UnionType
 from typing import Literal
 
 from inca.errors import CannotJoin
-from inca.network.protocol.agenda import Agenda
+from inca.network.protocol.agreement.agenda import Agenda
+from inca.network.protocol.agreement.consensus import Consensus
 from inca.network.protocol.anti_entropy import AntiEntropy
-from inca.network.protocol.consensus import Consensus
 from inca.network.protocol.context import PartyContext
 from inca.network.protocol.finalization import Finalization
 from inca.network.protocol.joining import Joining
@@ -52,7 +52,7 @@ Stage = Literal[
 _FIRST_RETRY_PERIODS, _MAX_RETRY_PERIODS = 1 / 32, 1 / 4  # after which something without an answer is sent again
 _DIGEST_PERIODS = 2.0  # for the digests of all who are not gone
 _PATIENCE_PERIODS = 1.5  # for a party that is there and does not say whether it is ready, or does not publish
-_CONSENSUS_PERIODS = 4.0  # in which a decision is reached if more than half are there
+_CONSENSUS_PERIODS = 4.0  # in which a decision is reached if a quorum is there
 
 
 @dataclass
@@ -385,7 +385,7 @@ STAGES: dict[Stage, StageRule] = {
         gossips=("digest",),
         rounds_over=True,
     ),
-    # More than half agree on a cohort, on commit or a smaller cohort, and on the result.
+    # A quorum agrees on a cohort, on commit or a smaller cohort, and on the result.
     "agreeing": StageRule(
         successors=("serving", "agreeing", "assessing", "publishing"),
         deadline=consensus_deadline,

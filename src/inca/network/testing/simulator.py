@@ -108,11 +108,17 @@ class SimulatedNetwork:
     def run(self, max_steps: int = 200_000) -> None:
         """Process all events; a session that does not end within its deadlines is a violation."""
         while self._queue:
-            end = max(self.session.deadline(self.session.rounds), self._booted) + 14 * PERIOD
             self.step()
-            if self.now > end or self.steps > max_steps:
+            if self.now > self._latest_end or self.steps > max_steps:
                 stages = [(i, m.party.stage) for i, m in enumerate(self.machines) if m.party and not m.party.finished]
                 raise Violation(f"the session hangs at {self.now:.1f} s: {stages}")
+
+    @property
+    def _latest_end(self) -> float:
+        """When the session is over: digests take two periods, final messages two, serving three, a decision four."""
+        decisions = max((len(m.party.ledger.decided) for m in self.machines if m.party), default=0) + 1
+        rounds_end = max(self.session.deadline(self.session.rounds), self._booted)
+        return rounds_end + (7 + 4 * decisions + 1) * PERIOD  # and clocks differ
 
     def step(self) -> None:
         """Process the next event."""

@@ -1,0 +1,374 @@
+"""What the parties of a session agree on, one decision after the other, the same for everyone.
+
+Parties may die between telling some and telling others, and one of them may lie, so they must agree on what counts.
+This is Paxos (Lamport 2001, "Paxos made simple") in the form that bears a liar, as in PBFT (Castro and Liskov 1999):
+a proposer, any party, asks all for signed promises not to follow older ballots; with a quorum of them it proposes what
+a promiser was *locked* on, or else what its agenda says, and shows the promises; parties *vote*, once in a ballot; with
+a quorum of votes, which is unique, they are locked on the proposal, and accept it; what a quorum has accepted is
+decided. Nobody need be asked for promises in the lowest ballot there is, as nothing can have been decided before.
+
+Why no member can split a session. If a quorum has accepted X in ballot b, every quorum of promises for a later ballot
+has an honest party in it that was locked on X in b before it promised. So it shows a lock of ballot b or later, which
+is on X: of ballot b since locks are unique, of a later one by induction, as an honest party voted for it. Hence honest
+parties vote for nothing but X, ever. No clock and no delay is part of this.
+
+Proposals name contents by their hashes, not parties alone. Promises, votes and acceptances are durable, and so are the
+items that an acceptance names: a decision survives any restart. Turns are taken in an order drawn from the session's
+id; nobody is in charge.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from math import inf
+
+from inca.errors import InvalidPeerMessage
+from inca.network.protocol.agreement.agenda import Agenda, kind_of
+from inca.network.protocol.agreement.ballot_signatures import BallotSignatures
+from inca.network.protocol.context import PartyContext
+from inca.network.protocol.ledger import Accepted, Decided, Promised, Voted
+from inca.network.protocol.messages import (
+    Accept,
+    Ballot,
+    ConsensusMessage,
+    Decision,
+    Decisions,
+    Fetch,
+    Lock,
+    Prepare,
+    Promise,
+    Proposal,
+    Propose,
+    Vote,
+    Want,
+    Yes,
+    bits,
+)
+
+_TURNS_PER_PERIOD = 8  # to propose
+_FIRST_RETRY_TURNS = 1 / 16  # after which whoever has not answered is asked again, at first
+_YIELD_PERIODS = 1 / 2  # for which a party does not propose itself after it has followed another
+_MAX_ROUNDS_AHEAD = 1000  # of ballots, one for each party
+_MAX_PAUSE_PERIODS = 2.0  # after which a party's next ballot is followed; at first a turn, then twice as long each time
+
+
+class Consensus:
+    """A party's part in the decisions: as an acceptor and, in its turn, as a proposer."""
+
+    def __init__(self, context: PartyContext, agenda: Agenda, signatures: BallotSignatures) -> None:
+        self._context, self._agenda, self._signatures = context, agenda, signatures
+        self._next_turn = self._retry_at = inf
+        self._retry_pause = 0.0  # before those who have not answered are asked again
+        # By proposer: its last ballot, until when no other of its ballots is followed, and for how long after that.
+        self._followed: dict[int, tuple[Ballot, float, float]] = {}
+        self._reset()
+        session = context.session
+        order_keys = [
+            hashlib.sha256(session.id + b"turn" + party.to_bytes(4, "little")).digest()
+            for party in range(session.parties)
+        ]
+        self._order = sorted(range(session.parties), key=lambda party: order_keys[party])
+
+    def _reset(self) -> None:
+        self._ballot = 0
+        self._promises: dict[int, Promise] = {}
+        self._proposal: Propose | None = None
+        self._votes: dict[int, bytes] = {}
+        self._lock: Lock | None = None
+        self._yes: dict[int, bytes] = {}
+
+    @property
+    def instance(self) -> int:
+        """The number of the decision that comes next."""
+        return len(self._context.ledger.decided)
+
+    @property
+    def may_vote(self) -> bool:
+        """Whether this party may vote: not if it came late, as it may have voted before with a journal that is lost."""
+        opened = self._context.ledger.opened
+        return opened is not None and not opened.late
+
+    @property
+    def wakeup(self) -> float:
+        """When something is due."""
+        return min(self._next_turn, self._retry_at)
+
+    def enter(self, now: float) -> None:
+        """Be ready to propose when it is this party's turn: after those before it that are not known to be down."""
+        if not self.may_vote:
+            return
+        before = self._order[: self._order.index(self._context.me)]
+        self._next_turn = now + len(set(before) - set(self._context.down)) * self._turn_s
+
+    def tick(self, now: float) -> None:
+        """Propose in turn; repeat what had no answer."""
+        if now >= self._next_turn:
+            self._next_turn = now + self._turn_s * len(self._order)
+            self._begin_ballot(now)
+        if now >= self._retry_at:
+            self._retry_pause = min(2 * self._retry_pause, self._turn_s)
+            self._retry_at = now + self._retry_pause
+            self._ask_again(now)
+
+    def handle(self, now: float, peer: int, message: ConsensusMessage) -> None:
+        """Take a message of the consensus; those of old decisions or ballots change nothing."""
+        if message.instance != self.instance:
+            self._catch_up(peer, message)
+            return
+        if not self.may_vote:
+            return
+        match message:
+            case Prepare():
+                self._check_ballot(peer, message.ballot)
+                self._promise(now, peer, message.ballot)
+            case Promise():
+                self._count_promise(now, peer, message)
+            case Propose():
+                self._check_ballot(peer, message.ballot)
+                self._vote(now, peer, message)
+            case Vote():
+                self._count_vote(now, peer, message)
+            case Accept():
+                self._check_ballot(peer, message.lock.ballot)
+                self._accept(now, peer, message)
+            case Yes():
+                self._count_yes(peer, message)
+
+    def _catch_up(self, peer: int, message: ConsensusMessage) -> None:
+        """Tell the peer what was decided, or ask it."""
+        if message.instance > self.instance:
+            self._context.send(peer, Want({}, self.instance))
+        elif isinstance(message, Prepare | Propose | Accept):
+            self._context.send(peer, self.decisions(message.instance))
+
+    def decisions(self, first: int) -> Decisions:
+        """Return all decisions from a number on."""
+        return Decisions(first, self._context.ledger.decided[first:])
+
+    def adopt(self, message: Decisions) -> None:
+        """Follow decisions that others have reached; refuse what no quorum has signed."""
+        for number, decision in enumerate(message.decisions, start=message.first):
+            if number == self.instance:
+                self._signatures.check_decision(number, decision)
+                self._agenda.check(decision.proposal)
+                self._decide(decision)
+
+    def _check_ballot(self, peer: int, ballot: Ballot) -> None:
+        """Refuse ballots of others than their proposers, below the lowest, or far ahead."""
+        n = self._context.session.parties
+        furthest = self._context.ledger.promised.get(self.instance, 0) + _MAX_ROUNDS_AHEAD * n
+        if self._order[ballot % n] != peer or not self._lowest <= ballot <= furthest:
+            raise InvalidPeerMessage(
+                f"a ballot must be the proposer's own and from {self._lowest} to {furthest}, got {ballot}"
+            )
+
+    def _follows(self, now: float, proposer: int, ballot: Ballot) -> bool:
+        """Return whether a ballot is followed; a party that begins one after the other would stall everyone else."""
+        promised = self._context.ledger.promised.get(self.instance, 0)
+        if ballot <= promised or proposer == self._context.me:
+            return ballot >= promised
+        last, until, pause = self._followed.get(proposer, (0, -inf, self._turn_s))
+        if ballot != last and now < until:
+            return False
+        if ballot != last:
+            most = _MAX_PAUSE_PERIODS * self._context.session.period
+            self._followed[proposer] = ballot, now + pause, min(2 * pause, most)
+        return True
+
+    @property
+    def _turn_s(self) -> float:
+        return self._context.session.period / _TURNS_PER_PERIOD
+
+    @property
+    def _lowest(self) -> Ballot:
+        """The lowest ballot, that of the first in order; 0 stands for none."""
+        return self._context.session.parties
+
+    # --- as a proposer --------------------------------------------------------------------------------------------
+
+    def _begin_ballot(self, now: float) -> None:
+        context, n = self._context, self._context.session.parties
+        highest = max(self._ballot, context.ledger.promised.get(self.instance, 0))
+        self._reset()
+        # Above all seen, and no other party's.
+        self._ballot = (highest // n + 1) * n + self._order.index(context.me)
+        self._expect_answers(now)
+        context.log_event("proposes", decision=self.instance, ballot=self._ballot)
+        if self._ballot == self._lowest:
+            context.record(Promised(self.instance, self._ballot))
+            self._propose(now)
+            return
+        for peer in sorted(context.others):
+            context.send(peer, Prepare(self.instance, self._ballot))
+        self._promise(now, context.me, self._ballot)
+
+    def _expect_answers(self, now: float) -> None:
+        """Ask again soon at first: perhaps only an item is missing that is on its way."""
+        self._retry_pause = self._turn_s * _FIRST_RETRY_TURNS
+        self._retry_at = now + self._retry_pause
+
+    def _ask_again(self, now: float) -> None:
+        """Ask those again who have not answered."""
+        context, instance = self._context, self.instance
+        if self._proposal is None:
+            self._propose(now)
+            if self._proposal is None and self._ballot != self._lowest:
+                for peer in sorted(context.others - set(self._promises)):
+                    context.send(peer, Prepare(instance, self._ballot))
+        elif self._lock is None:
+            for peer in sorted(context.others - set(self._votes)):
+                context.send(peer, self._proposal)
+        else:
+            for peer in sorted(context.others - set(self._yes)):
+                context.send(peer, Accept(instance, self._lock))
+
+    def _count_promise(self, now: float, peer: int, message: Promise) -> None:
+        if message.ballot != self._ballot or self._proposal is not None or peer in self._promises:
+            return
+        self._signatures.check_promise(peer, message)
+        if message.lock is not None:
+            self._agenda.check(message.lock.proposal)
+        self._promises[peer] = message
+        self._propose(now)
+
+    def _propose(self, now: float) -> None:
+        """Propose what may have been decided already, or what the agenda says, once enough have promised."""
+        context, quorum, lock = self._context, self._context.session.quorum, None
+        promises: list[tuple[int, Ballot, bytes]] = []
+        if self._ballot != self._lowest:
+            if len(self._promises) < quorum:
+                return
+            # A promise counts once all that it tells of is there: who claims something and hides it is left out.
+            shown = {
+                peer: promise.lock
+                for peer, promise in self._promises.items()
+                if promise.lock is None or self._has_all(peer, promise.lock.proposal)
+            }
+            if len(shown) < quorum:
+                return
+            lock = max((held for held in shown.values() if held), key=lambda held: held.ballot, default=None)
+            promises = [(p, held.ballot if held else 0, self._promises[p].signature) for p, held in shown.items()]
+        if (proposal := lock.proposal if lock else self._agenda.propose(now)) is None:
+            return  # it asks again
+        votes = lock.votes if lock else []
+        self._proposal = Propose(self.instance, self._ballot, proposal, promises, votes)
+        self._expect_answers(now)
+        for peer in sorted(context.others):
+            context.send(peer, self._proposal)
+        self._vote(now, context.me, self._proposal)
+
+    def _count_vote(self, now: float, peer: int, message: Vote) -> None:
+        proposal = self._proposal
+        if message.ballot != self._ballot or proposal is None or self._lock is not None or peer in self._votes:
+            return
+        hash_ = proposal.proposal.hash
+        if not self._signatures.voted(peer, self.instance, self._ballot, hash_, message.signature):
+            raise InvalidPeerMessage("a vote that its party has not signed")
+        self._votes[peer] = message.signature
+        if len(self._votes) >= self._context.session.quorum:
+            self._lock = Lock(self._ballot, proposal.proposal, sorted(self._votes.items()))
+            accept = Accept(self.instance, self._lock)
+            self._expect_answers(now)
+            for other in sorted(self._context.others):
+                self._context.send(other, accept)
+            self._accept(now, self._context.me, accept)
+
+    def _count_yes(self, peer: int, message: Yes) -> None:
+        lock = self._lock
+        if message.ballot != self._ballot or lock is None or peer in self._yes:
+            return
+        if not self._signatures.accepted(peer, self.instance, self._ballot, lock.proposal.hash, message.signature):
+            raise InvalidPeerMessage("an acceptance that its party has not signed")
+        self._yes[peer] = message.signature
+        if len(self._yes) >= self._context.session.quorum:
+            decisions = self.instance
+            self._decide(Decision(self._ballot, lock.proposal, sorted(self._yes.items())))
+            for other in sorted(self._context.others - set(self._context.down)):
+                self._context.send(other, self.decisions(decisions))
+
+    def _decide(self, decision: Decision) -> None:
+        self._next_turn = self._retry_at = inf
+        self._context.record(Decided(decision))
+        self._followed = {}
+        self._reset()
+
+    # --- as an acceptor -------------------------------------------------------------------------------------------
+
+    def _promise(self, now: float, peer: int, ballot: Ballot) -> None:
+        context, ledger, instance = self._context, self._context.ledger, self.instance
+        if not self._follows(now, peer, ballot):
+            return  # a newer proposal is under way, or it is not this peer's turn
+        if ballot > ledger.promised.get(instance, 0):
+            context.record(Promised(instance, ballot))
+        self._yield(now, peer)
+        last = ledger.accepted.get(instance)
+        lock = last.lock if last else None
+        signature = self._signatures.promise(instance, ballot, lock.ballot if lock else 0)
+        promise = Promise(instance, ballot, lock, signature)
+        if peer == context.me:
+            self._promises[peer] = promise
+            self._propose(now)
+        else:
+            context.send(peer, promise)
+
+    def _vote(self, now: float, peer: int, message: Propose) -> None:
+        context, instance, hash_ = self._context, self.instance, message.proposal.hash
+        self._agenda.check(message.proposal)
+        if not self._follows(now, peer, message.ballot):
+            return
+        voted = context.ledger.voted.get(instance)
+        if voted is not None and voted.ballot == message.ballot:
+            if voted.proposal != hash_:
+                raise InvalidPeerMessage("a ballot must have one proposal, got a second")
+        else:
+            locked = message.ballot != self._lowest and self._signatures.check_justified(message)
+            if not locked and self._agenda.slights(now, message.proposal):
+                return  # what a quorum has voted for before is not held against its proposer
+            if not self._has_all(peer, message.proposal):
+                return  # it votes when it has what it votes for
+            context.record(Voted(instance, message.ballot, hash_))
+            self._yield(now, peer)
+        vote = Vote(instance, message.ballot, self._signatures.vote(instance, message.ballot, hash_))
+        if peer == context.me:
+            self._count_vote(now, peer, vote)
+        else:
+            context.send(peer, vote)
+
+    def _accept(self, now: float, peer: int, message: Accept) -> None:
+        context, instance, lock = self._context, self.instance, message.lock
+        self._agenda.check(lock.proposal)
+        if not self._follows(now, peer, lock.ballot):
+            return
+        last = context.ledger.accepted.get(instance)
+        if last is None or last.lock.ballot != lock.ballot:
+            self._signatures.check_lock(instance, lock)
+            if not self._has_all(peer, lock.proposal):
+                return  # it accepts when it has what it accepts
+            kept = self._agenda.behind(lock.proposal)
+            context.signed_items.keep(kind_of(lock.proposal.step), lock.proposal.contents)
+            context.record(Accepted(instance, lock, kept))
+            self._yield(now, peer)
+        hash_ = lock.proposal.hash
+        if context.ledger.accepted[instance].lock.proposal.hash != hash_:
+            raise InvalidPeerMessage("a ballot must have one proposal, got a second")
+        yes = Yes(instance, lock.ballot, self._signatures.acceptance(instance, lock.ballot, hash_))
+        if peer == context.me:
+            self._count_yes(peer, yes)
+        else:
+            context.send(peer, yes)
+
+    def _yield(self, now: float, peer: int) -> None:
+        """Let another party finish what this one follows."""
+        if peer != self._context.me:
+            self._next_turn = max(self._next_turn, now + _YIELD_PERIODS * self._context.session.period)
+
+    def _has_all(self, peer: int, proposal: Proposal) -> bool:
+        """Return whether all that a proposal rests on is held; ask the peer for what is missing."""
+        lacking = self._agenda.lacks(proposal, peer)
+        if lacking and peer != self._context.me:
+            if proposal.step == "commit":  # which names digests, and rests on who is ready
+                ready = bits({party for party, _ in lacking}, self._context.session.parties)
+                self._context.send(peer, Want({kind_of("commit"): ready}, self.instance))
+            else:
+                self._context.send(peer, Fetch(kind_of(proposal.step), lacking))
+        return not lacking

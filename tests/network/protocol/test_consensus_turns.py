@@ -1,0 +1,139 @@
+"""The turns of the consensus: whose it is, who is asked again, and a member that does not stop proposing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+
+import pytest
+
+from helpers.consensus_nodes import (
+    EVERYONE,
+    FIRST,
+    ORDER,
+    N,
+    ballot_of,
+    cohort,
+    lock,
+    node,
+    preparing,
+    promise,
+    propose,
+    vote,
+    yes,
+)
+from helpers.ledgers import SESSION
+from helpers.signatures import sign, verify
+from inca.network.protocol.ledger import Promised
+from inca.network.protocol.messages import (
+    Accept,
+    Account,
+    Items,
+    Message,
+    Prepare,
+    Proposal,
+    Propose,
+)
+from inca.network.protocol.signed_items import Digest, SignedItems, content_hash
+
+ME, SECOND, LAST = 0, 2, 1  # party 3 is the first in order
+OLD, NEW = ballot_of(SECOND), ballot_of(LAST)
+
+
+def proposed(sends: list[tuple[int, Message]]) -> list[Propose]:
+    return [message for _, message in sends if isinstance(message, Propose)]
+
+
+# --- one member that does not stop ----------------------------------------------------------------------------------
+
+
+def variants() -> Iterator[tuple[Proposal, Items]]:
+    """Different digests of party 1, each with a cohort that names it."""
+    signs = SignedItems(SESSION, 1, sign(1), verify)
+    for number in range(1, 200):
+        fates = [[number >> (2 * t) & 3] for t in range(SESSION.rounds)]
+        item = signs.sign("digest", Digest(Account(list(range(1, SESSION.rounds + 1)), fates, [])))
+        contents = [(p, content_hash(item if p == 1 else EVERYONE[p])) for p in range(N)]
+        yield Proposal("cohort", contents), Items([item])
+
+
+@pytest.mark.parametrize("preparing_only", [True, False])
+def test_whoever_begins_ballot_after_ballot_is_followed_less_and_less_often(preparing_only: bool) -> None:
+    """Else nobody else could finish one; nor does it fill the journal."""
+    party = node()
+    followed = []
+    for number in range(1, 801):
+        now, ballot = number / 200, ballot_of(LAST, number)
+        if party.handle(now, LAST, Prepare(0, ballot) if preparing_only else propose(ballot, cohort())).records:
+            followed.append(now)
+    pauses = [later - earlier for earlier, later in pairwise(followed)]
+    assert pauses == pytest.approx([1 / 8, 1 / 4, 1 / 2, 1, 2], abs=0.01)
+    honest = party.handle(4.0, SECOND, Prepare(0, ballot_of(SECOND, 900)))
+    assert honest.records == [Promised(0, ballot_of(SECOND, 900))]  # others are followed all the same
+
+
+def test_items_that_one_member_proposes_without_end_are_not_kept() -> None:
+    party = node()
+    assert party.handle(0.0, LAST, Prepare(0, NEW)).records
+    for proposal, items in variants():
+        party.handle(0.0, LAST, propose(NEW, proposal))
+        party.context.out.sends.clear()
+        held = party.context.signed_items
+        party.handle(0.0, LAST, items)
+        assert len(held._variants["digest", 1]) <= 5
+        assert sum(len(named) for named in held._named.values()) <= 2 * N * N and len(held._kept) <= N * N
+
+
+# --- whose turn it is, and who is asked again (a turn is an eighth of a period) ---------------------------------------
+
+
+def test_turns_follow_from_the_session_and_those_who_are_down_have_none() -> None:
+    for place, me in enumerate(ORDER):
+        party = node(me)
+        party.consensus.enter(100.0)
+        assert party.consensus.wakeup == pytest.approx(100.0 + place / 8)
+        party.context.mark_down(FIRST, 90.0)
+        party.consensus.enter(100.0)
+        assert party.consensus.wakeup == pytest.approx(100.0 + max(0, place - 1) / 8)
+
+
+def test_whoever_has_followed_another_lets_it_finish() -> None:
+    party = node()
+    party.consensus.enter(100.0)
+    party.handle(100.0, SECOND, Prepare(0, OLD))
+    assert party.consensus.wakeup == pytest.approx(100.5)
+    party.handle(100.25, LAST, propose(NEW, cohort()))
+    assert party.consensus.wakeup == pytest.approx(100.75)
+
+
+def test_those_who_have_not_answered_are_asked_again_after_pauses_that_double_up_to_a_turn() -> None:
+    party = node()
+    ballot = preparing(party)
+    began = now = party.consensus.wakeup - 1 / 128
+    pauses = []
+    for _ in range(5):
+        pauses.append(party.consensus.wakeup - now)
+        now = party.consensus.wakeup
+        assert party.tick(now).sends == [(peer, Prepare(0, ballot)) for peer in (1, 2, 3)]
+    assert pauses == pytest.approx([1 / 128, 1 / 64, 1 / 32, 1 / 16, 1 / 8]) and now < began + 0.5
+    party.handle(now, 1, promise(1, ballot))
+    assert party.tick(party.consensus.wakeup).sends == [(peer, Prepare(0, ballot)) for peer in (2, 3)]
+    party.handle(now, 3, promise(3, ballot))
+    proposal = propose(ballot, cohort(), parties=(0, 1, 3))
+    party.handle(now, 2, vote(2, ballot, cohort()))
+    asked = party.tick(party.consensus.wakeup).sends
+    assert asked == [(peer, proposal) for peer in (1, 3)]  # it has voted itself
+    party.handle(now, 3, vote(3, ballot, cohort()))
+    asked = party.tick(party.consensus.wakeup).sends
+    assert asked == [(peer, Accept(0, lock(ballot, cohort(), (0, 2, 3)))) for peer in (1, 2, 3)]
+    party.handle(now, 3, yes(3, ballot, cohort()))
+    party.handle(now, 1, yes(1, ballot, cohort()))
+    assert party.decided and party.consensus.wakeup == float("inf")
+
+
+def test_the_first_waits_with_its_ballot_until_it_can_propose() -> None:
+    party = node(FIRST, held=[EVERYONE[FIRST]])
+    party.consensus.enter(0.0)
+    assert not party.tick(0.0).sends  # one digest is not enough for a cohort
+    party.handle(0.0, 0, Items(EVERYONE))
+    assert [p.ballot for p in proposed(party.tick(party.consensus.wakeup).sends)] == 3 * [N]

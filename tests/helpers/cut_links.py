@@ -117,8 +117,9 @@ class EightProcesses(LocalCluster):
         self._private = free_ports(len(self.names))
         self.links = Links([card.port for card in self.roster.parties], self._private)
 
-    def start(self, i: int, *, shred: bool = False) -> None:
-        arguments = (self.folder / "roster.json", self.party_folder(i), self.session_folder(i), self._private[i], shred)
+    def start(self, i: int, *, shred: bool = False, first_start: bool = False) -> None:
+        folders = self.folder / "roster.json", self.party_folder(i), self.session_folder(i)
+        arguments = (*folders, self._private[i], shred, first_start)
         self.processes[i] = FORK_SERVER.Process(target=_run_behind, args=arguments, daemon=True)
         self.processes[i].start()
 
@@ -156,13 +157,20 @@ class EightProcesses(LocalCluster):
         return holders
 
 
-def _run_behind(roster: Path, home: Path, session: Path, port: int, shred: bool) -> None:
+def _run_behind(roster: Path, home: Path, session: Path, port: int, shred: bool, first_start: bool) -> None:
     """Do what `inca node run --listen` does, in a process of its own."""
     with (home / "output.txt").open("a", buffering=1) as output, redirect_stdout(output), redirect_stderr(output):
         try:
             setup, identity = SessionSetup(read_roster(roster)), Identity.read(home)
-            where = ("127.0.0.1", port)
-            fields = run_party(setup, identity, session, lambda: np.load(home / "value.npy"), listen=where, shred=shred)
+            fields = run_party(
+                setup,
+                identity,
+                session,
+                lambda: np.load(home / "value.npy"),
+                listen=("127.0.0.1", port),
+                shred=shred,
+                first_start=first_start,
+            )
         except IncaError as error:
             print(error)
             sys.exit(1)

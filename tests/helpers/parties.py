@@ -81,18 +81,19 @@ class Room:
         self.parties[i] = Party(self.session, i, sign=sign(i), verify=verify, rng=generator)
         return self.parties[i]
 
-    def open(self, *members: int) -> Room:
+    def open(self, *members: int, first_start: bool = False) -> Room:
         """Let parties begin, by default all."""
         for i in members or range(self.session.parties):
-            self.perform(i, self.make(i).open(self.now, noisy(self.session, i), masks(i), secret(i)))
+            secrets = noisy(self.session, i), masks(i), secret(i)
+            self.perform(i, self.make(i).open(self.now, *secrets, first_start=first_start))
         return self
 
-    def recover(self, i: int) -> None:
+    def recover(self, i: int, *, first_start: bool = False) -> None:
         """Let a party come back with its journal; without one, it begins anew."""
         if self.journals[i]:
-            self.perform(i, self.make(i).recover(self.now, list(self.journals[i])))
+            self.perform(i, self.make(i).recover(self.now, list(self.journals[i]), first_start=first_start))
         else:
-            self.open(i)
+            self.open(i, first_start=first_start)
 
     def kill(self, i: int) -> None:
         self.parties.pop(i, None)

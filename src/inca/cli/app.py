@@ -13,7 +13,7 @@ import typer
 from inca.cli import attack, audit, average, compare, dashboard, demo, plan, reproduce
 from inca.cli.learn import agree, party
 from inca.cli.learn import compare as learn_compare
-from inca.cli.node import doctor, keygen, roster, run, status
+from inca.cli.node import card, doctor, keygen, reschedule, roster, run, status
 from inca.cli.options import require_cryptography
 from inca.errors import IncaError, InvalidInput
 
@@ -66,6 +66,7 @@ app.add_typer(node_app, name="node")
 app.add_typer(learn_app, name="learn")
 
 node_app.command()(keygen.keygen)
+node_app.command()(card.card)
 node_app.add_typer(roster_app, name="roster")
 node_app.command()(doctor.doctor)
 node_app.command()(run.run)
@@ -74,6 +75,7 @@ node_app.command()(status.status)
 roster_app.command()(roster.init)
 roster_app.command()(roster.add)
 roster_app.command()(roster.show)
+roster_app.command()(reschedule.reschedule)
 
 learn_app.command()(learn_compare.compare)
 learn_app.command()(agree.agree)

@@ -261,9 +261,9 @@ def test_add_is_all_or_nothing(capsys: Capture, roster: Path, cards: list[Path],
         ([cards[1], cards[0]], "the name of party 2 ('anna') must "),
         ([cards[1], cards[1]], "the name of party 2 ('bert') must "),
         ([cards[1], tmp_path / "emil" / "card.json"], "the address of party 2 ('emil') must "),
-        ([cards[1], tmp_path / "bad.json"], "bad.json is not a valid inca-card/1 file: format must be inca-card/1"),
+        ([cards[1], tmp_path / "bad.json"], "bad.json is not a valid inca-card/2 file: format must be inca-card/2"),
         ([cards[1], tmp_path / "none.json"], "none.json cannot be read: No such file"),
-        ([cards[1], tmp_path / "emil" / "identity.pem"], "identity.pem is not a valid inca-card/1 file"),
+        ([cards[1], tmp_path / "emil" / "identity.pem"], "identity.pem is not a valid inca-card/2 file"),
         ([], "Missing argument"),
     ):
         sentence = refused(capsys, "node", "roster", "add", roster, *words)
@@ -275,7 +275,7 @@ def test_add_is_all_or_nothing(capsys: Capture, roster: Path, cards: list[Path],
 def test_what_is_no_roster_is_refused(capsys: Capture, tmp_path: Path, cards: list[Path]) -> None:
     for path, sentence in (
         (tmp_path / "none.json", "none.json cannot be read"),
-        (cards[0], "format must be inca-roster/1, got 'inca-card/1'"),
+        (cards[0], "format must be inca-roster/1, got 'inca-card/2'"),
     ):
         for words in (["show", path], ["add", path, cards[1]]):
             assert sentence in refused(capsys, "node", "roster", *words)

@@ -12,13 +12,14 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from helpers.command_line import Capture, call, refused
 from helpers.rosters import SEED, terms
-from inca.network.membership.identity import Identity
+from inca.network.membership.identity import Identity, read_card
 from inca.network.membership.roster import Roster, read_roster
 from inca.network.node.journal import Journal
 from inca.network.protocol.ledger import Began, Credited, Opened
@@ -119,6 +120,13 @@ def test_all_have_the_same_result(session: Processes) -> None:
         assert all(result[key] == results[0][key] for key in ("estimate", "total", "total_weight", "execution"))
         printed = session.output(i).read_text().splitlines()
         assert json.loads(printed[-1]) == result
+
+
+def test_parties_behind_one_address_differ_by_their_ports(session: Processes) -> None:
+    cards = [read_card(session.party_folder(i) / "card.json") for i in range(4)]
+    assert {card.host for card in cards} == {"127.0.0.1"} and len({card.port for card in cards}) == 4
+    assert tuple(cards) == session.roster.parties and not session.roster.unsigned
+    assert session.result(0)["cohort"] == list(NAMES)
 
 
 def test_a_stopped_party_goes_on(session: Processes) -> None:
@@ -322,6 +330,18 @@ def test_a_roster_that_is_not_complete_is_refused(capsys: Capture, tmp_path: Pat
     sentence = refused(capsys, "node", "run", tmp_path / "two.json", *words)
     assert "is not complete: the number of parties must be at least 3, got 2" in sentence
     assert not (tmp_path / "state").exists()
+
+
+@pytest.mark.parametrize("words", [[], ["--first-start"]])
+def test_the_operator_s_word_is_passed_on(
+    words: list[str], capsys: Capture, tmp_path: Path, roster: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options: dict[str, Any] = {}
+    monkeypatch.setattr("inca.network.node.runner.run_party", lambda *_, **others: options.update(others))
+    place = ["--identity", roster.parent / "anna", "--state", tmp_path / "state", "--value-command", "echo 5"]
+    status, _, err = call(capsys, "node", "run", roster, *place, *words)
+    assert status == 1 and "stopped; start it again to go on" in err
+    assert options["first_start"] is bool(words)
 
 
 def test_a_damaged_journal_stops_the_party(capsys: Capture, tmp_path: Path, roster: Path) -> None:

@@ -101,7 +101,7 @@ def test_an_identity_is_written_and_read_with_private_modes(tmp_path: Path) -> N
     assert verify(identity.certificate, b"x", again.sign(b"x"))
     assert read_card(folder / "card.json") == identity.card("anna.example.org", 7001)
     fields = json.loads((folder / "card.json").read_text())
-    assert fields["format"] == "inca-card/1" and base64.b64decode(fields["certificate"]) == identity.certificate
+    assert fields["format"] == "inca-card/2" and base64.b64decode(fields["certificate"]) == identity.certificate
     assert "PRIVATE" not in (folder / "card.json").read_text()
     assert repr(identity) == "Identity(name='Hôpital Nº 5')"
 
@@ -242,17 +242,18 @@ CERTIFICATES: dict[str, tuple[Callable[[], bytes], str]] = {
 def test_certificates_that_are_not_the_party_s_own_are_refused(case: str) -> None:
     make, sentence = CERTIFICATES[case]
     with pytest.raises(InvalidInput, match=sentence):
-        Card(name="anna", host="h", port=1, certificate=make())
+        Card(name="anna", host="h", port=1, certificate=make(), signature=bytes(64))
 
 
 CARDS: dict[str, tuple[str, str]] = {
     "not json": ("{", "Input data was truncated"),
-    "not an object": ("71.25", "format must be inca-card/1, got None"),  # it could be a value
-    "no format": ("{}", "format must be inca-card/1, got None"),
-    "another format": ('{"format": "inca-card/2"}', "format must be inca-card/1, got 'inca-card/2'"),
-    "no fields": ('{"format": "inca-card/1"}', "missing required field `name`"),
-    "unknown field": ('{"format": "inca-card/1", "nmae": "a"}', "unknown field `nmae`"),
-    "not base64": ('{"format": "inca-card/1", "name": "a", "host": "h", "port": 1, "certificate": "*"}', "base64"),
+    "not an object": ("71.25", "format must be inca-card/2, got None"),  # it could be a value
+    "no format": ("{}", "format must be inca-card/2, got None"),
+    "another format": ('{"format": "inca-card/3"}', "format must be inca-card/2, got 'inca-card/3'"),
+    "version 0.1": ('{"format": "inca-card/1"}', "its address must be signed, got a card of .* with `inca node card`"),
+    "no fields": ('{"format": "inca-card/2"}', "missing required field `name`"),
+    "unknown field": ('{"format": "inca-card/2", "nmae": "a"}', "unknown field `nmae`"),
+    "not base64": ('{"format": "inca-card/2", "name": "a", "host": "h", "port": 1, "certificate": "*"}', "base64"),
     "not text": ("\udcff", ""),
 }
 
@@ -261,7 +262,7 @@ CARDS: dict[str, tuple[str, str]] = {
 def test_cards_that_are_none_are_refused(case: str, tmp_path: Path) -> None:
     text, sentence = CARDS[case]
     (tmp_path / "card.json").write_bytes(text.encode(errors="surrogateescape"))
-    with pytest.raises(InvalidInput, match=rf"card\.json is not a valid inca-card/1 file: .*{sentence}"):
+    with pytest.raises(InvalidInput, match=rf"card\.json is not a valid inca-card/2 file: .*{sentence}"):
         read_card(tmp_path / "card.json")
     with pytest.raises(InvalidInput, match=r"none\.json cannot be read"):
         read_card(tmp_path / "none.json")
@@ -272,6 +273,35 @@ def test_a_card_in_a_file_is_checked_like_any_other(tmp_path: Path, parties: lis
     (tmp_path / "card.json").write_text(json.dumps(fields))
     with pytest.raises(InvalidInput, match=r"card\.json is not a valid .* port must be from 1 to 65535, got 0"):
         read_card(tmp_path / "card.json")
+
+
+def test_an_address_is_signed_by_the_key_of_its_card(tmp_path: Path, parties: list[Identity]) -> None:
+    """Whoever passes a card on can change nothing on it."""
+    anna, bert = parties[:2]
+    card = anna.card("anna.example.org", 7001)
+    text = b'inca-card/2\0["' + card.name.encode() + b'","anna.example.org",7001]'
+    assert verify(anna.certificate, text, card.signature)
+    others = bert.card("anna.example.org", 7001).signature
+    for change in ({"host": "evil.example.org"}, {"port": 7002}, {"host": "anna.example.org."}, {"signature": others}):
+        sentence = rf"the address of {card.name} \(.*\) must be signed by its key, got another signature: .* ask"
+        with pytest.raises(InvalidInput, match=sentence):
+            msgspec.structs.replace(card, **change)
+        fields = msgspec.to_builtins(card) | msgspec.to_builtins(change)
+        (tmp_path / "card.json").write_text(json.dumps(fields))
+        with pytest.raises(InvalidInput, match=rf"card\.json is not a valid inca-card/2 file: {sentence}"):
+            read_card(tmp_path / "card.json")
+
+
+def test_a_party_that_moves_signs_its_new_address_with_the_same_key(tmp_path: Path) -> None:
+    identity = Identity.create("anna")
+    identity.write(tmp_path / "anna", "old.example.org", 7001)
+    moved = Identity.read(tmp_path / "anna").write_card(tmp_path / "anna", "new.example.org", 7002)
+    assert read_card(tmp_path / "anna" / "card.json") == moved == identity.card("new.example.org", 7002)
+    assert moved.fingerprint == fingerprint(identity.certificate)
+    assert sorted(file.name for file in (tmp_path / "anna").iterdir()) == ["card.json", "identity.pem"]
+    with pytest.raises(InvalidInput, match="port must be from 1 to 65535, got 0"):
+        identity.write_card(tmp_path / "anna", "h", 0)
+    assert read_card(tmp_path / "anna" / "card.json") == moved
 
 
 BROKEN = (ssl.SSLError, ConnectionError)  # an alert, or the end of the connection if it came first

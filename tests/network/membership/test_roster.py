@@ -13,7 +13,7 @@ import pytest
 from helpers.paths import ROOT
 from helpers.rosters import fixed_terms
 from inca.errors import InvalidInput
-from inca.network.membership.identity import Card, Identity
+from inca.network.membership.identity import Card, Identity, UnsignedCard
 from inca.network.membership.roster import Roster, read_roster
 from inca.network.membership.terms import Terms
 
@@ -75,10 +75,16 @@ def test_a_roster_of_version_0_1_is_read_and_written_as_it_was(tmp_path: Path) -
 
 
 def test_the_session_is_the_hash_of_the_canonical_text() -> None:
-    card = Card(name="anna", host="anna.example.org", port=7001, certificate=base64.b64decode(CERTIFICATE))
-    session = Roster("trial", fixed_terms(), (card,)).session
+    """Of a card of version 0.1, and of a signed one, which has a signature and nothing else more."""
+    old = UnsignedCard(name="anna", host="anna.example.org", port=7001, certificate=base64.b64decode(CERTIFICATE))
+    session = Roster("trial", fixed_terms(), (old,)).session
     assert session == hashlib.sha256(CANONICAL.encode()).digest()
     assert session.hex() == "bfa89cd87702a7452396d477337c5b8e3b0aa0f752bd4eeab71e184ec00dfd5d"
+    card = Identity.create("anna").card("anna.example.org", 7001)
+    certificate, signature = (base64.b64encode(part).decode() for part in (card.certificate, card.signature))
+    text = CANONICAL.replace(CERTIFICATE, certificate).replace("inca-card/1", "inca-card/2")
+    text = text.replace('"port":7001', f'"port":7001,"signature":"{signature}"')
+    assert Roster("trial", fixed_terms(), (card,)).session == hashlib.sha256(text.encode()).digest()
 
 
 CHANGES: dict[str, Any] = {
@@ -120,10 +126,9 @@ def test_the_session_changes_with_every_field(cards: list[Card]) -> None:
         Roster("trial", fixed_terms(epsilon=0.5, lower=None, upper=None, radius=radius), three) for radius in (1, 2)
     ]
     rosters += [Roster("trial", agreed, tuple(cards[:4])), Roster("trial", agreed, three[::-1])]
-    for change in ({"host": "10.0.0.1"}, {"port": 7002}):
-        rosters.append(Roster("trial", agreed, (msgspec.structs.replace(three[0], **change), *three[1:])))
-    again = Identity.create("anna").card("anna.example.org", 7001)
-    rosters.append(Roster("trial", agreed, (again, *three[1:])))
+    anna = Identity.create("anna")
+    for host, port in (("anna.example.org", 7001), ("10.0.0.1", 7001), ("anna.example.org", 7002)):
+        rosters.append(Roster("trial", agreed, (anna.card(host, port), *three[1:])))
     assert len({roster.session for roster in rosters}) == len(rosters)
     assert Roster("trial", agreed, three).session == rosters[0].session and len(rosters[0].session) == 32
 
@@ -136,14 +141,57 @@ def test_parties_must_be_different(cards: list[Card]) -> None:
             Identity.create("\uff21NNA").card("other", 1),
             "the name of party 1 ('\uff21NNA') must be another than that of party 0 ('anna'), got 'anna'",
         ),
-        (msgspec.structs.replace(anna, port=9), "the name of party 1 ('anna')"),
-        (msgspec.structs.replace(bert, host="Anna.Example.org."), "the address of party 1 ('bert') must be another"),
+        (anna, "the name of party 1 ('anna')"),
+        (Identity.create("bert").card("Anna.Example.org.", 7001), "the address of party 1 ('bert') must be another"),
     )
     for other, sentence in cases:
         with pytest.raises(InvalidInput) as caught:
             Roster("trial", fixed_terms(), (anna,)).with_parties(other)
         assert sentence in str(caught.value)
     assert Roster("trial", fixed_terms(), (anna,)).with_parties(bert).names == ("anna", "bert")
+
+
+def test_a_new_card_of_a_party_takes_the_place_of_the_old(cards: list[Card]) -> None:
+    anna = Identity.create("anna")
+    roster = Roster("trial", fixed_terms(), (cards[1], anna.card("old", 1), cards[2]))
+    moved = roster.with_parties(anna.card("new", 1), cards[3])
+    assert [card.address for card in moved.parties[:2]] == [cards[1].address, "new:1"]
+    assert moved.names == ("bert", "anna", "cleo", "dora") and moved.session != roster.session
+    with pytest.raises(InvalidInput, match=r"the address of party 1 \('anna'\) must be another than that of party 0"):
+        roster.with_parties(anna.card(*cards[1].place))
+
+
+def test_parties_behind_one_address_differ_by_their_ports() -> None:
+    cards = [Identity.create(name).card("gateway.example.org", 7001 + i) for i, name in enumerate(("a", "b", "c"))]
+    roster = Roster("trial", fixed_terms(), tuple(cards))
+    assert not roster.missing and {card.host for card in roster.parties} == {"gateway.example.org"}
+
+
+def test_another_try_is_another_session_of_the_same_parties(cards: list[Card]) -> None:
+    roster = Roster("trial", fixed_terms(seed=None), tuple(cards[:4]))
+    later = roster.at(roster.terms.start + 60.0)
+    assert later.session != roster.session and later.parties == roster.parties
+    assert later.terms == msgspec.structs.replace(roster.terms, start=roster.terms.start + 60.0)
+    assert roster.at(roster.terms.start + 60.0).session == later.session
+    slower = roster.at(roster.terms.start + 60.0, period=20.0)
+    assert (slower.terms.period, slower.terms.max_clock_skew) == (20.0, 0.5)
+    default = Roster("trial", fixed_terms(seed=None, max_clock_skew=1.0), roster.parties)
+    assert default.at(roster.terms.start + 60.0, period=2.0).terms.max_clock_skew == 0.2
+    with pytest.raises(InvalidInput, match="max_clock_skew must be less than half of period"):
+        roster.at(roster.terms.start + 60.0, period=1.0)
+    with pytest.raises(InvalidInput, match=r"the start must be another than before, so that .*, got '2030-01-15T08:00"):
+        roster.at(roster.terms.start, period=20.0)
+    with pytest.raises(InvalidInput, match="the seed must be left to the parties, who draw it by a coin flip, got"):
+        roster.at(roster.terms.start + 60.0, seed="ab" * 16)
+
+
+def test_a_public_seed_is_never_used_for_two_tries(cards: list[Card]) -> None:
+    """Who sends to whom follows from it alone, and whoever saw the first try could choose whom to cut off."""
+    roster = Roster("trial", fixed_terms(), tuple(cards[:4]))
+    for seed in (None, roster.terms.seed):
+        with pytest.raises(InvalidInput, match=r"the seed must be a new one, .* one is known, got '(none|the old)"):
+            roster.at(roster.terms.start + 60.0, seed=seed)
+    assert roster.at(roster.terms.start + 60.0, seed="ab" * 16).terms.seed == "ab" * 16
 
 
 def test_one_key_under_two_names_is_refused() -> None:

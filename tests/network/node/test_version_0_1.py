@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from helpers.command_line import Capture, call
+from helpers.command_line import Capture, call, refused
 from helpers.paths import FIXTURES
 from inca.errors import InvalidInput
 from inca.network.membership.identity import Identity, read_card, verify
@@ -56,12 +56,39 @@ def session(tmp_path: Path) -> OldSession:
     return OldSession(tmp_path / "session")
 
 
-def test_the_roster_the_cards_and_the_identity_are_read(session: OldSession) -> None:
+def test_the_roster_and_the_identity_are_read(session: OldSession) -> None:
     assert session.roster.session.hex() == SESSION and session.roster.names == NAMES
-    assert tuple(read_card(session.home(party) / "card.json") for party in range(5)) == session.roster.parties
     anna = Identity.read(session.home(0))
     assert session.roster.index(anna.certificate) == 0
     assert verify(session.roster.parties[0].certificate, b"today", anna.sign(b"today"))
+
+
+def test_addresses_are_said_not_to_be_signed_and_no_session_begins_with_them(
+    session: OldSession, capsys: Capture, tmp_path: Path
+) -> None:
+    assert session.roster.unsigned == NAMES
+    status, out, _ = call(capsys, "node", "roster", "show", session.folder / "roster.json")
+    assert status == 1 and f"Addresses that are not signed (version 0.1): {', '.join(NAMES)}." in out
+    words = ["--identity", session.home(0), "--state", tmp_path / "new"]
+    sentence = refused(capsys, "node", "run", session.folder / "roster.json", *words, "--value-command", "echo 5")
+    assert sentence.startswith("the addresses of all parties must be signed, got a roster of version 0.1 in which")
+    assert "those of anna, ben, cleo, dora, emil are not: they run `inca node card`" in sentence
+    assert not (tmp_path / "new").exists()
+    status, out, _ = call(capsys, "node", "doctor", session.folder / "roster.json", *words)
+    assert status == 1 and "of version 0.1: the addresses of anna, ben, cleo, dora, emil are not signed" in out
+    with pytest.raises(InvalidInput, match="its address must be signed, got a card of"):
+        read_card(session.home(0) / "card.json")
+
+
+def test_whoever_signs_its_address_keeps_its_key_and_its_place(session: OldSession, capsys: Capture) -> None:
+    old = session.roster.parties[0]
+    assert call(capsys, "node", "card", "--identity", session.home(0), "--host", old.host, "--port", old.port)[0] == 0
+    path = session.folder / "roster.json"
+    status, out, _ = call(capsys, "node", "roster", "add", path, session.home(0) / "card.json")
+    assert status == 0 and f"0   anna   {old.address}" in out
+    signed = read_roster(path)
+    assert signed.names == NAMES and signed.unsigned == NAMES[1:] and signed.session != session.roster.session
+    assert [card.certificate for card in signed.parties] == [card.certificate for card in session.roster.parties]
 
 
 @pytest.mark.parametrize("party", range(5))

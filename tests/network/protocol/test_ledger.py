@@ -46,6 +46,7 @@ from inca.network.protocol.ledger import (
     Signed,
     Tombstoned,
     Voted,
+    Vouched,
 )
 from inca.network.protocol.messages import ACKED, BACK, NOBODY, OPEN, Decision, Item, Lock, pack
 from inca.network.protocol.session import WEIGHT, SessionConfig
@@ -366,6 +367,9 @@ ILLEGAL: dict[str, tuple[Ledger, Record]] = {
     "joining twice": (late(), Joined(3)),
     "joining without having come late": (fresh(SESSION), Joined(1)),
     "joining before the opening": (unopened(), Joined(1)),
+    "a word for a party that came in time": (fresh(SESSION), Vouched()),
+    "a word for a party that has joined": (late(), Vouched()),
+    "a word before the opening": (unopened(), Vouched()),
 }
 
 
@@ -392,6 +396,7 @@ AS_WRITTEN: list[tuple[Record, list[object]]] = [
     (Answered(2, 0, "acked"), ["answered", 2, 0, "acked"]),
     (Sealed(), ["sealed"]),
     (Joined(3), ["joined", 3]),
+    (Vouched(), ["vouched"]),
     (Promised(1, 7), ["promised", 1, 7]),
     (Voted(1, 7, b"hash"), ["voted", 1, 7, b"hash"]),
     (

@@ -112,7 +112,9 @@ def test_half_of_the_parties_agree_on_nothing() -> None:
         room.at(START + 1.5, room.kill, i)
     room.run()
     assert not room.results and not published(room)
-    reason = "no agreement on the result: at least 3 of 4 parties must be there at the end, got 2"
+    reason = (
+        "no agreement on the result: at least 3 of 4 parties must be there at the end, got 2 without party 1, party 2"
+    )
     assert all(party.reason == reason for party in room.parties.values())
 
 

@@ -71,6 +71,7 @@ def _agreement(study: Study, roster: Roster) -> dict[str, Any]:
     from inca.privacy.gaussian import epsilon_for
 
     roster.check_complete()
+    roster.check_signed()
     sizes, budget = study.sizes(roster), Budget(study.epsilon, study.delta)
     mu = budget.split([1.0] * study.sessions)[0]
     interval, _ = SessionSequence.times(roster.terms, study.interval, study.gathering)

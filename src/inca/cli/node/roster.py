@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -126,7 +127,7 @@ def init(
     roster = Roster(name, terms)
     roster.write(out)
     if as_json:
-        print_json(_report(roster, planned))
+        print_json(report_on(roster, planned))
         return
     typer.echo(f"The roster {name} is in {out}, without parties so far. Its terms:")
     _show_terms(roster, planned)
@@ -138,23 +139,28 @@ def add(
     cards: Annotated[list[Path], typer.Argument(metavar="CARD...", help="The card.json of one or more parties.")],
     as_json: AsJson = False,
 ) -> None:
-    """Add parties to a roster by their cards, all of them or none.
+    """Add parties to a roster by their cards, all of them or none; the card of a party that has moved is replaced.
 
-    Names, keys and addresses must differ from those that are there. Every addition changes the session, so all parties
-    need the final file; `inca node roster show` tells what to compare.
+    Names, keys and addresses must differ from those that are there; a card with the key of a party that is there and
+    another address (`inca node card`) takes the place of its old one. Parties may share a host with different ports.
+    The address on a card is signed by its owner, and a card that was changed on its way is refused.
+
+    Every addition changes the session, so all parties need the final file; `inca node roster show` tells what to
+    compare.
 
     Example:  inca node roster add roster.json anna/card.json bert/card.json cleo/card.json
     """
     from inca.network.membership.identity import read_card
     from inca.network.membership.roster import read_roster
 
-    extended = read_roster(roster).with_parties(*(read_card(path) for path in cards))
+    added = [read_card(path) for path in cards]
+    extended = read_roster(roster).with_parties(*added)
     extended.write(roster)
     if as_json:
-        print_json(_report(extended))
+        print_json(report_on(extended))
         return
-    _show_parties(extended, first=len(extended.parties) - len(cards))
-    _show_session(extended)
+    _show_parties(extended, only=[card.name for card in added])
+    show_session(extended)
 
 
 def show(roster: RosterFile, as_json: AsJson = False) -> None:
@@ -169,13 +175,13 @@ def show(roster: RosterFile, as_json: AsJson = False) -> None:
 
     shown = read_roster(roster)
     if as_json:
-        print_json(_report(shown))
+        print_json(report_on(shown))
     else:
         typer.echo(f"Roster {shown.name}: {len(shown.parties)} parties")
         _show_parties(shown)
         _show_terms(shown)
-        _show_session(shown)
-    if shown.missing:
+        show_session(shown)
+    if shown.missing or shown.unsigned:
         raise typer.Exit(1)
 
 
@@ -205,7 +211,8 @@ def _expected_error(roster: Roster, plan: Plan | None = None) -> tuple[float, st
     return error, words, remark_on_noise(terms.domain, error, dimensions=terms.dimension, name=name)
 
 
-def _report(roster: Roster, plan: Plan | None = None) -> dict[str, Any]:
+def report_on(roster: Roster, plan: Plan | None = None) -> dict[str, Any]:
+    """Return what `--json` prints of a roster."""
     parties = [
         {"name": card.name, "host": card.host, "port": card.port, "fingerprint": card.fingerprint}
         for card in roster.parties
@@ -213,12 +220,17 @@ def _report(roster: Roster, plan: Plan | None = None) -> dict[str, Any]:
     error, _, remark = _expected_error(roster, plan)
     report = {"name": roster.name, "session": roster.session.hex(), "complete": not roster.missing}
     report |= {"expected_error": error, "remarks": [remark] if remark else []}
-    return report | {"missing": list(roster.missing), "terms": roster.as_dict()["terms"], "parties": parties}
+    report |= {"missing": list(roster.missing), "unsigned": list(roster.unsigned)}
+    return report | {"terms": roster.as_dict()["terms"], "parties": parties}
 
 
-def _show_parties(roster: Roster, first: int = 0) -> None:
-    rows = [(str(party), card.name, card.address, card.fingerprint) for party, card in enumerate(roster.parties)]
-    for line in in_columns([("id", "party", "address", "fingerprint"), *rows[first:]]) if rows else ():
+def _show_parties(roster: Roster, only: Collection[str] | None = None) -> None:
+    rows = [
+        (str(party), card.name, card.address, card.fingerprint)
+        for party, card in enumerate(roster.parties)
+        if only is None or card.name in only
+    ]
+    for line in in_columns([("id", "party", "address", "fingerprint"), *rows]) if rows else ():
         typer.echo(f"  {line}")
 
 
@@ -264,9 +276,12 @@ def _topup_in_words(terms: Terms) -> str:
     return f"{first}, up to {last}" if most else f"{terms.topup(0):.6g}"
 
 
-def _show_session(roster: Roster) -> None:
+def show_session(roster: Roster) -> None:
+    """Print the session's id, and what is in the way of a session."""
     note = "   (every further card changes it)" if roster.missing else ""
     typer.echo(f"Session {roster.session.hex()}{note}")
     typer.echo("Complete." if not roster.missing else "Not complete:")
     for sentence in roster.missing:
         typer.echo(f"  {sentence}")
+    if roster.unsigned:
+        typer.echo(f"Addresses that are not signed (version 0.1): {', '.join(roster.unsigned)}. No session can begin.")

@@ -43,6 +43,14 @@ def run(
         bool, typer.Option(help="Move a value outside the agreed domain to its border; else it is refused.")
     ] = False,
     listen: Listen = None,
+    first_start: Annotated[
+        bool,
+        typer.Option(
+            "--first-start",
+            help="You vouch that this party never ran in this session before, on any machine, so that it can join late "
+            "even if others that are late or absent do not answer.",
+        ),
+    ] = False,
     shred: Annotated[bool, typer.Option(help="Overwrite and remove the journal when the session has ended.")] = False,
     quiet: Quiet = False,
     as_json: AsJson = False,
@@ -52,6 +60,12 @@ def run(
     Start it on every party's machine before the agreed time. Should it stop or crash, start it again with the same
     options: it resumes from its journal. SIGTERM or Ctrl-C stop it cleanly. Status 0: there is a result; 1: there is
     none, and the reason is printed. A session that has ended is not held again: its result is printed again.
+
+    A party that starts late, without a journal, must first hear from everyone who would know that they have seen
+    nothing of it: had it lost its journal, it would release its value a second time. If some of them are late, too, or
+    absent, it cannot join, unless you vouch with *--first-start* that it never ran in this session before. Never put
+    that into a unit or a script that starts the party again: were its disk lost, only a party that has seen it and can
+    be reached would keep it from a second release.
 
     The value is never an argument, since other users of the machine could see it. It is read once: the journal keeps
     it only with its noise.
@@ -74,6 +88,7 @@ def run(
             lambda: _check_value(setup.roster.terms, _read_value(value, value_command), clip),
             clip=clip,
             listen=listen_address(listen),
+            first_start=first_start,
             shred=shred,
             on_event=None if quiet or as_json else _print_event,
         )

@@ -1,7 +1,8 @@
 """Who a party is: an Ed25519 key, the self-signed certificate that names it, and the public card that others pin.
 
 There is no authority that vouches for anyone: parties exchange cards, compare fingerprints over a channel they trust
-(by telephone, say), and from then on accept exactly these certificates.
+(by telephone, say), and from then on accept exactly these certificates. The address on a card is signed by its key, so
+that whoever passes the card on cannot send the others elsewhere.
 """
 
 from __future__ import annotations
@@ -31,10 +32,11 @@ from cryptography.hazmat.primitives.serialization import (
 )
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
+from inca._base.files import write_json
 from inca._base.validation import integer, refuse
 from inca.errors import InvalidInput
 
-CARD_FORMAT = "inca-card/1"
+CARD_FORMAT, UNSIGNED_CARD_FORMAT = "inca-card/2", "inca-card/1"
 KEY_FILE, CARD_FILE = "identity.pem", "card.json"
 
 _PURPOSE = b"inca-signature/1\0"
@@ -44,28 +46,8 @@ _NOT_A_PARTY = "the certificate is not a self-signed one of a party"
 _LABEL = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?")
 
 
-class Card(
-    msgspec.Struct,
-    frozen=True,
-    kw_only=True,
-    forbid_unknown_fields=True,
-    tag_field="format",
-    tag=CARD_FORMAT,
-):
-    """What the others need to know of a party.
-
-    The certificate must be self-signed, which proves that whoever made the card holds the key, bear the card's name,
-    and be no authority for further certificates.
-
-    Attributes:
-        name: The party's name.
-        host: The host name or IP address at which the others reach it.
-        port: The port.
-        certificate: Its certificate (DER).
-
-    Raises:
-        InvalidInput: An address that cannot be reached, or a certificate that is not this party's.
-    """
+class _CardFields(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="format"):
+    """What all versions of a card have."""
 
     name: str
     host: str
@@ -98,6 +80,54 @@ class Card(
     def fingerprint(self) -> str:
         """The fingerprint of the certificate's key."""
         return fingerprint(self.certificate)
+
+
+class Card(_CardFields, frozen=True, kw_only=True, tag=CARD_FORMAT):
+    """What the others need to know of a party.
+
+    The certificate must be self-signed, which proves that whoever made the card holds the key, bear the card's name,
+    and be no authority for further certificates. The key must have signed the address, too: a card says where its
+    owner wants to be reached, whoever has passed it on.
+
+    Attributes:
+        name: The party's name.
+        host: The host name or IP address at which the others reach it.
+        port: The port.
+        certificate: Its certificate (DER).
+        signature: Of name, host and port, by the certificate's key; `Identity.card` makes it.
+
+    Raises:
+        InvalidInput: An address that cannot be reached or that the key did not sign, or a certificate that is not this
+            party's.
+
+    Example:
+        >>> card = Identity.create("anna").card("anna.example.org", 7001)
+        >>> card.address
+        'anna.example.org:7001'
+        >>> msgspec.structs.replace(card, port=7002)
+        Traceback (most recent call last):
+            ...
+        inca.errors.InvalidInput: the address of anna (anna.example.org:7002) must be signed by its key, got another \
+signature: the card was changed on its way, so ask anna for it again
+    """
+
+    signature: bytes
+
+    def __post_init__(self) -> None:
+        """Refuse what no card may have, and an address that its owner did not sign."""
+        super().__post_init__()
+        if not verify(self.certificate, _address_text(self.name, self.host, self.port), self.signature):
+            raise InvalidInput(
+                f"the address of {self.name} ({self.address}) must be signed by its key, got another signature: "
+                f"the card was changed on its way, so ask {self.name} for it again"
+            )
+
+
+class UnsignedCard(_CardFields, frozen=True, kw_only=True, tag=UNSIGNED_CARD_FORMAT):
+    """A card of version 0.1, whose address anyone may have changed: read in rosters of sessions that were held.
+
+    No session begins with one, and none is added to a roster.
+    """
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,8 +177,9 @@ class Identity:
         return cls(name, builder.sign(key, None).public_bytes(Encoding.DER), key)
 
     def card(self, host: str, port: int) -> Card:
-        """Return the public card of this party, listening at that address."""
-        return Card(name=self.name, host=host, port=port, certificate=self.certificate)
+        """Return the public card of this party, listening at that address, which is signed."""
+        signature = self.sign(_address_text(self.name, host, port))
+        return Card(name=self.name, host=host, port=port, certificate=self.certificate, signature=signature)
 
     def sign(self, message: bytes) -> bytes:
         """Return a signature that `verify` accepts for this certificate and message.
@@ -188,6 +219,24 @@ class Identity:
                 raise
         except OSError as error:
             raise InvalidInput(f"{folder} cannot be written: {error.strerror or error}") from None
+
+    def write_card(self, folder: str | Path, host: str, port: int) -> Card:
+        """Write a `card.json` with another address in the place of the one that is there: the party has moved.
+
+        Args:
+            folder: Where `write` wrote this identity.
+            host: The host name or IP address of the card.
+            port: The port of the card.
+
+        Returns:
+            The new card, with the same key.
+
+        Raises:
+            InvalidInput: The address cannot be one, or the file cannot be written.
+        """
+        card = self.card(host, port)
+        write_json(Path(folder) / CARD_FILE, msgspec.to_builtins(card), indent=1)
+        return card
 
     @classmethod
     def read(cls, folder: str | Path) -> Identity:
@@ -236,9 +285,12 @@ def read_card(path: str | Path) -> Card:
     """
     try:
         fields = msgspec.json.decode(Path(path).read_bytes())
-        if not isinstance(fields, dict) or fields.get("format") != CARD_FORMAT:
-            # Whatever else is in a file that was named by mistake may be private.
-            refuse("format", fields.get("format") if isinstance(fields, dict) else None, CARD_FORMAT)
+        name = fields.get("format") if isinstance(fields, dict) else None
+        if name == UNSIGNED_CARD_FORMAT:
+            advice = "its owner signs it with `inca node card`, which keeps the key"
+            raise InvalidInput(f"its address must be signed, got a card of version 0.1: {advice}")
+        if name != CARD_FORMAT:
+            refuse("format", name, CARD_FORMAT)  # whatever else is in a file that was named by mistake may be private
         return msgspec.convert(fields, Card)
     except (msgspec.MsgspecError, InvalidInput, UnicodeDecodeError, RecursionError) as error:
         raise InvalidInput(f"{path} is not a valid {CARD_FORMAT} file: {error}") from None
@@ -260,6 +312,11 @@ def fingerprint(certificate: bytes) -> str:
     key = _parse(certificate)[1].public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
     digits = hashlib.sha256(key).hexdigest()[:32]
     return "-".join(digits[start : start + 4] for start in range(0, 32, 4))
+
+
+def _address_text(name: str, host: str, port: int) -> bytes:
+    """Return what is signed of a card: a label, and name, host and port as a JSON list, without spaces and in ASCII."""
+    return f"{CARD_FORMAT}\0{json.dumps([name, host, port], separators=(',', ':'))}".encode()
 
 
 def check_name(what: str, name: str) -> str:
@@ -318,7 +375,8 @@ def _create(path: Path, content: bytes, mode: int) -> None:
     try:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
     except FileExistsError:
-        raise InvalidInput(f"{path} is there already, and an identity is never overwritten") from None
+        advice = "`inca node card` gives it another address"
+        raise InvalidInput(f"{path} is there already, and an identity is never overwritten ({advice})") from None
     try:
         with os.fdopen(descriptor, "wb") as file:
             file.write(content)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import unicodedata
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, replace
@@ -19,8 +20,8 @@ import msgspec
 from inca._base.files import write_json
 from inca._base.validation import refuse
 from inca.errors import InvalidInput
-from inca.network.membership.identity import Card, check_name
-from inca.network.membership.terms import Terms, fields_from_file
+from inca.network.membership.identity import Card, UnsignedCard, check_name
+from inca.network.membership.terms import Terms, fields_from_file, to_utc
 from inca.protocol.adversary import rounded_up
 from inca.protocol.schedules import random_schedule
 
@@ -58,7 +59,7 @@ number of parties (2), got 3'))
 
     name: str
     terms: Terms
-    parties: tuple[Card, ...] = ()
+    parties: tuple[Card | UnsignedCard, ...] = ()
 
     def __post_init__(self) -> None:
         """Refuse parties that are not different ones."""
@@ -95,13 +96,78 @@ number of parties (2), got 3'))
         if self.missing:
             raise InvalidInput(f"the roster {self.name!r} is not complete: {'; '.join(self.missing)}")
 
+    @property
+    def unsigned(self) -> tuple[str, ...]:
+        """The names of the parties whose addresses they have not signed: in rosters of version 0.1."""
+        return tuple(card.name for card in self.parties if isinstance(card, UnsignedCard))
+
+    def check_signed(self) -> None:
+        """Refuse a roster with addresses that anyone may have changed; what was held with it can still be read."""
+        if self.unsigned:
+            advice = "they run `inca node card`, and `inca node roster add` takes the new cards"
+            raise InvalidInput(
+                f"the addresses of all parties must be signed, got a roster of version 0.1 in which those of "
+                f"{', '.join(self.unsigned)} are not: {advice}"
+            )
+
     def index(self, certificate: bytes) -> int | None:
         """Return the id of the party with this certificate (DER), None if there is none."""
         return self._ids.get(certificate)
 
     def with_parties(self, *cards: Card) -> Roster:
-        """Return the roster with further parties."""
-        return replace(self, parties=(*self.parties, *cards))
+        """Return the roster with further parties; a new card of a party that has moved takes the place of the old.
+
+        Args:
+            cards: The cards. One with the key of a party that is there must have another address, or be signed where
+                the old one is not.
+
+        Returns:
+            Another roster, and so another session.
+
+        Raises:
+            InvalidInput: Two parties would have the same name, key or address.
+        """
+        parties = list(self.parties)
+        for card in cards:
+            party = self.index(card.certificate)
+            if party is None or self.parties[party] == card:  # the same card again is refused as a second party
+                parties.append(card)
+            else:
+                parties[party] = card
+        return replace(self, parties=tuple(parties))
+
+    def at(self, start: float, *, period: float | None = None, seed: str | None = None) -> Roster:
+        """Return the roster with another start, for another try: another session of the same parties.
+
+        Args:
+            start: When the first round begins, as Unix time; another than before.
+            period: How long a round lasts at most, if another than before. A bound on clocks that was a tenth of it,
+                the default, stays a tenth.
+            seed: A new public seed, which a roster that has one needs: with the old one everyone would know who sends
+                to whom long before the start, and could choose whom to cut off.
+
+        Returns:
+            The new roster.
+
+        Raises:
+            InvalidInput: The start or the seed is that of before, the parties draw the seed, or terms do not fit.
+        """
+        terms = self.terms
+        again = msgspec.structs.replace(
+            terms,
+            start=start,
+            period=terms.period if period is None else period,
+            max_clock_skew=_rescaled(terms.max_clock_skew, terms.period, period),
+            seed=seed,
+        )
+        if again.start == terms.start:
+            refuse("the start", to_utc(start), "another than before, so that it is another session")
+        if terms.seed is None and seed is not None:
+            refuse("the seed", seed, "left to the parties, who draw it by a coin flip")
+        if terms.seed is not None and seed in (None, terms.seed):
+            must_be = "a new one, drawn after the roster was complete: who sends to whom follows from it, and the old"
+            refuse("the seed", "none" if seed is None else "the old one", f"{must_be} one is known")
+        return replace(self, terms=again)
 
     def as_dict(self) -> dict[str, Any]:
         """Return all fields for JSON."""
@@ -132,13 +198,19 @@ number of parties (2), got 3'))
             yield str(error)
 
 
+def _rescaled(max_clock_skew: float, before: float, period: float | None) -> float:
+    """Return the bound on clocks for a new period: a tenth of it if it was a tenth of the old one."""
+    is_default = math.isclose(max_clock_skew, before / 10.0, rel_tol=1e-12)
+    return period / 10.0 if period is not None and is_default else max_clock_skew
+
+
 class RosterDocument(msgspec.Struct, forbid_unknown_fields=True):
     """A roster file."""
 
     format: str
     name: str
     terms: Terms
-    parties: tuple[Card, ...]
+    parties: tuple[Card | UnsignedCard, ...]
 
 
 def read_roster(path: str | Path) -> Roster:

@@ -71,6 +71,8 @@ class Node(TransportEvents):
         read_value: Returns this party's value; called once, and not when the party comes back.
         clip: Move a value outside the agreed domain to its border.
         listen: Host and port to listen at, if not those of the roster.
+        first_start: The operator vouches that this party has never run in this session before, on any machine: it may
+            come late without an answer from everyone who would know.
         on_event: Called with every event that is logged.
         on_ended: Called in a thread as soon as it is known how the session ends, while others are still served; and
             again should there be a result after all.
@@ -89,6 +91,7 @@ class Node(TransportEvents):
         *,
         clip: bool = False,
         listen: tuple[str, int] | None = None,
+        first_start: bool = False,
         on_event: Callable[[dict[str, Any]], None] | None = None,
         on_ended: Callable[[SessionEnd], None] | None = None,
         clock: Callable[[], float] = time.time,
@@ -98,6 +101,7 @@ class Node(TransportEvents):
             raise InvalidInput(f"the identity of {identity.name!r} is not in the roster {setup.roster.name!r}")
         self.setup, self.identity, self.me, self.folder = setup, identity, me, folder
         self._read_value, self._clip, self._listen = read_value, clip, listen
+        self._first_start = first_start
         self._on_event, self._on_ended, self._clock = on_event, on_ended, clock
         self._events: deque[Callable[[float], Effects]] = deque()
         self._woken = asyncio.Event()
@@ -120,11 +124,13 @@ class Node(TransportEvents):
             How it ended.
 
         Raises:
-            InvalidInput: The session has ended here before, or the value, the clock or the folder cannot be used.
+            InvalidInput: The session has ended here before, addresses in its roster are not signed, or the value, the
+                clock or the folder cannot be used.
             JournalUnusable: The disk fails.
         """
         if (self.folder / "ended.json").exists():
             raise InvalidInput(f"the session has ended here before ({self.folder}): a session is never held twice")
+        self.setup.roster.check_signed()
         began = self._clock()
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         session = self.setup.session
@@ -144,10 +150,13 @@ class Node(TransportEvents):
                 await self._check_clocks()
                 if records:
                     self._log.log_event("comes back", records=len(records))
-                    self._commit(self._party.recover(self._clock(), records))
+                    self._commit(self._party.recover(self._clock(), records, first_start=self._first_start))
                 elif noisy is not None:
                     masks, secret = os.urandom(32), os.urandom(32)
-                    self._commit(self._party.open(self._clock(), noisy, masks, secret, began=began))
+                    vouched = self._first_start
+                    self._commit(
+                        self._party.open(self._clock(), noisy, masks, secret, began=began, first_start=vouched)
+                    )
                 await self._take_part()
             finally:
                 await self._transport.close()

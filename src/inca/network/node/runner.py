@@ -29,6 +29,7 @@ def run_party(
     *,
     clip: bool = False,
     listen: tuple[str, int] | None = None,
+    first_start: bool = False,
     shred: bool = False,
     on_event: Callable[[dict[str, Any]], None] | None = None,
 ) -> dict[str, Any] | None:
@@ -44,6 +45,7 @@ def run_party(
         read_value: Returns this party's value; called once, and not when the party comes back.
         clip: Move a value outside the agreed domain to its border; otherwise it is refused.
         listen: Host and port to listen at, if not those of the roster.
+        first_start: The operator vouches that this party has never run in this session before, on any machine.
         shred: Leave nothing private of a session that has ended.
         on_event: Called with every event that is logged.
 
@@ -60,7 +62,17 @@ def run_party(
     def on_ended(end: SessionEnd) -> None:
         reports.append(write_report(folder, setup, node.me, end))
 
-    node = Node(setup, identity, folder, read_value, clip=clip, listen=listen, on_event=on_event, on_ended=on_ended)
+    node = Node(
+        setup,
+        identity,
+        folder,
+        read_value,
+        clip=clip,
+        listen=listen,
+        first_start=first_start,
+        on_event=on_event,
+        on_ended=on_ended,
+    )
     if (before := _report_of_ended(folder)) is not None:
         if shred:
             _shred_left_over(folder, setup, node.me)

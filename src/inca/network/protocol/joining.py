@@ -8,6 +8,12 @@ release of it, and the same noise with another inflow would reveal differences e
 heard it in the rounds that its journal does not know, its witnesses. If any of them has, the journal is lost or behind:
 it leaves. A party without a journal must hear all of them; one with a journal waits a period for those who are not
 known to be down.
+
+Two parties without journals cannot answer for each other: each may have forgotten what it saw of the other. Nothing on
+their machines proves that they never took part, as a disk may have been replaced and a key restored from a backup. Only
+their operators know. By `first_start` an operator vouches for it: the party then holds all that it ever saw, which is
+nothing, so it answers others, votes, and waits for no witness that is down. Whoever has seen anything of it proves the
+opposite, and it leaves.
 """
 
 from __future__ import annotations
@@ -33,12 +39,15 @@ class Joining:
         """It was not there from the beginning on: its witnesses must be asked first."""
         self.without_journal = False
         """And it has no journal of an earlier incarnation."""
+        self.vouched = False
+        """Its operator vouches that there was no earlier incarnation."""
         self.may_begin = False
         """Whether the loss at full attendance is known to be allowed."""
         self.entry = 0
         """The round to begin with after an absence, once it is known."""
         self._witnesses: set[int] = set()
         self._answers: dict[int, int] = {}  # witness -> the round it is in
+        self._silence_logged = False
 
     @property
     def start_time(self) -> float:
@@ -130,6 +139,11 @@ class Joining:
         return self._witnesses - set(self._answers)
 
     @property
+    def awaited(self) -> set[int]:
+        """The witnesses that are waited for; not those that are down if the operator's word stands in for theirs."""
+        return self.unanswered - set(self._context.down) if self.vouched else self.unanswered
+
+    @property
     def first_answer_time(self) -> float:
         """The start, if any witness has answered: otherwise there is nobody to exchange anything with."""
         return self._context.session.start if self._answers else inf
@@ -139,6 +153,14 @@ class Joining:
         for witness in sorted(self.unanswered):
             self._context.send(witness, Ask())
 
+    def log_silence(self) -> None:
+        """Say once who has not answered a late party without a journal, and what its operator can do."""
+        if self.without_journal and self.unanswered and not self._silence_logged:
+            self._silence_logged = True
+            advice = "if it never took part in this session before, on any machine, stop it and start it again with"
+            reason = f"{self._names(sorted(self.unanswered))} did not say whether they had seen this party before"
+            self._context.log_event("came late", reason=f"{reason}; {advice} --first-start")
+
     def handle_seen(self, peer: int, message: Seen) -> None:
         """Take a witness's answer; raise `CannotJoin` if it has seen what the journal does not know."""
         topology, me, ledger = self._context.topology, self._context.me, self._context.ledger
@@ -147,25 +169,34 @@ class Joining:
         forgotten = [t for t, slot in message.offers if (t, slot) not in ledger.outbox]
         if forgotten:
             raise CannotJoin(
-                f"the journal is lost or behind: {self._context.name(peer)} has seen an offer of round {forgotten[0]} "
-                "that it lacks"
+                f"{self._lost}: {self._context.name(peer)} has seen an offer of round {forgotten[0]} that it lacks"
             )
         if not set(message.signed) <= {"digest", "final"}:
             raise InvalidPeerMessage("an answer about items that are not signed once")
         if said := sorted(set(message.signed) - set(ledger.signed)):
             name = self._context.name(peer)
-            raise CannotJoin(f"the journal is lost or behind: {name} has a {said[0]} of this party, which it lacks")
+            raise CannotJoin(f"{self._lost}: {name} has a {said[0]} of this party, which it lacks")
         later = range(ledger.round + 1, message.since)
         rounds = self._context.session.rounds
         if self.without_journal and any(peer in topology.receivers[t][me] for t in later if t <= rounds):
             return  # it came late itself and cannot tell
         self._answers[peer] = min(message.round, rounds + 1)
 
+    @property
+    def _lost(self) -> str:
+        """What it means that a witness has seen what the journal does not know."""
+        if self.vouched:
+            return "this is not its first start in this session, and its journal is lost"
+        return "the journal is lost or behind"
+
     def enter(self, clock_round: int) -> None:
         """Set the round to begin with; raise `CannotJoin` if a party without a journal has unanswered questions."""
         if self.without_journal and self.unanswered:
             silent = self._names(sorted(self.unanswered))
-            raise CannotJoin(f"came late, and {silent} did not say whether it had been there before")
+            raise CannotJoin(
+                f"came late without a journal, and {silent} did not say whether it had been there before: next time "
+                "start it before the session begins, or with --first-start if it never took part in the session before"
+            )
         ledger, last = self._context.ledger, self._context.session.rounds
         answers = sorted(self._answers.values())
         # The middle one: a single peer that says it is far ahead or behind changes nothing.

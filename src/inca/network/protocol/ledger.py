@@ -61,7 +61,7 @@ class Opened(JournalRecord, frozen=True, tag="opened"):
     masks: bytes
     secret: bytes
     late: bool = False
-    """Whether this is a journal begun after the start, perhaps in the place of a lost one."""
+    """Whether this is a journal begun after the start, perhaps in the place of a lost one; nobody vouches that not."""
 
 
 class Seeded(JournalRecord, frozen=True, tag="seeded"):
@@ -115,6 +115,10 @@ class Joined(JournalRecord, frozen=True, tag="joined"):
     round: int
 
 
+class Vouched(JournalRecord, frozen=True, tag="vouched"):
+    """The party came late, and its operator vouches that this is its first journal: it is like one that was in time."""
+
+
 class Promised(JournalRecord, frozen=True, tag="promised"):
     """Consensus: no proposal below this ballot will be followed."""
 
@@ -160,6 +164,7 @@ Record = (
     Opened
     | Seeded
     | Joined
+    | Vouched
     | Began
     | Credited
     | Tombstoned
@@ -311,6 +316,11 @@ class Ledger:
                 _check(self.opened is not None and self.opened.late and self.round == 0, "a late coming after a round")
                 _check(self.since == 0, "a second late coming")
                 self.since = record.round
+            case Vouched():
+                _check(self.opened is not None and self.opened.late, "a word for a party that did not come late")
+                _check(self.since == self.round == 0 and not self.sealed, "a word for a party that has joined")
+                assert self.opened is not None
+                self.opened = msgspec.structs.replace(self.opened, late=False)
             case Promised() | Voted() | Accepted() | Decided():
                 self._agree(record)
             case Left():

@@ -23,7 +23,7 @@ from inca.network.protocol.anti_entropy import AntiEntropy
 from inca.network.protocol.context import Effects, PartyContext
 from inca.network.protocol.finalization import Finalization, Result
 from inca.network.protocol.joining import Joining
-from inca.network.protocol.ledger import Ledger, Opened, Record
+from inca.network.protocol.ledger import Ledger, Opened, Record, Vouched
 from inca.network.protocol.messages import Ask, ConsensusMessage, ItemMessage, Message, Offer, Seen, pack
 from inca.network.protocol.realized_execution import RealizedExecution
 from inca.network.protocol.session import SessionConfig
@@ -74,7 +74,16 @@ class Party:
 
     # --- calls of the driver --------------------------------------------------------------------------------------
 
-    def open(self, now: float, noisy: Numbers, masks: bytes, secret: bytes, *, began: float | None = None) -> Effects:
+    def open(
+        self,
+        now: float,
+        noisy: Numbers,
+        masks: bytes,
+        secret: bytes,
+        *,
+        began: float | None = None,
+        first_start: bool = False,
+    ) -> Effects:
         """Begin with a value that has its independent noise already.
 
         Args:
@@ -83,6 +92,7 @@ class Party:
             masks: 32 random bytes, from which all cancelling noise is drawn.
             secret: 32 random bytes for the coin flip.
             began: When this incarnation began, by default now: after the start, it might not be the first one.
+            first_start: Whether its operator vouches that it is the first one.
 
         Returns:
             What to write and send.
@@ -99,16 +109,20 @@ class Party:
             if len(random_bytes) != _SECRET_BYTES:
                 refuse(f"the length of {name}", len(random_bytes), f"{_SECRET_BYTES} bytes")
         joining, late = self._components.joining, (now if began is None else began) >= self.session.start
-        self._context.record(Opened(pack(noisy), masks, secret, late))
-        joining.away = joining.without_journal = self._context.returned = late
+        joining.vouched = late and first_start
+        joining.without_journal = late and not first_start
+        self._context.record(Opened(pack(noisy), masks, secret, joining.without_journal))
+        joining.away = self._context.returned = late
         return self._start(now)
 
-    def recover(self, now: float, records: Iterable[Record]) -> Effects:
+    def recover(self, now: float, records: Iterable[Record], *, first_start: bool = False) -> Effects:
         """Come back with what the journal holds.
 
         Args:
             now: The time.
             records: All records of earlier incarnations, in order.
+            first_start: Whether its operator vouches that there was none but those of the records; that matters if
+                their first one came late, and is still asking.
 
         Returns:
             What to write and send.
@@ -127,6 +141,9 @@ class Party:
         joining.without_journal = opened.late and self.ledger.since == 0
         finalization.recover()
         if self.ledger.left is None:
+            if first_start and joining.without_journal and not self.ledger.sealed:
+                self._context.record(Vouched())
+                joining.vouched, joining.without_journal = True, False
             return self._start(now)
         self.stage, self._started, finalization.reason = "left", True, self.ledger.left
         return self._context.flush()

@@ -213,6 +213,14 @@ def asking_deadline(party: PartyComponents) -> float:
     return last_round if party.joining.without_journal else max(party.entered + session.period, session.start)
 
 
+def ask(party: PartyComponents, now: float) -> None:
+    """Ask the witnesses again, and say after a while who is silent: people can do something about it."""
+    party.back_off(now)
+    party.joining.ask()
+    if now >= party.entered + party.session.period:
+        party.joining.log_silence()
+
+
 def after_asking(party: PartyComponents, now: float) -> Stage:
     """Go on with the round that is under way; leave if it might say something twice."""
     try:
@@ -297,10 +305,10 @@ def without_consensus(party: PartyComponents, _: float) -> Stage:
     """End without a result."""
     finalization, session = party.finalization, party.session
     if not finalization.reason:
-        there = party.up
+        there, absent = party.up, ", ".join(session.name(peer) for peer in sorted(party.context.down))
         finalization.reason = (
             f"no agreement on the result: at least {session.quorum} of {session.parties} parties must be there "
-            f"at the end, got {there}"
+            f"at the end, got {there} without {absent}"
             if there < session.quorum
             else f"no agreement on the result: at least {session.min_participants} parties must be ready to publish"
         )
@@ -347,11 +355,11 @@ STAGES: dict[Stage, StageRule] = {
         successors=("rounds", "digests", "left"),
         deadline=asking_deadline,
         earliest=lambda party: party.joining.first_answer_time,
-        waits_for=lambda party: party.joining.unanswered,
+        waits_for=lambda party: party.joining.awaited,
         grace=lambda party: inf if party.joining.without_journal else -inf,
         then=after_asking,
         enter=lambda party, now: party.joining.choose_witnesses(),
-        work=again(lambda party: party.joining.ask()),
+        work=ask,
         due=retry_time,
         ignores=ConsensusMessage,
     ),

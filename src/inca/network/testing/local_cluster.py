@@ -78,11 +78,11 @@ class LocalCluster:
         """Return the folder of a party's session."""
         return self.party_folder(i) / "sessions" / self.roster.session.hex()[:16]
 
-    def start(self, i: int, *, shred: bool = False) -> None:
+    def start(self, i: int, *, shred: bool = False, first_start: bool = False) -> None:
         """Start a party's process, or start it again."""
         self.processes[i] = FORK_SERVER.Process(
             target=_run_party,
-            args=(self.folder / "roster.json", self.party_folder(i), self.session_folder(i), shred),
+            args=(self.folder / "roster.json", self.party_folder(i), self.session_folder(i), shred, first_start),
             daemon=True,
         )
         self.processes[i].start()
@@ -174,13 +174,20 @@ def _practise() -> None:
     Identity.create("practice")
 
 
-def _run_party(roster: Path, home: Path, session: Path, shred: bool) -> None:
+def _run_party(roster: Path, home: Path, session: Path, shred: bool, first_start: bool) -> None:
     """Do what `inca node run` does, in a process of its own."""
     with (home / "output.txt").open("a", buffering=1) as output:
         sys.stdout = sys.stderr = output
         try:
             setup = SessionSetup(read_roster(roster))
-            fields = run_party(setup, Identity.read(home), session, lambda: np.load(home / "value.npy"), shred=shred)
+            fields = run_party(
+                setup,
+                Identity.read(home),
+                session,
+                lambda: np.load(home / "value.npy"),
+                shred=shred,
+                first_start=first_start,
+            )
         except IncaError as error:
             print(error)
             sys.exit(1)

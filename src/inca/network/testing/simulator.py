@@ -165,10 +165,12 @@ class SimulatedNetwork:
             self.session, i, lambda text: _signature(key + text), _verify, random.Random(self.rng.getrandbits(64))
         )
         machine.party, machine.ledger = party, None
+        first_start = self.faults.vouched and not machine.lost_ledgers  # no word is ever false
         if machine.journal:
-            effects = party.recover(self._clock(i), list(machine.journal))
+            effects = party.recover(self._clock(i), list(machine.journal), first_start=first_start)
         else:
-            effects = party.open(self._clock(i), machine.noisy, self.rng.randbytes(32), self.rng.randbytes(32))
+            masks, secret = self.rng.randbytes(32), self.rng.randbytes(32)
+            effects = party.open(self._clock(i), machine.noisy, masks, secret, first_start=first_start)
         self._perform(i, effects)
 
     def _crash(self, i: int) -> None:

@@ -1,0 +1,35 @@
+"""`inca node card`: a party's card, signed anew for another address."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from inca.cli.options import AsJson, IdentityFolder
+from inca.cli.printing import print_json
+
+
+def card(
+    identity: IdentityFolder,
+    host: Annotated[str, typer.Option(help="Where the others reach it now: a host name or an IP address.")],
+    port: Annotated[int, typer.Option(help="The TCP port on which it will listen.")],
+    as_json: AsJson = False,
+) -> None:
+    """Sign a card with another address: the party has moved, or its card is of version 0.1. Its key stays the same.
+
+    *card.json* is replaced. It goes to whoever keeps the roster, for `inca node roster add`, where it takes the place
+    of the old card: that is another session, and all parties need the new roster. The fingerprint is that of before,
+    so nobody needs to compare it again.
+
+    Example:  inca node card --identity anna --host anna.example.org --port 7002
+    """
+    from inca.network.membership.identity import CARD_FILE, Identity
+
+    signed = Identity.read(identity).write_card(identity, host, port)
+    if as_json:
+        report = {"name": signed.name, "host": signed.host, "port": signed.port, "fingerprint": signed.fingerprint}
+        print_json(report | {"card": str(identity / CARD_FILE)})
+        return
+    typer.echo(f"The card of {signed.name} at {signed.address} is {identity / CARD_FILE}, for `inca node roster add`.")
+    typer.echo(f"Its fingerprint is that of before: {signed.fingerprint}")

@@ -1,0 +1,77 @@
+"""`inca node roster reschedule`: the same parties and terms at another time, for another try."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from inca.cli.node.roster import report_on, show_session
+from inca.cli.options import AsJson, RosterFile
+from inca.cli.printing import print_json
+
+if TYPE_CHECKING:
+    from inca.network.membership.terms import Terms
+
+
+def reschedule(
+    roster: RosterFile,
+    start: Annotated[str, typer.Option(help="When the first round begins: 2030-01-15T08:00:00Z, or +10m from now.")],
+    period: Annotated[
+        str | None, typer.Option(help="How long a round lasts at most: 10s, 500ms, 2m. Default: as before.")
+    ] = None,
+    seed: Annotated[
+        str | None,
+        typer.Option(help="A new public seed (hexadecimal), if the roster has one; else the parties draw it anew."),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="The roster to write; it must not exist yet. Default: the same file.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Give a roster another start, so that a session that failed can be tried again without collecting cards anew.
+
+    It is another session, with an id of its own: all parties need the new file. And it is another release of the same
+    values. A session that came to its first round has given something away even if it had no result, and losses add
+    up; every try is also another draw of the public seed, which adds to the probability of failure. If round 1 did not
+    begin anywhere (no line *round* in any party's *log.jsonl*), nothing of a value was sent, and nothing adds up.
+
+    Example:  inca node roster reschedule roster.json --start +30m
+    """
+    from inca._base.validation import refuse
+    from inca.cli.times import duration, future_time
+    from inca.network.membership.roster import read_roster
+
+    before = read_roster(roster)
+    before.check_signed()
+    if out is not None and out.exists():
+        refuse("--out", str(out), "a file that does not exist yet")
+    new_period = None if period is None else duration("--period", period)
+    again = before.at(future_time("--start", start), period=new_period, seed=seed)
+    path = out or roster
+    again.write(path)
+    tries, epsilon = 2, _epsilon_of(again.terms, tries=2)
+    if as_json:
+        cost = {"tries": tries, "epsilon": epsilon, "delta": again.terms.delta}
+        print_json(report_on(again) | {"before": before.session.hex(), "together": cost})
+        return
+    from inca.network.membership.terms import to_utc
+
+    typer.echo(f"The roster {again.name} begins at {to_utc(again.terms.start)} now, in {path}.")
+    typer.echo(f"It was session {before.session.hex()}.")
+    show_session(again)
+    typer.echo("All parties need the new file, and must see this id in `inca node roster show`.")
+    agreed = f"epsilon {again.terms.epsilon:g} at delta {again.terms.delta:g}"
+    typer.echo(
+        f"If round 1 had begun, values are released a second time: {agreed} each becomes epsilon {epsilon:.4g} for "
+        "both, and the probabilities of failure add up. If it had not, nothing was given away."
+    )
+
+
+def _epsilon_of(terms: Terms, tries: int) -> float:
+    """Return the epsilon, at the agreed delta, of so many sessions with the agreed loss: mu squared adds up."""
+    from inca.privacy.gaussian import compose, epsilon_for, mu_for
+
+    mu = mu_for(terms.epsilon, terms.delta, terms.rule)
+    return float(epsilon_for(compose(*[mu] * tries), terms.delta))

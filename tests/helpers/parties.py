@@ -25,6 +25,7 @@ from inca.network.protocol.signed_items import Final, SignedItems, read
 from inca.network.testing.expected_sum import expected_sum
 
 N, START = 5, 10.0
+BROKEN_S = 0.02  # after which both ends know that a connection has ended
 PACED = replace(SESSION, parties=N, rounds=4, quiet=0, period=1.0, min_round_duration=0.4, start=START, seed=b"p" * 32)
 COIN_FLIP = replace(PACED, seed=None)
 
@@ -161,13 +162,24 @@ class Room:
                     self.perform(i, party.unsent(self.now, message))
                 if self.parties.get(i) is party:
                     self.perform(i, party.down(self.now, peer))
-            elif not self.drops(i, peer, message):
+            elif self.drops(i, peer, message):
+                self.at(self.now + BROKEN_S, self.broken, i, peer, message)
+            else:
                 for _ in range(self.copies):
                     self.queue.append((i, peer, self.incarnations[peer], encode(message)))
         if effects.plan and self.perform_plans and self.parties.get(i) is party:
             self.perform(i, party.planned(self.now, self.plans_refused.get(i, "")))
         if effects.assess is not None and self.perform_assessments and self.parties.get(i) is party:
             self.perform(i, party.assessed(self.now, self.refusals.get(i, ""), effects.assess))
+
+    def broken(self, i: int, j: int, message: Message) -> None:
+        """Tell both ends that the connection has ended on which a message was lost, and that there is a new one."""
+        for end, other in ((i, j), (j, i)):
+            if end in self.parties:
+                if end == i and isinstance(message, Offer) and (message.round, message.slot) in offers_of(self, i):
+                    self.perform(i, self.parties[i].in_doubt(self.now, message))
+                if end in self.parties:
+                    self.perform(end, self.parties[end].up(self.now, other))
 
     def deliver(self, i: int, j: int, incarnation: int, frame: bytes) -> None:
         if j in self.parties and self.incarnations[j] == incarnation:
@@ -224,6 +236,11 @@ class Room:
             cohort = [ledgers[i] for i in sorted(result.realized.cohort)]
             assert published.tolist() == expected_sum(self.session, cohort).tolist() and result.exact
         return result
+
+
+def offers_of(room: Room, i: int) -> set[tuple[int, int]]:
+    """The offers that a party has made, as (round, slot)."""
+    return set(room.parties[i].ledger.outbox)
 
 
 def final_of(ledger: Ledger) -> Numbers:

@@ -33,12 +33,16 @@ def skips_in(effects: Effects, peer: int) -> list[Skipped]:
     return [message for to, message in effects.sends if to == peer and isinstance(message, Skipped)]
 
 
-def test_a_nudge_has_the_same_offer_made_again() -> None:
+def test_a_nudge_has_the_same_offer_made_again_after_a_restart() -> None:
+    """Before that it is under way, on a connection that may be slow."""
     room = Room(PACED)
     room.drops = lambda sender, receiver, message: sender == 1 and isinstance(message, Offer)
     room.open().run(until=START + 0.01)
     receiver = room.parties[1].ledger.outbox[1, 0].receiver
     first = [message for i, message in room.said if i == 1 and isinstance(message, Offer)]
+    assert not offers_in(room.parties[1].receive(room.now, receiver, Nudge(1)), receiver)
+    room.kill(1)
+    room.recover(1)
     effects = room.parties[1].receive(room.now, receiver, Nudge(1))
     assert offers_in(effects, receiver) == first[:1] and not skips_in(effects, receiver) and not effects.records
     assert {to for to, message in effects.sends if isinstance(message, Offer)} == {receiver}

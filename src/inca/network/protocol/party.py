@@ -171,6 +171,16 @@ class Party:
             self._components.transfers.unsent(message)
         return self._advance(now)
 
+    def in_doubt(self, now: float, message: Message) -> Effects:
+        """Learn that the connection on which a message was sent has ended: it may be lost, with its answer or without.
+
+        Of a connection that stands, nothing is lost: without this, no offer is made a second time.
+        """
+        self._require_started()
+        if isinstance(message, Offer) and not self.finished:
+            self._components.transfers.in_doubt(message)
+        return self._advance(now)
+
     def down(self, now: float, peer: int) -> Effects:
         """Wait no longer for this peer until it speaks again."""
         self._require_peer(peer)

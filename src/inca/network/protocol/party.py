@@ -188,8 +188,12 @@ class Party:
         return self._advance(now)
 
     def up(self, now: float, peer: int) -> Effects:
-        """Expect to hear from this peer, if it is there in time; later it must speak before it is waited for."""
+        """Expect to hear from this peer, if it is there in time; later it must speak before it is waited for.
+
+        There is a new connection to it: what was sent on an earlier one may be lost.
+        """
         self._require_peer(peer)
+        self._components.anti_entropy.connected(now, peer)
         if self._rule.connected_is_up:
             self._context.mark_up(peer)
         return self._advance(now)

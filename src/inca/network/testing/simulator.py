@@ -59,6 +59,7 @@ class _Machine:
     lost_ledgers: list[Ledger] = field(default_factory=list)  # with their disk
     next_tick: float = inf
     sent: dict[int, list[Offer]] = field(default_factory=dict)  # offers by peer, on the connection that stands
+    breaking: set[int] = field(default_factory=set)  # to whom it has ended, as will be noticed
 
 
 MakeParty = Callable[[SessionConfig, int, Sign, Verify, random.Random], Party]
@@ -159,7 +160,7 @@ class SimulatedNetwork:
         machine.boots += 1
         self._booted = self.now
         machine.incarnation = machine.boots
-        machine.known, machine.sent, machine.next_tick = {}, {}, inf
+        machine.known, machine.sent, machine.breaking, machine.next_tick = {}, {}, set(), inf
         key = i.to_bytes(4, "little")
         party = self._make(
             self.session, i, lambda text: _signature(key + text), _verify, random.Random(self.rng.getrandbits(64))
@@ -282,6 +283,9 @@ class SimulatedNetwork:
     def _break(self, i: int, j: int) -> None:
         """Have both ends learn that their connection has broken, each in its own time."""
         for end, other in ((i, j), (j, i)):
+            if other in self.machines[end].breaking:
+                continue
+            self.machines[end].breaking.add(other)
             late = self.rng.random() < _NOTICED_LATE
             noticed = self.rng.random() * _NOTICED_AFTER_PERIODS * PERIOD if late else self._lag()
             self._at(self.now + noticed, self._broken, end, self.machines[end].incarnation, other)
@@ -291,7 +295,10 @@ class SimulatedNetwork:
         if self._is_cut(i, j):
             self._at(self.now + self.rng.random() * _NOTICED_AFTER_PERIODS * PERIOD, self._broken, i, incarnation, j)
             return
-        for offer in self.machines[i].sent.pop(j, []) if self._alive(i, incarnation) is not None else []:
+        if self._alive(i, incarnation) is None:
+            return
+        self.machines[i].breaking.discard(j)
+        for offer in self.machines[i].sent.pop(j, []):
             if (party := self._alive(i, incarnation)) is not None:
                 self._perform(i, party.in_doubt(self._clock(i), offer))
         there = self.machines[j].party

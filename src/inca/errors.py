@@ -5,6 +5,7 @@ error is a table of the command line's own (`inca.cli.app`).
 
     IncaError
     ├── InvalidInput            what was given cannot be used (also a ValueError)
+    │   └── OtherRoster             the others have another roster than this party
     ├── RequirementsNotMet      no plan meets what is required
     ├── BudgetExceeded          a release that the privacy budget no longer allows
     ├── NoResult                nobody was left to publish a result
@@ -32,6 +33,10 @@ class IncaError(Exception):
 
 class InvalidInput(IncaError, ValueError):
     """Input that inca refuses: the sentence says what must be, and what was."""
+
+
+class OtherRoster(InvalidInput):
+    """A roster that is not that of the others; in a sequence, they know other outcomes."""
 
 
 class RequirementsNotMet(IncaError):

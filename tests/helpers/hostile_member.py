@@ -106,6 +106,9 @@ class HostileParty(Party):
     def unsent(self, now: float, message: Message) -> Effects:
         return Effects()  # it may never have made that offer
 
+    def in_doubt(self, now: float, message: Message) -> Effects:
+        return Effects()
+
     def _lie(self, effects: Effects, *, extra: bool) -> Effects:
         rng, sends = self._liar, list[tuple[int, Message]]()
         for peer, message in effects.sends:

@@ -25,6 +25,7 @@ from inca.network.protocol.signed_items import Final, SignedItems, read
 from inca.network.testing.expected_sum import expected_sum
 
 N, START = 5, 10.0
+BROKEN_S = 0.02  # after which both ends know that a connection has ended
 PACED = replace(SESSION, parties=N, rounds=4, quiet=0, period=1.0, min_round_duration=0.4, start=START, seed=b"p" * 32)
 COIN_FLIP = replace(PACED, seed=None)
 
@@ -64,6 +65,8 @@ class Room:
         self.queue: deque[tuple[int, int, int, bytes]] = deque()
         self.plans: list[tuple[float, Callable[[], object]]] = []
         self.drops: Callable[[int, int, Message], bool] = lambda sender, receiver, message: False
+        self.offered: dict[tuple[int, int], list[Offer]] = {}  # by sender and receiver, on the connection that stands
+        self.breaking: set[frozenset[int]] = set()  # the ends of connections that will turn out to have ended
         self.refusals: dict[int, str] = {}
         self.plans_refused: dict[int, str] = {}
         self.perform_plans = self.perform_assessments = True
@@ -78,6 +81,7 @@ class Room:
     def make(self, i: int) -> Party:
         generator = random.Random(self.rng.random())
         self.incarnations[i] += 1
+        self.offered = {ends: offers for ends, offers in self.offered.items() if ends[0] != i}
         self.parties[i] = Party(self.session, i, sign=sign(i), verify=verify, rng=generator)
         return self.parties[i]
 
@@ -162,13 +166,33 @@ class Room:
                     self.perform(i, party.unsent(self.now, message))
                 if self.parties.get(i) is party:
                     self.perform(i, party.down(self.now, peer))
-            elif not self.drops(i, peer, message):
-                for _ in range(self.copies):
-                    self.queue.append((i, peer, self.incarnations[peer], encode(message)))
+            else:
+                self.send(i, peer, message)
         if effects.plan and self.perform_plans and self.parties.get(i) is party:
             self.perform(i, party.planned(self.now, self.plans_refused.get(i, "")))
         if effects.assess is not None and self.perform_assessments and self.parties.get(i) is party:
             self.perform(i, party.assessed(self.now, self.refusals.get(i, ""), effects.assess))
+
+    def send(self, i: int, peer: int, message: Message) -> None:
+        """Have a message delivered, unless it is lost with its connection."""
+        if isinstance(message, Offer):
+            self.offered.setdefault((i, peer), []).append(message)
+        if not self.drops(i, peer, message):
+            for _ in range(self.copies):
+                self.queue.append((i, peer, self.incarnations[peer], encode(message)))
+        elif (ends := frozenset((i, peer))) not in self.breaking:
+            self.breaking.add(ends)
+            self.at(self.now + BROKEN_S, self.broken, i, peer)
+
+    def broken(self, i: int, j: int) -> None:
+        """Tell both ends that the connection has ended on which a message was lost, and that there is a new one."""
+        self.breaking.discard(frozenset((i, j)))
+        for end, other in ((i, j), (j, i)):
+            for offer in self.offered.pop((end, other), []):
+                if end in self.parties:
+                    self.perform(end, self.parties[end].in_doubt(self.now, offer))
+            if end in self.parties:
+                self.perform(end, self.parties[end].up(self.now, other))
 
     def deliver(self, i: int, j: int, incarnation: int, frame: bytes) -> None:
         if j in self.parties and self.incarnations[j] == incarnation:

@@ -63,6 +63,7 @@ class RecordedEvents(TransportEvents):
     def __init__(self) -> None:
         self.frames: list[tuple[int, bytes]] = []
         self.unsent_tokens: list[object] = []
+        self.doubtful_tokens: list[object] = []
         self.downs: list[tuple[int, Failure]] = []
         self.losses: list[tuple[int, Failure]] = []
         self.ups: list[int] = []
@@ -76,6 +77,9 @@ class RecordedEvents(TransportEvents):
 
     def unsent(self, peer: int, token: object) -> None:
         self.unsent_tokens.append(token)
+
+    def in_doubt(self, peer: int, token: object) -> None:
+        self.doubtful_tokens.append(token)
 
     def up(self, peer: int) -> None:
         self.ups.append(peer)

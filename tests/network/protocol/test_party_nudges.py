@@ -12,6 +12,7 @@ from inca.network.protocol.messages import (
     Decisions,
     Fetch,
     Have,
+    Item,
     Items,
     Message,
     Nudge,
@@ -20,6 +21,7 @@ from inca.network.protocol.messages import (
     Want,
     bits,
 )
+from inca.network.protocol.party import Party
 from inca.network.protocol.signed_items import content_hash
 
 # --- nudges -------------------------------------------------------------------------------------------------------
@@ -33,12 +35,16 @@ def skips_in(effects: Effects, peer: int) -> list[Skipped]:
     return [message for to, message in effects.sends if to == peer and isinstance(message, Skipped)]
 
 
-def test_a_nudge_has_the_same_offer_made_again() -> None:
+def test_a_nudge_has_the_same_offer_made_again_after_a_restart() -> None:
+    """Before that it is under way, on a connection that may be slow."""
     room = Room(PACED)
     room.drops = lambda sender, receiver, message: sender == 1 and isinstance(message, Offer)
     room.open().run(until=START + 0.01)
     receiver = room.parties[1].ledger.outbox[1, 0].receiver
     first = [message for i, message in room.said if i == 1 and isinstance(message, Offer)]
+    assert not offers_in(room.parties[1].receive(room.now, receiver, Nudge(1)), receiver)
+    room.kill(1)
+    room.recover(1)
     effects = room.parties[1].receive(room.now, receiver, Nudge(1))
     assert offers_in(effects, receiver) == first[:1] and not skips_in(effects, receiver) and not effects.records
     assert {to for to, message in effects.sends if isinstance(message, Offer)} == {receiver}
@@ -135,6 +141,62 @@ def test_an_item_is_asked_of_one_peer_at_a_time() -> None:
     assert wants(2, now + PACED.period / 4 + 0.01) == [Want({"digest": bits({0, 2}, N), "final": bits({0}, N)}, 0)]
 
 
+def test_a_member_that_claims_items_and_does_not_deliver_them_gives_way_to_others() -> None:
+    """Party 0 speaks before everyone else, whenever something may be asked for again."""
+    room = Room(PACED)
+    room.drops = lambda sender, receiver, message: True
+    room.open().at_stage(1, "digests")
+    party, now, again = room.parties[1], room.now, PACED.period / 4 + 0.001
+    have = Have({"digest": bits({2}, N)}, 0, True)
+
+    def asks(peer: int, when: float) -> bool:
+        return any(isinstance(message, Want) for _, message in party.receive(when, peer, have).sends)
+
+    assert asks(0, now)
+    for k, honest in enumerate((3, 2, 4), 1):
+        assert not asks(0, now + k * again) and asks(honest, now + k * again)
+    assert not asks(0, now + 4 * again) and asks(0, now + 5 * again)  # nobody else has it either
+
+
+def wants_answered(party: Party, now: float, peer: int, times: int) -> list[Item]:
+    """Ask for all items, so many times in a row; return those that come."""
+    want = Want({kind: bits(set(range(N)), N) for kind in ("digest", "final", "done")}, 0)
+    sends = [send for _ in range(times) for send in party.receive(now, peer, want).sends]
+    return [item for to, message in sends if to == peer and isinstance(message, Items) for item in message.items]
+
+
+def test_items_are_not_sent_again_and_again_to_whoever_asks_in_a_loop() -> None:
+    room = Room(PACED).open().at_stage(1, "serving")
+    party, now, period = room.parties[1], room.now, PACED.period
+    for peer in (0, 2):
+        party.up(now, peer)  # it may have been sent some on an earlier connection
+    first = wants_answered(party, now, 0, 50)
+    finals = [item for item in first if item.kind == "final"]
+    assert len(finals) == N and len({(item.kind, item.party) for item in first}) == len(first)
+    small = wants_answered(party, now + period / 4, 0, 50)  # as often as an honest party asks
+    assert {item.kind for item in small} == {"digest", "done"} and len(small) == len(first) - N
+    party.up(now + period / 4, 0)
+    assert sorted(map(repr, wants_answered(party, now + period / 4, 0, 50))) == sorted(map(repr, first))
+    assert sorted(map(repr, wants_answered(party, now + period / 4, 2, 50))) == sorted(map(repr, first))
+    assert len(wants_answered(party, now + 5 * period / 4 + 0.01, 0, 50)) == len(first)
+
+
+def test_decisions_are_not_sent_again_and_again_to_whoever_asks_in_a_loop() -> None:
+    room = Room(PACED).open().at_stage(1, "serving")
+    party = room.parties[1]
+    sends = [message for _ in range(50) for _, message in party.receive(room.now, 0, Want({}, 1)).sends]
+    assert [message.first for message in sends if isinstance(message, Decisions)] == [1]
+
+
+def test_an_answer_holds_no_more_than_an_honest_party_asks_for() -> None:
+    """A member that asks for everything at once, and reads nothing, must not fill the memory."""
+    session = replace(PACED, dimension=200_000, rounds=1)
+    room = Room(session).open().at_stage(1, "serving")
+    room.parties[1].up(room.now, 0)
+    items = wants_answered(room.parties[1], room.now, 0, 1)
+    assert 0 < sum(len(item.body) for item in items if item.kind == "final") < 2**22 + 9 * session.dimension
+
+
 def test_wanted_items_are_sent_and_nothing_else() -> None:
     room = Room(PACED).open().at_stage(1, "serving")
     party = room.parties[1]
@@ -150,6 +212,7 @@ def test_items_are_fetched_by_their_contents_once_however_often_they_are_named()
     held = party.signed_items.by_kind["final"][3]
     contents = [(3, content_hash(held)), (3, bytes(32)), (99, content_hash(held))]
     for fetched in (contents, 50 * contents):
+        party.up(room.now, 0)  # on one connection it would be sent once
         sends = party.receive(room.now, 0, Fetch("final", fetched)).sends
         assert [item for _, message in sends if isinstance(message, Items) for item in message.items] == [held]
     for kind in ("digest", "gift"):

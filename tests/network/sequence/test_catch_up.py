@@ -7,10 +7,14 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
+import pytest
+
 from helpers.outcome_logs import A, B, C, D, Outcomes, log_of
 from helpers.sequence_processes import SIZES, agree
 from inca.network.membership.identity import Identity
 from inca.network.membership.roster import Roster
+from inca.network.sequence import catch_up
 from inca.network.sequence.catch_up import (
     AverageSent,
     AverageWanted,
@@ -108,6 +112,77 @@ def test_who_does_not_have_what_it_says_is_not_believed(tmp_path: Path) -> None:
         3, lambda results: results[2].peers == everyone and results[2].adopted_from is not None, kinds={1: Liar}
     )
     assert scene.logs[2].outcomes == [digest_of(A), digest_of(B)] and results[2].adopted_from != 1
+
+
+class Inventor(CatchUp):
+    """Has made up a later result, and gives it to whoever asks."""
+
+    def _send(self, peer: int, message: CatchUpMessage) -> None:
+        if isinstance(message, KnownOutcomes):
+            message = KnownOutcomes([*message.outcomes, digest_of(D)], message.ask)
+        super()._send(peer, message)
+
+    def _handle_request(self, peer: int, message: AverageWanted) -> None:
+        self._send(peer, AverageSent(message.number, to_bytes({1: A, 2: B, 3: D}[message.number]), None))
+
+
+def test_a_result_that_one_member_alone_has_made_up_is_not_believed(tmp_path: Path) -> None:
+    scene = Scene(tmp_path, [[A, B], [A, B], [A, None], [A, B], [A, B]])
+    results = scene.catch_up(
+        4, lambda results: results[2].peers == {0, 1, 3, 4} and results[2].adopted_from is not None, kinds={1: Inventor}
+    )
+    assert scene.logs[2].outcomes == [digest_of(A), digest_of(B)] and len(results[2].vouched_by) >= 2
+
+
+class Withholder(CatchUp):
+    """Says that it has what it has, and does not give it."""
+
+    def _handle_request(self, peer: int, message: AverageWanted) -> None:
+        pass
+
+
+def test_whoever_does_not_deliver_gives_way_to_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(catch_up, "_PATIENCE", 0.0)
+    scene = Scene(tmp_path, [[A], [A, B], [A, B], [A, B], [A, B]])
+    kinds: dict[int, type[CatchUp]] = {1: Withholder}
+    results = scene.catch_up(3, lambda results: results[0].adopted_from is not None, kinds)
+    assert scene.logs[0].outcomes == [digest_of(A), digest_of(B)] and results[0].adopted_from != 1
+
+
+class Answers(CatchUp):
+    """Keeps what it would send."""
+
+    def __init__(self, scene: Scene, number: int) -> None:
+        super().__init__(scene.roster, 0, scene.logs[0], number)
+        self.sent: list[CatchUpMessage] = []
+
+    def _send(self, peer: int, message: CatchUpMessage) -> None:
+        self.sent.append(message)
+
+
+def test_more_outcomes_than_there_can_be_and_answers_to_nothing_are_not_taken(tmp_path: Path) -> None:
+    party = Answers(Scene(tmp_path, [[A]]), 3)
+    answer = msgspec.msgpack.encode(KnownOutcomes([digest_of(A), digest_of(B)], ask=False))
+    party.received(1, answer)
+    assert not party._known_by  # nobody asked
+    party._ask_and_fetch()
+    party.received(1, msgspec.msgpack.encode(KnownOutcomes(200_000 * [digest_of(A)], ask=False)))
+    party.received(1, msgspec.msgpack.encode(KnownOutcomes(12 * [NO_RESULT], ask=False)))
+    assert not party._known_by and not party.result.peers
+    for _ in range(3):
+        party.received(1, answer)
+    party.received(1, msgspec.msgpack.encode(KnownOutcomes([digest_of(C)], ask=False)))
+    assert party._known_by == {1: (digest_of(A), digest_of(B))}
+
+
+def test_questions_in_a_loop_are_answered_once_or_twice_on_a_connection(tmp_path: Path) -> None:
+    party = Answers(Scene(tmp_path, [[A, B]]), 3)
+    for connection in range(1, 3):
+        for _ in range(50):
+            party.received(1, msgspec.msgpack.encode(KnownOutcomes([], ask=True)))
+            party.received(1, msgspec.msgpack.encode(AverageWanted(2)))
+        assert len(party.sent) <= 4 * connection
+        party.up(1)
 
 
 def test_a_party_alone_learns_nothing_and_does_not_hang(tmp_path: Path) -> None:

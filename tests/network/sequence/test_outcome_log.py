@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 
 import numpy as np
@@ -71,3 +72,12 @@ def test_an_average_that_is_not_what_was_said_is_refused(tmp_path: Path) -> None
 def test_bytes_that_are_no_average_are_refused(payload: bytes) -> None:
     with pytest.raises((ValueError, EOFError)):
         from_bytes(payload)
+
+
+def test_an_average_costs_no_more_than_its_bytes_whatever_its_header_says() -> None:
+    file = io.BytesIO()
+    np.lib.format.write_array_header_1_0(file, {"descr": "<f8", "fortran_order": False, "shape": (10**15,)})
+    for payload in (file.getvalue(), file.getvalue() + bytes(16), b"", b"\x93NUMPY\x01\x00", to_bytes(A)[:-8]):
+        with pytest.raises((ValueError, EOFError)):
+            from_bytes(payload)
+    assert from_bytes(to_bytes(A)).tolist() == A.tolist()

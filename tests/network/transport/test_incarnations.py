@@ -89,12 +89,15 @@ def test_a_second_connection_of_the_same_incarnation_replaces_the_first(network:
             async with raw(a.address, context) as first, raw(a.address, context) as second:
                 await first.greet(1, b"l" * 16, 5)
                 await until(lambda: a.connected)
+                a.send(1, b"perhaps lost", "perhaps lost")
                 first.writer.write(packed(DATA, b"before"))
                 async with raw(a.address, context) as stale:
                     stale.hello(1, b"l" * 16, 2)
                     assert await stale.bye() is Bye.SIMULTANEOUS
                 second.hello(1, b"l" * 16, 8)  # said by somebody who has lost the first
+                assert await first.frame() == (DATA, b"perhaps lost")
                 assert await first.bye() is Bye.REPLACED
+                assert log.doubtful_tokens == ["perhaps lost"]
                 assert not a.connected
                 answer = Hello.decode((await second.frame())[1])
                 second.hello(1, b"l" * 16, 9, answer.nonce)

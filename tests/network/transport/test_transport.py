@@ -184,6 +184,8 @@ def test_never_unsent_after_a_byte_left(network: TlsNetwork, seed: int) -> None:
             assert not seen & set(log.unsent_tokens)
             assert min(number for number in log.unsent_tokens if isinstance(number, int)) > max(seen)
             assert sorted(log.unsent_tokens, key=str) == sorted(set(log.unsent_tokens), key=str)
+            assert seen <= set(log.doubtful_tokens)  # each frame is told of once, as one or the other
+            assert sorted([*log.unsent_tokens, *log.doubtful_tokens], key=str) == sorted(range(200), key=str)
 
     run(main())
 
@@ -192,13 +194,16 @@ def test_queued_frames_go_out_on_the_next_connection(network: TlsNetwork) -> Non
     async def main() -> None:
         async with network.node(0) as (a, log_a):
             async with network.node(1) as (b, log_b):
-                a.send(1, b"x")
-                await log_b.reach(1)
+                a.send(1, b"x", "arrived, as nobody here can know")
+                a.send(1, b"y")
+                await log_b.reach(2)
+                assert not log_a.doubtful_tokens  # as long as the connection stands
                 port = b.address[1]
             await until(lambda: not a.connected)
             a.send(1, b"nobody there", "lost")
             await until(lambda: log_a.downs)
             assert log_a.unsent_tokens == ["lost"]
+            assert log_a.doubtful_tokens == ["arrived, as nobody here can know"]
             async with network.node(1) as (_, log_b):
                 assert network.addresses[1][1] != port
                 a.send(1, b"again")

@@ -3,8 +3,9 @@
 A party whose clock disagrees with a majority of those it asked, which agree with each other, refuses to start: then it
 is its own that is wrong. Before that it asks more of them. One that disagrees with a few, or with some that do not
 agree either, names them in its log, and goes on: they will have refused themselves. A party with another roster than
-most of those it asked before the start refuses as well: it would be alone. After the start they may have gone on to
-another session, of a sequence for example.
+most of those it asked before the start refuses as well: it would be alone. One other is not enough for that, unless
+there are only two or three parties: it may lie. After the start they may have gone on to another session, of a sequence
+for example.
 
 A party that is there in time asks until shortly before the start. One that comes late, or whose clock says so, goes on
 soon after a first peer has answered, however long that takes on a slow machine; alone, it gives up after a while.
@@ -17,7 +18,7 @@ import time
 from collections.abc import Callable
 from statistics import median_high
 
-from inca.errors import InvalidInput, PeerUnreachable
+from inca.errors import InvalidInput, OtherRoster, PeerUnreachable
 from inca.network.node.session_setup import SessionSetup
 from inca.network.protocol.anti_entropy import neighbour_distances
 from inca.network.transport.failures import FailureCause
@@ -50,7 +51,8 @@ async def check_clocks(
         What was measured, by peer.
 
     Raises:
-        InvalidInput: Our clock disagrees with those of most peers that answered, or our roster with those of most.
+        InvalidInput: Our clock disagrees with those of most peers that answered.
+        OtherRoster: Our roster differs from those of most.
     """
     terms, n = setup.roster.terms, len(setup.roster.parties)
     peers = [(me + distance) % n for distance in neighbour_distances(n)]  # the connections will be used again
@@ -92,9 +94,9 @@ def _refuse_other_roster(
     """Name those who have another roster; refuse to go on if they are more than those who have ours."""
     for peer in others:
         log_event("other roster", peer=peer)
-    if len(others) > len(measurements):
+    if len(others) > len(measurements) and len(others) >= min(2, len(setup.roster.parties) // 2):
         names = ", ".join(setup.roster.names[peer] for peer in others)
-        raise InvalidInput(
+        raise OtherRoster(
             f"this party's roster must be that of the others, and differs from those of {names}: compare the session's "
             f"id, as `inca node roster show` prints it (here {setup.roster.session.hex()[:16]}...)"
         )

@@ -29,7 +29,7 @@ from inca.network.node.session_setup import SessionSetup
 from inca.network.node.transport_setup import limits_for, transport_for
 from inca.network.protocol.context import Effects
 from inca.network.protocol.finalization import Result
-from inca.network.protocol.messages import Nudge, Offer, decode, encode
+from inca.network.protocol.messages import Message, Nudge, Offer, decode, encode
 from inca.network.protocol.party import Party
 from inca.network.protocol.realized_execution import RealizedExecution
 from inca.network.protocol.signed_items import printable
@@ -243,7 +243,7 @@ class Node(TransportEvents):
         """Make the records durable, and only then send anything."""
         self.journal.append(effects.records)
         for peer, message in effects.sends:
-            self._transport.send(peer, encode(message), message if isinstance(message, Offer) else None)
+            self._transport.send(peer, encode(message), _label(message))
         for event, fields in effects.log_events:
             self._log.log_event(event, **fields)
         if effects.plan:
@@ -286,6 +286,11 @@ class Node(TransportEvents):
         """Take back an offer of which no byte has left."""
         if isinstance(token, Offer):
             self._post(lambda now: self._party.unsent(now, token))
+
+    def in_doubt(self, peer: int, token: object) -> None:
+        """Learn that an offer may be lost, since its connection has ended."""
+        if isinstance(token, Offer):
+            self._post(lambda now: self._party.in_doubt(now, token))
 
     def up(self, peer: int) -> None:
         """Learn that a peer is there."""
@@ -347,6 +352,11 @@ class Node(TransportEvents):
         fields = {"epsilon": check.epsilon, "allowed": check.allowed, "coalitions": check.coalitions}
         self._log.log_event(event, **fields)
         return check.refusal
+
+
+def _label(message: Message) -> Offer | None:
+    """Return what the transport remembers of a message: which offer it is, not its payload."""
+    return Offer(message.round, message.slot, b"") if isinstance(message, Offer) else None
 
 
 def _refusal(task: asyncio.Future[str]) -> str:

@@ -3,23 +3,35 @@
 A party has neighbours: those at distance 1, 2, 4, ... in either direction, so that connections are few and used again.
 It talks to those ahead one after the other, which reaches everyone soonest if all are there; then to random neighbours.
 It talks often at first, and less and less often as long as there is no news.
+
+One member cannot keep the others from items. What is lacking is asked of one peer at a time; whoever did not deliver it
+in time gives way, for as long again, to those who have not been asked for it. And nobody is sent the same item again
+and again: large ones once on a connection, which loses nothing while it stands, small ones once in a while, as they may
+have come before they could be understood.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from collections.abc import Set as AbstractSet
+from itertools import chain
+from math import inf
 
 from inca.network.protocol.agreement.agenda import kind_of
 from inca.network.protocol.agreement.consensus import Consensus
 from inca.network.protocol.context import PartyContext
 from inca.network.protocol.finalization import Finalization
-from inca.network.protocol.messages import Decisions, Fetch, Have, ItemMessage, Items, Want
+from inca.network.protocol.messages import Decisions, Fetch, Have, Item, ItemMessage, Items, Want
 from inca.network.protocol.signed_items import in_batches
 
 _FIRST_TALKS_PER_PERIOD = 200
 _MIN_TALKS_PER_PERIOD = 25  # if there is no news
 _REREQUEST_AFTER_PERIODS = 1 / 4  # something that was asked of somebody else
 _MAX_REQUEST_BYTES = 2**21  # to ask of one peer at once
+_MAX_ANSWER_BYTES = 2 * _MAX_REQUEST_BYTES  # to send to one peer at once, if it is more than one item
+_SMALL_AGAIN_PERIODS = _REREQUEST_AFTER_PERIODS / 2  # after which a small item is sent to the same peer again
+_LARGE_AGAIN_PERIODS = 1.0  # and a large one, on the same connection
+_OF_COIN_FLIP = ("commit", "reveal")
 _MIN_NEIGHBOURS = 3  # that are up; with fewer, anyone will do
 
 
@@ -33,12 +45,27 @@ class AntiEntropy:
         self._pause = 0.0
         self._known = 0  # items at the last talk
         self._distance = 0  # of the next partner, as a power of two
-        self._asked: dict[tuple[str, int], float] = {}  # (kind, bit of the party) -> until when to wait for it
+        self._asked: dict[tuple[str, int], tuple[int, float]] = {}  # (kind, bit of the party) -> of whom, until when
+        self._in_vain: dict[tuple[str, int], set[int]] = {}  # who was asked for it and did not deliver it in time
+        self._sent: dict[int, dict[bytes, float]] = {}  # to whom, what (by its signature) -> until when not again
 
     def start(self, now: float) -> None:
         """Talk often again, as there will be news."""
         self.due, self._distance = now, 0
         self._pause = self._context.session.period / _FIRST_TALKS_PER_PERIOD
+
+    def connected(self, now: float, peer: int) -> None:
+        """Learn of a new connection: what was sent on an earlier one may be lost, and what was asked for on it.
+
+        It may be asked of anyone now; the first time of this peer, too, and after that of others first.
+        """
+        self._sent.pop(peer, None)
+        for wanted, (asked, until) in list(self._asked.items()):
+            if asked == peer and peer in (in_vain := self._in_vain.setdefault(wanted, set())):
+                self._asked[wanted] = peer, min(now, until)
+            elif asked == peer:
+                in_vain.add(peer)
+                del self._asked[wanted]
 
     def tick(self, now: float, missed: AbstractSet[int]) -> None:
         """Talk if it is time to; `missed` are the parties whose items are waited for."""
@@ -65,10 +92,9 @@ class AntiEntropy:
             case Have():
                 self.handle_have(now, peer, message)
             case Want():
-                self.handle_want(peer, message)
+                self.handle_want(now, peer, message)
             case Fetch():
-                for batch in in_batches(self._context.signed_items.with_contents(message.kind, message.contents)):
-                    self._context.send(peer, Items(batch))
+                self._send_items(now, peer, self._context.signed_items.with_contents(message.kind, message.contents))
             case Items():
                 self.handle_items(peer, message)
             case Decisions():
@@ -80,42 +106,79 @@ class AntiEntropy:
         lacking, decided = context.signed_items.lacking(message), len(context.ledger.decided)
         if not message.reply and (decided > message.decided or context.signed_items.has_more_than(message)):
             context.send(peer, context.have(reply=True))
-        wanted = {kind: self._unasked(now, kind, number) for kind, number in lacking.items()}
+        if context.ledger.topology is None:  # the rest could not be understood yet
+            lacking = {kind: number for kind, number in lacking.items() if kind in _OF_COIN_FLIP}
+        wanted = {kind: self._unasked(now, peer, kind, number) for kind, number in lacking.items()}
         if any(wanted.values()) or message.decided > decided:
             bits = {kind: number.to_bytes(-(-n // 8), "little") for kind, number in wanted.items() if number}
             context.send(peer, Want(bits, decided))
         if message.decided >= decided and (named := self._finalization.named) is not None:
             kind = kind_of(named.step)
-            contents = [e for e in self._finalization.lacking if self._unasked(now, f"named {kind}", 1 << e[0])]
+            contents = [e for e in self._finalization.lacking if self._unasked(now, peer, f"named {kind}", 1 << e[0])]
             if contents:
                 context.send(peer, Fetch(kind, contents))
 
-    def _unasked(self, now: float, kind: str, number: int) -> int:
+    def _unasked(self, now: float, peer: int, kind: str, number: int) -> int:
         """Leave out what was asked of somebody else a short while ago, and what would be too much at once."""
         session, asked = self._context.session, 0
         room = max(1, _MAX_REQUEST_BYTES // (8 * session.dimension)) if kind == "final" else session.parties
         while number and room:
             lowest = number & -number
             number ^= lowest
-            if self._asked.get((kind, lowest), 0.0) <= now:
-                self._asked[kind, lowest] = now + _REREQUEST_AFTER_PERIODS * session.period
+            if self._may_ask(now, peer, (kind, lowest)):
+                self._asked[kind, lowest] = peer, now + _REREQUEST_AFTER_PERIODS * session.period
                 asked |= lowest
                 room -= 1
         return asked
 
-    def handle_want(self, peer: int, message: Want) -> None:
+    def _may_ask(self, now: float, peer: int, wanted: tuple[str, int]) -> bool:
+        """Return whether a peer may be asked for something now: after others, if it was asked in vain before."""
+        if wanted not in self._asked:
+            return True
+        last, until = self._asked[wanted]
+        if now < until:
+            return False
+        in_vain = self._in_vain.setdefault(wanted, set())
+        in_vain.add(last)
+        return peer not in in_vain or now >= until + _REREQUEST_AFTER_PERIODS * self._context.session.period
+
+    def handle_want(self, now: float, peer: int, message: Want) -> None:
         """Send what the peer wants and is there."""
-        if message.decided < len(self._context.ledger.decided):
+        decided = len(self._context.ledger.decided)
+        if message.decided < decided and self._may_send(now, peer, b"%d %d" % (message.decided, decided)):
             self._context.send(peer, self._consensus.decisions(message.decided))
-        for batch in list(self._context.signed_items.batches(message)):
+        self._send_items(now, peer, chain.from_iterable(self._context.signed_items.batches(message)))
+
+    def _send_items(self, now: float, peer: int, items: Iterable[Item]) -> None:
+        for batch in list(in_batches(self._not_sent(now, peer, items))):
             self._context.send(peer, Items(batch))
+
+    def _not_sent(self, now: float, peer: int, items: Iterable[Item]) -> Iterator[Item]:
+        """Yield the items that a peer may be sent now, at most so many at once as an honest one asks for."""
+        room = _MAX_ANSWER_BYTES
+        for item in items:
+            if room > 0 and self._may_send(now, peer, item.signature, large=item.kind == "final"):
+                room -= len(item.body)
+                yield item
+
+    def _may_send(self, now: float, peer: int, key: bytes, *, large: bool = False) -> bool:
+        """Return whether a peer may be sent something, and note that it is."""
+        sent, pause = self._sent.setdefault(peer, {}), _LARGE_AGAIN_PERIODS if large else _SMALL_AGAIN_PERIODS
+        if now < sent.get(key, -inf):
+            return False
+        sent[key] = now + pause * self._context.session.period
+        return True
 
     def handle_items(self, peer: int, message: Items) -> None:
         """Keep what is new and can be understood already."""
         for item in message.items:
-            if item.kind in ("commit", "reveal") or self._context.ledger.topology is not None:
+            if self._context.signed_items.by_kind.get(item.kind, {}).get(item.party) == item:
+                continue  # it need not be checked again
+            if item.kind in _OF_COIN_FLIP or self._context.ledger.topology is not None:
                 self._finalization.check(peer, item)
-                self._context.signed_items.add(item)
+                if self._context.signed_items.add(item):
+                    self._asked.pop((item.kind, 1 << item.party), None)
+                    self._in_vain.pop((item.kind, 1 << item.party), None)
 
     def announce_all_done(self) -> None:
         """Let the neighbours know that everyone is done, before there is nobody left whom they could ask."""

@@ -189,6 +189,16 @@ class Party:
             self._components.transfers.unsent(message)
         return self._advance(now)
 
+    def in_doubt(self, now: float, message: Message) -> Effects:
+        """Learn that the connection on which a message was sent has ended: it may be lost, with its answer or without.
+
+        Of a connection that stands, nothing is lost: without this, no offer is made a second time.
+        """
+        self._require_started()
+        if isinstance(message, Offer) and not self.finished:
+            self._components.transfers.in_doubt(message)
+        return self._advance(now)
+
     def down(self, now: float, peer: int) -> Effects:
         """Wait no longer for this peer until it speaks again."""
         self._require_peer(peer)
@@ -196,8 +206,12 @@ class Party:
         return self._advance(now)
 
     def up(self, now: float, peer: int) -> Effects:
-        """Expect to hear from this peer, if it is there in time; later it must speak before it is waited for."""
+        """Expect to hear from this peer, if it is there in time; later it must speak before it is waited for.
+
+        There is a new connection to it: what was sent on an earlier one may be lost.
+        """
         self._require_peer(peer)
+        self._components.anti_entropy.connected(now, peer)
         if self._rule.connected_is_up:
             self._context.mark_up(peer)
         return self._advance(now)

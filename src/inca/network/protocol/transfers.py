@@ -1,10 +1,16 @@
 """A party's offers and decisions: the part of the state machine that moves mass.
 
+A connection loses nothing while it stands. So an offer is made again only when no copy of it is under way any more: the
+driver tells when one has not left, or when the connection on which it was sent has ended. On a slow link, a payload
+that is still on its way is not sent a second time, however long its answer takes.
+
 A party decides nothing while it asks what others have seen of it, nor, if it came late, about rounds before it came:
 in an earlier incarnation it might have decided otherwise.
 """
 
 from __future__ import annotations
+
+from collections import Counter
 
 import numpy as np
 
@@ -36,6 +42,7 @@ class Transfers:
         self._skipped: set[tuple[int, int]] = set()  # (round, party): it says that it is not there
         self._early: dict[tuple[int, int, int], Offer] = {}
         self._attempts: dict[tuple[int, int], int] = {}  # that may have left, for offers made in this incarnation
+        self._under_way: Counter[tuple[int, int]] = Counter()  # copies that wait, or were sent on what still stands
 
     def handle(self, peer: int, message: TransferMessage, *, away: bool) -> None:
         """Take a message about transfers; `away`: this party is not in any round yet."""
@@ -65,27 +72,28 @@ class Transfers:
         ledger = self._context.ledger
         if (t, slot) in self._attempts:
             self._attempts[t, slot] += 1
+        self._under_way[t, slot] += 1
         offer = Offer(t, slot, pack(ledger.shares[t]))
         self._context.send(ledger.outbox[t, slot].receiver, offer)
 
     def repeat(self) -> None:
-        """Make this round's offers without an answer again, and nudge those who owe one."""
+        """Make this round's offers without an answer again, if no copy is under way; nudge those who owe one."""
         ledger = self._context.ledger
         for t, slot in ledger.open:
-            if t == ledger.round:
+            if t == ledger.round and not self._under_way[t, slot]:
                 self._offer(t, slot)
         for sender in sorted(self._owing()):
             self._context.send(sender, Nudge(ledger.round))
 
     def handle_nudge(self, peer: int, message: Nudge, *, away: bool) -> None:
-        """Make the open offers to this peer again, or say that it should not wait for any."""
+        """Make the open offers to this peer that are not under way, or say that it should not wait for any."""
         ledger = self._context.ledger
         fates = {s: sent.fate for (t, s), sent in ledger.outbox.items() if t == message.round and sent.receiver == peer}
         taken_back = any(fate != OPEN for fate in fates.values())
         if taken_back or ledger.skipped(message.round) or (away and message.round > ledger.round):
             self._context.send(peer, Skipped(message.round))
         for slot, fate in fates.items():
-            if fate == OPEN:
+            if fate == OPEN and not self._under_way[message.round, slot]:
                 self._offer(message.round, slot)
 
     def handle_skipped(self, peer: int, message: Skipped) -> None:
@@ -101,14 +109,26 @@ class Transfers:
     def unsent(self, offer: Offer) -> None:
         """Learn that one attempt at an offer has not left; if none has, take it back."""
         key, ledger = (offer.round, offer.slot), self._context.ledger
-        if key not in ledger.outbox:
-            raise LocalProtocolError(f"only an offer that was made can be unsent, got {key} as (round, slot)")
+        self._no_longer_under_way("unsent", key)
         if key not in self._attempts:
             return  # made in an earlier incarnation: it may have left then
         self._attempts[key] -= 1
         in_round = offer.round == ledger.round and not ledger.sealed
         if self._attempts[key] == 0 and ledger.outbox[key].fate == OPEN and in_round:
             self._context.record(Answered(*key, "unsent"))
+
+    def in_doubt(self, offer: Offer) -> None:
+        """Learn that the connection on which an offer was sent has ended: in its round, make it again."""
+        key, ledger = (offer.round, offer.slot), self._context.ledger
+        self._no_longer_under_way("in doubt", key)
+        in_round = offer.round == ledger.round and not ledger.sealed
+        if in_round and ledger.outbox[key].fate == OPEN and not self._under_way[key]:
+            self._offer(*key)
+
+    def _no_longer_under_way(self, what: str, key: tuple[int, int]) -> None:
+        if key not in self._context.ledger.outbox:
+            raise LocalProtocolError(f"only an offer that was made can be {what}, got {key} as (round, slot)")
+        self._under_way[key] = max(0, self._under_way[key] - 1)
 
     def handle_answer(self, peer: int, message: Ack | Voided) -> None:
         """Learn what was decided about an own offer; one that was voided comes back in its own round, or at the end.
@@ -152,8 +172,12 @@ class Transfers:
     def handle_offer(self, peer: int, offer: Offer) -> None:
         """Decide about an offer, or keep it until its round begins: the peer may be ahead."""
         context, ledger = self._context, self._context.ledger
-        self._expect(peer, offer.round, offer.slot)
+        if ledger.topology is not None:
+            self._expect(peer, offer.round, offer.slot)
         check_weight(unpack(offer.payload, context.session.dimension + 1), context.session.parties)
+        if ledger.topology is None:
+            self._keep_unscheduled(peer, offer)
+            return
         key = (offer.round, peer, offer.slot)
         if self.deciding and (offer.round <= ledger.round or key in ledger.decisions):
             self._decide(peer, offer)
@@ -163,13 +187,21 @@ class Transfers:
     def decide_early(self, *, all_rounds: bool = False) -> None:
         """Decide about the offers that waited for their round, or about all that wait."""
         for key, offer in sorted(self._early.items()):
-            if all_rounds or key[0] <= self._context.ledger.round:
+            if self._context.topology.receiver(key[0], key[1], key[2]) != self._context.me:
+                del self._early[key]  # it came before there was a schedule, which does not have it
+            elif all_rounds or key[0] <= self._context.ledger.round:
                 del self._early[key]
                 self._decide(key[1], offer)
 
+    def _keep_unscheduled(self, peer: int, offer: Offer) -> None:
+        """Keep the latest offer of a peer that knows the public seed before this party does: it is made only once."""
+        session = self._context.session
+        if not (1 <= offer.round <= session.rounds and offer.slot < session.receivers):
+            raise InvalidPeerMessage(f"a transfer of round {offer.round} that no schedule has")
+        self._early = {key: early for key, early in self._early.items() if key[1:] != (peer, offer.slot)}
+        self._early[offer.round, peer, offer.slot] = offer
+
     def _expect(self, peer: int, t: int, slot: int) -> None:
-        if self._context.ledger.topology is None:
-            raise InvalidPeerMessage("a transfer before there is a schedule")
         if self._context.topology.receiver(t, peer, slot) != self._context.me:
             raise InvalidPeerMessage(f"a transfer of round {t} that the schedule does not have")
 

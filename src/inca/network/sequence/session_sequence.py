@@ -14,6 +14,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import math
+import shutil
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -26,7 +27,7 @@ import numpy as np
 from inca._base.files import null_for_infinity, write_json
 from inca._base.types import Array
 from inca._base.validation import finite_array, positive, refuse
-from inca.errors import InvalidInput, SequencePaused
+from inca.errors import InvalidInput, OtherRoster, SequencePaused
 from inca.network.lattice.fixed_point import granularity_for
 from inca.network.membership.identity import Identity
 from inca.network.membership.roster import Roster
@@ -36,7 +37,7 @@ from inca.network.node.journal import shred_files
 from inca.network.node.runner import run_party
 from inca.network.node.session_setup import SessionSetup
 from inca.network.node.warm_up import warm_up
-from inca.network.sequence.catch_up import CatchUp, CatchUpResult
+from inca.network.sequence.catch_up import CatchUp, CatchUpResult, needed_vouchers
 from inca.network.sequence.outcome_log import OutcomeLog, last_result
 from inca.privacy.gaussian import epsilon_for, mu_for
 from inca.protocol.noise_levels import NoiseLevels
@@ -257,8 +258,16 @@ class SessionSequence:
 
     def _hold(self, number: int, setup: SessionSetup, place: Path, row: Array) -> dict[str, Any]:
         self._notify(f"session {number}: {row.size:,} numbers")
-        # What a row is longer than agreed by rounding is clipped away.
-        fields = run_party(setup, self._identity, place, lambda: row, clip=True, listen=self._listen, shred=True)
+        new = not place.exists()
+        try:
+            # What a row is longer than agreed by rounding is clipped away.
+            fields = run_party(setup, self._identity, place, lambda: row, clip=True, listen=self._listen, shred=True)
+        except OtherRoster as error:
+            # They know other outcomes, or say so. When the parties catch up next, it will turn out.
+            self._notify(f"session {number}: not held with the others: {error}")
+            if new:
+                shutil.rmtree(place)  # nothing was sent: it did not take part
+            return {}
         if fields is None:
             raise SequencePaused(f"session {number} was stopped by a signal; it goes on when this is started again")
         outcome = f"{fields['present']} parties" if fields["estimate"] is not None else f"no result: {fields['reason']}"
@@ -334,8 +343,9 @@ class SessionSequence:
         if result.adopted_from is not None:
             self._notify(f"before session {number}: caught up with {self.roster.names[result.adopted_from]}")
         if result.changed:
+            names = ", ".join(self.roster.names[peer] for peer in sorted(result.vouched_by))
             raise SequencePaused(
-                "more than half of the parties agreed on other results than this one knew: start it again"
+                f"{names} know of other results than this party knew, which it has taken over: start it again"
             )
         return result
 
@@ -345,7 +355,7 @@ class SessionSequence:
         while time.time() >= self._catch_up_ends(coming):
             coming += 1
         self._notify(f"session {number}: no result here, asks the others before session {coming}")
-        if self._catch_up(coming).peers:
+        if len(self._catch_up(coming).peers) >= needed_vouchers(self.roster):
             self._times_alone = 0
             for unknown in range(len(self.outcome_log) + 1, coming):
                 self.outcome_log.append(unknown, None)
@@ -353,7 +363,8 @@ class SessionSequence:
         self._times_alone += 1
         if self._times_alone >= _MAX_TIMES_ALONE:
             raise SequencePaused(
-                f"nobody else was there {_MAX_TIMES_ALONE} times in a row: start it again when the others are back"
+                f"at least {needed_vouchers(self.roster)} others must be there to catch up with, got fewer "
+                f"{_MAX_TIMES_ALONE} times in a row: start it again when they are back"
             )
 
 

@@ -2,7 +2,9 @@
 
 The parties are the real state machines. The network around them loses, duplicates, delays and reorders messages, cuts
 the network in two, gives false hints that a peer is down, shifts clocks, and kills parties at journal writes: before
-the write, after it, or between messages. Dead parties come back, some of them with their journal lost. After every
+the write, after it, or between messages. Dead parties come back, some of them with their journal lost. A connection
+loses nothing while it stands, so with every message that is lost it breaks: both ends learn of that in a while, and do
+not know which of the others they sent on it have arrived. After every
 step the ledgers are added up: `balances + open and uncredited shares - injected` must be exactly 0.
 """
 
@@ -24,7 +26,7 @@ from inca.network.lattice.discrete_gaussian import Keystream, discrete_gaussian
 from inca.network.protocol.context import Effects
 from inca.network.protocol.finalization import Result
 from inca.network.protocol.ledger import Credited, Ledger, Record
-from inca.network.protocol.messages import OPEN, Message, decode, encode, pack
+from inca.network.protocol.messages import OPEN, Message, Offer, decode, encode, pack
 from inca.network.protocol.party import Party
 from inca.network.protocol.realized_execution import RealizedExecution
 from inca.network.protocol.session import SessionConfig
@@ -33,6 +35,9 @@ from inca.network.testing.expected_sum import expected_sum
 from inca.network.testing.faults import PERIOD, Faults, random_session
 from inca.protocol.execution_files import digest
 from inca.protocol.transcript import Transcript
+
+_NOTICED_LATE = 0.3  # probability that an end does not notice at once that its connection has ended
+_NOTICED_AFTER_PERIODS = 2.0  # at most, that it does then
 
 
 class Violation(AssertionError):
@@ -53,6 +58,8 @@ class _Machine:
     ledger: Ledger | None = None  # what the journal says while nobody runs
     lost_ledgers: list[Ledger] = field(default_factory=list)  # with their disk
     next_tick: float = inf
+    sent: dict[int, list[Offer]] = field(default_factory=dict)  # offers by peer, on the connection that stands
+    breaking: set[int] = field(default_factory=set)  # to whom it has ended, as will be noticed
 
 
 MakeParty = Callable[[SessionConfig, int, Sign, Verify, random.Random], Party]
@@ -159,7 +166,7 @@ class SimulatedNetwork:
         machine.boots += 1
         self._booted = self.now
         machine.incarnation = machine.boots
-        machine.known, machine.next_tick = {}, inf
+        machine.known, machine.sent, machine.breaking, machine.next_tick = {}, {}, set(), inf
         key = i.to_bytes(4, "little")
         party = self._make(
             self.session, i, lambda text: _signature(key + text), _verify, random.Random(self.rng.getrandbits(64))
@@ -256,33 +263,71 @@ class SimulatedNetwork:
 
     def _post(self, i: int, j: int, message: Message) -> None:
         rng, faults, here, there = self.rng, self.faults, self.machines[i], self.machines[j]
-        cut = self._sides is not None and self._sides[i] != self._sides[j]
+        cut, gone = self._is_cut(i, j), there.party is None or there.party.finished
         if rng.random() < faults.false_hints:
             self._at(self.now + self._lag(), self._down, i, here.incarnation, j)
-        if there.party is None or there.party.finished:
+        if gone:
             # A refused connection is noticed; a machine that just died swallows what was sent.
             if rng.random() < 0.8:
                 self._at(self.now + self._lag(), self._unsent, i, here.incarnation, message)
                 self._at(self.now + self._lag(), self._down, i, here.incarnation, j)
-            return
-        if cut and rng.random() < 0.3:
+                return
+        elif cut and rng.random() < 0.3:
             self._at(self.now + self._lag(), self._unsent, i, here.incarnation, message)
             return
+        if isinstance(message, Offer):
+            here.sent.setdefault(j, []).append(message)
         copies = 2 if rng.random() < faults.duplication else 1
-        for _ in range(copies):
-            if not cut and rng.random() >= faults.loss:
-                frame = encode(message)
-                self._at(self.now + self._lag(), self._deliver, i, here.incarnation, j, there.incarnation, frame)
+        arriving = 0 if cut or gone else sum(rng.random() >= faults.loss for _ in range(copies))
+        for _ in range(arriving):
+            frame = encode(message)
+            self._at(self.now + self._lag(), self._deliver, i, here.incarnation, j, there.incarnation, frame)
+        if not arriving:
+            self._break(i, j)
+
+    def _is_cut(self, i: int, j: int) -> bool:
+        return self._sides is not None and self._sides[i] != self._sides[j]
+
+    def _break(self, i: int, j: int) -> None:
+        """Have both ends learn that their connection has broken, each in its own time."""
+        for end, other in ((i, j), (j, i)):
+            if other in self.machines[end].breaking:
+                continue
+            self.machines[end].breaking.add(other)
+            late = self.rng.random() < _NOTICED_LATE
+            noticed = self.rng.random() * _NOTICED_AFTER_PERIODS * PERIOD if late else self._lag()
+            self._at(self.now + noticed, self._broken, end, self.machines[end].incarnation, other)
+
+    def _broken(self, i: int, incarnation: int, j: int) -> None:
+        """Have party i learn that its connection to j has ended, and that there is a new one if j is there."""
+        if self._is_cut(i, j):
+            self._at(self.now + self.rng.random() * _NOTICED_AFTER_PERIODS * PERIOD, self._broken, i, incarnation, j)
+            return
+        if self._alive(i, incarnation) is None:
+            return
+        self.machines[i].breaking.discard(j)
+        for offer in self.machines[i].sent.pop(j, []):
+            if (party := self._alive(i, incarnation)) is not None:
+                self._perform(i, party.in_doubt(self._clock(i), offer))
+        there = self.machines[j].party
+        if (party := self._alive(i, incarnation)) is not None and there is not None and not there.finished:
+            self._perform(i, party.up(self._clock(i), j))
 
     def _lag(self) -> float:
         return self.rng.expovariate(1.0) * self.faults.delay
 
     def _deliver(self, i: int, sender_incarnation: int, j: int, receiver_incarnation: int, frame: bytes) -> None:
-        party, machine = self._alive(j, receiver_incarnation), self.machines[j]
-        if party is None or sender_incarnation < machine.known.get(i, 0):
+        machine = self.machines[j]
+        if self._alive(j, receiver_incarnation) is None:
+            self._break(i, j)
             return
-        machine.known[i] = sender_incarnation
-        self._perform(j, party.receive(self._clock(j), i, decode(frame)))
+        if sender_incarnation < machine.known.get(i, 0):
+            return
+        if sender_incarnation > machine.known.get(i, 0):
+            machine.known[i] = sender_incarnation
+            self._broken(j, receiver_incarnation, i)
+        if (party := self._alive(j, receiver_incarnation)) is not None:
+            self._perform(j, party.receive(self._clock(j), i, decode(frame)))
 
     def _unsent(self, i: int, incarnation: int, message: Message) -> None:
         if (party := self._alive(i, incarnation)) is not None:

@@ -13,8 +13,9 @@ more delivered.
 numbered. So a first hello with a later number than the hello of the connection at hand shows that the peer has lost the
 latter; an earlier number, that it had not seen it yet. When both say a first hello at once, the smaller id's counts.
 
-**Certainty.** A frame is `unsent` only if nothing of it was ever given to TLS. What was given and not answered is in
-doubt, and whoever sends has to deal with that.
+**Certainty.** A frame is `unsent` only if nothing of it was ever given to TLS. What was given arrives, unless its
+connection ends: then it is `in_doubt`, and whoever sends has to deal with that. Sent again before, it would only travel
+twice.
 
 Why not asyncio's own streams (`benchmarks/transport.py` compares the two):
 

@@ -56,6 +56,7 @@ class Connection(Stream):
         self.heard_since_write = True
         self.pending = not self.outgoing  # whether it counts among the accepted ones without hello
         self.pings: dict[int, tuple[float, asyncio.Future[tuple[float, float, float, float]]]] = {}
+        self.tokens: list[object] = []  # of frames written to it, which are in doubt when it ends
         self.dial_task: asyncio.Task[None] | None = None
         self.set_deadline(config.limits.handshake_timeout_s, "did not agree on TLS")
 

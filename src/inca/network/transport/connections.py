@@ -227,7 +227,8 @@ class Connections:
         peer.flush_scheduled, written = False, 0
         connection = peer.live
         while connection is not None and peer.queue and connection.writable and written < _TURN_BYTES:
-            batch = peer.next_batch()
+            batch, tokens = peer.next_batch()
+            connection.tokens += [token for token in tokens if token is not None]
             written += sum(map(len, batch))
             connection.heard_since_write = False
             connection.write(*batch)
@@ -290,6 +291,7 @@ class Connections:
             peer.live = None
             connection.state = ConnectionState.DRAINING
             connection.finish(Bye.REPLACED, deaf=False)
+            self._report_doubts(connection, peer)
         else:
             connection.drop()
 
@@ -384,6 +386,7 @@ class Connections:
         if peer.live is connection:
             peer.live = None
             self._events.lost(peer.party, failure)
+            self._report_doubts(connection, peer)
             peer.forget_back_off()
             if now - connection.live_since < LONGEST_BACKOFF_S:
                 peer.back_off(now)  # else one that dies at every frame would be dialled without end
@@ -396,6 +399,12 @@ class Connections:
                 return
             peer.back_off(now)
         self.wake(peer)
+
+    def _report_doubts(self, connection: Connection, peer: Peer) -> None:
+        """Tell which frames were written to a connection that no longer counts."""
+        tokens, connection.tokens = connection.tokens, []
+        for token in tokens:
+            self._events.in_doubt(peer.party, token)
 
     def _unreachable(self, peer: Peer, failure: Failure) -> None:
         peer.trying_since = 0.0

@@ -57,6 +57,9 @@ class TransportEvents:
     def unsent(self, peer: int, token: object) -> None:
         """Learn that, for certain, no byte of the frame sent with this token ever left."""
 
+    def in_doubt(self, peer: int, token: object) -> None:
+        """Learn that the connection on which the frame with this token was written has ended: it may be lost."""
+
     def up(self, peer: int) -> None:
         """Learn that there is a connection to `peer`."""
 

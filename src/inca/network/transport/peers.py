@@ -48,19 +48,21 @@ class Peer:
             given_up.append(oldest_token)
         return given_up
 
-    def next_batch(self) -> tuple[bytes, memoryview]:
-        """Return the next frames, to be written one after the other; they no longer wait."""
+    def next_batch(self) -> tuple[tuple[bytes, memoryview], list[object]]:
+        """Return the next frames, to be written one after the other, and their tokens; they no longer wait."""
         parts: list[bytes] = []
+        tokens: list[object] = []
         size = 0
         while self.queue and size < READ_BYTES // 4:
-            frame, _ = self.queue.popleft()
+            frame, token = self.queue.popleft()
+            tokens.append(token)
             parts += (HEADER.pack(len(frame), DATA), frame)
             size += HEADER.size + len(frame)
         self._queued_bytes -= size
         # Fill the records of TLS without copying a long frame.
         last = memoryview(parts.pop())
         cut = -sum(map(len, parts)) % RECORD_BYTES
-        return b"".join((*parts, last[:cut])), last[cut:]
+        return (b"".join((*parts, last[:cut])), last[cut:]), tokens
 
     def wake_waiters(self, failure: Failure | None = None) -> None:
         """Tell those who wait for a connection that there is one, or why there is none."""

@@ -84,7 +84,8 @@ class Transport:
         Args:
             peer: The party to send to.
             frame: What to send.
-            token: What `TransportEvents.unsent` tells if the frame never left.
+            token: What `TransportEvents.unsent` tells if the frame never left, and `TransportEvents.in_doubt` if the
+                connection ends on which it did.
         """
         if len(frame) > self._limits.max_frame_bytes:
             refuse("the length of frame", len(frame), f"at most {self._limits.max_frame_bytes}")

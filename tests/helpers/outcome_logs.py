@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 from pathlib import Path
 
 import numpy as np
 
 from inca._base.types import Array
-from inca.network.sequence.outcome_log import OutcomeLog
+from inca.network.sequence.outcome_log import OutcomeLog, SessionResult
 
 Outcomes = list[Array | None]
 
@@ -19,9 +20,17 @@ def vector(number: float) -> Array:
 A, B, C, D = map(vector, (1.0, 2.0, 3.0, 4.0))
 
 
+BEACON = b"beacon".ljust(32)
+
+
+def digest_of(average: Array) -> bytes:
+    """The digest of a result of `log_of`."""
+    return hashlib.sha256(average.tobytes() + BEACON).digest()
+
+
 def log_of(folder: Path, outcomes: Outcomes) -> OutcomeLog:
     """Write so many outcomes; the k-th average has a standard error of k / 10."""
     log = OutcomeLog(folder)
     for number, average in enumerate(outcomes, 1):
-        log.append(number, average, None if average is None else 0.1 * number)
+        log.append(number, None if average is None else SessionResult(average, 0.1 * number, BEACON))
     return log

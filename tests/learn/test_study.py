@@ -24,7 +24,7 @@ from inca.learn.study import Study, read_records, read_study, run_study
 from inca.learn.training.models import LogisticModel
 from inca.network.membership.identity import Identity
 from inca.network.membership.roster import Roster
-from inca.network.sequence.outcome_log import OutcomeLog
+from inca.network.sequence.outcome_log import OutcomeLog, SessionResult
 from inca.network.sequence.session_sequence import SessionSequence
 
 NAMES = [f"party-{i}" for i in range(len(SIZES))]
@@ -211,7 +211,7 @@ class Place:
 def test_moments_have_names_and_intervals(tmp_path: Path) -> None:
     place = Place(tmp_path)
     place.outcome_log.append(
-        1, averaged(place.averager(), Records.of(place.tables, place.study.bounds), "moments"), 1e-7
+        1, SessionResult(averaged(place.averager(), Records.of(place.tables, place.study.bounds), "moments"), 1e-7)
     )
     answer = run_study(place.study, place.averager(), place.tables[1], [])
     truth = place.everything()
@@ -227,7 +227,7 @@ def test_moments_have_names_and_intervals(tmp_path: Path) -> None:
 def test_an_answer_tells_how_likely_the_plan_fails(tmp_path: Path, failure: float | None) -> None:
     place = Place(tmp_path, failure=failure)
     records = Records.of(place.tables, place.study.bounds)
-    place.outcome_log.append(1, averaged(place.averager(), records, "moments"), 1e-7)
+    place.outcome_log.append(1, SessionResult(averaged(place.averager(), records, "moments"), 1e-7))
     answer = run_study(place.study, place.averager(), place.tables[1], [])
     assert (answer["delta"], answer["failure_probability"]) == (1e-5, failure)
 
@@ -262,7 +262,7 @@ def test_no_private_value_is_shown_when_records_are_refused(tmp_path: Path) -> N
 
 def test_numbers_outside_are_clipped_and_training_goes_on(tmp_path: Path) -> None:
     place = Place(tmp_path, **(LOGISTIC | {"steps": 1}))
-    place.outcome_log.append(1, np.zeros(3))
+    place.outcome_log.append(1, SessionResult(np.zeros(3)))
     table = place.tables[1].copy()
     table[0], table[1] = (7777.25, np.nan), (np.inf, -np.inf)
     assert run_study(place.study, place.averager(), table, ["yes"] * 9)["steps_without_result"] == 0
@@ -271,7 +271,9 @@ def test_numbers_outside_are_clipped_and_training_goes_on(tmp_path: Path) -> Non
 def test_a_regression_is_that_of_all_records(tmp_path: Path) -> None:
     place = Place(tmp_path, **REGRESSION)
     tables = [table[:, ::-1].copy() for table in place.tables]
-    place.outcome_log.append(1, averaged(place.averager(), Records.of(tables, place.study.bounds), "regression"), 1e-9)
+    place.outcome_log.append(
+        1, SessionResult(averaged(place.averager(), Records.of(tables, place.study.bounds), "regression"), 1e-9)
+    )
     answer = run_study(place.study, place.averager(), tables[1], [])
     x, y = place.everything()[:, 1], place.everything()[:, 0]
     slope, height = np.polyfit(x, y, 1)
@@ -283,7 +285,7 @@ def test_weights_are_for_the_columns_as_they_are(tmp_path: Path) -> None:
     """One step from 0 along a known average: the score of a record is that of the scaled columns."""
     place = Place(tmp_path, **(LOGISTIC | {"steps": 1, "rate": 1.0}))
     gradient = np.array([0.3, -0.2, 0.1])
-    place.outcome_log.append(1, gradient)
+    place.outcome_log.append(1, SessionResult(gradient))
     answer = run_study(place.study, place.averager(), place.tables[1], ["yes", "no", "no"] * 3)
     (row,) = answer["coefficients"].values()
     assert list(answer["coefficients"]) == ["yes"] and answer["steps_without_result"] == 0
@@ -295,7 +297,7 @@ def test_weights_are_for_the_columns_as_they_are(tmp_path: Path) -> None:
 
 def test_three_classes_have_a_row_each_and_a_step_without_result_is_counted(tmp_path: Path) -> None:
     place = Place(tmp_path, **(LOGISTIC | {"classes": ["a", "b", "c"]}))
-    place.outcome_log.append(1, np.zeros(9))
+    place.outcome_log.append(1, SessionResult(np.zeros(9)))
     place.outcome_log.append(2, None)
     answer = run_study(place.study, place.averager(), place.tables[1], ["a"] * 9)
     assert list(answer["intercept"]) == ["a", "b", "c"] and answer["steps_without_result"] == 1

@@ -10,7 +10,7 @@ from helpers.command_line import Capture, call, refused
 from helpers.sequence_processes import SIZES, agree
 from helpers.studies import LOGISTIC, write_study
 from inca.learn.study import read_study
-from inca.network.sequence.outcome_log import OutcomeLog
+from inca.network.sequence.outcome_log import OutcomeLog, SessionResult
 
 ME = 1
 
@@ -21,7 +21,7 @@ def state(tmp_path: Path) -> Path:
     study = read_study(write_study(tmp_path, **(LOGISTIC | {"steps": 1})))
     roster = study.agreement(agree(tmp_path, -1000.0))
     folder = tmp_path / "state" / roster.session.hex()[:16]
-    OutcomeLog(folder).append(1, np.array([0.3, -0.2, 0.1]))
+    OutcomeLog(folder).append(1, SessionResult(np.array([0.3, -0.2, 0.1])))
     rows = np.random.default_rng(3).uniform((0.0, 20.0), (100.0, 220.0), (SIZES[ME], 2))
     lines = ["age,weight,ill", *(f"{age},{weight},no" for age, weight in rows)]
     (tmp_path / "records.csv").write_text("\n".join(lines))

@@ -27,7 +27,7 @@ from inca.learn.training.optimizers import SGD
 from inca.learn.training.train import train
 from inca.network.membership.identity import Identity
 from inca.network.membership.roster import Roster
-from inca.network.sequence.outcome_log import OutcomeLog
+from inca.network.sequence.outcome_log import OutcomeLog, SessionResult
 from inca.network.sequence.session_sequence import AverageRequest, SessionSequence, terms_for
 from inca.privacy.gaussian import mu_for
 from inca.protocol.domain import Interval
@@ -147,7 +147,7 @@ def test_outcomes_that_are_known_are_returned_without_a_session(
     outcome_log: OutcomeLog, averager: Callable[..., NetworkAverager]
 ) -> None:
     rng = np.random.default_rng(0)
-    outcome_log.append(1, np.array([0.5, -0.5]), 0.01)
+    outcome_log.append(1, SessionResult(np.array([0.5, -0.5]), 0.01))
     outcome_log.append(2, None)
     for _ in range(2):  # a program that was stopped begins again
         again = averager()
@@ -161,7 +161,7 @@ def test_outcomes_that_are_known_are_returned_without_a_session(
 def test_a_program_that_asks_for_something_else_is_refused(
     outcome_log: OutcomeLog, averager: Callable[..., NetworkAverager]
 ) -> None:
-    outcome_log.append(1, np.array([0.5]))
+    outcome_log.append(1, SessionResult(np.array([0.5])))
     rng = np.random.default_rng(0)
     averager().average(row(1.0), 1.0, 0.1, rng, max_norm=3.0)
     with pytest.raises(
@@ -174,9 +174,9 @@ def test_training_goes_on_from_the_outcomes_on_disk(
     outcome_log: OutcomeLog, averager: Callable[..., NetworkAverager]
 ) -> None:
     """Two steps by hand, with a step without result between them."""
-    outcome_log.append(1, np.array([0.1, 0.0, 0.0]))
+    outcome_log.append(1, SessionResult(np.array([0.1, 0.0, 0.0])))
     outcome_log.append(2, None)
-    outcome_log.append(3, np.array([0.0, 0.2, 0.0]))
+    outcome_log.append(3, SessionResult(np.array([0.0, 0.2, 0.0])))
     mine, budget = averager(), Budget(1.0, 1e-5)
     held = mine.with_others(datasets()[1], SIZES)
     result = train(model(), held, mine, budget, 3, np.random.default_rng(0), clipping=CLIPPING, optimizer=SGD(1.0))
@@ -190,7 +190,7 @@ def test_statistics_are_computed_from_the_outcome_as_in_a_simulation(
 ) -> None:
     """Let the outcome be what everyone's sums average to; the count of records is averaged, since parties may leave."""
     tables, box = [features for features, _ in datasets()], ([-1.0] * 3, [1.0] * 3)
-    outcome_log.append(1, averaged(averager(), Records.of(tables, box), "moments"), 1e-9)
+    outcome_log.append(1, SessionResult(averaged(averager(), Records.of(tables, box), "moments"), 1e-9))
     mine = averager()
     held = Records.of(mine.with_others(tables[1], SIZES), box)
     answer = moments(held, mine, Budget(2.0, 1e-5), np.random.default_rng(0))
@@ -201,7 +201,7 @@ def test_statistics_are_computed_from_the_outcome_as_in_a_simulation(
 
 def test_a_party_without_records_takes_part(outcome_log: OutcomeLog, averager: Callable[..., NetworkAverager]) -> None:
     unit = math.sqrt(averager().var_noise(2.0, 1.0)) / (1e-6 * 0.8)  # in which the number of records is averaged
-    outcome_log.append(1, np.array([0.4, 0.4, 0.8 * unit]), 1e-3)
+    outcome_log.append(1, SessionResult(np.array([0.4, 0.4, 0.8 * unit]), 1e-3))
     mine = averager()
     held: list[Any] = mine.with_others([], [1, 0, 1, 1, 1])
     answer = moments(Records.of(held, Interval(0, 1)), mine, 1.0, np.random.default_rng(0))
@@ -222,7 +222,7 @@ def test_a_party_stays_away_if_too_much_was_given_away(
     place = outcome_log.session_folder(1) / "sessions" / "ab"
     place.mkdir(parents=True)
     (place / "result.json").write_text(json.dumps({"epsilon": 2.0, "reason": ""}))
-    outcome_log.append(1, np.array([0.5]))
+    outcome_log.append(1, SessionResult(np.array([0.5])))
     lost, rng = mu_for(2.0, 1e-5), np.random.default_rng(0)
     for max_mu, allowed in ((1.01 * math.hypot(lost, 0.1), True), (0.99 * math.hypot(lost, 0.1), False)):
         mine = averager(max_mu=max_mu)
@@ -243,7 +243,7 @@ def lost_in_session_1(outcome_log: OutcomeLog, epsilon: float) -> None:
     place = outcome_log.session_folder(1) / "sessions" / "ab"
     place.mkdir(parents=True)
     (place / "result.json").write_text(json.dumps({"epsilon": epsilon, "reason": ""}))
-    outcome_log.append(1, np.array([0.1, 0.0, 0.0]))
+    outcome_log.append(1, SessionResult(np.array([0.1, 0.0, 0.0])))
 
 
 @pytest.mark.parametrize(("epsilon", "allowed"), [(0.5, True), (2.0, False)])
@@ -275,7 +275,7 @@ def test_where_the_noise_is_not_known_it_is_more_than_that_of_simulated_leavers(
     outcome_log: OutcomeLog, averager: Callable[..., NetworkAverager]
 ) -> None:
     """300 random executions with up to as many leavers as there may be, some of them after they settled, have less."""
-    outcome_log.append(1, np.array([0.5]))
+    outcome_log.append(1, SessionResult(np.array([0.5])))
     mine, rng = averager(), np.random.default_rng(5)
     worst = mine.average(row(1.0), 1.0, 0.1, rng, max_norm=3.0).var_noise
     assert worst > mine.var_noise(1.0, 0.1)

@@ -20,7 +20,7 @@ from inca.network.node.session_setup import SessionSetup
 from inca.network.node.warm_up import warm_up
 from inca.network.protocol.finalization import Result
 from inca.network.protocol.ledger import Record
-from inca.network.sequence.outcome_log import OutcomeLog
+from inca.network.sequence.outcome_log import OutcomeLog, SessionResult
 from inca.network.sequence.session_sequence import SessionSequence
 from inca.network.testing.delivered_loss import DeliveredMessages
 from inca.privacy.gaussian import epsilon_for, mu_for
@@ -85,7 +85,7 @@ def booked(parties: TwelveParties, i: int, mu: float, folder: Path) -> float:
     place.mkdir(parents=True)
     (place / "result.json").write_bytes((parties.session_folder(i) / "result.json").read_bytes())
     write_json(log.session_folder(1) / "asked.json", {"dimension": 3, "reach": 1.0, "distance": 1.0, "mu": mu})
-    log.append(1, np.zeros(3))
+    log.append(1, SessionResult(np.zeros(3)))
     sequence = SessionSequence(parties.setup.roster, parties.identities[i], folder)
     (row,) = sequence.report()["sessions"]
     return float(row["own_mu"])

@@ -6,8 +6,9 @@ from dataclasses import replace
 
 import msgspec
 
-from helpers.parties import COIN_FLIP, PACED, START, N, Room, reasons
+from helpers.parties import COIN_FLIP, PACED, START, N, Room, foreign, reasons
 from inca.network.protocol.messages import Items, Offer
+from inca.network.protocol.public_randomness import commitment
 
 
 def test_all_know_the_same_seed_before_the_start() -> None:
@@ -71,3 +72,55 @@ def test_a_silent_party_ends_the_coin_flip_at_the_deadline() -> None:
     assert not reasons(room)
     room.run(until=START + PACED.period + 0.1)
     assert set(reasons(room)) == {0, 1, 2, 4} and all("3" in reason for reason in reasons(room).values())
+
+
+# --- a party that commits twice ---------------------------------------------------------------------------------------
+
+
+def two_faced(naming: bool) -> Room:
+    """Party 3 has shown one commitment to parties 0 and 1, and another to 2 and 4; it confirms what each holds."""
+    room, liar = Room(COIN_FLIP).open(0, 1, 2, 4), foreign(COIN_FLIP, 3)
+    secrets = [b"one secret".ljust(32), b"another".ljust(32)]
+    commits = [liar.sign("commit", commitment(COIN_FLIP.id, 3, each)) for each in secrets]
+    faces = {0: 0, 1: 0, 2: 1, 4: 1}
+    if not naming:  # the others never hear of the second one
+        room.drops = lambda sender, receiver, message: (
+            isinstance(message, Items) and any((item.kind, item.party) == ("commit", 3) for item in message.items)
+        )
+    for i, face in faces.items():
+        room.hand(3, i, Items([commits[face]]))
+    room.run(until=START - 1.0)
+    for i, face in faces.items():
+        confirmed = room.parties[i].signed_items.by_kind["confirm"][i]
+        room.hand(3, i, Items([liar.sign("confirm", confirmed.body), liar.sign("reveal", secrets[face])]))
+    return room
+
+
+def test_whoever_commits_to_two_secrets_learns_nobody_elses() -> None:
+    """Else it would choose the seed of one half when it knows the secrets of all."""
+    room = two_faced(naming=True).run()
+    revealed = {item.party for _, m in room.said if isinstance(m, Items) for item in m.items if item.kind == "reveal"}
+    assert revealed <= {3}
+    left = reasons(room)
+    assert set(left) == {0, 1, 2, 4} and not any(party.ledger.seed for party in room.parties.values())
+    words = "the coin flip for the public seed failed: party 3 committed to two different secrets"
+    assert set(left.values()) == {words}
+
+
+def test_parties_that_hold_other_commitments_are_named_if_it_is_not_known_whose() -> None:
+    left = reasons(two_faced(naming=False).run())
+    assert left[0].endswith("party 2, party 4 hold other commitments than this party")
+    assert left[4].endswith("party 0, party 1 hold other commitments than this party")
+
+
+def test_nobody_reveals_before_all_have_said_that_they_hold_the_same_commitments() -> None:
+    room = Room(COIN_FLIP)
+    room.drops = lambda sender, receiver, message: (
+        isinstance(message, Items)
+        and any(item.kind in ("confirm", "reveal") and item.party == 2 for item in message.items)
+    )
+    room.open().run()
+    left = reasons(room)
+    assert all(left[i].endswith("the commitments were not confirmed by party 2") for i in (0, 1, 3, 4))
+    said = {item.party for _, m in room.said if isinstance(m, Items) for item in m.items if item.kind == "reveal"}
+    assert said <= {2}  # it has heard of all others

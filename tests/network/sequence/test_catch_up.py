@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from helpers.outcome_logs import A, B, C, D, Outcomes, log_of
+from helpers.outcome_logs import BEACON, A, B, C, D, Outcomes, digest_of, log_of
 from helpers.sequence_processes import SIZES, agree
 from inca.network.membership.identity import Identity
 from inca.network.membership.roster import Roster
@@ -23,7 +23,7 @@ from inca.network.sequence.catch_up import (
     CatchUpResult,
     KnownOutcomes,
 )
-from inca.network.sequence.outcome_log import NO_RESULT, OutcomeLog, digest_of, to_bytes
+from inca.network.sequence.outcome_log import NO_RESULT, OutcomeLog, to_bytes
 
 PATIENCE_S = 60.0
 
@@ -69,7 +69,7 @@ def test_who_lacks_outcomes_gets_them_and_nobody_else_asks(tmp_path: Path) -> No
     scene = Scene(tmp_path, [[A, None, C], [A, None, C], [A], [], [A, None, None]])
     results = scene.catch_up(4, lambda results: all(result.adopted_from is not None for result in results[2:]))
     assert all(log.outcomes[:3] == scene.logs[0].outcomes for log in scene.logs)
-    assert [round(log.standard_error(3) or 0.0, 9) for log in scene.logs] == [0.3] * 5
+    assert [known.standard_error for log in scene.logs if (known := log.result(3))] == [pytest.approx(0.3)] * 5
     assert [result.adopted_from is not None for result in results] == [False, False, True, True, True]
     assert [bool(result.peers) for result in results] == [False, False, True, True, True]
     # Only the last one had noted, without a result, what others had a result of: its program must begin again.
@@ -88,7 +88,7 @@ def test_the_later_last_result_wins_over_more_results(tmp_path: Path) -> None:
     scene = Scene(tmp_path, [[A, None, C], [A, None, C], [A, None, C], [A, B], [A, None, C]])
     results = scene.catch_up(4, lambda results: results[3].adopted_from is not None)
     assert all(log.outcomes == [digest_of(A), NO_RESULT, digest_of(C)] for log in scene.logs)
-    assert results[3].changed and OutcomeLog(scene.logs[3].folder).average(2) is None
+    assert results[3].changed and OutcomeLog(scene.logs[3].folder).result(2) is None
 
 
 class Liar(CatchUp):
@@ -98,11 +98,11 @@ class Liar(CatchUp):
         if isinstance(message, KnownOutcomes):
             message = KnownOutcomes([*message.outcomes, digest_of(D)], message.ask)
         elif isinstance(message, AverageSent):
-            message = AverageSent(message.number, to_bytes(B), None)
+            message = AverageSent(message.number, to_bytes(B), None, BEACON)
         super()._send(peer, message)
 
     def _handle_request(self, peer: int, message: AverageWanted) -> None:
-        self._send(peer, AverageSent(message.number, b"", None))
+        self._send(peer, AverageSent(message.number, b"", None, b""))
 
 
 def test_who_does_not_have_what_it_says_is_not_believed(tmp_path: Path) -> None:
@@ -123,7 +123,7 @@ class Inventor(CatchUp):
         super()._send(peer, message)
 
     def _handle_request(self, peer: int, message: AverageWanted) -> None:
-        self._send(peer, AverageSent(message.number, to_bytes({1: A, 2: B, 3: D}[message.number]), None))
+        self._send(peer, AverageSent(message.number, to_bytes({1: A, 2: B, 3: D}[message.number]), None, BEACON))
 
 
 def test_a_result_that_one_member_alone_has_made_up_is_not_believed(tmp_path: Path) -> None:

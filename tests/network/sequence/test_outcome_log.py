@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from helpers.outcome_logs import A, B, C, Outcomes, log_of, vector
+from helpers.outcome_logs import BEACON, A, B, C, Outcomes, digest_of, log_of, vector
 from inca.errors import InvalidInput
-from inca.network.sequence.outcome_log import NO_RESULT, OutcomeLog, digest_of, from_bytes, last_result, to_bytes
+from inca.network.sequence.outcome_log import NO_RESULT, OutcomeLog, SessionResult, from_bytes, last_result, to_bytes
 
 
 def test_a_log_is_found_again_and_goes_on(tmp_path: Path) -> None:
@@ -20,9 +20,11 @@ def test_a_log_is_found_again_and_goes_on(tmp_path: Path) -> None:
     again = OutcomeLog(tmp_path)
     assert again.outcomes == first.outcomes == [digest_of(A), NO_RESULT, digest_of(C)]
     assert again.digest() == first.digest()
-    average = again.average(1)
-    assert average is not None and np.array_equal(average, A) and again.average(2) is None
-    assert [again.standard_error(number) for number in (1, 2, 3)] == pytest.approx([0.1, None, 0.3])
+    one, three = again.result(1), again.result(3)
+    assert one is not None and three is not None and again.result(2) is None
+    assert np.array_equal(one.average, A) and np.array_equal(three.average, C)
+    assert (one.standard_error, three.standard_error) == pytest.approx((0.1, 0.3))
+    assert one.beacon == three.beacon == BEACON
     again.append(4, None)
     assert len(again) == 4 and last_result(again.outcomes) == 3
 
@@ -30,9 +32,9 @@ def test_a_log_is_found_again_and_goes_on(tmp_path: Path) -> None:
 def test_outcomes_come_one_after_the_other(tmp_path: Path) -> None:
     log = log_of(tmp_path, [A])
     with pytest.raises(InvalidInput, match="number must be 2, the first session without an outcome, got 3"):
-        log.append(3, B)
+        log.append(3, SessionResult(B))
     with pytest.raises(InvalidInput, match="number must be from 1 to 1, got 2"):
-        log.average(2)
+        log.result(2)
     (tmp_path / "0002").mkdir()  # a session that was begun has no outcome yet
     assert len(OutcomeLog(tmp_path)) == 1
 
@@ -53,9 +55,7 @@ def test_taking_over_a_later_log_makes_them_equal_up_to_its_last_result(
     other = log_of(folder / "other", [vector(i) if has else None for i, has in enumerate(theirs)])
     last = last_result(other.outcomes)
     before = own.outcomes
-    averages = {
-        number: (average, 0.5) for number in range(1, last + 1) if (average := other.average(number)) is not None
-    }
+    averages = {number: known for number in range(1, last + 1) if (known := other.result(number)) is not None}
     changed = own.adopt(other.outcomes[:last], averages)
     assert own.outcomes[:last] == other.outcomes[:last] and own.outcomes[last:] == before[last:]
     assert changed == (before[:last] != other.outcomes[: len(before[:last])])
@@ -63,8 +63,8 @@ def test_taking_over_a_later_log_makes_them_equal_up_to_its_last_result(
 
 
 def test_an_average_that_is_not_what_was_said_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InvalidInput, match="the digest of an average must be"):
-        OutcomeLog(tmp_path).adopt([digest_of(A)], {1: (B, None)})
+    with pytest.raises(InvalidInput, match="the digest of a result must be"):
+        OutcomeLog(tmp_path).adopt([digest_of(A)], {1: SessionResult(B)})
     assert len(OutcomeLog(tmp_path)) == 0
 
 

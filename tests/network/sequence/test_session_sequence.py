@@ -21,7 +21,7 @@ from inca.network.membership.identity import Identity
 from inca.network.membership.roster import Roster
 from inca.network.node.loss_check import LossChecker
 from inca.network.node.session_setup import SessionSetup
-from inca.network.sequence.outcome_log import OutcomeLog
+from inca.network.sequence.outcome_log import OutcomeLog, SessionResult
 from inca.network.sequence.session_sequence import AverageRequest, SessionSequence, terms_for
 from inca.privacy.accountant import account
 from inca.privacy.gaussian import epsilon_for, mu_for
@@ -106,7 +106,7 @@ def test_what_is_booked_is_less_than_agreed_only_if_no_coalition_learned_more(ca
     place = log.session_folder(1) / "sessions" / "ab"
     place.mkdir(parents=True)
     (place / "result.json").write_text(json.dumps(result))
-    log.append(1, np.array([0.5]))
+    log.append(1, SessionResult(np.array([0.5])))
     sequence = SessionSequence(agree(tmp_path, lead=-1000.0), Identity.read(tmp_path / "1"), tmp_path / "course")
     outcome = sequence.average(np.array([0.1]), max_norm=1.0, distance=1.0, mu=AGREED_MU)
     assert outcome.estimate is not None and outcome.estimate.tolist() == [0.5]
@@ -128,7 +128,7 @@ def test_what_a_killed_process_has_left_is_shredded_once_the_outcome_is_known(tm
     for name in ("journal.db", "journal.db-wal"):
         (place / name).write_bytes(b"before" + seed + b"after")
         os.link(place / name, tmp_path / name)
-    log.append(1, np.array([0.5]))
+    log.append(1, SessionResult(np.array([0.5])))
     sequence = SessionSequence(agree(tmp_path, lead=-1000.0), Identity.read(tmp_path / "1"), tmp_path / "course")
     sequence.average(np.array([0.1]), max_norm=1.0, distance=1.0, mu=AGREED_MU)
     assert list(place.iterdir()) == []
@@ -156,3 +156,14 @@ def test_a_stranger_is_refused(tmp_path: Path) -> None:
     roster = agree(tmp_path, lead=-1000.0)
     with pytest.raises(InvalidInput, match="the identity must be one of the roster 'a sequence', got 'nobody'"):
         SessionSequence(roster, Identity.create("nobody"), tmp_path)
+
+
+def test_the_next_seed_follows_from_the_beacon(tmp_path: Path) -> None:
+    """The average alone could be tried out by whoever publishes last."""
+    request, seeds = AverageRequest(1, 1.0, 1.0, AGREED_MU), set()
+    roster = agree(tmp_path, lead=-1000.0, seed=None)
+    for name, beacon in (("one", b"1" * 32), ("same", b"1" * 32), ("other", b"2" * 32)):
+        OutcomeLog(tmp_path / name).append(1, SessionResult(np.array([0.5]), beacon=beacon))
+        sequence = SessionSequence(roster, Identity.read(tmp_path / "1"), tmp_path / name)
+        seeds.add(sequence._roster_of(2, request).terms.seed)
+    assert len(seeds) == 2 and None not in seeds

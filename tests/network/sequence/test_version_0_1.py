@@ -57,8 +57,9 @@ def test_the_outcomes_are_read(party: int) -> None:
     for number in range(1, SESSIONS + 1):
         (result,) = (log.session_folder(number) / "sessions").glob("*/result.json")
         fields = json.loads(result.read_text())
-        assert np.array_equal(np.asarray(log.average(number)), fields["estimate"])
-        assert log.standard_error(number) == fields["standard_error"]
+        known = log.result(number)
+        assert known is not None and np.array_equal(known.average, fields["estimate"])
+        assert known.standard_error == fields["standard_error"] and known.beacon == b""
 
 
 @pytest.mark.parametrize("party", PARTIES)
@@ -110,6 +111,6 @@ def test_messages_have_the_same_bytes() -> None:
     for message, plain in (
         (KnownOutcomes([digest, b""], ask=True), ["tell", [digest, b""], True]),
         (AverageWanted(3), ["want", 3]),
-        (AverageSent(3, b"npy", None), ["give", 3, b"npy", None]),
+        (AverageSent(3, b"npy", None, b"beacon"), ["give", 3, b"npy", None, b"beacon"]),
     ):
         assert msgspec.msgpack.encode(message) == msgspec.msgpack.encode(plain)

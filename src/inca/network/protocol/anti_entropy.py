@@ -31,7 +31,7 @@ _MAX_REQUEST_BYTES = 2**21  # to ask of one peer at once
 _MAX_ANSWER_BYTES = 2 * _MAX_REQUEST_BYTES  # to send to one peer at once, if it is more than one item
 _SMALL_AGAIN_PERIODS = _REREQUEST_AFTER_PERIODS / 2  # after which a small item is sent to the same peer again
 _LARGE_AGAIN_PERIODS = 1.0  # and a large one, on the same connection
-_OF_COIN_FLIP = ("commit", "reveal")
+_OF_COIN_FLIP = ("commit", "confirm", "reveal")
 _MIN_NEIGHBOURS = 3  # that are up; with fewer, anyone will do
 
 

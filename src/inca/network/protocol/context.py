@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -102,6 +103,10 @@ class PartyContext:
     def name(self, party: int) -> str:
         """Return what people call a party."""
         return self.session.name(party)
+
+    def listed(self, parties: Iterable[int]) -> str:
+        """Return what people call some parties, in order."""
+        return ", ".join(self.name(party) for party in sorted(parties))
 
     def have(self, *, reply: bool = False) -> Have:
         """Say which items and decisions this party holds."""

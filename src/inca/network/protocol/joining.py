@@ -1,7 +1,4 @@
-"""How a party joins a session: the coin flip for the public seed, and the way back after an absence.
-
-The coin flip is a commit-reveal among all parties: everyone publishes a commitment to a secret, then, once all
-commitments are there, the secret; the hash of all secrets is the public seed.
+"""How a party joins a session that has begun: the way in, or back, after an absence.
 
 After a restart, or a late start, a party must not say anything twice: fresh noise for the same value would be a second
 release of it, and the same noise with another inflow would reveal differences exactly. So it asks those who would have
@@ -22,10 +19,8 @@ from math import inf
 
 from inca.errors import CannotJoin, InvalidPeerMessage
 from inca.network.protocol.context import PartyContext
-from inca.network.protocol.ledger import Joined, Seeded
+from inca.network.protocol.ledger import Joined
 from inca.network.protocol.messages import Ask, Seen
-from inca.network.protocol.public_randomness import commitment, flipped_seed
-from inca.network.protocol.signed_items import Kind
 
 _MIN_WITNESSES = 3  # asked by a party that was away, if there are as many
 
@@ -55,72 +50,6 @@ class Joining:
         if not self.may_begin:
             return inf
         return -inf if self.away else self._context.session.start
-
-    # --- the coin flip --------------------------------------------------------------------------------------------
-
-    @property
-    def flipping(self) -> bool:
-        """Whether the coin flip goes on: the seed is unknown."""
-        return self._context.ledger.topology is None
-
-    @property
-    def coin_flip_deadline(self) -> float:
-        """When the coin flip must be over."""
-        return self._context.session.start + self._context.session.period if self.flipping else inf
-
-    @property
-    def missing_parts(self) -> set[int]:
-        """Who has not committed or not revealed, while the coin flip goes on."""
-        items = self._context.signed_items
-        return items.missing("commit") | items.missing("reveal") if self.flipping else set()
-
-    def start_coin_flip(self) -> None:
-        """Commit, unless the seed was agreed on; whoever knows it already still owes its part to the others."""
-        context, session, ledger = self._context, self._context.session, self._context.ledger
-        if session.seed is not None:
-            if ledger.topology is None:
-                context.record(Seeded(session.seed))
-        elif ledger.opened is not None:
-            context.publish("commit", commitment(session.id, context.me, ledger.opened.secret))
-            if ledger.topology is not None:
-                context.publish("reveal", ledger.opened.secret)
-        context.out.plan = not self.flipping
-
-    def continue_coin_flip(self) -> None:
-        """Reveal once everyone has committed; all secrets together are the seed."""
-        context, items, session = self._context, self._context.signed_items, self._context.session
-        opened = context.ledger.opened
-        if not self.flipping or opened is None or items.missing("commit"):
-            return
-        if context.me not in items.by_kind["reveal"]:
-            context.publish("reveal", opened.secret)
-        if items.missing("reveal") or self._cheaters():
-            return
-        secrets = [items.by_kind["reveal"][party].body for party in range(session.parties)]
-        context.record(Seeded(flipped_seed(session.id, secrets)))
-        context.out.plan = True
-
-    def coin_flip_failure(self) -> str:
-        """Return who has kept the coin flip from its end."""
-        kinds: tuple[tuple[Kind, str], ...] = (("commit", "committed to"), ("reveal", "revealed"))
-        for kind, verb in kinds:
-            if silent := sorted(self._context.signed_items.missing(kind)):
-                return f"the coin flip for the public seed failed: nothing was {verb} by {self._names(silent)}"
-        return (
-            f"the coin flip for the public seed failed: {self._names(self._cheaters())} revealed another secret than "
-            "was committed to"
-        )
-
-    def _names(self, parties: list[int]) -> str:
-        return ", ".join(self._context.name(party) for party in parties)
-
-    def _cheaters(self) -> list[int]:
-        items, session = self._context.signed_items.by_kind, self._context.session
-        return [
-            party
-            for party in range(session.parties)
-            if commitment(session.id, party, items["reveal"][party].body) != items["commit"][party].body
-        ]
 
     # --- the way back ---------------------------------------------------------------------------------------------
 
@@ -158,7 +87,7 @@ class Joining:
         if self.without_journal and self.unanswered and not self._silence_logged:
             self._silence_logged = True
             advice = "if it never took part in this session before, on any machine, stop it and start it again with"
-            reason = f"{self._names(sorted(self.unanswered))} did not say whether they had seen this party before"
+            reason = f"{self._context.listed(self.unanswered)} did not say whether they had seen this party before"
             self._context.log_event("came late", reason=f"{reason}; {advice} --first-start")
 
     def handle_seen(self, peer: int, message: Seen) -> None:
@@ -192,7 +121,7 @@ class Joining:
     def enter(self, clock_round: int) -> None:
         """Set the round to begin with; raise `CannotJoin` if a party without a journal has unanswered questions."""
         if self.without_journal and self.unanswered:
-            silent = self._names(sorted(self.unanswered))
+            silent = self._context.listed(self.unanswered)
             raise CannotJoin(
                 f"came late without a journal, and {silent} did not say whether it had been there before: next time "
                 "start it before the session begins, or with --first-start if it never took part in the session before"

@@ -20,6 +20,7 @@ from inca.network.protocol.agreement.agenda import Agenda
 from inca.network.protocol.agreement.ballot_signatures import BallotSignatures
 from inca.network.protocol.agreement.consensus import Consensus
 from inca.network.protocol.anti_entropy import AntiEntropy
+from inca.network.protocol.coin_flip import CoinFlip
 from inca.network.protocol.context import Effects, PartyContext
 from inca.network.protocol.finalization import Finalization, Result
 from inca.network.protocol.joining import Joining
@@ -60,6 +61,7 @@ class Party:
         self._context = context
         self._components = PartyComponents(
             context,
+            CoinFlip(context),
             Joining(context),
             Transfers(context),
             finalization,
@@ -179,7 +181,7 @@ class Party:
                 self._context.log_event("invalid message", peer=peer, what=printable(str(error)))
             except CannotJoin as error:
                 self._leave(now, str(error))
-            self._components.joining.continue_coin_flip()
+            self._components.coin_flip.go_on()
         return self._advance(now)
 
     def unsent(self, now: float, message: Message) -> Effects:
@@ -230,7 +232,7 @@ class Party:
             LocalProtocolError: It was not asked for, or has been answered.
         """
         joining = self._components.joining
-        if self._require_call("planned", asked=not (joining.flipping or joining.may_begin)):
+        if self._require_call("planned", asked=not (self._components.coin_flip.flipping or joining.may_begin)):
             joining.may_begin = True
             if refusal:
                 self._leave(now, refusal)

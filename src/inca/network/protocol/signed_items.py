@@ -28,7 +28,7 @@ from inca.network.protocol.messages import (
 from inca.network.protocol.public_randomness import SECRET_BYTES
 from inca.network.protocol.session import SessionConfig, check_weight
 
-Kind = Literal["commit", "reveal", "digest", "ready", "final", "done"]
+Kind = Literal["commit", "confirm", "reveal", "digest", "ready", "final", "done"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 _BATCH_BYTES = 2**20  # of items in one answer, if there is more than one item
 _MAX_TEXT = 200  # characters of a peer that are shown to people
@@ -242,7 +242,7 @@ class SignedItems:
             case "done":
                 if item.body:
                     raise InvalidPeerMessage(f"a done must be empty, got {len(item.body)} bytes")
-            case "commit" | "reveal":
+            case "commit" | "confirm" | "reveal":
                 _check_size(f"a {item.kind}", item.body)
             case "digest":
                 _check_size("the commitment in a digest", read(item, Digest).commitment)

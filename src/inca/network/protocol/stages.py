@@ -37,6 +37,7 @@ from inca.errors import CannotJoin
 from inca.network.protocol.agreement.agenda import Agenda
 from inca.network.protocol.agreement.consensus import Consensus
 from inca.network.protocol.anti_entropy import AntiEntropy
+from inca.network.protocol.coin_flip import CoinFlip
 from inca.network.protocol.context import PartyContext
 from inca.network.protocol.finalization import Finalization
 from inca.network.protocol.joining import Joining
@@ -60,6 +61,7 @@ class PartyComponents:
     """The components of a party, on which the functions of the table act, and where it is in its stage."""
 
     context: PartyContext
+    coin_flip: CoinFlip
     joining: Joining
     transfers: Transfers
     finalization: Finalization
@@ -196,8 +198,8 @@ class StageRule:
 
 def after_gathering(party: PartyComponents, now: float) -> Stage:
     """Begin; ask first after an absence; leave if there is no seed."""
-    if party.joining.flipping:
-        party.finalization.reason = party.joining.coin_flip_failure()
+    if party.coin_flip.flipping:
+        party.finalization.reason = party.coin_flip.failure()
         return "left"
     if party.joining.away:
         return "asking"
@@ -339,13 +341,13 @@ STAGES: dict[Stage, StageRule] = {
     # The public seed is the outcome of a coin flip, unless it was agreed on; the loss at full attendance is worked out.
     "gathering": StageRule(
         successors=("rounds", "asking", "digests", "left"),
-        deadline=lambda party: party.joining.coin_flip_deadline,
+        deadline=lambda party: party.coin_flip.deadline,
         earliest=lambda party: party.joining.start_time,
-        waits_for=lambda party: party.joining.missing_parts,
+        waits_for=lambda party: party.coin_flip.missing_parts,
         then=after_gathering,
-        enter=lambda party, now: party.joining.start_coin_flip(),
-        gossips=("commit", "reveal"),
-        gossips_while=lambda party: party.joining.flipping,
+        enter=lambda party, now: party.coin_flip.start(),
+        gossips=("commit", "confirm", "reveal"),
+        gossips_while=lambda party: party.coin_flip.flipping,
         calls=("planned",),
         connected_is_up=True,
         logged=False,

@@ -21,7 +21,6 @@ from dataclasses import dataclass, field, replace
 
 import msgspec
 
-from inca._base.types import Array
 from inca.network.membership.identity import Identity
 from inca.network.membership.roster import Roster
 from inca.network.node.transport_setup import transport_for
@@ -29,7 +28,7 @@ from inca.network.sequence.outcome_log import (
     DIGEST_BYTES,
     NO_RESULT,
     OutcomeLog,
-    digest_of,
+    SessionResult,
     from_bytes,
     last_result,
     to_bytes,
@@ -62,11 +61,12 @@ class AverageWanted(msgspec.Struct, frozen=True, tag="want", array_like=True, fo
 
 
 class AverageSent(msgspec.Struct, frozen=True, tag="give", array_like=True, forbid_unknown_fields=True):
-    """The average of a session, as a .npy file, and its standard error where it is known."""
+    """The average of a session, as a .npy file, its standard error where it is known, and its beacon."""
 
     number: int
     average: bytes
     standard_error: float | None
+    beacon: bytes
 
 
 CatchUpMessage = KnownOutcomes | AverageWanted | AverageSent
@@ -111,7 +111,7 @@ class CatchUp(TransportEvents):
         self._asked: set[int] = set()
         self._unanswered: set[int] = set()  # of those that were asked
         self._known_by: dict[int, tuple[bytes, ...]] = {}  # outcomes by peer, up to the last result
-        self._averages: dict[int, tuple[Array, float | None]] = {}
+        self._results: dict[int, SessionResult] = {}
         self._requested: tuple[int, int] | None = None  # peer, session: asked for and not here yet
         self._requested_until = 0.0
         self._patience_s = _MIN_PATIENCE_S
@@ -173,11 +173,11 @@ class CatchUp(TransportEvents):
         peer = vouchers[0]
         for number, outcome in enumerate(theirs, 1):
             known = ours[number - 1] if number <= len(ours) else NO_RESULT
-            if outcome not in (known, NO_RESULT) and number not in self._averages:
+            if outcome not in (known, NO_RESULT) and number not in self._results:
                 self._requested, self._requested_until = (peer, number), time.monotonic() + self._patience_s
                 self._send(peer, AverageWanted(number))
                 return
-        self.result.changed |= self._outcome_log.adopt(theirs, self._averages)
+        self.result.changed |= self._outcome_log.adopt(theirs, self._results)
         self.result.adopted_from, self.result.vouched_by = peer, set(vouchers)
 
     def _send(self, peer: int, message: CatchUpMessage) -> None:
@@ -240,10 +240,9 @@ class CatchUp(TransportEvents):
 
     def _handle_request(self, peer: int, message: AverageWanted) -> None:
         if 1 <= message.number <= len(self._outcome_log) and self._may_answer(peer, message.number):
-            average = self._outcome_log.average(message.number)
-            if average is not None:
-                error = self._outcome_log.standard_error(message.number)
-                self._send(peer, AverageSent(message.number, to_bytes(average), error))
+            if (known := self._outcome_log.result(message.number)) is not None:
+                average = to_bytes(known.average)
+                self._send(peer, AverageSent(message.number, average, known.standard_error, known.beacon))
 
     def _handle_average(self, peer: int, message: AverageSent) -> None:
         if self._requested != (peer, message.number):
@@ -251,13 +250,13 @@ class CatchUp(TransportEvents):
         self._requested = None
         expected = self._known_by[peer][message.number - 1]
         try:
-            average = from_bytes(message.average)
+            result = SessionResult(from_bytes(message.average), message.standard_error, message.beacon)
         except (ValueError, EOFError, SyntaxError):
-            average = None
-        if average is None or digest_of(average) != expected:
+            result = None
+        if result is None or result.digest != expected:
             del self._known_by[peer]  # it does not have what it says: another may
             return
-        self._averages[message.number] = average, message.standard_error
+        self._results[message.number] = result
         self._fetch()
 
     def _ask_again(self, peer: int) -> None:

@@ -15,6 +15,7 @@ from __future__ import annotations
 import hashlib
 import io
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -30,6 +31,31 @@ DIGEST_BYTES = 32
 _AVERAGE, _NOISE, _NOTE = "average.npy", "noise.json", "no-result.json"
 
 
+@dataclass(frozen=True)
+class SessionResult:
+    """The result of a session.
+
+    Args:
+        average: The average.
+        standard_error: The standard deviation of the noise in each coordinate, if it is known.
+        beacon: Randomness that nobody could choose (docs/format.md); empty for sessions of version 0.1.
+
+    Example:
+        >>> one, other = (SessionResult(np.array([0.5]), beacon=bytes([b]) * 32) for b in (1, 2))
+        >>> len(one.digest), one.digest == other.digest
+        (32, False)
+    """
+
+    average: Array
+    standard_error: float | None = None
+    beacon: bytes = b""
+
+    @property
+    def digest(self) -> bytes:
+        """The hash of the average's numbers and of the beacon."""
+        return hashlib.sha256(self.average.astype("<f8").tobytes() + self.beacon).digest()
+
+
 class OutcomeLog:
     """The outcomes of sessions 1, 2, ... in a folder.
 
@@ -39,9 +65,9 @@ class OutcomeLog:
     Example:
         >>> import tempfile
         >>> log = OutcomeLog(Path(tempfile.mkdtemp()))
-        >>> log.append(1, np.array([0.5]))
+        >>> log.append(1, SessionResult(np.array([0.5])))
         >>> log.append(2, None)
-        >>> len(log), last_result(log.outcomes), log.average(1), log.average(2)
+        >>> len(log), last_result(log.outcomes), log.result(1).average, log.result(2)
         (2, 1, array([0.5]), None)
     """
 
@@ -49,8 +75,8 @@ class OutcomeLog:
         self.folder = folder
         self._digests: list[bytes] = []
         while (place := self.session_folder(len(self) + 1)).exists():
-            if (path := place / _AVERAGE).exists():
-                self._digests.append(digest_of(np.load(path)))
+            if (place / _AVERAGE).exists():
+                self._digests.append(_read(place).digest)
             elif (place / _NOTE).exists():
                 self._digests.append(NO_RESULT)
             else:
@@ -62,7 +88,7 @@ class OutcomeLog:
 
     @property
     def outcomes(self) -> list[bytes]:
-        """The digest of each session's average, `NO_RESULT` where there is none."""
+        """The digest of each session's result, `NO_RESULT` where there is none."""
         return list(self._digests)
 
     def session_folder(self, number: int) -> Path:
@@ -74,35 +100,29 @@ class OutcomeLog:
         digests = b"".join(digest or bytes(DIGEST_BYTES) for digest in self._digests)
         return hashlib.sha256(b"inca-chain/1" + digests).digest()
 
-    def average(self, number: int) -> Array | None:
-        """Return the average of a session with an outcome; None if it had no result."""
+    def result(self, number: int) -> SessionResult | None:
+        """Return the result of a session with an outcome; None if it had none."""
         integer("number", number, 1, len(self))
-        return np.asarray(np.load(self.session_folder(number) / _AVERAGE)) if self._digests[number - 1] else None
+        return _read(self.session_folder(number)) if self._digests[number - 1] else None
 
-    def standard_error(self, number: int) -> float | None:
-        """Return the standard deviation of the noise in each coordinate of an average; None if it is not known."""
-        error: float | None = fields_of(self.session_folder(number) / _NOISE).get("standard_error")
-        return error
-
-    def append(self, number: int, average: Array | None, standard_error: float | None = None) -> None:
+    def append(self, number: int, result: SessionResult | None) -> None:
         """Keep the outcome of the next session, durably.
 
         Args:
             number: The number of the session, which must be the first without an outcome.
-            average: Its average; None if it had no result.
-            standard_error: The standard deviation of the noise in each coordinate, if it is known.
+            result: Its result; None if it had none.
         """
         if number != len(self) + 1:
             refuse("number", number, f"{len(self) + 1}, the first session without an outcome")
-        self._write(number, average, standard_error)
-        self._digests.append(NO_RESULT if average is None else digest_of(average))
+        self._write(number, result)
+        self._digests.append(NO_RESULT if result is None else result.digest)
 
-    def adopt(self, outcomes: Sequence[bytes], averages: Mapping[int, tuple[Array, float | None]]) -> bool:
+    def adopt(self, outcomes: Sequence[bytes], results: Mapping[int, SessionResult]) -> bool:
         """Take over what another party knows.
 
         Args:
             outcomes: The outcomes of its log, up to its last result.
-            averages: Those of its averages that differ from ours, by number, with their standard errors.
+            results: Those of its results that differ from ours, by number.
 
         Returns:
             Whether an outcome changed that was known here.
@@ -112,36 +132,37 @@ class OutcomeLog:
             known = number <= len(self)
             if known and self._digests[number - 1] == theirs:
                 continue
-            average, standard_error = averages[number] if theirs else (None, None)
-            if average is not None and digest_of(average) != theirs:
-                refuse("the digest of an average", digest_of(average).hex(), theirs.hex())
-            self._write(number, average, standard_error)
+            result = results[number] if theirs else None
+            if result is not None and result.digest != theirs:
+                refuse("the digest of a result", result.digest.hex(), theirs.hex())
+            self._write(number, result)
             changed |= known
             self._digests[number - 1 : number] = [theirs]
         return changed
 
-    def _write(self, number: int, average: Array | None, standard_error: float | None) -> None:
+    def _write(self, number: int, result: SessionResult | None) -> None:
         place = self.session_folder(number)
         place.mkdir(mode=0o700, parents=True, exist_ok=True)
-        (place / _NOISE).unlink(missing_ok=True)
-        if standard_error is not None:
-            write_json(place / _NOISE, {"standard_error": standard_error})
-        if average is None:
+        if result is None:
             write_json(place / _NOTE, {"result": None})
             (place / _AVERAGE).unlink(missing_ok=True)
+            (place / _NOISE).unlink(missing_ok=True)
         else:
-            write_whole(place / _AVERAGE, lambda file: file.write(to_bytes(average)))
+            (place / _AVERAGE).unlink(missing_ok=True)  # it is there only with the right noise
+            write_json(place / _NOISE, {"standard_error": result.standard_error, "beacon": result.beacon.hex()})
+            write_whole(place / _AVERAGE, lambda file: file.write(to_bytes(result.average)))
             (place / _NOTE).unlink(missing_ok=True)
+
+
+def _read(place: Path) -> SessionResult:
+    noise = fields_of(place / _NOISE)
+    average = np.asarray(np.load(place / _AVERAGE))
+    return SessionResult(average, noise.get("standard_error"), bytes.fromhex(noise.get("beacon", "")))
 
 
 def last_result(outcomes: Sequence[bytes]) -> int:
     """Return the number of the last session with a result; 0 if there is none."""
     return max((number for number, digest in enumerate(outcomes, 1) if digest), default=0)
-
-
-def digest_of(average: Array) -> bytes:
-    """Return the hash of an average's numbers."""
-    return hashlib.sha256(average.astype("<f8").tobytes()).digest()
 
 
 def to_bytes(average: Array) -> bytes:

@@ -38,7 +38,7 @@ from inca.network.node.runner import run_party
 from inca.network.node.session_setup import SessionSetup
 from inca.network.node.warm_up import warm_up
 from inca.network.sequence.catch_up import CatchUp, CatchUpResult, needed_vouchers
-from inca.network.sequence.outcome_log import OutcomeLog, last_result
+from inca.network.sequence.outcome_log import OutcomeLog, SessionResult, last_result
 from inca.privacy.gaussian import epsilon_for, mu_for
 from inca.protocol.noise_levels import NoiseLevels
 
@@ -189,7 +189,8 @@ class SessionSequence:
             self._advance(number, row, request)
         self._shred_left_over(number)
         self._mu_spent = math.hypot(self._mu_spent, self._loss(number))
-        return SessionOutcome(self.outcome_log.average(number), self.outcome_log.standard_error(number))
+        known = self.outcome_log.result(number)
+        return SessionOutcome(None, None) if known is None else SessionOutcome(known.average, known.standard_error)
 
     def finish(self) -> None:
         """Write *course.json*, and stay for those who missed the last result to catch up."""
@@ -210,7 +211,7 @@ class SessionSequence:
             mu = fields_of(self._request_path(number)).get("mu", 0.0) if took_part else 0.0
             mu_agreed = math.hypot(mu_agreed, mu)
             row: dict[str, Any] = {"number": number, "took_part": took_part, "mu": mu, "own_mu": self._loss(number)}
-            row["result"] = self.outcome_log.average(number) is not None
+            row["result"] = self.outcome_log.result(number) is not None
             rows.append(row | {"reason": self.result(number).get("reason", "")})
         mu_own = math.hypot(*(row["own_mu"] for row in rows))
         epsilon, own_epsilon = (float(epsilon_for(mu, terms.delta, terms.rule)) for mu in (mu_agreed, mu_own))
@@ -252,7 +253,8 @@ class SessionSequence:
             fields = self._hold(number, setup, place, row)
         if (average := fields.get("estimate")) is not None:
             numbers = np.atleast_1d(np.asarray(average, dtype=np.float64))
-            self.outcome_log.append(number, numbers, fields["standard_error"])
+            beacon = bytes.fromhex(fields.get("beacon", ""))
+            self.outcome_log.append(number, SessionResult(numbers, fields["standard_error"], beacon))
         else:
             self._ask_around(number)
 
@@ -300,8 +302,8 @@ class SessionSequence:
     def _roster_of(self, number: int, request: AverageRequest) -> Roster:
         """Return the roster of a session; its name tells the outcomes before it, so it has its own id.
 
-        A coin flip for the seed needs every party. As soon as there is a result, with the noise of all who were there
-        in it, the next seed is a hash of the results: nobody could know it before.
+        A coin flip for the seed needs every party. As soon as there is a result, the next seed is a hash of the results
+        and their beacons, to which all had committed before anyone published: nobody could know or choose it before.
         """
         name = hashlib.sha256(b"inca-course/1" + self.roster.session + self.outcome_log.digest()).hexdigest()
         terms = terms_for(self.roster.terms, request, len(self.roster.parties))

@@ -20,6 +20,7 @@ from inca.network.protocol.messages import (
     Decision,
     Decisions,
     Fetch,
+    Goodbye,
     Have,
     Item,
     Items,
@@ -176,6 +177,7 @@ class HostileParty(Party):
             Ack(t, 1),
             Nudge(t),
             Skipped(t),
+            Goodbye(),
             Ask(),
             Voided(*LIMITS[-2:]),
         )

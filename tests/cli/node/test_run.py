@@ -54,7 +54,7 @@ class Processes(LocalCluster):
         return self.party_folder(i) / "output.txt"
 
     def terminate(self, i: int) -> None:
-        self.commands[i].send_signal(signal.SIGTERM)
+        self.commands[i].send_signal(signal.SIGTERM)  # before the first round it can come back
         assert self.commands[i].wait(5.0) == 1
 
     def end(self) -> None:

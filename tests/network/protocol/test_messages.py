@@ -17,6 +17,7 @@ from inca.network.protocol.messages import (
     Decision,
     Decisions,
     Fetch,
+    Goodbye,
     Have,
     Item,
     Items,
@@ -60,6 +61,7 @@ MESSAGES: dict[type, st.SearchStrategy[Message]] = {
     Voided: st.builds(Voided, counts, counts),
     Nudge: st.builds(Nudge, counts),
     Skipped: st.builds(Skipped, counts),
+    Goodbye: st.just(Goodbye()),
     Ask: st.just(Ask()),
     Seen: st.builds(
         Seen,

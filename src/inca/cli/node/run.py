@@ -58,8 +58,12 @@ def run(
     """Take part in the session of a roster: from before its start until there is a result, or a reason why not.
 
     Start it on every party's machine before the agreed time. Should it stop or crash, start it again with the same
-    options: it resumes from its journal. SIGTERM or Ctrl-C stop it cleanly. Status 0: there is a result; 1: there is
-    none, and the reason is printed. A session that has ended is not held again: its result is printed again.
+    options: it resumes from its journal. Status 0: there is a result; 1: there is none, and the reason is printed. A
+    session that has ended is not held again: its result is printed again.
+
+    Ctrl-C (SIGINT) stops it so that it can be started again. SIGTERM lets it leave for good once rounds have begun: it
+    finishes its round and tells the others, who go on without waiting for it; when the rounds are over it stays to the
+    end, which is near. Before the first round, and the second time, SIGTERM stops it as Ctrl-C does.
 
     A party that starts late, without a journal, must first hear from everyone who would know that they have seen
     nothing of it: had it lost its journal, it would release its value a second time. If some of them are late, too, or
@@ -90,6 +94,7 @@ def run(
             listen=listen_address(listen),
             first_start=first_start,
             shred=shred,
+            leave_on_sigterm=True,
             on_event=None if quiet or as_json else _print_event,
         )
     except OSError as error:

@@ -38,6 +38,7 @@ from inca.network.transport.interface import TransportEvents
 
 _EVENTS_PER_COMMIT = 256  # handed to the state machine before its records are written
 _PROBE = encode(Nudge(0))  # there is no round 0 to speak of: it asks for nothing
+_GOODBYE_S = 1.0  # for which connections are opened to tell others that this party leaves
 _LINGER_S = 2.0  # for which a party with a wrong clock can still be measured by the others
 _MAX_SLEEP_S = 3600.0
 
@@ -103,12 +104,13 @@ class Node(TransportEvents):
         self._read_value, self._clip, self._listen = read_value, clip, listen
         self._first_start = first_start
         self._on_event, self._on_ended, self._clock = on_event, on_ended, clock
+        self._party = Party(setup.session, me, sign=identity.sign, verify=self._verify, rng=random.SystemRandom())
         self._events: deque[Callable[[float], Effects]] = deque()
         self._woken = asyncio.Event()
         self._loss_checks: dict[frozenset[int], LossCheck] = {}  # by cohort
         self._loss_checker: LossChecker | None = None
         self._told: SessionEnd | None = None
-        self._stopping = False
+        self._stopping = self._departing = False
 
     # --- from outside -------------------------------------------------------------------------------------------
 
@@ -116,6 +118,16 @@ class Node(TransportEvents):
         """Stop soon, cleanly; the party can go on when it is started again."""
         self._stopping = True
         self._woken.set()
+
+    def depart(self) -> bool:
+        """Leave the session for good at the end of the round, or, when the rounds are over, at the end.
+
+        Returns:
+            Whether there is something to leave: not before the first round, when nothing has been sent yet.
+        """
+        self._departing = self._party.ledger.round > 0
+        self._woken.set()
+        return self._departing
 
     async def run(self) -> SessionEnd:
         """Take part in the session.
@@ -141,9 +153,6 @@ class Node(TransportEvents):
         try:
             records = self.journal.read()
             noisy = self.setup.add_noise(self._read_value(), clip=self._clip) if not records else None
-            self._party = Party(
-                session, self.me, sign=self.identity.sign, verify=self._verify, rng=random.SystemRandom()
-            )
             await asyncio.to_thread(self._load_accountant)
             await self._open_transport()
             try:
@@ -194,6 +203,9 @@ class Node(TransportEvents):
     async def _take_part(self) -> None:
         party = self._party
         while not party.finished and not self._stopping:
+            if self._departing:
+                self._departing = False
+                self._post(party.depart)
             if not self._events:
                 await self._sleep(party.wakeup - self._clock())
             effects = Effects()
@@ -203,6 +215,8 @@ class Node(TransportEvents):
             self._commit(effects)
             await self._tell_end()
             await asyncio.sleep(0)  # let the transport read and write
+        if party.stage == "left" and not self._stopping:
+            await asyncio.sleep(_GOODBYE_S)
         await self._tell_end()  # who comes after the end of everything has left before it began
         self._write_status(now=True)
 

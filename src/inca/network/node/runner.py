@@ -31,9 +31,13 @@ def run_party(
     listen: tuple[str, int] | None = None,
     first_start: bool = False,
     shred: bool = False,
+    leave_on_sigterm: bool = False,
     on_event: Callable[[dict[str, Any]], None] | None = None,
 ) -> dict[str, Any] | None:
-    """Take part in a session to its end and write its report; SIGTERM and SIGINT stop it so that it can go on later.
+    """Take part in a session to its end and write its report; SIGINT stops it so that it can go on later.
+
+    SIGTERM lets it leave for good, once it has begun: it finishes its round and tells the others, who need not wait for
+    it; if the rounds are over, it stays to the end. The second time, and before the first round, it stops as by SIGINT.
 
     The report is there as soon as it can be; after that others are served for a while. A session is never held twice:
     if it has ended here before, its report is returned again.
@@ -47,6 +51,7 @@ def run_party(
         listen: Host and port to listen at, if not those of the roster.
         first_start: The operator vouches that this party has never run in this session before, on any machine.
         shred: Leave nothing private of a session that has ended.
+        leave_on_sigterm: Whether SIGTERM does so; otherwise it stops the party like SIGINT.
         on_event: Called with every event that is logged.
 
     Returns:
@@ -85,8 +90,13 @@ def run_party(
             node.stop()
             loop.call_later(_STOP_TIMEOUT_S, task.cancel)  # should it be waiting for something else
 
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, stop)
+        def leave() -> None:
+            loop.add_signal_handler(signal.SIGTERM, stop)  # the next time
+            if not node.depart():
+                stop()
+
+        loop.add_signal_handler(signal.SIGINT, stop)
+        loop.add_signal_handler(signal.SIGTERM, leave if leave_on_sigterm else stop)
         with suppress(asyncio.CancelledError):
             await task
 

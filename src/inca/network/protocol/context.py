@@ -95,6 +95,10 @@ class PartyContext:
         self.down.setdefault(peer, now)
         self.tried[peer] = now
 
+    def mark_gone(self, peer: int, now: float) -> None:
+        """Learn from a peer that it leaves: it need not be tried for a period first."""
+        self.down[peer], self.tried[peer] = now - 2.0 * self.session.period, now
+
     def mark_up(self, peer: int) -> None:
         """Learn that a peer is there."""
         self.down.pop(peer, None)

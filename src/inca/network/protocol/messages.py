@@ -97,6 +97,10 @@ class Skipped(Wire, frozen=True, tag="skipped"):
     round: Count
 
 
+class Goodbye(Wire, frozen=True, tag="goodbye"):
+    """I leave the session for good: wait for nothing more of mine."""
+
+
 class Ask(Wire, frozen=True, tag="ask"):
     """I have been away: what have you seen of me, and where are you?"""
 
@@ -254,7 +258,7 @@ class Decisions(Wire, frozen=True, tag="decisions"):
 TransferMessage = Offer | Ack | Voided | Nudge | Skipped
 ItemMessage = Have | Want | Fetch | Items | Decisions
 ConsensusMessage = Prepare | Promise | Propose | Vote | Accept | Yes
-Message = TransferMessage | Ask | Seen | ItemMessage | ConsensusMessage
+Message = TransferMessage | Goodbye | Ask | Seen | ItemMessage | ConsensusMessage
 
 _encoder = msgspec.msgpack.Encoder()
 _decoder: msgspec.msgpack.Decoder[Message] = msgspec.msgpack.Decoder(Message)

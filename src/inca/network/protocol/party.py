@@ -25,7 +25,7 @@ from inca.network.protocol.context import Effects, PartyContext
 from inca.network.protocol.finalization import Finalization, Result
 from inca.network.protocol.joining import Joining
 from inca.network.protocol.ledger import Ledger, Opened, Record, Vouched
-from inca.network.protocol.messages import Ask, ConsensusMessage, ItemMessage, Message, Offer, Seen, pack
+from inca.network.protocol.messages import Ask, ConsensusMessage, Goodbye, ItemMessage, Message, Offer, Seen, pack
 from inca.network.protocol.realized_execution import RealizedExecution
 from inca.network.protocol.session import SessionConfig
 from inca.network.protocol.signed_items import Sign, SignedItems, Verify, printable
@@ -69,7 +69,7 @@ class Party:
             consensus,
             AntiEntropy(context, finalization, consensus),
         )
-        self._started = False
+        self._started = self._departing = False
 
     def __repr__(self) -> str:
         return f"Party({self.me}, {self.stage!r}, {self.ledger})"
@@ -260,8 +260,19 @@ class Party:
             finalization.answer(refusal)
         return self._advance(now)
 
+    def depart(self, now: float) -> Effects:
+        """Leave for good as soon as that costs the others little, and tell them.
+
+        It finishes its round and begins no other. What it has exchanged is undone by those who stay
+        (docs/settlement.md), so it has nothing to hand over. When the rounds are over it stays to the end, which is
+        near: whoever has sealed its balance is counted on.
+        """
+        self._require_started()
+        self._departing = True
+        return self._advance(now)
+
     def leave(self, now: float, reason: str) -> Effects:
-        """Leave the session for good."""
+        """Leave the session for good, at once and without a word."""
         self._require_started()
         if self.finished:
             raise LocalProtocolError(f"a party can leave only while it takes part, got stage {self.stage!r}")
@@ -331,10 +342,13 @@ class Party:
         return self._context.flush()
 
     def _walk(self, now: float) -> None:
-        """Go from stage to stage as long as one is over."""
+        """Go from stage to stage as long as one is over; begin no round when asked to leave."""
         while (successor := self._successor(now)) is not None:
             assert successor in self._rule.successors, f"{successor} after {self.stage}"
-            self._enter(now, successor)
+            if self._departing and successor == "rounds":
+                self._say_goodbye(now)
+            else:
+                self._enter(now, successor)
 
     def _successor(self, now: float) -> Stage | None:
         """Return the stage that follows, or None while this one lasts."""
@@ -360,6 +374,12 @@ class Party:
         self._rule.enter(self._components, now)
         if self._rule.logged:
             self._context.log_event("stage", stage=stage, round=self.ledger.round)
+
+    def _say_goodbye(self, now: float) -> None:
+        for peer in sorted(self._context.others):
+            self._context.send(peer, Goodbye())
+        when = f"after round {self.ledger.round}" if self.ledger.round else "before its first round"
+        self._leave(now, f"it was asked to leave, and left {when}")
 
     def _leave(self, now: float, reason: str) -> None:
         self._components.finalization.reason = reason
@@ -396,6 +416,9 @@ class Party:
                 seen, items = transfers.seen_of(peer), self.signed_items.by_kind
                 signed = [kind for kind in ("digest", "final") if peer in items[kind]]
                 self._context.send(peer, Seen(seen, self._current_round(now), self.ledger.since, signed))
+        elif isinstance(message, Goodbye):
+            self._context.mark_gone(peer, now)
+            self._context.log_event("goodbye", peer=peer)
         elif isinstance(message, Seen):
             self._handle_seen(peer, message)
         elif isinstance(message, ItemMessage):

@@ -25,6 +25,7 @@ class Faults:
     skew: float = 0.0  # seconds, at most
     refusal: float = 0.0  # probability that a party finds its loss too large
     late: float = 0.0  # probability that a party starts late
+    leaves: float = 0.0  # probability that a party is asked to leave
     vouched: bool = False  # whether operators vouch, truthfully, for the first start of a late party
 
     @classmethod
@@ -43,6 +44,7 @@ class Faults:
             skew=0.2 * rng.random() * PERIOD,
             refusal=rng.choice([0.0, 0.0, 0.05]),
             late=rng.choice([0.0, 0.0, 0.1]),
+            leaves=rng.choice([0.0, 0.0, 0.1]),
             vouched=severity < 0.5,
         )
 

@@ -105,6 +105,8 @@ class SimulatedNetwork:
         for i in range(n):
             late = self.rng.random() < self.faults.late
             self._at(self.session.start + 2 * PERIOD if late else self.rng.random() * 5.0, self._boot, i)
+            if self.rng.random() < self.faults.leaves:
+                self._at(self.session.start + self.rng.uniform(-1.0, self.session.rounds + 2) * PERIOD, self._depart, i)
         for _ in range(self.faults.partitions):
             begin = self.session.start + self.rng.random() * (self.session.rounds + 2) * PERIOD
             self._at(begin, self._cut)
@@ -258,6 +260,10 @@ class SimulatedNetwork:
     def _assessed(self, i: int, incarnation: int, realized: RealizedExecution, refusal: str) -> None:
         if (party := self._alive(i, incarnation)) is not None:
             self._perform(i, party.assessed(self._clock(i), refusal, realized))
+
+    def _depart(self, i: int) -> None:
+        if (party := self.machines[i].party) is not None:
+            self._perform(i, party.depart(self._clock(i)))
 
     # --- the network --------------------------------------------------------------------------------------------
 

@@ -241,8 +241,6 @@ PARTS = {  # what a party's CPU time is spent on: the functions that stand for i
     "TLS, reading and writing": ("'read' of '_ssl", "'write' of '_ssl"),
     "journal (SQLite)": ("of 'sqlite3.Connection'",),
     "noise drawn": ("discrete_gaussian.py:269",),
-    "accounting": ("loss_check.py",),
-    "waiting for events (kernel)": ("of 'select.epoll'",),
 }
 
 
@@ -256,12 +254,12 @@ class ProfiledCluster(LocalCluster):
 
 
 def _run_profiled(profiled: bool, roster: Path, home: Path, session: Path, shred: bool) -> None:
-    profiler = cProfile.Profile(time.process_time)
+    profiler = cProfile.Profile(time.thread_time)
     try:
         (profiler.runcall if profiled else lambda run, *rest: run(*rest))(run_local_party, roster, home, session, shred)
     finally:
         usage = resource.getrusage(resource.RUSAGE_SELF)
-        (home / "cpu.json").write_text(json.dumps([usage.ru_utime, usage.ru_stime]))
+        (home / "cpu.json").write_text(json.dumps([usage.ru_utime, usage.ru_stime, time.thread_time()]))
         if profiled:
             profiler.dump_stats(home / "profile.out")
 
@@ -351,13 +349,17 @@ def profile(options: argparse.Namespace) -> None:
         held.run()
         outcome(held)
         homes = [held.cluster.party_folder(i) for i in range(n)]
-        user, system = np.array([json.loads((home / "cpu.json").read_text()) for home in homes[1:]]).mean(axis=0)
+        user, system, thread = np.array([json.loads((home / "cpu.json").read_text()) for home in homes[1:]]).mean(
+            axis=0
+        )
         line("CPU of a party, from fork to end", f"{user + system:8.2f} s ({user:.2f} user, {system:.2f} system)")
+        line("  protocol, transport, journal", f"{thread:8.2f} s")
+        line("  accounting and reports (threads)", f"{user + system - thread:8.2f} s")
         log = held.cluster.log(1)
         line("TLS connections of a party", f"{sum(entry['event'] == 'connected' for entry in log):8d} of {n - 1}")
         stats = pstats.Stats(str(homes[0] / "profile.out"))
     entries = [(f"{file}:{at}({name})", row) for (file, at, name), row in stats.stats.items()]  # type: ignore[attr-defined]
-    line("in the thread of party 0, profiled", f"{stats.total_tt:8.2f} s")  # type: ignore[attr-defined]
+    line("protocol of party 0, profiled", f"{stats.total_tt:8.2f} s")  # type: ignore[attr-defined]
     for part, words in PARTS.items():
         rows = [row for where, row in entries if any(word in where for word in words)]
         calls, own = sum(row[0] for row in rows), sum(row[2] for row in rows)

@@ -2,12 +2,14 @@
 
     python benchmarks/network.py kill [--parties 100] [--rounds 20] [--dimension 1000] [--share 0.2] [--runs 1]
     python benchmarks/network.py compare [--parties 100] [--rounds 20] [--dimension 10000] [--share 0.1]
+    python benchmarks/network.py profile [--parties 30] [--rounds 20] [--dimension 10000]
     python benchmarks/network.py grow [--numbers 6 12 24 48] [--lengths 5 10 20 40] [--sizes 1 1000 10000 100000]
 
 `kill`: a share of the processes is killed (SIGKILL), each when its own log says that it has reached a round or a stage
 of the end drawn at random; half of them are started again a second later. `compare`: some are killed in the middle and
-stay away; beside published figures of secure aggregation through a server. `grow`: time, CPU and memory of a session
-without faults, one size varied at a time.
+stay away; beside published figures of secure aggregation through a server. `profile`: CPU seconds of a process, which a
+busy machine changes little, and where they go in one of them. `grow`: time, CPU and memory of a session without faults,
+one size varied at a time.
 
 A session's time runs from the agreed start to the end of the last process; starting the processes comes before, and the
 start leaves time for it (`--starting`). Everything shares the cores of this machine; the first line tells how many.
@@ -16,9 +18,12 @@ start leaves time for it (`--starting`). Everything shares the cores of this mac
 from __future__ import annotations
 
 import argparse
+import cProfile
 import json
 import os
+import pstats
 import random
+import resource
 import tempfile
 import time
 from collections import Counter
@@ -31,7 +36,7 @@ from typing import Any
 import numpy as np
 
 from inca.network.membership.terms import Terms
-from inca.network.testing.local_cluster import LocalCluster, start_fork_server
+from inca.network.testing.local_cluster import FORK_SERVER, LocalCluster, run_local_party, start_fork_server
 
 ENDING = ("digests", "agreeing", "assessing", "publishing", "serving")
 MOST = 14  # periods from the end of the last round to the end of everything, at the very most
@@ -221,12 +226,43 @@ def trial(options: argparse.Namespace, parties: int, rounds: int, dimension: int
         max_clock_skew=0.4 * options.period,
         seed=rng.bytes(16).hex(),
     )
+    kind = ProfiledCluster if options.run is profile else LocalCluster
     with tempfile.TemporaryDirectory(prefix="inca-benchmark-") as folder:
-        cluster = LocalCluster(Path(folder), values, [f"party {i}" for i in range(parties)], terms)
+        cluster = kind(Path(folder), values, [f"party {i}" for i in range(parties)], terms)
         try:
             yield Trial(cluster, began, **more)
         finally:
             cluster.stop()
+
+
+PARTS = {  # what a party's CPU time is spent on: the functions that stand for it, by file and name
+    "TLS handshakes": ("do_handshake' of '_ssl",),
+    "signatures verified": ("'verify' of 'cryptography",),
+    "TLS, reading and writing": ("'read' of '_ssl", "'write' of '_ssl"),
+    "journal (SQLite)": ("of 'sqlite3.Connection'",),
+    "noise drawn": ("discrete_gaussian.py:269",),
+}
+
+
+class ProfiledCluster(LocalCluster):
+    """Every party leaves a note of its CPU time; the first one a profile of it as well."""
+
+    def start(self, i: int, *, shred: bool = False, first_start: bool = False) -> None:
+        arguments = (self.folder / "roster.json", self.party_folder(i), self.session_folder(i), shred, first_start)
+        self.processes[i] = FORK_SERVER.Process(target=_run_profiled, args=(i == 0, *arguments), daemon=True)
+        self.processes[i].start()
+
+
+def _run_profiled(profiled: bool, *arguments: Any) -> None:
+    home = arguments[1]
+    profiler = cProfile.Profile(time.thread_time)
+    try:
+        (profiler.runcall if profiled else lambda run, *rest: run(*rest))(run_local_party, *arguments)
+    finally:
+        usage = resource.getrusage(resource.RUSAGE_SELF)
+        (home / "cpu.json").write_text(json.dumps([usage.ru_utime, usage.ru_stime, time.thread_time()]))
+        if profiled:
+            profiler.dump_stats(home / "profile.out")
 
 
 def line(name: str, value: str) -> None:
@@ -307,6 +343,31 @@ def compare(options: argparse.Namespace) -> None:
     line("Flower SecAgg+, a server, one round", "38 to 40 s (published: 100 simulated clients, 10 dropped, d = 10,000)")
 
 
+def profile(options: argparse.Namespace) -> None:
+    n, rounds, size = options.parties, options.rounds, options.dimension
+    heading(options, n, rounds, size)
+    with trial(options, n, rounds, size) as held:
+        held.run()
+        outcome(held)
+        homes = [held.cluster.party_folder(i) for i in range(n)]
+        user, system, thread = np.array([json.loads((home / "cpu.json").read_text()) for home in homes[1:]]).mean(
+            axis=0
+        )
+        line("CPU of a party, from fork to end", f"{user + system:8.2f} s ({user:.2f} user, {system:.2f} system)")
+        line("  protocol, transport, journal", f"{thread:8.2f} s")
+        line("  accounting and reports (threads)", f"{user + system - thread:8.2f} s")
+        log = held.cluster.log(1)
+        line("TLS connections of a party", f"{sum(entry['event'] == 'connected' for entry in log):8d} of {n - 1}")
+        stats = pstats.Stats(str(homes[0] / "profile.out"))
+    entries = [(f"{file}:{at}({name})", row) for (file, at, name), row in stats.stats.items()]  # type: ignore[attr-defined]
+    line("protocol of party 0, profiled", f"{stats.total_tt:8.2f} s")  # type: ignore[attr-defined]
+    for part, words in PARTS.items():
+        rows = [row for where, row in entries if any(word in where for word in words)]
+        calls, own = sum(row[0] for row in rows), sum(row[2] for row in rows)
+        line(f"  {part}", f"{own:8.3f} s in {calls:,} calls")
+    stats.sort_stats("tottime").print_stats(options.lines)
+
+
 def grow(options: argparse.Namespace) -> None:
     base = (options.parties, options.rounds, options.dimension)
     cases = [(n, *base[1:]) for n in options.numbers]
@@ -332,7 +393,12 @@ def grow(options: argparse.Namespace) -> None:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(required=True)
-    for run, defaults in ((kill, (100, 20, 1000)), (compare, (100, 20, 10_000)), (grow, (12, 10, 1000))):
+    for run, defaults in (
+        (kill, (100, 20, 1000)),
+        (compare, (100, 20, 10_000)),
+        (profile, (30, 20, 10_000)),
+        (grow, (12, 10, 1000)),
+    ):
         command = commands.add_parser(run.__name__)
         command.set_defaults(run=run)
         for name, default in zip(("parties", "rounds", "dimension"), defaults, strict=True):
@@ -347,6 +413,8 @@ if __name__ == "__main__":
             command.add_argument("--runs", type=int, default=1)
         elif run is compare:
             command.add_argument("--share", type=float, default=0.1, help="of the parties, killed for good")
+        elif run is profile:
+            command.add_argument("--lines", type=int, default=25, help="functions to print, the dearest first")
         else:
             command.add_argument("--numbers", type=int, nargs="*", default=[6, 12, 24, 48])
             command.add_argument("--lengths", type=int, nargs="*", default=[5, 10, 20, 40])

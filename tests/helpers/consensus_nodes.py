@@ -82,6 +82,7 @@ class Node:
             case Items():
                 for item in message.items:
                     items.add(item)
+                self.consensus.reconsider(now)
             case Decisions():
                 self.consensus.adopt(message)
             case _ if isinstance(message, ConsensusMessage):

@@ -133,6 +133,12 @@ def test_a_party_with_another_roster_than_most_is_told_before_the_first_round(ca
     assert set(measurements) == {2, 4} and log == [("other roster", {"peer": 1})]
 
 
+def test_one_member_that_says_it_is_in_another_session_drives_nobody_out(cards: list[Any]) -> None:
+    """The others are not there yet: it alone has answered."""
+    measurements, log = check(cards, OtherSession({}, {1}), left=1.5)
+    assert not measurements and log[0] == ("other roster", {"peer": 1})
+
+
 def test_a_party_that_comes_back_to_a_session_that_others_have_left_is_not_told_that_its_roster_is_wrong(
     cards: list[Any],
 ) -> None:

@@ -346,6 +346,5 @@ def test_what_a_promiser_shows_is_followed() -> None:
     for peer in (2, 3):
         party.handle(0.0, peer, promise(peer, ballot, held if peer == 3 else None))
     assert party.consensus._proposal is None
-    party.handle(0.0, 3, Items(EVERYONE))
-    sends = party.tick(party.consensus.wakeup).sends
+    sends = party.handle(0.0, 3, Items(EVERYONE)).sends
     assert [p.proposal for p in proposed(sends)] == 3 * [cohort()]

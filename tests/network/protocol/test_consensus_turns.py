@@ -135,5 +135,7 @@ def test_the_first_waits_with_its_ballot_until_it_can_propose() -> None:
     party = node(FIRST, held=[EVERYONE[FIRST]])
     party.consensus.enter(0.0)
     assert not party.tick(0.0).sends  # one digest is not enough for a cohort
-    party.handle(0.0, 0, Items(EVERYONE))
-    assert [p.ballot for p in proposed(party.tick(party.consensus.wakeup).sends)] == 3 * [N]
+    assert [p.ballot for p in proposed(party.handle(0.0, 0, Items(EVERYONE)).sends)] == 3 * [N]  # at once
+    assert not proposed(party.handle(0.0, 0, Items(EVERYONE)).sends)  # and once
+    idle = node(FIRST, held=[EVERYONE[FIRST]])
+    assert not idle.handle(0.0, 0, Items(EVERYONE)).sends  # it is not its turn

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import msgspec
 
-from helpers.parties import COIN_FLIP, PACED, START, N, Room, foreign, reasons
+from helpers.parties import COIN_FLIP, PACED, START, N, Room, foreign, offer_of, reasons
 from inca.network.protocol.messages import Items, Offer
 from inca.network.protocol.public_randomness import commitment
 
@@ -72,6 +72,20 @@ def test_a_silent_party_ends_the_coin_flip_at_the_deadline() -> None:
     assert not reasons(room)
     room.run(until=START + PACED.period + 0.1)
     assert set(reasons(room)) == {0, 1, 2, 4} and all("3" in reason for reason in reasons(room).values())
+
+
+def test_an_offer_that_comes_before_the_seed_is_known_is_kept() -> None:
+    """Its sender may know the seed already, and does not make it again; only the latest of each peer is kept."""
+    room = Room(COIN_FLIP)
+    room.drops = lambda sender, receiver, message: True
+    party = room.open().parties[1]
+    assert party.ledger.topology is None
+    for t in (1, 2):
+        assert not party.receive(room.now, 0, offer_of(room, t, 0, 0)).log_events
+    assert list(party._components.transfers._early) == [(2, 0, 0)]
+    for t, slot in ((0, 0), (COIN_FLIP.rounds + 1, 0), (1, COIN_FLIP.receivers)):
+        assert party.receive(room.now, 0, offer_of(room, t, 0, slot)).log_events
+    assert list(party._components.transfers._early) == [(2, 0, 0)]
 
 
 # --- a party that commits twice ---------------------------------------------------------------------------------------

@@ -235,6 +235,8 @@ def test_calls_that_tell_nothing_new_change_nothing() -> None:
     for effects in (
         party.unsent(room.now, Offer(*acked, b"")),
         party.unsent(room.now, Ask()),
+        party.in_doubt(room.now, Offer(*acked, b"")),
+        party.in_doubt(room.now, Ask()),
         party.down(room.now, 0),
         party.up(room.now, 0),
         party.tick(room.now),
@@ -252,6 +254,7 @@ def test_illegal_calls_are_refused_and_change_nothing() -> None:
         "assessed can only be called when it was asked for, got it in stage 'rounds'": lambda: party.assessed(now, ""),
         "planned can only be called when it was asked for": lambda: party.planned(now, "too late for that"),
         "only an offer that was made can be unsent, got (99, 0)": lambda: party.unsent(now, Offer(99, 0, b"")),
+        "only an offer that was made can be in doubt, got (99, 0)": lambda: party.in_doubt(now, Offer(99, 0, b"")),
         "a message must be one of the protocol, got a str": lambda: party.receive(now, 0, cast("Message", "hello")),
     }
     for sentence, call in calls.items():
@@ -267,6 +270,7 @@ def test_nothing_can_be_done_before_a_party_is_opened() -> None:
         lambda: party.tick(0.0),
         lambda: party.receive(0.0, 1, Ask()),
         lambda: party.unsent(0.0, Ask()),
+        lambda: party.in_doubt(0.0, Ask()),
         lambda: party.down(0.0, 1),
         lambda: party.up(0.0, 1),
         lambda: party.planned(0.0, ""),

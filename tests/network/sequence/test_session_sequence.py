@@ -16,11 +16,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from helpers.sequence_processes import SIZES, agree
-from inca.errors import InvalidInput
+from inca.errors import InvalidInput, OtherRoster
 from inca.network.membership.identity import Identity
 from inca.network.membership.roster import Roster
 from inca.network.node.loss_check import LossChecker
 from inca.network.node.session_setup import SessionSetup
+from inca.network.sequence import session_sequence
+from inca.network.sequence.catch_up import CatchUpResult
 from inca.network.sequence.outcome_log import OutcomeLog, SessionResult
 from inca.network.sequence.session_sequence import AverageRequest, SessionSequence, terms_for
 from inca.privacy.accountant import account
@@ -150,6 +152,26 @@ def test_times_and_limits_that_make_no_sense_are_refused(
     roster = agree(tmp_path, lead=-1000.0)
     with pytest.raises(InvalidInput, match=sentence):
         SessionSequence(roster, Identity.read(tmp_path / "1"), tmp_path / "course", **options)  # type: ignore[arg-type]
+
+
+def test_a_program_goes_on_when_the_others_seem_to_have_another_roster(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It catches up with them before the next session; nothing was sent, so it did not take part and lost nothing."""
+
+    def differs(setup: SessionSetup, identity: Identity, folder: Path, *_: Any, **__: Any) -> None:
+        folder.mkdir(parents=True)
+        raise OtherRoster("this party's roster differs from those of party-0, party-2")
+
+    sentences: list[str] = []
+    roster = agree(tmp_path, lead=100.0)
+    sequence = SessionSequence(roster, Identity.read(tmp_path / "1"), tmp_path / "course", notify=sentences.append)
+    monkeypatch.setattr(session_sequence, "run_party", differs)
+    monkeypatch.setattr(SessionSequence, "_catch_up", lambda self, number: CatchUpResult(peers={0, 2}))
+    outcome = sequence.average(np.array([0.1]), max_norm=1.0, distance=1.0, mu=AGREED_MU)
+    assert outcome.estimate is None and any("party-0, party-2" in sentence for sentence in sentences)
+    (booked,) = sequence.report()["sessions"]
+    assert not booked["took_part"] and booked["own_mu"] == 0.0
 
 
 def test_a_stranger_is_refused(tmp_path: Path) -> None:

@@ -74,10 +74,14 @@ class LossChecker:
     def __init__(self, setup: SessionSetup, topology: Topology, seed: bytes, party: int) -> None:
         self._setup, self._topology, self._party = setup, topology, party
         self.coalitions, self.complete = choose_coalitions(setup.roster, seed, party)
+        self.seed = seed
+        self._planned: LossCheck | None = None
 
     def planned(self) -> LossCheck:
-        """Return the party's loss had everyone been present throughout; it does not depend on what happens."""
-        return self._worst(Execution(self._topology.schedule, self._setup.roster.terms.injection))
+        """Return the party's loss had everyone been present throughout; worked out once, whatever happens."""
+        if self._planned is None:
+            self._planned = self._worst(Execution(self._topology.schedule, self._setup.roster.terms.injection))
+        return self._planned
 
     def realized(self, realized: RealizedExecution) -> LossCheck:
         """Return the party's loss on the agreed execution, those outside its cohort counted as colluders."""

@@ -109,6 +109,7 @@ class Node(TransportEvents):
         self._woken = asyncio.Event()
         self._loss_checks: dict[frozenset[int], LossCheck] = {}  # by cohort
         self._loss_checker: LossChecker | None = None
+        self._preloaded: LossChecker | None = None  # for the agreed seed, if there is one
         self._told: SessionEnd | None = None
         self._stopping = self._departing = False
 
@@ -337,7 +338,8 @@ class Node(TransportEvents):
     def _load_accountant(self) -> None:
         """Load the accountant before the start, so that nobody waits for it later."""
         seed = self.setup.session.seed or bytes(32)
-        LossChecker(self.setup, self.setup.session.topology(seed), seed, self.me).planned()
+        self._preloaded = LossChecker(self.setup, self.setup.session.topology(seed), seed, self.me)
+        self._preloaded.planned()
         gc.collect()
         gc.freeze()  # what is loaded stays: later collections need not look at it, which takes them long
 
@@ -351,7 +353,8 @@ class Node(TransportEvents):
         ledger = self._party.ledger
         if ledger.seed is None or ledger.topology is None:
             raise RuntimeError("there is no schedule yet")
-        self._loss_checker = LossChecker(self.setup, ledger.topology, ledger.seed, self.me)
+        known = self._preloaded if self._preloaded is not None and self._preloaded.seed == ledger.seed else None
+        self._loss_checker = known or LossChecker(self.setup, ledger.topology, ledger.seed, self.me)
         refusal = self._log_loss("planned loss", self._loss_checker.planned())
         return f"even with everyone present {refusal}" if refusal else ""
 

@@ -59,4 +59,4 @@ def limits_for(session: SessionConfig) -> Limits:
     """Return limits that a session of this size keeps easily, and a peer out of its mind does not."""
     payload = 8 * (session.dimension + 1)
     frame = 2 * payload + _ITEMS_BYTES + _ACCOUNT_BYTES * session.rounds * session.receivers
-    return Limits(max_frame_bytes=frame, max_queue_bytes=max(16 * frame, 4 * payload * session.parties))
+    return Limits(max_frame_bytes=frame, max_queue_bytes=16 * frame)  # honest parties ask for a little at a time

@@ -5,8 +5,9 @@ It talks to those ahead one after the other, which reaches everyone soonest if a
 It talks often at first, and less and less often as long as there is no news.
 
 One member cannot keep the others from items. What is lacking is asked of one peer at a time; whoever did not deliver it
-in time gives way, for as long again, to those who have not been asked for it. And nobody is sent the same item again
-and again: large ones once on a connection, which loses nothing while it stands, small ones once in a while, as they may
+in time gives way, for a while in which several talk, to those who have not been asked for it. Only for its own item it
+is asked as ever: by withholding that, it leaves out nobody but itself. And nobody is sent the same item again and
+again: large ones once on a connection, which loses nothing while it stands, small ones once in a while, as they may
 have come before they could be understood.
 """
 
@@ -27,9 +28,10 @@ from inca.network.protocol.signed_items import in_batches
 _FIRST_TALKS_PER_PERIOD = 200
 _MIN_TALKS_PER_PERIOD = 25  # if there is no news
 _REREQUEST_AFTER_PERIODS = 1 / 4  # something that was asked of somebody else
+_GIVES_WAY_PERIODS = 1 / 16  # for which whoever did not deliver it is not asked for it
 _MAX_REQUEST_BYTES = 2**21  # to ask of one peer at once
 _MAX_ANSWER_BYTES = 2 * _MAX_REQUEST_BYTES  # to send to one peer at once, if it is more than one item
-_SMALL_AGAIN_PERIODS = _REREQUEST_AFTER_PERIODS / 2  # after which a small item is sent to the same peer again
+_SMALL_AGAIN_PERIODS = 1 / 32  # after which a small item is sent to the same peer again
 _LARGE_AGAIN_PERIODS = 1.0  # and a large one, on the same connection
 _OF_COIN_FLIP = ("commit", "confirm", "reveal")
 _MIN_NEIGHBOURS = 3  # that are up; with fewer, anyone will do
@@ -97,6 +99,7 @@ class AntiEntropy:
                 self._send_items(now, peer, self._context.signed_items.with_contents(message.kind, message.contents))
             case Items():
                 self.handle_items(peer, message)
+                self._consensus.reconsider(now)
             case Decisions():
                 self._consensus.adopt(message)
 
@@ -140,7 +143,8 @@ class AntiEntropy:
             return False
         in_vain = self._in_vain.setdefault(wanted, set())
         in_vain.add(last)
-        return peer not in in_vain or now >= until + _REREQUEST_AFTER_PERIODS * self._context.session.period
+        own = wanted[1] == 1 << peer and wanted[0] in self._context.signed_items.by_kind
+        return own or peer not in in_vain or now >= until + _GIVES_WAY_PERIODS * self._context.session.period
 
     def handle_want(self, now: float, peer: int, message: Want) -> None:
         """Send what the peer wants and is there."""

@@ -239,10 +239,11 @@ class CatchUp(TransportEvents):
         return self._answered[peer, number] <= _MAX_ANSWERS
 
     def _handle_request(self, peer: int, message: AverageWanted) -> None:
-        if 1 <= message.number <= len(self._outcome_log) and self._may_answer(peer, message.number):
-            if (known := self._outcome_log.result(message.number)) is not None:
-                average = to_bytes(known.average)
-                self._send(peer, AverageSent(message.number, average, known.standard_error, known.beacon))
+        if not (1 <= message.number <= len(self._outcome_log) and self._may_answer(peer, message.number)):
+            return
+        if (known := self._outcome_log.result(message.number)) is not None:
+            average = to_bytes(known.average)
+            self._send(peer, AverageSent(message.number, average, known.standard_error, known.beacon))
 
     def _handle_average(self, peer: int, message: AverageSent) -> None:
         if self._requested != (peer, message.number):

@@ -81,7 +81,7 @@ class LocalCluster:
     def start(self, i: int, *, shred: bool = False, first_start: bool = False) -> None:
         """Start a party's process, or start it again."""
         self.processes[i] = FORK_SERVER.Process(
-            target=_run_party,
+            target=run_local_party,
             args=(self.folder / "roster.json", self.party_folder(i), self.session_folder(i), shred, first_start),
             daemon=True,
         )
@@ -174,7 +174,7 @@ def _practise() -> None:
     Identity.create("practice")
 
 
-def _run_party(roster: Path, home: Path, session: Path, shred: bool, first_start: bool) -> None:
+def run_local_party(roster: Path, home: Path, session: Path, shred: bool, first_start: bool) -> None:
     """Do what `inca node run` does, in a process of its own."""
     with (home / "output.txt").open("a", buffering=1) as output:
         sys.stdout = sys.stderr = output

@@ -36,8 +36,8 @@ from inca.network.testing.faults import PERIOD, Faults, random_session
 from inca.protocol.execution_files import digest
 from inca.protocol.transcript import Transcript
 
-_NOTICED_LATE = 0.3  # probability that an end does not notice at once that its connection has ended
-_NOTICED_AFTER_PERIODS = 2.0  # at most, that it does then
+_NOTICED_LATE = 0.1  # probability that neither end notices at once that their connection has ended
+_NOTICED_AFTER_PERIODS = 2.0  # at most, that they do then
 
 
 class Violation(AssertionError):
@@ -120,7 +120,8 @@ class SimulatedNetwork:
             self.step()
             if self.now > self._latest_end or self.steps > max_steps:
                 stages = [(i, m.party.stage) for i, m in enumerate(self.machines) if m.party and not m.party.finished]
-                raise Violation(f"the session hangs at {self.now:.1f} s: {stages}")
+                if stages or self.steps > max_steps:  # the end of a connection may be noticed after all that
+                    raise Violation(f"the session hangs at {self.now:.1f} s: {stages}")
 
     @property
     def _latest_end(self) -> float:
@@ -295,14 +296,14 @@ class SimulatedNetwork:
         return self._sides is not None and self._sides[i] != self._sides[j]
 
     def _break(self, i: int, j: int) -> None:
-        """Have both ends learn that their connection has broken, each in its own time."""
+        """Have both ends learn that their connection has broken, each in its own time: at once, or both late."""
+        late = self.rng.random() < _NOTICED_LATE
+        noticed = self.now + (self.rng.random() * _NOTICED_AFTER_PERIODS * PERIOD if late else 0.0)
         for end, other in ((i, j), (j, i)):
             if other in self.machines[end].breaking:
                 continue
             self.machines[end].breaking.add(other)
-            late = self.rng.random() < _NOTICED_LATE
-            noticed = self.rng.random() * _NOTICED_AFTER_PERIODS * PERIOD if late else self._lag()
-            self._at(self.now + noticed, self._broken, end, self.machines[end].incarnation, other)
+            self._at(noticed + self._lag(), self._broken, end, self.machines[end].incarnation, other)
 
     def _broken(self, i: int, incarnation: int, j: int) -> None:
         """Have party i learn that its connection to j has ended, and that there is a new one if j is there."""

@@ -110,6 +110,11 @@ class Consensus:
             self._retry_at = now + self._retry_pause
             self._ask_again(now)
 
+    def reconsider(self, now: float) -> None:
+        """Propose if that is what this party was waiting for: items have come."""
+        if self._ballot and self._proposal is None:
+            self._propose(now)
+
     def handle(self, now: float, peer: int, message: ConsensusMessage) -> None:
         """Take a message of the consensus; those of old decisions or ballots change nothing."""
         if message.instance != self.instance:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable
 from dataclasses import replace
 
 import numpy as np
@@ -12,7 +13,7 @@ from helpers.parties import COIN_FLIP, PACED, START, N, Room, final_of, foreign
 from inca.network.protocol.ledger import Began
 from inca.network.protocol.messages import Account, Item, Items, Message, Prepare, Yes, encode, pack
 from inca.network.protocol.session import WEIGHT
-from inca.network.protocol.signed_items import Digest, Final, Ready, read
+from inca.network.protocol.signed_items import Digest, Final, Ready, SignedItems, read
 
 # --- ready or not -------------------------------------------------------------------------------------------------
 
@@ -265,8 +266,7 @@ def test_two_digests_of_one_member_split_nothing_and_stall_nobody(order: int, la
     assert {0, 1, 2, 3} <= result.published
 
 
-@pytest.mark.parametrize("order", [1, -1])
-def test_two_final_messages_of_one_member_give_one_result(order: int) -> None:
+def with_two_final_messages(order: int) -> Room:
     room = Room(PACED).open().at_stage(4, "publishing")
     one, other = variants("final", room)[::order]
     room.kill(4)
@@ -274,11 +274,29 @@ def test_two_final_messages_of_one_member_give_one_result(order: int) -> None:
     for party in room.parties.values():
         party.signed_items.by_kind["final"].pop(4, None)
     split(room, one, other)
-    room.run()
-    results = room.results
-    assert set(results) == {0, 1, 2, 3}
-    assert len({(tuple(result.total.tolist()), result.weight, result.published) for result in results.values()}) == 1
-    assert {0, 1, 2, 3} <= results[0].published
+    return room.run()
+
+
+def told(room: Room) -> set[tuple[object, ...]]:
+    """The different results that parties hold."""
+    return {(tuple(result.total.tolist()), result.weight, result.published) for result in room.results.values()}
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_two_final_messages_of_one_member_give_one_result(order: int) -> None:
+    room = with_two_final_messages(order)
+    assert set(room.results) == {0, 1, 2, 3} and len(told(room)) == 1
+    assert {0, 1, 2, 3} <= room.results[0].published
+
+
+def test_agreeing_on_parties_in_place_of_contents_would_give_two(monkeypatch: pytest.MonkeyPatch) -> None:
+    def of_parties(items: SignedItems, kind: str, contents: Iterable[tuple[int, bytes]]) -> list[Item]:
+        held = items.by_kind[kind]
+        return [held[party] for party, _ in contents if party in held]
+
+    monkeypatch.setattr(SignedItems, "with_contents", of_parties)
+    monkeypatch.setattr(SignedItems, "lacking_contents", lambda *arguments: [])
+    assert len(told(with_two_final_messages(1))) == 2
 
 
 # --- the result ---------------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ import pytest
 
 from inca.network.protocol.finalization import Finalization
 from inca.network.protocol.ledger import Answered, Ledger, Opened, Sealed
-from inca.network.protocol.messages import Offer, Voided, pack
+from inca.network.protocol.messages import Offer, Proposal, Voided, pack
 from inca.network.protocol.party import Party
 from inca.network.protocol.session import WEIGHT, SessionConfig
 from inca.network.protocol.signed_items import Final, Sign, Verify
@@ -268,6 +268,26 @@ class Unsettled(Finalization):
             self._context.publish("final", Final(pack(ledger.balance), ledger.beacon_secret), once=True)
 
 
+class Resettling(Finalization):
+    """Settles and publishes again, without a party of the cohort that has gone after commit."""
+
+    again = False
+
+    @property
+    def awaited_finals(self) -> set[int]:
+        awaited, context = super().awaited_finals, self._context
+        gone = awaited & set(context.down)
+        if gone and "final" in context.ledger.signed and not self.again and self.cohort is not None:
+            self.again = True
+            del context.ledger.signed["final"]
+            smaller = Proposal("cohort", [entry for entry in self.cohort.contents if entry[0] not in gone])
+            agreed, self.cohort = self.cohort, smaller
+            message = context.ledger.settled(smaller.parties, set())
+            context.publish("final", Final(pack(message), context.ledger.beacon_secret), once=True)
+            self.cohort = agreed
+        return awaited
+
+
 def made_with(transfers: type[Transfers]) -> MakeParty:
     def make(session: SessionConfig, me: int, sign: Sign, verify: Verify, rng: random.Random) -> Party:
         party = plain_party(session, me, sign, verify, rng)
@@ -344,6 +364,11 @@ def test_forgetting_tombstones_is_caught() -> None:
 def test_publishing_before_commit_is_caught() -> None:
     faults = Faults(delay=0.03, refusal=0.3)
     assert seeds_needed(faults, ending_with(Hasty)) <= 20  # those in a smaller cohort have published for the larger one
+
+
+def test_settling_again_after_publishing_is_caught() -> None:
+    faults = Faults(loss=0.05, delay=0.03, crash=0.015, comeback=0.0)
+    assert seeds_needed(faults, ending_with(Resettling)) <= 60  # 5; 17 of the first 100 show it
 
 
 def test_publishing_without_settling_is_caught() -> None:

@@ -213,9 +213,17 @@ class Finalization:
         session, items = self._context.session, self._context.signed_items
         assert self.cohort is not None
         finals = {item.party: read(item, Final) for item in items.with_contents("final", proposal.contents)}
-        total, weight = added_up([unpack(final.payload, session.dimension + 1) for final in finals.values()])
+        messages = {party: unpack(final.payload, session.dimension + 1) for party, final in finals.items()}
+        total, weight = added_up(list(messages.values()))
         if total is None or not 0 < weight <= session.parties * WEIGHT:
-            self.reason = "the final messages do not add up to what honest parties can hold: someone has lied"
+            oddness = {
+                party: int(np.abs(message[:-1]).max()) if total is None else abs(int(message[-1]) - WEIGHT)
+                for party, message in messages.items()
+            }
+            self.reason = (
+                "the final messages do not add up to what honest parties can hold: someone has lied, most likely "
+                f"{self._context.name(max(oddness, key=lambda party: oddness[party]))}"
+            )
             return
         published, accounts = proposal.parties, self._accounts
         realized = realize(session, self._context.topology, accounts, published)

@@ -25,7 +25,7 @@ from inca.network.lattice import Numbers
 from inca.network.lattice.discrete_gaussian import Keystream, discrete_gaussian
 from inca.network.protocol.context import Effects
 from inca.network.protocol.finalization import Result
-from inca.network.protocol.ledger import Credited, Ledger, Record
+from inca.network.protocol.ledger import Credited, Ledger, Record, Signed
 from inca.network.protocol.messages import OPEN, Message, Offer, decode, encode, pack
 from inca.network.protocol.party import Party
 from inca.network.protocol.realized_execution import RealizedExecution
@@ -393,9 +393,12 @@ class SimulatedNetwork:
             if len({proposal.hash for proposal in steps if proposal is not None}) > 1:
                 raise Violation("two different decisions of one number")
         finals: dict[int, set[bytes]] = {}
+        for i, machine in enumerate(self.machines):
+            signed = [record.item for record in machine.journal if isinstance(record, Signed)]
+            finals[i] = {item.body for item in signed if item.kind == "final"}
         for i, ledger in self.ledgers():
             if "final" in ledger.signed:
-                finals.setdefault(i, set()).add(ledger.signed["final"].body)
+                finals[i].add(ledger.signed["final"].body)
                 if not any(decision.proposal.step == "commit" for decision in ledger.decided):
                     raise Violation(f"party {i} published before anything was committed to")
         if any(len(bodies) > 1 for bodies in finals.values()):

@@ -247,8 +247,9 @@ PARTS = {  # what a party's CPU time is spent on: the functions that stand for i
 class ProfiledCluster(LocalCluster):
     """Every party leaves a note of its CPU time; the first one a profile of it as well."""
 
-    def start(self, i: int, *, shred: bool = False, first_start: bool = False) -> None:
-        arguments = (self.folder / "roster.json", self.party_folder(i), self.session_folder(i), shred, first_start)
+    def start(self, i: int, *, shred: bool = False, first_start: bool = False, serve_s: float = 0.0) -> None:
+        folders = (self.folder / "roster.json", self.party_folder(i), self.session_folder(i))
+        arguments = (*folders, shred, first_start, serve_s)
         self.processes[i] = FORK_SERVER.Process(target=_run_profiled, args=(i == 0, *arguments), daemon=True)
         self.processes[i].start()
 

@@ -117,9 +117,9 @@ class EightProcesses(LocalCluster):
         self._private = free_ports(len(self.names))
         self.links = Links([card.port for card in self.roster.parties], self._private)
 
-    def start(self, i: int, *, shred: bool = False, first_start: bool = False) -> None:
+    def start(self, i: int, *, shred: bool = False, first_start: bool = False, serve_s: float = 0.0) -> None:
         folders = self.folder / "roster.json", self.party_folder(i), self.session_folder(i)
-        arguments = (*folders, self._private[i], shred, first_start)
+        arguments = (*folders, self._private[i], shred, first_start, serve_s)
         self.processes[i] = FORK_SERVER.Process(target=_run_behind, args=arguments, daemon=True)
         self.processes[i].start()
 
@@ -157,7 +157,9 @@ class EightProcesses(LocalCluster):
         return holders
 
 
-def _run_behind(roster: Path, home: Path, session: Path, port: int, shred: bool, first_start: bool) -> None:
+def _run_behind(
+    roster: Path, home: Path, session: Path, port: int, shred: bool, first_start: bool, serve_s: float
+) -> None:
     """Do what `inca node run --listen` does, in a process of its own."""
     with (home / "output.txt").open("a", buffering=1) as output, redirect_stdout(output), redirect_stderr(output):
         try:
@@ -170,6 +172,8 @@ def _run_behind(roster: Path, home: Path, session: Path, port: int, shred: bool,
                 listen=("127.0.0.1", port),
                 shred=shred,
                 first_start=first_start,
+                serve_s=serve_s,
+                leave_on_sigterm=True,
             )
         except IncaError as error:
             print(error)

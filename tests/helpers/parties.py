@@ -58,6 +58,7 @@ class Room:
         self.session, self.copies = session, copies
         self.rng = random.Random(seed)
         self.now = self.busy = 0.0
+        self.serve_s = 0.0
         self.killed: set[int] = set()
         self.parties: dict[int, Party] = {}
         self.journals: dict[int, list[Record]] = {i: [] for i in range(session.parties)}
@@ -82,7 +83,7 @@ class Room:
         generator = random.Random(self.rng.random())
         self.incarnations[i] += 1
         self.offered = {ends: offers for ends, offers in self.offered.items() if ends[0] != i}
-        self.parties[i] = Party(self.session, i, sign=sign(i), verify=verify, rng=generator)
+        self.parties[i] = Party(self.session, i, sign=sign(i), verify=verify, rng=generator, serve_s=self.serve_s)
         return self.parties[i]
 
     def open(self, *members: int, first_start: bool = False) -> Room:

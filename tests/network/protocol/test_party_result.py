@@ -226,6 +226,35 @@ def test_a_late_leaver_is_served_the_result_when_it_comes_back() -> None:
     assert result.late == {2} and 2 in room.results
 
 
+def back_after(room: Room, periods: float) -> Room:
+    """Party 2 is killed after commit, and comes back so many periods after the others have their result."""
+    committed(room.open()).at_stage(0, "serving")
+    room.at(room.now + periods * PACED.period, room.recover, 2)
+    return room.run()
+
+
+def test_whoever_comes_back_late_is_served_by_those_who_stay_for_it() -> None:
+    late, patient = Room(PACED), Room(PACED)
+    patient.serve_s = 20.0 * PACED.period
+    assert 2 not in back_after(late, 12.0).results
+    back_after(patient, 12.0)
+    assert 2 in patient.results and patient.check().late == {2}
+    assert patient.busy < START + 30.0 * PACED.period  # they go when it has told that it has all it needs
+
+
+def test_a_party_that_had_ended_serves_again_from_its_journal() -> None:
+    room = Room(PACED)
+    back_after(room, 12.0)
+    ended = room.parties[0]
+    assert ended.stage == "over" and 2 not in room.results
+    room.serve_s = 20.0 * PACED.period
+    for i in (0, 2):
+        room.kill(i)
+        room.recover(i)
+    room.run()
+    assert room.results[0].total.tolist() == room.results[2].total.tolist() and room.results[2].late == {2}
+
+
 # --- contradictory items of one member ----------------------------------------------------------------------------
 
 

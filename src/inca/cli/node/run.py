@@ -51,6 +51,13 @@ def run(
             "even if others that are late or absent do not answer.",
         ),
     ] = False,
+    serve: Annotated[
+        str | None,
+        typer.Option(
+            help="For how long to serve others when the session has ended (10m), or again after it has: some may come "
+            "back late and lack the result. Default: three periods. It ends as soon as all have said that they have it."
+        ),
+    ] = None,
     shred: Annotated[bool, typer.Option(help="Overwrite and remove the journal when the session has ended.")] = False,
     quiet: Quiet = False,
     as_json: AsJson = False,
@@ -60,6 +67,9 @@ def run(
     Start it on every party's machine before the agreed time. Should it stop or crash, start it again with the same
     options: it resumes from its journal. Status 0: there is a result; 1: there is none, and the reason is printed. A
     session that has ended is not held again: its result is printed again.
+
+    Whoever was away when the others ended gets the result from one of them that is still there: with *--serve*, also
+    one that had ended before and is started again, if it still has its journal.
 
     Ctrl-C (SIGINT) stops it so that it can be started again. SIGTERM lets it leave for good once rounds have begun: it
     finishes its round and tells the others, who go on without waiting for it; when the rounds are over it stays to the
@@ -76,6 +86,7 @@ def run(
 
     Example:  inca node run roster.json --identity anna --state sessions --value waiting-time.txt
     """
+    from inca.cli.times import duration
     from inca.network.membership.identity import Identity
     from inca.network.membership.roster import read_roster
     from inca.network.node.runner import run_party
@@ -94,6 +105,7 @@ def run(
             listen=listen_address(listen),
             first_start=first_start,
             shred=shred,
+            serve_s=0.0 if serve is None else duration("--serve", serve),
             leave_on_sigterm=True,
             on_event=None if quiet or as_json else _print_event,
         )

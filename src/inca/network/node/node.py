@@ -74,6 +74,7 @@ class Node(TransportEvents):
         listen: Host and port to listen at, if not those of the roster.
         first_start: The operator vouches that this party has never run in this session before, on any machine: it may
             come late without an answer from everyone who would know.
+        serve_s: For how many seconds at least others are served at the end, or again if the session has ended before.
         on_event: Called with every event that is logged.
         on_ended: Called in a thread as soon as it is known how the session ends, while others are still served; and
             again should there be a result after all.
@@ -93,6 +94,7 @@ class Node(TransportEvents):
         clip: bool = False,
         listen: tuple[str, int] | None = None,
         first_start: bool = False,
+        serve_s: float = 0.0,
         on_event: Callable[[dict[str, Any]], None] | None = None,
         on_ended: Callable[[SessionEnd], None] | None = None,
         clock: Callable[[], float] = time.time,
@@ -104,7 +106,15 @@ class Node(TransportEvents):
         self._read_value, self._clip, self._listen = read_value, clip, listen
         self._first_start = first_start
         self._on_event, self._on_ended, self._clock = on_event, on_ended, clock
-        self._party = Party(setup.session, me, sign=identity.sign, verify=self._verify, rng=random.SystemRandom())
+        self._serve_s = serve_s
+        self._party = Party(
+            setup.session,
+            me,
+            sign=identity.sign,
+            verify=self._verify,
+            rng=random.SystemRandom(),
+            serve_s=serve_s,
+        )
         self._events: deque[Callable[[float], Effects]] = deque()
         self._woken = asyncio.Event()
         self._loss_checks: dict[frozenset[int], LossCheck] = {}  # by cohort
@@ -124,9 +134,10 @@ class Node(TransportEvents):
         """Leave the session for good at the end of the round, or, when the rounds are over, at the end.
 
         Returns:
-            Whether there is something to leave: not before the first round, when nothing has been sent yet.
+            Whether there is something to leave: not before the first round, when nothing has been sent yet, nor when it
+            is known how the session has ended.
         """
-        self._departing = self._party.ledger.round > 0
+        self._departing = self._party.ledger.round > 0 and not self._party.outcome_known
         self._woken.set()
         return self._departing
 
@@ -141,7 +152,7 @@ class Node(TransportEvents):
                 clock or the folder cannot be used.
             JournalUnusable: The disk fails.
         """
-        if (self.folder / "ended.json").exists():
+        if (self.folder / "ended.json").exists() and not self._serve_s:
             raise InvalidInput(f"the session has ended here before ({self.folder}): a session is never held twice")
         self.setup.roster.check_signed()
         began = self._clock()

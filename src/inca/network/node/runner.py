@@ -31,6 +31,7 @@ def run_party(
     listen: tuple[str, int] | None = None,
     first_start: bool = False,
     shred: bool = False,
+    serve_s: float = 0.0,
     leave_on_sigterm: bool = False,
     on_event: Callable[[dict[str, Any]], None] | None = None,
 ) -> dict[str, Any] | None:
@@ -51,6 +52,8 @@ def run_party(
         listen: Host and port to listen at, if not those of the roster.
         first_start: The operator vouches that this party has never run in this session before, on any machine.
         shred: Leave nothing private of a session that has ended.
+        serve_s: For how many seconds others are served at the end, at least three periods, unless all say that they have
+            the result; if the session has ended here before and its journal is there, for so long again.
         leave_on_sigterm: Whether SIGTERM does so; otherwise it stops the party like SIGINT.
         on_event: Called with every event that is logged.
 
@@ -65,7 +68,8 @@ def run_party(
     reports: list[dict[str, Any]] = []
 
     def on_ended(end: SessionEnd) -> None:
-        reports.append(write_report(folder, setup, node.me, end))
+        if before is None or (before["estimate"] is None and end.result is not None):
+            reports.append(write_report(folder, setup, node.me, end))
 
     node = Node(
         setup,
@@ -75,10 +79,12 @@ def run_party(
         clip=clip,
         listen=listen,
         first_start=first_start,
+        serve_s=serve_s,
         on_event=on_event,
         on_ended=on_ended,
     )
-    if (before := _report_of_ended(folder)) is not None:
+    before = _report_of_ended(folder)
+    if before is not None and not (serve_s and (folder / "journal.db").exists()):
         if shred:
             _shred_left_over(folder, setup, node.me)
         return before
@@ -104,11 +110,11 @@ def run_party(
         asyncio.run(run())
     except JournalUnusable as error:
         raise JournalUnusable(f"{error}; the party has stopped and can go on once that is mended") from None
-    if not reports:
+    if not reports and before is None:
         return None
     if shred:
         node.journal.shred()
-    return reports[-1]  # a result may have come after the party had given up
+    return reports[-1] if reports else before  # a result may have come after the party had given up
 
 
 def refuse_core_dumps() -> None:

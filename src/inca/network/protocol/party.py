@@ -47,9 +47,20 @@ class Party:
         sign: Signs as this party.
         verify: Verifies the signature of any party.
         rng: Chooses whom to talk to, nothing else.
+        serve_s: For how many seconds the party serves others at the end, if they do not say that they have all they
+            need; at least three periods.
     """
 
-    def __init__(self, session: SessionConfig, me: int, *, sign: Sign, verify: Verify, rng: random.Random) -> None:
+    def __init__(
+        self,
+        session: SessionConfig,
+        me: int,
+        *,
+        sign: Sign,
+        verify: Verify,
+        rng: random.Random,
+        serve_s: float = 0.0,
+    ) -> None:
         self.session, self.me = session, me
         self.stage: Stage = "gathering"
         self.ledger = Ledger(session, me)
@@ -68,6 +79,7 @@ class Party:
             agenda,
             consensus,
             AntiEntropy(context, finalization, consensus),
+            serve_s=serve_s,
         )
         self._started = self._departing = False
 

@@ -53,6 +53,7 @@ Stage = Literal[
 _FIRST_RETRY_PERIODS, _MAX_RETRY_PERIODS = 1 / 32, 1 / 4  # after which something without an answer is sent again
 _DIGEST_PERIODS = 2.0  # for the digests of all who are not gone
 _PATIENCE_PERIODS = 1.5  # for a party that is there and does not say whether it is ready, or does not publish
+_SERVING_PERIODS = 3.0
 _CONSENSUS_PERIODS = 4.0  # in which a decision is reached if a quorum is there
 
 
@@ -73,6 +74,8 @@ class PartyComponents:
     retry_at: float = inf
     """When that which has no answer is sent again."""
     retry_pause: float = 0.0
+    serve_s: float = 0.0
+    """For how many seconds others are served at least, if somebody may lack something."""
 
     @property
     def session(self) -> SessionConfig:
@@ -317,6 +320,11 @@ def without_consensus(party: PartyComponents, _: float) -> Stage:
     return "serving"
 
 
+def serving_deadline(party: PartyComponents) -> float:
+    """Serve those who are there for a while, or for longer if that is wished for: some may come back late."""
+    return party.entered + max(_SERVING_PERIODS * party.session.period, party.serve_s)
+
+
 def say_done(party: PartyComponents, _: float) -> None:
     """Tell the others that this party needs nothing more."""
     if party.context.me not in party.context.signed_items.by_kind["done"]:
@@ -424,8 +432,9 @@ STAGES: dict[Stage, StageRule] = {
     # Others are given what they lack. A decision may still come.
     "serving": StageRule(
         successors=("over", "serving", "agreeing", "assessing", "publishing"),
-        deadline=periods(3.0),
+        deadline=serving_deadline,
         waits_for=lambda party: party.missing("done"),
+        grace=lambda party: party.entered + party.serve_s,
         until_decision=True,
         enter=say_done,
         gossips=("digest", "final", "done"),

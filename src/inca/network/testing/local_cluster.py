@@ -78,11 +78,12 @@ class LocalCluster:
         """Return the folder of a party's session."""
         return self.party_folder(i) / "sessions" / self.roster.session.hex()[:16]
 
-    def start(self, i: int, *, shred: bool = False, first_start: bool = False) -> None:
+    def start(self, i: int, *, shred: bool = False, first_start: bool = False, serve_s: float = 0.0) -> None:
         """Start a party's process, or start it again."""
+        folders = (self.folder / "roster.json", self.party_folder(i), self.session_folder(i))
         self.processes[i] = FORK_SERVER.Process(
             target=run_local_party,
-            args=(self.folder / "roster.json", self.party_folder(i), self.session_folder(i), shred, first_start),
+            args=(*folders, shred, first_start, serve_s),
             daemon=True,
         )
         self.processes[i].start()
@@ -174,7 +175,7 @@ def _practise() -> None:
     Identity.create("practice")
 
 
-def run_local_party(roster: Path, home: Path, session: Path, shred: bool, first_start: bool) -> None:
+def run_local_party(roster: Path, home: Path, session: Path, shred: bool, first_start: bool, serve_s: float) -> None:
     """Do what `inca node run` does, in a process of its own."""
     with (home / "output.txt").open("a", buffering=1) as output:
         sys.stdout = sys.stderr = output
@@ -187,6 +188,7 @@ def run_local_party(roster: Path, home: Path, session: Path, shred: bool, first_
                 lambda: np.load(home / "value.npy"),
                 shred=shred,
                 first_start=first_start,
+                serve_s=serve_s,
             )
         except IncaError as error:
             print(error)

@@ -22,7 +22,7 @@ from dataclasses import dataclass, field, fields
 
 from inca._base.threads import available_cores
 from inca.network.protocol.context import Effects
-from inca.network.protocol.ledger import Left
+from inca.network.protocol.records import Left
 from inca.network.testing.delivered_loss import worst_ratio
 from inca.network.testing.simulator import SimulatedNetwork
 

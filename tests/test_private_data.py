@@ -42,11 +42,12 @@ from inca.network.membership.identity import Identity, read_card
 from inca.network.membership.roster import Roster, read_roster
 from inca.network.node.session_setup import SessionSetup
 from inca.network.protocol.context import Effects, PartyContext
-from inca.network.protocol.ledger import Began, Credited, Ledger, Opened, Signed
+from inca.network.protocol.ledger import Ledger
 from inca.network.protocol.messages import Item, Items, Offer, pack
 from inca.network.protocol.party import Party
+from inca.network.protocol.records import Began, Credited, Opened, Signed
 from inca.network.protocol.signed_items import Final
-from inca.network.protocol.stages import PartyComponents
+from inca.network.protocol.stage_rule import PartyComponents
 from inca.network.testing.local_cluster import LocalCluster
 from inca.network.testing.simulator import _Machine
 from inca.privacy.attack import Reconstruction

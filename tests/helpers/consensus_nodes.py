@@ -12,7 +12,7 @@ from inca.network.protocol.agreement.agenda import Agenda
 from inca.network.protocol.agreement.ballot_signatures import BallotSignatures
 from inca.network.protocol.agreement.consensus import Consensus
 from inca.network.protocol.context import Effects, PartyContext
-from inca.network.protocol.ledger import Ledger, Promised, Record
+from inca.network.protocol.ledger import Ledger
 from inca.network.protocol.messages import (
     NOBODY,
     Account,
@@ -34,6 +34,7 @@ from inca.network.protocol.messages import (
     Want,
     Yes,
 )
+from inca.network.protocol.records import Promised, Record
 from inca.network.protocol.session import SessionConfig
 from inca.network.protocol.signed_items import Digest, SignedItems, content_hash
 

@@ -12,8 +12,8 @@ from helpers.ledgers import SESSION, fresh
 from helpers.signatures import sign, verify
 from inca.network.protocol.context import PartyContext
 from inca.network.protocol.finalization import Finalization
-from inca.network.protocol.ledger import Began, Decided
 from inca.network.protocol.messages import NOBODY, Account, Decision, Item, Proposal, Step, pack
+from inca.network.protocol.records import Began, Decided
 from inca.network.protocol.session import SessionConfig
 from inca.network.protocol.signed_items import Digest, Final, Kind, Ready, SignedItems, content_hash
 

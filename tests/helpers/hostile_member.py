@@ -11,7 +11,7 @@ import numpy as np
 
 from inca.network.protocol.agreement.ballot_signatures import BallotSignatures
 from inca.network.protocol.context import Effects
-from inca.network.protocol.ledger import Ledger, Record
+from inca.network.protocol.ledger import Ledger
 from inca.network.protocol.messages import (
     Accept,
     Account,
@@ -42,6 +42,7 @@ from inca.network.protocol.messages import (
     pack,
 )
 from inca.network.protocol.party import Party
+from inca.network.protocol.records import Record
 from inca.network.protocol.session import WEIGHT, SessionConfig
 from inca.network.protocol.signed_items import (
     KINDS,

@@ -9,22 +9,21 @@ import numpy as np
 from hypothesis import strategies as st
 
 from inca.network.lattice import Numbers
-from inca.network.protocol.ledger import (
+from inca.network.protocol.ledger import Ledger, Outgoing
+from inca.network.protocol.messages import Lock, Proposal, pack
+from inca.network.protocol.records import (
     Accepted,
     Answered,
     Began,
     Credited,
     Joined,
-    Ledger,
     Opened,
-    Outgoing,
     Promised,
     Record,
     Sealed,
     Seeded,
     Tombstoned,
 )
-from inca.network.protocol.messages import Lock, Proposal, pack
 from inca.network.protocol.session import SessionConfig, Topology
 
 SESSION = SessionConfig(

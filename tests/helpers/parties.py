@@ -17,9 +17,10 @@ from inca.network.lattice import Numbers
 from inca.network.lattice.discrete_gaussian import Keystream, discrete_gaussian
 from inca.network.protocol.context import Effects
 from inca.network.protocol.finalization import Result
-from inca.network.protocol.ledger import Ledger, Record
+from inca.network.protocol.ledger import Ledger
 from inca.network.protocol.messages import Message, Offer, decode, encode, pack, unpack
 from inca.network.protocol.party import Party
+from inca.network.protocol.records import Record
 from inca.network.protocol.session import WEIGHT, SessionConfig
 from inca.network.protocol.signed_items import Final, SignedItems, read
 from inca.network.testing.expected_sum import expected_sum

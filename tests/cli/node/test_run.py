@@ -22,8 +22,8 @@ from helpers.rosters import SEED, terms
 from inca.network.membership.identity import Identity, read_card
 from inca.network.membership.roster import Roster, read_roster
 from inca.network.node.journal import Journal
-from inca.network.protocol.ledger import Began, Credited, Opened
 from inca.network.protocol.messages import unpack
+from inca.network.protocol.records import Began, Credited, Opened
 from inca.network.testing.local_cluster import LocalCluster, free_ports
 from inca.protocol.execution_files import digest, read_execution
 

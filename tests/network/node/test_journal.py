@@ -19,7 +19,8 @@ import pytest
 from helpers.ledgers import SESSION as CONFIG
 from inca.errors import InvalidInput, JournalUnusable
 from inca.network.node.journal import Journal, check_disk_space
-from inca.network.protocol.ledger import (
+from inca.network.protocol.messages import Decision, Item, Lock, Proposal
+from inca.network.protocol.records import (
     Accepted,
     Answered,
     Began,
@@ -36,7 +37,6 @@ from inca.network.protocol.ledger import (
     Tombstoned,
     Voted,
 )
-from inca.network.protocol.messages import Decision, Item, Lock, Proposal
 
 SESSION = bytes(range(32))
 COHORT = Proposal("cohort", [(3, bytes(32)), (4, b"\xff" * 32)])
@@ -47,7 +47,7 @@ import resource, signal, sys
 from pathlib import Path
 from inca.errors import JournalUnusable
 from inca.network.node.journal import Journal
-from inca.network.protocol.ledger import Credited
+from inca.network.protocol.records import Credited
 if len(sys.argv) > 2:
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[2]),) * 2)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from inca.network.node.journal import Journal
-from inca.network.protocol.ledger import Credited, Opened, Record, Sealed, Seeded
+from inca.network.protocol.records import Credited, Opened, Record, Sealed, Seeded
 
 
 def opened(path: Path) -> Journal:
@@ -164,7 +164,7 @@ OPENING = """
 import sys, time
 from pathlib import Path
 from inca.network.node.journal import Journal
-from inca.network.protocol.ledger import Opened, Seeded
+from inca.network.protocol.records import Opened, Seeded
 journal = Journal(Path(sys.argv[1]), session=bytes(range(32)), party=3)
 if not journal.read():
     journal.append([Opened(bytes(100), bytes.fromhex(sys.argv[2]), bytes(32))])

@@ -326,7 +326,7 @@ def test_a_partys_own_loss_and_its_certificate_include_what_whole_numbers_add(
     plain = checker.planned()
     mu = mu_for(plain.epsilon, 1e-5)
     monkeypatch.setattr(SessionSetup, "rounding", lambda self, execution: Rounding(excess=0.0, mu_added=0.25))
-    more = checker.planned()
+    more = LossChecker(session, topology, bytes(32), party=3).planned()
     before = (mu - session_rounding(session).mu_added) * (1 + session_rounding(session).excess)
     assert more.epsilon == pytest.approx(float(epsilon_for(before + 0.25, 1e-5)), rel=1e-6)
     execution = inca.Execution(topology.schedule, session.roster.terms.injection)

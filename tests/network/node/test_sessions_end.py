@@ -13,7 +13,7 @@ import pytest
 
 from helpers.cut_links import EightProcesses, N
 from inca.network.node.journal import Journal
-from inca.network.protocol.ledger import Opened
+from inca.network.protocol.records import Opened
 
 pytestmark = pytest.mark.slow
 Agree = Callable[..., EightProcesses]

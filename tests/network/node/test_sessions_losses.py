@@ -19,7 +19,7 @@ from inca.network.node.report import write_report
 from inca.network.node.session_setup import SessionSetup
 from inca.network.node.warm_up import warm_up
 from inca.network.protocol.finalization import Result
-from inca.network.protocol.ledger import Record
+from inca.network.protocol.records import Record
 from inca.network.sequence.outcome_log import OutcomeLog, SessionResult
 from inca.network.sequence.session_sequence import SessionSequence
 from inca.network.testing.delivered_loss import DeliveredMessages

@@ -14,8 +14,8 @@ import pytest
 from helpers.consensus_nodes import Node, digest_of
 from helpers.ledgers import SESSION, opening
 from inca.network.protocol.context import Effects
-from inca.network.protocol.ledger import Accepted, Decided, Promised, Record, Voted
 from inca.network.protocol.messages import Message, decode, encode
+from inca.network.protocol.records import Accepted, Decided, Promised, Record, Voted
 
 SEEDS, CHUNK = 80, 40
 MORE = 1120

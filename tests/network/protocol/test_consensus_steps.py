@@ -28,7 +28,6 @@ from helpers.consensus_nodes import (
 )
 from helpers.ledgers import SESSION, opening
 from inca.errors import InvalidPeerMessage
-from inca.network.protocol.ledger import Accepted, Decided, Promised, Record, Voted
 from inca.network.protocol.messages import (
     Accept,
     ConsensusMessage,
@@ -45,6 +44,7 @@ from inca.network.protocol.messages import (
     Want,
     Yes,
 )
+from inca.network.protocol.records import Accepted, Decided, Promised, Record, Voted
 
 ME, SECOND, LAST = 0, 2, 1  # party 3 is the first in order
 OLD, NEW = ballot_of(SECOND), ballot_of(LAST)

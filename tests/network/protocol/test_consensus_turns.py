@@ -24,7 +24,6 @@ from helpers.consensus_nodes import (
 )
 from helpers.ledgers import SESSION
 from helpers.signatures import sign, verify
-from inca.network.protocol.ledger import Promised
 from inca.network.protocol.messages import (
     Accept,
     Account,
@@ -34,6 +33,7 @@ from inca.network.protocol.messages import (
     Proposal,
     Propose,
 )
+from inca.network.protocol.records import Promised
 from inca.network.protocol.signed_items import Digest, SignedItems, content_hash
 
 ME, SECOND, LAST = 0, 2, 1  # party 3 is the first in order

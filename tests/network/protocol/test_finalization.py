@@ -13,9 +13,9 @@ from helpers.ledgers import SESSION
 from inca.errors import CannotJoin, InvalidPeerMessage
 from inca.network.protocol.context import PartyContext
 from inca.network.protocol.finalization import Finalization, injected_weight
-from inca.network.protocol.ledger import Decided, Sealed, Signed
 from inca.network.protocol.messages import ACKED, BACK, NOBODY, Decision, Item, Proposal, unpack
 from inca.network.protocol.realized_execution import Contradiction
+from inca.network.protocol.records import Decided, Sealed, Signed
 from inca.network.protocol.session import WEIGHT
 from inca.network.protocol.signed_items import Digest, Final, Ready, content_hash, printable, read
 
@@ -131,9 +131,12 @@ def test_what_was_said_before_a_restart_is_taken_up() -> None:
     fresh_context.ledger = context.ledger
     again.recover()
     assert again.reason == "its loss is too large"
-    assert fresh_context.signed_items.by_kind["digest"] == {0: context.ledger.signed["digest"]}
-    for entry in DIGESTS:
-        fresh_context.signed_items.add(entry)
+    # Its own, and those that were decided on, though it had not accepted them.
+    assert fresh_context.signed_items.by_kind["digest"] == {
+        0: context.ledger.signed["digest"],
+        **{entry.party: entry for entry in context.ledger.kept},
+    }
+    assert {entry.party for entry in context.ledger.kept} == cohort.parties - {0}
     assert again.apply_decisions() and again.cohort == cohort and not again.must_answer
     assert fresh_context.signed_items.by_kind["ready"] == {0: context.ledger.signed["ready"]}
     assert not fresh_context.out.records

@@ -10,9 +10,9 @@ import pytest
 from helpers.hostile_member import HostileNetwork, HostileParty, Make
 from helpers.splitting_member import SplittingParty
 from inca.network.protocol.agreement.ballot_signatures import BallotSignatures
-from inca.network.protocol.ledger import Accepted, Promised, Voted
 from inca.network.protocol.messages import Message
 from inca.network.protocol.party import Party
+from inca.network.protocol.records import Accepted, Promised, Voted
 from inca.network.protocol.session import SessionConfig
 from inca.network.testing.faults import Faults
 

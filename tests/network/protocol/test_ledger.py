@@ -29,14 +29,16 @@ from helpers.ledgers import (
 from inca.errors import CorruptJournal
 from inca.network.lattice.discrete_gaussian import Keystream, discrete_gaussian
 from inca.network.lattice.fixed_point import portion
-from inca.network.protocol.ledger import (
+from inca.network.protocol.ledger import Ledger
+from inca.network.protocol.messages import ACKED, BACK, NOBODY, OPEN, Decision, Item, Lock, pack
+from inca.network.protocol.records import (
     Accepted,
     Answered,
     Began,
     Credited,
     Decided,
     Joined,
-    Ledger,
+    Kept,
     Left,
     Opened,
     Promised,
@@ -48,7 +50,6 @@ from inca.network.protocol.ledger import (
     Voted,
     Vouched,
 )
-from inca.network.protocol.messages import ACKED, BACK, NOBODY, OPEN, Decision, Item, Lock, pack
 from inca.network.protocol.session import WEIGHT, SessionConfig
 
 
@@ -405,6 +406,7 @@ AS_WRITTEN: list[tuple[Record, list[object]]] = [
     ),
     (Decided(Decision(7, PROPOSAL, [(3, b"signature")])), ["decided", [7, AS_SAID, [[3, b"signature"]]]]),
     (Signed(Item("final", 2, b"body", b"signature")), ["signed", ["final", 2, b"body", b"signature"]]),
+    (Kept([Item("digest", 2, b"body", b"signature")]), ["kept", [["digest", 2, b"body", b"signature"]]]),
     (Left("reason"), ["left", "reason"]),
 ]
 

@@ -7,8 +7,8 @@ from dataclasses import replace
 import msgspec
 
 from helpers.parties import COIN_FLIP, PACED, START, N, Room, foreign, offer_of, reasons
+from inca.network.protocol.agreement.public_randomness import commitment
 from inca.network.protocol.messages import Items, Offer
-from inca.network.protocol.public_randomness import commitment
 
 
 def test_all_know_the_same_seed_before_the_start() -> None:

@@ -8,8 +8,8 @@ import pytest
 
 from helpers.parties import PACED, START, N, Room, reasons
 from inca.errors import LocalProtocolError
-from inca.network.protocol.ledger import Left
 from inca.network.protocol.messages import Ack, Goodbye, Offer
+from inca.network.protocol.records import Left
 from inca.network.testing.faults import Faults
 from inca.network.testing.simulator import SimulatedNetwork
 

@@ -8,8 +8,8 @@ from functools import partial
 import pytest
 
 from helpers.parties import COIN_FLIP, PACED, START, N, Room
-from inca.network.protocol.ledger import Began, Joined, Left, Opened, Vouched
 from inca.network.protocol.messages import Ask, Offer, Promise, Seen, Yes, encode
+from inca.network.protocol.records import Began, Joined, Left, Opened, Vouched
 from inca.network.testing.faults import Faults
 from inca.network.testing.simulator import SimulatedNetwork
 

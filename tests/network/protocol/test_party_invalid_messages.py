@@ -16,7 +16,6 @@ from helpers.parties import PACED, START, N, Room, foreign, masks, noisy, secret
 from helpers.signatures import sign, verify
 from inca.errors import CorruptJournal, LocalProtocolError
 from inca.network.protocol.agreement.ballot_signatures import BallotSignatures
-from inca.network.protocol.ledger import Tombstoned
 from inca.network.protocol.messages import (
     OPEN,
     Accept,
@@ -48,6 +47,7 @@ from inca.network.protocol.messages import (
     encode,
     pack,
 )
+from inca.network.protocol.records import Tombstoned
 from inca.network.protocol.session import WEIGHT, SessionConfig
 from inca.network.protocol.signed_items import Digest, Final, Ready, SignedItems, content_hash
 

@@ -9,7 +9,6 @@ import pytest
 
 from helpers.ledgers import missing
 from helpers.parties import COIN_FLIP, PACED, START, Room, foreign, offer_of, reasons, snapshot
-from inca.network.protocol.ledger import Accepted, Began, Left, Opened, Record, Seeded, Signed
 from inca.network.protocol.messages import (
     Accept,
     Ack,
@@ -31,6 +30,7 @@ from inca.network.protocol.messages import (
     encode,
 )
 from inca.network.protocol.party import Party
+from inca.network.protocol.records import Accepted, Began, Left, Opened, Record, Seeded, Signed
 from inca.network.protocol.session import SessionConfig
 from inca.network.protocol.signed_items import Ready, content_hash, read
 

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from helpers.parties import COIN_FLIP, PACED, START, N, Room, final_of, foreign
-from inca.network.protocol.ledger import Began
-from inca.network.protocol.messages import Account, Item, Items, Message, Prepare, Yes, encode, pack
+from inca.network.protocol.messages import Accept, Account, Item, Items, Message, Prepare, Yes, encode, pack
+from inca.network.protocol.records import Began
 from inca.network.protocol.session import WEIGHT
 from inca.network.protocol.signed_items import Digest, Final, Ready, SignedItems, read
 
@@ -242,16 +242,21 @@ def test_whoever_comes_back_late_is_served_by_those_who_stay_for_it() -> None:
     assert patient.busy < START + 30.0 * PACED.period  # they go when it has told that it has all it needs
 
 
-def test_a_party_that_had_ended_serves_again_from_its_journal() -> None:
-    room = Room(PACED)
+@pytest.mark.parametrize("accepted", [True, False])
+def test_a_party_that_had_ended_serves_again_from_its_journal(accepted: bool) -> None:
+    """Whether it had accepted the decisions, or only heard of them."""
+    room = Room(replace(PACED, parties=6))
+    if not accepted:
+        room.drops = lambda sender, receiver, message: receiver == 0 and isinstance(message, Accept)
     back_after(room, 12.0)
     ended = room.parties[0]
-    assert ended.stage == "over" and 2 not in room.results
+    assert ended.stage == "over" and 2 not in room.results and bool(ended.ledger.kept) is not accepted
+    room.drops = lambda sender, receiver, message: False
     room.serve_s = 20.0 * PACED.period
     for i in (0, 2):
         room.kill(i)
         room.recover(i)
-    room.run()
+    room.run(until=room.now + 40.0 * PACED.period)
     assert room.results[0].total.tolist() == room.results[2].total.tolist() and room.results[2].late == {2}
 
 

@@ -8,8 +8,8 @@ from itertools import pairwise
 import pytest
 
 from helpers.parties import COIN_FLIP, PACED, START, N, Room, compare, masks, noisy, offer_of, reasons, secret
-from inca.network.protocol.ledger import Began, Joined
 from inca.network.protocol.messages import Ask, Have, Items, Message, Offer, Want
+from inca.network.protocol.records import Began, Joined
 from inca.network.protocol.session import WEIGHT, SessionConfig
 
 # --- late ---------------------------------------------------------------------------------------------------------

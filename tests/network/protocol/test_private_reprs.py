@@ -10,8 +10,8 @@ import pytest
 from helpers.parties import PACED, START, Room, masks, noisy, secret
 from inca.network.lattice.discrete_gaussian import Keystream
 from inca.network.protocol.context import Effects
-from inca.network.protocol.ledger import Accepted, Began, Credited, Opened, Signed
 from inca.network.protocol.messages import Item, Items, Lock, Offer, Proposal, encode, pack
+from inca.network.protocol.records import Accepted, Began, Credited, Opened, Signed
 from inca.network.protocol.signed_items import Final
 from inca.network.testing.faults import without_faults
 from inca.network.testing.simulator import SimulatedNetwork

@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 import inca
 from helpers.ledgers import SESSION, opening, possible, sessions
 from inca.errors import InvalidPeerMessage
-from inca.network.protocol.ledger import Ledger, Sealed, Seeded
+from inca.network.protocol.ledger import Ledger
 from inca.network.protocol.messages import ACKED, BACK, NOBODY, OPEN, Account
 from inca.network.protocol.realized_execution import Contradiction, RealizedExecution, check_account, realize
+from inca.network.protocol.records import Sealed, Seeded
 from inca.network.protocol.session import WEIGHT, SessionConfig, Topology
 from inca.protocol.undelivered import Undelivered
 

@@ -15,7 +15,8 @@ from inca.network.protocol.context import Effects
 from inca.network.protocol.messages import Have, Message, Prepare, Promise, Seen, Vote, Yes
 from inca.network.protocol.party import Party
 from inca.network.protocol.signed_items import KINDS
-from inca.network.protocol.stages import STAGES, Stage, never
+from inca.network.protocol.stage_rule import Stage, never
+from inca.network.protocol.stages import STAGES
 
 FIRST: Stage = "gathering"
 NAMES: tuple[Stage, ...] = get_args(Stage)

@@ -15,9 +15,9 @@ from inca._base.randomness import PublicSeed
 from inca.errors import InvalidInput, InvalidPeerMessage
 from inca.network.lattice.discrete_gaussian import Keystream, discrete_gaussian
 from inca.network.node.journal import FORMAT, Journal
-from inca.network.protocol.ledger import Record
+from inca.network.protocol.agreement.public_randomness import commitment, flipped_seed
 from inca.network.protocol.messages import decode
-from inca.network.protocol.public_randomness import commitment, flipped_seed
+from inca.network.protocol.records import Record
 from inca.network.transport.frames import Hello
 from inca.protocol.schedules import random_schedule
 

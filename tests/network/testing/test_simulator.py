@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 from inca.network.protocol.finalization import Finalization
-from inca.network.protocol.ledger import Answered, Ledger, Opened, Sealed
+from inca.network.protocol.ledger import Ledger
 from inca.network.protocol.messages import Offer, Proposal, Voided, pack
 from inca.network.protocol.party import Party
+from inca.network.protocol.records import Answered, Opened, Sealed
 from inca.network.protocol.session import WEIGHT, SessionConfig
 from inca.network.protocol.signed_items import Final, Sign, Verify
 from inca.network.protocol.transfers import Transfers

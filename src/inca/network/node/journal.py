@@ -18,7 +18,7 @@ from pathlib import Path
 import msgspec
 
 from inca.errors import InvalidInput, JournalUnusable
-from inca.network.protocol.ledger import Answered, Began, Credited, Opened, Record, Signed, Tombstoned
+from inca.network.protocol.records import Answered, Began, Credited, Opened, Record, Signed, Tombstoned
 from inca.network.protocol.session import SessionConfig
 
 FORMAT = "inca-journal/3"

@@ -52,8 +52,8 @@ def run_party(
         listen: Host and port to listen at, if not those of the roster.
         first_start: The operator vouches that this party has never run in this session before, on any machine.
         shred: Leave nothing private of a session that has ended.
-        serve_s: For how many seconds others are served at the end, at least three periods, unless all say that they have
-            the result; if the session has ended here before and its journal is there, for so long again.
+        serve_s: For how many seconds others are served at the end, at least three periods, unless all say that they
+            have the result; if the session has ended here before and its journal is there, for so long again.
         leave_on_sigterm: Whether SIGTERM does so; otherwise it stops the party like SIGINT.
         on_event: Called with every event that is logged.
 

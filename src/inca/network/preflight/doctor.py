@@ -27,7 +27,7 @@ from inca.network.node.loss_check import LossChecker
 from inca.network.node.session_setup import SessionSetup
 from inca.network.preflight.checks import EVERYONE, OURS, Check, fine, our_problem
 from inca.network.preflight.peer_checks import PeerChecks
-from inca.network.protocol.ledger import Credited
+from inca.network.protocol.records import Credited
 from inca.network.transport.transport import ClockMeasurement
 
 FORMAT = "inca-doctor/1"

@@ -9,9 +9,10 @@ from functools import cached_property
 from typing import Any
 
 from inca.errors import LocalProtocolError
-from inca.network.protocol.ledger import Ledger, Record, Signed
+from inca.network.protocol.ledger import Ledger
 from inca.network.protocol.messages import Have, Message
 from inca.network.protocol.realized_execution import RealizedExecution
+from inca.network.protocol.records import Record, Signed
 from inca.network.protocol.session import SessionConfig, Topology
 from inca.network.protocol.signed_items import Digest, Final, Kind, Ready, SignedItems
 

@@ -12,11 +12,11 @@ import numpy as np
 from inca.errors import CannotJoin, InvalidPeerMessage
 from inca.network.lattice import Numbers
 from inca.network.protocol.agreement.agenda import kind_of
+from inca.network.protocol.agreement.public_randomness import beacon, beacon_commitment
 from inca.network.protocol.context import PartyContext
-from inca.network.protocol.ledger import Sealed
 from inca.network.protocol.messages import MAX_NUMBER, Account, Item, Proposal, Step, pack, unpack
-from inca.network.protocol.public_randomness import beacon, beacon_commitment
 from inca.network.protocol.realized_execution import RealizedExecution, check_account, realize
+from inca.network.protocol.records import Kept, Sealed
 from inca.network.protocol.session import WEIGHT
 from inca.network.protocol.signed_items import Digest, Final, Kind, Ready, content_hash, printable, read
 
@@ -152,7 +152,8 @@ class Finalization:
     def _kept(self) -> list[Item]:
         """The items that are in the journal: own ones, and those that stand behind acceptances."""
         ledger = self._context.ledger
-        return [*ledger.signed.values(), *(item for record in ledger.accepted.values() for item in record.items)]
+        accepted = [item for record in ledger.accepted.values() for item in record.items]
+        return [*ledger.signed.values(), *accepted, *ledger.kept]
 
     def apply_decisions(self) -> bool:
         """Act on decisions as far as all that they name is there; return whether there was one."""
@@ -179,6 +180,7 @@ class Finalization:
         self._applied += 1
         self.last_step = proposal.step
         context.log_event("decided", what=proposal.step, parties=len(proposal.contents))
+        self._keep(proposal)
         if proposal.step == "cohort":
             items.pin("digest", proposal.contents)
             items.expect_ready(self._applied)
@@ -191,6 +193,15 @@ class Finalization:
         elif proposal.step == "result":
             items.pin("final", proposal.contents)
             self._set_result(proposal)
+
+    def _keep(self, proposal: Proposal) -> None:
+        """Make durable what a decision names, unless it is: this party may have heard of it without accepting it."""
+        if proposal.step == "commit":
+            return
+        known = {(item.kind, item.party, content_hash(item)) for item in self._kept}
+        items = self._context.signed_items.with_contents(kind_of(proposal.step), proposal.contents)
+        if new := [item for item in items if (item.kind, item.party, content_hash(item)) not in known]:
+            self._context.record(Kept(new))
 
     @property
     def realized(self) -> RealizedExecution:

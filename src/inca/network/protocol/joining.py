@@ -19,8 +19,8 @@ from math import inf
 
 from inca.errors import CannotJoin, InvalidPeerMessage
 from inca.network.protocol.context import PartyContext
-from inca.network.protocol.ledger import Joined
 from inca.network.protocol.messages import Ask, Seen
+from inca.network.protocol.records import Joined
 
 _MIN_WITNESSES = 3  # asked by a party that was away, if there are as many
 

@@ -35,148 +35,29 @@ from inca.network.protocol.messages import (
     Account,
     Decision,
     Item,
-    Lock,
     pack,
-    sizes_only,
     unpack,
 )
-from inca.network.protocol.session import WEIGHT, SessionConfig, Topology
-
-
-class JournalRecord(msgspec.Struct, frozen=True, array_like=True):
-    """The base of all records. Their `repr` shows the sizes of noise, shares and secrets, never the bytes."""
-
-    def __repr__(self) -> str:
-        return sizes_only(self)
-
-
-class Opened(JournalRecord, frozen=True, tag="opened"):
-    """The party's private side, durable before anything leaves: its value with its independent noise, and seeds.
-
-    The value itself is never written. All cancelling noise follows from `masks`; `secret` is the party's part in the
-    coin flip for the public seed.
-    """
-
-    noisy: bytes
-    masks: bytes
-    secret: bytes
-    late: bool = False
-    """Whether this is a journal begun after the start, perhaps in the place of a lost one; nobody vouches that not."""
-
-
-class Seeded(JournalRecord, frozen=True, tag="seeded"):
-    """The public seed is known."""
-
-    seed: bytes
-
-
-class Began(JournalRecord, frozen=True, tag="began"):
-    """Round `round` begins: the share is debited once for each receiver, and the round's injection enters."""
-
-    round: int
-    share: bytes
-
-
-class Credited(JournalRecord, frozen=True, tag="credited"):
-    """An offer was accepted in its round."""
-
-    round: int
-    sender: int
-    slot: int
-    payload: bytes
-
-
-class Tombstoned(JournalRecord, frozen=True, tag="tombstoned"):
-    """An offer will never be accepted."""
-
-    round: int
-    sender: int
-    slot: int
-
-
-class Answered(JournalRecord, frozen=True, tag="answered"):
-    """An own offer was answered in its own round: `acked`, or back, since it was `voided` or never left (`unsent`)."""
-
-    round: int
-    slot: int
-    fate: str
-
-
-class Sealed(JournalRecord, frozen=True, tag="sealed"):
-    """The balance is final: nothing is credited or returned any more."""
-
-
-class Joined(JournalRecord, frozen=True, tag="joined"):
-    """The party came late, with a fresh journal: what was offered to it in rounds before `round` is not its to decide.
-
-    Should it have been there before, with a journal that is lost, it might have decided otherwise.
-    """
-
-    round: int
-
-
-class Vouched(JournalRecord, frozen=True, tag="vouched"):
-    """The party came late, and its operator vouches that this is its first journal: it is like one that was in time."""
-
-
-class Promised(JournalRecord, frozen=True, tag="promised"):
-    """Consensus: no proposal below this ballot will be followed."""
-
-    instance: int
-    ballot: int
-
-
-class Voted(JournalRecord, frozen=True, tag="voted"):
-    """Consensus: the vote in this ballot, for the proposal with this hash."""
-
-    instance: int
-    ballot: int
-    proposal: bytes
-
-
-class Accepted(JournalRecord, frozen=True, tag="accepted"):
-    """Consensus: locked on this; with the items of others that it names, should nobody else be left."""
-
-    instance: int
-    lock: Lock
-    items: list[Item]
-
-
-class Decided(JournalRecord, frozen=True, tag="decided"):
-    """Consensus: this was decided."""
-
-    decision: Decision
-
-
-class Signed(JournalRecord, frozen=True, tag="signed"):
-    """An own item that may exist only once (digest, ready, final message), written before anyone sees it."""
-
-    item: Item
-
-
-class Left(JournalRecord, frozen=True, tag="left"):
-    """The party has left the session and will not come back."""
-
-    reason: str
-
-
-Record = (
-    Opened
-    | Seeded
-    | Joined
-    | Vouched
-    | Began
-    | Credited
-    | Tombstoned
-    | Answered
-    | Sealed
-    | Signed
-    | Promised
-    | Voted
-    | Accepted
-    | Decided
-    | Left
+from inca.network.protocol.records import (
+    Accepted,
+    Answered,
+    Began,
+    Credited,
+    Decided,
+    Joined,
+    Kept,
+    Left,
+    Opened,
+    Promised,
+    Record,
+    Sealed,
+    Seeded,
+    Signed,
+    Tombstoned,
+    Voted,
+    Vouched,
 )
+from inca.network.protocol.session import WEIGHT, SessionConfig, Topology
 
 _FATES = ("acked", "voided", "unsent")
 
@@ -229,6 +110,7 @@ class Ledger:
         self.voted: dict[int, Voted] = {}
         self.accepted: dict[int, Accepted] = {}
         self.decided: list[Decision] = []
+        self.kept: list[Item] = []
         self.left: str | None = None
         self._present: list[int] = []
         self._mask: Numbers = np.zeros(session.dimension, dtype=np.int64)  # the live one
@@ -321,7 +203,7 @@ class Ledger:
                 _check(self.since == self.round == 0 and not self.sealed, "a word for a party that has joined")
                 assert self.opened is not None
                 self.opened = msgspec.structs.replace(self.opened, late=False)
-            case Promised() | Voted() | Accepted() | Decided():
+            case Promised() | Voted() | Accepted() | Decided() | Kept():
                 self._agree(record)
             case Left():
                 self.left = record.reason
@@ -370,10 +252,13 @@ class Ledger:
         self.decisions[key] = True
         self.received[key] = payload
 
-    def _agree(self, record: Promised | Voted | Accepted | Decided) -> None:
+    def _agree(self, record: Promised | Voted | Accepted | Decided | Kept) -> None:
         """Take a record of the consensus."""
         if isinstance(record, Decided):
             self.decided.append(record.decision)
+            return
+        if isinstance(record, Kept):
+            self.kept += record.items
             return
         instance, promised = record.instance, self.promised.get(record.instance, 0)
         match record:

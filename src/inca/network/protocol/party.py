@@ -18,18 +18,20 @@ from inca.errors import CannotJoin, CorruptJournal, InvalidPeerMessage, LocalPro
 from inca.network.lattice import Numbers
 from inca.network.protocol.agreement.agenda import Agenda
 from inca.network.protocol.agreement.ballot_signatures import BallotSignatures
+from inca.network.protocol.agreement.coin_flip import CoinFlip
 from inca.network.protocol.agreement.consensus import Consensus
 from inca.network.protocol.anti_entropy import AntiEntropy
-from inca.network.protocol.coin_flip import CoinFlip
 from inca.network.protocol.context import Effects, PartyContext
 from inca.network.protocol.finalization import Finalization, Result
 from inca.network.protocol.joining import Joining
-from inca.network.protocol.ledger import Ledger, Opened, Record, Vouched
+from inca.network.protocol.ledger import Ledger
 from inca.network.protocol.messages import Ask, ConsensusMessage, Goodbye, ItemMessage, Message, Offer, Seen, pack
 from inca.network.protocol.realized_execution import RealizedExecution
+from inca.network.protocol.records import Opened, Record, Vouched
 from inca.network.protocol.session import SessionConfig
 from inca.network.protocol.signed_items import Sign, SignedItems, Verify, printable
-from inca.network.protocol.stages import STAGES, PartyComponents, Stage, StageRule, after_decision
+from inca.network.protocol.stage_rule import PartyComponents, Stage, StageRule
+from inca.network.protocol.stages import STAGES, after_decision
 from inca.network.protocol.transfers import Transfers
 
 _SECRET_BYTES = 32
@@ -425,9 +427,7 @@ class Party:
         if isinstance(message, Ask):
             self._context.mark_down(peer, now)  # on its way back: to be waited for when it says something else
             if transfers.deciding or not joining.without_journal:
-                seen, items = transfers.seen_of(peer), self.signed_items.by_kind
-                signed = [kind for kind in ("digest", "final") if peer in items[kind]]
-                self._context.send(peer, Seen(seen, self._current_round(now), self.ledger.since, signed))
+                self._context.send(peer, components.seen_of(peer, now, rounds_over=self._rule.rounds_over))
         elif isinstance(message, Goodbye):
             self._context.mark_gone(peer, now)
             self._context.log_event("goodbye", peer=peer)
@@ -439,13 +439,6 @@ class Party:
             components.consensus.handle(now, peer, message)
         else:
             transfers.handle(peer, message, away=joining.away and not transfers.deciding)
-
-    def _current_round(self, now: float) -> int:
-        """Return the round in which this party is; T+1 at the end."""
-        after_last = self.session.rounds + 1
-        if self._rule.rounds_over:
-            return after_last
-        return max(0, self.ledger.round, min(self.session.clock_round(now), after_last))
 
     def _handle_seen(self, peer: int, message: Seen) -> None:
         joining = self._components.joining

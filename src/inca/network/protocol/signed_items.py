@@ -14,6 +14,7 @@ from typing import Any, Literal, TypeVar, get_args
 import msgspec
 
 from inca.errors import InvalidPeerMessage
+from inca.network.protocol.agreement.public_randomness import SECRET_BYTES
 from inca.network.protocol.messages import (
     Account,
     Count,
@@ -25,7 +26,6 @@ from inca.network.protocol.messages import (
     members,
     unpack,
 )
-from inca.network.protocol.public_randomness import SECRET_BYTES
 from inca.network.protocol.session import SessionConfig, check_weight
 
 Kind = Literal["commit", "confirm", "reveal", "digest", "ready", "final", "done"]

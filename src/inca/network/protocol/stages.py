@@ -20,180 +20,32 @@ which is in no row; "over" and "left" have no successors.
 What a row does not allow changes nothing. A message in `ignores` means nothing in the stage; it may have been under way
 for long. A call of the driver that is not in `calls`, or not now, is a mistake: `LocalProtocolError`.
 
-To add a stage, add its name to `Stage`, its row to `STAGES`, and the functions that the row names. What parties must
-be told goes into an item of its own kind (`signed_items`), what must not be forgotten into a record (`ledger`).
+To add a stage, add its name to `Stage` (`stage_rule`), its row to `STAGES`, and the functions that the row names. What
+parties must be told goes into an item of its own kind (`signed_items`), what must not be forgotten into a record
+(`records`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field
 from math import inf
-from types import UnionType
-from typing import Literal
 
 from inca.errors import CannotJoin
-from inca.network.protocol.agreement.agenda import Agenda
-from inca.network.protocol.agreement.consensus import Consensus
-from inca.network.protocol.anti_entropy import AntiEntropy
-from inca.network.protocol.coin_flip import CoinFlip
-from inca.network.protocol.context import PartyContext
-from inca.network.protocol.finalization import Finalization
-from inca.network.protocol.joining import Joining
-from inca.network.protocol.ledger import Ledger, Left
-from inca.network.protocol.messages import ConsensusMessage, Message, Seen
-from inca.network.protocol.session import SessionConfig
-from inca.network.protocol.signed_items import Kind
-from inca.network.protocol.transfers import Transfers
+from inca.network.protocol.messages import ConsensusMessage, Message
+from inca.network.protocol.records import Left
+from inca.network.protocol.stage_rule import (
+    PartyComponents,
+    Stage,
+    StageRule,
+    again,
+    never,
+    periods,
+    retry_time,
+)
 
-Stage = Literal[
-    "gathering", "asking", "rounds", "digests", "agreeing", "assessing", "publishing", "serving", "over", "left"
-]
-_FIRST_RETRY_PERIODS, _MAX_RETRY_PERIODS = 1 / 32, 1 / 4  # after which something without an answer is sent again
 _DIGEST_PERIODS = 2.0  # for the digests of all who are not gone
 _PATIENCE_PERIODS = 1.5  # for a party that is there and does not say whether it is ready, or does not publish
 _SERVING_PERIODS = 3.0
 _CONSENSUS_PERIODS = 4.0  # in which a decision is reached if a quorum is there
-
-
-@dataclass
-class PartyComponents:
-    """The components of a party, on which the functions of the table act, and where it is in its stage."""
-
-    context: PartyContext
-    coin_flip: CoinFlip
-    joining: Joining
-    transfers: Transfers
-    finalization: Finalization
-    agenda: Agenda
-    consensus: Consensus
-    anti_entropy: AntiEntropy
-    entered: float = 0.0
-    """When the stage began."""
-    retry_at: float = inf
-    """When that which has no answer is sent again."""
-    retry_pause: float = 0.0
-    serve_s: float = 0.0
-    """For how many seconds others are served at least, if somebody may lack something."""
-
-    @property
-    def session(self) -> SessionConfig:
-        """The terms of the session."""
-        return self.context.session
-
-    @property
-    def ledger(self) -> Ledger:
-        """The ledger of the party."""
-        return self.context.ledger
-
-    @property
-    def up(self) -> int:
-        """How many parties are up, as far as this one knows, itself included."""
-        return len(self.context.others - set(self.context.down)) + 1
-
-    def missing(self, kind: Kind) -> set[int]:
-        """Return the parties whose item of a kind is missing."""
-        return self.context.signed_items.missing(kind)
-
-    def next_round(self, now: float) -> int:
-        """Return the round to begin next; one above T means that there is none."""
-        return max(self.ledger.round + 1, self.session.clock_round(now), self.joining.entry)
-
-    def start_stage(self, now: float) -> None:
-        """Begin to count the time of a stage."""
-        self.entered = self.retry_at = now
-        self.retry_pause = _FIRST_RETRY_PERIODS * self.session.period
-        self.anti_entropy.start(now)
-
-    def back_off(self, now: float) -> None:
-        """Wait for answers, and longer each time."""
-        self.retry_at = now + self.retry_pause
-        self.retry_pause = min(2 * self.retry_pause, _MAX_RETRY_PERIODS * self.session.period)
-
-
-Time = Callable[[PartyComponents], float]
-Action = Callable[[PartyComponents, float], None]
-
-
-def never(_: PartyComponents) -> float:
-    """Return a time that does not come."""
-    return inf
-
-
-def at_once(_: PartyComponents) -> float:
-    """Return a time that has come."""
-    return -inf
-
-
-def periods(count: float) -> Time:
-    """Return the time `count` periods after the beginning of the stage."""
-    return lambda party: party.entered + count * party.session.period
-
-
-def retry_time(party: PartyComponents) -> float:
-    """Return when that which has no answer is sent again."""
-    return party.retry_at
-
-
-def again(send: Callable[[PartyComponents], None]) -> Action:
-    """Return the work of sending that which has no answer, less and less often."""
-
-    def work(party: PartyComponents, now: float) -> None:
-        party.back_off(now)
-        send(party)
-
-    return work
-
-
-@dataclass(frozen=True)
-class StageRule:
-    """One row of the table: a stage.
-
-    Args:
-        successors: The stages that may follow; none if it is the last. The first is the usual one.
-        deadline: When it ends at the latest.
-        earliest: Before this it does not end early.
-        waits_for: Whose word it waits for.
-        grace: Until when those who are gone are waited for, too.
-        until_decision: Whether it ends when something is decided.
-        then: What is done at its end; returns which of the successors follows. Default: the first, and nothing is done.
-        enter: What is done when it begins.
-        work: What is done while it lasts, when it is due.
-        due: When work is due.
-        gossips: The kinds of signed items that parties in this stage lack; without any, it does not talk about items.
-        gossips_while: A condition of that.
-        calls: The calls of the driver that this stage waits for.
-        ignores: The messages that mean nothing in this stage.
-        rounds_over: Whether the last round is over.
-        connected_is_up: Whether a peer that is connected counts as up; later it must speak first.
-        outcome_known: Whether it is known how the session ends for this party.
-        logged: Whether its beginning is logged; rounds and the reason for leaving are logged by themselves.
-    """
-
-    successors: tuple[Stage, ...]
-    deadline: Time = never
-    earliest: Time = at_once
-    waits_for: Callable[[PartyComponents], AbstractSet[int]] = field(default=lambda party: frozenset())
-    grace: Time = at_once
-    until_decision: bool = False
-    then: Callable[[PartyComponents, float], Stage] | None = None
-    enter: Action = field(default=lambda party, now: None)
-    work: Action = field(default=lambda party, now: None)
-    due: Time = never
-    gossips: tuple[Kind, ...] = ()
-    gossips_while: Callable[[PartyComponents], bool] = field(default=lambda party: True)
-    calls: tuple[str, ...] = ()
-    ignores: type[Message] | UnionType = Seen
-    rounds_over: bool = False
-    connected_is_up: bool = False
-    outcome_known: bool = False
-    logged: bool = True
-
-    @property
-    def terminal(self) -> bool:
-        """Whether nothing follows."""
-        return not self.successors
 
 
 # --- before the rounds ------------------------------------------------------------------------------------------

@@ -16,7 +16,6 @@ import numpy as np
 
 from inca.errors import CannotJoin, InvalidPeerMessage, LocalProtocolError
 from inca.network.protocol.context import PartyContext
-from inca.network.protocol.ledger import Answered, Began, Credited, Tombstoned
 from inca.network.protocol.messages import (
     MAX_NUMBER,
     OPEN,
@@ -29,6 +28,7 @@ from inca.network.protocol.messages import (
     pack,
     unpack,
 )
+from inca.network.protocol.records import Answered, Began, Credited, Tombstoned
 from inca.network.protocol.session import WEIGHT, check_weight
 
 

@@ -14,7 +14,7 @@ from dataclasses import replace
 import numpy as np
 
 from inca._base.types import Array
-from inca.network.protocol.ledger import Answered, Began, Credited, Opened, Record
+from inca.network.protocol.records import Answered, Began, Credited, Opened, Record
 from inca.network.protocol.session import SessionConfig, Topology
 from inca.network.protocol.signed_items import Digest
 from inca.network.testing.simulator import SimulatedNetwork

@@ -25,10 +25,11 @@ from inca.network.lattice import Numbers
 from inca.network.lattice.discrete_gaussian import Keystream, discrete_gaussian
 from inca.network.protocol.context import Effects
 from inca.network.protocol.finalization import Result
-from inca.network.protocol.ledger import Credited, Ledger, Record, Signed
+from inca.network.protocol.ledger import Ledger
 from inca.network.protocol.messages import OPEN, Message, Offer, decode, encode, pack
 from inca.network.protocol.party import Party
 from inca.network.protocol.realized_execution import RealizedExecution
+from inca.network.protocol.records import Credited, Record, Signed
 from inca.network.protocol.session import SessionConfig
 from inca.network.protocol.signed_items import Sign, SignedItems, Verify
 from inca.network.testing.expected_sum import expected_sum

@@ -26,7 +26,6 @@ from inca.errors import InvalidPeerMessage
 from inca.network.protocol.agreement.agenda import Agenda, kind_of
 from inca.network.protocol.agreement.ballot_signatures import BallotSignatures
 from inca.network.protocol.context import PartyContext
-from inca.network.protocol.ledger import Accepted, Decided, Promised, Voted
 from inca.network.protocol.messages import (
     Accept,
     Ballot,
@@ -44,6 +43,7 @@ from inca.network.protocol.messages import (
     Yes,
     bits,
 )
+from inca.network.protocol.records import Accepted, Decided, Promised, Voted
 
 _TURNS_PER_PERIOD = 8  # to propose
 _FIRST_RETRY_TURNS = 1 / 16  # after which whoever has not answered is asked again, at first

@@ -10,10 +10,10 @@ from __future__ import annotations
 import hashlib
 from math import inf
 
+from inca.network.protocol.agreement.public_randomness import commitment, flipped_seed
 from inca.network.protocol.context import PartyContext
-from inca.network.protocol.ledger import Seeded
 from inca.network.protocol.messages import Want, bits
-from inca.network.protocol.public_randomness import commitment, flipped_seed
+from inca.network.protocol.records import Seeded
 
 
 class CoinFlip:

@@ -1,0 +1,153 @@
+"""What a party writes down, one record after the other: its journal, from which its ledger follows.
+
+The journal on disk (`node/journal.py`) keeps them as they are; adding a kind, or a field, is another format of it.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from inca.network.protocol.messages import Decision, Item, Lock, sizes_only
+
+
+class JournalRecord(msgspec.Struct, frozen=True, array_like=True):
+    """The base of all records. Their `repr` shows the sizes of noise, shares and secrets, never the bytes."""
+
+    def __repr__(self) -> str:
+        return sizes_only(self)
+
+
+class Opened(JournalRecord, frozen=True, tag="opened"):
+    """The party's private side, durable before anything leaves: its value with its independent noise, and seeds.
+
+    The value itself is never written. All cancelling noise follows from `masks`; `secret` is the party's part in the
+    coin flip for the public seed.
+    """
+
+    noisy: bytes
+    masks: bytes
+    secret: bytes
+    late: bool = False
+    """Whether this is a journal begun after the start, perhaps in the place of a lost one; nobody vouches that not."""
+
+
+class Seeded(JournalRecord, frozen=True, tag="seeded"):
+    """The public seed is known."""
+
+    seed: bytes
+
+
+class Began(JournalRecord, frozen=True, tag="began"):
+    """Round `round` begins: the share is debited once for each receiver, and the round's injection enters."""
+
+    round: int
+    share: bytes
+
+
+class Credited(JournalRecord, frozen=True, tag="credited"):
+    """An offer was accepted in its round."""
+
+    round: int
+    sender: int
+    slot: int
+    payload: bytes
+
+
+class Tombstoned(JournalRecord, frozen=True, tag="tombstoned"):
+    """An offer will never be accepted."""
+
+    round: int
+    sender: int
+    slot: int
+
+
+class Answered(JournalRecord, frozen=True, tag="answered"):
+    """An own offer was answered in its own round: `acked`, or back, since it was `voided` or never left (`unsent`)."""
+
+    round: int
+    slot: int
+    fate: str
+
+
+class Sealed(JournalRecord, frozen=True, tag="sealed"):
+    """The balance is final: nothing is credited or returned any more."""
+
+
+class Joined(JournalRecord, frozen=True, tag="joined"):
+    """The party came late, with a fresh journal: what was offered to it in rounds before `round` is not its to decide.
+
+    Should it have been there before, with a journal that is lost, it might have decided otherwise.
+    """
+
+    round: int
+
+
+class Vouched(JournalRecord, frozen=True, tag="vouched"):
+    """The party came late, and its operator vouches that this is its first journal: it is like one that was in time."""
+
+
+class Promised(JournalRecord, frozen=True, tag="promised"):
+    """Consensus: no proposal below this ballot will be followed."""
+
+    instance: int
+    ballot: int
+
+
+class Voted(JournalRecord, frozen=True, tag="voted"):
+    """Consensus: the vote in this ballot, for the proposal with this hash."""
+
+    instance: int
+    ballot: int
+    proposal: bytes
+
+
+class Accepted(JournalRecord, frozen=True, tag="accepted"):
+    """Consensus: locked on this; with the items of others that it names, should nobody else be left."""
+
+    instance: int
+    lock: Lock
+    items: list[Item]
+
+
+class Decided(JournalRecord, frozen=True, tag="decided"):
+    """Consensus: this was decided."""
+
+    decision: Decision
+
+
+class Kept(JournalRecord, frozen=True, tag="kept"):
+    """Items of others that a decision names, and that this party had not accepted: it can show them when it is back."""
+
+    items: list[Item]
+
+
+class Signed(JournalRecord, frozen=True, tag="signed"):
+    """An own item that may exist only once (digest, ready, final message), written before anyone sees it."""
+
+    item: Item
+
+
+class Left(JournalRecord, frozen=True, tag="left"):
+    """The party has left the session and will not come back."""
+
+    reason: str
+
+
+Record = (
+    Opened
+    | Seeded
+    | Joined
+    | Vouched
+    | Began
+    | Credited
+    | Tombstoned
+    | Answered
+    | Sealed
+    | Kept
+    | Signed
+    | Promised
+    | Voted
+    | Accepted
+    | Decided
+    | Left
+)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from itertools import pairwise
 
 import pytest
@@ -24,6 +25,7 @@ from helpers.consensus_nodes import (
 )
 from helpers.ledgers import SESSION
 from helpers.signatures import sign, verify
+from inca.errors import InvalidPeerMessage
 from inca.network.protocol.messages import (
     Accept,
     Account,
@@ -76,7 +78,8 @@ def test_items_that_one_member_proposes_without_end_are_not_kept() -> None:
     party = node()
     assert party.handle(0.0, LAST, Prepare(0, NEW)).records
     for proposal, items in variants():
-        party.handle(0.0, LAST, propose(NEW, proposal))
+        with suppress(InvalidPeerMessage):  # it votes for the first, and all others are second ones
+            party.handle(0.0, LAST, propose(NEW, proposal))
         party.context.out.sends.clear()
         held = party.context.signed_items
         party.handle(0.0, LAST, items)
@@ -109,13 +112,13 @@ def test_whoever_has_followed_another_lets_it_finish() -> None:
 def test_those_who_have_not_answered_are_asked_again_after_pauses_that_double_up_to_a_turn() -> None:
     party = node()
     ballot = preparing(party)
-    began = now = party.consensus.wakeup - 1 / 128
+    began = now = party.consensus.wakeup - 1 / 32
     pauses = []
-    for _ in range(5):
+    for _ in range(4):
         pauses.append(party.consensus.wakeup - now)
         now = party.consensus.wakeup
         assert party.tick(now).sends == [(peer, Prepare(0, ballot)) for peer in (1, 2, 3)]
-    assert pauses == pytest.approx([1 / 128, 1 / 64, 1 / 32, 1 / 16, 1 / 8]) and now < began + 0.5
+    assert pauses == pytest.approx([1 / 32, 1 / 16, 1 / 8, 1 / 8]) and now < began + 0.5
     party.handle(now, 1, promise(1, ballot))
     assert party.tick(party.consensus.wakeup).sends == [(peer, Prepare(0, ballot)) for peer in (2, 3)]
     party.handle(now, 3, promise(3, ballot))
@@ -139,3 +142,26 @@ def test_the_first_waits_with_its_ballot_until_it_can_propose() -> None:
     assert not proposed(party.handle(0.0, 0, Items(EVERYONE)).sends)  # and once
     idle = node(FIRST, held=[EVERYONE[FIRST]])
     assert not idle.handle(0.0, 0, Items(EVERYONE)).sends  # it is not its turn
+
+
+def test_whoever_lacks_an_item_votes_or_accepts_as_soon_as_it_comes() -> None:
+    for message, answer in (
+        (propose(NEW, cohort()), vote(ME, NEW, cohort())),
+        (Accept(0, lock(NEW, cohort())), yes(ME, NEW, cohort())),
+    ):
+        party = node(held=EVERYONE[:1])
+        party.handle(0.0, LAST, message)
+        assert not party.handle(0.0, LAST, Items(EVERYONE[:3])).sends  # one is still missing, and was asked for
+        assert party.handle(0.0, LAST, Items(EVERYONE)).sends == [(LAST, answer)]
+        assert not party.handle(0.0, LAST, Items(EVERYONE)).sends  # once
+
+
+def test_who_proposes_in_vain_proposes_less_and_less_often() -> None:
+    party = node()
+    party.consensus.enter(0.0)
+    began: list[float] = []
+    while len(began) < 6:
+        now = party.consensus.wakeup
+        if any(isinstance(record, Promised) for record in party.tick(now).records):
+            began.append(now)
+    assert [later - earlier for earlier, later in pairwise(began)] == pytest.approx([0.5, 1.0, 2.0, 2.0, 2.0])

@@ -2,7 +2,7 @@
 
 A party has neighbours: those at distance 1, 2, 4, ... in either direction, so that connections are few and used again.
 It talks to those ahead one after the other, which reaches everyone soonest if all are there; then to random neighbours.
-It talks often at first, and less and less often as long as there is no news.
+It talks often at first, and less and less often as long as there is no news, or more to do than it can.
 
 One member cannot keep the others from items. What is lacking is asked of one peer at a time; whoever did not deliver it
 in time gives way, for a while in which several talk, to those who have not been asked for it. Only for its own item it
@@ -74,7 +74,8 @@ class AntiEntropy:
         if now < self.due:
             return
         context, count = self._context, self._context.signed_items.count
-        if count == self._known:
+        # A machine that is late has too much to do: more talk would make it later.
+        if count == self._known or now > self.due + self._pause:
             self._pause = min(2 * self._pause, context.session.period / _MIN_TALKS_PER_PERIOD)
         self._known, self.due = count, now + self._pause
         up = context.others - set(context.down)

@@ -202,14 +202,16 @@ class SignedItems:
 
     def lacking(self, other: Have) -> dict[str, int]:
         """Return the items that the other has and that are missing here: for each kind a bit per party."""
-        n = self.session.parties
-        theirs = {kind: bit_field(field, n) for kind, field in other.held.items() if kind in self._bits}
-        return {kind: number & ~self._bits[kind] for kind, number in theirs.items()}
+        return {kind: more for kind, number in self._theirs(other).items() if (more := number & ~self._bits[kind])}
 
     def has_more_than(self, other: Have) -> bool:
         """Return whether there is something here that the other lacks."""
-        theirs = {kind: bit_field(field, self.session.parties) for kind, field in other.held.items()}
+        theirs = self._theirs(other)
         return any(number & ~theirs.get(kind, 0) for kind, number in self._bits.items())
+
+    def _theirs(self, other: Have) -> dict[str, int]:
+        n = self.session.parties
+        return {kind: bit_field(field, n) for kind, field in other.held.items() if kind in self._bits}
 
     def batches(self, want: Want) -> Iterator[list[Item]]:
         """Yield the wanted items that are held, in batches."""

@@ -46,7 +46,7 @@ from inca.network.protocol.messages import (
 from inca.network.protocol.records import Accepted, Decided, Promised, Voted
 
 _TURNS_PER_PERIOD = 8  # to propose
-_FIRST_RETRY_TURNS = 1 / 16  # after which whoever has not answered is asked again, at first
+_FIRST_RETRY_TURNS = 1 / 4  # after which whoever has not answered is asked again, at first
 _YIELD_PERIODS = 1 / 2  # for which a party does not propose itself after it has followed another
 _MAX_ROUNDS_AHEAD = 1000  # of ballots, one for each party
 _MAX_PAUSE_PERIODS = 2.0  # after which a party's next ballot is followed; at first a turn, then twice as long each time
@@ -59,8 +59,10 @@ class Consensus:
         self._context, self._agenda, self._signatures = context, agenda, signatures
         self._next_turn = self._retry_at = inf
         self._retry_pause = 0.0  # before those who have not answered are asked again
+        self._own_pause = 0.0  # before this party proposes again
         # By proposer: its last ballot, until when no other of its ballots is followed, and for how long after that.
         self._followed: dict[int, tuple[Ballot, float, float]] = {}
+        self._waiting: tuple[int, Propose | Accept] | None = None  # by whom, what cannot be answered yet
         self._reset()
         session = context.session
         order_keys = [
@@ -98,12 +100,15 @@ class Consensus:
         if not self.may_vote:
             return
         before = self._order[: self._order.index(self._context.me)]
+        self._own_pause = self._turn_s * len(self._order)
         self._next_turn = now + len(set(before) - set(self._context.down)) * self._turn_s
 
     def tick(self, now: float) -> None:
         """Propose in turn; repeat what had no answer."""
         if now >= self._next_turn:
-            self._next_turn = now + self._turn_s * len(self._order)
+            # Twice as long each time, as others follow it: two that hurry would keep each other from ending.
+            self._next_turn = now + self._own_pause
+            self._own_pause = max(self._own_pause, min(2 * self._own_pause, self._max_pause_s))
             self._begin_ballot(now)
         if now >= self._retry_at:
             self._retry_pause = min(2 * self._retry_pause, self._turn_s)
@@ -111,9 +116,18 @@ class Consensus:
             self._ask_again(now)
 
     def reconsider(self, now: float) -> None:
-        """Propose if that is what this party was waiting for: items have come."""
+        """Propose, vote or accept if that is what this party was waiting for: items have come."""
         if self._ballot and self._proposal is None:
             self._propose(now)
+        if self._waiting is None:
+            return
+        peer, message = self._waiting
+        proposal = message.proposal if isinstance(message, Propose) else message.lock.proposal
+        if message.instance != self.instance:
+            self._waiting = None
+        elif not self._agenda.lacks(proposal, peer):
+            self._waiting = None
+            self.handle(now, peer, message)
 
     def handle(self, now: float, peer: int, message: ConsensusMessage) -> None:
         """Take a message of the consensus; those of old decisions or ballots change nothing."""
@@ -176,13 +190,16 @@ class Consensus:
         if ballot != last and now < until:
             return False
         if ballot != last:
-            most = _MAX_PAUSE_PERIODS * self._context.session.period
-            self._followed[proposer] = ballot, now + pause, min(2 * pause, most)
+            self._followed[proposer] = ballot, now + pause, min(2 * pause, self._max_pause_s)
         return True
 
     @property
     def _turn_s(self) -> float:
         return self._context.session.period / _TURNS_PER_PERIOD
+
+    @property
+    def _max_pause_s(self) -> float:
+        return _MAX_PAUSE_PERIODS * self._context.session.period
 
     @property
     def _lowest(self) -> Ballot:
@@ -208,7 +225,7 @@ class Consensus:
         self._promise(now, context.me, self._ballot)
 
     def _expect_answers(self, now: float) -> None:
-        """Ask again soon at first: perhaps only an item is missing that is on its way."""
+        """Ask again soon at first, and then less and less often."""
         self._retry_pause = self._turn_s * _FIRST_RETRY_TURNS
         self._retry_at = now + self._retry_pause
 
@@ -330,7 +347,8 @@ class Consensus:
             if not locked and self._agenda.slights(now, message.proposal):
                 return  # what a quorum has voted for before is not held against its proposer
             if not self._has_all(peer, message.proposal):
-                return  # it votes when it has what it votes for
+                self._waiting = peer, message  # it votes when it has what it votes for
+                return
             context.record(Voted(instance, message.ballot, hash_))
             self._yield(now, peer)
         vote = Vote(instance, message.ballot, self._signatures.vote(instance, message.ballot, hash_))
@@ -348,7 +366,8 @@ class Consensus:
         if last is None or last.lock.ballot != lock.ballot:
             self._signatures.check_lock(instance, lock)
             if not self._has_all(peer, lock.proposal):
-                return  # it accepts when it has what it accepts
+                self._waiting = peer, message  # it accepts when it has what it accepts
+                return
             kept = self._agenda.behind(lock.proposal)
             context.signed_items.keep(kind_of(lock.proposal.step), lock.proposal.contents)
             context.record(Accepted(instance, lock, kept))

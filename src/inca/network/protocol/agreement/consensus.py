@@ -127,7 +127,10 @@ class Consensus:
             self._waiting = None
         elif not self._agenda.lacks(proposal, peer):
             self._waiting = None
-            self.handle(now, peer, message)
+            try:
+                self.handle(now, peer, message)
+            except InvalidPeerMessage as error:  # it is not the fault of whoever has brought the items
+                self._context.log_event("invalid message", peer=peer, what=str(error))
 
     def handle(self, now: float, peer: int, message: ConsensusMessage) -> None:
         """Take a message of the consensus; those of old decisions or ballots change nothing."""

@@ -240,7 +240,7 @@ PARTS = {  # what a party's CPU time is spent on: the functions that stand for i
     "signatures verified": ("'verify' of 'cryptography",),
     "TLS, reading and writing": ("'read' of '_ssl", "'write' of '_ssl"),
     "journal (SQLite)": ("of 'sqlite3.Connection'",),
-    "noise drawn": ("discrete_gaussian.py:269",),
+    "noise drawn": ("(discrete_gaussian)",),
 }
 
 
@@ -360,6 +360,7 @@ def profile(options: argparse.Namespace) -> None:
         log = held.cluster.log(1)
         line("TLS connections of a party", f"{sum(entry['event'] == 'connected' for entry in log):8d} of {n - 1}")
         stats = pstats.Stats(str(homes[0] / "profile.out"))
+    # The type stubs of pstats leave these two attributes out.
     entries = [(f"{file}:{at}({name})", row) for (file, at, name), row in stats.stats.items()]  # type: ignore[attr-defined]
     line("protocol of party 0, profiled", f"{stats.total_tt:8.2f} s")  # type: ignore[attr-defined]
     for part, words in PARTS.items():

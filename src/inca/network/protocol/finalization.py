@@ -18,7 +18,7 @@ from inca.network.protocol.messages import MAX_NUMBER, Account, Item, Proposal, 
 from inca.network.protocol.realized_execution import RealizedExecution, check_account, realize
 from inca.network.protocol.records import Kept, Sealed
 from inca.network.protocol.session import WEIGHT
-from inca.network.protocol.signed_items import Digest, Final, Kind, Ready, content_hash, printable, read
+from inca.network.protocol.signed_items import Digest, Final, Kind, Ready, content_hash, not_among, printable, read
 
 _ONCE: tuple[Kind, ...] = ("digest", "final")  # what a party signs once, whatever happens
 
@@ -141,19 +141,12 @@ class Finalization:
     def recover(self) -> None:
         """Take up what was said and kept in earlier incarnations."""
         items = self._context.signed_items
-        for item in self._kept:
+        for item in self._context.ledger.durable_items:
             if item.kind != "ready":  # that is said again when the cohort is known
                 items.keep(item.kind, [(item.party, content_hash(item))])
                 items.add(item)
             elif item.party == self._context.me:
                 self.reason = read(item, Ready).refusal
-
-    @property
-    def _kept(self) -> list[Item]:
-        """The items that are in the journal: own ones, and those that stand behind acceptances."""
-        ledger = self._context.ledger
-        accepted = [item for record in ledger.accepted.values() for item in record.items]
-        return [*ledger.signed.values(), *accepted, *ledger.kept]
 
     def apply_decisions(self) -> bool:
         """Act on decisions as far as all that they name is there; return whether there was one."""
@@ -185,7 +178,7 @@ class Finalization:
             items.pin("digest", proposal.contents)
             items.expect_ready(self._applied)
             self.cohort, self._realized = proposal, None
-            for item in self._kept:
+            for item in self._context.ledger.durable_items:
                 if item.kind == "ready":
                     items.add(item)  # said before a restart; if it is not about this cohort, it means nothing
             if context.me not in proposal.parties and not self.reason:
@@ -198,9 +191,8 @@ class Finalization:
         """Make durable what a decision names, unless it is: this party may have heard of it without accepting it."""
         if proposal.step == "commit":
             return
-        known = {(item.kind, item.party, content_hash(item)) for item in self._kept}
         items = self._context.signed_items.with_contents(kind_of(proposal.step), proposal.contents)
-        if new := [item for item in items if (item.kind, item.party, content_hash(item)) not in known]:
+        if new := not_among(items, self._context.ledger.durable_items):
             self._context.record(Kept(new))
 
     @property

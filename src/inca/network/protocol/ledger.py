@@ -134,6 +134,12 @@ class Ledger:
         """The (round, slot) of own offers without an answer."""
         return [key for key, sent in self.outbox.items() if sent.fate == OPEN]
 
+    @property
+    def durable_items(self) -> list[Item]:
+        """The signed items that outlive this party: its own, those behind acceptances, and those that were decided."""
+        accepted = [item for record in self.accepted.values() for item in record.items]
+        return [*self.signed.values(), *accepted, *self.kept]
+
     def skipped(self, t: int) -> bool:
         """Return whether this party was certainly absent in round t: it has begun a later one, or is sealed."""
         return t > 0 and t not in self._present and (t < self.round or self.sealed)

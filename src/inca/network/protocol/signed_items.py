@@ -279,6 +279,12 @@ def in_batches(items: Iterable[Item]) -> Iterator[list[Item]]:
         yield batch
 
 
+def not_among(items: Iterable[Item], known: Iterable[Item]) -> list[Item]:
+    """Return the items whose contents are not among those of others."""
+    contents = {(item.kind, item.party, content_hash(item)) for item in known}
+    return [item for item in items if (item.kind, item.party, content_hash(item)) not in contents]
+
+
 def printable(text: str) -> str:
     """Return a text as it may be shown to others: one line of at most 200 printable characters.
 

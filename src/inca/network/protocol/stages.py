@@ -173,7 +173,7 @@ def without_consensus(party: PartyComponents, _: float) -> Stage:
 
 
 def serving_deadline(party: PartyComponents) -> float:
-    """Serve those who are there for a while, or for longer if that is wished for: some may come back late."""
+    """Serve those who are there for a while, or for longer if this party was asked to: some may come back late."""
     return party.entered + max(_SERVING_PERIODS * party.session.period, party.serve_s)
 
 

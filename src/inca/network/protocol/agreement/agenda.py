@@ -16,7 +16,7 @@ from __future__ import annotations
 from inca.errors import InvalidPeerMessage
 from inca.network.protocol.context import PartyContext
 from inca.network.protocol.messages import Item, Proposal, Step
-from inca.network.protocol.signed_items import Digest, Kind, Ready, content_hash
+from inca.network.protocol.signed_items import Digest, Kind, Ready, content_hash, not_among
 
 _HASH_BYTES = 32
 
@@ -142,8 +142,6 @@ class Agenda:
 
     def behind(self, proposal: Proposal) -> list[Item]:
         """Return the items of others that must outlive this party if it accepts a proposal, and are not kept yet."""
-        accepted = self._context.ledger.accepted.values()
-        kept = {(item.kind, item.party, content_hash(item)) for record in accepted for item in record.items}
         if proposal.step == "commit":
             # Whoever proposes it again must show that all were ready, who may be gone by then.
             ready = self._context.signed_items.by_kind["ready"]
@@ -151,4 +149,4 @@ class Agenda:
         else:
             items = self._context.signed_items.with_contents(kind_of(proposal.step), proposal.contents)
         others = [item for item in items if item.party != self._context.me]
-        return [item for item in others if (item.kind, item.party, content_hash(item)) not in kept]
+        return not_among(others, self._context.ledger.durable_items)

@@ -36,7 +36,7 @@ from inca.network.protocol.messages import (
 )
 from inca.network.protocol.records import Promised, Record
 from inca.network.protocol.session import SessionConfig
-from inca.network.protocol.signed_items import Digest, SignedItems, content_hash
+from inca.network.protocol.signed_items import Digest, SignedItems
 
 
 def digest_of(session: SessionConfig, party: int) -> Item:
@@ -104,7 +104,7 @@ EVERYONE = [digest_of(SESSION, party) for party in range(N)]
 
 
 def cohort(*parties: int) -> Proposal:
-    return Proposal("cohort", [(party, content_hash(EVERYONE[party])) for party in parties or range(N)])
+    return Proposal("cohort", [(party, EVERYONE[party].hash) for party in parties or range(N)])
 
 
 def node(me: int = 0, records: list[Record] | None = None, held: list[Item] | None = None) -> Node:

@@ -15,7 +15,7 @@ from inca.network.protocol.finalization import Finalization
 from inca.network.protocol.messages import NOBODY, Account, Decision, Item, Proposal, Step, pack
 from inca.network.protocol.records import Began, Decided
 from inca.network.protocol.session import SessionConfig
-from inca.network.protocol.signed_items import Digest, Final, Kind, Ready, SignedItems, content_hash
+from inca.network.protocol.signed_items import Digest, Final, Kind, Ready, SignedItems
 
 N, LAST = SESSION.parties, SESSION.rounds
 
@@ -47,7 +47,7 @@ def final(party: int, numbers: list[int]) -> Item:
 
 
 def proposal(step: Step, items: Iterable[Item]) -> Proposal:
-    return Proposal(step, sorted((entry.party, content_hash(entry)) for entry in items))
+    return Proposal(step, sorted((entry.party, entry.hash) for entry in items))
 
 
 def decide(context: PartyContext, step: Step, items: Iterable[Item]) -> Proposal:

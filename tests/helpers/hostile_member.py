@@ -53,7 +53,6 @@ from inca.network.protocol.signed_items import (
     Sign,
     SignedItems,
     Verify,
-    content_hash,
 )
 from inca.network.testing.faults import Faults
 from inca.network.testing.simulator import SimulatedNetwork, plain_party
@@ -198,7 +197,7 @@ class HostileParty(Party):
     def _fetch(self, peer: int) -> Message:
         kind = self._liar.choice([*KINDS, "gift"])
         held = self.signed_items.by_kind.get(kind, {})
-        contents = [(party, content_hash(item)) for party, item in held.items()]
+        contents = [(party, item.hash) for party, item in held.items()]
         return Fetch(kind, self._liar.choice([40 * contents, contents, [(99, b""), (0, bytes(32))]]))
 
     def _digest(self) -> Item:
@@ -233,7 +232,7 @@ class HostileParty(Party):
         rng, cohort = self._liar, self._components.agenda.cohort
         step: Step = rng.choice(["cohort", "commit", "result"])
         items = self.signed_items.by_kind["final" if step == "result" else "digest"]
-        contents = sorted((party, content_hash(item)) for party, item in items.items())
+        contents = sorted((party, item.hash) for party, item in items.items())
         if step != "result" and cohort is not None and rng.random() < 0.7:
             contents = list(cohort.contents)
         match rng.random():
@@ -243,7 +242,7 @@ class HostileParty(Party):
                 contents = [(party, rng.randbytes(32)) for party, _ in contents]
             case chance if chance < 0.7 and step != "commit":
                 own = self._digest() if step == "cohort" else self._signer.sign("final", self._final())
-                contents = sorted({**dict(contents), self.me: content_hash(own)}.items())
+                contents = sorted({**dict(contents), self.me: own.hash}.items())
             case chance if chance < 0.75:
                 contents = 30 * contents
         return Proposal(step, contents)

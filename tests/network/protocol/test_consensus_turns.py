@@ -36,7 +36,7 @@ from inca.network.protocol.messages import (
     Propose,
 )
 from inca.network.protocol.records import Promised
-from inca.network.protocol.signed_items import Digest, SignedItems, content_hash
+from inca.network.protocol.signed_items import Digest, SignedItems
 
 ME, SECOND, LAST = 0, 2, 1  # party 3 is the first in order
 OLD, NEW = ballot_of(SECOND), ballot_of(LAST)
@@ -55,7 +55,7 @@ def variants() -> Iterator[tuple[Proposal, Items]]:
     for number in range(1, 200):
         fates = [[number >> (2 * t) & 3] for t in range(SESSION.rounds)]
         item = signs.sign("digest", Digest(Account(list(range(1, SESSION.rounds + 1)), fates, []), bytes(32)))
-        contents = [(p, content_hash(item if p == 1 else EVERYONE[p])) for p in range(N)]
+        contents = [(p, (item if p == 1 else EVERYONE[p]).hash) for p in range(N)]
         yield Proposal("cohort", contents), Items([item])
 
 
@@ -138,10 +138,33 @@ def test_the_first_waits_with_its_ballot_until_it_can_propose() -> None:
     party = node(FIRST, held=[EVERYONE[FIRST]])
     party.consensus.enter(0.0)
     assert not party.tick(0.0).sends  # one digest is not enough for a cohort
-    assert [p.ballot for p in proposed(party.handle(0.0, 0, Items(EVERYONE)).sends)] == 3 * [N]  # at once
-    assert not proposed(party.handle(0.0, 0, Items(EVERYONE)).sends)  # and once
+    assert party.consensus.wakeup == 1 / 8  # when it looks again
+    party.handle(0.0, 0, Items(EVERYONE))
+    assert party.consensus.wakeup == 0.0
+    assert [p.ballot for p in proposed(party.tick(0.0).sends)] == 3 * [N]  # at once
+    party.handle(0.0, 0, Items(EVERYONE))
+    assert not proposed(party.tick(0.0).sends)  # and once
     idle = node(FIRST, held=[EVERYONE[FIRST]])
-    assert not idle.handle(0.0, 0, Items(EVERYONE)).sends  # it is not its turn
+    idle.handle(0.0, 0, Items(EVERYONE))
+    assert not idle.tick(0.0).sends  # it has not come to that yet
+
+
+def test_nobody_begins_a_ballot_while_there_is_nothing_to_propose() -> None:
+    """Whoever has nothing to propose waits for a period; and once it has, for those before it in order."""
+    party = node(ME, held=[EVERYONE[ME]])
+    party.consensus.enter(0.0)
+    rank = round(8 * (party.consensus._next_turn - 1.0))
+    assert rank > 0
+    for turn in range(1, 7):
+        assert party.consensus.wakeup == turn / 8 and not party.tick(turn / 8).sends
+    party.handle(0.8, 0, Items(EVERYONE))
+    assert not party.tick(0.8).sends and party.consensus.wakeup == pytest.approx(0.8 + rank / 8)
+    assert party.tick(party.consensus.wakeup).sends
+    alone = node(ME, held=[EVERYONE[ME]])
+    alone.consensus.enter(0.0)
+    for turn in range(1, 8 + rank):
+        assert not alone.tick(turn / 8).sends
+    assert alone.tick(1.0 + rank / 8).sends == [(peer, Prepare(0, N + rank)) for peer in range(N) if peer != ME]
 
 
 def test_whoever_lacks_an_item_votes_or_accepts_as_soon_as_it_comes() -> None:

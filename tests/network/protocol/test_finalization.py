@@ -17,7 +17,7 @@ from inca.network.protocol.messages import ACKED, BACK, NOBODY, Decision, Item, 
 from inca.network.protocol.realized_execution import Contradiction
 from inca.network.protocol.records import Decided, Sealed, Signed
 from inca.network.protocol.session import WEIGHT
-from inca.network.protocol.signed_items import Digest, Final, Ready, content_hash, printable, read
+from inca.network.protocol.signed_items import Digest, Final, Ready, printable, read
 
 # --- the digest -----------------------------------------------------------------------------------------------------
 
@@ -211,7 +211,7 @@ def test_a_decision_waits_for_all_that_it_names() -> None:
         context.signed_items.add(FINALS[party])
     decide(context, "result", [FINALS[party] for party in (0, 1, 3)])
     assert not finalization.apply_decisions() and finalization.result is None
-    assert finalization.lacking == [(3, content_hash(FINALS[3]))]
+    assert finalization.lacking == [(3, FINALS[3].hash)]
     context.signed_items.add(final(3, [1, 1, 1]))  # another one of the same party, and yet another
     context.signed_items.add(final(3, [2, 2, 2]))
     assert not finalization.apply_decisions()

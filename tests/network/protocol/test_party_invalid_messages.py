@@ -49,7 +49,7 @@ from inca.network.protocol.messages import (
 )
 from inca.network.protocol.records import Tombstoned
 from inca.network.protocol.session import WEIGHT, SessionConfig
-from inca.network.protocol.signed_items import Digest, Final, Ready, SignedItems, content_hash
+from inca.network.protocol.signed_items import Digest, Final, Ready, SignedItems
 
 
 def nonsense(session: SessionConfig, me: int) -> Iterator[tuple[str, Message]]:
@@ -408,7 +408,7 @@ def test_an_offer_of_the_largest_number_crashes_nobody_up_to_the_result() -> Non
 
 def digests_agreed(room: Room) -> Proposal:
     digests = room.parties[2].signed_items.by_kind["digest"]
-    return Proposal("cohort", [(i, content_hash(digests[i])) for i in sorted(digests)])
+    return Proposal("cohort", [(i, digests[i].hash) for i in sorted(digests)])
 
 
 def test_a_decision_is_taken_if_a_quorum_has_signed_it_and_not_otherwise() -> None:

@@ -22,7 +22,6 @@ from inca.network.protocol.messages import (
     bits,
 )
 from inca.network.protocol.party import Party
-from inca.network.protocol.signed_items import content_hash
 
 # --- nudges -------------------------------------------------------------------------------------------------------
 
@@ -210,7 +209,7 @@ def test_items_are_fetched_by_their_contents_once_however_often_they_are_named()
     room = Room(PACED).open().at_stage(1, "serving")
     party = room.parties[1]
     held = party.signed_items.by_kind["final"][3]
-    contents = [(3, content_hash(held)), (3, bytes(32)), (99, content_hash(held))]
+    contents = [(3, held.hash), (3, bytes(32)), (99, held.hash)]
     for fetched in (contents, 50 * contents):
         party.up(room.now, 0)  # on one connection it would be sent once
         sends = party.receive(room.now, 0, Fetch("final", fetched)).sends

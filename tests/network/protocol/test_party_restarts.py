@@ -32,7 +32,7 @@ from inca.network.protocol.messages import (
 from inca.network.protocol.party import Party
 from inca.network.protocol.records import Accepted, Began, Left, Opened, Record, Seeded, Signed
 from inca.network.protocol.session import SessionConfig
-from inca.network.protocol.signed_items import Ready, content_hash, read
+from inca.network.protocol.signed_items import Ready, read
 
 # --- restarts -----------------------------------------------------------------------------------------------------
 
@@ -274,8 +274,8 @@ def test_what_stands_behind_an_acceptance_is_in_the_journal() -> None:
     room = Room(PACED).open().run()
     for i, journal in room.journals.items():
         accepted = [record for record in journal if isinstance(record, Accepted)]
-        kept = {(item.kind, item.party, content_hash(item)) for record in accepted for item in record.items}
-        own = {(r.item.kind, i, content_hash(r.item)) for r in journal if isinstance(r, Signed)}
+        kept = {(item.kind, item.party, item.hash) for record in accepted for item in record.items}
+        own = {(r.item.kind, i, r.item.hash) for r in journal if isinstance(r, Signed)}
         for record in accepted:
             kind = {"cohort": "digest", "result": "final", "commit": "ready"}[record.lock.proposal.step]
             if kind != "ready":
@@ -303,7 +303,7 @@ def test_a_party_without_a_journal_takes_no_part_in_the_consensus() -> None:
     room.open().at_stage(1, "agreeing")
     party = room.parties[1]
     digests = party.signed_items.by_kind["digest"]
-    proposal = Proposal("cohort", [(i, content_hash(digests[i])) for i in sorted(digests)])
+    proposal = Proposal("cohort", [(i, digests[i].hash) for i in sorted(digests)])
     order = party._components.consensus._order
     voted = party.receive(room.now, order[0], Propose(0, 5, proposal, [], []))
     assert [message.ballot for _, message in voted.sends if isinstance(message, Vote)] == [5]

@@ -42,8 +42,9 @@ def test_a_late_party_decides_nothing_about_earlier_rounds() -> None:
 
 
 def test_a_party_that_comes_after_the_last_round_has_the_result_all_the_same() -> None:
-    room = Room(PACED).open(0, 1, 2, 4)
-    room.at_stage(0, "serving")
+    room = Room(PACED)
+    room.serve_s = 1.0
+    room.open(0, 1, 2, 4).at_stage(0, "serving")
     room.open(3)
     result = room.run().results[0]
     assert result.published == {0, 1, 2, 4}

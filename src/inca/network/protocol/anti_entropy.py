@@ -1,8 +1,13 @@
-"""Anti-entropy: when and with whom a party exchanges signed items, so that in the end everyone holds them all.
+"""How signed items reach everyone: they are passed on; and, should that not be enough, by anti-entropy.
 
-A party has neighbours: those at distance 1, 2, 4, ... in either direction, so that connections are few and used again.
-It talks to those ahead one after the other, which reaches everyone soonest if all are there; then to random neighbours.
-It talks often at first, and less and less often as long as there is no news, or more to do than it can.
+Passing on is recursive doubling, as in collective communication (Bruck et al. 1997). Parties stand in a circle; whoever
+holds the items of the 2^i parties up to itself sends them to the party 2^i ahead, which then holds 2^(i+1) of them. If
+all are there, everyone holds everything after log2(n) messages, and nothing comes twice.
+
+Anti-entropy mends the rest. When there has been no news for a while, a party tells another what it holds, and asks for
+what it lacks; less and less often as long as there is no news. It has neighbours: those at distance 1, 2, 4, ... in
+either direction, so that connections are few and used again. It talks to those ahead one after the other, then to
+random neighbours.
 
 One member cannot keep the others from items. What is lacking is asked of one peer at a time; whoever did not deliver it
 in time gives way, for a while in which several talk, to those who have not been asked for it. Only for its own item it
@@ -25,8 +30,8 @@ from inca.network.protocol.finalization import Finalization
 from inca.network.protocol.messages import Decisions, Fetch, Have, Item, ItemMessage, Items, Want
 from inca.network.protocol.signed_items import in_batches
 
-_FIRST_TALKS_PER_PERIOD = 200
-_MIN_TALKS_PER_PERIOD = 25  # if there is no news
+_FIRST_TALKS_PER_PERIOD = 32
+_MIN_TALKS_PER_PERIOD = 8  # if there is still no news
 _REREQUEST_AFTER_PERIODS = 1 / 4  # something that was asked of somebody else
 _GIVES_WAY_PERIODS = 1 / 16  # for which whoever did not deliver it is not asked for it
 _MAX_REQUEST_BYTES = 2**21  # to ask of one peer at once
@@ -34,6 +39,7 @@ _MAX_ANSWER_BYTES = 2 * _MAX_REQUEST_BYTES  # to send to one peer at once, if it
 _SMALL_AGAIN_PERIODS = 1 / 32  # after which a small item is sent to the same peer again
 _LARGE_AGAIN_PERIODS = 1.0  # and a large one, on the same connection
 _OF_COIN_FLIP = ("commit", "confirm", "reveal")
+_OF_COHORT = ("ready", "final")
 _MIN_NEIGHBOURS = 3  # that are up; with fewer, anyone will do
 
 
@@ -45,16 +51,19 @@ class AntiEntropy:
         self.due = 0.0
         """When it is time to talk again."""
         self._pause = 0.0
-        self._known = 0  # items at the last talk
+        self._seen = (0, 0)  # changes of the items and of who is down, when they were last passed on
+        self._passed_on: dict[tuple[str, int], int] = {}  # kind and cohort -> to how many parties
         self._distance = 0  # of the next partner, as a power of two
+        self._claims: dict[int, Have] = {}  # what each peer has last said to hold
         self._asked: dict[tuple[str, int], tuple[int, float]] = {}  # (kind, bit of the party) -> of whom, until when
         self._in_vain: dict[tuple[str, int], set[int]] = {}  # who was asked for it and did not deliver it in time
         self._sent: dict[int, dict[bytes, float]] = {}  # to whom, what (by its signature) -> until when not again
 
     def start(self, now: float) -> None:
-        """Talk often again, as there will be news."""
-        self.due, self._distance = now, 0
+        """Expect news, and talk soon again if there is none."""
+        self._distance = 0
         self._pause = self._context.session.period / _FIRST_TALKS_PER_PERIOD
+        self.due = now + self._pause
 
     def connected(self, now: float, peer: int) -> None:
         """Learn of a new connection: what was sent on an earlier one may be lost, and what was asked for on it.
@@ -62,6 +71,7 @@ class AntiEntropy:
         It may be asked of anyone now; the first time of this peer, too, and after that of others first.
         """
         self._sent.pop(peer, None)
+        self._claims.pop(peer, None)
         for wanted, (asked, until) in list(self._asked.items()):
             if asked == peer and peer in (in_vain := self._in_vain.setdefault(wanted, set())):
                 self._asked[wanted] = peer, min(now, until)
@@ -69,15 +79,42 @@ class AntiEntropy:
                 in_vain.add(peer)
                 del self._asked[wanted]
 
+    def pass_on(self, now: float) -> None:
+        """Send the items of the 2^i parties up to this one to the party 2^i ahead, as soon as they are here."""
+        context = self._context
+        seen = context.signed_items.changes, len(context.down)
+        if seen == self._seen:
+            return
+        self._seen = seen
+        self.due = max(self.due, now + self._pause)
+        for kind, held in context.signed_items.by_kind.items():
+            if context.me in held:
+                self._pass_on(now, kind, held)
+
+    def _pass_on(self, now: float, kind: str, held: dict[int, Item]) -> None:
+        circle = sorted(self._audience(kind))
+        n, place = len(circle), circle.index(self._context.me)
+        step = (kind, self._context.signed_items.ready_for)
+        while (distance := self._passed_on.get(step, 1)) < n:
+            block = [circle[place - back] for back in range(min(distance, n - distance))]
+            if not held.keys() >= set(block):
+                return
+            self._passed_on[step] = 2 * distance
+            self._send_items(now, circle[(place + distance) % n], (held[party] for party in block))
+
+    def _audience(self, kind: str) -> set[int]:
+        """Return among whom the items of a kind are passed on, this party included: those who wait for them."""
+        context, cohort = self._context, self._finalization.cohort
+        up = {context.me, *context.others} - set(context.down)
+        return {context.me, *cohort.parties} if cohort is not None and kind in _OF_COHORT else up
+
     def tick(self, now: float, missed: AbstractSet[int]) -> None:
         """Talk if it is time to; `missed` are the parties whose items are waited for."""
         if now < self.due:
             return
-        context, count = self._context, self._context.signed_items.count
-        # A machine that is late has too much to do: more talk would make it later.
-        if count == self._known or now > self.due + self._pause:
-            self._pause = min(2 * self._pause, context.session.period / _MIN_TALKS_PER_PERIOD)
-        self._known, self.due = count, now + self._pause
+        context = self._context
+        self._pause = min(2 * self._pause, context.session.period / _MIN_TALKS_PER_PERIOD)
+        self.due = now + self._pause
         up = context.others - set(context.down)
         asked, reachable = {self._partner(up)}, missed & up
         # When only a few are missing, all of them are asked: whoever is gone is then known to be gone.
@@ -99,7 +136,7 @@ class AntiEntropy:
             case Fetch():
                 self._send_items(now, peer, self._context.signed_items.with_contents(message.kind, message.contents))
             case Items():
-                self.handle_items(peer, message)
+                self.handle_items(now, peer, message)
                 self._consensus.reconsider(now)
             case Decisions():
                 self._consensus.adopt(message)
@@ -108,6 +145,7 @@ class AntiEntropy:
         """Ask for what is lacking here, and tell the peer if there is something that it lacks."""
         context, n = self._context, self._context.session.parties
         lacking, decided = context.signed_items.lacking(message), len(context.ledger.decided)
+        self._claims[peer] = message
         if not message.reply and (decided > message.decided or context.signed_items.has_more_than(message)):
             context.send(peer, context.have(reply=True))
         if context.ledger.topology is None:  # the rest could not be understood yet
@@ -174,8 +212,9 @@ class AntiEntropy:
         sent[key] = now + pause * self._context.session.period
         return True
 
-    def handle_items(self, peer: int, message: Items) -> None:
-        """Keep what is new and can be understood already."""
+    def handle_items(self, now: float, peer: int, message: Items) -> None:
+        """Keep what is new and can be understood already; ask for more if the peer was asked for this."""
+        answers = any(self._asked.get((item.kind, 1 << item.party), (-1, 0.0))[0] == peer for item in message.items)
         for item in message.items:
             if self._context.signed_items.by_kind.get(item.kind, {}).get(item.party) == item:
                 continue  # it need not be checked again
@@ -184,6 +223,8 @@ class AntiEntropy:
                 if self._context.signed_items.add(item):
                     self._asked.pop((item.kind, 1 << item.party), None)
                     self._in_vain.pop((item.kind, 1 << item.party), None)
+        if answers and (claim := self._claims.get(peer)) is not None:
+            self.handle_have(now, peer, Have(claim.held, claim.decided, reply=True))
 
     def announce_all_done(self) -> None:
         """Let the neighbours know that everyone is done, before there is nobody left whom they could ask."""

@@ -18,7 +18,7 @@ from inca.network.protocol.messages import MAX_NUMBER, Account, Item, Proposal, 
 from inca.network.protocol.realized_execution import RealizedExecution, check_account, realize
 from inca.network.protocol.records import Kept, Sealed
 from inca.network.protocol.session import WEIGHT
-from inca.network.protocol.signed_items import Digest, Final, Kind, Ready, content_hash, not_among, printable, read
+from inca.network.protocol.signed_items import Digest, Final, Kind, Ready, not_among, printable, read
 
 _ONCE: tuple[Kind, ...] = ("digest", "final")  # what a party signs once, whatever happens
 
@@ -143,7 +143,7 @@ class Finalization:
         items = self._context.signed_items
         for item in self._context.ledger.durable_items:
             if item.kind != "ready":  # that is said again when the cohort is known
-                items.keep(item.kind, [(item.party, content_hash(item))])
+                items.keep(item.kind, [(item.party, item.hash)])
                 items.add(item)
             elif item.party == self._context.me:
                 self.reason = read(item, Ready).refusal

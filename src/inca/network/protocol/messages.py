@@ -9,6 +9,7 @@ weight. The `repr` of a message shows how many bytes there are, never the bytes.
 from __future__ import annotations
 
 import hashlib
+from functools import cached_property
 from typing import Annotated, Literal
 
 import msgspec
@@ -118,13 +119,18 @@ class Seen(Wire, frozen=True, tag="seen"):
     signed: list[str]
 
 
-class Item(Wire, frozen=True):
+class Item(Wire, frozen=True, dict=True):
     """Something signed by a party that everyone should have; `body` is encoded by its kind."""
 
     kind: str
     party: Count
     body: bytes
     signature: bytes
+
+    @cached_property
+    def hash(self) -> bytes:
+        """SHA-256 of its body, by which parties agree on what it says."""
+        return hashlib.sha256(self.body).digest()
 
 
 class Have(Wire, frozen=True, tag="have"):
@@ -158,7 +164,7 @@ class Items(Wire, frozen=True, tag="items"):
     items: list[Item]
 
 
-class Proposal(Wire, frozen=True):
+class Proposal(Wire, frozen=True, dict=True):
     """What parties agree on, by contents: (party, hash of its item), in order of party.
 
     `step` is "cohort" (these digests make up the cohort), "commit" (all of this cohort are ready, so it publishes) or
@@ -168,12 +174,12 @@ class Proposal(Wire, frozen=True):
     step: Step
     contents: list[tuple[Count, bytes]]
 
-    @property
+    @cached_property
     def parties(self) -> frozenset[int]:
         """Who is in it."""
         return frozenset(party for party, _ in self.contents)
 
-    @property
+    @cached_property
     def hash(self) -> bytes:
         """SHA-256 of its encoding."""
         return hashlib.sha256(_encoder.encode(self)).digest()

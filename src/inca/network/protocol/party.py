@@ -346,11 +346,14 @@ class Party:
 
     def _advance(self, now: float) -> Effects:
         """Leave all stages that are over, do what is due, and return what the event has led to."""
+        components = self._components
+        components.anti_entropy.pass_on(now)  # before it may be over
         self._walk(now)
-        rule, components = self._rule, self._components
+        rule = self._rule
         if now >= rule.due(components):
             rule.work(components, now)
             self._walk(now)
+        components.anti_entropy.pass_on(now)
         if self._gossips and now >= components.anti_entropy.due:
             components.anti_entropy.tick(now, self._rule.waits_for(components))
         return self._context.flush()

@@ -7,7 +7,6 @@ item says is known by its hash: a party that signs two different items of a kind
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Literal, TypeVar, get_args
 
@@ -76,11 +75,6 @@ def read(item: Item, form: type[Body]) -> Body:
     return body
 
 
-def content_hash(item: Item) -> bytes:
-    """Return the hash by which parties agree on what an item says."""
-    return hashlib.sha256(item.body).digest()
-
-
 class SignedItems:
     """The signed items that a party holds.
 
@@ -96,6 +90,8 @@ class SignedItems:
         self._sign, self._verify = sign, verify
         self.by_kind: dict[str, dict[int, Item]] = {kind: {} for kind in KINDS}
         """The items that are held: kind -> party -> item; once it is decided which one counts, that one."""
+        self.changes = 0
+        """How often something became held, or was forgotten."""
         self.ready_for = 0
         """The number of the decision that parties now say they are ready for; earlier words are forgotten."""
         self._bits: dict[str, int] = dict.fromkeys(KINDS, 0)  # the same, as bits
@@ -110,13 +106,14 @@ class SignedItems:
     def sign(self, kind: Kind, body: bytes | Digest | Ready | Final) -> Item:
         """Return an own item, signed."""
         content = body if isinstance(body, bytes) else _encoder.encode(body)
-        return Item(kind, self.me, content, self._sign(self._text(kind, self.me, content)))
+        unsigned = Item(kind, self.me, content, b"")
+        return msgspec.structs.replace(unsigned, signature=self._sign(self._text(unsigned)))
 
     # --- items of all ---------------------------------------------------------------------------------------------
 
     def signed_by_owner(self, item: Item) -> bool:
         """Return whether the party that an item is said to be of has signed it."""
-        return self._verify(item.party, self._text(item.kind, item.party, item.body), item.signature)
+        return self._verify(item.party, self._text(item), item.signature)
 
     def check_known(self, item: Item) -> None:
         """Refuse an item of a kind or a party that there is not."""
@@ -126,7 +123,7 @@ class SignedItems:
     def add(self, item: Item) -> bool:
         """Keep an item; return whether it was new. Refuse one that its owner did not sign."""
         self.check_known(item)
-        hash_ = content_hash(item)
+        hash_ = item.hash
         variants = self._variants.get((item.kind, item.party), {})
         if hash_ in variants or not (self._needs(item.kind, item.party, hash_) or len(variants) < _MAX_VARIANTS):
             return False
@@ -158,6 +155,7 @@ class SignedItems:
     def _hold(self, item: Item) -> None:
         self.by_kind[item.kind][item.party] = item
         self._bits[item.kind] |= 1 << item.party
+        self.changes += 1
 
     def two_faced(self, kind: Kind) -> set[int]:
         """Return the parties that have signed two different items of a kind."""
@@ -186,13 +184,9 @@ class SignedItems:
     def expect_ready(self, instance: int) -> None:
         """Forget who was ready for an earlier cohort."""
         self.ready_for, self.by_kind["ready"], self._bits["ready"] = instance, {}, 0
+        self.changes += 1
         self._variants = {key: variants for key, variants in self._variants.items() if key[0] != "ready"}
         self._read = {key: body for key, body in self._read.items() if key[0] != "ready"}
-
-    @property
-    def count(self) -> int:
-        """How many items are held."""
-        return sum(len(items) for items in self.by_kind.values())
 
     def have(self, decided: int, *, reply: bool = False) -> Have:
         """Say what is held, and how many decisions are known."""
@@ -225,7 +219,7 @@ class SignedItems:
         """Return what all held items of a kind say."""
         bodies = {}
         for party, item in self.by_kind[kind].items():
-            key = (kind, party, content_hash(item))
+            key = (kind, party, item.hash)
             if key not in self._read:
                 self._read[key] = read(item, form)
             bodies[party] = self._read[key]
@@ -235,8 +229,9 @@ class SignedItems:
         """Return the parties whose item of that kind is missing."""
         return self._everyone.difference(self.by_kind[kind])
 
-    def _text(self, kind: str, party: int, body: bytes) -> bytes:
-        return b"inca-item/1" + self.session.id + kind.encode() + party.to_bytes(4, "little") + body
+    def _text(self, item: Item) -> bytes:
+        """Return what is signed: the hash of what it says, so that a large item is hashed once."""
+        return b"inca-item/2" + self.session.id + item.party.to_bytes(4, "little") + item.hash + item.kind.encode()
 
     def _check(self, item: Item) -> bool:
         """Refuse an item that is signed and yet invalid, before it is passed on; return whether it matters now."""
@@ -281,8 +276,8 @@ def in_batches(items: Iterable[Item]) -> Iterator[list[Item]]:
 
 def not_among(items: Iterable[Item], known: Iterable[Item]) -> list[Item]:
     """Return the items whose contents are not among those of others."""
-    contents = {(item.kind, item.party, content_hash(item)) for item in known}
-    return [item for item in items if (item.kind, item.party, content_hash(item)) not in contents]
+    contents = {(item.kind, item.party, item.hash) for item in known}
+    return [item for item in items if (item.kind, item.party, item.hash) not in contents]
 
 
 def printable(text: str) -> str:

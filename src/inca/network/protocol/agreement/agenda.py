@@ -16,7 +16,7 @@ from __future__ import annotations
 from inca.errors import InvalidPeerMessage
 from inca.network.protocol.context import PartyContext
 from inca.network.protocol.messages import Item, Proposal, Step
-from inca.network.protocol.signed_items import Digest, Kind, Ready, content_hash, not_among
+from inca.network.protocol.signed_items import Digest, Kind, Ready, not_among
 
 _HASH_BYTES = 32
 
@@ -83,7 +83,7 @@ class Agenda:
         return bool(awaited - self._context.gone) and now < self.patient_until
 
     def _named(self, step: Step, items: list[Item]) -> Proposal | None:
-        contents = sorted((item.party, content_hash(item)) for item in items)
+        contents = sorted((item.party, item.hash) for item in items)
         return Proposal(step, contents) if len(contents) >= self._context.session.min_participants else None
 
     def _words(self, cohort: Proposal) -> dict[int, Ready]:

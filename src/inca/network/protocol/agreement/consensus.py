@@ -57,7 +57,7 @@ class Consensus:
 
     def __init__(self, context: PartyContext, agenda: Agenda, signatures: BallotSignatures) -> None:
         self._context, self._agenda, self._signatures = context, agenda, signatures
-        self._next_turn = self._retry_at = inf
+        self._next_turn = self._retry_at = self._look_at = inf
         self._retry_pause = 0.0  # before those who have not answered are asked again
         self._own_pause = 0.0  # before this party proposes again
         # By proposer: its last ballot, until when no other of its ballots is followed, and for how long after that.
@@ -93,19 +93,38 @@ class Consensus:
     @property
     def wakeup(self) -> float:
         """When something is due."""
-        return min(self._next_turn, self._retry_at)
+        return min(self._next_turn, self._retry_at, self._look_at)
 
     def enter(self, now: float) -> None:
-        """Be ready to propose when it is this party's turn: after those before it that are not known to be down."""
+        """Be ready to propose when it is this party's turn, once it has something to propose.
+
+        After a period it asks the others in any case: they may know what it does not.
+        """
         if not self.may_vote:
             return
-        before = self._order[: self._order.index(self._context.me)]
         self._own_pause = self._turn_s * len(self._order)
-        self._next_turn = now + len(set(before) - set(self._context.down)) * self._turn_s
+        self._next_turn = now + self._context.session.period + self._wait_s
+        self._look(now)
+
+    @property
+    def _wait_s(self) -> float:
+        """How long to let those go first that are before this party in order and not known to be down."""
+        before = self._order[: self._order.index(self._context.me)]
+        return len(set(before) - set(self._context.down)) * self._turn_s
+
+    def _look(self, now: float) -> None:
+        """Begin to wait for the own turn as soon as there is something to propose."""
+        if self._agenda.propose(now) is None:
+            self._look_at = now + self._turn_s
+        else:
+            self._look_at, self._next_turn = inf, min(self._next_turn, now + self._wait_s)
 
     def tick(self, now: float) -> None:
         """Propose in turn; repeat what had no answer."""
+        if now >= self._look_at:
+            self._look(now)
         if now >= self._next_turn:
+            self._look_at = inf
             # Twice as long each time, as others follow it: two that hurry would keep each other from ending.
             self._next_turn = now + self._own_pause
             self._own_pause = max(self._own_pause, min(2 * self._own_pause, self._max_pause_s))
@@ -117,6 +136,8 @@ class Consensus:
 
     def reconsider(self, now: float) -> None:
         """Propose, vote or accept if that is what this party was waiting for: items have come."""
+        if self._look_at < inf:
+            self._look_at = now
         if self._ballot and self._proposal is None:
             self._propose(now)
         if self._waiting is None:
@@ -312,7 +333,7 @@ class Consensus:
                 self._context.send(other, self.decisions(decisions))
 
     def _decide(self, decision: Decision) -> None:
-        self._next_turn = self._retry_at = inf
+        self._next_turn = self._retry_at = self._look_at = inf
         self._context.record(Decided(decision))
         self._followed = {}
         self._reset()
@@ -387,6 +408,7 @@ class Consensus:
     def _yield(self, now: float, peer: int) -> None:
         """Let another party finish what this one follows."""
         if peer != self._context.me:
+            self._look_at = inf
             self._next_turn = max(self._next_turn, now + _YIELD_PERIODS * self._context.session.period)
 
     def _has_all(self, peer: int, proposal: Proposal) -> bool:

@@ -253,7 +253,7 @@ class HostileParty(Party):
     def _ballot(self) -> int:
         n, promised = self.session.parties, self.ledger.promised.get(len(self.ledger.decided), 0)
         ahead = self._liar.choice([0, 1, 1, 2, 999, 10**6, 2**40])
-        return (promised // n + ahead) * n + self._components.consensus._order.index(self.me)
+        return (promised // n + ahead) * n + self._components.consensus.order.index(self.me)
 
     def _prepare(self, peer: int) -> Message:
         return Prepare(self._instance(), self._ballot())

@@ -85,7 +85,7 @@ class SplittingParty(Party):
 
     def _begin(self, proposer: int, instance: int, ballot: int, proposal: Proposal) -> int:
         """Wish for something else than a proposal in a later ballot; return the ballot."""
-        n, place = self.session.parties, self._components.consensus._order.index(self.me)
+        n, place = self.session.parties, self._components.consensus.order.index(self.me)
         step: Step = "cohort" if proposal.step == "commit" else proposal.step
         left_out = (proposer, proposer if self._brazen else proposal.contents[0][0])
         wishes = [Proposal(step, [entry for entry in proposal.contents if entry[0] != out]) for out in left_out]

@@ -68,5 +68,8 @@ def null_for_infinity(value: Any) -> Any:
     if isinstance(value, dict):
         return {name: null_for_infinity(entry) for name, entry in value.items()}
     if isinstance(value, list):
+        kinds = set(map(type, value))  # long lists of numbers are common, and looked through fast
+        if kinds == {int} or (kinds == {float} and all(map(math.isfinite, value))):
+            return value
         return [null_for_infinity(entry) for entry in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -110,7 +110,7 @@ def nonsense_about_decisions(session: SessionConfig) -> Iterator[tuple[str, Mess
     contents = [(party, bytes([party]) * 32) for party in range(n)]
     cohort = Proposal("cohort", contents)
     # Ballots that are party 0's, and not.
-    own = n + Room(session).make(0)._components.consensus._order.index(0)
+    own = n + Room(session).make(0)._components.consensus.order.index(0)
     for name, proposal in bad_proposals(n, session.min_participants).items():
         yield f"a proposal {name}", Propose(0, own, proposal, [], [])
         yield f"a lock on a proposal {name}", Accept(0, Lock(own, proposal, []))

@@ -304,7 +304,7 @@ def test_a_party_without_a_journal_takes_no_part_in_the_consensus() -> None:
     party = room.parties[1]
     digests = party.signed_items.by_kind["digest"]
     proposal = Proposal("cohort", [(i, digests[i].hash) for i in sorted(digests)])
-    order = party._components.consensus._order
+    order = party._components.consensus.order
     voted = party.receive(room.now, order[0], Propose(0, 5, proposal, [], []))
     assert [message.ballot for _, message in voted.sends if isinstance(message, Vote)] == [5]
     party = reborn(room, 1)

@@ -22,6 +22,8 @@ from inca.network.protocol.records import Answered, Began, Credited, Opened, Rec
 from inca.network.protocol.session import SessionConfig
 
 FORMAT = "inca-journal/3"
+_PAGE_BYTES = 2**14  # of the database: payloads are large
+_LOG_PAGES = 2**12  # of the write-ahead log, 64 MiB, before they are moved to the database: else all is written twice
 _SHRED_BYTES = 2**20  # overwritten at a time
 _SAFETY_FACTOR = 2.0  # by which the space that is demanded exceeds what a journal is expected to need
 
@@ -65,10 +67,12 @@ class Journal:
             raise InvalidInput(f"the mode of the journal {path} must be 0600, for its owner alone, got {mode:04o}")
         try:
             self._database = sqlite3.connect(path, isolation_level=None, timeout=0.0)
+            self._database.execute(f"PRAGMA page_size = {_PAGE_BYTES}")
             self._database.execute("PRAGMA locking_mode = EXCLUSIVE")  # and no shared memory: one process only
             self._database.execute("PRAGMA journal_mode = WAL")
             self._database.execute("PRAGMA synchronous = FULL")
             self._database.execute("PRAGMA secure_delete = ON")
+            self._database.execute(f"PRAGMA wal_autocheckpoint = {_LOG_PAGES}")
             self._identify(session, party)
         except sqlite3.Error as error:
             if _is_in_use(error):

@@ -41,6 +41,8 @@ _PROBE = encode(Nudge(0))  # there is no round 0 to speak of: it asks for nothin
 _GOODBYE_S = 1.0  # for which connections are opened to tell others that this party leaves
 _LINGER_S = 2.0  # for which a party with a wrong clock can still be measured by the others
 _MAX_SLEEP_S = 3600.0
+_CONNECT_AHEAD_S = 60.0  # of the start
+_MAX_CONNECTED_AHEAD = 64  # peers
 
 
 @dataclass(frozen=True, eq=False)
@@ -268,15 +270,36 @@ class Node(TransportEvents):
     def _commit(self, effects: Effects) -> None:
         """Make the records durable, and only then send anything."""
         self.journal.append(effects.records)
+        sent, frame = None, b""
         for peer, message in effects.sends:
-            self._transport.send(peer, encode(message), _label(message))
+            if message is not sent:  # the same to all is encoded once
+                sent, frame = message, encode(message)
+            self._transport.send(peer, frame, _label(message))
         for event, fields in effects.log_events:
             self._log.log_event(event, **fields)
         if effects.plan:
+            self._connect_ahead()
             self._work(self._check_planned_loss, self._party.planned)
         if (realized := effects.assess) is not None:
             self._work(partial(self._check_realized_loss, realized), partial(self._party.assessed, of=realized))
         self._write_status()
+
+    def _connect_ahead(self) -> None:
+        """Connect before the start to those with whom there will be something to exchange.
+
+        Rounds need not wait for that then, and who dies is missed at once. Whoever is there early leaves it to the
+        other end, if that has a lower number, or is not there yet.
+        """
+        now, start = self._clock(), self.setup.session.start
+        early = now < start - _CONNECT_AHEAD_S
+
+        def connect() -> None:
+            for peer in self._party.partners[:_MAX_CONNECTED_AHEAD]:
+                if not early or peer > self.me:
+                    self._transport.send(peer, _PROBE)
+
+        if now < start:
+            asyncio.get_running_loop().call_later(max(0.0, start - _CONNECT_AHEAD_S - now), connect)
 
     def _post(self, event: Callable[[float], Effects]) -> None:
         self._events.append(event)

@@ -32,6 +32,7 @@ from inca.network.protocol.signed_items import in_batches
 
 _FIRST_TALKS_PER_PERIOD = 32
 _MIN_TALKS_PER_PERIOD = 8  # if there is still no news
+_MAX_PAUSES = 8  # for which news keeps a party from talking: somebody may let others have it in bits
 _REREQUEST_AFTER_PERIODS = 1 / 4  # something that was asked of somebody else
 _GIVES_WAY_PERIODS = 1 / 16  # for which whoever did not deliver it is not asked for it
 _MAX_REQUEST_BYTES = 2**21  # to ask of one peer at once
@@ -50,7 +51,8 @@ class AntiEntropy:
         self._context, self._finalization, self._consensus = context, finalization, consensus
         self.due = 0.0
         """When it is time to talk again."""
-        self._pause = 0.0
+        self._pause = self._latest = 0.0  # until then, and when it is due even if there is news
+        self._news_until = -inf  # more is expected
         self._seen = (0, 0)  # changes of the items and of who is down, when they were last passed on
         self._passed_on: dict[tuple[str, int], int] = {}  # kind and cohort -> to how many parties
         self._distance = 0  # of the next partner, as a power of two
@@ -63,7 +65,10 @@ class AntiEntropy:
         """Expect news, and talk soon again if there is none."""
         self._distance = 0
         self._pause = self._context.session.period / _FIRST_TALKS_PER_PERIOD
-        self.due = now + self._pause
+        self._set_due(now)
+
+    def _set_due(self, now: float) -> None:
+        self.due, self._latest = now + self._pause, now + _MAX_PAUSES * self._pause
 
     def connected(self, now: float, peer: int) -> None:
         """Learn of a new connection: what was sent on an earlier one may be lost, and what was asked for on it.
@@ -72,6 +77,8 @@ class AntiEntropy:
         """
         self._sent.pop(peer, None)
         self._claims.pop(peer, None)
+        if now < self.due:
+            self.start(now)
         for wanted, (asked, until) in list(self._asked.items()):
             if asked == peer and peer in (in_vain := self._in_vain.setdefault(wanted, set())):
                 self._asked[wanted] = peer, min(now, until)
@@ -86,7 +93,8 @@ class AntiEntropy:
         if seen == self._seen:
             return
         self._seen = seen
-        self.due = max(self.due, now + self._pause)
+        self._news_until = min(now + self._pause, self._latest)
+        self.due = max(self.due, self._news_until)
         for kind, held in context.signed_items.by_kind.items():
             if context.me in held:
                 self._pass_on(now, kind, held)
@@ -114,7 +122,7 @@ class AntiEntropy:
             return
         context = self._context
         self._pause = min(2 * self._pause, context.session.period / _MIN_TALKS_PER_PERIOD)
-        self.due = now + self._pause
+        self._set_due(now)
         up = context.others - set(context.down)
         asked, reachable = {self._partner(up)}, missed & up
         # When only a few are missing, all of them are asked: whoever is gone is then known to be gone.
@@ -142,13 +150,18 @@ class AntiEntropy:
                 self._consensus.adopt(message)
 
     def handle_have(self, now: float, peer: int, message: Have) -> None:
-        """Ask for what is lacking here, and tell the peer if there is something that it lacks."""
+        """Ask for what is lacking here, and tell the peer if there is something that it lacks.
+
+        While there is news, what is lacking is on its way most likely, and is not asked for yet.
+        """
         context, n = self._context, self._context.session.parties
         lacking, decided = context.signed_items.lacking(message), len(context.ledger.decided)
         self._claims[peer] = message
         if not message.reply and (decided > message.decided or context.signed_items.has_more_than(message)):
             context.send(peer, context.have(reply=True))
-        if context.ledger.topology is None:  # the rest could not be understood yet
+        if not message.reply and now < self._news_until:
+            lacking = {}
+        elif context.ledger.topology is None:  # the rest could not be understood yet
             lacking = {kind: number for kind, number in lacking.items() if kind in _OF_COIN_FLIP}
         wanted = {kind: self._unasked(now, peer, kind, number) for kind, number in lacking.items()}
         if any(wanted.values()) or message.decided > decided:
@@ -228,10 +241,12 @@ class AntiEntropy:
 
     def announce_all_done(self) -> None:
         """Let the neighbours know that everyone is done, before there is nobody left whom they could ask."""
-        for peer in sorted(self._neighbours() - set(self._context.down)):
+        for peer in sorted(self.neighbours - set(self._context.down)):
             self._context.send(peer, Items(list(self._context.signed_items.by_kind["done"].values())))
 
-    def _neighbours(self) -> set[int]:
+    @property
+    def neighbours(self) -> set[int]:
+        """The peers with whom it exchanges items, in either direction."""
         n, me = self._context.session.parties, self._context.me
         both_ways = {(me + sign * distance) % n for distance in neighbour_distances(n) for sign in (1, -1)}
         return both_ways & self._context.others
@@ -243,7 +258,7 @@ class AntiEntropy:
             self._distance += 1
             if partner in up:
                 return partner
-        neighbours = self._neighbours() & up
+        neighbours = self.neighbours & up
         candidates = neighbours if len(neighbours) >= _MIN_NEIGHBOURS else up or self._context.others
         return self._context.rng.choice(sorted(candidates))
 

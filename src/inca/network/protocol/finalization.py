@@ -270,8 +270,10 @@ def added_up(messages: list[Numbers]) -> tuple[Numbers | None, int]:
     >>> added_up([np.array([2**61, 3])] * 8)
     (None, 24)
     """
-    high = np.sum([message >> 32 for message in messages], axis=0)
-    low = np.sum([message & 0xFFFFFFFF for message in messages], axis=0)
+    high, low = np.zeros_like(messages[0]), np.zeros_like(messages[0])
+    for message in messages:
+        high += message >> 32
+        low += message & 0xFFFFFFFF
     high, low = high + (low >> 32), low & 0xFFFFFFFF
     weight = (int(high[-1]) << 32) + int(low[-1])
     fits = bool((high[:-1] < 2**30).all() and (high[:-1] >= -(2**30)).all())

@@ -332,7 +332,7 @@ def unpack(payload: bytes, count: int) -> Numbers:
         count: How many numbers it must hold.
 
     Returns:
-        The int64 numbers.
+        The int64 numbers, not to be written to.
 
     Raises:
         InvalidPeerMessage: The payload has another width, or a number that no balance can hold.
@@ -343,7 +343,7 @@ def unpack(payload: bytes, count: int) -> Numbers:
     """
     if len(payload) != 8 * count:
         raise InvalidPeerMessage(f"a payload must have {8 * count} bytes, got {len(payload)}")
-    numbers = np.frombuffer(payload, dtype="<i8").astype(np.int64)
+    numbers = np.frombuffer(payload, dtype="<i8").astype(np.int64, copy=False)
     if numbers.max() >= MAX_NUMBER or numbers.min() <= -MAX_NUMBER:
         raise InvalidPeerMessage("the numbers of a payload must be below 2^62 in absolute value")
     return numbers

@@ -34,6 +34,7 @@ from inca.network.protocol.stage_rule import PartyComponents, Stage, StageRule
 from inca.network.protocol.stages import STAGES, after_decision
 from inca.network.protocol.transfers import Transfers
 
+_FIRST_PROPOSERS = 2  # whose proposals are to be expected
 _SECRET_BYTES = 32
 
 
@@ -307,6 +308,15 @@ class Party:
         if self._gossips:
             times.append(components.anti_entropy.due)
         return min(times)
+
+    @property
+    def partners(self) -> list[int]:
+        """The peers with whom there will be something to exchange, those of the first rounds first."""
+        topology, components = self._context.topology, self._components
+        peers = [*components.consensus.order[:_FIRST_PROPOSERS], *sorted(components.anti_entropy.neighbours)]
+        for receivers, senders in zip(topology.receivers[1:], topology.senders[1:], strict=True):
+            peers += [*receivers[self.me], *(sender for sender, _ in senders[self.me])]
+        return [peer for peer in dict.fromkeys(peers) if peer != self.me]
 
     @property
     def finished(self) -> bool:

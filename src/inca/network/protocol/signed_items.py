@@ -252,7 +252,7 @@ class SignedItems:
                 final = read(item, Final)
                 _check_size("the secret in a final message", final.secret)
                 numbers = unpack(final.payload, self.session.dimension + 1)
-                check_weight(abs(numbers), self.session.parties)  # a settled weight may be negative
+                check_weight(abs(numbers[-1:]), self.session.parties)  # a settled weight may be negative
         return True
 
 

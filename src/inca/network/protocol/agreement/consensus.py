@@ -69,7 +69,7 @@ class Consensus:
             hashlib.sha256(session.id + b"turn" + party.to_bytes(4, "little")).digest()
             for party in range(session.parties)
         ]
-        self._order = sorted(range(session.parties), key=lambda party: order_keys[party])
+        self.order = sorted(range(session.parties), key=lambda party: order_keys[party])
 
     def _reset(self) -> None:
         self._ballot = 0
@@ -102,14 +102,14 @@ class Consensus:
         """
         if not self.may_vote:
             return
-        self._own_pause = self._turn_s * len(self._order)
+        self._own_pause = self._turn_s * len(self.order)
         self._next_turn = now + self._context.session.period + self._wait_s
         self._look(now)
 
     @property
     def _wait_s(self) -> float:
         """How long to let those go first that are before this party in order and not known to be down."""
-        before = self._order[: self._order.index(self._context.me)]
+        before = self.order[: self.order.index(self._context.me)]
         return len(set(before) - set(self._context.down)) * self._turn_s
 
     def _look(self, now: float) -> None:
@@ -200,7 +200,7 @@ class Consensus:
         """Refuse ballots of others than their proposers, below the lowest, or far ahead."""
         n = self._context.session.parties
         furthest = self._context.ledger.promised.get(self.instance, 0) + _MAX_ROUNDS_AHEAD * n
-        if self._order[ballot % n] != peer or not self._lowest <= ballot <= furthest:
+        if self.order[ballot % n] != peer or not self._lowest <= ballot <= furthest:
             raise InvalidPeerMessage(
                 f"a ballot must be the proposer's own and from {self._lowest} to {furthest}, got {ballot}"
             )
@@ -237,7 +237,7 @@ class Consensus:
         highest = max(self._ballot, context.ledger.promised.get(self.instance, 0))
         self._reset()
         # Above all seen, and no other party's.
-        self._ballot = (highest // n + 1) * n + self._order.index(context.me)
+        self._ballot = (highest // n + 1) * n + self.order.index(context.me)
         self._expect_answers(now)
         context.log_event("proposes", decision=self.instance, ballot=self._ballot)
         if self._ballot == self._lowest:

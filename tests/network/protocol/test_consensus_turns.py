@@ -69,7 +69,7 @@ def test_whoever_begins_ballot_after_ballot_is_followed_less_and_less_often(prep
         if party.handle(now, LAST, Prepare(0, ballot) if preparing_only else propose(ballot, cohort())).records:
             followed.append(now)
     pauses = [later - earlier for earlier, later in pairwise(followed)]
-    assert pauses == pytest.approx([1 / 8, 1 / 4, 1 / 2, 1, 2], abs=0.01)
+    assert pauses == pytest.approx([1 / 4, 1 / 2, 1, 2], abs=0.01)
     honest = party.handle(4.0, SECOND, Prepare(0, ballot_of(SECOND, 900)))
     assert honest.records == [Promised(0, ballot_of(SECOND, 900))]  # others are followed all the same
 
@@ -87,17 +87,17 @@ def test_items_that_one_member_proposes_without_end_are_not_kept() -> None:
         assert sum(len(named) for named in held._named.values()) <= 2 * N * N and len(held._kept) <= N * N
 
 
-# --- whose turn it is, and who is asked again (a turn is an eighth of a period) ---------------------------------------
+# --- whose turn it is, and who is asked again (a turn is a quarter of a period) ---------------------------------------
 
 
 def test_turns_follow_from_the_session_and_those_who_are_down_have_none() -> None:
     for place, me in enumerate(ORDER):
         party = node(me)
         party.consensus.enter(100.0)
-        assert party.consensus.wakeup == pytest.approx(100.0 + place / 8)
+        assert party.consensus.wakeup == pytest.approx(100.0 + place / 4)
         party.context.mark_down(FIRST, 90.0)
         party.consensus.enter(100.0)
-        assert party.consensus.wakeup == pytest.approx(100.0 + max(0, place - 1) / 8)
+        assert party.consensus.wakeup == pytest.approx(100.0 + max(0, place - 1) / 4)
 
 
 def test_whoever_has_followed_another_lets_it_finish() -> None:
@@ -112,13 +112,13 @@ def test_whoever_has_followed_another_lets_it_finish() -> None:
 def test_those_who_have_not_answered_are_asked_again_after_pauses_that_double_up_to_a_turn() -> None:
     party = node()
     ballot = preparing(party)
-    began = now = party.consensus.wakeup - 1 / 32
+    began = now = party.consensus.wakeup - 1 / 16
     pauses = []
     for _ in range(4):
         pauses.append(party.consensus.wakeup - now)
         now = party.consensus.wakeup
         assert party.tick(now).sends == [(peer, Prepare(0, ballot)) for peer in (1, 2, 3)]
-    assert pauses == pytest.approx([1 / 32, 1 / 16, 1 / 8, 1 / 8]) and now < began + 0.5
+    assert pauses == pytest.approx([1 / 16, 1 / 8, 1 / 4, 1 / 4]) and now < began + 1.0
     party.handle(now, 1, promise(1, ballot))
     assert party.tick(party.consensus.wakeup).sends == [(peer, Prepare(0, ballot)) for peer in (2, 3)]
     party.handle(now, 3, promise(3, ballot))
@@ -138,7 +138,7 @@ def test_the_first_waits_with_its_ballot_until_it_can_propose() -> None:
     party = node(FIRST, held=[EVERYONE[FIRST]])
     party.consensus.enter(0.0)
     assert not party.tick(0.0).sends  # one digest is not enough for a cohort
-    assert party.consensus.wakeup == 1 / 8  # when it looks again
+    assert party.consensus.wakeup == 1 / 4  # when it looks again
     party.handle(0.0, 0, Items(EVERYONE))
     assert party.consensus.wakeup == 0.0
     assert [p.ballot for p in proposed(party.tick(0.0).sends)] == 3 * [N]  # at once
@@ -153,18 +153,18 @@ def test_nobody_begins_a_ballot_while_there_is_nothing_to_propose() -> None:
     """Whoever has nothing to propose waits for a period; and once it has, for those before it in order."""
     party = node(ME, held=[EVERYONE[ME]])
     party.consensus.enter(0.0)
-    rank = round(8 * (party.consensus._next_turn - 1.0))
+    rank = round(4 * (party.consensus._next_turn - 1.0))
     assert rank > 0
-    for turn in range(1, 7):
-        assert party.consensus.wakeup == turn / 8 and not party.tick(turn / 8).sends
+    for turn in (1, 2, 3):
+        assert party.consensus.wakeup == turn / 4 and not party.tick(turn / 4).sends
     party.handle(0.8, 0, Items(EVERYONE))
-    assert not party.tick(0.8).sends and party.consensus.wakeup == pytest.approx(0.8 + rank / 8)
+    assert not party.tick(0.8).sends and party.consensus.wakeup == pytest.approx(0.8 + rank / 4)
     assert party.tick(party.consensus.wakeup).sends
     alone = node(ME, held=[EVERYONE[ME]])
     alone.consensus.enter(0.0)
-    for turn in range(1, 8 + rank):
-        assert not alone.tick(turn / 8).sends
-    assert alone.tick(1.0 + rank / 8).sends == [(peer, Prepare(0, N + rank)) for peer in range(N) if peer != ME]
+    for turn in range(1, 4 + rank):
+        assert not alone.tick(turn / 4).sends
+    assert alone.tick(1.0 + rank / 4).sends == [(peer, Prepare(0, N + rank)) for peer in range(N) if peer != ME]
 
 
 def test_whoever_lacks_an_item_votes_or_accepts_as_soon_as_it_comes() -> None:
@@ -187,7 +187,7 @@ def test_who_proposes_in_vain_proposes_less_and_less_often() -> None:
         now = party.consensus.wakeup
         if any(isinstance(record, Promised) for record in party.tick(now).records):
             began.append(now)
-    assert [later - earlier for earlier, later in pairwise(began)] == pytest.approx([0.5, 1.0, 2.0, 2.0, 2.0])
+    assert [later - earlier for earlier, later in pairwise(began)] == pytest.approx([1.0, 2.0, 2.0, 2.0, 2.0])
 
 
 def test_a_lie_that_shows_when_items_come_is_laid_to_its_own_peer() -> None:

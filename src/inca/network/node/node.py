@@ -42,7 +42,7 @@ _GOODBYE_S = 1.0  # for which connections are opened to tell others that this pa
 _LINGER_S = 2.0  # for which a party with a wrong clock can still be measured by the others
 _MAX_SLEEP_S = 3600.0
 _CONNECT_AHEAD_S = 60.0  # of the start
-_MAX_CONNECTED_AHEAD = 64  # peers
+_MAX_CONNECTED_AHEAD = 128  # peers: as many as a consortium has
 
 
 @dataclass(frozen=True, eq=False)
@@ -346,9 +346,10 @@ class Node(TransportEvents):
         self._post(lambda now: self._party.up(now, peer))
 
     def lost(self, peer: int, failure: Failure) -> None:
-        """Try a lost connection again, which tells whether the peer is gone."""
+        """Try a lost connection again, which tells whether the peer is gone; at the end that is no longer needed."""
         self._log.log_event("lost", peer=peer, cause=failure.cause, reason=failure.detail)
-        self._transport.send(peer, _PROBE)
+        if not self._party.outcome_known:
+            self._transport.send(peer, _PROBE)
 
     def down(self, peer: int, failure: Failure) -> None:
         """Learn that a peer cannot be reached."""

@@ -34,7 +34,6 @@ from inca.network.protocol.stage_rule import PartyComponents, Stage, StageRule
 from inca.network.protocol.stages import STAGES, after_decision
 from inca.network.protocol.transfers import Transfers
 
-_FIRST_PROPOSERS = 2  # whose proposals are to be expected
 _SECRET_BYTES = 32
 
 
@@ -311,12 +310,8 @@ class Party:
 
     @property
     def partners(self) -> list[int]:
-        """The peers with whom there will be something to exchange, those of the first rounds first."""
-        topology, components = self._context.topology, self._components
-        peers = [*components.consensus.order[:_FIRST_PROPOSERS], *sorted(components.anti_entropy.neighbours)]
-        for receivers, senders in zip(topology.receivers[1:], topology.senders[1:], strict=True):
-            peers += [*receivers[self.me], *(sender for sender, _ in senders[self.me])]
-        return [peer for peer in dict.fromkeys(peers) if peer != self.me]
+        """All peers, those first with whom most will be exchanged, and soonest."""
+        return self._components.partners
 
     @property
     def finished(self) -> bool:
@@ -356,26 +351,25 @@ class Party:
 
     def _advance(self, now: float) -> Effects:
         """Leave all stages that are over, do what is due, and return what the event has led to."""
-        components = self._components
-        components.anti_entropy.pass_on(now)  # before it may be over
         self._walk(now)
-        rule = self._rule
+        rule, components = self._rule, self._components
         if now >= rule.due(components):
             rule.work(components, now)
             self._walk(now)
-        components.anti_entropy.pass_on(now)
         if self._gossips and now >= components.anti_entropy.due:
             components.anti_entropy.tick(now, self._rule.waits_for(components))
         return self._context.flush()
 
     def _walk(self, now: float) -> None:
-        """Go from stage to stage as long as one is over; begin no round when asked to leave."""
+        """Go from stage to stage as long as one is over, passing on what is new; begin no round when asked to leave."""
+        self._components.anti_entropy.pass_on(now)
         while (successor := self._successor(now)) is not None:
             assert successor in self._rule.successors, f"{successor} after {self.stage}"
             if self._departing and successor == "rounds":
                 self._say_goodbye(now)
             else:
                 self._enter(now, successor)
+            self._components.anti_entropy.pass_on(now)
 
     def _successor(self, now: float) -> Stage | None:
         """Return the stage that follows, or None while this one lasts."""
@@ -445,16 +439,11 @@ class Party:
             self._context.mark_gone(peer, now)
             self._context.log_event("goodbye", peer=peer)
         elif isinstance(message, Seen):
-            self._handle_seen(peer, message)
+            joining.handle_seen(peer, message)
+            components.retry_at = components.retry_at if joining.unanswered else inf
         elif isinstance(message, ItemMessage):
             components.anti_entropy.handle(now, peer, message)
         elif isinstance(message, ConsensusMessage):
             components.consensus.handle(now, peer, message)
         else:
             transfers.handle(peer, message, away=joining.away and not transfers.deciding)
-
-    def _handle_seen(self, peer: int, message: Seen) -> None:
-        joining = self._components.joining
-        joining.handle_seen(peer, message)
-        if not joining.unanswered:
-            self._components.retry_at = inf  # nobody is left to be asked again

@@ -25,6 +25,7 @@ from inca.network.protocol.transfers import Transfers
 Stage = Literal[
     "gathering", "asking", "rounds", "digests", "agreeing", "assessing", "publishing", "serving", "over", "left"
 ]
+_FIRST_PROPOSERS = 2  # whose proposals are to be expected
 _FIRST_RETRY_PERIODS, _MAX_RETRY_PERIODS = 1 / 32, 1 / 4  # after which something without an answer is sent again
 
 
@@ -62,6 +63,15 @@ class PartyComponents:
     def up(self) -> int:
         """How many parties are up, as far as this one knows, itself included."""
         return len(self.context.others - set(self.context.down)) + 1
+
+    @property
+    def partners(self) -> list[int]:
+        """All peers: those first that propose, or pass items on, then in order of the rounds in which they matter."""
+        me, topology = self.context.me, self.context.topology
+        peers = [*self.consensus.order[:_FIRST_PROPOSERS], *sorted(self.anti_entropy.neighbours)]
+        for receivers, senders in zip(topology.receivers[1:], topology.senders[1:], strict=True):
+            peers += [*receivers[me], *(sender for sender, _ in senders[me])]
+        return [peer for peer in dict.fromkeys([*peers, *range(self.session.parties)]) if peer != me]
 
     def missing(self, kind: Kind) -> set[int]:
         """Return the parties whose item of a kind is missing."""

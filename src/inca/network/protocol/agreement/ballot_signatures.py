@@ -15,6 +15,7 @@ from inca.network.protocol.session import SessionConfig
 from inca.network.protocol.signed_items import Sign, Verify
 
 Word = Literal["promise", "vote", "accept"]
+_MAX_KNOWN_PER_PARTY = 8  # signatures of each party that are remembered
 
 
 class BallotSignatures:
@@ -30,6 +31,7 @@ class BallotSignatures:
     def __init__(self, session: SessionConfig, me: int, sign: Sign, verify: Verify) -> None:
         self.session, self.me = session, me
         self._sign, self._verify = sign, verify
+        self._valid: set[tuple[int, bytes, bytes]] = set()  # what was verified lately: party, text, signature
 
     def promise(self, instance: int, ballot: Ballot, locked: Ballot) -> bytes:
         """Sign a promise, and in which ballot this party was locked last (0: in none)."""
@@ -106,7 +108,15 @@ class BallotSignatures:
             raise InvalidPeerMessage(f"{what} of at least {self.session.quorum} parties")
 
     def _signed(self, party: int, text: bytes, signature: bytes) -> bool:
-        return 0 <= party < self.session.parties and self._verify(party, text, signature)
+        """Verify a signature, once: many promises show the same lock, with the same votes."""
+        if (known := (party, text, signature)) in self._valid:
+            return True
+        if not (0 <= party < self.session.parties and self._verify(party, text, signature)):
+            return False
+        if len(self._valid) >= _MAX_KNOWN_PER_PARTY * self.session.parties:
+            self._valid.clear()
+        self._valid.add(known)
+        return True
 
     def _text(self, word: Word, instance: int, ballot: Ballot, about: bytes) -> bytes:
         numbers = instance.to_bytes(4, "little") + ballot.to_bytes(8, "little")

@@ -45,7 +45,7 @@ from inca.network.protocol.messages import (
 )
 from inca.network.protocol.records import Accepted, Decided, Promised, Voted
 
-_TURNS_PER_PERIOD = 8  # to propose
+_TURNS_PER_PERIOD = 4  # to propose
 _FIRST_RETRY_TURNS = 1 / 4  # after which whoever has not answered is asked again, at first
 _YIELD_PERIODS = 1 / 2  # for which a party does not propose itself after it has followed another
 _MAX_ROUNDS_AHEAD = 1000  # of ballots, one for each party

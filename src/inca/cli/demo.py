@@ -27,9 +27,10 @@ def demo(
 ) -> None:
     """Run a session of real processes over TLS on this machine, kill some of them, and show the result.
 
-    Every process is a party with an identity, a private value (a waiting time from 0 to 240 minutes), a journal and a
-    port of its own; nobody is in charge. At the end each of those who are left holds the same estimate and has worked
-    out for itself what the session gave away. The table follows the parties' rounds.
+    Every process is a clinic with an identity, a private value (the mean waiting time of its 60 patients, from 0 to 240
+    minutes), a journal and a port of its own; nobody is in charge. At the end each of those who are left holds the same
+    estimate and has worked out for itself what the session gave away about any one of its patients. The table follows
+    the parties' rounds.
 
     Example:  inca demo --parties 12 --kill 3 --restart 1
     """
@@ -94,20 +95,21 @@ def _show(report: dict[str, Any]) -> None:
     for heading in ("party", "process", "rounds", "estimate", "own loss"):
         table.add_column(heading)
     for row in report["rows"]:
-        estimate = "" if row["estimate"] is None else f"{row['estimate']:.4f}"
+        estimate = "" if row["estimate"] is None else f"{row['estimate']:.1f} min"
         loss = "" if row["epsilon"] is None else f"epsilon {row['epsilon']:.3f}"
         table.add_row(row["party"], row["process"], row["presence"], estimate, loss)
     Console().print(table)
     if not report["agreed"]:
         typer.echo(f"no common result: {report['reason']}")
         return
-    typer.echo(f"estimate     {report['estimate']:.2f} min, the same for all {report['holders']} who are left")
-    low, high = report["interval"]
-    typer.echo(f"interval     {low:.2f} to {high:.2f} min, with a probability of {report['confidence']:.0%}")
-    typer.echo(f"truth        {report['stayed']:.2f} min is the mean of the {report['cohort']} who stayed")
-    typer.echo(f"             {report['truth']:.2f} min is the mean of all {report['parties']} values")
+    typer.echo(f"estimate     {report['estimate']:.1f} min, the same for all {report['holders']} who are left")
     if report["standard_error"] is not None:
-        typer.echo(f"noise        {report['standard_error']:.2f} min standard error: few parties, and some left")
+        typer.echo(f"noise        {report['standard_error']:.1f} min standard error, which hides every single patient")
+    typer.echo(f"truth        {report['stayed']:.1f} min is the mean of the {report['cohort']} who stayed,")
+    typer.echo(f"             {report['truth']:.1f} min that of all {report['parties']}")
+    low, high = report["interval"]
+    sure = f"with a probability of {report['confidence']:.0%}"
+    typer.echo(f"interval     {low:.1f} to {high:.1f} min for all, whatever those who left held, {sure}")
     for sentence in report["remarks"]:
         typer.echo(f"note         {sentence}")
     typer.echo(f"lattice      {report['lattice']}")

@@ -29,5 +29,5 @@ def test_its_noise_keeps_the_agreed_loss_against_every_single_party_and_leavers(
             noise = replace(plan.noise_levels, topup=plan.sigma_topup(int((~cohort).sum())))
             for colluder in range(min(parties, 6)):
                 view = inca.View(execution, inca.Adversary([colluder])).of_cohort()
-                losses.append(inca.account(view, noise, sensitivity=240.0).epsilon(1e-5).max())
-    assert max(losses) <= 8.0
+                losses.append(inca.account(view, noise, sensitivity=240.0 / 60).epsilon(1e-5).max())
+    assert max(losses) <= 1.0

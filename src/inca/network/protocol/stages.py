@@ -44,8 +44,20 @@ from inca.network.protocol.stage_rule import (
 
 _DIGEST_PERIODS = 2.0  # for the digests of all who are not gone
 _PATIENCE_PERIODS = 1.5  # for a party that is there and does not say whether it is ready, or does not publish
+_PUBLISHING_PERIODS = 2.0  # for the final messages of the cohort
 _SERVING_PERIODS = 3.0
 _CONSENSUS_PERIODS = 4.0  # in which a decision is reached if a quorum is there
+_USUAL_DECISIONS = 3  # a cohort, to commit to it, the result
+
+
+def periods_after_rounds(smaller_cohorts: int) -> float:
+    """Return how many periods a session lasts at most after its last round, if its cohort shrinks that often.
+
+    >>> periods_after_rounds(0), periods_after_rounds(2)
+    (20.0, 28.0)
+    """
+    stages = _DIGEST_PERIODS + _PUBLISHING_PERIODS + _SERVING_PERIODS
+    return stages + _CONSENSUS_PERIODS * (_USUAL_DECISIONS + smaller_cohorts) + 1.0  # as clocks differ
 
 
 # --- before the rounds ------------------------------------------------------------------------------------------
@@ -273,7 +285,7 @@ STAGES: dict[Stage, StageRule] = {
     # The cohort is committed to: settled final messages are published and exchanged. A late leaver is waited for.
     "publishing": StageRule(
         successors=("agreeing", "serving"),
-        deadline=periods(2.0),
+        deadline=periods(_PUBLISHING_PERIODS),
         waits_for=lambda party: party.finalization.awaited_finals,
         until_decision=True,
         enter=publish,

@@ -37,13 +37,14 @@ from inca.network.node.journal import shred_files
 from inca.network.node.runner import run_party
 from inca.network.node.session_setup import SessionSetup
 from inca.network.node.warm_up import warm_up
+from inca.network.protocol.stages import periods_after_rounds
 from inca.network.sequence.catch_up import CatchUp, CatchUpResult, needed_vouchers
 from inca.network.sequence.outcome_log import OutcomeLog, SessionResult, last_result
 from inca.privacy.gaussian import epsilon_for, mu_for
 from inca.protocol.noise_levels import NoiseLevels
 
 FORMAT = "inca-course/1"
-_MAX_PERIODS_AFTER_ROUNDS = 20  # that a session lasts after its last round (docs/network.md)
+_SMALLER_COHORTS = 2  # for which a session has time by default: some refuse or vanish at the end, and then some more
 _MIN_GATHERING_S = 5.0  # by default
 _MAX_TIMES_ALONE = 3  # in a row, with nobody else there to catch up with
 _ROUNDING_SLACK = 1e-9  # relative, where a loss is exactly what was agreed
@@ -137,11 +138,12 @@ class SessionSequence:
             gathering: Seconds for catching up and for gathering, if they are agreed on.
 
         Returns:
-            Interval and gathering in seconds, by default those that are always enough.
+            Interval and gathering in seconds, by default those that are enough for a session whose cohort shrinks twice
+            at the end.
         """
         default = max(_MIN_GATHERING_S, 2.0 * terms.period)
         gathering_s = positive("gathering", default if gathering is None else gathering)
-        longest = (terms.rounds + _MAX_PERIODS_AFTER_ROUNDS) * terms.period + 2.0 * gathering_s
+        longest = (terms.rounds + periods_after_rounds(_SMALLER_COHORTS)) * terms.period + 2.0 * gathering_s
         interval_s = positive("interval", longest if interval is None else interval)
         if interval_s <= 2.0 * gathering_s:
             refuse("interval", interval_s, f"above two gatherings ({2.0 * gathering_s:g} s)")

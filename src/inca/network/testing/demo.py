@@ -1,7 +1,9 @@
 """A session of real processes on this machine with some of them killed: what `inca demo` shows.
 
-The noise is that of a plan, as `inca plan` makes it: epsilon 8, one colluder, a quarter leaving. Twelve parties are
-few, so a small epsilon would drown their mean in noise.
+Every party is a clinic that holds the mean waiting time of its patients, and epsilon is what the session gives away
+about any one of them: a clinic's mean moves little if one patient's time changes. To hide whole clinics, twelve are too
+few: noise would drown their mean, even that of a trusted curator. The plan is one that `inca plan` makes: epsilon 1,
+one colluder, a quarter leaving.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from inca.network.membership.terms import Terms
+from inca.network.protocol.stages import periods_after_rounds
 from inca.network.testing.local_cluster import LocalCluster, measure_start_up
 from inca.planning.level_tables import FEWEST_PARTIES
 from inca.planning.plan import Plan
@@ -29,10 +32,11 @@ from inca.protocol.execution_files import read_execution
 
 _NAMES = ("Aachen", "Bergen", "Cork", "Delft", "Evora", "Faro", "Ghent", "Halle", "Ieper", "Jena", "Kiel", "Lyon")
 _LOW, _HIGH = 0.0, 240.0  # minutes
-_EPSILON, _DELTA, _LEAVING, _MESSAGES = 8.0, 1e-5, 0.25, 20
+_PATIENTS = 60  # of a clinic
+_EPSILON, _DELTA, _LEAVING, _MESSAGES = 1.0, 1e-5, 0.25, 20
+_DISTANCE = (_HIGH - _LOW) / _PATIENTS  # by which a clinic's mean moves at most if one patient's time changes
 _PERIOD_S, _MIN_ROUND_S = 4.0, 0.4  # slow enough to watch, and for the killed to come back
 _LEAD_S, _LEAD_START_UPS = 4.0, 8.0  # before the first round: so long, and so many times what starting takes
-_MAX_PERIODS_AFTER_ROUNDS = 20
 _FIRST_KILL_ROUND, _ROUNDS_BETWEEN_KILLS = 4, 3
 _RESTART_AFTER_S = 0.5
 _POLL_S = 0.05
@@ -52,7 +56,7 @@ def planned(parties: int) -> Plan:
         colluding=1.0 / parties,
         dropout=_LEAVING,
         messages=_MESSAGES,
-        sensitivity=_HIGH - _LOW,
+        sensitivity=_DISTANCE,
     )
     return plan(requirements, proven=parties < FEWEST_PARTIES)
 
@@ -72,7 +76,9 @@ class Demo:
         self._rng = random.Random(seed)
         self._keep, self._folder = keep, Path(tempfile.mkdtemp(prefix="inca-demo-"))
         self.names = [*_NAMES, *(f"Party {i}" for i in range(len(_NAMES), parties))][:parties]
-        self.values = np.array([self._rng.triangular(_LOW, _HIGH, 60.0) for _ in range(parties)])
+        usual = [self._rng.uniform(_LOW, _HIGH) for _ in range(parties)]
+        times = [[self._rng.triangular(_LOW, _HIGH, mode) for _ in range(_PATIENTS)] for mode in usual]
+        self.values = np.mean(times, axis=1)
         self.truth = float(self.values.mean())
         start_up_s = measure_start_up(parties)
         terms = Terms.from_plan(
@@ -80,6 +86,7 @@ class Demo:
             dimension=1,
             lower=_LOW,
             upper=_HIGH,
+            distance=_DISTANCE,
             coalitions=parties,
             min_participants=parties // 2 + 1,
             start=time.time() + _LEAD_S + _LEAD_START_UPS * start_up_s,
@@ -116,7 +123,7 @@ class Demo:
         yield f"{len(self.names)} processes start; the first round begins in {terms.start - time.time():.0f} s"
         kills = {i: _FIRST_KILL_ROUND + _ROUNDS_BETWEEN_KILLS * place for place, i in enumerate(self._victims)}
         restarts: dict[int, float] = {}
-        announced, deadline = 0, terms.start + (terms.rounds + _MAX_PERIODS_AFTER_ROUNDS) * terms.period
+        announced, deadline = 0, terms.start + (terms.rounds + periods_after_rounds(len(kills))) * terms.period
         while (cluster.running() and time.time() < deadline) or restarts:
             latest = max((cluster.status(i).get("round", 0) for i in cluster.running()), default=0)
             if latest > announced:

@@ -274,8 +274,9 @@ def test_a_session_begins_only_where_twice_its_journal_fits(
     """Each takes 8 bytes for each number and the weight: a share in, one out per slot, two to begin, all final ones."""
     session = replace(CONFIG, rounds=3, receivers=2, dimension=100_000)
     needed = 2 * 8 * 100_001 * (2 + 2 * 3 * 2 + session.parties) + 2**20
-    blocks = needed if enough else needed - 1
-    monkeypatch.setattr(os, "statvfs", lambda folder: SimpleNamespace(f_bavail=blocks, f_frsize=1, f_bfree=2**40))
+    assert needed % 4 == 0
+    blocks = needed // 4 if enough else needed // 4 - 1
+    monkeypatch.setattr(os, "statvfs", lambda folder: SimpleNamespace(f_bavail=blocks, f_frsize=4, f_bfree=2**40))
     if enough:
         check_disk_space(tmp_path, session)
     else:

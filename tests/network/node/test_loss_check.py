@@ -228,7 +228,7 @@ def test_a_certificate_is_on_the_agreed_terms_and_says_what_full_attendance_give
     setup = setup_of(**CLASSIC, delta=1e-4)
     checker = checker_of(setup)
     whole = checker.certify(realized_of(setup, execution_of(setup)), (1, 3))
-    assert whole.full_attendance is None
+    assert whole.full_attendance is None and whole.basis == "leavers counted as colluders"
     assert (whole.rule, whole.delta, whole.sensitivity) == ("classic", 1e-4, 4.0)
     assert whole.transcript.known_adversary.colluding == (1, 3)
     party = whole.losses.honest.tolist().index(0)

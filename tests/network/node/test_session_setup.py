@@ -83,6 +83,14 @@ def test_noise_is_raised_so_far_that_the_agreed_loss_in_real_numbers_is_the_loss
         assert level == math.ceil(sigma * (1 + session.noise_excess) / step)
 
 
+def test_the_smallest_top_up_is_the_one_that_rounding_costs_most() -> None:
+    """Nobody knows before how many will leave; half a step of little noise counts for more than of much."""
+    changes: dict[str, Any] = {**WIDE, "epsilon": 0.001, "delta": 1e-6, "quiet_rounds": 0}
+    tables = ((0.0, 0.5, 2.0), (0.0, 2.0, 0.5), (0.0, 0.5), (0.0, 2.0))
+    small, small_last, only_small, large = (setup(**changes, sigma_topup=table).noise_excess for table in tables)
+    assert small == small_last == only_small > large > setup(**changes).noise_excess
+
+
 def test_a_smaller_distance_makes_the_steps_between_two_values_count_for_more() -> None:
     far, near = setup(), setup(distance=0.01)
     (wide, narrow), step = (session.rounding(planned(session)) for session in (far, near)), far.lattice.granularity
@@ -134,7 +142,7 @@ def test_the_state_machine_works_on_the_terms_of_the_roster() -> None:
     assert (config.id, config.parties, config.rounds, config.receivers) == (session.roster.session, 6, 6, 1)
     assert (config.schedule, config.quiet, config.dimension, config.min_participants) == ("permutation", 2, 4, 3)
     assert (config.start, config.period, config.min_round_duration) == (1894694400.25, 10.0, 2.5)
-    assert config.seed == bytes.fromhex(SEED)
+    assert config.seed == bytes.fromhex(SEED) and config.names == tuple(session.roster.names)
     assert setup(seed=None).session.seed is None
 
 

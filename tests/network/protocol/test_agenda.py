@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from helpers.endings import LAST, N, committed, digest, ending, in_cohort, item, proposal
 from helpers.ledgers import SESSION
 from inca.errors import InvalidPeerMessage
 from inca.network.protocol.agreement.agenda import Agenda
-from inca.network.protocol.messages import ACKED, Proposal, Step
-from inca.network.protocol.signed_items import Ready
+from inca.network.protocol.messages import ACKED, Proposal, Step, pack
+from inca.network.protocol.session import WEIGHT
+from inca.network.protocol.signed_items import Final, Ready
 
 
 @pytest.mark.parametrize("present", [[], [1, 2], [LAST], list(range(1, LAST + 1))])
@@ -92,6 +94,59 @@ def test_only_commit_or_a_smaller_cohort_follows_a_cohort(step: Step, parties: t
     else:
         with pytest.raises(InvalidPeerMessage):
             Agenda(context).check(proposed)
+
+
+def test_a_result_waits_for_all_final_messages_but_not_for_those_who_are_gone_nor_for_ever() -> None:
+    _, context, _ = committed()
+    agenda = Agenda(context)
+    agenda.patient_until = 50.0
+    finals = [item(party, "final", Final(pack(np.array([party, 0, WEIGHT])), bytes(32))) for party in range(N)]
+    for entry in finals[:3]:
+        context.signed_items.add(entry)
+    assert agenda.propose(49.9) is None
+    assert agenda.propose(50.0) == proposal("result", finals[:3])
+    for when in (5.0, 6.0):
+        context.mark_down(3, when)
+    assert agenda.propose(10.0) == proposal("result", finals[:3])
+    context.mark_up(3)
+    assert agenda.propose(10.0) is None
+    context.signed_items.add(finals[3])
+    assert agenda.propose(10.0) == proposal("result", finals)
+
+
+def test_after_commit_no_other_cohort_and_no_other_commit_but_a_result_follows() -> None:
+    """Else one party would publish for a cohort from which others settle it out."""
+    _, context, cohort = committed()
+    agenda = Agenda(context)
+    for refused in (Proposal("cohort", cohort.contents[1:]), Proposal("commit", cohort.contents)):
+        with pytest.raises(InvalidPeerMessage, match="does not follow what was decided"):
+            agenda.check(refused)
+    agenda.check(Proposal("result", cohort.contents[1:]))
+
+
+def test_a_smaller_cohort_rests_on_digests_and_commit_on_the_words_of_all() -> None:
+    finalization, context, cohort = in_cohort()
+    agenda = Agenda(context)
+    finalization.answer("")
+    smaller, commit = Proposal("cohort", cohort.contents[:3]), Proposal("commit", cohort.contents)
+    assert agenda.lacks(smaller, 1) == []  # digests are here, whoever is ready
+    assert agenda.lacks(commit, 1) == cohort.contents[1:]
+    words = [item(party, "ready", Ready(1, cohort.hash)) for party in range(1, N)]
+    for word in words:
+        context.signed_items.add(word)
+    assert agenda.lacks(commit, 1) == []
+    assert agenda.behind(commit) == words  # whoever proposes it again must show them
+    assert agenda.behind(smaller) == []  # what was decided is durable already
+
+
+@pytest.mark.parametrize("parties", [(1, 0, 2), (0, 1, 1, 2), (0, 1, 2, N), (0,)])
+def test_a_proposal_names_enough_parties_of_the_session_once_and_in_order(parties: tuple[int, ...]) -> None:
+    _, context = ending()
+    Agenda(context).check(cohort_of(*range(N)))
+    with pytest.raises(InvalidPeerMessage, match="a proposal must"):
+        Agenda(context).check(cohort_of(*parties))
+    with pytest.raises(InvalidPeerMessage, match="by hashes of 32 bytes"):
+        Agenda(context).check(Proposal("cohort", [(0, bytes(32)), (1, bytes(31)), (2, bytes(32))]))
 
 
 # --- what others leave out ----------------------------------------------------------------------------------------

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from hashlib import sha256
 
 import msgspec
 
-from helpers.parties import COIN_FLIP, PACED, START, N, Room, foreign, offer_of, reasons
+from helpers.parties import COIN_FLIP, PACED, START, N, Room, foreign, masks, noisy, offer_of, reasons, secret
 from inca.network.protocol.agreement.public_randomness import commitment
+from inca.network.protocol.context import Effects
 from inca.network.protocol.messages import Items, Offer
 
 
@@ -138,3 +140,46 @@ def test_nobody_reveals_before_all_have_said_that_they_hold_the_same_commitments
     assert all(left[i].endswith("the commitments were not confirmed by party 2") for i in (0, 1, 3, 4))
     said = {item.party for _, m in room.said if isinstance(m, Items) for item in m.items if item.kind == "reveal"}
     assert said <= {2}  # it has heard of all others
+
+
+def test_an_agreed_seed_needs_no_coin_flip_and_the_loss_is_asked_for_at_once() -> None:
+    room = Room(PACED)
+    room.perform_plans = False
+    effects = room.make(0).open(room.now, noisy(PACED, 0), masks(0), secret(0))
+    assert room.parties[0].ledger.seed == PACED.seed and effects.plan
+    assert not any(room.parties[0].signed_items.by_kind[kind] for kind in ("commit", "confirm", "reveal"))
+
+
+def test_the_loss_is_asked_for_once_the_seed_is_drawn_and_again_after_a_restart() -> None:
+    room = Room(COIN_FLIP)
+    assert not room.make(0).open(room.now, noisy(COIN_FLIP, 0), masks(0), secret(0)).plan
+    asked: list[int] = []
+    room = Room(COIN_FLIP)
+    perform = room.perform
+
+    def noting(i: int, effects: Effects) -> None:
+        asked.extend([i] * effects.plan)
+        perform(i, effects)
+
+    room.perform = noting  # type: ignore[method-assign]
+    room.open().run(until=START - 1.0)
+    assert sorted(asked) == list(range(N))
+    room.kill(2)
+    room.recover(2)
+    assert sorted(asked) == sorted([*range(N), 2])
+
+
+def test_whoever_comes_back_with_the_seed_still_owes_its_part_to_the_others() -> None:
+    room = Room(COIN_FLIP).open().run(until=START - 1.0)
+    room.kill(2)
+    room.recover(2)
+    items = room.parties[2].signed_items.by_kind
+    assert items["commit"][2].body == commitment(COIN_FLIP.id, 2, secret(2)) and items["reveal"][2].body == secret(2)
+
+
+def test_what_is_confirmed_is_the_hash_of_the_session_and_all_commitments_in_order() -> None:
+    room = Room(COIN_FLIP).open().run(until=START - 1.0)
+    listed = b"".join(commitment(COIN_FLIP.id, party, secret(party)) for party in range(N))
+    expected = sha256(b"inca-commitments/1" + COIN_FLIP.id + listed).digest()
+    for party in room.parties.values():
+        assert {item.body for item in party.signed_items.by_kind["confirm"].values()} == {expected}

@@ -13,7 +13,7 @@ import typer
 from inca.cli import attack, audit, average, compare, dashboard, demo, plan, reproduce
 from inca.cli.learn import agree, party
 from inca.cli.learn import compare as learn_compare
-from inca.cli.node import card, doctor, keygen, reschedule, roster, run, status
+from inca.cli.node import card, doctor, keygen, ledger, reschedule, roster, run, status
 from inca.cli.options import require_cryptography
 from inca.errors import IncaError, InvalidInput
 
@@ -71,6 +71,7 @@ node_app.add_typer(roster_app, name="roster")
 node_app.command()(doctor.doctor)
 node_app.command()(run.run)
 node_app.command()(status.status)
+node_app.command()(ledger.ledger)
 
 roster_app.command()(roster.init)
 roster_app.command()(roster.add)

@@ -43,6 +43,7 @@ from inca.network.protocol.messages import (
     Vote,
     Want,
     Yes,
+    bits,
 )
 from inca.network.protocol.records import Accepted, Decided, Promised, Record, Voted
 
@@ -348,3 +349,17 @@ def test_what_a_promiser_shows_is_followed() -> None:
     assert party.consensus._proposal is None
     sends = party.handle(0.0, 3, Items(EVERYONE)).sends
     assert [p.proposal for p in proposed(sends)] == 3 * [cohort()]
+
+
+def test_a_decision_must_be_one_that_can_be_decided_whoever_has_signed_it() -> None:
+    for impossible in (Proposal("commit", cohort().contents), Proposal("cohort", cohort().contents[::-1])):
+        with pytest.raises(InvalidPeerMessage, match=r"proposal must|does not follow"):
+            node().handle(0.0, LAST, Decisions(0, [decision(NEW, impossible)]))
+
+
+def test_whoever_lacks_words_for_a_commit_asks_its_proposer_for_them() -> None:
+    """They are not named by their hashes, as a cohort's digests are."""
+    party = node(records=[Decided(decision(NEW, cohort()))])
+    commit = Proposal("commit", cohort().contents)
+    effects = party.handle(0.0, FIRST, Propose(1, N, commit, [], []))
+    assert effects.sends == [(FIRST, Want({"ready": bits(set(range(N)), N)}, 1))] and not effects.records

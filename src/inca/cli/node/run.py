@@ -58,6 +58,12 @@ def run(
             "back late and lack the result. Default: three periods. It ends as soon as all have said that they have it."
         ),
     ] = None,
+    datum: Annotated[
+        str | None,
+        typer.Option(
+            metavar="LABEL", help="What the value is about: `inca node ledger` adds up what the same datum has cost."
+        ),
+    ] = None,
     shred: Annotated[bool, typer.Option(help="Overwrite and remove the journal when the session has ended.")] = False,
     quiet: Quiet = False,
     as_json: AsJson = False,
@@ -86,19 +92,23 @@ def run(
 
     Example:  inca node run roster.json --identity anna --state sessions --value waiting-time.txt
     """
+    from inca.cli.node.events import EventPrinter
     from inca.cli.times import duration
     from inca.network.membership.identity import Identity
     from inca.network.membership.roster import read_roster
+    from inca.network.node.booked_losses import label_datum
     from inca.network.node.runner import run_party
     from inca.network.node.session_setup import SessionSetup
 
     refuse_combination(context, "value", "value_command")
     setup = SessionSetup(read_roster(roster))
-    folder = state / setup.roster.session.hex()[:16]
+    folder, party, names = state / setup.roster.session.hex()[:16], Identity.read(identity), setup.roster.names
     try:
+        if datum is not None:
+            label_datum(folder, datum)
         report = run_party(
             setup,
-            Identity.read(identity),
+            party,
             folder,
             lambda: _check_value(setup.roster.terms, _read_value(value, value_command), clip),
             clip=clip,
@@ -107,7 +117,7 @@ def run(
             shred=shred,
             serve_s=0.0 if serve is None else duration("--serve", serve),
             leave_on_sigterm=True,
-            on_event=None if quiet or as_json else _print_event,
+            on_event=None if quiet or as_json else EventPrinter(names, party.name, setup.roster.terms.start),
         )
     except OSError as error:
         raise InvalidInput(f"{folder} cannot be used: {error.strerror or error}") from None
@@ -177,20 +187,6 @@ def _check_value(terms: Terms, value: Array, clip: bool) -> Array:
         sentence = f"the value lies outside the agreed domain, {terms.domain}: correct it, or give --clip"
         raise InvalidInput(sentence) from None
     return value
-
-
-def _print_event(event: dict[str, Any]) -> None:
-    """Say in a line what happens, if it is of interest to people."""
-    match event["event"]:
-        case "round":
-            print(f"round {event['round']} of {event['of']}", file=sys.stderr)
-        case "stage":
-            print(event["stage"], file=sys.stderr)
-        case "connected" | "lost" | "up":
-            pass
-        case name:
-            rest = ", ".join(f"{key} {value}" for key, value in event.items() if key not in ("time", "event"))
-            print(f"{name}: {rest}" if rest else name, file=sys.stderr)
 
 
 def _show(report: dict[str, Any], folder: Path) -> None:

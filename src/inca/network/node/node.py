@@ -401,7 +401,8 @@ class Node(TransportEvents):
         return self._log_loss("own loss", check)
 
     def _log_loss(self, event: str, check: LossCheck) -> str:
-        fields = {"epsilon": check.epsilon, "allowed": check.allowed, "coalitions": check.coalitions}
+        delta = self.setup.roster.terms.delta
+        fields = {"epsilon": check.epsilon, "allowed": check.allowed, "delta": delta, "coalitions": check.coalitions}
         self._log.log_event(event, **fields)
         return check.refusal
 

@@ -1,0 +1,58 @@
+"""`inca node ledger`: what the sessions of this machine have cost the values that took part."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from inca.cli.options import AsJson
+from inca.cli.printing import print_json
+
+if TYPE_CHECKING:
+    from inca.network.node.booked_losses import BookedLoss
+
+
+def ledger(
+    state: Annotated[Path, typer.Argument(metavar="FOLDER", help="The --state folder of a node on this machine.")],
+    delta: Annotated[float, typer.Option(help="At which delta to say what sessions cost together.")] = 1e-5,
+    as_json: AsJson = False,
+) -> None:
+    """Say what each session of this machine has cost, and all that were about the same datum together.
+
+    A session costs the agreed epsilon once its first round has begun, whatever came of it; the party's own loss
+    instead, if all coalitions of the agreed size were checked, or if it was larger. Sessions have the same datum if
+    they were run with the same *--datum*; without that they count as one, to be on the safe side.
+
+    Example:  inca node ledger sessions
+    """
+    from inca._base.validation import finite_float, refuse
+    from inca.network.node.booked_losses import booked_losses, together
+
+    finite_float("--delta", delta, 0.0, 1.0)
+    losses = booked_losses(state)
+    if not losses:
+        refuse("FOLDER", str(state), "a --state folder with a session in it")
+    by_datum: dict[str, list[BookedLoss]] = {}
+    for loss in losses:
+        by_datum.setdefault(loss.datum, []).append(loss)
+    totals = {datum: together(group, delta) for datum, group in by_datum.items()}
+    if as_json:
+        from dataclasses import asdict
+
+        documents = [
+            {"datum": datum, "epsilon": epsilon, "delta": total, "sessions": [asdict(loss) for loss in by_datum[datum]]}
+            for datum, (epsilon, total) in totals.items()
+        ]
+        print_json(documents)
+        return
+    for datum, group in by_datum.items():
+        typer.echo(datum)
+        for loss in group:
+            when = "not ended " if loss.ended is None else f"{datetime.fromtimestamp(loss.ended, UTC):%Y-%m-%d}"
+            typer.echo(f"  {when}  {loss.session[:8]}  epsilon {loss.epsilon:.3g}  {loss.name}".rstrip())
+            typer.echo(f"              {loss.basis}")
+        epsilon, total = totals[datum]
+        typer.echo(f"  together    epsilon {epsilon:.3g} at delta {total:.3g}")

@@ -29,10 +29,14 @@ from helpers.parties import PACED, START, Room
 from helpers.rosters import terms
 from helpers.signatures import sign, verify
 from inca._base.types import Array
+from inca.cli.stats.records_file import read_parties
+from inca.cli.stats.release import PreparedRelease
 from inca.dashboard.documents import Document, Documents
 from inca.dashboard.shown_run import ShownRun, SimulatedData
 from inca.dashboard.simulated_run import SimulatedRun
 from inca.learn.averagers.base import RemoteRecords
+from inca.learn.averagers.simulated import SimulatedAverager
+from inca.learn.budget import Budget
 from inca.learn.comparison.compare import _DividedData
 from inca.learn.comparison.datasets import Dataset
 from inca.learn.statistics.records import Records
@@ -106,6 +110,14 @@ HOLDERS: dict[type, Callable[[], object]] = {
     Dissemination: lambda: dataclasses.replace(exact(OUTCOME), estimates=np.zeros(5)),  # these are public
     Reconstruction: lambda: Reconstruction(VALUES, VALUES),
     Records: lambda: Records.of([[NUMBER, NUMBER], [NUMBER], RemoteRecords(3)], inca.Interval(0, 1)),
+    PreparedRelease: lambda: PreparedRelease(
+        Records.of([[NUMBER], [NUMBER]], inca.Interval(0, 1)),
+        SimulatedAverager.of("central", 2),
+        Budget(1.0, 1e-5),
+        np.random.default_rng(123456789),
+        0.95,
+        repeatable=True,
+    ),
     Dataset: lambda: DATASET,
     _DividedData: lambda: _DividedData(DATASET, DATASET, np.zeros(3, dtype=np.intp)),
     PrivateLogisticRegression: lambda: PrivateLogisticRegression(random_state=123456789),
@@ -298,6 +310,8 @@ REFUSED: dict[str, Callable[[Path], object]] = {
     ),
     "noise of another shape": lambda folder: inca.simulate(EXECUTION, VALUES, noise=Noise(VALUES, VALUES)),
     "records": lambda folder: Records.of([[NUMBER]], inca.Interval(0, 0.1), clip=False),
+    "records in a file": lambda folder: read_parties(folder / "records.csv", "clinic", [("--column", "age")]),
+    "records in a file without names": lambda folder: read_parties(folder / "value.txt", "clinic", [("--column", "a")]),
     "a party's value": lambda folder: setup().add_noise(np.array([NUMBER])),
     "a party's value of two numbers": lambda folder: setup().add_noise(np.array([NUMBER, NUMBER])),
     "a value instead of a card": lambda folder: read_card(folder / "value.txt"),
@@ -310,6 +324,7 @@ REFUSED: dict[str, Callable[[Path], object]] = {
 @pytest.mark.parametrize("case", REFUSED)
 def test_a_refusal_does_not_repeat_what_it_refuses(case: str, tmp_path: Path) -> None:
     (tmp_path / "value.txt").write_text(f"{NUMBER}")
+    (tmp_path / "records.csv").write_text(f"clinic,age\na,{NUMBER} years\n")
     with pytest.raises(inca.IncaError) as refusal:
         REFUSED[case](tmp_path)
     assert_hidden(refusal.value)

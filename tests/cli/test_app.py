@@ -85,7 +85,7 @@ def test_bad_usage_is_one_sentence_and_status_2(case: str, capsys: Capture) -> N
     assert part in refused(capsys, *words)
 
 
-@pytest.mark.parametrize("words", [[], ["node"], ["node", "roster"], ["learn"]])
+@pytest.mark.parametrize("words", [[], ["node"], ["node", "roster"], ["learn"], ["stats"]])
 def test_a_call_without_arguments_prints_the_help(words: list[str], capsys: Capture) -> None:
     status, out, err = call(capsys, *words)
     assert "Usage:" in out and err == "" and status == 2
@@ -99,6 +99,7 @@ def test_the_version(capsys: Capture) -> None:
 VERBS = ["plan", "average", "audit", "attack", "compare", "reproduce", "demo", "dashboard"]
 VERBS += ["node keygen", "node roster init", "node roster add", "node roster show"]
 VERBS += ["node doctor", "node run", "node status", "learn compare", "learn agree", "learn party"]
+VERBS += ["stats mean", "stats variance", "stats histogram", "stats quantiles", "stats regression"]
 
 
 def test_help_is_quick_since_nothing_heavy_is_imported_for_it() -> None:
@@ -111,11 +112,11 @@ def test_help_is_quick_since_nothing_heavy_is_imported_for_it() -> None:
         " except SystemExit: pass\n"
         f" print(sorted({HEAVY} & sys.modules.keys()), end='\\f')\n"
     )
-    command = [sys.executable, "-c", code, "", "node", "node roster", "learn", *VERBS]
+    command = [sys.executable, "-c", code, "", "node", "node roster", "learn", "stats", *VERBS]
     env = os.environ | {"COLUMNS": "120"}
     done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120, env=env)
     pages = done.stdout.split("\f")[:-1]
-    assert len(pages) == 4 + len(VERBS)
+    assert len(pages) == 5 + len(VERBS)
     for page in pages:
         assert page.splitlines()[-1] == "[]" and "Usage: inca" in page
 

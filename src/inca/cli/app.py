@@ -15,6 +15,7 @@ from inca.cli.learn import agree, party
 from inca.cli.learn import compare as learn_compare
 from inca.cli.node import card, doctor, keygen, ledger, reschedule, roster, run, status
 from inca.cli.options import require_cryptography
+from inca.cli.stats import histogram, moments, quantiles, regression
 from inca.errors import IncaError, InvalidInput
 
 UsageError = cast(type[Exception], typer.BadParameter.__base__)
@@ -53,6 +54,10 @@ roster_app = typer.Typer(
     no_args_is_help=True,
 )
 learn_app = typer.Typer(help="Statistics and models made of private averages.", no_args_is_help=True)
+stats_app = typer.Typer(
+    help="Statistics of a file of records, each from one private average for a wanted epsilon, with intervals.",
+    no_args_is_help=True,
+)
 
 app.command()(plan.plan)
 app.command()(average.average)
@@ -63,6 +68,7 @@ app.command()(reproduce.reproduce)
 app.command()(demo.demo)
 app.command()(dashboard.dashboard)
 app.add_typer(node_app, name="node")
+app.add_typer(stats_app, name="stats")
 app.add_typer(learn_app, name="learn")
 
 node_app.command()(keygen.keygen)
@@ -77,6 +83,12 @@ roster_app.command()(roster.init)
 roster_app.command()(roster.add)
 roster_app.command()(roster.show)
 roster_app.command()(reschedule.reschedule)
+
+stats_app.command()(moments.mean)
+stats_app.command()(moments.variance)
+stats_app.command()(histogram.histogram)
+stats_app.command()(quantiles.quantiles)
+stats_app.command()(regression.regression)
 
 learn_app.command()(learn_compare.compare)
 learn_app.command()(agree.agree)

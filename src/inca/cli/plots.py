@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from inca.mechanisms.compare import ComparisonEntry
 
 
-def check_plot(path: Path) -> None:
+def check_plot(path: Path, option: str = "--plot") -> None:
     """Refuse a file name that no plot can have, before the work is done that it would show."""
     if path.suffix not in (".png", ".svg"):
-        refuse("--plot", str(path), "a file name that ends in .png or .svg")
-    check_matplotlib("--plot")
+        refuse(option, str(path), "a file name that ends in .png or .svg")
+    check_matplotlib(option)
     check_writable(path)
 
 

@@ -17,6 +17,7 @@ from .statistics.distribution import DistributionEstimate as DistributionEstimat
 from .statistics.distribution import QuantileEstimate as QuantileEstimate
 from .statistics.distribution import distribution as distribution
 from .statistics.distribution import quantile as quantile
+from .statistics.distribution import quantiles as quantiles
 from .statistics.estimates import Estimate as Estimate
 from .statistics.moments import Moments as Moments
 from .statistics.moments import covariance as covariance

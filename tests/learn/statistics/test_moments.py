@@ -15,7 +15,7 @@ from inca import InvalidInput
 from inca.errors import BudgetExceeded, NoResult
 from inca.learn.averagers.simulated import SimulatedAverager
 from inca.learn.budget import Budget, ProtectionLevel
-from inca.learn.statistics.distribution import QuantileEstimate, distribution, quantile
+from inca.learn.statistics.distribution import QuantileEstimate, distribution, quantile, quantiles
 from inca.learn.statistics.features import Powers, Products, root_of_sums
 from inca.learn.statistics.moments import covariance, fourth_moment, histogram, moments
 from inca.learn.statistics.records import Records
@@ -177,6 +177,18 @@ def test_histograms_have_the_bins_of_numpy(central: SimulatedAverager) -> None:
     for edges in ([-2, 0, 6], [0, 1, 3], [-2, 1], [3, 6], [-9, 0, 9], [-1, 1], [0, 6, 7]):
         answer = histogram(records, edges, central, 1e9, rng)
         assert np.allclose(answer.estimate, np.histogram(table, edges)[0] / table.size, atol=1e-6)
+
+
+def test_several_quantiles_are_one_release() -> None:
+    averager, shares = SimulatedAverager.of("central", NUMBERS.parties), [0.9, 0.1, 0.5]
+    budget = Budget(1.0, 1e-5)
+    several = quantiles(NUMBERS, shares, averager, budget, np.random.default_rng(1), fraction=0.25)
+    assert budget.spent == pytest.approx(budget.mu / 2)
+    assert [one.share for one in several] == shares and len({id(one.distribution) for one in several}) == 1
+    alone = quantile(NUMBERS, 0.5, averager, several[0].mu, np.random.default_rng(1))
+    assert (several[2].estimate, several[2].interval()) == (alone.estimate, alone.interval())
+    with pytest.raises(InvalidInput, match="number of shares must be at least 1, got 0"):
+        quantiles(NUMBERS, [], averager, 1.0, np.random.default_rng(1))
 
 
 def test_quantiles_are_as_near_as_the_grid() -> None:

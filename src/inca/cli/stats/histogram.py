@@ -1,0 +1,110 @@
+"""`inca stats histogram`: shares of records in equal bins over the domain of a column."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from inca.cli.options import AsJson, Colluding
+from inca.cli.stats.options import (
+    RECORDS,
+    ColumnDomain,
+    Confidence,
+    Leaving,
+    Level,
+    NumberColumn,
+    PartyColumn,
+    Picture,
+    RandomSeed,
+    RecordsFile,
+    WantedDelta,
+    WantedEpsilon,
+)
+from inca.cli.stats.release import prepare, rows_of, tell
+
+_MOST_BINS = 1000
+
+
+def histogram(
+    records: RecordsFile,
+    party: PartyColumn,
+    column: NumberColumn,
+    domain: ColumnDomain,
+    epsilon: WantedEpsilon,
+    bins: Annotated[int, typer.Option(help="Number of equal bins over the domain.", rich_help_panel=RECORDS)] = 10,
+    delta: WantedDelta = 1e-5,
+    level: Level = "record",
+    colluding: Colluding = 0.0,
+    dropout: Leaving = 0.0,
+    seed: RandomSeed = None,
+    confidence: Confidence = 0.95,
+    picture: Picture = None,
+    as_json: AsJson = False,
+) -> None:
+    """Estimate the share of records in each of several equal bins from one private average, with intervals.
+
+    Every party is simulated on this machine. What is protected is one record (one row of the file), or with --level
+    party one party with all its records; bounds, bins and numbers of records are public. A bin has its left edge, the
+    last one both. A sentence says if equal shares would be as good a guess.
+
+    Example:  inca stats histogram examples/patients.csv --party clinic --column pressure --domain 80 200 --epsilon 1
+    """
+    import math
+    from itertools import pairwise
+
+    import numpy as np
+
+    from inca._base.validation import integer
+    from inca.learn.statistics.moments import histogram as shares_of
+    from inca.protocol.usefulness import says_nothing
+
+    count = integer("--bins", bins, 2, _MOST_BINS)
+    release = prepare(
+        records,
+        party,
+        [("--column", column, domain)],
+        epsilon=epsilon,
+        delta=delta,
+        level=level,
+        colluding=colluding,
+        dropout=dropout,
+        confidence=confidence,
+        seed=seed,
+        picture=picture,
+    )
+    edges = np.linspace(*domain, count + 1)
+    shares = shares_of(release.records, edges, release.averager, release.budget, release.rng)
+    errors = np.asarray(shares.standard_error)
+    # Shares are a point of a simplex, and equal ones its middle: the corners are the farthest from it.
+    length, farthest = float(np.linalg.norm(errors)), math.sqrt(1.0 - 1.0 / count)
+    nothing = says_nothing(length, farthest)
+    names = [f"{low:.5g} to {high:.5g}" for low, high in pairwise(edges)]
+    rows = rows_of(names, shares, release.confidence, says_nothing=nothing)
+    largest = float(errors.max())
+    remarks = []
+    if nothing:
+        remarks = [
+            f"The standard error {largest:.3g} of {count} shares is as large as shares are: guessing 1/{count} for "
+            "every bin would do as well."
+        ]
+    elif 2.0 * largest >= 1.0 / count:
+        remarks = [
+            f"A bin with less than {2.0 * largest:.2g} of the records cannot be told from an empty one: fewer bins, "
+            "more records or a larger epsilon would show more."
+        ]
+    if picture is not None:
+        from inca.cli.stats.pictures import draw_histogram
+
+        draw_histogram(rows, edges, column, release.title, picture)
+    tell(
+        "histogram",
+        release,
+        rows,
+        remarks,
+        as_json,
+        picture,
+        column=column,
+        domain=list(domain),
+        edges=edges.tolist(),
+    )

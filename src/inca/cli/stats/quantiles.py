@@ -1,0 +1,112 @@
+"""`inca stats quantiles`: several quantiles of a column from one release."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Annotated
+
+import typer
+
+from inca.cli.options import AsJson, Colluding
+from inca.cli.stats.options import (
+    RECORDS,
+    ColumnDomain,
+    Confidence,
+    Leaving,
+    Level,
+    NumberColumn,
+    PartyColumn,
+    Picture,
+    RandomSeed,
+    RecordsFile,
+    WantedDelta,
+    WantedEpsilon,
+)
+from inca.cli.stats.release import prepare, rows_of, tell
+
+_QUARTILES = (0.25, 0.5, 0.75)
+
+
+def quantiles(
+    records: RecordsFile,
+    party: PartyColumn,
+    column: NumberColumn,
+    domain: ColumnDomain,
+    epsilon: WantedEpsilon,
+    quantile: Annotated[
+        list[float] | None,
+        typer.Option(
+            help="The share of the records up to the quantile, between 0 and 1; may be repeated. Default: 0.25, 0.5, "
+            "0.75.",
+            rich_help_panel=RECORDS,
+        ),
+    ] = None,
+    points: Annotated[
+        int,
+        typer.Option(
+            help="Number of points over the domain between which quantiles are told apart; it hardly matters for the "
+            "noise.",
+            rich_help_panel=RECORDS,
+        ),
+    ] = 127,
+    delta: WantedDelta = 1e-5,
+    level: Level = "record",
+    colluding: Colluding = 0.0,
+    dropout: Leaving = 0.0,
+    seed: RandomSeed = None,
+    confidence: Confidence = 0.95,
+    picture: Picture = None,
+    as_json: AsJson = False,
+) -> None:
+    """Estimate any number of quantiles from one private average, with intervals; they cost as much as one.
+
+    What is averaged is the distribution function of the column, and all quantiles are read off it. Every party is
+    simulated on this machine. What is protected is one record (one row of the file), or with --level party one party
+    with all its records; bounds and numbers of records are public. Standard errors are half of the 0.683 interval.
+    A sentence says if guessing the middle of the domain would do as well.
+
+    Example:  inca stats quantiles examples/patients.csv --party clinic --column pressure --domain 80 200 --epsilon 1
+    """
+    from inca._base.validation import between_0_and_1, integer
+    from inca.learn.statistics.distribution import quantiles as quantiles_of
+    from inca.protocol.domain import Interval
+    from inca.protocol.usefulness import remark_on_noise
+
+    shares = sorted({between_0_and_1("--quantile", share) for share in quantile or _QUARTILES})
+    count = integer("--points", points, 1, 2000)
+    release = prepare(
+        records,
+        party,
+        [("--column", column, domain)],
+        epsilon=epsilon,
+        delta=delta,
+        level=level,
+        colluding=colluding,
+        dropout=dropout,
+        confidence=confidence,
+        seed=seed,
+        picture=picture,
+    )
+    estimates = quantiles_of(release.records, shares, release.averager, release.budget, release.rng, points=count)
+    rows, remarks = [], []
+    for share, estimate in zip(shares, estimates, strict=True):
+        (row,) = rows_of([f"quantile {share:g}"], estimate, release.confidence)
+        sentence = remark_on_noise(Interval(*domain), row.standard_error)
+        rows.append(replace(row, says_nothing=bool(sentence)))
+        if sentence:
+            remarks.append(f"Quantile {share:g}: {sentence[0].lower()}{sentence[1:]}")
+    if picture is not None:
+        from inca.cli.stats.pictures import draw_distribution
+
+        draw_distribution(rows, shares, estimates[0].distribution, release.confidence, column, release.title, picture)
+    tell(
+        "quantiles",
+        release,
+        rows,
+        remarks,
+        as_json,
+        picture,
+        column=column,
+        domain=list(domain),
+        quantiles=shares,
+    )

@@ -15,7 +15,7 @@ from inca.network.protocol.context import PartyContext
 from inca.network.protocol.finalization import Finalization, injected_weight
 from inca.network.protocol.messages import ACKED, BACK, NOBODY, Decision, Item, Proposal, unpack
 from inca.network.protocol.realized_execution import Contradiction
-from inca.network.protocol.records import Decided, Sealed, Signed
+from inca.network.protocol.records import Decided, Kept, Sealed, Signed
 from inca.network.protocol.session import WEIGHT
 from inca.network.protocol.signed_items import Digest, Final, Ready, printable, read
 
@@ -203,6 +203,22 @@ def test_whoever_has_not_published_is_late() -> None:
     assert result is not None and result.late == {2} and result.published == {0, 1, 3} and result.exact
     assert result.total.tolist() == [40, -4] and result.realized.execution.published.tolist() == [1, 1, 0, 1]
     assert result.realized.cohort == set(range(N))
+
+
+@pytest.mark.parametrize(("published", "reason"), [((0, 1, 3), ""), ((1, 2, 3), "its loss was too large")])
+def test_a_reason_is_forgotten_only_if_this_party_is_in_the_result(published: tuple[int, ...], reason: str) -> None:
+    finalization, _ = decided({party: FINALS[party] for party in published})
+    finalization.reason = "its loss was too large"
+    finalization.apply_decisions()
+    assert finalization.result is not None and finalization.reason == reason
+
+
+def test_commit_names_nothing_that_must_be_kept_or_waited_for() -> None:
+    finalization, context, cohort = in_cohort()
+    finalization.answer("")
+    context.record(Decided(Decision(9, Proposal("commit", cohort.contents), [])))
+    assert finalization.lacking == [] and finalization.apply_decisions()
+    assert not any(isinstance(record, Kept) for record in context.flush().records)
 
 
 def test_a_decision_waits_for_all_that_it_names() -> None:

@@ -159,6 +159,8 @@ def answer_of(folder: Path, parties: dict[str, subprocess.Popen[str]], name: str
         try:
             output, errors = parties[name].communicate(timeout=PATIENCE_S)
         except subprocess.TimeoutExpired:
+            parties[name].kill()
+            parties[name].communicate()
             return f"it was not done after {PATIENCE_S:g} s"
         if not parties[name].returncode:
             return dict(json.loads(output))

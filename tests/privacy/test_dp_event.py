@@ -26,7 +26,7 @@ NUMERICAL = 1e-6  # relative, of what an accountant with a grid may be below an 
 def certificate(seed: int = 4, *, absent: bool = False, **levels: float) -> inca.Certificate:
     presence = inca.Presence.leaving(40, 12, 0.2, np.random.default_rng(1)) if absent else None
     execution = inca.Execution(inca.RandomReceivers(40, 12, seed=seed), inca.incremental_injection(12), presence)
-    noise = {"sigma_independent": 2.0, "sigma_cancelling": 15.0} | levels
+    noise: dict[str, Any] = {"sigma_independent": 2.0, "sigma_cancelling": 15.0} | levels
     transcript = inca.Transcript(execution, **noise, adversary=inca.Adversary((3, 8, 21)), sensitivity=1.0)
     return inca.certify(transcript)
 

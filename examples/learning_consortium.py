@@ -17,6 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +41,7 @@ CLASSES = ("malignant", "benign")  # as scikit-learn numbers them
 # On an idle machine, where a process loads in two seconds; on a busy one all times grow with it.
 LOAD_S, INTERVAL_S, GATHERING_S, PERIOD_S = 2.0, 8.0, 2.0, 2.0
 PATIENCE_S = 600.0
+ATTEMPTS = 2  # of a clinic's process to come to an answer
 FAILURE = 1e-6  # of the plan, in all sessions together
 
 Numbers = NDArray[Any]
@@ -108,35 +110,76 @@ def begin(folder: Path, name: str) -> subprocess.Popen[str]:
     return subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
-def wait_for_session(folder: Path, name: str, number: int) -> None:
-    """Wait until a clinic has begun a session."""
+def begun(folder: Path, name: str, number: int, mark: str) -> int | None:
+    """Return the first session from this number on of which a clinic keeps a file or folder; None if there is none."""
+    numbers = [int(path.parent.name) for path in (folder / name / "state").glob(f"*/[0-9]*/{mark}")]
+    return min((session for session in numbers if session >= number), default=None)
+
+
+def wait_until(happened: Callable[[], bool]) -> None:
+    """Wait until something has happened; on a busy machine it may never, and then whatever there is goes on."""
     deadline = time.monotonic() + PATIENCE_S
-    while not list((folder / name / "state").glob(f"*/{number:04}/sessions")):
-        if time.monotonic() > deadline:
-            raise SystemExit(f"{name} has not begun session {number} in {PATIENCE_S:g} s")
+    while not happened() and time.monotonic() < deadline:
         time.sleep(0.1)
 
 
-def learn(folder: Path) -> dict[str, dict[str, Any]]:
-    """Let all clinics take part; return the answers that they have."""
+def interrupt(folder: Path, parties: dict[str, subprocess.Popen[str]], name: str) -> None:
+    """Kill the process of a clinic in its second session, and start it again when others are past that one.
+
+    No clinic has to take part in any one session: who is late for one waits for the next. So this looks at the first
+    session from the second on that the clinic is part of, and at whichever of the others is first.
+    """
+    process, others = parties[name], [other for other in NAMES if other != name]
+    wait_until(lambda: process.poll() is not None or begun(folder, name, 2, "sessions") is not None)
+    session = begun(folder, name, 2, "sessions")
+    if session is None or process.poll() is not None:
+        print(f"{name} was in no session after the first, so its process is not killed.", flush=True)
+        return
+    print(
+        f"In session {session} the process of {name} is killed; when others are past it, it is started again.",
+        flush=True,
+    )
+    process.kill()
+    process.communicate()
+
+    def past() -> bool:
+        ended = all(parties[other].poll() is not None for other in others)
+        return ended or any(begun(folder, other, session + 1, "asked.json") for other in others)
+
+    wait_until(past)
+    parties[name] = begin(folder, name)
+
+
+def answer_of(folder: Path, parties: dict[str, subprocess.Popen[str]], name: str) -> dict[str, Any] | str:
+    """Return the answer that a clinic has, or why it has none."""
+    errors = ""
+    for attempt in range(ATTEMPTS):
+        if attempt:  # started again, as a service manager would
+            parties[name] = begin(folder, name)
+        try:
+            output, errors = parties[name].communicate(timeout=PATIENCE_S)
+        except subprocess.TimeoutExpired:
+            parties[name].kill()
+            parties[name].communicate()
+            return f"it was not done after {PATIENCE_S:g} s"
+        if not parties[name].returncode:
+            return dict(json.loads(output))
+    return errors.strip().splitlines()[-1] if errors.strip() else f"exit status {parties[name].returncode}"
+
+
+def learn(folder: Path) -> tuple[dict[str, dict[str, Any]], dict[str, str]]:
+    """Let all clinics take part; return the answers that they have, and why others have none."""
     parties = {name: begin(folder, name) for name in NAMES}
     try:
-        wait_for_session(folder, "Cork", 2)
-        print("In the second session the process of Cork is killed, and started again in the third.", flush=True)
-        parties["Cork"].kill()
-        parties["Cork"].communicate()
-        wait_for_session(folder, "Aachen", 3)
-        parties["Cork"] = begin(folder, "Cork")
-        answers = {}
+        interrupt(folder, parties, "Cork")
+        answers: dict[str, dict[str, Any]] = {}
+        missing: dict[str, str] = {}
         for name in NAMES:
-            output, errors = parties[name].communicate(timeout=PATIENCE_S)
-            if parties[name].returncode:  # started again, as a service manager would
-                parties[name] = begin(folder, name)
-                output, errors = parties[name].communicate(timeout=PATIENCE_S)
-            if parties[name].returncode:
-                raise SystemExit(f"{name}: {errors}")
-            answers[name] = json.loads(output)
-        return answers
+            if isinstance(answer := answer_of(folder, parties, name), str):
+                missing[name] = answer
+            else:
+                answers[name] = answer
+        return answers, missing
     finally:
         for process in parties.values():
             process.kill()
@@ -158,11 +201,16 @@ def main(steps: int, epsilon: float) -> None:
         agree(folder, np.bincount(owner[owner >= 0]).tolist(), steps, epsilon)
         command = [sys.executable, "-m", "inca", "learn", "agree", "study.json", "roster.json"]
         subprocess.run(command, cwd=folder, check=True)
-        answers = learn(folder)
-    one, test = answers[NAMES[0]], owner < 0
+        answers, missing = learn(folder)
+    for name, reason in missing.items():
+        print(f"{name} has no answer, and the others go on without it: {reason}")
+    if not answers:
+        raise SystemExit("no clinic has an answer")
+    one, test = next(iter(answers.values())), owner < 0
     same = all(answer["coefficients"] == one["coefficients"] for answer in answers.values())
     held = steps - one["steps_without_result"]
-    print(f"All {len(answers)} clinics have the same model: {same}; {held} of {steps} sessions had a result")
+    have = f"All {len(answers)} clinics" if not missing else f"{len(answers)} of {len(NAMES)} clinics"
+    print(f"{have} have the same model: {same}; {held} of {steps} sessions had a result")
     for column, weight in one["coefficients"]["malignant"].items():
         print(f"  {column:24} {weight:+.3f}")
     plain = make_pipeline(StandardScaler(), LogisticRegression()).fit(table[~test], target[~test])

@@ -185,6 +185,7 @@ PUBLIC: dict[str, str] = {
 """Fields that are named like private data and are not, each with the reason."""
 
 SHOWN: dict[str, str] = {
+    "AveragingLoop": "which step, and its budget",
     "Budget": "what was spent",
     "Execution": "who sent to whom",
 }

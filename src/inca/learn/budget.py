@@ -11,10 +11,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Literal, NoReturn, get_args
+from typing import Any, Literal, NoReturn, get_args
 
 from inca._base.validation import finite_float, integer, positive, refuse
 from inca.errors import BudgetExceeded, InvalidInput
+from inca.privacy.dp_event import gaussian_dp_event
 from inca.privacy.gaussian import Rule, epsilon_for, mu_for
 
 ProtectionLevel = Literal["record", "party"]
@@ -126,6 +127,25 @@ class Budget:
         """How likely the plan of any release so far fails, at most; it adds to delta. None: not known of all plans."""
         return self._failures
 
+    def dp_event(self) -> Any:
+        """Return all releases so far as one event of the dp_accounting library, for an accountant of the user's own.
+
+        The `failure_probability` of their plans is no part of it; it adds to delta there, too.
+
+        Returns:
+            A `GaussianDpEvent` with noise multiplier 1 / `spent`; a `NoOpDpEvent` if nothing is spent.
+
+        Raises:
+            InvalidInput: If dp_accounting is not installed.
+
+        Example:
+            >>> budget = Budget(1.0, 1e-5)
+            >>> budget.spend(0.125)
+            >>> budget.dp_event()
+            GaussianDpEvent(noise_multiplier=8.0)
+        """
+        return gaussian_dp_event(self.spent)
+
     def part(self, fraction: float) -> float:
         """Return the mu of a release that takes this fraction of the whole budget."""
         return self._mu * math.sqrt(finite_float("fraction", fraction, 0.0, 1.0))
@@ -187,6 +207,51 @@ class Budget:
             InvalidInput: If earlier releases protect something else, there are more releases than the plan is for, or
                 the plans fail with more than the accepted probability.
         """
+        squares, failures, planned = self._after(mu, level, releases, failure_probability, planned_releases)
+        self._keep("_squares", squares)
+        self._keep("_failures", failures)
+        self._keep("_planned", planned)
+        self._keep("_level", level or self._level)
+
+    def check(
+        self,
+        mu: float,
+        *,
+        level: ProtectionLevel | None = None,
+        releases: int = 1,
+        failure_probability: float | None = 0.0,
+        planned_releases: int | None = None,
+    ) -> None:
+        """Refuse what `spend` would refuse with the same arguments, and take nothing.
+
+        Args:
+            mu: The loss of the releases together.
+            level: What they protect, if it is known.
+            releases: How many there are.
+            failure_probability: How likely the plan of *one* of them fails; None if it is not known.
+            planned_releases: How many releases of one budget the plan is for; None: any number.
+
+        Raises:
+            BudgetExceeded: If more than what is left is asked for.
+            InvalidInput: As for `spend`.
+
+        Example:
+            >>> budget = Budget(1.0, 1e-5)
+            >>> budget.check(budget.part(0.5))
+            >>> budget.spent
+            0.0
+        """
+        self._after(mu, level, releases, failure_probability, planned_releases)
+
+    def _after(
+        self,
+        mu: float,
+        level: ProtectionLevel | None,
+        releases: int,
+        failure_probability: float | None,
+        planned_releases: int | None,
+    ) -> tuple[float, float | None, int]:
+        """Return squares, failure probability and planned releases after some more releases, or refuse these."""
         square, count = positive("mu", mu) ** 2, integer("releases", releases, min=1)
         self._check_level(level)
         failures, planned = self._failures, self._planned
@@ -203,10 +268,7 @@ class Budget:
                 f"the mu of a release must be at most {self.left:.4g}, which is left of the budget epsilon "
                 f"{self._epsilon:g} at delta {self._delta:g} (mu {self._mu:.4g}), got {mu:.4g}"
             )
-        self._keep("_squares", self._squares + square)
-        self._keep("_failures", failures)
-        self._keep("_planned", planned)
-        self._keep("_level", level or self._level)
+        return self._squares + square, failures, planned
 
     def _check_level(self, level: ProtectionLevel | None) -> None:
         if level is not None and level not in get_args(ProtectionLevel):

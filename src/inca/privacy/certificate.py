@@ -22,6 +22,7 @@ from inca._base.types import Array, Progress
 from inca._base.validation import finite_float, refuse
 from inca._base.version import __version__
 from inca.privacy.accountant import Losses, account
+from inca.privacy.dp_event import gaussian_dp_event
 from inca.privacy.gaussian import Rule, rule_to_file
 from inca.privacy.theorems.hidden_messages import HiddenRank
 from inca.privacy.theorems.preconditions import TheoremInputs
@@ -100,8 +101,39 @@ class Certificate:
     @property
     def worst_epsilon(self) -> float:
         """The largest epsilon of an honest party, in this execution or at full attendance."""
-        cases = [self.losses] if self.full_attendance is None else [self.losses, self.full_attendance]
-        return max(float(case.epsilon(self.delta, self.rule).max()) for case in cases)
+        return max(float(case.epsilon(self.delta, self.rule).max()) for case in self._cases)
+
+    @property
+    def worst_mu(self) -> float:
+        """The largest mu of an honest party, in this execution or at full attendance."""
+        return max(case.max_mu for case in self._cases)
+
+    @property
+    def _cases(self) -> list[Losses]:
+        return [self.losses] if self.full_attendance is None else [self.losses, self.full_attendance]
+
+    def dp_event(self) -> Any:
+        """Return the release as an event of the dp_accounting library, for an accountant of the user's own.
+
+        It is the Gaussian mechanism with the largest loss of an honest party, in this execution or at full attendance;
+        its neighbours are those of the certificate: one party's value is replaced. Compose it in an accountant with the
+        default `neighboring_relation`; one for `REPLACE_ONE` may count twice the loss.
+
+        Returns:
+            A `GaussianDpEvent` with noise multiplier 1 / mu; a `NonPrivateDpEvent` if the loss is infinite.
+
+        Raises:
+            InvalidInput: If dp_accounting is not installed.
+
+        Example:
+            >>> import inca
+            >>> execution = inca.Execution(inca.RandomReceivers(50, rounds=10, seed=1), inca.incremental_injection(10))
+            >>> levels = {"sigma_independent": 1.0, "sigma_cancelling": 10.0, "sensitivity": 1.0}
+            >>> certificate = certify(inca.Transcript(execution, **levels, adversary=inca.Adversary(range(5))))
+            >>> certificate.dp_event().noise_multiplier == 1 / certificate.worst_mu
+            True
+        """
+        return gaussian_dp_event(self.worst_mu)
 
     def as_dict(self) -> dict[str, Any]:
         """Return all fields for JSON; null stands for an infinite loss, that is, for no guarantee."""

@@ -19,9 +19,10 @@ from inca.errors import InvalidInput, SequencePaused
 from inca.learn.averagers.base import RemoteRecords
 from inca.learn.averagers.network import NetworkAverager
 from inca.learn.averagers.simulated import SimulatedAverager
-from inca.learn.budget import Budget
+from inca.learn.budget import Budget, ProtectionLevel
 from inca.learn.statistics.moments import moments
 from inca.learn.statistics.records import Records
+from inca.learn.training.averaging_loop import AveragingLoop
 from inca.learn.training.clipping import Clipping
 from inca.learn.training.optimizers import SGD
 from inca.learn.training.train import train
@@ -183,6 +184,35 @@ def test_training_goes_on_from_the_outcomes_on_disk(
     assert result.parameters.tolist() == pytest.approx([-0.1, -0.2, 0.0])
     assert [step.skipped for step in result.history] == [False, True, False]
     assert budget.epsilon_spent == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("level", ["party", "record"])
+def test_a_loop_of_ones_own_goes_on_from_the_outcomes_on_disk(
+    outcome_log: OutcomeLog, averager: Callable[..., NetworkAverager], level: ProtectionLevel
+) -> None:
+    """It asks for what `train` asks for, and a program that was stopped is given the same again."""
+    outcome_log.append(1, SessionResult(np.array([0.1, 0.0, 0.0]), 0.02))
+    outcome_log.append(2, None)
+    outcome_log.append(3, SessionResult(np.array([0.0, 0.2, 0.0])))
+    data, clipping = datasets()[1], Clipping(0.5, level)
+    mine, rng = averager(), np.random.default_rng(0)
+    held = mine.with_others(data, SIZES)
+    train(model(), held, mine, Budget(1.0, 1e-5), 3, rng, clipping=clipping, optimizer=SGD(1.0))
+    gradient = model().gradient if level == "party" else model().record_gradients
+    for _ in range(2):
+        loop, parameters, errors = (
+            AveragingLoop(averager(), (1.0, 1e-5), 3, clipping=clipping, sizes=SIZES),
+            np.zeros(3),
+            [],
+        )
+        for _ in loop:
+            mean = loop.average(gradient(parameters, *data))
+            errors.append(mean.standard_error)
+            if mean.estimate is not None:
+                parameters = parameters - mean.estimate
+        assert parameters.tolist() == pytest.approx([-0.1, -0.2, 0.0])
+        assert errors[:2] == [pytest.approx(0.02), math.inf] and 0.0 < errors[2] < math.inf
+        assert loop.budget.epsilon_spent == pytest.approx(1.0)
 
 
 def test_statistics_are_computed_from_the_outcome_as_in_a_simulation(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -26,6 +27,11 @@ class VectorMean:
     estimate: Array | None
     var_noise: float
     mu: float
+
+    @property
+    def standard_error(self) -> float:
+        """The standard deviation of the noise that privacy added to each coordinate; infinite without a result."""
+        return math.sqrt(self.var_noise)
 
     def __repr__(self) -> str:
         shape = None if self.estimate is None else self.estimate.shape

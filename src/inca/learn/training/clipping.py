@@ -12,6 +12,7 @@ from inca._base.safe_numbers import safe_length
 from inca._base.types import Array
 from inca._base.validation import refuse
 from inca.learn.budget import ProtectionLevel
+from inca.protocol.domain import Ball
 
 PartyWeights = Literal["equal", "records"]
 """What a party counts for in the average: each the same, or in proportion to its records."""
@@ -60,6 +61,27 @@ class Clipping:
             refuse("level", self.level, f"one of {', '.join(get_args(ProtectionLevel))}")
         if self.weights not in (None, *get_args(PartyWeights)):
             refuse("weights", self.weights, f"one of {', '.join(get_args(PartyWeights))}")
+
+    def clipped(self, updates: Array) -> Array:
+        """Return rows that are no longer than `max_norm`; a row with a number that is not finite becomes zero.
+
+        That happens silently: a stop, a warning or a count would tell of private records what no noise hides. Zero is
+        no longer than what is clipped to, so the sensitivity is that of all others.
+
+        Args:
+            updates: One row for each party, or for each record if records are protected.
+
+        Returns:
+            As many rows.
+
+        Example:
+            >>> Clipping(1.0).clipped(np.array([[3.0, 4.0], [np.nan, 1.0]]))
+            array([[0.6, 0.8],
+                   [0. , 0. ]])
+        """
+        with np.errstate(all="ignore"):
+            finite = np.where(np.isfinite(updates).all(axis=1, keepdims=True), updates, 0.0)
+            return Ball(self.max_norm).validate(finite, clip=True)  # longer than any number: scaled to nothing
 
     def party_weights(self, sizes: Sequence[int]) -> Array:
         """Return w_i for parties of these sizes."""

@@ -15,7 +15,6 @@ from inca.errors import InvalidInput
 from inca.learn.averagers.base import RemoteRecords
 from inca.learn.training.clipping import Clipping
 from inca.learn.training.models import Model, RecordModel
-from inca.protocol.domain import Ball
 
 PartyData = tuple[ArrayLike, ArrayLike]
 """One party's records: features and targets, of the same length."""
@@ -86,7 +85,7 @@ class Contributions:
             )
         if self._by_record and not isinstance(model, RecordModel):
             refuse("model", type(model).__name__, "a model with record_gradients, for level 'record'")
-        self._model, self._local, self._ball = model, local, Ball(clipping.max_norm)
+        self._model, self._local, self._clipping = model, local, clipping
         tables = [_checked(f"datasets[{party}]", data) for party, data in enumerate(datasets)]
         sizes = [len(data) if isinstance(data, RemoteRecords) else len(data[1]) for data in tables]
         weights, self.sensitivity = clipping.party_weights(sizes), clipping.sensitivity(sizes)
@@ -99,8 +98,7 @@ class Contributions:
     def at(self, parameters: Array) -> Array:
         """Return one clipped and weighted row per party that is here.
 
-        Updates that are not finite count as zero, silently: a stop, a warning or a count would tell of private records
-        what no noise hides. Zero is no longer than what is clipped to, so the sensitivity is that of all others.
+        Updates that are not finite count as zero, silently: see `Clipping.clipped`.
         """
         self._rows.fill(0.0)
         with np.errstate(all="ignore"):  # also in the model: to warn or to raise would depend on records
@@ -108,9 +106,7 @@ class Contributions:
                 for weight, updates in self._updates(parameters, *tables):
                     if updates.shape[1:] != row.shape:
                         refuse("the shape of a gradient", updates.shape[1:], f"{row.shape}, that of the parameters")
-                    finite = np.where(np.isfinite(updates).all(axis=1, keepdims=True), updates, 0.0)
-                    # Longer than any number: scaled to nothing.
-                    row[:] += weight * self._ball.validate(finite, clip=True).sum(axis=0)
+                    row[:] += weight * self._clipping.clipped(updates).sum(axis=0)
         self._rows *= self._weights
         return self._rows
 

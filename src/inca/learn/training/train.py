@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -23,6 +24,7 @@ from inca.learn.training.clipping import Clipping
 from inca.learn.training.contributions import Contributions, LocalSteps, PartyData
 from inca.learn.training.models import Model
 from inca.learn.training.optimizers import SGD, Optimizer
+from inca.privacy.dp_event import gaussian_dp_event
 
 
 @dataclass(frozen=True)
@@ -72,6 +74,19 @@ class TrainingResult:
     def mu(self) -> float:
         """The loss of all steps together; skipped ones count, since messages were sent."""
         return math.sqrt(math.fsum(step.mu**2 for step in self.history))
+
+    def dp_event(self) -> Any:
+        """Return all steps together as one event of the dp_accounting library, for an accountant of the user's own.
+
+        The `failure_probability` is no part of it; it adds to delta there, too.
+
+        Returns:
+            A `GaussianDpEvent` with noise multiplier 1 / `mu`.
+
+        Raises:
+            InvalidInput: If dp_accounting is not installed.
+        """
+        return gaussian_dp_event(self.mu)
 
 
 def train(

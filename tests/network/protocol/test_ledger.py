@@ -447,15 +447,3 @@ def test_a_party_was_certainly_absent_where_it_began_a_later_round_or_is_sealed(
     assert [ledger.skipped(t) for t in range(5)] == [False, False, True, False, False]
     ledger.apply(Sealed())
     assert [ledger.skipped(t) for t in range(5)] == [False, False, True, False, True]
-
-
-def test_a_word_for_a_late_party_makes_it_one_that_came_in_time_until_its_balance_is_final() -> None:
-    ledger = fresh(SESSION, late=True)
-    ledger.apply(Vouched())
-    assert ledger.opened is not None and not ledger.opened.late
-    ledger.apply(Began(1, ledger.next_share()))
-    assert ledger.round == 1
-    sealed = fresh(SESSION, late=True)
-    sealed.apply(Sealed())
-    with pytest.raises(CorruptJournal, match="a word for a party that has joined"):
-        sealed.apply(Vouched())

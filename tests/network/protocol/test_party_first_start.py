@@ -7,9 +7,11 @@ from functools import partial
 
 import pytest
 
+from helpers.ledgers import SESSION, fresh
 from helpers.parties import COIN_FLIP, PACED, START, N, Room
+from inca.errors import CorruptJournal
 from inca.network.protocol.messages import Ask, Offer, Promise, Seen, Yes, encode
-from inca.network.protocol.records import Began, Joined, Left, Opened, Vouched
+from inca.network.protocol.records import Began, Joined, Left, Opened, Sealed, Vouched
 from inca.network.testing.faults import Faults
 from inca.network.testing.simulator import SimulatedNetwork
 
@@ -165,3 +167,15 @@ def test_a_word_brings_late_parties_in_whatever_else_goes_wrong() -> None:
         network.run()
         network.check()
         network.check_end()
+
+
+def test_a_word_for_a_late_party_makes_it_one_that_came_in_time_until_its_balance_is_final() -> None:
+    ledger = fresh(SESSION, late=True)
+    ledger.apply(Vouched())
+    assert ledger.opened is not None and not ledger.opened.late
+    ledger.apply(Began(1, ledger.next_share()))
+    assert ledger.round == 1
+    sealed = fresh(SESSION, late=True)
+    sealed.apply(Sealed())
+    with pytest.raises(CorruptJournal, match="a word for a party that has joined"):
+        sealed.apply(Vouched())

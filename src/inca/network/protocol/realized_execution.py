@@ -137,5 +137,5 @@ def check_account(session: SessionConfig, topology: Topology, party: int, accoun
     if len(set(account.credited)) < len(account.credited) or any(t not in rounds for t, _, _ in account.credited):
         raise InvalidPeerMessage(f"{whose} has a transfer that was credited twice, or in a round it missed")
     for t, sender, slot in account.credited:
-        if sender >= session.parties or topology.receiver(t, sender, slot) != party:
+        if topology.receiver(t, sender, slot) != party:
             raise InvalidPeerMessage(f"{whose} has a credited transfer that the schedule does not have")

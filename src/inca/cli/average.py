@@ -32,7 +32,7 @@ from inca.cli.progress import phase_bar
 from inca.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     import numpy as np
 
@@ -183,7 +183,8 @@ def average(
 
     _check_combinations(context, epsilon, plan, sigma_independent, sigma_cancelling)
     check_writable(transcript, certificate)
-    bounds, table = domain_of(domain, ball), read_values(values, column or ())
+    bounds, read = domain_of(domain, ball), read_values(values, column or ())
+    table = read.values
     if certificate is not None and len(table) > AUDIT_UP_TO:
         raise InvalidInput(f"--certificate needs a run of at most {AUDIT_UP_TO} parties, got {len(table)}")
     rng = None if seed is None else np.random.default_rng(integer("--seed", seed))
@@ -216,9 +217,9 @@ def average(
         mean.certificate.write(certificate)
     truth = bounds.validate(table, clip=clip).mean(axis=0) if show_truth else None
     if as_json:
-        print_json(_report(mean, truth))
+        print_json(_report(mean, truth, read.names))
     else:
-        _show(mean, truth)
+        _show(mean, truth, read.names if column or len(read.names) > 1 else ())
         if mean.estimate is not None and seed is not None:
             typer.echo("This run is repeatable from its seed and therefore not private.")
         print_files(execution=transcript, certificate=certificate)
@@ -282,11 +283,12 @@ def _presence(
     return None
 
 
-def _report(mean: PrivateMean, truth: Array | None) -> dict[str, Any]:
+def _report(mean: PrivateMean, truth: Array | None, names: Sequence[str]) -> dict[str, Any]:
     """Return what `--json` prints; epsilon is null where no guarantee was required, or none was audited."""
     execution, error = mean.transcript.execution, mean.expected_error
     nobody = execution.weight == 0.0
     report: dict[str, Any] = {
+        "columns": list(names) or None,
         "estimate": _plain(mean.estimate),
         "unconstrained": _plain(mean.unconstrained),
         "interval": None if mean.interval is None else [_plain(end) for end in mean.interval],
@@ -311,16 +313,17 @@ def _report(mean: PrivateMean, truth: Array | None) -> dict[str, Any]:
     return report
 
 
-def _show(mean: PrivateMean, truth: Array | None) -> None:
+def _show(mean: PrivateMean, truth: Array | None, names: Sequence[str]) -> None:
     if mean.estimate is None or mean.interval is None:
         audited = f" ({_privacy(mean.plan, mean.certificate)})" if mean.plan and mean.guarantee_holds is False else ""
         typer.echo(f"no estimate: {mean.withheld}{audited}")
         return
     execution = mean.transcript.execution
-    rows = [("estimate of the mean", numbers(_plain(mean.estimate)))]
+    rows = [("estimate of the mean", numbers(_plain(mean.estimate), names))]
     if truth is not None:
-        rows.append(("exact mean", f"{numbers(truth.tolist())}   shown on request; not private"))
-    ends = intervals(*(_plain(end) for end in mean.interval))
+        rows.append(("exact mean", f"{numbers(truth.tolist(), names)}   shown on request; not private"))
+    low, high = (_plain(end) for end in mean.interval)
+    ends = intervals(low, high, names)
     rows += [
         (f"{mean.confidence:.0%} interval", f"{ends}   of the exact mean"),
         ("standard error", f"{mean.standard_error:.6g}   of the noise, exact"),

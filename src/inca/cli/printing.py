@@ -23,10 +23,11 @@ def print_rows(rows: Iterable[tuple[str, str]]) -> None:
     """Print names in bold beside what they are."""
     from rich.console import Console
     from rich.table import Table
+    from rich.text import Text
 
     table = Table(show_header=False, box=None, padding=(0, 2, 0, 0))
-    for name, text in rows:
-        table.add_row(f"[bold]{name}[/bold]", text)
+    for name, text in rows:  # never as markup: names of columns come from files
+        table.add_row(Text(name, style="bold"), Text(text))
     Console().print(table)
 
 
@@ -47,26 +48,29 @@ def in_columns(rows: Sequence[Sequence[str]]) -> list[str]:
     return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
 
 
-def numbers(value: float | Sequence[float]) -> str:
-    """Return a number, or the first few of several.
+def numbers(value: float | Sequence[float], names: Sequence[str] = ()) -> str:
+    """Return a number, or the first few of several, behind what they are called if they have names.
 
-    >>> numbers(0.25), numbers([0.5] * 9)
-    ('0.25', '0.5, 0.5, 0.5, 0.5, 0.5, 0.5, ... (9 numbers)')
+    >>> numbers(0.25), numbers([0.5] * 9), numbers([0.5, 2.0], ["age", "size"])
+    ('0.25', '0.5, 0.5, 0.5, 0.5, 0.5, 0.5, ... (9 numbers)', 'age 0.5, size 2')
     """
-    if isinstance(value, (int, float)):
-        return f"{value:.6g}"
-    shown = ", ".join(f"{number:.6g}" for number in value[:NUMBERS_SHOWN])
-    return shown if len(value) <= NUMBERS_SHOWN else f"{shown}, ... ({len(value):,} numbers)"
+    values = [value] if isinstance(value, (int, float)) else value
+    return _first_few([f"{number:.6g}" for number in values[:NUMBERS_SHOWN]], len(values), names, "numbers")
 
 
-def intervals(low: float | Sequence[float], high: float | Sequence[float]) -> str:
-    """Return an interval, or the first few of several.
+def intervals(low: float | Sequence[float], high: float | Sequence[float], names: Sequence[str] = ()) -> str:
+    """Return an interval, or the first few of several, behind what they are called if they have names.
 
     >>> intervals(0.25, 0.5), intervals([0.0] * 9, [0.5] * 9)
     ('0.25 to 0.5', '0 to 0.5, 0 to 0.5, 0 to 0.5, ... (9 intervals)')
     """
     if isinstance(low, (int, float)) or isinstance(high, (int, float)):
-        return f"{low:.6g} to {high:.6g}"
+        return _first_few([f"{low:.6g} to {high:.6g}"], 1, names, "intervals")
     ends = list(zip(low, high, strict=True))
-    shown = ", ".join(f"{lower:.6g} to {upper:.6g}" for lower, upper in ends[:INTERVALS_SHOWN])
-    return shown if len(ends) <= INTERVALS_SHOWN else f"{shown}, ... ({len(ends):,} intervals)"
+    shown = [f"{lower:.6g} to {upper:.6g}" for lower, upper in ends[:INTERVALS_SHOWN]]
+    return _first_few(shown, len(ends), names, "intervals")
+
+
+def _first_few(shown: Sequence[str], count: int, names: Sequence[str], kind: str) -> str:
+    texts = [f"{name} {text}" for name, text in zip(names, shown, strict=False)] if names else shown
+    return ", ".join(texts) if len(shown) == count else f"{', '.join(texts)}, ... ({count:,} {kind})"

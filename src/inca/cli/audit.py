@@ -27,7 +27,7 @@ from inca.cli.options import (
     refuse_combination,
     rule_named,
 )
-from inca.cli.printing import print_files, print_json
+from inca.cli.printing import OutputFiles, print_json
 from inca.cli.progress import progress_bar
 from inca.errors import InvalidInput
 
@@ -98,7 +98,6 @@ def audit(
     --transcript run.json, then  inca audit run.json --colluding 0.1 --domain 0 240
     """
     import inca
-    from inca._base.files import check_writable
     from inca._base.validation import finite_float, integer
     from inca.privacy.theorems.preconditions import conditions
 
@@ -107,11 +106,7 @@ def audit(
     refuse_combination(context, "sensitivity", "domain", "ball", "dimensions")
     if epsilon is not None:
         finite_float("--epsilon", epsilon, min=0.0)
-    check_writable(certificate)
-    if plot is not None:
-        from inca.cli.plots import check_plot
-
-        check_plot(plot)
+    files = OutputFiles(certificate=certificate, plot=plot)
     bounds = None if domain is None and ball is None else domain_of(domain, ball)
     if integer("--dimensions", dimensions, min=1) > 1 and bounds is None:
         raise InvalidInput("--dimensions must be combined with --domain or --ball")
@@ -142,19 +137,21 @@ def audit(
         )
     checks = conditions(result.theorem_inputs)
     required = GuaranteeCheck.of(result, epsilon, agreed)
-    if certificate is not None:
-        result.write(certificate)
-    if plot is not None:
-        from inca.cli.plots import plot_losses
-
-        plot_losses(result, plot)
+    files.write("certificate", result.write)
+    files.write("plot", lambda path: _plot(result, path))
     if as_json:
         print_json(_report(result, checks, required))
     else:
         _show(result, checks, required)
-        print_files(certificate=certificate, plot=plot)
+    files.finish(announce=not as_json)
     if required is not None and required.met is False:
         raise typer.Exit(1)
+
+
+def _plot(result: Certificate, path: Path) -> None:
+    from inca.cli.plots import plot_losses
+
+    plot_losses(result, path)
 
 
 @dataclass(frozen=True)

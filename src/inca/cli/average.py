@@ -27,7 +27,7 @@ from inca.cli.options import (
     refuse_combination,
     rule_named,
 )
-from inca.cli.printing import intervals, numbers, print_files, print_json, print_rows
+from inca.cli.printing import OutputFiles, intervals, numbers, print_json, print_rows
 from inca.cli.progress import phase_bar
 from inca.errors import InvalidInput
 
@@ -176,13 +176,12 @@ def average(
     import numpy as np
 
     import inca
-    from inca._base.files import check_writable
     from inca._base.validation import integer
     from inca.cli.input_files import read_values
     from inca.private_mean import AUDIT_UP_TO
 
     _check_combinations(context, epsilon, plan, sigma_independent, sigma_cancelling)
-    check_writable(transcript, certificate)
+    files = OutputFiles(execution=transcript, certificate=certificate)
     bounds, read = domain_of(domain, ball), read_values(values, column or ())
     table = read.values
     if certificate is not None and len(table) > AUDIT_UP_TO:
@@ -211,10 +210,9 @@ def average(
             rng=rng,
             progress=progress,
         )
-    if transcript is not None:
-        inca.write_execution(transcript, mean.transcript)
-    if certificate is not None and mean.certificate is not None:
-        mean.certificate.write(certificate)
+    files.write("execution", lambda path: inca.write_execution(path, mean.transcript))
+    if mean.certificate is not None:
+        files.write("certificate", mean.certificate.write)
     truth = bounds.validate(table, clip=clip).mean(axis=0) if show_truth else None
     if as_json:
         print_json(_report(mean, truth, read.names))
@@ -222,7 +220,7 @@ def average(
         _show(mean, truth, read.names if column or len(read.names) > 1 else ())
         if mean.estimate is not None and seed is not None:
             typer.echo("This run is repeatable from its seed and therefore not private.")
-        print_files(execution=transcript, certificate=certificate)
+    files.finish(announce=not as_json)
     if mean.estimate is None:
         raise typer.Exit(1)
 

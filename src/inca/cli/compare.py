@@ -23,7 +23,7 @@ from inca.cli.options import (
     Views,
     rule_named,
 )
-from inca.cli.printing import print_files, print_json
+from inca.cli.printing import OutputFiles, print_json
 from inca.cli.progress import progress_bar
 
 if TYPE_CHECKING:
@@ -62,12 +62,11 @@ def compare(
     Example:  inca compare --plot compare.png
     """
     import inca
-    from inca.cli.plots import check_plot, plot_mechanisms
+    from inca.cli.plots import plot_mechanisms
     from inca.mechanisms.compare import compare as compare_mechanisms
     from inca.mechanisms.compare import guess_mse
 
-    if plot is not None:
-        check_plot(plot)
+    files = OutputFiles(plot=plot)
     requirements = inca.Requirements(
         parties=parties,
         epsilon=epsilon,
@@ -82,8 +81,7 @@ def compare(
         entries = compare_mechanisms(
             requirements, dropout or [0.05, 0.1, 0.2], runs=runs, views=views, progress=progress
         )
-    if plot is not None:
-        plot_mechanisms(requirements, entries, plot)
+    files.write("plot", lambda path: plot_mechanisms(requirements, entries, path))
     if as_json:
         guess = guess_mse(requirements)
         print_json(
@@ -94,9 +92,9 @@ def compare(
                 "remarks": _remarks(requirements, entries),
             }
         )
-        return
-    _show(requirements, entries)
-    print_files(plot=plot)
+    else:
+        _show(requirements, entries)
+    files.finish(announce=not as_json)
 
 
 def _show(requirements: Requirements, entries: list[ComparisonEntry]) -> None:

@@ -27,7 +27,7 @@ from inca.cli.options import (
     Views,
     rule_named,
 )
-from inca.cli.printing import print_files, print_json
+from inca.cli.printing import OutputFiles, print_json
 from inca.cli.progress import progress_bar
 
 if TYPE_CHECKING:
@@ -84,9 +84,8 @@ def plan(
     Example:  inca plan --parties 200 --epsilon 0.2 --colluding 0.1 --dropout 0.1 --out plan.json
     """
     import inca
-    from inca._base.files import check_writable
 
-    check_writable(out)
+    files = OutputFiles(plan=out)
     requirements = inca.Requirements(
         parties=parties,
         epsilon=epsilon,
@@ -113,8 +112,7 @@ def plan(
             progress=progress,
         )
     others = _baselines(requirements) if baselines else []
-    if out is not None:
-        best.write(out)
+    files.write("plan", best.write)
     if as_json:
         print_json(
             {
@@ -124,11 +122,11 @@ def plan(
                 "remarks": [best.remark] if best.remark else [],
             }
         )
-        return
-    typer.echo(str(best))
-    if others:
-        _show_baselines(best, others)
-    print_files(plan=out)
+    else:
+        typer.echo(str(best))
+        if others:
+            _show_baselines(best, others)
+    files.finish(announce=not as_json)
 
 
 def _baselines(requirements: Requirements) -> list[dict[str, Any]]:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 import typer
 
-from inca._base.files import null_for_infinity
+from inca._base.files import check_writable, null_for_infinity
+from inca.errors import InvalidInput
 
 NUMBERS_SHOWN, INTERVALS_SHOWN = 6, 3
 
@@ -31,11 +32,50 @@ def print_rows(rows: Iterable[tuple[str, str]]) -> None:
     Console().print(table)
 
 
-def print_files(**paths: Path | None) -> None:
-    """Say where the files are that were asked for."""
-    for name, path in paths.items():
-        if path is not None:
-            typer.echo(f"The {name} is in {path}.")
+class OutputFiles:
+    """The files that a verb writes beside what it prints: checked before the work, and written after it.
+
+    Should writing fail after all, the result is printed all the same, and the refusal comes last.
+
+    Args:
+        paths: What each file holds, and where it is to be; None where it was not asked for. A `plot` must be a picture.
+
+    Raises:
+        InvalidInput: If one of them cannot be written, or two are the same.
+    """
+
+    def __init__(self, **paths: Path | None) -> None:
+        self._paths = {name: path for name, path in paths.items() if path is not None}
+        self._failure: InvalidInput | None = None
+        self._written: dict[str, Path] = {}
+        places: dict[Path, str] = {}
+        for name, path in self._paths.items():
+            if (other := places.setdefault(path.resolve(), name)) != name:
+                raise InvalidInput(f"the {other} and the {name} must be two files, got {path} for both")
+        if (plot := self._paths.get("plot")) is not None:
+            from inca.cli.plots import check_plot
+
+            check_plot(plot)
+        check_writable(*self._paths.values())
+
+    def write(self, name: str, produce: Callable[[Path], object]) -> None:
+        """Write a file if it was asked for; a failure is kept until `finish`."""
+        if name not in self._paths:
+            return
+        try:
+            produce(self._paths[name])
+        except InvalidInput as error:
+            self._failure = self._failure or error
+        else:
+            self._written[name] = self._paths[name]
+
+    def finish(self, *, announce: bool) -> None:
+        """After the result was printed: say where the files are, and refuse what could not be written."""
+        if announce:
+            for name, path in self._written.items():
+                typer.echo(f"The {name} is in {path}.")
+        if self._failure is not None:
+            raise self._failure
 
 
 def in_columns(rows: Sequence[Sequence[str]]) -> list[str]:

@@ -135,7 +135,7 @@ def audit(
             basis="leavers counted as colluders" if leavers_collude else "exact",
             progress=progress,
         )
-    checks = conditions(result.theorem_inputs)
+        checks = conditions(result.theorem_inputs)
     required = GuaranteeCheck.of(result, epsilon, agreed)
     files.write("certificate", result.write)
     files.write("plot", lambda path: _plot(result, path))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -28,10 +29,11 @@ from inca.cli.options import (
     rule_named,
 )
 from inca.cli.printing import OutputFiles, print_json
-from inca.cli.progress import progress_bar
+from inca.cli.progress import phase_bar
 
 if TYPE_CHECKING:
     from inca import Plan, Requirements
+    from inca._base.types import Progress
 
 
 def plan(
@@ -99,7 +101,7 @@ def plan(
         sensitivity=sensitivity,
         failure=failure,
     )
-    with progress_bar("view") as progress:
+    with phase_bar({"plan": "view", "baselines": "baseline"}) as progress:
         best = inca.plan(
             requirements,
             rounds=rounds,
@@ -109,9 +111,9 @@ def plan(
             proven=proven,
             recipe=recipe,
             views=views,
-            progress=progress,
+            progress=partial(progress, "plan"),
         )
-    others = _baselines(requirements) if baselines else []
+        others = _baselines(requirements, partial(progress, "baselines")) if baselines else []
     files.write("plan", best.write)
     if as_json:
         print_json(
@@ -129,10 +131,13 @@ def plan(
     files.finish(announce=not as_json)
 
 
-def _baselines(requirements: Requirements) -> list[dict[str, Any]]:
+def _baselines(requirements: Requirements, progress: Progress) -> list[dict[str, Any]]:
     from inca.mechanisms.compare import baselines, evaluate
 
-    entries = [evaluate(name, make, requirements) for name, make in baselines(requirements)]
+    entries, others = [], list(baselines(requirements))
+    for done, (name, make) in enumerate(others):
+        progress(done, len(others))
+        entries.append(evaluate(name, make, requirements))
     return [
         {
             "mechanism": entry.mechanism,

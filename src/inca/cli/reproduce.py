@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -71,9 +70,8 @@ def reproduce(
     reproductions = []
     with Engine(engine, workers, address) as started:
         for name in names:
-            progress = partial(progress_bar, lines=True)
             reproductions.append(
-                reproduce_figure(name, out, quick=quick, seed=seed, keep=keep, engine=started, report=progress)
+                reproduce_figure(name, out, quick=quick, seed=seed, keep=keep, engine=started, report=progress_bar)
             )
             if not as_json:
                 _show(reproductions[-1])

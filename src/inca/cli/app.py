@@ -6,7 +6,7 @@ Modules of verbs import nothing heavy before they are called, so that `inca --he
 from __future__ import annotations
 
 import sys
-from typing import Annotated, Any, cast
+from typing import Annotated, cast
 
 import typer
 
@@ -14,7 +14,7 @@ from inca.cli import attack, audit, average, compare, dashboard, demo, plan, rep
 from inca.cli.learn import agree, party
 from inca.cli.learn import compare as learn_compare
 from inca.cli.node import card, doctor, keygen, reschedule, roster, run, status
-from inca.cli.options import require_cryptography
+from inca.cli.options import require_cryptography, usage_sentence
 from inca.errors import IncaError, InvalidInput
 
 UsageError = cast(type[Exception], typer.BadParameter.__base__)
@@ -107,7 +107,7 @@ def _node() -> None:
 def main() -> None:
     """Run the command line: an error becomes one sentence on stderr and a status of `EXIT_STATUS`."""
     try:
-        code = app(standalone_mode=False)
+        code = app(prog_name="inca", standalone_mode=False)
     except tuple(kind for kind, _ in EXIT_STATUS) as error:
         if sentence := _sentence(error):
             print(f"inca: {sentence}", file=sys.stderr)
@@ -130,5 +130,5 @@ def _sentence(error: BaseException) -> str:
     if isinstance(error, IncaError):
         return str(error)
     if isinstance(error, UsageError):  # without a message it was a call without arguments: the help has been printed
-        return " ".join(cast(Any, error).format_message().split())
+        return usage_sentence(error)
     return "stopped"

@@ -80,10 +80,10 @@ def attack(
     import numpy as np
 
     import inca
-    from inca._base.validation import finite_float, integer
+    from inca._base.validation import finite_float, integer, positive
 
     if epsilon is not None:
-        finite_float("--epsilon", epsilon, min=0.0)
+        positive("--epsilon", epsilon)
     integer("--trials", trials, min=1)
     rng = np.random.default_rng(None if seed is None else (integer("--seed", seed), 1))
     transcript = inca.read_execution(execution)

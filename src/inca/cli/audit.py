@@ -98,14 +98,14 @@ def audit(
     --transcript run.json, then  inca audit run.json --colluding 0.1 --domain 0 240
     """
     import inca
-    from inca._base.validation import finite_float, integer
+    from inca._base.validation import integer, positive
     from inca.privacy.theorems.preconditions import conditions
 
     refuse_combination(context, "plan", "epsilon", "delta", "rule", "sensitivity", "domain", "ball", "dimensions")
     refuse_combination(context, "ball", "domain")
     refuse_combination(context, "sensitivity", "domain", "ball", "dimensions")
     if epsilon is not None:
-        finite_float("--epsilon", epsilon, min=0.0)
+        positive("--epsilon", epsilon)
     files = OutputFiles(certificate=certificate, plot=plot)
     bounds = None if domain is None and ball is None else domain_of(domain, ball)
     if integer("--dimensions", dimensions, min=1) > 1 and bounds is None:

@@ -133,3 +133,4 @@ def test_every_verb_has_an_example(verb: str, capsys: Capture, monkeypatch: pyte
     monkeypatch.setenv("COLUMNS", "200")
     status, out, _ = call(capsys, *verb.split(), "--help")
     assert status == 0 and f"inca {verb} " in out.split("Example:")[1]
+    assert "<bool>" not in out and f"Usage: inca {verb} " in out

@@ -5,6 +5,8 @@ from __future__ import annotations
 import errno
 import json
 import os
+import re
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +21,8 @@ EXECUTION = ROOT / "examples" / "consortium.json"
 AVERAGE = ["average", ROOT / "examples" / "waiting-times.csv", "--domain", 0, 240, *NOISE]
 PLAN = ["plan", "--parties", 10, "--epsilon", 1, "--no-baselines"]
 COMPARE = ["compare", "--parties", 10, "--epsilon", 1, "--dropout", 0]
+
+SEEDED: dict[str, list[Any]] = {"average": ["--seed", 1], "plan": [], "audit": []}
 
 WRITTEN: dict[str, tuple[list[Any], str, str]] = {
     "plan": (PLAN, "--out", "Plan for 10 parties"),
@@ -54,6 +58,20 @@ def test_a_result_is_printed_even_if_its_file_cannot_be_written(
     status, out, err = call(capsys, *words, option, path, "--json")
     assert isinstance(json.loads(out), dict) and (status, err) == (2, sentence)
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("words", [PLAN, AVERAGE, ["audit", EXECUTION]], ids=["plan", "average", "audit"])
+def test_a_terminal_is_never_too_narrow_and_hears_what_is_next(
+    words: list[Any], capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    _, piped, _ = call(capsys, *words, *SEEDED[words[0]])
+    monkeypatch.setattr(type(sys.stdout), "isatty", lambda self: True)
+    _, shown, _ = call(capsys, *words, *SEEDED[words[0]])
+    assert "\nNext: " in shown and "Next: " not in piped
+    assert max(len(re.sub(r"\x1b\[[\d;]*m", "", line)) for line in shown.splitlines()) <= 80
+    plain = re.sub(r"\x1b\[[\d;]*m", "", shown.split("\nNext: ")[0])
+    assert plain.split() == piped.split(), "words are the same, and none is broken"
 
 
 def test_two_results_are_not_written_to_one_file(tmp_path: Path) -> None:

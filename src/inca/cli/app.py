@@ -6,9 +6,11 @@ Modules of verbs import nothing heavy before they are called, so that `inca --he
 from __future__ import annotations
 
 import sys
-from typing import Annotated, cast
+from collections.abc import Iterator
+from typing import Annotated, Any, cast
 
 import typer
+from typer.core import TyperCommand
 
 from inca.cli import attack, audit, average, compare, dashboard, demo, plan, reproduce
 from inca.cli.learn import agree, party
@@ -80,6 +82,29 @@ roster_app.command()(reschedule.reschedule)
 learn_app.command()(learn_compare.compare)
 learn_app.command()(agree.agree)
 learn_app.command()(party.party)
+
+
+class _Command(TyperCommand):
+    """A command in whose help flags look like flags: they take no value, so none is shown behind them."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Return the options and arguments."""
+        parameters = super().get_params(ctx)
+        for parameter in parameters:
+            if getattr(parameter, "is_flag", False):
+                cast(Any, parameter).metavar = ""
+        return parameters
+
+
+def _commands(group: typer.Typer) -> Iterator[Any]:
+    yield from group.registered_commands
+    for inner in group.registered_groups:
+        if inner.typer_instance is not None:
+            yield from _commands(inner.typer_instance)
+
+
+for _registered in _commands(app):
+    _registered.cls = _Command
 
 
 def _print_version(asked: bool) -> None:

@@ -27,7 +27,7 @@ from inca.cli.options import (
     refuse_combination,
     rule_named,
 )
-from inca.cli.printing import OutputFiles, print_json
+from inca.cli.printing import OutputFiles, print_json, print_next, print_text
 from inca.cli.progress import progress_bar
 from inca.errors import InvalidInput
 
@@ -144,6 +144,8 @@ def audit(
     else:
         _show(result, checks, required)
     files.finish(announce=not as_json)
+    if not as_json:
+        print_next(f"inca attack {execution}, to see how far the best attack gets")
     if required is not None and required.met is False:
         raise typer.Exit(1)
 
@@ -202,9 +204,9 @@ def _report(result: Certificate, checks: list[TheoremCheck], required: Guarantee
 
 
 def _show(result: Certificate, checks: list[TheoremCheck], required: GuaranteeCheck | None) -> None:
-    typer.echo(str(result))
-    typer.echo("  conditions")
+    print_text(str(result))
+    print_text("  conditions")
     for check in checks:
-        typer.echo(f"    {'holds' if check.holds else 'fails'}  {check.name}: {check.why}")
+        print_text(f"    {'holds' if check.holds else 'fails'}  {check.name}: {check.why}")
     if required is not None:
-        typer.echo(str(required))
+        print_text(str(required))

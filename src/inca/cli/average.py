@@ -27,7 +27,7 @@ from inca.cli.options import (
     refuse_combination,
     rule_named,
 )
-from inca.cli.printing import OutputFiles, intervals, numbers, print_json, print_rows
+from inca.cli.printing import OutputFiles, intervals, numbers, print_json, print_next, print_rows, print_text
 from inca.cli.progress import phase_bar
 from inca.errors import InvalidInput
 
@@ -49,7 +49,9 @@ REQUIRED = ("delta", "colluding", "eavesdropped", "messages", "rule", "views", "
 
 def average(
     context: typer.Context,
-    values: Annotated[Path, typer.Argument(help="One row per party: CSV, Parquet (.parquet) or NumPy (.npy).")],
+    values: Annotated[
+        Path, typer.Argument(metavar="VALUES", help="One row per party: CSV, Parquet (.parquet) or NumPy (.npy).")
+    ],
     epsilon: Annotated[
         float | None,
         typer.Option(help="Required epsilon, for every honest party; plans the run.", rich_help_panel=REQUIREMENTS),
@@ -221,6 +223,8 @@ def average(
         if mean.estimate is not None and seed is not None:
             typer.echo("This run is repeatable from its seed and therefore not private.")
     files.finish(announce=not as_json)
+    if not as_json and mean.estimate is not None:
+        print_next(f"inca audit {transcript}" if transcript else "add --transcript run.json, then inca audit run.json")
     if mean.estimate is None:
         raise typer.Exit(1)
 
@@ -333,7 +337,7 @@ def _show(mean: PrivateMean, truth: Array | None, names: Sequence[str]) -> None:
         rows += [("privacy", _privacy(mean.plan, mean.certificate)), ("adversary", _adversary(mean.transcript))]
     print_rows(rows)
     for sentence in mean.remarks:
-        typer.echo(sentence)
+        print_text(sentence)
 
 
 def _privacy(plan: Plan, certificate: Certificate | None) -> str:

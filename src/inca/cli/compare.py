@@ -23,7 +23,7 @@ from inca.cli.options import (
     Views,
     rule_named,
 )
-from inca.cli.printing import OutputFiles, print_json
+from inca.cli.printing import OutputFiles, print_json, print_next, print_text
 from inca.cli.progress import progress_bar
 
 if TYPE_CHECKING:
@@ -95,6 +95,8 @@ def compare(
     else:
         _show(requirements, entries)
     files.finish(announce=not as_json)
+    if not as_json:
+        print_next(f"inca plan --parties {parties} --epsilon {epsilon:g} --colluding {colluding:g} --out plan.json")
 
 
 def _show(requirements: Requirements, entries: list[ComparisonEntry]) -> None:
@@ -121,9 +123,9 @@ def _show(requirements: Requirements, entries: list[ComparisonEntry]) -> None:
     table.add_row(GUESS, *(f"{guess / requirements.central_mse:.3g}" for _ in rates), "0")
     notes += _remarks(requirements, entries)
     Console().print(table)
-    typer.echo(f"Central DP with everyone present: {requirements.central_mse:.4g}.   * a weaker promise than inca's")
+    print_text(f"Central DP with everyone present: {requirements.central_mse:.4g}.   * a weaker promise than inca's")
     for note in notes:
-        typer.echo(note)
+        print_text(note)
 
 
 def _remarks(requirements: Requirements, entries: list[ComparisonEntry]) -> list[str]:

@@ -85,7 +85,9 @@ Late = Annotated[
 
 # --- an execution, its adversary and its noise ----------------------------------------------------------------------
 
-ExecutionFile = Annotated[Path, typer.Argument(help="An execution: inca-execution/1 or /2, as .json or .npz.")]
+ExecutionFile = Annotated[
+    Path, typer.Argument(metavar="EXECUTION", help="An execution: inca-execution/1 or /2, as .json or .npz.")
+]
 RequiredEpsilon = Annotated[
     float | None, typer.Option(help="Epsilon to check for every honest party; status 1 if it does not hold.")
 ]

@@ -28,7 +28,7 @@ from inca.cli.options import (
     Views,
     rule_named,
 )
-from inca.cli.printing import OutputFiles, print_json
+from inca.cli.printing import OutputFiles, print_json, print_next, print_text
 from inca.cli.progress import phase_bar
 
 if TYPE_CHECKING:
@@ -125,10 +125,12 @@ def plan(
             }
         )
     else:
-        typer.echo(str(best))
+        print_text(str(best))
         if others:
             _show_baselines(best, others)
     files.finish(announce=not as_json)
+    if not as_json:
+        print_next(f"inca average VALUES --domain LOW HIGH --plan {out or 'PLAN, after --out PLAN here'}")
 
 
 def _baselines(requirements: Requirements, progress: Progress) -> list[dict[str, Any]]:
@@ -152,14 +154,14 @@ def _baselines(requirements: Requirements, progress: Progress) -> list[dict[str,
 
 
 def _show_baselines(best: Plan, others: list[dict[str, Any]]) -> None:
-    typer.echo(f"Beside it, at dropout {best.requirements.dropout:g} and the same guarantee:")
+    print_text(f"Beside it, at dropout {best.requirements.dropout:g} and the same guarantee:")
     for other in others:
         if other["expected_mse"] is None:
-            typer.echo(f"  {other['mechanism']:32} {other['why_not']}")
+            print_text(f"  {other['mechanism']:32} {other['why_not']}")
             continue
         relative = other["expected_mse"] / best.expected_mse
         note = "   weaker promise" if other["weaker"] else ""
-        typer.echo(
+        print_text(
             f"  {other['mechanism']:32} {other['expected_mse']:<10.4g} {relative:>8.3g} x this plan"
             f" {other['messages']:>9,.0f} messages{note}"
         )

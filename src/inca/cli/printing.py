@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
+import shutil
+import sys
+import textwrap
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -30,6 +34,37 @@ def print_rows(rows: Iterable[tuple[str, str]]) -> None:
     for name, text in rows:  # never as markup: names of columns come from files
         table.add_row(Text(name, style="bold"), Text(text))
     Console().print(table)
+
+
+def print_text(text: str) -> None:
+    """Print lines of text, wrapped between words to the width of the terminal; elsewhere they stay as they are."""
+    if sys.stdout.isatty():
+        text = wrapped(text, shutil.get_terminal_size().columns)
+    typer.echo(text)
+
+
+def print_next(command: str) -> None:
+    """Say on a terminal what to do next; programs and files that read the output do without."""
+    if sys.stdout.isatty():
+        print_text(f"Next: {command}")
+
+
+def wrapped(text: str, width: int) -> str:
+    """Return lines of text wrapped between words; what goes on stands under what it belongs to.
+
+    >>> print(wrapped("  noise      sigma_independent 1.5, sigma_cancelling 20", 40))
+      noise      sigma_independent 1.5,
+                 sigma_cancelling 20
+    """
+    lines = []
+    for line in text.splitlines():
+        name = re.match(r" *(- |(?:holds|fails)  |\S+(?: \S+)* {2,})?", line)
+        indent = len(name[0]) if name is not None and len(name[0]) < width // 2 else 0
+        under = " " * (indent or 4)
+        lines += textwrap.wrap(
+            line, width, subsequent_indent=under, break_long_words=False, break_on_hyphens=False
+        ) or [""]
+    return "\n".join(lines)
 
 
 class OutputFiles:

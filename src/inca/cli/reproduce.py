@@ -18,7 +18,7 @@ ENGINE = "Where it runs"
 
 
 def reproduce(
-    figure: Annotated[str, typer.Argument(help="fig1, fig2, fig3, fig4, or all.")],
+    figure: Annotated[str, typer.Argument(metavar="FIGURE", help="fig1, fig2, fig3, fig4, or all.")],
     quick: Annotated[bool, typer.Option("--quick", help="Fewer runs and settings: all four in a minute.")] = False,
     seed: Annotated[int, typer.Option(help="Everything random follows from it.")] = 0,
     keep: Annotated[

@@ -29,6 +29,7 @@ from helpers.parties import PACED, START, Room
 from helpers.rosters import terms
 from helpers.signatures import sign, verify
 from inca._base.types import Array
+from inca.cli.input_files import ValueTable
 from inca.dashboard.documents import Document, Documents
 from inca.dashboard.shown_run import ShownRun, SimulatedData
 from inca.dashboard.simulated_run import SimulatedRun
@@ -105,6 +106,7 @@ HOLDERS: dict[type, Callable[[], object]] = {
     Outcome: lambda: OUTCOME,
     Dissemination: lambda: dataclasses.replace(exact(OUTCOME), estimates=np.zeros(5)),  # these are public
     Reconstruction: lambda: Reconstruction(VALUES, VALUES),
+    ValueTable: lambda: ValueTable(VALUES, ("minutes",)),
     Records: lambda: Records.of([[NUMBER, NUMBER], [NUMBER], RemoteRecords(3)], inca.Interval(0, 1)),
     Dataset: lambda: DATASET,
     _DividedData: lambda: _DividedData(DATASET, DATASET, np.zeros(3, dtype=np.intp)),
@@ -173,6 +175,7 @@ PUBLIC: dict[str, str] = {
 """Fields that are named like private data and are not, each with the reason."""
 
 SHOWN: dict[str, str] = {
+    "_Command": "the name of a command",
     "Budget": "what was spent",
     "Execution": "who sent to whom",
 }

@@ -136,7 +136,7 @@ def test_what_a_plan_decides_cannot_be_said_again(option: str, capsys: Capture, 
     ("words", "sentence"),
     [
         (["--delta", 2], "delta must be from 0 to 1, got 2.0"),
-        (["--epsilon", -1], "--epsilon must be at least 0, got -1.0"),
+        (["--epsilon", -1], "--epsilon must be above 0, got -1.0"),
         (["--rule", "renyi"], "--rule must be analytic or classic, got 'renyi'"),
         (["--seed", 1], "--seed must be combined with --colluding or --eavesdropped, which draw an adversary"),
         (["--seed", -1, "--colluding", 0.1], "--seed must be at least 0, got -1"),

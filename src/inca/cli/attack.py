@@ -74,8 +74,9 @@ def attack(
 
     The bound shows what *is* lost; that no more is lost is for `inca audit` to say, whose exact loss is shown beside.
 
-    Example:  inca average examples/waiting-times.csv --domain 0 240 --sigma-independent 30 --sigma-cancelling 200
-    --transcript run.json, then  inca attack run.json --colluding 0.1 --domain 0 240
+    Example:  seq 1 200 > values.csv, then
+    inca average values.csv --domain 0 240 --sigma-independent 30 --sigma-cancelling 200 --transcript run.json, then
+    inca attack run.json --colluding 0.1 --domain 0 240
     """
     import numpy as np
 

@@ -94,8 +94,9 @@ def audit(
     reported as well, and a required guarantee must hold there, too. What was agreed, in a plan or in the file, is
     checked unless --epsilon asks for something else.
 
-    Example:  inca average examples/waiting-times.csv --domain 0 240 --sigma-independent 30 --sigma-cancelling 200
-    --transcript run.json, then  inca audit run.json --colluding 0.1 --domain 0 240
+    Example:  seq 1 200 > values.csv, then
+    inca average values.csv --domain 0 240 --sigma-independent 30 --sigma-cancelling 200 --transcript run.json, then
+    inca audit run.json --colluding 0.1 --domain 0 240
     """
     import inca
     from inca._base.validation import integer, positive

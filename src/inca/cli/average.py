@@ -173,7 +173,8 @@ def average(
     estimate is withheld (status 1). An estimate outside the domain is moved in, and a sentence says so; another says
     if guessing the middle of the domain would do as well.
 
-    Example:  inca average examples/waiting-times.csv --domain 0 240 --epsilon 0.5 --colluding 0.1 --dropout 0.1
+    Example:  seq 1 200 > values.csv, then
+    inca average values.csv --domain 0 240 --epsilon 0.5 --colluding 0.1 --dropout 0.1
     """
     import numpy as np
 

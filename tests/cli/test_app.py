@@ -50,6 +50,7 @@ def test_ctrl_c_stops_a_program() -> None:
     """The signal comes when the plan is about to be printed; it is not ignored, as in a shell's background jobs."""
     code = "import os, signal; from inca.cli import main, plan\n"
     code += "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+    code += "import inca.cli.progress; inca.cli.progress.FIRST_LINE_S = 1e9\n"  # however slow the machine
     code += "plan.print_json = lambda document: os.kill(os.getpid(), signal.SIGINT)\nmain()"
     words = ["plan", "--parties", "10", "--epsilon", "1", "--views", "4", "--no-baselines", "--json"]
     done = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True, check=False, timeout=60)

@@ -93,5 +93,5 @@ def test_it_refuses_in_one_sentence(
 
 def test_it_is_a_program(runs: Path) -> None:
     done = run("attack", runs / "run.json", "--trials", 200)
-    assert done.returncode == 0 and done.stderr == ""
+    assert done.returncode == 0 and "inca:" not in done.stderr  # progress may be there on a slow machine
     assert "attack shows" in " ".join(done.stdout.split())

@@ -29,6 +29,7 @@ from helpers.parties import PACED, START, Room
 from helpers.rosters import terms
 from helpers.signatures import sign, verify
 from inca._base.types import Array
+from inca.cli.input_files import ValueTable
 from inca.cli.stats.records_file import read_parties
 from inca.cli.stats.release import PreparedRelease
 from inca.dashboard.documents import Document, Documents
@@ -109,6 +110,7 @@ HOLDERS: dict[type, Callable[[], object]] = {
     Outcome: lambda: OUTCOME,
     Dissemination: lambda: dataclasses.replace(exact(OUTCOME), estimates=np.zeros(5)),  # these are public
     Reconstruction: lambda: Reconstruction(VALUES, VALUES),
+    ValueTable: lambda: ValueTable(VALUES, ("minutes",)),
     Records: lambda: Records.of([[NUMBER, NUMBER], [NUMBER], RemoteRecords(3)], inca.Interval(0, 1)),
     PreparedRelease: lambda: PreparedRelease(
         Records.of([[NUMBER], [NUMBER]], inca.Interval(0, 1)),
@@ -186,6 +188,7 @@ PUBLIC: dict[str, str] = {
 
 SHOWN: dict[str, str] = {
     "AveragingLoop": "which step, and its budget",
+    "_Command": "the name of a command",
     "Budget": "what was spent",
     "Execution": "who sent to whom",
 }

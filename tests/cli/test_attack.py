@@ -76,7 +76,7 @@ def test_it_draws_an_adversary_and_takes_levels(runs: Path, capsys: Capture) -> 
         (["run.json", "--party", 1], "--party must be the id of an honest party of 20, got 1"),
         (["run.json", "--party", 20], "--party must be the id of an honest party of 20, got 20"),
         (["run.json", "--delta", 2], "--delta must be from 0 to 1, got 2.0"),
-        (["run.json", "--epsilon", -1], "--epsilon must be at least 0, got -1.0"),
+        (["run.json", "--epsilon", -1], "--epsilon must be above 0, got -1.0"),
         (["run.json", "--trials", 0], "--trials must be at least 1, got 0"),
         (["run.json", "--seed", -1], "--seed must be at least 0, got -1"),
         (["run.json", "--domain", 1, 0], "high must be above low (1.0), got 0.0"),
@@ -93,5 +93,5 @@ def test_it_refuses_in_one_sentence(
 
 def test_it_is_a_program(runs: Path) -> None:
     done = run("attack", runs / "run.json", "--trials", 200)
-    assert done.returncode == 0 and done.stderr == ""
+    assert done.returncode == 0 and "inca:" not in done.stderr  # progress may be there on a slow machine
     assert "attack shows" in " ".join(done.stdout.split())

@@ -95,7 +95,7 @@ def test_a_run_of_inca_average_can_be_audited(capsys: Capture, tmp_path: Path) -
     status, _, _ = call(capsys, "average", values, "--domain", 0, 240, *NOISE, "--dropout", 0.1, "--transcript", path)
     assert status == 0
     done = run("audit", path, "--domain", 0, 240, "--colluding", 0.1, "--json")
-    assert (done.returncode, done.stderr) == (0, "")
+    assert done.returncode == 0 and "inca:" not in done.stderr  # progress may be there on a slow machine
     report = json.loads(done.stdout)
     assert len(report["honest"]) == 90 and report["full_attendance"]["epsilon"] >= 0
 
@@ -136,7 +136,7 @@ def test_what_a_plan_decides_cannot_be_said_again(option: str, capsys: Capture, 
     ("words", "sentence"),
     [
         (["--delta", 2], "delta must be from 0 to 1, got 2.0"),
-        (["--epsilon", -1], "--epsilon must be at least 0, got -1.0"),
+        (["--epsilon", -1], "--epsilon must be above 0, got -1.0"),
         (["--rule", "renyi"], "--rule must be analytic or classic, got 'renyi'"),
         (["--seed", 1], "--seed must be combined with --colluding or --eavesdropped, which draw an adversary"),
         (["--seed", -1, "--colluding", 0.1], "--seed must be at least 0, got -1"),

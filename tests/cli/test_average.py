@@ -108,6 +108,24 @@ def test_vectors_from_columns(capsys: Capture, tmp_path: Path) -> None:
     assert average(capsys, *words, "--column", "a", "--column", "b") == both
 
 
+def test_columns_keep_their_names(capsys: Capture, tmp_path: Path) -> None:
+    (tmp_path / "v.csv").write_text("age,size\n" + "0.5,0.25\n" * 50)
+    words = [tmp_path / "v.csv", "--domain", 0, 1, *NOISE, "--seed", 3]
+    assert average(capsys, *words)["columns"] == ["age", "size"]
+    assert average(capsys, *words, "--column", "size")["columns"] == ["size"]
+    np.save(tmp_path / "v.npy", np.full((50, 2), 0.5))
+    assert average(capsys, tmp_path / "v.npy", *words[1:])["columns"] is None
+    shown = " ".join(call(capsys, "average", *words)[1].split())
+    assert re.search(r"mean age \S+, size \S+ 95% interval age \S+ to \S+, size \S+ to ", shown)
+    assert re.search(r"mean size \S+ 95%", " ".join(call(capsys, "average", *words, "--column", "size")[1].split()))
+
+
+def test_ids_are_not_averaged(capsys: Capture, tmp_path: Path) -> None:
+    (tmp_path / "v.csv").write_text("id,minutes\n" + "".join(f"{i},0.5\n" for i in range(1, 50)))
+    sentence = refused(capsys, "average", tmp_path / "v.csv", "--domain", 0, 100, *NOISE)
+    assert "'id'" in sentence and sentence.endswith("with --column, of id, minutes")
+
+
 def test_clipping_and_balls(capsys: Capture, tmp_path: Path) -> None:
     np.save(tmp_path / "v.npy", np.full((20, 2), 3.0))
     words = [tmp_path / "v.npy", "--ball", 1, "--sigma-independent", 0, "--sigma-cancelling", 9]

@@ -2,12 +2,16 @@ from __future__ import annotations
 
 import json
 import re
+from inspect import signature
 from pathlib import Path
 
 import pytest
 
 import inca
 from helpers.command_line import Capture, call, refused
+from inca.cli.average import average
+from inca.cli.compare import compare
+from inca.cli.plan import plan
 
 REQUIREMENTS: list[object] = ["--parties", 20, "--epsilon", 1, "--colluding", 0.1, "--dropout", 0.1, "--messages", 10]
 FEW = ["--views", 4]
@@ -73,3 +77,8 @@ REFUSED: dict[str, tuple[list[object], str]] = {
 def test_bad_input_is_status_2(case: str, capsys: Capture) -> None:
     words, sentence = REFUSED[case]
     assert sentence in refused(capsys, "plan", *REQUIREMENTS, *words)
+
+
+def test_delta_is_the_same_without_being_said_here_and_in_the_library() -> None:
+    defaults = [signature(verb).parameters["delta"].default for verb in (plan, average, compare, inca.average)]
+    assert {inca.Requirements(parties=10, epsilon=1.0).delta, *defaults} == {1e-5}

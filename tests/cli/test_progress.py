@@ -58,20 +58,41 @@ def test_short_work_shows_nothing_on_a_terminal(monkeypatch: pytest.MonkeyPatch,
     assert capsys.readouterr().err == ""
 
 
-def test_elsewhere_there_is_nothing(capsys: Capture) -> None:
+def test_short_work_shows_nothing_elsewhere(capsys: Capture) -> None:
     with progress_bar("round") as show:
         show(1, 20)
     assert capsys.readouterr().err == ""
 
 
+@pytest.mark.parametrize("terminal", [True, False])
+def test_until_the_total_is_known_it_is_starting(
+    terminal: bool, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    """Without a call from the work: it may take long to find out how much there is to do."""
+    if terminal:
+        monkeypatch.setenv("FORCE_COLOR", "1")
+        monkeypatch.setattr(progress, "SHOW_AFTER_S", 0.0)
+    monkeypatch.setattr(progress, "FIRST_LINE_S", 0.0)
+    shown, limit = "", time.monotonic() + 60
+    with progress_bar("round") as show:
+        while "starting" not in shown and time.monotonic() < limit:
+            time.sleep(0.05)
+            shown += capsys.readouterr().err
+        assert "starting" in shown
+        show(0, 20)
+        show(1, 20)
+    shown += capsys.readouterr().err
+    assert "None" not in shown and (("round 1 of 20" in shown) is terminal or shown == "starting\n")
+
+
 def test_in_a_log_it_is_a_line_now_and_then(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
     now = [0.0]
     monkeypatch.setattr(time, "monotonic", lambda: now[0])
-    with progress_bar("fig9, runs:", lines=True) as show:
+    with progress_bar("fig9, runs:") as show:
         show(40, 100)  # done in an earlier call
         for done in range(41, 101):
             now[0] += LINE_EVERY_S / 3
             show(done, 100)
     lines = capsys.readouterr().err.splitlines()
-    assert lines[0] == "fig9, runs: 43 of 100, 9.5 min left"
-    assert len(lines) == 19 and lines[-1].startswith("fig9, runs: 97 of 100, 0.5 min left")
+    assert lines[:2] == ["fig9, runs: 41 of 100, 9.8 min left", "fig9, runs: 44 of 100, 9.3 min left"]
+    assert len(lines) == 20 and lines[-1].startswith("fig9, runs: 98 of 100, 0.3 min left")

@@ -6,15 +6,17 @@ Modules of verbs import nothing heavy before they are called, so that `inca --he
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from typing import Annotated, Any, cast
 
 import typer
+from typer.core import TyperCommand
 
 from inca.cli import attack, audit, average, compare, dashboard, demo, plan, reproduce
 from inca.cli.learn import agree, party
 from inca.cli.learn import compare as learn_compare
 from inca.cli.node import card, doctor, keygen, ledger, reschedule, roster, run, status
-from inca.cli.options import require_cryptography
+from inca.cli.options import require_cryptography, usage_sentence
 from inca.cli.stats import histogram, moments, quantiles, regression
 from inca.errors import IncaError, InvalidInput
 
@@ -95,6 +97,29 @@ learn_app.command()(agree.agree)
 learn_app.command()(party.party)
 
 
+class _Command(TyperCommand):
+    """A command in whose help flags look like flags: they take no value, so none is shown behind them."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Return the options and arguments."""
+        parameters = super().get_params(ctx)
+        for parameter in parameters:
+            if getattr(parameter, "is_flag", False):
+                cast(Any, parameter).metavar = ""
+        return parameters
+
+
+def _commands(group: typer.Typer) -> Iterator[Any]:
+    yield from group.registered_commands
+    for inner in group.registered_groups:
+        if inner.typer_instance is not None:
+            yield from _commands(inner.typer_instance)
+
+
+for _registered in _commands(app):
+    _registered.cls = _Command
+
+
 def _print_version(asked: bool) -> None:
     if asked:
         from importlib.metadata import version
@@ -120,7 +145,7 @@ def _node() -> None:
 def main() -> None:
     """Run the command line: an error becomes one sentence on stderr and a status of `EXIT_STATUS`."""
     try:
-        code = app(standalone_mode=False)
+        code = app(prog_name="inca", standalone_mode=False)
     except tuple(kind for kind, _ in EXIT_STATUS) as error:
         if sentence := _sentence(error):
             print(f"inca: {sentence}", file=sys.stderr)
@@ -143,5 +168,5 @@ def _sentence(error: BaseException) -> str:
     if isinstance(error, IncaError):
         return str(error)
     if isinstance(error, UsageError):  # without a message it was a call without arguments: the help has been printed
-        return " ".join(cast(Any, error).format_message().split())
+        return usage_sentence(error)
     return "stopped"

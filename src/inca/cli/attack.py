@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -20,9 +21,11 @@ from inca.cli.options import (
     override_execution,
 )
 from inca.cli.printing import print_json, print_rows
-from inca.cli.progress import progress_bar
+from inca.cli.progress import phase_bar
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import numpy as np
 
     from inca import Interval, Transcript, View
@@ -71,16 +74,17 @@ def attack(
 
     The bound shows what *is* lost; that no more is lost is for `inca audit` to say, whose exact loss is shown beside.
 
-    Example:  inca average examples/waiting-times.csv --domain 0 240 --sigma-independent 30 --sigma-cancelling 200
-    --transcript run.json, then  inca attack run.json --colluding 0.1 --domain 0 240
+    Example:  seq 1 200 > values.csv, then
+    inca average values.csv --domain 0 240 --sigma-independent 30 --sigma-cancelling 200 --transcript run.json, then
+    inca attack run.json --colluding 0.1 --domain 0 240
     """
     import numpy as np
 
     import inca
-    from inca._base.validation import finite_float, integer
+    from inca._base.validation import finite_float, integer, positive
 
     if epsilon is not None:
-        finite_float("--epsilon", epsilon, min=0.0)
+        positive("--epsilon", epsilon)
     integer("--trials", trials, min=1)
     rng = np.random.default_rng(None if seed is None else (integer("--seed", seed), 1))
     transcript = inca.read_execution(execution)
@@ -91,7 +95,8 @@ def attack(
         if getattr(transcript, name) is None:
             raise inca.InvalidInput(f"{execution} must say {name}, or --{name.replace('_', '-')} must, got neither")
     view = inca.View(transcript.execution, transcript.known_adversary)
-    report = _report(view, transcript, bounds, delta, party, trials, rng)
+    with phase_bar({"account": "accounting: round", "guess": "guessing: trial"}) as progress:
+        report = _report(view, transcript, bounds, delta, party, trials, rng, progress)
     if epsilon is not None:
         report["wanted"] = {
             "epsilon": epsilon,
@@ -128,6 +133,7 @@ def _report(
     party: int | None,
     trials: int,
     rng: np.random.Generator,
+    progress: Callable[[str, int, int], None],
 ) -> dict[str, Any]:
     """Return what `--json` prints; infinities are still numbers."""
     from inca import account
@@ -137,7 +143,8 @@ def _report(
     if party is not None and party not in view.honest:
         refuse("--party", party, f"the id of an honest party of {view.execution.parties}")
     levels = transcript.noise_levels
-    losses = account(view, levels, sensitivity=bounds.sensitivity()).in_whole_numbers(transcript.rounding)
+    accounted = account(view, levels, sensitivity=bounds.sensitivity(), progress=partial(progress, "account"))
+    losses = accounted.in_whole_numbers(transcript.rounding)
     target = losses.worst_party if party is None else party
     noise_terms = view.execution.parties * (view.execution.rounds + 1)
     runs = min(trials, MAX_RUNS, max(1, MAX_NOISE_TERMS // noise_terms))
@@ -146,17 +153,16 @@ def _report(
     seen = watch(view, values, levels, rng)
     informed = reconstruct(view, seen, levels, others=values)
     uninformed = reconstruct(view, seen, levels, prior=(middle, variance))
-    with progress_bar("trial") as progress:
-        guesses = distinguish(
-            view,
-            target,
-            levels,
-            delta,
-            rng,
-            trials=trials,
-            sensitivity=bounds.sensitivity(),
-            progress=progress,
-        )
+    guesses = distinguish(
+        view,
+        target,
+        levels,
+        delta,
+        rng,
+        trials=trials,
+        sensitivity=bounds.sensitivity(),
+        progress=partial(progress, "guess"),
+    )
     place = view.honest.tolist().index(target)
     epsilons = losses.epsilon(delta)
     return {

@@ -27,7 +27,7 @@ from inca.cli.options import (
     refuse_combination,
     rule_named,
 )
-from inca.cli.printing import print_files, print_json
+from inca.cli.printing import OutputFiles, print_json, print_next, print_text
 from inca.cli.progress import progress_bar
 from inca.errors import InvalidInput
 
@@ -94,24 +94,20 @@ def audit(
     reported as well, and a required guarantee must hold there, too. What was agreed, in a plan or in the file, is
     checked unless --epsilon asks for something else.
 
-    Example:  inca average examples/waiting-times.csv --domain 0 240 --sigma-independent 30 --sigma-cancelling 200
-    --transcript run.json, then  inca audit run.json --colluding 0.1 --domain 0 240
+    Example:  seq 1 200 > values.csv, then
+    inca average values.csv --domain 0 240 --sigma-independent 30 --sigma-cancelling 200 --transcript run.json, then
+    inca audit run.json --colluding 0.1 --domain 0 240
     """
     import inca
-    from inca._base.files import check_writable
-    from inca._base.validation import finite_float, integer
+    from inca._base.validation import integer, positive
     from inca.privacy.theorems.preconditions import conditions
 
     refuse_combination(context, "plan", "epsilon", "delta", "rule", "sensitivity", "domain", "ball", "dimensions")
     refuse_combination(context, "ball", "domain")
     refuse_combination(context, "sensitivity", "domain", "ball", "dimensions")
     if epsilon is not None:
-        finite_float("--epsilon", epsilon, min=0.0)
-    check_writable(certificate)
-    if plot is not None:
-        from inca.cli.plots import check_plot
-
-        check_plot(plot)
+        positive("--epsilon", epsilon)
+    files = OutputFiles(certificate=certificate, plot=plot)
     bounds = None if domain is None and ball is None else domain_of(domain, ball)
     if integer("--dimensions", dimensions, min=1) > 1 and bounds is None:
         raise InvalidInput("--dimensions must be combined with --domain or --ball")
@@ -140,21 +136,25 @@ def audit(
             basis="leavers counted as colluders" if leavers_collude else "exact",
             progress=progress,
         )
-    checks = conditions(result.theorem_inputs)
+        checks = conditions(result.theorem_inputs)
     required = GuaranteeCheck.of(result, epsilon, agreed)
-    if certificate is not None:
-        result.write(certificate)
-    if plot is not None:
-        from inca.cli.plots import plot_losses
-
-        plot_losses(result, plot)
+    files.write("certificate", result.write)
+    files.write("plot", lambda path: _plot(result, path))
     if as_json:
         print_json(_report(result, checks, required))
     else:
         _show(result, checks, required)
-        print_files(certificate=certificate, plot=plot)
+    files.finish(announce=not as_json)
+    if not as_json:
+        print_next(f"inca attack {execution}, to see how far the best attack gets")
     if required is not None and required.met is False:
         raise typer.Exit(1)
+
+
+def _plot(result: Certificate, path: Path) -> None:
+    from inca.cli.plots import plot_losses
+
+    plot_losses(result, path)
 
 
 @dataclass(frozen=True)
@@ -205,9 +205,9 @@ def _report(result: Certificate, checks: list[TheoremCheck], required: Guarantee
 
 
 def _show(result: Certificate, checks: list[TheoremCheck], required: GuaranteeCheck | None) -> None:
-    typer.echo(str(result))
-    typer.echo("  conditions")
+    print_text(str(result))
+    print_text("  conditions")
     for check in checks:
-        typer.echo(f"    {'holds' if check.holds else 'fails'}  {check.name}: {check.why}")
+        print_text(f"    {'holds' if check.holds else 'fails'}  {check.name}: {check.why}")
     if required is not None:
-        typer.echo(str(required))
+        print_text(str(required))

@@ -27,12 +27,12 @@ from inca.cli.options import (
     refuse_combination,
     rule_named,
 )
-from inca.cli.printing import intervals, numbers, print_files, print_json, print_rows
+from inca.cli.printing import OutputFiles, intervals, numbers, print_json, print_next, print_rows, print_text
 from inca.cli.progress import phase_bar
 from inca.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     import numpy as np
 
@@ -49,7 +49,9 @@ REQUIRED = ("delta", "colluding", "eavesdropped", "messages", "rule", "views", "
 
 def average(
     context: typer.Context,
-    values: Annotated[Path, typer.Argument(help="One row per party: CSV, Parquet (.parquet) or NumPy (.npy).")],
+    values: Annotated[
+        Path, typer.Argument(metavar="VALUES", help="One row per party: CSV, Parquet (.parquet) or NumPy (.npy).")
+    ],
     epsilon: Annotated[
         float | None,
         typer.Option(help="Required epsilon, for every honest party; plans the run.", rich_help_panel=REQUIREMENTS),
@@ -171,19 +173,20 @@ def average(
     estimate is withheld (status 1). An estimate outside the domain is moved in, and a sentence says so; another says
     if guessing the middle of the domain would do as well.
 
-    Example:  inca average examples/waiting-times.csv --domain 0 240 --epsilon 0.5 --colluding 0.1 --dropout 0.1
+    Example:  seq 1 200 > values.csv, then
+    inca average values.csv --domain 0 240 --epsilon 0.5 --colluding 0.1 --dropout 0.1
     """
     import numpy as np
 
     import inca
-    from inca._base.files import check_writable
     from inca._base.validation import integer
     from inca.cli.input_files import read_values
     from inca.private_mean import AUDIT_UP_TO
 
     _check_combinations(context, epsilon, plan, sigma_independent, sigma_cancelling)
-    check_writable(transcript, certificate)
-    bounds, table = domain_of(domain, ball), read_values(values, column or ())
+    files = OutputFiles(execution=transcript, certificate=certificate)
+    bounds, read = domain_of(domain, ball), read_values(values, column or ())
+    table = read.values
     if certificate is not None and len(table) > AUDIT_UP_TO:
         raise InvalidInput(f"--certificate needs a run of at most {AUDIT_UP_TO} parties, got {len(table)}")
     rng = None if seed is None else np.random.default_rng(integer("--seed", seed))
@@ -210,18 +213,19 @@ def average(
             rng=rng,
             progress=progress,
         )
-    if transcript is not None:
-        inca.write_execution(transcript, mean.transcript)
-    if certificate is not None and mean.certificate is not None:
-        mean.certificate.write(certificate)
+    files.write("execution", lambda path: inca.write_execution(path, mean.transcript))
+    if mean.certificate is not None:
+        files.write("certificate", mean.certificate.write)
     truth = bounds.validate(table, clip=clip).mean(axis=0) if show_truth else None
     if as_json:
-        print_json(_report(mean, truth))
+        print_json(_report(mean, truth, read.names))
     else:
-        _show(mean, truth)
+        _show(mean, truth, read.names if column or len(read.names) > 1 else ())
         if mean.estimate is not None and seed is not None:
             typer.echo("This run is repeatable from its seed and therefore not private.")
-        print_files(execution=transcript, certificate=certificate)
+    files.finish(announce=not as_json)
+    if not as_json and mean.estimate is not None:
+        print_next(f"inca audit {transcript}" if transcript else "add --transcript run.json, then inca audit run.json")
     if mean.estimate is None:
         raise typer.Exit(1)
 
@@ -282,11 +286,12 @@ def _presence(
     return None
 
 
-def _report(mean: PrivateMean, truth: Array | None) -> dict[str, Any]:
+def _report(mean: PrivateMean, truth: Array | None, names: Sequence[str]) -> dict[str, Any]:
     """Return what `--json` prints; epsilon is null where no guarantee was required, or none was audited."""
     execution, error = mean.transcript.execution, mean.expected_error
     nobody = execution.weight == 0.0
     report: dict[str, Any] = {
+        "columns": list(names) or None,
         "estimate": _plain(mean.estimate),
         "unconstrained": _plain(mean.unconstrained),
         "interval": None if mean.interval is None else [_plain(end) for end in mean.interval],
@@ -311,16 +316,17 @@ def _report(mean: PrivateMean, truth: Array | None) -> dict[str, Any]:
     return report
 
 
-def _show(mean: PrivateMean, truth: Array | None) -> None:
+def _show(mean: PrivateMean, truth: Array | None, names: Sequence[str]) -> None:
     if mean.estimate is None or mean.interval is None:
         audited = f" ({_privacy(mean.plan, mean.certificate)})" if mean.plan and mean.guarantee_holds is False else ""
         typer.echo(f"no estimate: {mean.withheld}{audited}")
         return
     execution = mean.transcript.execution
-    rows = [("estimate of the mean", numbers(_plain(mean.estimate)))]
+    rows = [("estimate of the mean", numbers(_plain(mean.estimate), names))]
     if truth is not None:
-        rows.append(("exact mean", f"{numbers(truth.tolist())}   shown on request; not private"))
-    ends = intervals(*(_plain(end) for end in mean.interval))
+        rows.append(("exact mean", f"{numbers(truth.tolist(), names)}   shown on request; not private"))
+    low, high = (_plain(end) for end in mean.interval)
+    ends = intervals(low, high, names)
     rows += [
         (f"{mean.confidence:.0%} interval", f"{ends}   of the exact mean"),
         ("standard error", f"{mean.standard_error:.6g}   of the noise, exact"),
@@ -332,7 +338,7 @@ def _show(mean: PrivateMean, truth: Array | None) -> None:
         rows += [("privacy", _privacy(mean.plan, mean.certificate)), ("adversary", _adversary(mean.transcript))]
     print_rows(rows)
     for sentence in mean.remarks:
-        typer.echo(sentence)
+        print_text(sentence)
 
 
 def _privacy(plan: Plan, certificate: Certificate | None) -> str:

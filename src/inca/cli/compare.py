@@ -23,7 +23,7 @@ from inca.cli.options import (
     Views,
     rule_named,
 )
-from inca.cli.printing import print_files, print_json
+from inca.cli.printing import OutputFiles, print_json, print_next, print_text
 from inca.cli.progress import progress_bar
 
 if TYPE_CHECKING:
@@ -62,12 +62,11 @@ def compare(
     Example:  inca compare --plot compare.png
     """
     import inca
-    from inca.cli.plots import check_plot, plot_mechanisms
+    from inca.cli.plots import plot_mechanisms
     from inca.mechanisms.compare import compare as compare_mechanisms
     from inca.mechanisms.compare import guess_mse
 
-    if plot is not None:
-        check_plot(plot)
+    files = OutputFiles(plot=plot)
     requirements = inca.Requirements(
         parties=parties,
         epsilon=epsilon,
@@ -82,8 +81,7 @@ def compare(
         entries = compare_mechanisms(
             requirements, dropout or [0.05, 0.1, 0.2], runs=runs, views=views, progress=progress
         )
-    if plot is not None:
-        plot_mechanisms(requirements, entries, plot)
+    files.write("plot", lambda path: plot_mechanisms(requirements, entries, path))
     if as_json:
         guess = guess_mse(requirements)
         print_json(
@@ -94,9 +92,11 @@ def compare(
                 "remarks": _remarks(requirements, entries),
             }
         )
-        return
-    _show(requirements, entries)
-    print_files(plot=plot)
+    else:
+        _show(requirements, entries)
+    files.finish(announce=not as_json)
+    if not as_json:
+        print_next(f"inca plan --parties {parties} --epsilon {epsilon:g} --colluding {colluding:g} --out plan.json")
 
 
 def _show(requirements: Requirements, entries: list[ComparisonEntry]) -> None:
@@ -123,9 +123,9 @@ def _show(requirements: Requirements, entries: list[ComparisonEntry]) -> None:
     table.add_row(GUESS, *(f"{guess / requirements.central_mse:.3g}" for _ in rates), "0")
     notes += _remarks(requirements, entries)
     Console().print(table)
-    typer.echo(f"Central DP with everyone present: {requirements.central_mse:.4g}.   * a weaker promise than inca's")
+    print_text(f"Central DP with everyone present: {requirements.central_mse:.4g}.   * a weaker promise than inca's")
     for note in notes:
-        typer.echo(note)
+        print_text(note)
 
 
 def _remarks(requirements: Requirements, entries: list[ComparisonEntry]) -> list[str]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
@@ -84,7 +85,9 @@ Late = Annotated[
 
 # --- an execution, its adversary and its noise ----------------------------------------------------------------------
 
-ExecutionFile = Annotated[Path, typer.Argument(help="An execution: inca-execution/1 or /2, as .json or .npz.")]
+ExecutionFile = Annotated[
+    Path, typer.Argument(metavar="EXECUTION", help="An execution: inca-execution/1 or /2, as .json or .npz.")
+]
 RequiredEpsilon = Annotated[
     float | None, typer.Option(help="Epsilon to check for every honest party; status 1 if it does not hold.")
 ]
@@ -169,6 +172,48 @@ def refuse_combination(context: typer.Context, option: str, *others: str) -> Non
     for other in others:
         if typed(option) and typed(other):
             raise InvalidInput(f"{spelled[other]} cannot be combined with {spelled[option]}")
+
+
+def usage_sentence(error: Any) -> str:
+    """Return what the option parser refused, in the words of all other refusals: what must be, and what was.
+
+    Args:
+        error: What it raised.
+    """
+    message, context = " ".join(error.format_message().split()), getattr(error, "ctx", None)
+    command = "inca" if context is None else context.command_path
+    kind, option = type(error).__name__, getattr(error, "option_name", "")
+    if (parameter := getattr(error, "param", None)) is not None:
+        option = next((name for name in parameter.opts if name.startswith("--")), parameter.name.upper())
+    if kind == "MissingParameter":
+        return f"{option} must be said; {command} --help tells what it is"
+    if kind == "BadParameter" and isinstance(error.__cause__, ValueError) and hasattr(error.__cause__, "errors"):
+        wrong = error.__cause__.errors()[0]
+        must_be = next(
+            (words for start, words in _PARSED.items() if wrong["type"].startswith(start)), "of another kind"
+        )
+        return f"{option} must be {must_be}, got {wrong['input']!r}"
+    if kind == "NoSuchOption":
+        near = f"did you mean {' or '.join(sorted(error.possibilities))}?" if error.possibilities else "see --help"
+        return f"{command} has no option {option}; {near}"
+    for pattern, sentence in _USAGE.items():
+        if (match := re.fullmatch(pattern, message)) is not None:
+            return sentence.format(*match.groups(), command=command, option=option)
+    return message
+
+
+_PARSED = {"float": "a number", "int": "an integer", "bool": "true or false"}
+"""What a word must be, by the start of the parser's name for what is wrong with it."""
+
+_USAGE = {
+    r"Option '.*' requires an argument\.": "{option} must be followed by a value",
+    r"Option '.*' requires (\d+) arguments\.": "{option} must be followed by {0} values",
+    r"Option '.*' does not take a value\.": "{option} must stand alone, got a value",
+    r"No such command '(.*)'\. Did you mean (.*)\?": "{command} has no command '{0}'; did you mean {1}?",
+    r"No such command '(.*)'\.": "{command} has no command '{0}'; see --help",
+    r"Got unexpected extra arguments? ?\(s?\)? ?\(?(.*?)\)?": "{command} takes no such argument, got {0}",
+}
+"""The parser's other sentences, and ours."""
 
 
 def rule_named(rule: str) -> KnownRule:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -27,11 +28,12 @@ from inca.cli.options import (
     Views,
     rule_named,
 )
-from inca.cli.printing import print_files, print_json
-from inca.cli.progress import progress_bar
+from inca.cli.printing import OutputFiles, print_json, print_next, print_text
+from inca.cli.progress import phase_bar
 
 if TYPE_CHECKING:
     from inca import Plan, Requirements
+    from inca._base.types import Progress
 
 
 def plan(
@@ -84,9 +86,8 @@ def plan(
     Example:  inca plan --parties 200 --epsilon 0.2 --colluding 0.1 --dropout 0.1 --out plan.json
     """
     import inca
-    from inca._base.files import check_writable
 
-    check_writable(out)
+    files = OutputFiles(plan=out)
     requirements = inca.Requirements(
         parties=parties,
         epsilon=epsilon,
@@ -100,7 +101,7 @@ def plan(
         sensitivity=sensitivity,
         failure=failure,
     )
-    with progress_bar("view") as progress:
+    with phase_bar({"plan": "view", "baselines": "baseline"}) as progress:
         best = inca.plan(
             requirements,
             rounds=rounds,
@@ -110,11 +111,10 @@ def plan(
             proven=proven,
             recipe=recipe,
             views=views,
-            progress=progress,
+            progress=partial(progress, "plan"),
         )
-    others = _baselines(requirements) if baselines else []
-    if out is not None:
-        best.write(out)
+        others = _baselines(requirements, partial(progress, "baselines")) if baselines else []
+    files.write("plan", best.write)
     if as_json:
         print_json(
             {
@@ -124,17 +124,22 @@ def plan(
                 "remarks": [best.remark] if best.remark else [],
             }
         )
-        return
-    typer.echo(str(best))
-    if others:
-        _show_baselines(best, others)
-    print_files(plan=out)
+    else:
+        print_text(str(best))
+        if others:
+            _show_baselines(best, others)
+    files.finish(announce=not as_json)
+    if not as_json:
+        print_next(f"inca average VALUES --domain LOW HIGH --plan {out or 'PLAN, after --out PLAN here'}")
 
 
-def _baselines(requirements: Requirements) -> list[dict[str, Any]]:
+def _baselines(requirements: Requirements, progress: Progress) -> list[dict[str, Any]]:
     from inca.mechanisms.compare import baselines, evaluate
 
-    entries = [evaluate(name, make, requirements) for name, make in baselines(requirements)]
+    entries, others = [], list(baselines(requirements))
+    for done, (name, make) in enumerate(others):
+        progress(done, len(others))
+        entries.append(evaluate(name, make, requirements))
     return [
         {
             "mechanism": entry.mechanism,
@@ -149,14 +154,14 @@ def _baselines(requirements: Requirements) -> list[dict[str, Any]]:
 
 
 def _show_baselines(best: Plan, others: list[dict[str, Any]]) -> None:
-    typer.echo(f"Beside it, at dropout {best.requirements.dropout:g} and the same guarantee:")
+    print_text(f"Beside it, at dropout {best.requirements.dropout:g} and the same guarantee:")
     for other in others:
         if other["expected_mse"] is None:
-            typer.echo(f"  {other['mechanism']:32} {other['why_not']}")
+            print_text(f"  {other['mechanism']:32} {other['why_not']}")
             continue
         relative = other["expected_mse"] / best.expected_mse
         note = "   weaker promise" if other["weaker"] else ""
-        typer.echo(
+        print_text(
             f"  {other['mechanism']:32} {other['expected_mse']:<10.4g} {relative:>8.3g} x this plan"
             f" {other['messages']:>9,.0f} messages{note}"
         )

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+import re
+import shutil
+import sys
+import textwrap
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 import typer
 
-from inca._base.files import null_for_infinity
+from inca._base.files import check_writable, null_for_infinity
+from inca.errors import InvalidInput
 
 NUMBERS_SHOWN, INTERVALS_SHOWN = 6, 3
 
@@ -23,18 +28,89 @@ def print_rows(rows: Iterable[tuple[str, str]]) -> None:
     """Print names in bold beside what they are."""
     from rich.console import Console
     from rich.table import Table
+    from rich.text import Text
 
     table = Table(show_header=False, box=None, padding=(0, 2, 0, 0))
-    for name, text in rows:
-        table.add_row(f"[bold]{name}[/bold]", text)
+    for name, text in rows:  # never as markup: names of columns come from files
+        table.add_row(Text(name, style="bold"), Text(text))
     Console().print(table)
 
 
-def print_files(**paths: Path | None) -> None:
-    """Say where the files are that were asked for."""
-    for name, path in paths.items():
-        if path is not None:
-            typer.echo(f"The {name} is in {path}.")
+def print_text(text: str) -> None:
+    """Print lines of text, wrapped between words to the width of the terminal; elsewhere they stay as they are."""
+    if sys.stdout.isatty():
+        text = wrapped(text, shutil.get_terminal_size().columns)
+    typer.echo(text)
+
+
+def print_next(command: str) -> None:
+    """Say on a terminal what to do next; programs and files that read the output do without."""
+    if sys.stdout.isatty():
+        print_text(f"Next: {command}")
+
+
+def wrapped(text: str, width: int) -> str:
+    """Return lines of text wrapped between words; what goes on stands under what it belongs to.
+
+    >>> print(wrapped("  noise      sigma_independent 1.5, sigma_cancelling 20", 40))
+      noise      sigma_independent 1.5,
+                 sigma_cancelling 20
+    """
+    lines = []
+    for line in text.splitlines():
+        name = re.match(r" *(- |(?:holds|fails)  |\S+(?: \S+)* {2,})?", line)
+        indent = len(name[0]) if name is not None and len(name[0]) < width // 2 else 0
+        under = " " * (indent or 4)
+        lines += textwrap.wrap(
+            line, width, subsequent_indent=under, break_long_words=False, break_on_hyphens=False
+        ) or [""]
+    return "\n".join(lines)
+
+
+class OutputFiles:
+    """The files that a verb writes beside what it prints: checked before the work, and written after it.
+
+    Should writing fail after all, the result is printed all the same, and the refusal comes last.
+
+    Args:
+        paths: What each file holds, and where it is to be; None where it was not asked for. A `plot` must be a picture.
+
+    Raises:
+        InvalidInput: If one of them cannot be written, or two are the same.
+    """
+
+    def __init__(self, **paths: Path | None) -> None:
+        self._paths = {name: path for name, path in paths.items() if path is not None}
+        self._failure: InvalidInput | None = None
+        self._written: dict[str, Path] = {}
+        places: dict[Path, str] = {}
+        for name, path in self._paths.items():
+            if (other := places.setdefault(path.resolve(), name)) != name:
+                raise InvalidInput(f"the {other} and the {name} must be two files, got {path} for both")
+        if (plot := self._paths.get("plot")) is not None:
+            from inca.cli.plots import check_plot
+
+            check_plot(plot)
+        check_writable(*self._paths.values())
+
+    def write(self, name: str, produce: Callable[[Path], object]) -> None:
+        """Write a file if it was asked for; a failure is kept until `finish`."""
+        if name not in self._paths:
+            return
+        try:
+            produce(self._paths[name])
+        except InvalidInput as error:
+            self._failure = self._failure or error
+        else:
+            self._written[name] = self._paths[name]
+
+    def finish(self, *, announce: bool) -> None:
+        """After the result was printed: say where the files are, and refuse what could not be written."""
+        if announce:
+            for name, path in self._written.items():
+                typer.echo(f"The {name} is in {path}.")
+        if self._failure is not None:
+            raise self._failure
 
 
 def in_columns(rows: Sequence[Sequence[str]]) -> list[str]:
@@ -47,26 +123,29 @@ def in_columns(rows: Sequence[Sequence[str]]) -> list[str]:
     return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
 
 
-def numbers(value: float | Sequence[float]) -> str:
-    """Return a number, or the first few of several.
+def numbers(value: float | Sequence[float], names: Sequence[str] = ()) -> str:
+    """Return a number, or the first few of several, behind what they are called if they have names.
 
-    >>> numbers(0.25), numbers([0.5] * 9)
-    ('0.25', '0.5, 0.5, 0.5, 0.5, 0.5, 0.5, ... (9 numbers)')
+    >>> numbers(0.25), numbers([0.5] * 9), numbers([0.5, 2.0], ["age", "size"])
+    ('0.25', '0.5, 0.5, 0.5, 0.5, 0.5, 0.5, ... (9 numbers)', 'age 0.5, size 2')
     """
-    if isinstance(value, (int, float)):
-        return f"{value:.6g}"
-    shown = ", ".join(f"{number:.6g}" for number in value[:NUMBERS_SHOWN])
-    return shown if len(value) <= NUMBERS_SHOWN else f"{shown}, ... ({len(value):,} numbers)"
+    values = [value] if isinstance(value, (int, float)) else value
+    return _first_few([f"{number:.6g}" for number in values[:NUMBERS_SHOWN]], len(values), names, "numbers")
 
 
-def intervals(low: float | Sequence[float], high: float | Sequence[float]) -> str:
-    """Return an interval, or the first few of several.
+def intervals(low: float | Sequence[float], high: float | Sequence[float], names: Sequence[str] = ()) -> str:
+    """Return an interval, or the first few of several, behind what they are called if they have names.
 
     >>> intervals(0.25, 0.5), intervals([0.0] * 9, [0.5] * 9)
     ('0.25 to 0.5', '0 to 0.5, 0 to 0.5, 0 to 0.5, ... (9 intervals)')
     """
     if isinstance(low, (int, float)) or isinstance(high, (int, float)):
-        return f"{low:.6g} to {high:.6g}"
+        return _first_few([f"{low:.6g} to {high:.6g}"], 1, names, "intervals")
     ends = list(zip(low, high, strict=True))
-    shown = ", ".join(f"{lower:.6g} to {upper:.6g}" for lower, upper in ends[:INTERVALS_SHOWN])
-    return shown if len(ends) <= INTERVALS_SHOWN else f"{shown}, ... ({len(ends):,} intervals)"
+    shown = [f"{lower:.6g} to {upper:.6g}" for lower, upper in ends[:INTERVALS_SHOWN]]
+    return _first_few(shown, len(ends), names, "intervals")
+
+
+def _first_few(shown: Sequence[str], count: int, names: Sequence[str], kind: str) -> str:
+    texts = [f"{name} {text}" for name, text in zip(names, shown, strict=False)] if names else shown
+    return ", ".join(texts) if len(shown) == count else f"{', '.join(texts)}, ... ({count:,} {kind})"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -19,7 +18,7 @@ ENGINE = "Where it runs"
 
 
 def reproduce(
-    figure: Annotated[str, typer.Argument(help="fig1, fig2, fig3, fig4, or all.")],
+    figure: Annotated[str, typer.Argument(metavar="FIGURE", help="fig1, fig2, fig3, fig4, or all.")],
     quick: Annotated[bool, typer.Option("--quick", help="Fewer runs and settings: all four in a minute.")] = False,
     seed: Annotated[int, typer.Option(help="Everything random follows from it.")] = 0,
     keep: Annotated[
@@ -71,9 +70,8 @@ def reproduce(
     reproductions = []
     with Engine(engine, workers, address) as started:
         for name in names:
-            progress = partial(progress_bar, lines=True)
             reproductions.append(
-                reproduce_figure(name, out, quick=quick, seed=seed, keep=keep, engine=started, report=progress)
+                reproduce_figure(name, out, quick=quick, seed=seed, keep=keep, engine=started, report=progress_bar)
             )
             if not as_json:
                 _show(reproductions[-1])

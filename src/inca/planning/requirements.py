@@ -49,7 +49,7 @@ class Requirements:
 
     parties: int
     epsilon: float
-    delta: float
+    delta: float = 1e-5
     colluding: float = 0.0
     eavesdropped: float = 0.0
     dropout: float = 0.0

@@ -212,7 +212,7 @@ INIT: dict[str, tuple[list[Any], str]] = {
         "the settlement of the plan must be settled, as sessions settle, got 'none'",
     ),
     "sensitivity": ([*WHEN, "--domain", 0, 1, "--plan", PLAN], "sensitivity"),
-    "no start": ([*BY_HAND, *VALUES], "Missing option '--start'"),
+    "no start": ([*BY_HAND, *VALUES], "--start must be said"),
     "start": ([*BY_HAND, *VALUES, "--start", "soon"], "--start must be a time to come such as 2030-01-15T08:00:00Z"),
     "past": ([*BY_HAND, *VALUES, "--start", "2020-01-01T00:00:00Z"], "--start must be a time to come such as"),
     "local": ([*BY_HAND, *VALUES, "--start", "2090-01-01T00:00:00"], "(with a Z for UTC)"),
@@ -264,7 +264,7 @@ def test_add_is_all_or_nothing(capsys: Capture, roster: Path, cards: list[Path],
         ([cards[1], tmp_path / "bad.json"], "bad.json is not a valid inca-card/2 file: format must be inca-card/2"),
         ([cards[1], tmp_path / "none.json"], "none.json cannot be read: No such file"),
         ([cards[1], tmp_path / "emil" / "identity.pem"], "identity.pem is not a valid inca-card/2 file"),
-        ([], "Missing argument"),
+        ([], "CARDS must be said"),
     ):
         sentence = refused(capsys, "node", "roster", "add", roster, *words)
         assert part in sentence and "PRIVATE" not in sentence

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from inca.cli.options import OUTPUT, AsJson
-from inca.cli.printing import print_files, print_json
+from inca.cli.printing import OutputFiles, print_json
 from inca.cli.progress import progress_bar
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def compare(
     Example:  inca learn compare --data digits --epsilon 3 --seeds 3
     """
     from inca._base.validation import refuse
-    from inca.cli.plots import check_plot, plot_accuracies
+    from inca.cli.plots import plot_accuracies
     from inca.learn.averagers.simulated import KINDS
     from inca.learn.comparison.compare import ComparisonTask, compare_averagers
     from inca.learn.comparison.datasets import CLASSIFIED
@@ -92,8 +92,7 @@ def compare(
         for word in words:
             if word not in known:
                 refuse(option, word, f"one of {', '.join(known)}")
-    if plot is not None:
-        check_plot(plot)
+    files = OutputFiles(plot=plot)
     task = ComparisonTask(
         data,
         parties,
@@ -109,13 +108,12 @@ def compare(
         scores = compare_averagers(
             task, epsilons, dropouts, seeds=seeds, kinds=averagers, views=views, progress=progress
         )
-    if plot is not None:
-        plot_accuracies(task, scores[2:], plot)
+    files.write("plot", lambda path: plot_accuracies(task, scores[2:], path))
     if as_json:
         print_json({"task": asdict(task), "scores": [_document(score) for score in scores]})
-        return
-    _show(scores)
-    print_files(plot=plot)
+    else:
+        _show(scores)
+    files.finish(announce=not as_json)
 
 
 def _document(score: ComparisonScore) -> dict[str, Any]:

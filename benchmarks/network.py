@@ -405,8 +405,8 @@ if __name__ == "__main__":
         command.set_defaults(run=run)
         for name, default in zip(("parties", "rounds", "dimension"), defaults, strict=True):
             command.add_argument(f"--{name}", type=int, default=default)
-        command.add_argument("--period", type=float, default=10.0)
-        command.add_argument("--starting", type=float, default=0.6, help="seconds of a core to start a process")
+        command.add_argument("--period", type=float, default=4.0 if run is compare else 10.0)
+        command.add_argument("--starting", type=float, default=1.0, help="seconds of a core to start a process")
         command.add_argument("--coalitions", type=int, default=3)
         command.add_argument("--colluding", type=float, default=0.1)
         command.add_argument("--seed", type=int, default=1)

@@ -43,10 +43,9 @@ def gaussian_dp_event(mu: float) -> Any:
     events = _dp_accounting()
     if loss == 0.0:
         return events.NoOpDpEvent()
-    multiplier = 1.0 / loss
-    if math.isinf(loss) or multiplier == 0.0:
+    if math.isinf(loss):
         return events.NonPrivateDpEvent()
-    return events.GaussianDpEvent(noise_multiplier=multiplier)
+    return events.GaussianDpEvent(noise_multiplier=1.0 / loss)
 
 
 def _dp_accounting() -> Any:

@@ -95,6 +95,16 @@ def test_only_what_certainly_never_began_costs_nothing(
     assert session(tmp_path, ended=ended, status=status, log=log).epsilon == epsilon
 
 
+def test_without_a_result_the_status_or_the_folder_says_which_session_it_was(tmp_path: Path) -> None:
+    planned_again = PLANNED.replace('"allowed": 1.0', '"allowed": 2.0')
+    loss = session(tmp_path, ended=None, log=(PLANNED, ROUND, planned_again))
+    assert (loss.session, loss.party, loss.name, loss.epsilon) == ("ab" * 32, "anna", "", 2.0)
+    (tmp_path / "one" / "status.json").write_text("{}")
+    assert [(entry.session, entry.party) for entry in booked_losses(tmp_path)] == [("one", "")]
+    result = session(tmp_path, name="two", result={"party": "bert", "session": "cd" * 32}, status={"party": "x"})
+    assert (result.session, result.party) == ("cd" * 32, "bert")
+
+
 def test_sessions_are_in_the_order_in_which_they_ended(tmp_path: Path) -> None:
     for name, ended in (("a", 9.0), ("b", None), ("c", 2.0)):
         session(tmp_path, name=name, result=None if ended is None else {}, ended=ended)
@@ -107,6 +117,7 @@ def test_a_label_is_kept_and_cannot_change(tmp_path: Path) -> None:
     session_folder = tmp_path / "one"
     (session_folder / "status.json").write_text(json.dumps(STATUS))
     assert [loss.datum for loss in booked_losses(tmp_path)] == ["stays of 2026"]
+    assert session_folder.stat().st_mode & 0o777 == 0o700
     label_datum(tmp_path / "one", "stays of 2026")
     with pytest.raises(InvalidInput, match="must be what it was before in this session, 'stays of 2026', got"):
         label_datum(tmp_path / "one", "something else")
@@ -114,6 +125,7 @@ def test_a_label_is_kept_and_cannot_change(tmp_path: Path) -> None:
         with pytest.raises(InvalidInput, match="must be 1 to 64 printable characters"):
             label_datum(tmp_path / "two", nonsense)
     assert not (tmp_path / "two").exists()
+    label_datum(tmp_path / "two", "x")
 
 
 def loss_of(epsilon: float, delta: float | None = 1e-5, failure: float = 0.0) -> BookedLoss:
@@ -128,9 +140,16 @@ def test_together_they_cost_what_composition_says_and_never_less_than_one_of_the
     assert delta == pytest.approx(1e-5 + 1e-7 * len(epsilons))
 
 
+def test_one_session_costs_no_less_than_it_is_booked_with() -> None:
+    """`mu_for` rounds down, by a little."""
+    for number in range(1, 400):
+        assert together([loss_of(number / 37)], 1e-5)[0] >= number / 37
+
+
 def test_what_is_not_known_is_not_bounded_and_what_never_began_costs_nothing() -> None:
     assert together([loss_of(math.inf)], 1e-5)[0] == math.inf
     assert together([loss_of(1.0, delta=None)], 1e-5)[0] == math.inf
+    assert together([loss_of(1.0), loss_of(1.0, delta=None)], 1e-5)[0] == math.inf
     assert together([loss_of(0.0, failure=0.5)], 1e-5) == (0.0, 1e-5)
     assert together([], 1e-5) == (0.0, 1e-5)
     with pytest.raises(InvalidInput, match="delta must be"):

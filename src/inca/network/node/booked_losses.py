@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from inca._base.files import write_json
-from inca._base.validation import finite_float, refuse
+from inca._base.validation import refuse
 from inca.network.node.event_log import fields_of
 from inca.privacy.gaussian import epsilon_for, mu_for
 
@@ -145,7 +145,6 @@ def together(losses: Iterable[BookedLoss], delta: float) -> tuple[float, float]:
         >>> [f"{number:.3g}" for times in (1, 2) for number in together([once] * times, 1e-5)]
         ['1', '1.1e-05', '1.47', '1.2e-05']
     """
-    finite_float("delta", delta, 0.0, 1.0)
     charged = [loss for loss in losses if loss.epsilon > 0.0]
     known = all(loss.delta is not None for loss in charged)
     mus = [mu_for(loss.epsilon, loss.delta or 0.0) * _ROUNDED_UP if known else math.inf for loss in charged]

@@ -74,6 +74,21 @@ def test_news_puts_off_talking_only_for_a_while() -> None:
     assert anti_entropy.due == pytest.approx(began + 8 * pause)
 
 
+def test_a_peer_that_connects_again_and_again_does_not_put_off_talking() -> None:
+    room = Room(of(PACED, 17)).open().at_stage(0, "digests")
+    anti_entropy = room.parties[0]._components.anti_entropy
+    pause = PACED.period / 32
+    anti_entropy.start(room.now)
+    dues = []
+    for number in range(1, 20):
+        anti_entropy.connected(room.now + number * pause / 2, 3)
+        dues.append(anti_entropy.due)
+    assert set(dues) == {room.now + pause}  # when it was due before
+    anti_entropy.due = room.now + 10.0  # after a long time without news
+    anti_entropy.connected(room.now + 1.0, 3)
+    assert anti_entropy.due == pytest.approx(room.now + 1.0 + pause)
+
+
 def test_partners_are_all_peers_and_those_of_the_first_rounds_come_early() -> None:
     room = Room(of(replace(PACED, rounds=3), 40)).open()
     for me, party in room.parties.items():

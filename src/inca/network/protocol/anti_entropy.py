@@ -63,9 +63,12 @@ class AntiEntropy:
 
     def start(self, now: float) -> None:
         """Expect news, and talk soon again if there is none."""
-        self._distance = 0
-        self._pause = self._context.session.period / _FIRST_TALKS_PER_PERIOD
+        self._distance, self._pause = 0, self._first_pause
         self._set_due(now)
+
+    @property
+    def _first_pause(self) -> float:
+        return self._context.session.period / _FIRST_TALKS_PER_PERIOD
 
     def _set_due(self, now: float) -> None:
         self.due, self._latest = now + self._pause, now + _MAX_PAUSES * self._pause
@@ -73,12 +76,13 @@ class AntiEntropy:
     def connected(self, now: float, peer: int) -> None:
         """Learn of a new connection: what was sent on an earlier one may be lost, and what was asked for on it.
 
-        It may be asked of anyone now; the first time of this peer, too, and after that of others first.
+        So it is time to talk, and soon; never later, or one peer that connects again and again could put it off. What
+        was asked for may be asked of anyone now; the first time of this peer, too, and after that of others first.
         """
         self._sent.pop(peer, None)
         self._claims.pop(peer, None)
-        if now < self.due:
-            self.start(now)
+        self._pause = self._first_pause
+        self.due = min(self.due, now + self._pause)
         for wanted, (asked, until) in list(self._asked.items()):
             if asked == peer and peer in (in_vain := self._in_vain.setdefault(wanted, set())):
                 self._asked[wanted] = peer, min(now, until)

@@ -136,3 +136,17 @@ def test_every_verb_has_an_example(verb: str, capsys: Capture, monkeypatch: pyte
     status, out, _ = call(capsys, *verb.split(), "--help")
     assert status == 0 and f"inca {verb} " in out.split("Example:")[1]
     assert "<bool>" not in out and f"Usage: inca {verb} " in out
+
+
+@pytest.mark.parametrize(("words", "expected"), [("inca pl", ["plan"]), ("inca node led", ["ledger"])])
+def test_shells_complete_commands(words: str, expected: list[str]) -> None:
+    typed = {"COMP_WORDS": words, "COMP_CWORD": str(len(words.split()) - 1), "_INCA_COMPLETE": "complete_bash"}
+    command = [sys.executable, "-m", "inca"]
+    done = subprocess.run(command, env=os.environ | typed, capture_output=True, text=True, check=False)
+    assert done.stdout.split() == expected and done.returncode == 0
+
+
+@pytest.mark.parametrize("group", [[], ["node"], ["node", "roster"], ["learn"], ["stats"]])
+def test_flags_of_groups_look_like_flags(capsys: Capture, group: list[str]) -> None:
+    _, out, _ = call(capsys, *group, "--help")
+    assert "--help" in out and "<bool>" not in out

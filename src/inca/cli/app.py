@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Annotated, Any, cast
 
 import typer
-from typer.core import TyperCommand
+from typer.core import TyperCommand, TyperGroup
 
 from inca.cli import attack, audit, average, compare, dashboard, demo, plan, reproduce
 from inca.cli.learn import agree, party
@@ -39,24 +39,49 @@ STATUS_MEANING = {
     130: "stopped by Ctrl-C",
 }
 
+
+class _PlainFlags:
+    """A command in whose help flags look like flags: they take no value, so none is shown behind them."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Return the options and arguments."""
+        parameters = cast(list[Any], super().get_params(ctx))  # type: ignore[misc]
+        for parameter in parameters:
+            if getattr(parameter, "is_flag", False):
+                parameter.metavar = ""
+        return parameters
+
+
+class _Command(_PlainFlags, TyperCommand):
+    """A verb."""
+
+
+class _Group(_PlainFlags, TyperGroup):
+    """A group of verbs."""
+
+
 app = typer.Typer(
+    cls=_Group,
     help="Private averages without a server: n parties learn the mean of their values and nobody learns a value.",
     epilog="Exit status: " + "; ".join(f"{number} {meaning}" for number, meaning in STATUS_MEANING.items()) + ".",
     no_args_is_help=True,
-    add_completion=False,
+    add_completion=True,
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",
 )
 node_app = typer.Typer(
+    cls=_Group,
     help="A real party on a real network: its identity, the roster that all parties share, and its sessions.",
     no_args_is_help=True,
 )
 roster_app = typer.Typer(
+    cls=_Group,
     help="The roster: who takes part, and on which terms. All parties hold the same file; its hash names the session.",
     no_args_is_help=True,
 )
-learn_app = typer.Typer(help="Statistics and models made of private averages.", no_args_is_help=True)
+learn_app = typer.Typer(cls=_Group, help="Statistics and models made of private averages.", no_args_is_help=True)
 stats_app = typer.Typer(
+    cls=_Group,
     help="Statistics of a file of records, each from one private average for a wanted epsilon, with intervals.",
     no_args_is_help=True,
 )
@@ -95,18 +120,6 @@ stats_app.command()(regression.regression)
 learn_app.command()(learn_compare.compare)
 learn_app.command()(agree.agree)
 learn_app.command()(party.party)
-
-
-class _Command(TyperCommand):
-    """A command in whose help flags look like flags: they take no value, so none is shown behind them."""
-
-    def get_params(self, ctx: Any) -> list[Any]:
-        """Return the options and arguments."""
-        parameters = super().get_params(ctx)
-        for parameter in parameters:
-            if getattr(parameter, "is_flag", False):
-                cast(Any, parameter).metavar = ""
-        return parameters
 
 
 def _commands(group: typer.Typer) -> Iterator[Any]:

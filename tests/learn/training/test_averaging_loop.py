@@ -345,3 +345,45 @@ def test_a_loop_in_pytorch_is_the_one_in_numpy() -> None:
         assert mean.estimate is not None
         plain = plain - 0.5 * mean.estimate
     np.testing.assert_allclose(module.weight.detach().numpy()[0], plain)
+
+
+def test_the_largest_contribution_is_that_of_the_party_with_most_records() -> None:
+    recorded = Recorded()
+    clipping = Clipping(0.7, weights="records")
+    loop = loop_of(averager=recorded, clipping=clipping, sizes=SIZES)
+    for _ in loop:
+        loop.average(UPDATES)
+        break
+    largest = float(clipping.party_weights(SIZES).max())
+    assert largest > 1.0 and recorded.max_norms == [pytest.approx(0.7 * largest, rel=1e-12)]
+    assert np.linalg.norm(recorded.rows[0], axis=1).max() <= 0.7 * largest * (1 + 1e-12)
+
+
+def test_one_vector_for_all_parties_is_refused_in_a_simulation() -> None:
+    loop = loop_of()
+    for _ in loop:
+        with pytest.raises(InvalidInput, match=r"the shape of update must be \(6, d\), one row for each party"):
+            loop.average(UPDATES[0])
+        break
+
+
+def test_a_loss_beyond_the_budget_is_refused_before_the_first_step() -> None:
+    budget = Budget(1.0, 1e-5)
+    with pytest.raises(BudgetExceeded):
+        loop_of(budget=budget, steps=None, mu=budget.left * 1.01)
+    assert budget.epsilon_spent == 0.0
+
+
+def test_a_party_on_a_network_need_not_know_sizes_that_make_no_difference() -> None:
+    recorded = Recorded(me=2)
+    loop = loop_of(averager=recorded)
+    for _ in loop:
+        loop.average(UPDATES[2] / 10.0)
+        break
+    np.testing.assert_allclose(recorded.rows[0], UPDATES[2:3] / 10.0)
+
+
+def test_a_loss_that_divides_the_budget_gives_as_many_steps_as_it_does() -> None:
+    for count in range(1, 60):
+        budget = Budget(2.0, 1e-5)
+        assert loop_of(budget=budget, steps=None, mu=budget.left / math.sqrt(count)).steps == count

@@ -195,7 +195,6 @@ class AveragingLoop:
             mu_step = self._budget.split([1.0] * count)[0]
         else:
             mu_step = positive("mu", mu)
-            self._budget.check(mu_step)
             most = max(1, math.floor((self._budget.left / mu_step) ** 2 * (1.0 + _ROUNDING_SLACK)))
             count = most if count is None else min(count, most)
         self._budget.check(
@@ -220,8 +219,7 @@ class AveragingLoop:
     def _contributions(self, update: ArrayLike | Sequence[ArrayLike]) -> Array:
         """Return one clipped and weighted row for each party whose data are here."""
         if self._clipping.level == "party":
-            axes = (1, 2) if self._alone else (2,)
-            table = self._table("update", update, len(self._held), "for each party", axes)
+            table = self._table("update", update, len(self._held), "for each party")
             return self._clipping.clipped(table) * self._weights[:, np.newaxis]
         tables: Any = [update] if self._alone else update
         try:
@@ -232,11 +230,11 @@ class AveragingLoop:
             refuse("the number of tables in update", many, f"{len(self._held)}, one for each party")
         rows = []
         for party, weight, own in zip(self._held, self._weights, tables, strict=True):
-            table = self._table(f"update of party {party}", own, self._sizes[party], "for each record", (2,))
+            table = self._table(f"update of party {party}", own, self._sizes[party], "for each record")
             rows.append(weight * (1.0 / len(table) * self._clipping.clipped(table).sum(axis=0)))
         return np.array(rows)
 
-    def _table(self, name: str, numbers: Any, rows: int, whose: str, axes: tuple[int, ...]) -> Array:
+    def _table(self, name: str, numbers: Any, rows: int, whose: str) -> Array:
         """Return a table of numbers, which need not be finite; one of another shape is refused, never its numbers."""
         width = "d" if self._dimensions is None else str(self._dimensions)
         shape = f"({rows}, {width}), one row {whose}"
@@ -250,7 +248,7 @@ class AveragingLoop:
         ):  # the last of PyTorch, for tensors that require gradients
             kind = type(numbers).__name__
             raise InvalidInput(f"{name} must be an array of numbers, {shape}, got a {kind} that is not one") from None
-        if table.ndim == 1 and 1 in axes:
+        if table.ndim == 1:  # of one party, or of one record
             table = table[np.newaxis]
         right = table.ndim == 2 and len(table) == rows and table.shape[1] > 0
         if not right or self._dimensions not in (None, table.shape[1]):

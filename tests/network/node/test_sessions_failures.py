@@ -38,8 +38,8 @@ def loaded() -> None:
 
 @pytest.mark.slow
 def test_full_disk_stops_one_party_cleanly(tmp_path: Path) -> None:
-    # Its journal needs 16 kB for each share, but no file of this process may grow beyond 150 kB.
-    full = "import resource\nresource.setrlimit(resource.RLIMIT_FSIZE, (150_000, 150_000))\ninca.cli.main()"
+    # Its journal needs about 50 kB for each share, but no file of this process may grow beyond 400 kB.
+    full = "import resource\nresource.setrlimit(resource.RLIMIT_FSIZE, (400_000, 400_000))\ninca.cli.main()"
     with prepared(work=full) as (process,):
         parties = TwelveParties(tmp_path, dimension=2000, lead=PROCESS_LEAD_S, period=2.0)
         process.start(parties.arguments(LAST))

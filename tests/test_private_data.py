@@ -189,6 +189,7 @@ PUBLIC: dict[str, str] = {
 SHOWN: dict[str, str] = {
     "AveragingLoop": "which step, and its budget",
     "_Command": "the name of a command",
+    "_Group": "the name of a group of commands",
     "Budget": "what was spent",
     "Execution": "who sent to whom",
 }

@@ -30,6 +30,7 @@ from helpers.rosters import terms
 from helpers.signatures import sign, verify
 from inca._base.types import Array
 from inca.cli.input_files import ValueTable
+from inca.cli.printing import OutputFiles
 from inca.cli.stats.records_file import read_parties
 from inca.cli.stats.release import PreparedRelease
 from inca.dashboard.documents import Document, Documents
@@ -119,6 +120,7 @@ HOLDERS: dict[type, Callable[[], object]] = {
         np.random.default_rng(123456789),
         0.95,
         repeatable=True,
+        files=OutputFiles(),
     ),
     Dataset: lambda: DATASET,
     _DividedData: lambda: _DividedData(DATASET, DATASET, np.zeros(3, dtype=np.intp)),

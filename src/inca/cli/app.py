@@ -40,24 +40,24 @@ STATUS_MEANING = {
 }
 
 
-class _PlainFlags:
-    """A command in whose help flags look like flags: they take no value, so none is shown behind them."""
+def _with_plain_flags(parameters: list[Any]) -> list[Any]:
+    """Let flags look like flags in a command's help: they take no value, so none is shown behind them."""
+    for parameter in parameters:
+        if getattr(parameter, "is_flag", False):
+            parameter.metavar = ""
+    return parameters
 
+
+class _Command(TyperCommand):
     def get_params(self, ctx: Any) -> list[Any]:
         """Return the options and arguments."""
-        parameters = cast(list[Any], super().get_params(ctx))  # type: ignore[misc]
-        for parameter in parameters:
-            if getattr(parameter, "is_flag", False):
-                parameter.metavar = ""
-        return parameters
+        return _with_plain_flags(super().get_params(ctx))
 
 
-class _Command(_PlainFlags, TyperCommand):
-    """A verb."""
-
-
-class _Group(_PlainFlags, TyperGroup):
-    """A group of verbs."""
+class _Group(TyperGroup):
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Return the options and arguments."""
+        return _with_plain_flags(super().get_params(ctx))
 
 
 app = typer.Typer(

@@ -73,36 +73,38 @@ class OutputFiles:
     Should writing fail after all, the result is printed all the same, and the refusal comes last.
 
     Args:
-        paths: What each file holds, and where it is to be; None where it was not asked for. A `plot` must be a picture.
+        paths: What each file holds, by the name of its option, and where it is to be; None where it was not asked for.
+            A `plot` and a `picture` must be pictures.
 
     Raises:
         InvalidInput: If one of them cannot be written, or two are the same.
     """
 
     def __init__(self, **paths: Path | None) -> None:
-        self._paths = {name: path for name, path in paths.items() if path is not None}
+        self.paths = {name: path for name, path in paths.items() if path is not None}
+        """Those that were asked for."""
         self._failure: InvalidInput | None = None
         self._written: dict[str, Path] = {}
         places: dict[Path, str] = {}
-        for name, path in self._paths.items():
+        for name, path in self.paths.items():
             if (other := places.setdefault(path.resolve(), name)) != name:
                 raise InvalidInput(f"the {other} and the {name} must be two files, got {path} for both")
-        if (plot := self._paths.get("plot")) is not None:
+        for name in {"plot", "picture"} & self.paths.keys():
             from inca.cli.plots import check_plot
 
-            check_plot(plot)
-        check_writable(*self._paths.values())
+            check_plot(self.paths[name], f"--{name}")
+        check_writable(*self.paths.values())
 
     def write(self, name: str, produce: Callable[[Path], object]) -> None:
         """Write a file if it was asked for; a failure is kept until `finish`."""
-        if name not in self._paths:
+        if name not in self.paths:
             return
         try:
-            produce(self._paths[name])
+            produce(self.paths[name])
         except InvalidInput as error:
             self._failure = self._failure or error
         else:
-            self._written[name] = self._paths[name]
+            self._written[name] = self.paths[name]
 
     def finish(self, *, announce: bool) -> None:
         """After the result was printed: say where the files are, and refuse what could not be written."""

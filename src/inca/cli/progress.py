@@ -8,6 +8,7 @@ from __future__ import annotations
 import sys
 import threading
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -50,8 +51,8 @@ def phase_bar(units: Mapping[str, str]) -> Iterator[Callable[[str, int, int], No
         yield shown.show
 
 
-class _Display:
-    """What is shown of the progress: `look` is called by the work and, four times a second, by a thread."""
+class _Display(ABC):
+    """What is shown of the progress: `_look` is called by the work and, four times a second, by a thread."""
 
     def __init__(self, units: Mapping[str, str]) -> None:
         self._units, self._began = units, time.monotonic()
@@ -73,8 +74,9 @@ class _Display:
             return STARTING
         return f"{self._units[self._phase]} {self._done} of {self._total}"
 
+    @abstractmethod
     def _look(self) -> None:
-        raise NotImplementedError
+        """Bring what is shown up to date, if it is time."""
 
     def _watch(self) -> None:
         while not self._ended.wait(0.25):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import pytest
 
@@ -18,8 +19,8 @@ FIVE = replace(SESSION, parties=5)
 PROPOSAL, OTHER = Proposal("cohort", [(0, bytes(32)), (1, bytes(32))]), Proposal("cohort", [(0, bytes(32))])
 
 
-def of(party: int, **changes: object) -> BallotSignatures:
-    return BallotSignatures(replace(FIVE, **changes), party, sign(party), verify)  # type: ignore[arg-type]
+def of(party: int, **changes: Any) -> BallotSignatures:
+    return BallotSignatures(replace(FIVE, **changes), party, sign(party), verify)
 
 
 def votes(*parties: int, instance: int = 0, ballot: int = 7, proposal: Proposal = PROPOSAL) -> list[tuple[int, bytes]]:

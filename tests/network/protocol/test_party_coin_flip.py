@@ -6,6 +6,7 @@ from dataclasses import replace
 from hashlib import sha256
 
 import msgspec
+import pytest
 
 from helpers.parties import COIN_FLIP, PACED, START, N, Room, foreign, masks, noisy, offer_of, reasons, secret
 from inca.network.protocol.agreement.public_randomness import commitment
@@ -150,7 +151,9 @@ def test_an_agreed_seed_needs_no_coin_flip_and_the_loss_is_asked_for_at_once() -
     assert not any(room.parties[0].signed_items.by_kind[kind] for kind in ("commit", "confirm", "reveal"))
 
 
-def test_the_loss_is_asked_for_once_the_seed_is_drawn_and_again_after_a_restart() -> None:
+def test_the_loss_is_asked_for_once_the_seed_is_drawn_and_again_after_a_restart(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     room = Room(COIN_FLIP)
     assert not room.make(0).open(room.now, noisy(COIN_FLIP, 0), masks(0), secret(0)).plan
     asked: list[int] = []
@@ -161,7 +164,7 @@ def test_the_loss_is_asked_for_once_the_seed_is_drawn_and_again_after_a_restart(
         asked.extend([i] * effects.plan)
         perform(i, effects)
 
-    room.perform = noting  # type: ignore[method-assign]
+    monkeypatch.setattr(room, "perform", noting)
     room.open().run(until=START - 1.0)
     assert sorted(asked) == list(range(N))
     room.kill(2)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -93,18 +94,11 @@ def histogram(
             f"A bin with less than {2.0 * largest:.2g} of the records cannot be told from an empty one: fewer bins, "
             "more records or a larger epsilon would show more."
         ]
-    if picture is not None:
+
+    def draw(path: Path) -> None:
         from inca.cli.stats.pictures import draw_histogram
 
-        draw_histogram(rows, edges, column, release.title, picture)
-    tell(
-        "histogram",
-        release,
-        rows,
-        remarks,
-        as_json,
-        picture,
-        column=column,
-        domain=list(domain),
-        edges=edges.tolist(),
-    )
+        draw_histogram(rows, edges, column, release.title, path)
+
+    release.files.write("picture", draw)
+    tell("histogram", release, rows, remarks, as_json, column=column, domain=list(domain), edges=edges.tolist())

@@ -59,7 +59,7 @@ def mean(
         seed=seed,
         picture=picture,
     )
-    _tell("mean", column, domain, release, picture, as_json)
+    _tell("mean", column, domain, release, as_json)
 
 
 def variance(
@@ -98,17 +98,10 @@ def variance(
         seed=seed,
         picture=picture,
     )
-    _tell("variance", column, domain, release, picture, as_json)
+    _tell("variance", column, domain, release, as_json)
 
 
-def _tell(
-    statistic: str,
-    column: str,
-    domain: tuple[float, float],
-    release: PreparedRelease,
-    picture: Path | None,
-    as_json: bool,
-) -> None:
+def _tell(statistic: str, column: str, domain: tuple[float, float], release: PreparedRelease, as_json: bool) -> None:
     """Release both moments and tell those that were asked for."""
     from inca.learn.statistics.moments import moments
 
@@ -123,12 +116,15 @@ def _tell(
         guess = _guess(name, row, possible)
         rows.append(replace(row, says_nothing=bool(guess)))
         remarks += outside(name, row) + guess
-    if picture is not None:
+
+    def draw(path: Path) -> None:
         from inca.cli.stats.pictures import draw_intervals
 
         # A panel for each: a variance is in other units than a mean.
-        draw_intervals(rows, [estimates[row.name][1] for row in rows], f"{column}, {release.title}", picture)
-    tell(statistic, release, rows, remarks, as_json, picture, column=column, domain=list(domain))
+        draw_intervals(rows, [estimates[row.name][1] for row in rows], f"{column}, {release.title}", path)
+
+    release.files.write("picture", draw)
+    tell(statistic, release, rows, remarks, as_json, column=column, domain=list(domain))
 
 
 def _guess(name: str, row: StatisticRow, possible: tuple[float, float]) -> list[str]:

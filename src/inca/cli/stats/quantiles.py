@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -95,18 +96,11 @@ def quantiles(
         rows.append(replace(row, says_nothing=bool(sentence)))
         if sentence:
             remarks.append(f"Quantile {share:g}: {sentence[0].lower()}{sentence[1:]}")
-    if picture is not None:
+
+    def draw(path: Path) -> None:
         from inca.cli.stats.pictures import draw_distribution
 
-        draw_distribution(rows, shares, estimates[0].distribution, release.confidence, column, release.title, picture)
-    tell(
-        "quantiles",
-        release,
-        rows,
-        remarks,
-        as_json,
-        picture,
-        column=column,
-        domain=list(domain),
-        quantiles=shares,
-    )
+        draw_distribution(rows, shares, estimates[0].distribution, release.confidence, column, release.title, path)
+
+    release.files.write("picture", draw)
+    tell("quantiles", release, rows, remarks, as_json, column=column, domain=list(domain), quantiles=shares)

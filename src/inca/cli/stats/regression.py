@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -100,17 +101,19 @@ def regression(
     rows = rows_of(["intercept"], fit.intercept, confidence, says_nothing=nothing)
     rows += rows_of([name for name, _, _ in features], fit.coefficients, confidence, says_nothing=nothing)
     remarks += _without_sign(rows[1:], explained[0])
-    if picture is not None:
+
+    def draw(path: Path) -> None:
         from inca.cli.stats.pictures import draw_effects
 
-        draw_effects(rows[1:], [high - low for _, low, high in features], f"{explained[0]}, {release.title}", picture)
+        draw_effects(rows[1:], [high - low for _, low, high in features], f"{explained[0]}, {release.title}", path)
+
+    release.files.write("picture", draw)
     tell(
         "regression",
         release,
         rows,
         remarks,
         as_json,
-        picture,
         features=[{"name": name, "domain": [low, high]} for name, low, high in features],
         target={"name": explained[0], "domain": list(explained[1:])},
         ridge=penalty,

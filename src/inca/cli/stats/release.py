@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from textwrap import fill
 from typing import TYPE_CHECKING, Any, cast
 
 import typer
 
-from inca.cli.printing import in_columns, print_json
+from inca.cli.printing import OutputFiles, in_columns, print_json, wrapped
 
 if TYPE_CHECKING:
     import numpy as np
@@ -37,6 +36,7 @@ class PreparedRelease:
         rng: The source of all randomness.
         confidence: The probability with which intervals hold their numbers.
         repeatable: Whether a seed decides the noise, so that nothing is private.
+        files: The picture, if it was asked for.
     """
 
     records: Records
@@ -45,6 +45,7 @@ class PreparedRelease:
     rng: np.random.Generator
     confidence: float
     repeatable: bool
+    files: OutputFiles
 
     @property
     def title(self) -> str:
@@ -118,14 +119,12 @@ def prepare(
     import numpy as np
 
     from inca._base.validation import between_0_and_1, integer, refuse
-    from inca.cli.plots import check_plot
     from inca.cli.stats.records_file import read_parties
     from inca.learn.averagers.simulated import calibrated
     from inca.learn.budget import Budget
     from inca.learn.statistics.records import Records
 
-    if picture is not None:
-        check_plot(picture, "--picture")
+    files = OutputFiles(picture=picture)
     if level not in _PROTECTS:
         refuse("--level", level, f"one of {', '.join(_PROTECTS)}")
     between_0_and_1("--confidence", confidence)
@@ -136,7 +135,7 @@ def prepare(
     data, domain = (tables, box) if len(box) > 1 else ([table[:, 0] for table in tables], box[0])
     records = Records.of(data, cast(Any, domain), level=cast(Any, level))
     averager = calibrated("inca", len(tables), colluding, dropout, MESSAGES, VIEWS, 1, min(FAILURE, delta))
-    return PreparedRelease(records, averager, budget, rng, confidence, seed is not None)
+    return PreparedRelease(records, averager, budget, rng, confidence, seed is not None, files)
 
 
 def _bounds(name: str, low: float, high: float) -> Interval:
@@ -187,10 +186,9 @@ def tell(
     rows: Sequence[StatisticRow],
     remarks: Sequence[str],
     as_json: bool,
-    picture: Path | None,
     **more: Any,
 ) -> None:
-    """Print estimates, what must be said of them, and what was promised to whom.
+    """Print estimates, what must be said of them, what was promised to whom, and where the picture is.
 
     Args:
         statistic: The verb.
@@ -198,7 +196,6 @@ def tell(
         rows: The estimates.
         remarks: Sentences.
         as_json: Whether a program reads it.
-        picture: Where the picture was written.
         more: What only this statistic has, for programs.
     """
     budget, requirements = release.budget, release.averager.mechanism.requirements
@@ -225,9 +222,10 @@ def tell(
             "failure_probability": failure,
             "colluders": requirements.colluders,
             "leavers": requirements.leavers,
-            "picture": None if picture is None else str(picture),
+            "picture": None if (picture := release.files.paths.get("picture")) is None else str(picture),
         }
         print_json(report)
+        release.files.finish(announce=False)
         return
     for line in _table(rows, release.confidence):
         typer.echo(line)
@@ -243,14 +241,13 @@ def tell(
         ("against", against),
     ]
     for name, text in facts:
-        typer.echo(_wrapped(text, f"{name:10}", " " * 10))
-    typer.echo(_wrapped("All parties are simulated here: whoever runs this has every record."))
+        typer.echo(wrapped(f"{name:10}{text}", _WIDTH))
+    typer.echo("All parties are simulated here: whoever runs this has every record.")
     for sentence in remarks:
-        typer.echo(_wrapped(sentence))
+        typer.echo(wrapped(sentence, _WIDTH))
     if release.repeatable:
         typer.echo("This run is repeatable from its seed and therefore not private.")
-    if picture is not None:
-        typer.echo(f"The picture is in {picture}.")
+    release.files.finish(announce=True)
 
 
 def outside(name: str, row: StatisticRow) -> list[str]:
@@ -274,8 +271,3 @@ def _table(rows: Sequence[StatisticRow], confidence: float) -> list[str]:
         ends = " to ".join(f"{end:.5g}" for end in row.interval)
         cells.append((name, f"{row.estimate:.5g}", f"{row.standard_error:.3g}", ends))
     return in_columns(cells)
-
-
-def _wrapped(text: str, first: str = "", later: str = "") -> str:
-    # A name of a file is not broken: whoever copies it needs it in one piece.
-    return fill(text, _WIDTH, initial_indent=first, subsequent_indent=later, break_long_words=False)

@@ -131,11 +131,7 @@ def check_account(session: SessionConfig, topology: Topology, party: int, accoun
         raise InvalidPeerMessage(f"{whose} must have {session.receivers} offers in each of its rounds")
     if any(fate > BACK for fates in account.fates for fate in fates):
         raise InvalidPeerMessage(f"{whose} has an offer of unknown fate")
-    scheduled = {(t, *entry) for t in rounds for entry in topology.senders[t][party]}
-    if len(set(account.credited)) == len(account.credited) and scheduled.issuperset(account.credited):
-        return
-    if len(set(account.credited)) < len(account.credited) or any(t not in rounds for t, _, _ in account.credited):
+    if len(set(account.credited)) < len(account.credited) or not {t for t, _, _ in account.credited} <= set(rounds):
         raise InvalidPeerMessage(f"{whose} has a transfer that was credited twice, or in a round it missed")
-    for t, sender, slot in account.credited:
-        if topology.receiver(t, sender, slot) != party:
-            raise InvalidPeerMessage(f"{whose} has a credited transfer that the schedule does not have")
+    if not {(t, *entry) for t in rounds for entry in topology.senders[t][party]}.issuperset(account.credited):
+        raise InvalidPeerMessage(f"{whose} has a credited transfer that the schedule does not have")

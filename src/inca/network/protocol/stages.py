@@ -47,7 +47,7 @@ _PATIENCE_PERIODS = 1.5  # for a party that is there and does not say whether it
 _PUBLISHING_PERIODS = 2.0  # for the final messages of the cohort
 _SERVING_PERIODS = 3.0
 _CONSENSUS_PERIODS = 4.0  # in which a decision is reached if a quorum is there
-_USUAL_DECISIONS = 3  # a cohort, to commit to it, the result
+USUAL_DECISIONS = 3  # a cohort, to commit to it, the result
 
 
 def periods_after_rounds(smaller_cohorts: int) -> float:
@@ -57,7 +57,7 @@ def periods_after_rounds(smaller_cohorts: int) -> float:
     (20.0, 28.0)
     """
     stages = _DIGEST_PERIODS + _PUBLISHING_PERIODS + _SERVING_PERIODS
-    return stages + _CONSENSUS_PERIODS * (_USUAL_DECISIONS + smaller_cohorts) + 1.0  # as clocks differ
+    return stages + _CONSENSUS_PERIODS * (USUAL_DECISIONS + smaller_cohorts) + 1.0  # as clocks differ
 
 
 # --- before the rounds ------------------------------------------------------------------------------------------

@@ -32,7 +32,7 @@ from inca.network.protocol.realized_execution import RealizedExecution
 from inca.network.protocol.records import Credited, Record, Signed
 from inca.network.protocol.session import SessionConfig
 from inca.network.protocol.signed_items import Sign, SignedItems, Verify
-from inca.network.protocol.stages import periods_after_rounds
+from inca.network.protocol.stages import USUAL_DECISIONS, periods_after_rounds
 from inca.network.testing.expected_sum import expected_sum
 from inca.network.testing.faults import PERIOD, Faults, random_session
 from inca.protocol.execution_files import digest
@@ -130,7 +130,7 @@ class SimulatedNetwork:
         """When the session is over at the latest, with as many decisions as there were, and one more."""
         decisions = max((len(m.party.ledger.decided) for m in self.machines if m.party), default=0) + 1
         rounds_end = max(self.session.deadline(self.session.rounds), self._booted)
-        return rounds_end + periods_after_rounds(decisions - 3) * PERIOD
+        return rounds_end + periods_after_rounds(decisions - USUAL_DECISIONS) * PERIOD
 
     def step(self) -> None:
         """Process the next event."""

@@ -15,6 +15,7 @@ from helpers.command_line import NOISE, Capture, call, refused, run
 from helpers.paths import ROOT
 from inca.cli import app
 from inca.cli.app import EXIT_STATUS, STATUS_MEANING, exit_status
+from inca.cli.node.run import NO_RESULT
 
 ERRORS = [kind for kind in vars(inca.errors).values() if isinstance(kind, type) and kind.__module__ == "inca.errors"]
 HEAVY = "{'numpy', 'numba', 'scipy', 'msgspec', 'cryptography', 'matplotlib', 'starlette'}"
@@ -58,7 +59,7 @@ def test_ctrl_c_stops_a_program() -> None:
 
 
 def test_all_statuses_are_explained_in_the_help_and_on_the_page(capsys: Capture) -> None:
-    assert {number for _, number in EXIT_STATUS} | {0} == set(STATUS_MEANING)
+    assert {number for _, number in EXIT_STATUS} | {0, NO_RESULT} == set(STATUS_MEANING)
     shown = " ".join(call(capsys, "--help")[1].split())
     page = (ROOT / "docs" / "command-line.md").read_text()
     for number, meaning in STATUS_MEANING.items():

@@ -36,6 +36,7 @@ STATUS_MEANING = {
     0: "done",
     1: "the answer is no: there is no result, or a required guarantee does not hold",
     2: "the options or the input were refused",
+    run.NO_RESULT: "a session has ended without a result, and starting the party again changes nothing",
     130: "stopped by Ctrl-C",
 }
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shlex
@@ -221,7 +222,7 @@ def test_a_session_that_ended_without_a_result_says_why_again(capsys: Capture, t
     (folder / "result.json").write_text(json.dumps(fields))
     (folder / "ended.json").write_text("{}")
     words = ["--identity", roster.parent / "anna", "--state", tmp_path / "state", "--value-command", "echo 5"]
-    assert call(capsys, "node", "run", roster, *words) == (1, "no result: too few were there\n", "")
+    assert call(capsys, "node", "run", roster, *words) == (3, "no result: too few were there\n", "")
 
 
 def test_a_session_that_has_ended_tells_a_stranger_nothing(capsys: Capture, session: Processes, tmp_path: Path) -> None:
@@ -290,6 +291,20 @@ def test_bad_values_are_refused_without_showing_them(case: str, capsys: Capture,
     refusal = refused(capsys, "node", "run", roster, *words, "--quiet", *options)
     assert sentence in refusal
     assert "71" not in refusal.replace(str(tmp_path), "") and "713.25" not in _contents(tmp_path / "state")
+
+
+def test_a_value_in_a_folder_that_may_not_be_entered_is_named_itself(
+    capsys: Capture, tmp_path: Path, roster: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The folder of credentials of a service, say; it used to be the session's folder that "cannot be used"."""
+
+    def refuse_entry(path: Path) -> bool:  # as for anyone but root, who may run these tests
+        raise PermissionError(errno.EACCES, "Permission denied", str(path))
+
+    monkeypatch.setattr("inca.cli.node.run.Path.is_file", refuse_entry)
+    value = tmp_path / "secret" / "value.txt"
+    words = ["--identity", roster.parent / "anna", "--state", tmp_path / "state", "--value", value, "--quiet"]
+    assert f"{value} cannot be read: Permission denied" in refused(capsys, "node", "run", roster, *words)
 
 
 def _contents(folder: Path) -> str:

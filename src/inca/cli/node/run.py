@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from inca._base.types import Array
     from inca.network.membership.terms import Terms
 
+NO_RESULT = 3
+"""The status of a session that has ended without a result: there is no use in starting the party again."""
+
 
 def run(
     context: typer.Context,
@@ -129,7 +132,7 @@ def run(
     else:
         _show(report, folder)
     if report["estimate"] is None:
-        raise typer.Exit(1)
+        raise typer.Exit(NO_RESULT)
 
 
 def _read_value(path: str | None, command: str | None) -> Array:
@@ -140,7 +143,7 @@ def _read_value(path: str | None, command: str | None) -> Array:
 
     if path is None and command is None:
         raise InvalidInput("--value FILE, --value - or --value-command COMMAND must say where the value is, got none")
-    if path not in (None, "-") and not Path(str(path)).is_file():
+    if path not in (None, "-") and not _is_file(Path(str(path))):
         refuse("--value", path, "an existing file")
     if path is not None and path.endswith(".npy"):
         from inca.cli.input_files import read_numpy
@@ -152,6 +155,14 @@ def _read_value(path: str | None, command: str | None) -> Array:
         return np.array([float(word) for word in words], dtype=np.float64)
     except ValueError:
         raise InvalidInput(f"{source} must hold numbers, got something that is not a number") from None
+
+
+def _is_file(path: Path) -> bool:
+    """Say so if the folder of the file may not be looked into: the file may be there."""
+    try:
+        return path.is_file()
+    except PermissionError as error:
+        raise InvalidInput(f"{path} cannot be read: {error.strerror}") from None
 
 
 def _read_text(path: str | None, command: str | None) -> tuple[str, str]:

@@ -27,6 +27,7 @@ from inca.network.node.journal import Journal, check_disk_space
 from inca.network.node.loss_check import LossCheck, LossChecker
 from inca.network.node.session_setup import SessionSetup
 from inca.network.node.transport_setup import limits_for, transport_for
+from inca.network.node.warm_up import in_daemon_thread
 from inca.network.protocol.context import Effects
 from inca.network.protocol.finalization import Result
 from inca.network.protocol.messages import Message, Nudge, Offer, decode, encode
@@ -167,7 +168,7 @@ class Node(TransportEvents):
         try:
             records = self.journal.read()
             noisy = self.setup.add_noise(self._read_value(), clip=self._clip) if not records else None
-            await asyncio.to_thread(self._load_accountant)
+            await in_daemon_thread(self._load_accountant)
             await self._open_transport()
             try:
                 await self._check_clocks()

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+
 from inca.network.lattice.discrete_gaussian import Keystream, discrete_gaussian
 from inca.privacy.accountant import account
 from inca.privacy.certificate import certify
@@ -21,3 +26,29 @@ def warm_up() -> None:
     account(View(execution, adversary), NoiseLevels(independent=1.0, cancelling=10.0), sensitivity=1.0)
     certify(Transcript(execution, sigma_independent=1.0, sigma_cancelling=10.0, adversary=adversary, sensitivity=1.0))
     discrete_gaussian(2**32, 8, Keystream(bytes(32), b"warm"))
+
+
+async def in_daemon_thread(job: Callable[[], object]) -> None:
+    """Do something long that need not be finished when the process is to stop: the first time, much is compiled."""
+    loop = asyncio.get_running_loop()
+    done: asyncio.Future[None] = loop.create_future()
+
+    def finish(error: BaseException | None) -> None:
+        if done.cancelled():
+            return
+        if error is None:
+            done.set_result(None)
+        else:
+            done.set_exception(error)
+
+    def run() -> None:
+        error: BaseException | None = None
+        try:
+            job()
+        except BaseException as caught:
+            error = caught
+        with suppress(RuntimeError):  # the loop has ended
+            loop.call_soon_threadsafe(finish, error)
+
+    threading.Thread(target=run, daemon=True).start()
+    await done

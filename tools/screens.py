@@ -22,12 +22,18 @@ FILES = ROOT / "tests" / "fixtures" / "version-0.1"
 SESSIONS = FILES / "session" / "party-001" / "sessions"
 RUN = "/run?parties=14&rounds=12&absent=5:5-+9:4-7&colluding=2+11&party=8&seed=4"
 DOCS = {
+    "story": ("/story?step=4", 800),
     "plan": ("/plan?parties=200&epsilon=0.5", 880),
     "run": (f"{RUN}&t=6", 970),
     "adversary": ("/adversary?parties=12&rounds=10&colluding=1+5&seed=1", 1300),
 }
 """Addresses and heights of the pictures in the docs."""
-READY = {"plan": ".shown[aria-busy=false]", "run": "main[data-step-ms]", "adversary": "main svg[role=img]"}
+READY = {
+    "story": "main[data-ready]",
+    "plan": ".shown[aria-busy=false]",
+    "run": "main[data-step-ms]",
+    "adversary": "main svg[role=img]",
+}
 """What a view shows when it has its answer."""
 
 

@@ -41,8 +41,19 @@ def test_a_file_from_nowhere_is_refused(board: Dashboard) -> None:
     assert request.status == 403
 
 
+LINK = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document"}
+
+
+@pytest.mark.parametrize("question", ["plan?parties=200", "run", "adversary?colluding=1", "files"])
+def test_neither_a_link_from_elsewhere_nor_a_frame_starts_work(board: Dashboard, question: str) -> None:
+    for headers in (LINK, LINK | {"Sec-Fetch-Dest": "iframe"}):
+        answer = board.get(f"/api/{question}", headers)
+        assert answer.status == 403 and b"another site" in answer.body
+    assert board.get("/run", LINK | {"Sec-Fetch-Dest": "iframe"}).status == 403
+
+
 def test_a_link_from_elsewhere_may_be_followed_and_its_page_loads_nothing_from_elsewhere(board: Dashboard) -> None:
-    answer = board.get("/run", {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate"})
+    answer = board.get("/run", LINK)
     assert answer.status == 200 and b"<main" in answer.body
     policy = answer.headers["content-security-policy"]
     assert "default-src 'none'" in policy and "http" not in policy and "unsafe" not in policy
@@ -91,6 +102,7 @@ ELSEWHERE = {"Sec-Fetch-Site": "cross-site"}
         ("POST", HERE | ELSEWHERE | {"Sec-Fetch-Mode": "navigate"}, "the request comes from another site"),
         ("POST", OWN | ELSEWHERE, "the request comes from another site"),
         ("GET", HERE | ELSEWHERE, "the request comes from another site"),
+        ("GET", HERE | ELSEWHERE | {"Sec-Fetch-Mode": "navigate"}, "the request comes from another site"),
         ("GET", HERE | {"Origin": "https://127.0.0.1:8000"}, "the request comes from another site"),
         ("GET", OWN | {"Host": "evil.example"}, "the request names another host"),
         ("GET", {}, "the request names another host"),
@@ -109,7 +121,7 @@ def test_forged_requests_are_refused(method: str, headers: dict[str, str], sente
         ("GET", OWN),
         ("GET", HERE | {"Sec-Fetch-Site": "same-origin"}),
         ("GET", HERE | {"Sec-Fetch-Site": "none"}),
-        ("GET", HERE | ELSEWHERE | {"Sec-Fetch-Mode": "navigate"}),
+        ("GET", HERE | LINK),
         ("POST", OWN),
         ("POST", HERE | {"Sec-Fetch-Site": "same-origin"}),
         ("POST", OWN | {"Sec-Fetch-Site": "same-origin"}),

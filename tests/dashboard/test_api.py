@@ -12,7 +12,7 @@ from helpers.dashboard_server import CONSORTIUM, RUN, Dashboard
 
 
 def test_enough_noise_is_enough(board: Dashboard) -> None:
-    asked = RUN | {"sigma_independent": 1.0, "colluding": "1", "epsilon": 4.0, "delta": 1e-5}
+    asked = RUN | {"sigma_independent": 4.0, "colluding": "1", "epsilon": 4.0, "delta": 1e-5}
     level = board.ask("sufficient-noise", **asked)["sigma_cancelling"]
     worst = board.ask("adversary", **asked | {"sigma_cancelling": level * (1 + 1e-6)})["worst"]["epsilon"]
     assert worst == pytest.approx(4.0, rel=1e-3) and worst <= 4.0 * (1 + 1e-4)
@@ -30,5 +30,5 @@ def test_a_run_can_be_downloaded_and_audited(board: Dashboard, tmp_path: Path) -
     (tmp_path / "run.json").write_bytes(answer.body)
     transcript = inca.read_execution(tmp_path / "run.json")
     view = inca.View(transcript.execution, transcript.adversary)
-    mu = inca.account(view, transcript.noise_levels, sensitivity=1.0).mu
+    mu = inca.account(view, transcript.noise_levels, sensitivity=4.0).mu
     np.testing.assert_allclose(board.ask("adversary", **RUN, colluding="1")["mu"], mu, rtol=1e-12)

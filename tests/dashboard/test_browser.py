@@ -152,7 +152,7 @@ def test_a_party_is_killed_and_comes_back(window: Watched, board: Dashboard) -> 
 
 
 def test_an_estimate_outside_the_domain_is_moved_in_and_said_to_be(window: Watched, board: Dashboard) -> None:
-    settings = {"parties": 4, "rounds": 5, "sigma_independent": 5, "sigma_cancelling": 50}
+    settings = {"parties": 4, "rounds": 5, "sigma_independent": 1200, "sigma_cancelling": 12000}
     seed = next(
         seed
         for seed in range(50)
@@ -161,9 +161,9 @@ def test_an_estimate_outside_the_domain_is_moved_in_and_said_to_be(window: Watch
     address = "&".join(f"{name}={value}" for name, value in settings.items())
     page = open_at(window, f"/run?{address}&seed={seed}&t=5")
     result = page.get_by_role("region", name="The result")
-    expect(result).to_contain_text("0 to 1")
-    expect(result.locator(".warn").first).to_contain_text("outside [0, 1]")
-    expect(result.locator(".warn").last).to_contain_text("guessing 0.5, the middle, would do as well.")
+    expect(result).to_contain_text("0 to 240")
+    expect(result.locator(".warn:not(.verdict)").first).to_contain_text("outside [0, 240]")
+    expect(result.locator(".warn").last).to_contain_text("guessing 120, the middle, would do as well.")
 
 
 def test_a_result_is_shown_in_the_domain_with_its_interval(window: Watched, tmp_path: Path) -> None:
@@ -383,7 +383,7 @@ def test_a_file_that_is_none_of_ours_is_refused(window: Watched, tmp_path: Path)
     window.errors[:] = [error for error in window.errors if REFUSED not in error]
 
 
-ADDRESSES = (f"/plan?{QUICK}", f"/run?{RUN}", "/adversary?parties=9&colluding=2", "/sessions", "/file")
+ADDRESSES = ("/story", f"/plan?{QUICK}", f"/run?{RUN}", "/adversary?parties=9&colluding=2", "/sessions", "/file")
 
 
 @pytest.mark.parametrize("dark", [True, pytest.param(False, marks=pytest.mark.slow)])

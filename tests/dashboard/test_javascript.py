@@ -54,7 +54,7 @@ def test_the_types_of_answers_are_those_of_the_server(board: Dashboard) -> None:
         "Guesses": view["guesses"]["naive"],
         "WorstLoss": view["worst"],
         "Condition": view["conditions"][0],
-        "NoiseAnswer": board.ask("sufficient-noise", parties=5, rounds=4, sigma_independent=2, colluding="1"),
+        "NoiseAnswer": board.ask("sufficient-noise", parties=5, rounds=4, sigma_independent=8, colluding="1"),
         "SessionStatus": sessions["sessions"][0],
         "SessionAnswer": session,
     }
@@ -128,7 +128,7 @@ def test_every_term_of_the_glossary_is_explained_somewhere() -> None:
 def test_every_rule_of_the_style_sheets_is_used() -> None:
     pages = "".join(SCRIPTS.values()) + (STATIC / "index.html").read_text()
     words = set(re.findall(r"[\w-]+", pages))
-    generated = {f"{prefix}-{word}" for prefix in ("fill", "sign") for word in words}  # `fill-${kind}`
+    generated = {f"{prefix}-{word}" for prefix in ("fill", "sign", "story") for word in words}  # `fill-${kind}`
     for sheet in sorted((STATIC / "css").glob("*.css")):
         selectors = re.findall(r"^\s*([^{}@]+?)\s*\{", sheet.read_text(), re.MULTILINE)
         named = {name for selector in selectors for name in re.findall(r"[.#]([a-zA-Z][\w-]*)", selector)}

@@ -3,6 +3,7 @@
 A browser shows any page from anywhere, and such a page can send requests to this machine. So a request must name this
 server as its host (or a page could reach it under a name of its own, "DNS rebinding"), and must not come from another
 site; only opening a page by a link from elsewhere is allowed, since it shows something to its user and to nobody else.
+An answer is not a page: a link to one, or a frame, could start long work here.
 """
 
 from __future__ import annotations
@@ -47,19 +48,20 @@ class AccessControl:
                 MutableHeaders(scope=message).update(_RESPONSE_HEADERS)
             await send(message)
 
-        if why := self._refusal(scope["method"], Headers(scope=scope)):
+        if why := self._refusal(scope["method"], scope["path"], Headers(scope=scope)):
             response = PlainTextResponse(f"refused: {why}\n", 403)
             await response(scope, receive, send_with_headers)
         else:
             await self._app(scope, receive, send_with_headers)
 
-    def _refusal(self, method: str, headers: Headers) -> str:
+    def _refusal(self, method: str, path: str, headers: Headers) -> str:
         host, origin = headers.get("host", ""), headers.get("origin")
         if host not in self._hosts:
             return "the request names another host"
         if origin is not None and origin != f"http://{host}":
             return "the request comes from another site"
-        opens_page = method == "GET" and headers.get("sec-fetch-mode") == "navigate"
+        navigates = headers.get("sec-fetch-mode") == "navigate" and headers.get("sec-fetch-dest") == "document"
+        opens_page = method == "GET" and navigates and not path.startswith("/api/")  # answers take work, pages none
         if headers.get("sec-fetch-site", "none") not in ("none", "same-origin") and not opens_page:
             return "the request comes from another site"
         if method == "POST" and origin is None and "sec-fetch-site" not in headers:

@@ -8,7 +8,7 @@ import numpy as np
 
 from inca._base.files import null_for_infinity
 from inca._base.types import Array
-from inca.dashboard.shown_run import ShownRun
+from inca.dashboard.shown_run import DOMAIN, UNIT, ShownRun
 from inca.errors import IncaError
 from inca.privacy.accountant import account
 from inca.privacy.attack import Reconstruction, observe, reconstruct
@@ -19,7 +19,7 @@ from inca.protocol.adversary import Adversary
 from inca.protocol.simulation import simulate
 
 _MAX_GUESS_WORK = 3e10  # rows^2 x columns beyond which guesses would keep the page waiting
-_PRIOR = 0.5, 1.0 / 12.0  # mean and variance of a value that is anywhere between 0 and 1
+_PRIOR = (DOMAIN.low + DOMAIN.high) / 2.0, (DOMAIN.high - DOMAIN.low) ** 2 / 12.0  # of a value anywhere in the domain
 
 
 def adversary_view(run: ShownRun, adversary: Adversary, delta: float, sensitivity: float) -> dict[str, Any]:
@@ -49,6 +49,7 @@ def adversary_view(run: ShownRun, adversary: Adversary, delta: float, sensitivit
         "mu": losses.mu.tolist(),
         "epsilon": epsilon.tolist(),
         "delta": delta,
+        "sensitivity": sensitivity,
         "worst": {"party": losses.worst_party, "mu": losses.max_mu, "epsilon": float(epsilon.max())},
         "epsilon_independent_only": float(epsilon_for(sensitivity / independent, delta)) if independent else None,
         "conditions": _conditions(view),
@@ -83,6 +84,8 @@ def _guesses(run: ShownRun, view: View) -> dict[str, Any]:
     outcome = simulate(run.execution, data.values, noise=data.noise, record=True)
     seen = observe(view, outcome, data.values, data.noise)
     return {
+        "domain": [DOMAIN.low, DOMAIN.high],
+        "unit": UNIT,
         "true_values": data.values[view.honest].tolist(),
         "informed": _finite(reconstruct(view, seen, noise_levels, others=data.values)),
         "naive": _finite(reconstruct(view, seen, noise_levels, prior=_PRIOR)),

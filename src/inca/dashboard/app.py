@@ -34,7 +34,7 @@ from inca.errors import IncaError, InvalidInput
 
 _STATIC = Path(__file__).parent / "static"
 _MAX_CONCURRENT_QUESTIONS = 4  # more would only wait for each other
-_PAGES = ("plan", "run", "adversary", "sessions", "file")
+_PAGES = ("story", "plan", "run", "adversary", "sessions", "file")
 
 
 def application(api: DashboardApi, hosts: Iterable[str]) -> Starlette:
@@ -46,7 +46,7 @@ def application(api: DashboardApi, hosts: Iterable[str]) -> Starlette:
     """
     return Starlette(
         routes=[
-            Route("/", lambda request: RedirectResponse("/plan")),
+            Route("/", lambda request: RedirectResponse("/story")),
             *(Route(f"/{page}", _page) for page in _PAGES),
             *_question_routes(api),
             *(_streamed_route(name, work) for name, work in _STREAMED.items()),

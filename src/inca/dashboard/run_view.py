@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 
 from inca._base.types import Array
-from inca.dashboard.shown_run import DOMAIN, ShownRun, SimulatedData
+from inca.dashboard.shown_run import DOMAIN, UNIT, ShownRun, SimulatedData
 from inca.protocol.adversary import Adversary
 from inca.protocol.execution import Execution
 from inca.protocol.expected_error import expected_error
 from inca.protocol.noise_levels import NoiseLevels
-from inca.protocol.simulation import simulate
+from inca.protocol.simulation import Outcome, simulate
 from inca.protocol.usefulness import EstimateInDomain
 
 _DIGITS = 6  # more than a screen shows, and a third of the bytes
@@ -60,12 +60,14 @@ def _simulation(
 ) -> dict[str, Any]:
     """Return values, messages and estimates: `noiseless` are the messages without any noise.
 
-    `estimates` are as the noise leaves them, round by round; `result` is what comes of the last one: in the domain,
-    with its interval and remarks, or null if nobody is left.
+    `estimates` are as the noise leaves them, round by round; `settled` are the final messages after those who are there
+    have undone what they exchanged with those who left, or null if nobody has; `result` is what comes of it: in the
+    domain, with its interval and remarks, or null if nobody is left.
     """
-    messages = simulate(execution, data.values, noise=data.noise, record=True).history
+    noisy = simulate(execution, data.values, noise=data.noise, record=True)
     silent = NoiseLevels(independent=0.0, cancelling=0.0)
-    noiseless = simulate(execution, data.values, silent, np.random.default_rng(0), record=True).history
+    silenced = simulate(execution, data.values, silent, np.random.default_rng(0), record=True)
+    messages, noiseless = noisy.history, silenced.history
     assert messages is not None and noiseless is not None
     with np.errstate(divide="ignore", invalid="ignore"):
         estimates = np.where(present, messages, 0.0).sum(axis=1) / np.where(present, weights, 0.0).sum(axis=1)
@@ -76,17 +78,24 @@ def _simulation(
         "messages": _rounded(messages),
         "noiseless": _rounded(noiseless),
         "estimates": [float(estimate) if np.isfinite(estimate) else None for estimate in estimates],
-        "result": _result(execution, noise_levels, float(estimates[-1])),
+        "settled": _settled(noisy, silenced) if execution.settlement_matters else None,
+        "result": _result(execution, noise_levels, noisy.estimate),
         "domain": [DOMAIN.low, DOMAIN.high],
         "true_mean": float(data.values.mean()),
+        "unit": UNIT,
         "expected_error": parts if np.isfinite(budget.total) else None,
     }
 
 
-def _result(execution: Execution, noise_levels: NoiseLevels, estimate: float) -> dict[str, Any] | None:
-    if not np.isfinite(estimate):
+def _settled(noisy: Outcome, silenced: Outcome) -> dict[str, Any]:
+    messages, noiseless = _rounded(noisy.messages), _rounded(silenced.messages)
+    return {"messages": messages, "noiseless": noiseless, "weight": noisy.weight}
+
+
+def _result(execution: Execution, noise_levels: NoiseLevels, estimate: float | Array | None) -> dict[str, Any] | None:
+    if estimate is None:
         return None
-    shown = EstimateInDomain(estimate, DOMAIN, expected_error(execution, noise_levels, domain=DOMAIN))
+    shown = EstimateInDomain(float(estimate), DOMAIN, expected_error(execution, noise_levels, domain=DOMAIN))
     return {
         "estimate": shown.estimate,
         "interval": list(shown.interval),

@@ -16,15 +16,20 @@ from inca.protocol.execution import Execution
 from inca.protocol.noise import Noise, draw_noise
 from inca.protocol.transcript import Transcript
 
-DOMAIN = Interval(0.0, 1.0)
-"""Where the values of simulated runs lie; they are made up."""
+DOMAIN = Interval(0.0, 240.0)
+"""Where the values of simulated runs lie: the mean waiting times of hospitals, in minutes; they are made up."""
+
+UNIT = "minutes"
+"""What these values are counted in."""
+
+_USUAL = 40.0, 200.0  # between these they are drawn, as the mean of many patients is never extreme
 
 _AGREED_SEED = 0  # so that a page shows the same adversary again
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class SimulatedData:
-    """What only a simulated run has: made-up values between 0 and 1, one per party, and all noise terms."""
+    """What only a simulated run has: made-up values, one per party, and all noise terms."""
 
     values: Array
     noise: Noise
@@ -38,7 +43,7 @@ class SimulatedData:
 
         Whoever is absent draws no noise, so the terms of others stay the same when presence changes.
         """
-        values = np.random.default_rng((settings.seed, 1)).random(execution.parties)
+        values = np.random.default_rng((settings.seed, 1)).uniform(*_USUAL, execution.parties).round()
         noise = draw_noise(execution, settings.noise_levels, np.random.default_rng((settings.seed, 2)))
         return cls(values, Noise(noise.independent[:, 0], noise.cancelling[:, :, 0]))
 
@@ -68,7 +73,7 @@ class ShownRun:
             sigma_independent=levels.independent,
             sigma_cancelling=levels.cancelling,
             adversary=Adversary(),
-            sensitivity=DOMAIN.sensitivity(),
+            sensitivity=DOMAIN.sensitivity() / settings.records,
         )
         return cls(transcript, SimulatedData.draw(settings, execution))
 

@@ -16,6 +16,7 @@ from inca.protocol.schedules import Schedule, complete_graph, hypercube_graph, r
 
 MAX_PARTIES, MAX_ROUNDS, MAX_MESSAGES = 5000, 200, 400_000
 _MAX_SIGMA = 1e12
+_MAX_RECORDS = 10**9
 _RANDOM_SCHEDULES = ("permutation", "random", "distinct")
 _GRAPHS = {"hypercube": hypercube_graph, "complete": complete_graph}
 _INJECTIONS = ("incremental", "early", "single", "plain")
@@ -35,6 +36,7 @@ class SimulatedRun:
         sigma_independent: The level of the independent noise.
         sigma_cancelling: The level of the cancelling noise.
         seed: Decides everything random.
+        records: How many records each value is the mean of, such as patients: one of them moves it by so much less.
         absent: Who is absent and when: entries PARTY:ROUND, PARTY:FIRST-LAST or PARTY:FIRST- such as `3:4-7 5:2-`.
 
     Raises:
@@ -51,9 +53,10 @@ class SimulatedRun:
     schedule: str = "permutation"
     injection: str = "incremental"
     quiet: int = 2
-    sigma_independent: float = 0.5
-    sigma_cancelling: float = 5.0
+    sigma_independent: float = 5.0
+    sigma_cancelling: float = 60.0
     seed: int = 1
+    records: int = 60
     absent: str = ""
 
     def __post_init__(self) -> None:
@@ -62,6 +65,7 @@ class SimulatedRun:
         integer("receivers", self.receivers, 1, self.parties - 1)
         integer("quiet", self.quiet, 0, self.rounds)
         integer("seed", self.seed, 0, 2**53 - 1)
+        integer("records", self.records, 1, _MAX_RECORDS)
         for name, known in (("schedule", (*_RANDOM_SCHEDULES, *_GRAPHS)), ("injection", _INJECTIONS)):
             if getattr(self, name) not in known:
                 refuse(name, getattr(self, name), f"one of {', '.join(known)}")
@@ -82,8 +86,9 @@ class SimulatedRun:
         return NoiseLevels(independent=self.sigma_independent, cancelling=self.sigma_cancelling)
 
     def execution(self) -> Execution:
-        """Return what is public about the run."""
-        return Execution(self._schedule(), self._injection(), self._presence())
+        """Return what is public about the run; those who are there at the end settle what others left behind."""
+        execution = Execution(self._schedule(), self._injection(), self._presence())
+        return execution.settled() if execution.published.any() else execution
 
     def _schedule(self) -> Schedule:
         if self.schedule in _GRAPHS:

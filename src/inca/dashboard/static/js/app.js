@@ -5,7 +5,14 @@ import { errorSentence } from "./lib/format.js";
 import { currentParams, goTo } from "./lib/navigation.js";
 
 /** @type {Record<string, string>} titles of the views, by their address */
-const VIEWS = { plan: "Plan", run: "Run", adversary: "Adversary's view", sessions: "Sessions", file: "Files" };
+const VIEWS = {
+  story: "How it works",
+  plan: "Plan",
+  run: "Run",
+  adversary: "Adversary's view",
+  sessions: "Sessions",
+  file: "Files",
+};
 
 const main = /** @type {HTMLElement} */ (document.getElementById("main"));
 let viewClosed = new AbortController();
@@ -23,6 +30,7 @@ async function showView() {
   document.title = `inca: ${VIEWS[name]}`;
   main.removeAttribute("aria-busy");
   delete main.dataset.stepMs;
+  delete main.dataset.ready;
   main.replaceChildren(h("p", { class: "note" }, "One moment …"));
   try {
     const view = await import(`./views/${name}.js`);

@@ -3,7 +3,9 @@
 /** @typedef {keyof typeof GLOSSARY} Term */
 
 export const GLOSSARY = {
-  parties: "How many take part. Each holds one value; here every value lies between 0 and 1.",
+  parties: "How many take part. Each holds one value.",
+  records:
+    "How many records, such as patients, the value of a party is the mean of. One of them moves it by so much less, and it is one of them whose loss is told.",
   epsilon:
     "The largest privacy loss that is allowed. At 0 nobody learns anything; at 0.1, what anyone believes about a party's value changes by about 10 % at most; above 5, little is guaranteed.",
   delta:
@@ -13,7 +15,7 @@ export const GLOSSARY = {
   eavesdropped: "The fraction of each round's messages that somebody outside reads.",
   dropout: "The fraction of parties that leave for good at a random time.",
   messages: "How many messages a party sends in total: rounds times receivers.",
-  mse: "Mean squared error of the estimated mean. Its root is about how far off the estimate is; values lie between 0 and 1.",
+  mse: "Mean squared error of the estimated mean. Its root is about how far off the estimate is.",
   central:
     "Central DP: a trusted server sees all values and adds the least noise that the guarantee needs. Nothing without a server can be better.",
   local: "Local DP: every party adds so much noise to its own value that it need not trust anyone.",
@@ -35,12 +37,12 @@ export const GLOSSARY = {
   mu: "The loss of mu-GDP: how many standard deviations of noise lie between two possible values. Epsilon follows from mu and delta.",
   informed:
     "The strongest adversary: it knows all values but one, and makes the best guess of that one. Differential privacy is about this one.",
-  naive: "An adversary that knows only that values lie between 0 and 1.",
+  naive: "An adversary that knows only the range in which all values lie.",
   seen: "What the adversary sees: all that colluders send and receive, eavesdropped messages, and the final messages, which are public.",
   rank: "Messages that the adversary does not see connect honest parties. If they connect all of them, noise can cancel without revealing anyone's value.",
   certificate:
     "What a session revealed: the exact loss of every honest party against one adversary, computed from who sent what to whom.",
-  sigma: "The standard deviation of the noise, on the scale of the values (0 to 1).",
+  sigma: "The standard deviation of the noise, in the unit of the values.",
   seed: "A number that determines everything random here, so that the same address shows the same run.",
   "quick estimate":
     "What inca would do, estimated from four sampled adversaries of up to 60 parties. It shows roughly what to expect, but guarantees nothing.",
@@ -55,6 +57,8 @@ export const GLOSSARY = {
     "What a party holds and sends shares of: portions of many values, and far more noise. Whoever reads it sees only the sum.",
   estimate:
     "The sum of all messages divided by the sum of their weights. Only the estimate of the last round counts: by then the noise has been removed.",
+  settlement:
+    "Those who stayed take back what they sent to parties that left, and take out what they had received from them. Their own noise then cancels as if the others had never been there.",
   "expected error":
     "How far off the estimate is, on average over many runs with the same parties present: the root of the mean squared error.",
   absence:

@@ -14,11 +14,15 @@ export const DEFAULT_SETTINGS = {
   schedule: "permutation",
   injection: "incremental",
   quiet: 2,
-  sigma_independent: 0.5,
-  sigma_cancelling: 5,
+  sigma_independent: 5,
+  sigma_cancelling: 60,
   seed: 1,
+  records: 60,
   absent: "",
 };
+
+/** How far a record moves a value of a simulated run with the default settings: 240 minutes over 60 patients. */
+export const RECORD_MOVES_BY = 240 / DEFAULT_SETTINGS.records;
 
 /** @type {[value: string, words: string][]} */
 export const SCHEDULES = [

@@ -19,14 +19,19 @@ export interface RunResult {
   remarks: string[];
 }
 
-/** What only a simulation can show; `estimates` are as the noise leaves them, round by round. */
+/**
+ * What only a simulation can show; `estimates` are as the noise leaves them, round by round; `settled` are the final
+ * messages after those who stayed have undone what they exchanged with those who left, null if nobody has left.
+ */
 export interface Simulation {
   values: number[];
   messages: number[][];
   noiseless: number[][];
   estimates: (number | null)[];
+  settled: { messages: number[]; noiseless: number[]; weight: number } | null;
   result: RunResult | null;
   domain: [number, number];
+  unit: string;
   true_mean: number;
   expected_error: ErrorParts | null;
 }
@@ -61,6 +66,8 @@ export interface Guesses {
 
 /** The best guesses of honest values in the order of `honest`: by an adversary that knows nothing else, and by one that knows all others. */
 export interface AllGuesses {
+  domain: [number, number];
+  unit: string;
   true_values: number[];
   naive: Guesses;
   informed: Guesses;
@@ -82,6 +89,7 @@ export interface AdversaryAnswer {
   mu: (number | null)[];
   epsilon: (number | null)[];
   delta: number;
+  sensitivity: number;
   worst: WorstLoss;
   epsilon_independent_only: number | null;
   conditions: Condition[];
@@ -211,6 +219,7 @@ export interface RunSettings {
   sigma_independent: number;
   sigma_cancelling: number;
   seed: number;
+  records: number;
   absent: string;
 }
 

@@ -22,6 +22,7 @@ import { debounce, LatestRequest } from "../lib/timing.js";
 import { errorLine, linkButton, statusLine, swatch } from "../widgets/elements.js";
 import { hint } from "../widgets/hint.js";
 import { saveButton, shareButton } from "../widgets/picture_buttons.js";
+import { PotBar } from "../widgets/pot.js";
 import { PartyPanel } from "../widgets/run/party_panel.js";
 import { Player } from "../widgets/run/player.js";
 import { runCharts } from "../widgets/run/run_charts.js";
@@ -118,6 +119,7 @@ class RunView {
         this.#round.setAttribute("aria-live", playing ? "off" : "polite");
       },
     });
+    this.pot = new PotBar(viewClosed);
     this.charts = runCharts((round) => this.player.goTo(round), viewClosed);
     this.panel = new PartyPanel({
       choose: (party) => this.#choose(party),
@@ -157,7 +159,7 @@ class RunView {
       "section",
       { class: "card", "aria-label": "The stage" },
       this.#round,
-      h("div", { class: "stage-frame" }, left, this.panel.element),
+      h("div", { class: "stage-frame" }, left, h("div", {}, this.pot.element, this.panel.element)),
     );
   }
 
@@ -260,6 +262,7 @@ class RunView {
     this.canvas.setAttribute("aria-label", `Stage: ${format(run.parties)} parties${chosen}`);
     const absent = this.file ? null : this.settings.absent;
     this.panel.show({ run, round, party, colluding, absent, isEavesdropped });
+    this.pot.show(run, round);
     this.#result.show(run, round);
     this.charts.show(run, round, party);
     this.main.dataset.stepMs = (performance.now() - began).toFixed(2);

@@ -21,6 +21,7 @@ import { powersOfTen, scale, ticks } from "../lib/scale.js";
  * @property {string} yLabel
  * @property {number} width
  * @property {number} height
+ * @property {[low: number, high: number]} [limits] curves are cut there, so that one wild value does not flatten the rest
  * @property {number} [logFrom] a logarithmic axis from here to 1
  * @property {{ at: number, label?: string, kind: string }} [mark] a vertical line
  */
@@ -44,6 +45,13 @@ function bounds(curves, logFrom) {
 }
 
 /**
+ * @param {(number | null)[]} values
+ * @param {[low: number, high: number]} limits
+ */
+const cut = (values, [low, high]) =>
+  values.map((value) => (value === null ? null : Math.min(Math.max(value, low), high)));
+
+/**
  * The path of a curve, in pieces where values are missing.
  * @param {(number | null)[]} values
  * @param {(i: number) => number} x
@@ -61,8 +69,9 @@ const path = (values, x, y) =>
  * Draw curves; `x` maps values to pixels, and the mark has the class "mark".
  * @param {CurveChart} chart
  */
-export function curveChart({ title, x: xs, curves, xLabel, yLabel, width, height, logFrom, mark }) {
+export function curveChart({ title, x: xs, curves: whole, xLabel, yLabel, width, height, limits, logFrom, mark }) {
   const floor = height - BOTTOM;
+  const curves = limits ? whole.map((curve) => ({ ...curve, y: cut(curve.y, limits) })) : whole;
   const [low, high] = bounds(curves, logFrom);
   const [first, last] = [xs[0], xs[xs.length - 1]];
   const x = scale(first, last, LEFT, width - RIGHT);

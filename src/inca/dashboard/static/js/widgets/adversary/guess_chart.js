@@ -11,9 +11,6 @@ const RIGHT = 14;
 const HEIGHT = 300;
 const FLOOR = HEIGHT - 42;
 const TOP = 26;
-/** Wide intervals are cut there, so that the values between 0 and 1 stay visible. */
-const WIDEST = { low: -1, high: 2 };
-
 /** @param {Guess} guess @returns {[low: number, high: number] | null} */
 const interval = ({ guess, error }) => (guess === null ? null : [guess - (error ?? 0), guess + (error ?? 0)]);
 
@@ -44,21 +41,27 @@ function guessMark(guess, x, y, { low, high, step, size }) {
 }
 
 /**
- * Draw guesses and true values, in this order.
- * @param {{ guesses: Guess[], title: string, width: number }} chart
+ * Draw guesses and true values, in this order, and the middle of the domain, which one can say without looking. Intervals
+ * that are wide are cut, so that the values stay visible.
+ * @param {{ guesses: Guess[], domain: [number, number], unit: string, title: string, width: number }} chart
  */
-export function guessChart({ guesses, title, width }) {
+export function guessChart({ guesses, domain: [least, most], unit, title, width }) {
   const ends = guesses.flatMap((guess) => interval(guess) ?? []);
-  const low = Math.max(Math.min(-0.05, ...ends), WIDEST.low);
-  const high = Math.min(Math.max(1.05, ...ends), WIDEST.high);
+  const span = most - least;
+  const low = Math.max(Math.min(least - 0.05 * span, ...ends), least - span);
+  const high = Math.min(Math.max(most + 0.05 * span, ...ends), most + span);
   const y = scale(low, high, FLOOR, TOP);
   const step = (width - LEFT - RIGHT) / guesses.length;
   const size = Math.max(Math.min(step / 2.5, 5), 1.8);
   const digits = String(Math.max(...guesses.map(({ party }) => party))).length;
   const labelled = Math.ceil((8 * digits + 8) / step);
   const drawing = svg("svg", { viewBox: `0 0 ${width} ${HEIGHT}`, role: "img", "aria-label": title });
-  const band = { x: LEFT, width: width - LEFT - RIGHT, y: y(1), height: y(0) - y(1) };
-  drawing.append(svg("rect", { ...band, fill: "var(--line)", opacity: 0.3 }));
+  const band = { x: LEFT, width: width - LEFT - RIGHT, y: y(most), height: y(least) - y(most) };
+  const middle = y((least + most) / 2);
+  drawing.append(
+    svg("rect", { ...band, fill: "var(--line)", opacity: 0.3 }),
+    svg("line", { class: "guessing", x1: LEFT, x2: width - RIGHT, y1: middle, y2: middle }),
+  );
   for (const at of ticks(low, high, 5)) {
     drawing.append(
       svg("line", { class: "axis", x1: LEFT, x2: width - RIGHT, y1: y(at), y2: y(at) }),
@@ -67,7 +70,7 @@ export function guessChart({ guesses, title, width }) {
   }
   const below = { class: "soft", x: (LEFT + width) / 2, y: HEIGHT - 5, "text-anchor": "middle" };
   drawing.append(
-    svg("text", { class: "soft", x: 4, y: 12 }, "value"),
+    svg("text", { class: "soft", x: 4, y: 12 }, unit),
     svg("text", below, "honest parties, smallest true value first"),
   );
   guesses.forEach((guess, i) => {

@@ -43,27 +43,28 @@ const guessesOf = (all, honest, guesser) =>
  * @param {Guesser} guesser
  */
 function describe(all, guesser) {
-  const truth = all.true_values;
+  const { true_values: truth, domain, unit } = all;
+  const middle = (domain[0] + domain[1]) / 2;
   const error = rootMeanSquareError(all[guesser].estimates, truth);
   const blind = rootMeanSquareError(
-    truth.map(() => 0.5),
+    truth.map(() => middle),
     truth,
   );
   if (error === null || blind === null) return "It has nothing to go by: it cannot guess any value at all.";
   if (error < 1e-6) return "Its guesses are exact: it can compute every value.";
-  const start = `Its guesses are off by ${format(error, 3)} (root mean square, on a scale from 0 to 1); always saying 0.5 is off by ${format(blind, 3)}. `;
+  const start = `Its guesses are off by ${format(error, 2)} ${unit} (root mean square); always saying ${format(middle)}, the middle, is off by ${format(blind, 2)}. `;
   const gain = 1 - error / blind;
   if (guesser === "informed" && gain < -0.02) {
     return `${start}This guesser goes only by what it sees, and there the noise is larger than the values.`;
   }
-  if (gain < 0.05) return `${start}So it has learned next to nothing from all that it sees.`;
-  if (gain < 0.5) return `${start}So it has learned something, but not much.`;
-  return `${start}So it knows the values rather well: this is bad privacy.`;
+  if (gain < 0.05) return `${start}So it does no better than guessing.`;
+  if (gain < 0.5) return `${start}So it does better than guessing, but not much.`;
+  return `${start}So it knows the values rather well: they are not hidden.`;
 }
 
 /** The card. */
 export class GuessesCard {
-  /** @type {{ guesses: Guess[], title: string } | null} */
+  /** @type {{ guesses: Guess[], domain: [number, number], unit: string, title: string } | null} */
   #shown = null;
   #about = h("p");
   #table = h("div");
@@ -100,6 +101,7 @@ export class GuessesCard {
           h("span", { class: "swatch diamond" }),
           "best guess, plus or minus one standard error (an arrow: it goes on beyond the picture)",
         ),
+        h("span", {}, h("span", { class: "sign sign-guessing", "aria-hidden": "true" }), "guessing the middle"),
       ),
       this.#table,
     );
@@ -130,6 +132,8 @@ export class GuessesCard {
     this.#about.textContent = words + (every > 1 ? ` The picture shows one party in ${every}.` : "");
     this.#shown = {
       guesses: guesses.filter((_, i) => i % every === 0),
+      domain: all.domain,
+      unit: all.unit,
       title: `True values and guesses of ${guesses.length} honest parties. ${words}`,
     };
     const rows = guesses.map(({ party, truth, guess, error }) => [

@@ -26,14 +26,14 @@ const MAX_WIDTH = 640;
 const points = (from, to) => range(POINTS).map((i) => from + ((to - from) * i) / (POINTS - 1));
 
 /**
- * What the best test sees, in units of its noise: around 0 if the value is 0, around mu if it is 1.
+ * What the best test sees, in units of its noise: around 0 in one case, around mu in the other.
  * @param {PartyLoss} loss
  * @param {number} width
  */
 function testChart({ party, mu }, width) {
   const x = points(-4, 4 + mu);
   return curveChart({
-    title: `Two bell curves, ${format(mu, 3)} standard deviations apart: what the best test sees if the value of party ${party} is 0, and if it is 1.`,
+    title: `Two bell curves, ${format(mu, 3)} standard deviations apart: what the best test sees in the two cases, of party ${party}.`,
     x,
     curves: [
       { kind: "low", y: x.map((at) => density(at)), area: true },
@@ -72,12 +72,10 @@ function deltaChart({ party, mu, epsilon, delta }, width) {
 }
 
 /**
- * @param {number} party
- * @param {number} mu
- * @param {number | null} epsilon
- * @param {number} delta
+ * @param {{ party: number, mu: number, epsilon: number | null, delta: number }} loss
+ * @param {number} sensitivity
  */
-function describe(party, mu, epsilon, delta) {
+function describe({ party, mu, epsilon, delta }, sensitivity) {
   const loss =
     epsilon === null
       ? "At this delta there is no finite epsilon"
@@ -85,7 +83,7 @@ function describe(party, mu, epsilon, delta) {
   return h(
     "p",
     {},
-    `Suppose the adversary knows everything else, and only wants to know which of two values party ${party} has, as far apart as values can be. The two cases lie ${format(mu, 3)} standard deviations of noise apart`,
+    `Suppose the adversary knows everything else, and only wants to know which of two values party ${party} has, as far apart as they can be (${format(sensitivity)}). The two cases lie ${format(mu, 3)} standard deviations of noise apart`,
     hint("mu"),
     ". ",
     h(
@@ -116,7 +114,7 @@ export class PartyCard {
     this.select = h("select", { id: "field-focus", onchange: () => choose(Number(this.select.value)) });
     this.test = resizable((width) => this.#shown && testChart(this.#shown, width), viewClosed, MAX_WIDTH);
     this.deltas = resizable((width) => this.#shown && deltaChart(this.#shown, width), viewClosed, MAX_WIDTH);
-    const legend = [swatch("low", "if its value is 0"), swatch("high", "if its value is 1 (dashed)")];
+    const legend = [swatch("low", "in one case"), swatch("high", "in the other (dashed)")];
     this.charts = h(
       "div",
       { class: "two" },
@@ -145,7 +143,7 @@ export class PartyCard {
    * @param {Loss[]} losses largest first
    * @param {number} party
    */
-  show({ honest, mu: mus, epsilon: epsilons, delta }, losses, party) {
+  show({ honest, mu: mus, epsilon: epsilons, delta, sensitivity }, losses, party) {
     const parties = losses.map((loss) => String(loss.party));
     if (this.#listed !== parties.join()) {
       this.#listed = parties.join();
@@ -157,7 +155,8 @@ export class PartyCard {
     const [mu, epsilon] = [mus[i], epsilons[i]];
     const exposed =
       "There is no privacy at all here: whoever knows the other values can tell the two cases apart for certain, and compute the value exactly.";
-    fill(this.#words, mu === null ? h("p", { class: "alarm" }, exposed) : describe(party, mu, epsilon, delta));
+    const alarm = () => h("p", { class: "alarm" }, exposed);
+    fill(this.#words, mu === null ? alarm() : describe({ party, mu, epsilon, delta }, sensitivity));
     this.#shown = mu === null || epsilon === null ? null : { party, mu, epsilon, delta };
     this.charts.hidden = this.#shown === null;
     this.test.redraw();

@@ -64,13 +64,13 @@ export function simulatedRunCard(settings, onchange, runAddress) {
       choices,
       onchange: (now) => onchange({ [name]: now }),
     });
-  const cancelling = number("sigma_cancelling", ["Cancelling noise", "cancelling", 0, 200, 0.1]);
+  const cancelling = number("sigma_cancelling", ["Cancelling noise", "cancelling", 0, 500, 0.1]);
   const fields = [
     number("parties", ["Parties", "parties", 2, 1000]),
     number("rounds", ["Rounds", "rounds", 1, 200]),
     choice("schedule", "Who sends to whom", SCHEDULES),
     choice("injection", "How value and noise enter", INJECTIONS),
-    number("sigma_independent", ["Independent noise", "independent", 0, 20, 0.01]),
+    number("sigma_independent", ["Independent noise", "independent", 0, 50, 0.01]),
     cancelling,
     number("seed", ["Seed", "seed", 0, 1000]),
   ];

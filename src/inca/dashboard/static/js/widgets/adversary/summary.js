@@ -29,7 +29,7 @@ function alarm({ mu, epsilon, honest }) {
  * @param {string | null} injection of a simulated run
  */
 export function summary(answer, injection) {
-  const { worst, guesses } = answer;
+  const { worst, guesses, sensitivity } = answer;
   const broken = "This is not the protocol: noise enters in a way that is broken on purpose.";
   const loss = tile(
     worst.epsilon === null ? "∞" : format(worst.epsilon, 3),
@@ -38,7 +38,7 @@ export function summary(answer, injection) {
   );
   const correct = tile(
     percent(correctGuessProbability(worst.mu)),
-    "of best guesses which of two values, as far apart as can be, that is are right; of coin flips: 50 %",
+    `of best guesses which of two values it is, ${format(sensitivity)} apart, are right; of coin flips: 50 %`,
   );
   return [
     alarm(answer),
@@ -48,14 +48,15 @@ export function summary(answer, injection) {
 }
 
 /** @param {NonNullable<AdversaryAnswer["guesses"]>} guesses */
-function guessTile({ naive, true_values: truth }) {
+function guessTile({ naive, true_values: truth, domain, unit }) {
+  const middle = (domain[0] + domain[1]) / 2;
   const error = rootMeanSquareError(naive.estimates, truth) ?? 0;
   const blind = rootMeanSquareError(
-    truth.map(() => 0.5),
+    truth.map(() => middle),
     truth,
   );
-  const words = `is how far off its guesses of the values are, on average; always saying 0.5 is off by ${format(blind, 3)}`;
-  return tile(error < 1e-6 ? "0" : format(error, 3), words);
+  const words = `is how far off its guesses of the values are, on average; always saying ${format(middle)} is off by ${format(blind, 2)}`;
+  return tile(`${error < 1e-6 ? "0" : format(error, 2)} ${unit}`, words);
 }
 
 /**

@@ -102,7 +102,7 @@ export class VariantsCard {
     this.#alone.textContent =
       alone === null
         ? ""
-        : `Independent noise alone, without any help from others, would give everyone epsilon ${format(alone)}. Errors of guesses are root mean squares, on a scale from 0 to 1.`;
+        : `Independent noise alone, without any help from others, would give everyone epsilon ${format(alone)}. Errors of guesses are root mean squares${guesses ? `, in ${guesses.unit}` : ""}.`;
   }
 
   /** @param {string} words */

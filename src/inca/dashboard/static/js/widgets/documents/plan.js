@@ -4,6 +4,7 @@
 import { h } from "../../lib/dom.js";
 import { format, percent } from "../../lib/format.js";
 import { queryString } from "../../lib/navigation.js";
+import { RECORD_MOVES_BY } from "../../lib/run_settings.js";
 import { scrollingTable } from "../data_table.js";
 import { facts, tile } from "../elements.js";
 import { hint } from "../hint.js";
@@ -85,8 +86,8 @@ function links(fields) {
     schedule: fields.schedule,
     quiet: fields.quiet_rounds,
     injection: isEarly(fields) ? "early" : "incremental",
-    sigma_independent: fields.sigma_independent / (sensitivity || 1),
-    sigma_cancelling: fields.sigma_cancelling / (sensitivity || 1),
+    sigma_independent: (fields.sigma_independent / (sensitivity || 1)) * RECORD_MOVES_BY,
+    sigma_cancelling: (fields.sigma_cancelling / (sensitivity || 1)) * RECORD_MOVES_BY,
   });
   const plan = queryString({ parties, epsilon, delta, colluding, dropout, messages });
   return h(

@@ -5,6 +5,7 @@ import { announce, fill, h } from "../../lib/dom.js";
 import { format } from "../../lib/format.js";
 import { goTo } from "../../lib/navigation.js";
 import { describeRequirements, keyOf } from "../../lib/requirements.js";
+import { RECORD_MOVES_BY } from "../../lib/run_settings.js";
 import { hint } from "../hint.js";
 import { LongJob } from "../long_job.js";
 import { download } from "../picture_buttons.js";
@@ -42,8 +43,8 @@ function watchButton(words, { design, sigma_independent, sigma_cancelling }, req
       schedule,
       quiet,
       injection: kind,
-      sigma_independent: rounded(sigma_independent),
-      sigma_cancelling: rounded(sigma_cancelling),
+      sigma_independent: rounded(sigma_independent * RECORD_MOVES_BY),
+      sigma_cancelling: rounded(sigma_cancelling * RECORD_MOVES_BY),
     });
   return h("button", { type: "button", onclick: watch }, words);
 }

@@ -18,6 +18,7 @@ import { resizable } from "../resizable.js";
  * @property {string} description for those who cannot see it
  * @property {string} yLabel
  * @property {Curve[]} curves
+ * @property {[number, number]} [limits] beyond which curves are cut, so that the end stays visible
  * @property {string[]} columns of the table, after the round
  * @property {(number | null)[][]} rows of the table, after the round
  */
@@ -57,7 +58,8 @@ function weightOf(run, party) {
 }
 
 /** @param {Simulation} simulation @returns {ChartContent} */
-function estimateOf({ estimates, true_mean: trueMean }) {
+function estimateOf({ estimates, true_mean: trueMean, domain: [low, high], unit }) {
+  const margin = (high - low) / 4;
   const last = estimates[estimates.length - 1];
   return {
     title: ["The estimate as it forms", hint("estimate")],
@@ -66,7 +68,8 @@ function estimateOf({ estimates, true_mean: trueMean }) {
       swatch("data", "true mean (dashed)"),
     ],
     description: `Estimate of the mean by round, as the noise leaves it: ${last === null ? "none" : format(last)} in the last round; the true mean is ${format(trueMean)}`,
-    yLabel: "mean value",
+    yLabel: `mean in ${unit}`,
+    limits: [low - margin, high + margin],
     curves: [
       { kind: "data", y: estimates.map(() => trueMean), dashed: true },
       { kind: "own", y: estimates },
@@ -91,7 +94,7 @@ function messageOf(simulation, party) {
       swatch("own", "its value part, which nobody sees (dashed)"),
     ],
     description: `Message of party ${party} by round, beside its value part without any noise`,
-    yLabel: "size",
+    yLabel: simulation.unit,
     curves: [
       { kind: "own", y: noiseless, dashed: true },
       { kind: "cancelling", y: messages },
@@ -147,11 +150,12 @@ class RoundChart {
    * @param {ChartContent} content
    * @param {number} width
    */
-  #draw({ description, curves, yLabel, rows }, width) {
+  #draw({ description, curves, limits, yLabel, rows }, width) {
     this.#chart = curveChart({
       title: description,
       x: range(rows.length),
       curves,
+      limits,
       xLabel: "round",
       yLabel,
       width,

@@ -23,7 +23,7 @@ function settingsFields(settings, onchange) {
   const change = (/** @type {keyof RunSettings} */ name) => (/** @type {string | number} */ value) =>
     onchange({ settings: { [name]: value } });
   /**
-   * @param {"parties" | "rounds" | "receivers" | "quiet" | "sigma_independent" | "sigma_cancelling"} name
+   * @param {"parties" | "rounds" | "receivers" | "quiet" | "sigma_independent" | "sigma_cancelling" | "records"} name
    * @param {[label: string, term: Term, min: number, max: number]} words
    * @param {object} [more]
    */
@@ -54,8 +54,16 @@ function settingsFields(settings, onchange) {
     receivers: number("receivers", ["Receivers per round", "receivers", 1, 20]),
     injection: choice("injection", "How value and noise enter", INJECTIONS),
     quiet: number("quiet", ["Quiet rounds at the end", "quiet", 0, 50]),
-    sigma_independent: number("sigma_independent", ["Independent noise", "independent", 0, 10], { step: 0.01 }),
-    sigma_cancelling: number("sigma_cancelling", ["Cancelling noise", "cancelling", 0, 100], { step: 0.1 }),
+    sigma_independent: number("sigma_independent", ["Independent noise", "independent", 0, 50], {
+      step: 0.1,
+      unit: "min",
+    }),
+    sigma_cancelling: number("sigma_cancelling", ["Cancelling noise", "cancelling", 0, 500], {
+      step: 1,
+      whole: false,
+      unit: "min",
+    }),
+    records: number("records", ["Patients in each value", "records", 1, 10000], { scale: "log", whole: true }),
     seed: seedField(settings.seed, change("seed")),
     absent: wordsField({
       name: "absent",

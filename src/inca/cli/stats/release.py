@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import typer
 
-from inca.cli.printing import OutputFiles, in_columns, print_json, wrapped
+from inca.cli.printing import OutputFiles, in_columns, print_json, print_text, wrapped
 
 if TYPE_CHECKING:
     import numpy as np
@@ -228,8 +228,8 @@ def tell(
         release.files.finish(announce=False)
         return
     for line in _table(rows, release.confidence):
-        typer.echo(line)
-    typer.echo("")
+        print_text(line)
+    print_text("")
     leave = f", up to {requirements.leavers} leaving" if requirements.leavers else ""
     facts = [
         (
@@ -241,12 +241,12 @@ def tell(
         ("against", against),
     ]
     for name, text in facts:
-        typer.echo(wrapped(f"{name:10}{text}", _WIDTH))
-    typer.echo("All parties are simulated here: whoever runs this has every record.")
+        print_text(wrapped(f"{name:10}{text}", _WIDTH))
+    print_text("All parties are simulated here: whoever runs this has every record.")
     for sentence in remarks:
-        typer.echo(wrapped(sentence, _WIDTH))
+        print_text(wrapped(sentence, _WIDTH))
     if release.repeatable:
-        typer.echo("This run is repeatable from its seed and therefore not private.")
+        print_text("This run is repeatable from its seed and therefore not private.")
     release.files.finish(announce=True)
 
 

@@ -346,7 +346,7 @@ def _privacy(plan: Plan, certificate: Certificate | None) -> str:
 
     required = f"planned {plan.agreed}"
     if certificate is None:
-        return f"planned, not audited (more than {AUDIT_UP_TO} parties)   {required}"
+        return f"not audited (more than {AUDIT_UP_TO} parties)   {required}"
     if math.isinf(certificate.worst_epsilon):
         return f"NO guarantee   {required}"
     return f"epsilon {certificate.worst_epsilon:.6g} by audit   {required}"

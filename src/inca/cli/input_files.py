@@ -150,8 +150,8 @@ def _refuse_ids(path: Path, names: Sequence[str], table: Array) -> None:
             raise InvalidInput(f"column {names[place]!r} of {path} looks like ids, which are not averaged: {way_out}")
         if counts:
             raise InvalidInput(
-                f"column {place + 1} of {path} numbers the rows, and ids are not averaged: remove it, or, if it is what "
-                "you mean, give names in the first line of a CSV file and say with --column which to take"
+                f"column {place + 1} of {path} numbers the rows, and ids are not averaged: remove it, or, if it is "
+                "what you mean, give names in the first line of a CSV file and say with --column which to take"
             )
 
 

@@ -56,7 +56,10 @@ def test_on_a_terminal_the_line_is_replaced() -> None:
     second = told("connected", peer="emil")
     assert second.startswith("\r2 of 5 here, bert, cleo, dora missing, starts in 40 s") and len(second) == len(first)
     told.now = 100.0
-    assert told("round", round=1, of=9) == "\nround 1 of 9\n" and told("stage", stage="digests") == "comparing what was sent\n"
+    assert (
+        told("round", round=1, of=9) == "\nround 1 of 9\n"
+        and told("stage", stage="digests") == "comparing what was sent\n"
+    )
 
 
 def test_after_the_start_whoever_cannot_be_reached_is_named_once_until_it_is_back() -> None:

@@ -195,6 +195,15 @@ def test_graph_weights(weights: str) -> None:
         assert np.allclose(matrix, matrix.T)
 
 
+def test_a_disconnected_graph_is_a_graph_on_request_and_hides_nobody_from_another_component() -> None:
+    two_pairs = inca.StaticGraph.from_networkx(nx.Graph([(0, 1), (2, 3)]), 3, disconnected=True)
+    execution = inca.Execution(two_pairs, inca.incremental_injection(3))
+    view = inca.View(execution, inca.Adversary([3]))
+    losses = inca.account(view, inca.NoiseLevels(independent=1.0, cancelling=1000.0), sensitivity=1.0)
+    assert losses.mu[2] == pytest.approx(1.0), "alone with a colluder: no better than Local DP, however much cancels"
+    assert max(losses.mu[:2]) < 0.8
+
+
 def test_hypercube_has_the_spectrum_of_the_paper() -> None:
     """Erratum E10: n = 1024, second eigenvalue 9/11 of the gossip matrix (I + A)/11."""
     matrix = inca.Execution(inca.hypercube_graph(1024, 1), inca.incremental_injection(1)).weights(1)
@@ -264,6 +273,15 @@ def swap(a: int = 1, b: int = 0) -> list[list[list[int]]]:
         (lambda: inca.StaticGraph([[0], []], 1), "a neighbour of 0 must be another party, got 0"),
         (
             lambda: inca.StaticGraph([[1], []], 1),
+            "neighbours must be mutual, got 1 as a neighbour of 0 but not 0 as one of 1",
+        ),
+        (
+            lambda: inca.StaticGraph([[1], [0], [3], [2], []], 1),
+            "the graph must be connected, got 3 components: parties 0 and 2 are in different ones, which never "
+            "exchange anything, so they do not hide one another and gossip brings nobody the mean (disconnected=True allows it)",
+        ),
+        (
+            lambda: inca.StaticGraph.from_networkx(nx.DiGraph([(0, 1), (1, 2), (2, 0)]), 1),
             "neighbours must be mutual, got 1 as a neighbour of 0 but not 0 as one of 1",
         ),
         (lambda: inca.StaticGraph([[2], [0]], 1), "a neighbour of 0 must be from 0 to 1, got 2"),

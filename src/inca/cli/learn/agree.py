@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import typer
-
 from inca.cli.options import AsJson, RosterFile, StudyFile, require_cryptography
 from inca.cli.printing import print_json, print_text
 

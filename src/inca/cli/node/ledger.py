@@ -49,7 +49,9 @@ def ledger(
         print_json(documents)
         return
     for datum, group in by_datum.items():
-        print_text(datum if datum != UNNAMED else f"{datum} (`inca node run --datum LABEL` names what a value is about)")
+        print_text(
+            datum if datum != UNNAMED else f"{datum} (`inca node run --datum LABEL` names what a value is about)"
+        )
         for loss in group:
             when = "not ended " if loss.ended is None else f"{datetime.fromtimestamp(loss.ended, UTC):%Y-%m-%d}"
             print_text(f"  {when}  {loss.session[:8]}  epsilon {loss.epsilon:.3g}  {loss.name}".rstrip())

@@ -7,9 +7,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-import typer
-
 from inca.cli.printing import OutputFiles, in_columns, print_json, print_text, wrapped
+from inca.cli.progress import progress_bar
 
 if TYPE_CHECKING:
     import numpy as np
@@ -134,7 +133,9 @@ def prepare(
     tables = read_parties(path, party, [(option, name) for option, name, _ in columns])
     data, domain = (tables, box) if len(box) > 1 else ([table[:, 0] for table in tables], box[0])
     records = Records.of(data, cast(Any, domain), level=cast(Any, level))
-    averager = calibrated("inca", len(tables), colluding, dropout, MESSAGES, VIEWS, 1, min(FAILURE, delta))
+    failure = min(FAILURE, delta)
+    with progress_bar("planning: view") as progress:
+        averager = calibrated("inca", len(tables), colluding, dropout, MESSAGES, VIEWS, 1, failure, progress)
     return PreparedRelease(records, averager, budget, rng, confidence, seed is not None, files)
 
 

@@ -1,8 +1,8 @@
 """Transcripts of a shell in the docs: taken from a page, run in an empty folder on a terminal of 80 columns, compared.
 
-A section of a page is one visit to a shell. Blocks of ```console hold commands behind "$ ", which may go on behind "> ",
-and what they print; a block of ```py whose first line is a comment with a file name is that file. Behind `<!-- slow -->`
-comes what takes longer.
+A section of a page is one visit to a shell. Blocks of ```console hold commands behind "$ ", which may go on behind
+"> ", and what they print; a block of ```py whose first line is a comment with a file name is that file. Behind
+`<!-- slow -->` comes what takes longer.
 """
 
 from __future__ import annotations

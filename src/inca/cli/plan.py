@@ -130,7 +130,10 @@ def plan(
             _show_baselines(best, others)
     files.finish(announce=not as_json)
     if not as_json:
-        print_next(f"inca average VALUES --domain LOW HIGH --plan {out or 'PLAN, after --out PLAN here'}")
+        file = out or "PLAN, after --out PLAN here"
+        print_next(f"inca average VALUES --domain LOW HIGH --plan {file}")
+        if best.settlement == "settled":
+            print_next(f"inca node roster init NAME --domain LOW HIGH --start TIME --out ROSTER --plan {file}")
 
 
 def _baselines(requirements: Requirements, progress: Progress) -> list[dict[str, Any]]:

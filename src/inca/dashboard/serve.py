@@ -52,7 +52,12 @@ def serve(
     if host not in LOOPBACK:
         echo(f"Anyone who can reach {host} can see all of it; {LOOPBACK[0]} keeps it to this machine.")
     config = uvicorn.Config(
-        app, log_level="warning", access_log=False, server_header=False, timeout_graceful_shutdown=1
+        app,
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        timeout_graceful_shutdown=1,
+        lifespan="off",  # there is nothing to begin or to end, and a second Ctrl-C would be told as its failure
     )
     with suppress(KeyboardInterrupt):  # Ctrl-C is how it is meant to end, and the server passes it on when it has ended
         if browser:

@@ -130,6 +130,8 @@ def run(
         _show(report, folder)
         if report["estimate"] is not None:
             print_next(f"inca audit {folder / 'execution.json'}, and inca node ledger {state}")
+        else:
+            print_next(f"inca node roster reschedule {roster} --start TIME, which says what another try costs")
     if report["estimate"] is None:
         raise typer.Exit(1)
 

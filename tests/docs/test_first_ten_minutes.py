@@ -32,7 +32,7 @@ def follow(steps: list[Step], folder: Path) -> None:
 
 
 def unhurried(step: Step) -> Step:
-    """Let a session begin later on a busy machine, where ten processes take long to load; nothing shown depends on it."""
+    """Let a session begin later on a busy machine, where ten processes load slowly; nothing shown depends on it."""
     busy = os.getloadavg()[0] > (os.cpu_count() or 1)
     return replace(step, command=step.command.replace("+60s", "+200s")) if busy else step
 

@@ -31,9 +31,11 @@ def status(
     for session in sessions:
         running = "running" if session["running"] else "not running"
         print_text(f"{session['session'][:16]}  {session['party']}: {session['stage']}, {running}")
+        # Peers are those of when it was written down last, which means nothing once the party does not run.
+        peers = f", {session['connected']} peers connected" if session["running"] else ""
         print_text(
             f"  round {session['round']} of {session['rounds']}, {session['attended']} attended, "
-            f"{session['open_offers']} offers open, {session['connected']} peers connected"
+            f"{session['open_offers']} offers open{peers}"
         )
         if session["reason"]:
             print_text(f"  {session['reason']}")

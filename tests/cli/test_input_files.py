@@ -124,16 +124,49 @@ def test_bad_files_are_refused(case: str, tmp_path: Path, monkeypatch: pytest.Mo
     assert "anna" not in str(refusal.value)
 
 
-def test_ids_are_read_on_request_and_alone(tmp_path: Path) -> None:
+def test_ids_are_read_on_request(tmp_path: Path) -> None:
     (tmp_path / "v.csv").write_text("id,minutes\n1,3\n2,4\n3,9\n")
     table = read_values(tmp_path / "v.csv", ["minutes", "id"])
     assert table.values.tolist() == [[3.0, 1.0], [4.0, 2.0], [9.0, 3.0]] and table.names == ("minutes", "id")
-    (tmp_path / "v.csv").write_text("1\n2\n3\n")
-    table = read_values(tmp_path / "v.csv")
-    assert table.values.tolist() == [1.0, 2.0, 3.0] and table.names == ()
+    (tmp_path / "v.csv").write_text("waiting time\n1\n2\n3\n")
+    assert read_values(tmp_path / "v.csv", ["waiting time"]).values.tolist() == [1.0, 2.0, 3.0]
     pq.write_table(pa.table({"id": ["x", "y"], "b": [1.0, 2.0]}), tmp_path / "v.parquet")
     with pytest.raises(InvalidInput, match=r"got the type string; --column takes some columns only, of id, b$"):
         read_values(tmp_path / "v.parquet")
+
+
+COUNTING = "numbers the rows, and ids are not averaged: remove it, or, if it is what you mean, give names in the first "
+COUNTING += "line of a CSV file and say with --column which to take"
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_a_file_that_only_counts_is_refused_with_a_way_out(first: int, tmp_path: Path) -> None:
+    counts = np.arange(first, first + 5)
+    text = "\n".join(map(str, counts))
+    csv, npy = tmp_path / "v.csv", tmp_path / "v.npy"
+    csv.write_text(text)
+    assert refusal_of(csv) == f"column 1 of {csv} {COUNTING}"
+    csv.write_text(f"waiting time\n{text}")
+    looks = f"column 'waiting time' of {csv} looks like ids, which are not averaged"
+    assert refusal_of(csv) == f"{looks}: if it is what you mean, say --column 'waiting time'"
+    np.save(npy, counts)
+    assert refusal_of(npy) == f"column 1 of {npy} {COUNTING}"
+    np.save(npy, np.column_stack([counts * 2.5, counts]))
+    assert refusal_of(npy) == f"column 2 of {npy} {COUNTING}"
+
+
+def test_what_does_not_count_from_0_or_1_is_a_value(tmp_path: Path) -> None:
+    for numbers in ([2, 3, 4], [1, 2], [1, 2, 4], [3, 2, 1]):
+        (tmp_path / "v.csv").write_text("\n".join(map(str, numbers)))
+        np.save(tmp_path / "v.npy", numbers)
+        for name in ("v.csv", "v.npy"):
+            assert read_values(tmp_path / name).values.tolist() == numbers
+
+
+def refusal_of(path: Path) -> str:
+    with pytest.raises(InvalidInput) as refusal:
+        read_values(path)
+    return str(refusal.value)
 
 
 def test_folders_and_huge_files_are_refused_by_what_they_are(tmp_path: Path) -> None:

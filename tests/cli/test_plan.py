@@ -46,7 +46,8 @@ def test_a_plan_that_is_no_better_than_a_guess_says_so(capsys: Capture) -> None:
     words: list[object] = ["plan", "--parties", 12, "--epsilon", 1, "--messages", 10, *FEW, "--no-baselines"]
     status, out, _ = call(capsys, *words)
     assert status == 0 and re.search(r"^  expected error     0\.09\d* mean squared", out, flags=re.MULTILINE)
-    sentence = r"The expected error 0\.31\d* is a large part of a range of 1: guessing its middle would do as well\."
+    sentence = r"The expected error 0\.31\d* is a large part of a range of 1: if all values "
+    sentence += r"lie in one, guessing its middle would do as well\."
     assert re.search(f"^  note               {sentence}$", out, flags=re.MULTILINE)
     (remark,) = json.loads(call(capsys, *words, "--json")[1])["remarks"]
     assert re.fullmatch(sentence, remark) and remark in out

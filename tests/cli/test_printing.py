@@ -14,7 +14,7 @@ import pytest
 
 from helpers.command_line import NOISE, Capture, call, refused
 from helpers.paths import ROOT
-from inca.cli.printing import OutputFiles
+from inca.cli.printing import OutputFiles, print_error
 from inca.errors import InvalidInput
 
 EXECUTION = ROOT / "examples" / "consortium.json"
@@ -78,3 +78,23 @@ def test_two_results_are_not_written_to_one_file(tmp_path: Path) -> None:
     path = tmp_path / "x.json"
     with pytest.raises(InvalidInput, match=r"^the execution and the certificate must be two files, got .*x.json"):
         OutputFiles(execution=path, certificate=tmp_path / ".." / tmp_path.name / "x.json")
+
+
+def test_refusals_are_wrapped_on_a_terminal_alone(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "20")
+    print_error("inca: rounds must be at least 1, got 0")
+    assert capsys.readouterr().err == "inca: rounds must be at least 1, got 0\n"
+    monkeypatch.setattr(type(sys.stderr), "isatty", lambda self: True)
+    print_error("inca: rounds must be at least 1, got 0")
+    assert capsys.readouterr().err == "inca: rounds must be\n    at least 1, got\n    0\n"
+
+
+def test_verbs_print_for_people_through_one_function() -> None:
+    """What goes around it is not wrapped: only JSON and the version do, and sentences on stderr."""
+    around = [
+        f"{path.name}: {line.strip()}"
+        for path in sorted((ROOT / "src" / "inca" / "cli").rglob("*.py"))
+        for line in path.read_text().splitlines()
+        if "typer.echo(" in line and path.name not in ("printing.py", "app.py") and "err=True" not in line
+    ]
+    assert around == []

@@ -21,6 +21,8 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 def examples() -> list[tuple[str, str, str]]:
     found = []
     for page in PAGES:
+        if page.name == "first-ten-minutes.md":  # begins in an empty folder: test_first_ten_minutes.py
+            continue
         for block in re.findall(r"```console\n(.*?)```", page.read_text(), flags=re.DOTALL):
             for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
                 command, _, output = part.partition("\n")

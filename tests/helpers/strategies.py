@@ -33,7 +33,8 @@ def schedules(draw: st.DrawFn, n: int, rounds: int) -> inca.Schedule:
         matrices = rng.random((rounds, n, n)) * (rng.random((rounds, n, n)) < 0.6) + np.eye(n) * 0.1
         return inca.ExplicitSchedule.from_matrices(list(matrices / matrices.sum(axis=1, keepdims=True)))
     graph = nx.gnp_random_graph(n, 0.6, seed=seed)
-    return inca.StaticGraph.from_networkx(graph, rounds, weights=draw(st.sampled_from(["metropolis", "uniform"])))
+    weights = draw(st.sampled_from(["metropolis", "uniform"]))
+    return inca.StaticGraph.from_networkx(graph, rounds, weights=weights, disconnected=True)
 
 
 @st.composite

@@ -32,7 +32,8 @@ def test_at_the_limit_a_guess_is_never_as_far_off_as_an_estimate_is_once_in_22_r
 
 
 def test_a_plan_that_is_a_third_of_the_range_off_is_no_better_than_a_guess() -> None:
-    sentence = "The expected error 0.3 is a large part of a range of 1: guessing its middle would do as well."
+    sentence = "The expected error 0.3 is a large part of a range of 1: if all values lie in one, "
+    sentence += "guessing its middle would do as well."
     assert remark_on_error(0.09, sensitivity=1.0) == sentence
     assert remark_on_error(0.09, sensitivity=2.0) == ""
     assert remark_on_error(0.2499**2, sensitivity=1.0) == ""  # a quarter is the limit here, too

@@ -17,6 +17,7 @@ from inca.cli.learn import agree, party
 from inca.cli.learn import compare as learn_compare
 from inca.cli.node import card, doctor, keygen, ledger, reschedule, roster, run, status
 from inca.cli.options import require_cryptography, usage_sentence
+from inca.cli.printing import print_error
 from inca.cli.stats import histogram, moments, quantiles, regression
 from inca.errors import IncaError, InvalidInput
 
@@ -162,7 +163,7 @@ def main() -> None:
         code = app(prog_name="inca", standalone_mode=False)
     except tuple(kind for kind, _ in EXIT_STATUS) as error:
         if sentence := _sentence(error):
-            print(f"inca: {sentence}", file=sys.stderr)
+            print_error(f"inca: {sentence}")
         raise SystemExit(exit_status(error)) from None
     if code == exit_status(KeyboardInterrupt()):  # the option parser has caught it
         print("inca: stopped", file=sys.stderr)

@@ -20,7 +20,7 @@ from inca.cli.options import (
     SigmaIndependent,
     override_execution,
 )
-from inca.cli.printing import print_json, print_rows
+from inca.cli.printing import print_json, print_rows, print_text
 from inca.cli.progress import phase_bar
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def attack(
 
     The bound shows what *is* lost; that no more is lost is for `inca audit` to say, whose exact loss is shown beside.
 
-    Example:  seq 1 200 > values.csv, then
+    Example:  seq 21 220 > values.csv, then
     inca average values.csv --domain 0 240 --sigma-independent 30 --sigma-cancelling 200 --transcript run.json, then
     inca attack run.json --colluding 0.1 --domain 0 240
     """
@@ -206,14 +206,14 @@ def _show(report: dict[str, Any], bounds: Interval) -> None:
             ("attack shows", f"{in_words(report['epsilon_lower'])}   or more, in {report['trials']} runs of each kind"),
         ]
     )
-    typer.echo(_meaning(report, promised, achieved, bounds))
+    print_text(_meaning(report, promised, achieved, bounds))
     if "wanted" in report:
         required = f"The required guarantee ({report['wanted']['epsilon']:g}, {report['delta']:g})-DP"
         if report["wanted"]["met"]:
-            typer.echo(f"{required} holds for every honest party of this execution.")
+            print_text(f"{required} holds for every honest party of this execution.")
         else:
             worst = report["worst"]
-            typer.echo(f"{required} does NOT hold: party {worst['party']} has epsilon {in_words(worst['epsilon'])}.")
+            print_text(f"{required} does NOT hold: party {worst['party']} has epsilon {in_words(worst['epsilon'])}.")
 
 
 def _meaning(report: dict[str, Any], promised: float, achieved: float, bounds: Interval) -> str:

@@ -27,7 +27,7 @@ from inca.cli.options import (
     refuse_combination,
     rule_named,
 )
-from inca.cli.printing import OutputFiles, print_json, print_next, print_text
+from inca.cli.printing import OutputFiles, print_json, print_next, print_text, terminal_width
 from inca.cli.progress import progress_bar
 from inca.errors import InvalidInput
 
@@ -94,7 +94,7 @@ def audit(
     reported as well, and a required guarantee must hold there, too. What was agreed, in a plan or in the file, is
     checked unless --epsilon asks for something else.
 
-    Example:  seq 1 200 > values.csv, then
+    Example:  seq 21 220 > values.csv, then
     inca average values.csv --domain 0 240 --sigma-independent 30 --sigma-cancelling 200 --transcript run.json, then
     inca audit run.json --colluding 0.1 --domain 0 240
     """
@@ -205,7 +205,7 @@ def _report(result: Certificate, checks: list[TheoremCheck], required: Guarantee
 
 
 def _show(result: Certificate, checks: list[TheoremCheck], required: GuaranteeCheck | None) -> None:
-    print_text(str(result))
+    print_text(result.text(terminal_width() or 100))
     print_text("  conditions")
     for check in checks:
         print_text(f"    {'holds' if check.holds else 'fails'}  {check.name}: {check.why}")

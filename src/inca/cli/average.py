@@ -173,7 +173,7 @@ def average(
     estimate is withheld (status 1). An estimate outside the domain is moved in, and a sentence says so; another says
     if guessing the middle of the domain would do as well.
 
-    Example:  seq 1 200 > values.csv, then
+    Example:  seq 21 220 > values.csv, then
     inca average values.csv --domain 0 240 --epsilon 0.5 --colluding 0.1 --dropout 0.1
     """
     import numpy as np
@@ -222,7 +222,7 @@ def average(
     else:
         _show(mean, truth, read.names if column or len(read.names) > 1 else ())
         if mean.estimate is not None and seed is not None:
-            typer.echo("This run is repeatable from its seed and therefore not private.")
+            print_text("This run is repeatable from its seed and therefore not private.")
     files.finish(announce=not as_json)
     if not as_json and mean.estimate is not None:
         print_next(f"inca audit {transcript}" if transcript else "add --transcript run.json, then inca audit run.json")
@@ -319,7 +319,7 @@ def _report(mean: PrivateMean, truth: Array | None, names: Sequence[str]) -> dic
 def _show(mean: PrivateMean, truth: Array | None, names: Sequence[str]) -> None:
     if mean.estimate is None or mean.interval is None:
         audited = f" ({_privacy(mean.plan, mean.certificate)})" if mean.plan and mean.guarantee_holds is False else ""
-        typer.echo(f"no estimate: {mean.withheld}{audited}")
+        print_text(f"no estimate: {mean.withheld}{audited}")
         return
     execution = mean.transcript.execution
     rows = [("estimate of the mean", numbers(_plain(mean.estimate), names))]
@@ -346,7 +346,7 @@ def _privacy(plan: Plan, certificate: Certificate | None) -> str:
 
     required = f"planned {plan.agreed}"
     if certificate is None:
-        return f"planned, not audited (more than {AUDIT_UP_TO} parties)   {required}"
+        return f"not audited (more than {AUDIT_UP_TO} parties)   {required}"
     if math.isinf(certificate.worst_epsilon):
         return f"NO guarantee   {required}"
     return f"epsilon {certificate.worst_epsilon:.6g} by audit   {required}"

@@ -23,7 +23,7 @@ from inca.cli.options import (
     Views,
     rule_named,
 )
-from inca.cli.printing import OutputFiles, print_json, print_next, print_text
+from inca.cli.printing import OutputFiles, print_json, print_next, print_table, print_text
 from inca.cli.progress import progress_bar
 
 if TYPE_CHECKING:
@@ -100,30 +100,25 @@ def compare(
 
 
 def _show(requirements: Requirements, entries: list[ComparisonEntry]) -> None:
-    from rich.console import Console
-    from rich.table import Table
-
     from inca.mechanisms.compare import guess_mse
 
     rates = sorted({entry.dropout for entry in entries})
     names = list(dict.fromkeys(entry.mechanism for entry in entries))
     by_place = {(entry.mechanism, entry.dropout): entry for entry in entries}
-    table = Table(box=None, padding=(0, 2, 0, 0))
-    table.add_column("mean squared error / Central DP at dropout")
-    for rate in rates:
-        table.add_column(f"{rate:g}", justify="right")
-    table.add_column("messages", justify="right")
+    rows: list[tuple[str, list[str]]] = []
     notes = []
     for name in names:
         row = [by_place[name, rate] for rate in rates]
         weaker = next((entry.weaker for entry in row), False)
-        table.add_row(name + (" *" if weaker else ""), *(_cell(entry) for entry in row), _sent(row))
+        rows.append((name + (" *" if weaker else ""), [*(_cell(entry) for entry in row), _sent(row)]))
         notes += [f"{name}: {entry.why_not}" for entry in row[:1] if entry.why_not]
     guess = guess_mse(requirements)
-    table.add_row(GUESS, *(f"{guess / requirements.central_mse:.3g}" for _ in rates), "0")
+    rows.append((GUESS, [*(f"{guess / requirements.central_mse:.3g}" for _ in rates), "0"]))
     notes += _remarks(requirements, entries)
-    Console().print(table)
-    print_text(f"Central DP with everyone present: {requirements.central_mse:.4g}.   * a weaker promise than inca's")
+    print_table("error / Central DP's, at dropout", [*(f"{rate:g}" for rate in rates), "messages"], rows)
+    print_text(f"Errors are mean squared; Central DP's with everyone present is {requirements.central_mse:.4g}.")
+    if any(entry.weaker for entry in entries):
+        print_text("* a weaker promise than inca's")
     for note in notes:
         print_text(note)
 

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from inca.cli.printing import print_text
 from inca.errors import InvalidInput
 
 
@@ -40,4 +41,4 @@ def dashboard(
         raise InvalidInput("inca dashboard needs starlette and uvicorn: pip install 'inca[dashboard]'")
     from inca.dashboard.serve import serve
 
-    serve(files or [], sessions or [], host, port, echo=typer.echo, browser=browser)
+    serve(files or [], sessions or [], host, port, echo=print_text, browser=browser)

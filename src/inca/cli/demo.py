@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from inca.cli.options import AsJson
-from inca.cli.printing import print_json
+from inca.cli.printing import print_json, print_text
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -100,21 +100,21 @@ def _show(report: dict[str, Any]) -> None:
         table.add_row(row["party"], row["process"], row["presence"], estimate, loss)
     Console().print(table)
     if not report["agreed"]:
-        typer.echo(f"no common result: {report['reason']}")
+        print_text(f"no common result: {report['reason']}")
         return
-    typer.echo(f"estimate     {report['estimate']:.1f} min, the same for all {report['holders']} who are left")
+    print_text(f"estimate     {report['estimate']:.1f} min, the same for all {report['holders']} who are left")
     if report["standard_error"] is not None:
-        typer.echo(f"noise        {report['standard_error']:.1f} min standard error, which hides every single patient")
-    typer.echo(f"truth        {report['stayed']:.1f} min is the mean of the {report['cohort']} who stayed,")
-    typer.echo(f"             {report['truth']:.1f} min that of all {report['parties']}")
+        print_text(f"noise        {report['standard_error']:.1f} min standard error, which hides every single patient")
+    print_text(f"truth        {report['stayed']:.1f} min is the mean of the {report['cohort']} who stayed,")
+    print_text(f"             {report['truth']:.1f} min that of all {report['parties']}")
     low, high = report["interval"]
     sure = f"with a probability of {report['confidence']:.0%}"
-    typer.echo(f"interval     {low:.1f} to {high:.1f} min for all, whatever those who left held, {sure}")
+    print_text(f"interval     {low:.1f} to {high:.1f} min for all, whatever those who left held, {sure}")
     for sentence in report["remarks"]:
-        typer.echo(f"note         {sentence}")
-    typer.echo(f"lattice      {report['lattice']}")
-    typer.echo(f"time         {report['seconds']:.1f} s from the start of the first round to the last party's end")
-    typer.echo("")
-    typer.echo(report["certificate"])
+        print_text(f"note         {sentence}")
+    print_text(f"lattice      {report['lattice']}")
+    print_text(f"time         {report['seconds']:.1f} s from the start of the first round to the last party's end")
+    print_text("")
+    print_text(report["certificate"])
     if report["folder"]:
-        typer.echo(f"\nAll files are in {report['folder']}.")
+        print_text(f"\nAll files are in {report['folder']}.")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import csv
 import re
+import shlex
 from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -37,6 +38,7 @@ FOREIGN = (
 )
 """First bytes of files that are often at hand instead of a table, and what such a file is."""
 
+_SUFFIXES = {".parquet": (b"PAR1", "Parquet (.parquet)"), ".npy": (b"\x93NUMPY", "NumPy (.npy)")}
 _COUNTED_FROM = 3  # two rows count up by chance
 _ID_NAME = re.compile(r"|id|.*[ _-]id|index|row|nr|no|#", re.IGNORECASE)
 _COMMA_DECIMAL = re.compile(r"\s*[+-]?\d+,\d+\s*")
@@ -61,7 +63,7 @@ class ValueTable:
 def read_values(path: Path, columns: Sequence[str] = ()) -> ValueTable:
     """Read one row per party from CSV, Parquet (.parquet) or NumPy (.npy).
 
-    A column that numbers the rows is refused unless it is asked for: its mean says nothing, and costs privacy.
+    A column that numbers the rows is refused unless it is asked for by name: its mean says nothing, and costs privacy.
 
     Args:
         path: The file. A CSV file may have a header or not.
@@ -70,12 +72,14 @@ def read_values(path: Path, columns: Sequence[str] = ()) -> ValueTable:
     Returns:
         The values, and the names of their columns.
     """
-    _check_kind(path)
+    check_table_file("VALUES", path, *_SUFFIXES)
     try:
         if path.suffix == ".npy":
             if columns:
                 raise InvalidInput(f"--column cannot be combined with {path}: a NumPy file has no column names")
-            return ValueTable(read_numpy(path))
+            values = read_numpy(path)
+            _refuse_ids(path, (), values.reshape(len(values), -1) if values.ndim in (1, 2) else values)
+            return ValueTable(values)
         names, table = _read_parquet(path, columns) if path.suffix == ".parquet" else _read_csv(path, columns)
     except UnicodeDecodeError:
         raise InvalidInput(f"{path} cannot be read: it is not text in UTF-8") from None
@@ -98,12 +102,21 @@ def read_numpy(path: Path) -> Array:
     return np.asarray(values, dtype=np.float64)
 
 
-def _check_kind(path: Path) -> None:
-    """Refuse what is no file, too large, or known by its first bytes to be no table."""
+def check_table_file(argument: str, path: Path, *suffixes: str) -> None:
+    """Refuse what is no file, too large, or known by its first bytes to be no table.
+
+    Args:
+        argument: What the file is called in the command's help.
+        path: The file.
+        suffixes: Which kinds are read beside CSV: `.parquet`, `.npy`.
+
+    Raises:
+        InvalidInput: If it is none of these.
+    """
     if path.is_dir():
-        raise InvalidInput(f"VALUES must be a file, got the folder {path}")
+        raise InvalidInput(f"{argument} must be a file, got the folder {path}")
     if not path.is_file():
-        refuse("VALUES", str(path), "an existing file")
+        refuse(argument, str(path), "an existing file")
     if (size := path.stat().st_size) > MOST_BYTES:
         raise InvalidInput(f"{path} must have at most {MOST_BYTES >> 30} GiB, got {size / 2**30:.1f} GiB")
     try:
@@ -111,30 +124,34 @@ def _check_kind(path: Path) -> None:
             start = file.read(16)
     except OSError as error:
         raise InvalidInput(f"{path} cannot be read: {error.strerror or error}") from None
-    for first, kind in FOREIGN:
+    others = [(first, kind) for suffix, (first, kind) in _SUFFIXES.items() if suffix not in suffixes]
+    for first, kind in [*FOREIGN, *others]:
         if start.startswith(first):
-            raise InvalidInput(f"{path} must be CSV, Parquet (.parquet) or NumPy (.npy), got {kind}")
-    for first, suffix in ((b"PAR1", ".parquet"), (b"\x93NUMPY", ".npy")):
-        if start.startswith(first) and path.suffix != suffix:
+            taken = ", ".join(["CSV", *(_SUFFIXES[suffix][1] for suffix in suffixes)])
+            raise InvalidInput(f"{path} must be {' or '.join(taken.rsplit(', ', 1))}, got {kind}")
+    for suffix in suffixes:
+        if start.startswith(_SUFFIXES[suffix][0]) and path.suffix != suffix:
             raise InvalidInput(f"{path} must have a name that ends in {suffix}, as its contents do not look like CSV")
 
 
 def _refuse_ids(path: Path, names: Sequence[str], table: Array) -> None:
-    """Refuse a column beside others that is called an id, or that numbers the rows."""
-    if table.shape[1] < 2:
-        return
+    """Refuse a column that is called an id, or that numbers the rows."""
+    if table.ndim != 2:
+        return  # no table, which is refused elsewhere
     for place in range(table.shape[1]):
         column = table[:, place]
         counts = len(column) >= _COUNTED_FROM and column[0] in (0.0, 1.0) and bool((np.diff(column) == 1.0).all())
         if names and (counts or _ID_NAME.fullmatch(names[place])):
-            raise InvalidInput(
-                f"column {names[place]!r} of {path} looks like ids, which are not averaged: name the columns to take "
-                f"with --column, of {', '.join(names)}"
+            way_out = (
+                f"name the columns to take with --column, of {', '.join(names)}"
+                if len(names) > 1
+                else f"if it is what you mean, say --column {shlex.quote(names[place])}"
             )
+            raise InvalidInput(f"column {names[place]!r} of {path} looks like ids, which are not averaged: {way_out}")
         if counts:
             raise InvalidInput(
-                f"column {place + 1} of {path} numbers the rows, and ids are not averaged: remove it, or add a first "
-                "line of names and say with --column which to take"
+                f"column {place + 1} of {path} numbers the rows, and ids are not averaged: remove it, or, if it is "
+                "what you mean, give names in the first line of a CSV file and say with --column which to take"
             )
 
 
@@ -170,7 +187,7 @@ def _read_csv(path: Path, columns: Sequence[str]) -> tuple[Sequence[str], Array]
         first = next(rows, None)
         if first is None:
             raise InvalidInput(f"{path} must have one row per party, got an empty file")
-        _refuse_other_separators(path, first[1])
+        refuse_other_separators(path, first[1])
         header = _header(path, first[1], columns)
         width = len(first[1])
         places = [header.index(name) for name in _names_to_read(header, columns)] if header else list(range(width))
@@ -183,7 +200,8 @@ def _read_csv(path: Path, columns: Sequence[str]) -> tuple[Sequence[str], Array]
     return names, np.array(cells, dtype=np.float64).reshape(-1, len(places))
 
 
-def _refuse_other_separators(path: Path, row: Sequence[str]) -> None:
+def refuse_other_separators(path: Path, row: Sequence[str]) -> None:
+    """Refuse a file whose first line has no commas between cells but semicolons or tabs."""
     for separator, plural in ((";", "semicolons"), ("\t", "tabs")):
         if any(separator in cell for cell in row):
             raise InvalidInput(
@@ -217,18 +235,35 @@ def _append_row(
 ) -> None:
     line, row = numbered
     if len(row) != width:
-        advice = "; decimals have a point, as in 3.14" if len(row) == 2 * width else ""
-        raise InvalidInput(f"line {line} of {path} must have {width} cells, got {len(row)}{advice}")
+        raise width_refusal(path, line, len(row), width)
     for place in places:
-        value = _number(row[place])
-        if value is None:
-            where = f"cell {place + 1} in line {line} of {path} must be a number"
-            if not row[place].strip():
-                raise InvalidInput(f"{where}, got an empty cell{_advice(header)}")
-            if _COMMA_DECIMAL.fullmatch(row[place]):
-                raise InvalidInput(f"{where} with a point, as in 3.14, got one with a comma")
-            raise InvalidInput(f"{where}, got something that is not one{_advice(header)}")
-        cells.append(value)
+        cells.append(number_in(row[place], f"cell {place + 1} in line {line} of {path}", _advice(header)))
+
+
+def number_in(cell: str, where: str, advice: str = "") -> float:
+    """Return the number in a cell.
+
+    Args:
+        cell: Its text, which is private and not part of a refusal.
+        where: Where it is.
+        advice: What may help if it is no number.
+
+    Raises:
+        InvalidInput: If it is no number.
+    """
+    if (value := _number(cell)) is not None:
+        return value
+    if not cell.strip():
+        raise InvalidInput(f"{where} must be a number, got an empty cell{advice}")
+    if _COMMA_DECIMAL.fullmatch(cell):
+        raise InvalidInput(f"{where} must be a number with a point, as in 3.14, got one with a comma")
+    raise InvalidInput(f"{where} must be a number, got something that is not one{advice}")
+
+
+def width_refusal(path: Path, line: int, got: int, width: int) -> InvalidInput:
+    """Return the refusal of a line with another number of cells than the first."""
+    advice = "; decimals have a point, as in 3.14" if got > width else ""
+    return InvalidInput(f"line {line} of {path} must have {width} cells, got {got}{advice}")
 
 
 def _advice(names: Sequence[str]) -> str:

@@ -28,7 +28,7 @@ from inca.cli.options import (
     Views,
     rule_named,
 )
-from inca.cli.printing import OutputFiles, print_json, print_next, print_text
+from inca.cli.printing import OutputFiles, print_json, print_next, print_table, print_text
 from inca.cli.progress import phase_bar
 
 if TYPE_CHECKING:
@@ -130,7 +130,10 @@ def plan(
             _show_baselines(best, others)
     files.finish(announce=not as_json)
     if not as_json:
-        print_next(f"inca average VALUES --domain LOW HIGH --plan {out or 'PLAN, after --out PLAN here'}")
+        file = out or "PLAN, after --out PLAN here"
+        print_next(f"inca average VALUES --domain LOW HIGH --plan {file}")
+        if best.settlement == "settled":
+            print_next(f"inca node roster init NAME --domain LOW HIGH --start TIME --out ROSTER --plan {file}")
 
 
 def _baselines(requirements: Requirements, progress: Progress) -> list[dict[str, Any]]:
@@ -154,14 +157,16 @@ def _baselines(requirements: Requirements, progress: Progress) -> list[dict[str,
 
 
 def _show_baselines(best: Plan, others: list[dict[str, Any]]) -> None:
-    print_text(f"Beside it, at dropout {best.requirements.dropout:g} and the same guarantee:")
+    rows, notes = [], []
     for other in others:
-        if other["expected_mse"] is None:
-            print_text(f"  {other['mechanism']:32} {other['why_not']}")
+        name, error = other["mechanism"] + " *" * other["weaker"], other["expected_mse"]
+        if error is None:
+            notes.append(f"{name}: {other['why_not']}")
             continue
-        relative = other["expected_mse"] / best.expected_mse
-        note = "   weaker promise" if other["weaker"] else ""
-        print_text(
-            f"  {other['mechanism']:32} {other['expected_mse']:<10.4g} {relative:>8.3g} x this plan"
-            f" {other['messages']:>9,.0f} messages{note}"
-        )
+        rows.append((name, [f"{error:.4g}", f"{error / best.expected_mse:.3g}", f"{other['messages']:,.0f}"]))
+    heading = f"Beside it, at dropout {best.requirements.dropout:g}"
+    print_table(heading, ["mean squared error", "x this plan", "messages"], rows)
+    if any(other["weaker"] for other in others):
+        print_text("* a weaker promise than inca's")
+    for note in notes:
+        print_text(note)

@@ -38,9 +38,21 @@ def print_rows(rows: Iterable[tuple[str, str]]) -> None:
 
 def print_text(text: str) -> None:
     """Print lines of text, wrapped between words to the width of the terminal; elsewhere they stay as they are."""
-    if sys.stdout.isatty():
-        text = wrapped(text, shutil.get_terminal_size().columns)
+    if (width := terminal_width()) is not None:
+        text = wrapped(text, width)
     typer.echo(text)
+
+
+def terminal_width() -> int | None:
+    """Return how many columns the terminal has that the output goes to; None if it goes elsewhere."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+
+
+def print_error(sentence: str) -> None:
+    """Print a sentence on stderr: on a terminal wrapped between words, elsewhere on one line."""
+    if sys.stderr.isatty():
+        sentence = wrapped(sentence, shutil.get_terminal_size().columns)
+    print(sentence, file=sys.stderr)
 
 
 def print_next(command: str) -> None:
@@ -110,7 +122,7 @@ class OutputFiles:
         """After the result was printed: say where the files are, and refuse what could not be written."""
         if announce:
             for name, path in self._written.items():
-                typer.echo(f"The {name} is in {path}.")
+                print_text(f"The {name} is in {path}.")
         if self._failure is not None:
             raise self._failure
 
@@ -123,6 +135,48 @@ def in_columns(rows: Sequence[Sequence[str]]) -> list[str]:
     """
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+
+
+def print_table(heading: str, columns: Sequence[str], rows: Sequence[tuple[str, Sequence[str]]]) -> None:
+    """Print names and, right-aligned, their cells; columns that do not fit on a line go into a table below.
+
+    Args:
+        heading: What stands above the names.
+        columns: What stands above the cells.
+        rows: A name, and one cell for each column.
+    """
+    for line in tables(heading, columns, rows, shutil.get_terminal_size().columns):
+        typer.echo(line)
+
+
+def tables(heading: str, columns: Sequence[str], rows: Sequence[tuple[str, Sequence[str]]], width: int) -> list[str]:
+    """Return the lines of `print_table`.
+
+    >>> tables("at dropout", ["0.1", "0.2"], [("inca", ["1.5", "2.25"])], 22)
+    ['at dropout  0.1   0.2', 'inca        1.5  2.25']
+    >>> tables("at dropout", ["0.1", "0.2"], [("inca", ["1.5", "2.25"])], 20)
+    ['at dropout  0.1', 'inca        1.5', '', 'at dropout   0.2', 'inca        2.25']
+    """
+    names = [heading, *(name for name, _ in rows)]
+    cells = [[column, *texts] for column, *texts in zip(columns, *(row for _, row in rows), strict=True)]
+    widest = max(map(len, names))
+    groups: list[list[list[str]]] = []
+    left = -1
+    for column in cells:
+        needed = 2 + max(map(len, column))
+        if needed > left:  # a table has one column at least, however long its cells are
+            groups.append([])
+            left = width - widest
+        groups[-1].append(column)
+        left -= needed
+    lines: list[str] = []
+    for group in groups:
+        lines += [""] * bool(lines)
+        aligned = [[text.rjust(max(map(len, column))) for text in column] for column in group]
+        lines += [
+            "  ".join([name.ljust(widest), *texts]).rstrip() for name, *texts in zip(names, *aligned, strict=True)
+        ]
+    return lines
 
 
 def numbers(value: float | Sequence[float], names: Sequence[str] = ()) -> str:

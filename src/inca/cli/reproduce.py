@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from inca.cli.options import OUTPUT, AsJson
-from inca.cli.printing import print_json
+from inca.cli.printing import print_json, print_text
 from inca.cli.progress import progress_bar
 
 if TYPE_CHECKING:
@@ -97,4 +97,4 @@ def _show(reproduction: Reproduction) -> None:
         text = claim.evidence + (f". Why: {claim.why}" if claim.why else "")
         table.add_row(claim.verdict, claim.text, text)
     Console().print(table)
-    typer.echo(f"Read {reproduction.page}; data and pictures are beside it.\n")
+    print_text(f"Read {reproduction.page}; data and pictures are beside it.\n")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import webbrowser
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import uvicorn
@@ -50,12 +51,18 @@ def serve(
     echo(f"inca's dashboard is at {address} (Ctrl-C stops it)")
     if host not in LOOPBACK:
         echo(f"Anyone who can reach {host} can see all of it; {LOOPBACK[0]} keeps it to this machine.")
-    if browser:
-        webbrowser.open(address)
     config = uvicorn.Config(
-        app, log_level="warning", access_log=False, server_header=False, timeout_graceful_shutdown=1
+        app,
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        timeout_graceful_shutdown=1,
+        lifespan="off",  # there is nothing to begin or to end, and a second Ctrl-C would be told as its failure
     )
-    uvicorn.Server(config).run(sockets=[listening])
+    with suppress(KeyboardInterrupt):  # Ctrl-C is how it is meant to end, and the server passes it on when it has ended
+        if browser:
+            webbrowser.open(address)
+        uvicorn.Server(config).run(sockets=[listening])
 
 
 def listen(host: str, port: int) -> socket.socket:

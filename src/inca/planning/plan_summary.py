@@ -95,7 +95,8 @@ def _absences(requirements: Requirements) -> str:
 def _adversary(requirements: Requirements) -> str:
     parts = []
     if requirements.colluding > 0:
-        parts.append(f"{requirements.colluders:,} random colluding parties")
+        number = requirements.colluders
+        parts.append(f"{number:,} random colluding {'party' if number == 1 else 'parties'}")
     if requirements.eavesdropped > 0:
         parts.append(f"eavesdroppers on {requirements.eavesdropped:.3g} of all messages")
     return " and ".join(parts) if parts else "whoever knows who sent to whom and sees the final messages"

@@ -185,6 +185,17 @@ class Certificate:
         write_json(path, self.as_dict())
 
     def __str__(self) -> str:
+        return self.text()
+
+    def text(self, width: int = 100) -> str:
+        """Return the certificate for people.
+
+        Args:
+            width: How long lines of the assumptions may be.
+
+        Returns:
+            Several lines.
+        """
         fields, execution = self.as_dict(), self.transcript.execution
         worst, full = fields["worst"], fields["full_attendance"]
         least, median, most = (float(of(self.epsilon)) for of in (np.min, np.median, np.max))
@@ -215,7 +226,7 @@ class Certificate:
         lines += [
             f"  hidden messages    rank {self.rank.hidden} of {self.rank.needed} needed: {met} ({self.rank.how})",
             "  assumptions",
-            *(fill(text, 100, initial_indent="    - ", subsequent_indent="      ") for text in self.assumptions),
+            *(fill(text, width, initial_indent="    - ", subsequent_indent="      ") for text in self.assumptions),
         ]
         return "\n".join(lines)
 

@@ -56,7 +56,10 @@ def test_on_a_terminal_the_line_is_replaced() -> None:
     second = told("connected", peer="emil")
     assert second.startswith("\r2 of 5 here, bert, cleo, dora missing, starts in 40 s") and len(second) == len(first)
     told.now = 100.0
-    assert told("round", round=1, of=9) == "\nround 1 of 9\n" and told("stage", stage="digests") == "digests\n"
+    assert (
+        told("round", round=1, of=9) == "\nround 1 of 9\n"
+        and told("stage", stage="digests") == "comparing what was sent\n"
+    )
 
 
 def test_after_the_start_whoever_cannot_be_reached_is_named_once_until_it_is_back() -> None:
@@ -72,6 +75,7 @@ def test_after_the_start_whoever_cannot_be_reached_is_named_once_until_it_is_bac
 def test_other_events_are_printed_with_their_fields(now: float) -> None:
     told = Told()
     told.now = now
-    assert told("own loss", epsilon=0.5, allowed=1.0) == "own loss: epsilon 0.5, allowed 1.0\n"
+    assert told("own loss", epsilon=0.5, allowed=1.0) == "own loss: epsilon 0.5, allowed 1\n"
     assert told("left", reason="too late") == "left: reason too late\n" and told("comes back") == "comes back\n"
-    assert told("ended") == ""
+    assert told("decided", what="cohort", parties=5) == "agreed on who settles: 5 parties\n"
+    assert told("ended") == told("proposes", decision=0, ballot=5) == ""

@@ -42,6 +42,12 @@ def test_it_says_what_each_session_cost_and_those_about_one_datum_together(capsy
     )
 
 
+def test_sessions_without_a_datum_say_how_to_give_one(capsys: Capture, state: Path) -> None:
+    (state / "c" / "datum.json").unlink()
+    _, out, _ = call(capsys, "node", "ledger", state)
+    assert "unnamed (`inca node run --datum LABEL` names what a value is about)\n" in out
+
+
 def test_it_prints_json(capsys: Capture, state: Path) -> None:
     status, out, _ = call(capsys, "node", "ledger", state, "--json", "--delta", 1e-6)
     stays, costs = json.loads(out)

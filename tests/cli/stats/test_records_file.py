@@ -23,7 +23,15 @@ FILES: dict[str, tuple[str, str]] = {
     "infinite": (ROWS + "\nb,inf\n", "column 'age' in line 5 of FILE must be a finite number, got one that is not"),
     "empty cell": (ROWS + "b, \n", "column 'age' in line 4 of FILE must be a number, got an empty cell"),
     "no party": (ROWS + " ,9\n", "column 'clinic' in line 4 of FILE must name a party, got an empty cell"),
-    "a cell too many": (ROWS + "b,9,9\n", "line 4 of FILE must have 2 cells, got 3"),
+    "a cell too many": (ROWS + "b,9,9\n", "line 4 of FILE must have 2 cells, got 3; decimals have a point, as in 3.14"),
+    "semicolons": (
+        "clinic;age\na;41\n",
+        "FILE must have commas between cells and points in decimals, as in 3.14, got semicolons between cells",
+    ),
+    "a decimal comma": (
+        ROWS + 'b,"4,5"\n',
+        "column 'age' in line 4 of FILE must be a number with a point, as in 3.14, got one with a comma",
+    ),
     "one party": ("clinic,age\na,41\n", "the number of parties in column 'clinic' of FILE must be at least 2, got 1"),
     "no party column": ("site,age\na,41\n", "--party must be a name in the first line of FILE, got 'clinic'"),
     "no column": ("clinic,size\na,41\n", "--column must be a name in the first line of FILE, got 'age'"),
@@ -46,8 +54,16 @@ def test_files_that_are_refused(case: str, capsys: Capture, tmp_path: Path) -> N
 def test_what_is_no_text_file_is_refused(capsys: Capture, tmp_path: Path) -> None:
     path = tmp_path / "records.csv"
     assert refused(capsys, "stats", "mean", path, *MEAN).startswith("RECORDS must be an existing file, got ")
-    path.write_bytes(b"\xff\xfe\x00")
-    assert refused(capsys, "stats", "mean", path, *MEAN) == f"{path} cannot be read: it is not text"
+    for content, sentence in (
+        (b"\xff\xfe\x00", "must be CSV, got a file that is not text in UTF-8 but in UTF-16"),
+        (b"clinic,age\n\xff\xff,3\n", "cannot be read: it is not text in UTF-8"),
+        (b"PK\x03\x04", "must be CSV, got a ZIP archive, as Excel workbooks (.xlsx) are"),
+        (b"PAR1", "must be CSV, got Parquet (.parquet)"),
+        (b"\x93NUMPY", "must be CSV, got NumPy (.npy)"),
+    ):
+        path.write_bytes(content)
+        assert refused(capsys, "stats", "mean", path, *MEAN) == f"{path} {sentence}"
+    assert refused(capsys, "stats", "mean", tmp_path, *MEAN) == f"RECORDS must be a file, got the folder {tmp_path}"
 
 
 OPTIONS: list[tuple[list[object], str]] = [

@@ -16,7 +16,7 @@ from scipy.stats import norm
 
 import inca
 from inca.errors import BudgetExceeded, InvalidInput
-from inca.learn.averagers.simulated import KINDS, SimulatedAverager
+from inca.learn.averagers.simulated import KINDS, SimulatedAverager, calibrated
 from inca.learn.budget import Budget
 from inca.mechanisms.base import ExpectedError, Mechanism
 from inca.mechanisms.central_local import CentralDP
@@ -253,3 +253,20 @@ def test_bad_vectors_are_refused(vectors: object, sentence: str) -> None:
 def test_a_release_without_noise_or_loss_is_refused(sensitivity: float, mu: float) -> None:
     with pytest.raises(InvalidInput):
         averager("central").average(np.ones((12, 2)), sensitivity, mu, np.random.default_rng(1))
+
+
+def test_a_plan_says_how_far_it_is_and_is_made_once() -> None:
+    seen: list[tuple[int, int]] = []
+    setting = ("inca", 6, 0.0, 0.0, 6, 10, 3)
+    averager = calibrated(*setting, progress=lambda done, total: seen.append((done, total)))
+    assert len(seen) > 3 and seen[-1][0] == seen[-1][1] and seen == sorted(seen)
+    seen.clear()
+    assert calibrated(*setting, progress=lambda done, total: seen.append((done, total))) is averager and seen == []
+
+
+def test_only_the_last_few_plans_are_kept() -> None:
+    first = calibrated("local", 5, 0.0, 0.0, 20, 100, 1)
+    for parties in range(6, 26):
+        calibrated("local", parties, 0.0, 0.0, 20, 100, 1)
+    assert calibrated("local", 25, 0.0, 0.0, 20, 100, 1) is calibrated("local", 25, 0.0, 0.0, 20, 100, 1)
+    assert calibrated("local", 5, 0.0, 0.0, 20, 100, 1) is not first

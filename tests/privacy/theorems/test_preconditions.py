@@ -167,7 +167,7 @@ def test_static_exchanges_with_two_open_parties() -> None:
     short = 0
     for seed in range(30):
         graph = nx.gnp_random_graph(9, 0.4, seed=seed)
-        static = inca.StaticGraph.from_networkx(graph, 4, weights="metropolis")
+        static = inca.StaticGraph.from_networkx(graph, 4, weights="metropolis", disconnected=True)
         presence = inca.Presence.leaving(9, 4, 0.2 * (seed % 2), generator(seed))
         view = View(inca.Execution(static, inca.incremental_injection(4), presence), Adversary([seed % 9]))
         verdict = theorem6(view)

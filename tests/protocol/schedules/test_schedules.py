@@ -183,7 +183,7 @@ def test_golden_schedules_never_change() -> None:
 @pytest.mark.parametrize("weights", ["metropolis", "uniform"])
 def test_graph_weights(weights: str) -> None:
     graph = nx.random_geometric_graph(30, 0.3, seed=4)
-    schedule = inca.StaticGraph.from_networkx(graph, 2, weights=weights)
+    schedule = inca.StaticGraph.from_networkx(graph, 2, weights=weights, disconnected=True)
     matrix = inca.Execution(schedule, inca.incremental_injection(2)).weights(2).toarray()
     degree = dict(graph.degree)
     for i, j in itertools.permutations(range(30), 2):
@@ -193,6 +193,15 @@ def test_graph_weights(weights: str) -> None:
         assert matrix[j, i] == pytest.approx(expected, abs=1e-15)
     if weights == "metropolis":
         assert np.allclose(matrix, matrix.T)
+
+
+def test_a_disconnected_graph_is_a_graph_on_request_and_hides_nobody_from_another_component() -> None:
+    two_pairs = inca.StaticGraph.from_networkx(nx.Graph([(0, 1), (2, 3)]), 3, disconnected=True)
+    execution = inca.Execution(two_pairs, inca.incremental_injection(3))
+    view = inca.View(execution, inca.Adversary([3]))
+    losses = inca.account(view, inca.NoiseLevels(independent=1.0, cancelling=1000.0), sensitivity=1.0)
+    assert losses.mu[2] == pytest.approx(1.0), "alone with a colluder: no better than Local DP, however much cancels"
+    assert max(losses.mu[:2]) < 0.8
 
 
 def test_hypercube_has_the_spectrum_of_the_paper() -> None:
@@ -264,6 +273,16 @@ def swap(a: int = 1, b: int = 0) -> list[list[list[int]]]:
         (lambda: inca.StaticGraph([[0], []], 1), "a neighbour of 0 must be another party, got 0"),
         (
             lambda: inca.StaticGraph([[1], []], 1),
+            "neighbours must be mutual, got 1 as a neighbour of 0 but not 0 as one of 1",
+        ),
+        (
+            lambda: inca.StaticGraph([[1], [0], [3], [2], []], 1),
+            "the graph must be connected, got 3 components: parties 0 and 2 are in different ones, which never "
+            "exchange anything, so they do not hide one another and gossip brings nobody the mean \\(disconnected=True "
+            "allows it\\)",
+        ),
+        (
+            lambda: inca.StaticGraph.from_networkx(nx.DiGraph([(0, 1), (1, 2), (2, 0)]), 1),
             "neighbours must be mutual, got 1 as a neighbour of 0 but not 0 as one of 1",
         ),
         (lambda: inca.StaticGraph([[2], [0]], 1), "a neighbour of 0 must be from 0 to 1, got 2"),

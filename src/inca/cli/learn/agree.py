@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import typer
-
 from inca.cli.options import AsJson, RosterFile, StudyFile, require_cryptography
-from inca.cli.printing import print_json
+from inca.cli.printing import print_json, print_text
 
 if TYPE_CHECKING:
     from inca.learn.study import Study
@@ -42,7 +40,7 @@ def agree(study: StudyFile, roster: RosterFile, as_json: AsJson = False) -> None
         ("times", times),
         ("id", fields["id"]),
     ):
-        typer.echo(f"{name:10} {text}")
+        print_text(f"{name:10} {text}")
 
 
 def failure_text(probability: float | None) -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from inca.cli.options import OUTPUT, AsJson
-from inca.cli.printing import OutputFiles, print_json
+from inca.cli.printing import OutputFiles, print_json, print_table, print_text
 from inca.cli.progress import progress_bar
 
 if TYPE_CHECKING:
@@ -126,7 +126,7 @@ def _show(scores: list[ComparisonScore]) -> None:
     from inca.learn.comparison.compare import paired_difference
 
     for score in scores[:2]:
-        typer.echo(f"{score.averager:24s} {_cell(score)}")
+        print_text(f"{score.averager:24s} {_cell(score)}")
     private = scores[2:]
     _show_table("accuracy at dropout", private, _cell)
     own = {(score.epsilon, score.dropout): score for score in private if score.averager == OWN}
@@ -142,23 +142,18 @@ def _show(scores: list[ComparisonScore]) -> None:
     if own and others:
         _show_table(f"{OWN} minus, at dropout", others, difference)
     for why_not in dict.fromkeys(f"{score.averager}: {score.why_not}" for score in private if score.why_not):
-        typer.echo(why_not)
+        print_text(why_not)
 
 
 def _show_table(title: str, scores: list[ComparisonScore], cell: Callable[[ComparisonScore], str]) -> None:
     """Print one row per averager and epsilon, one column per dropout rate."""
-    from rich.console import Console
-    from rich.table import Table
-
-    table = Table(box=None, padding=(0, 2, 0, 0))
-    table.add_column(title)
-    for rate in dict.fromkeys(score.dropout for score in scores):
-        table.add_column(f"{rate:g}", justify="right")
+    rates = dict.fromkeys(score.dropout for score in scores)
+    rows: list[tuple[str, list[str]]] = []
     for epsilon in dict.fromkeys(score.epsilon for score in scores):
         for name in dict.fromkeys(score.averager for score in scores):
             row = [score for score in scores if (score.averager, score.epsilon) == (name, epsilon)]
-            table.add_row(f"{name}, epsilon {epsilon:g}", *(cell(score) for score in row))
-    Console().print(table)
+            rows.append((f"{name}, epsilon {epsilon:g}", [cell(score) for score in row]))
+    print_table(title, [f"{rate:g}" for rate in rates], rows)
 
 
 def _cell(score: ComparisonScore) -> str:

@@ -21,7 +21,7 @@ from inca.cli.options import (
     listen_address,
     require_cryptography,
 )
-from inca.cli.printing import print_json
+from inca.cli.printing import print_json, print_text
 from inca.errors import InvalidInput, NoResult
 
 
@@ -99,17 +99,17 @@ def party(
 def _show(answer: dict[str, Any], folder: Path) -> None:
     for name in ("mean", "variance", "intercept", "coefficients"):
         for label, text in _rows(name, answer.get(name, {})):
-            typer.echo(f"{label:28} {text}")
+            print_text(f"{label:28} {text}")
     if "steps_without_result" in answer:
-        typer.echo(f"steps without result         {answer['steps_without_result']}")
+        print_text(f"steps without result         {answer['steps_without_result']}")
     own = "without bound" if answer["own_epsilon"] is None else f"{answer['own_epsilon']:.4g}"
-    typer.echo(
+    print_text(
         f"agreed                       epsilon {answer['epsilon']:.4g} at delta {answer['delta']:g}, all sessions"
     )
     failure = answer["failure_probability"]
-    typer.echo(f"plans fail with probability  {failure_text(failure)}")
-    typer.echo(f"given away by this party     epsilon {own} at delta {answer['delta']:g}")
-    typer.echo(f"kept in                      {folder}")
+    print_text(f"plans fail with probability  {failure_text(failure)}")
+    print_text(f"given away by this party     epsilon {own} at delta {answer['delta']:g}")
+    print_text(f"kept in                      {folder}")
 
 
 def _rows(name: str, part: dict[str, Any]) -> list[tuple[str, str]]:

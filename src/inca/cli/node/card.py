@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from inca.cli.options import AsJson, IdentityFolder
-from inca.cli.printing import print_json
+from inca.cli.printing import print_json, print_text
 
 
 def card(
@@ -31,5 +31,5 @@ def card(
         report = {"name": signed.name, "host": signed.host, "port": signed.port, "fingerprint": signed.fingerprint}
         print_json(report | {"card": str(identity / CARD_FILE)})
         return
-    typer.echo(f"The card of {signed.name} at {signed.address} is {identity / CARD_FILE}, for `inca node roster add`.")
-    typer.echo(f"Its fingerprint is that of before: {signed.fingerprint}")
+    print_text(f"The card of {signed.name} at {signed.address} is {identity / CARD_FILE}, for `inca node roster add`.")
+    print_text(f"Its fingerprint is that of before: {signed.fingerprint}")

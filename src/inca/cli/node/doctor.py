@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from inca.cli.options import AsJson, IdentityFolder, Listen, RosterFile, StateFolder, listen_address
-from inca.cli.printing import in_columns, print_json
+from inca.cli.printing import in_columns, print_json, print_text
 from inca.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -57,25 +57,25 @@ def doctor(
 
 
 def _show(diagnosis: Diagnosis) -> None:
-    typer.echo(f"{diagnosis.party} in {diagnosis.roster.name}, session {diagnosis.roster.session.hex()}")
+    print_text(f"{diagnosis.party} in {diagnosis.roster.name}, session {diagnosis.roster.session.hex()}")
     _show_checks("this machine", diagnosis.checks)
     _show_checks("peers", diagnosis.peers)
     absent = sum(check.state == "not there" for check in diagnosis.peers)
     if absent:
-        typer.echo(f"{absent} of {len(diagnosis.roster.parties) - 1} peers are not there yet.")
+        print_text(f"{absent} of {len(diagnosis.roster.parties) - 1} peers are not there yet.")
     if not diagnosis.problems:
-        typer.echo("Nothing is in the way of the session.")
+        print_text("Nothing is in the way of the session.")
         return
-    typer.echo("The session would not work:")
+    print_text("The session would not work:")
     for check in diagnosis.problems:
-        typer.echo(f"  {check.what}: {check.state or check.text} (it looks like {_whose(check.fault)})")
+        print_text(f"  {check.what}: {check.state or check.text} (it looks like {_whose(check.fault)})")
 
 
 def _show_checks(title: str, checks: tuple[Check, ...]) -> None:
     if checks:
-        typer.echo(title)
+        print_text(title)
     for line in in_columns([(check.what, check.state or check.level, check.text) for check in checks]):
-        typer.echo(f"  {line}")
+        print_text(f"  {line}")
 
 
 def _whose(fault: str) -> str:

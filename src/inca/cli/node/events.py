@@ -8,7 +8,19 @@ from collections.abc import Callable, Sequence
 from typing import Any, TextIO
 
 _MAX_NAMED = 4  # of the parties that are missing
-_UNINTERESTING = ("connected", "lost", "listens", "ended", "stopped")
+_UNINTERESTING = ("connected", "lost", "listens", "ended", "stopped", "proposes")
+_STAGES = {
+    "digests": "comparing what was sent",
+    "agreeing": "agreeing",
+    "assessing": "working out what was given away",
+    "publishing": "publishing final messages",
+    "serving": "waiting until all have the result",
+}
+_DECISIONS = {
+    "cohort": "agreed on who settles",
+    "commit": "agreed to publish",
+    "result": "agreed on the result",
+}
 
 
 class EventPrinter:
@@ -53,13 +65,15 @@ class EventPrinter:
         elif name == "round":
             self._print(f"round {event['round']} of {event['of']}")
         elif name == "stage":
-            self._print(event["stage"])
+            self._print(_STAGES.get(event["stage"], event["stage"]))
+        elif name == "decided":
+            self._print(f"{_DECISIONS.get(event['what'], event['what'])}: {event['parties']} parties")
         elif name == "down":
             if peer not in self._down:
                 self._down.add(str(peer))
                 self._print(f"{peer} cannot be reached: {event['reason']}")
         elif name not in _UNINTERESTING:
-            rest = ", ".join(f"{key} {value}" for key, value in event.items() if key not in ("time", "event"))
+            rest = ", ".join(f"{key} {_short(value)}" for key, value in event.items() if key not in ("time", "event"))
             self._print(f"{name}: {rest}" if rest else name)
 
     def _print_who_is_here(self) -> None:
@@ -81,3 +95,8 @@ class EventPrinter:
             print(file=self._file)
             self._width = 0
         print(line, file=self._file, flush=True)
+
+
+def _short(value: object) -> str:
+    """Return a number as people say it; the log has all of its digits."""
+    return f"{value:.4g}" if isinstance(value, float) else str(value)

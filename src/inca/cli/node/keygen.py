@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from inca.cli.options import AsJson
-from inca.cli.printing import print_json
+from inca.cli.printing import print_json, print_next, print_text
 
 
 def keygen(
@@ -35,6 +35,7 @@ def keygen(
     if as_json:
         print_json(report)
         return
-    typer.echo(f"The key of {name} is in {out / KEY_FILE}: keep it here and to yourself.")
-    typer.echo(f"Its card for the others is {out / CARD_FILE}.")
-    typer.echo(f"Its fingerprint, to be compared by telephone: {report['fingerprint']}")
+    print_text(f"The key of {name} is in {out / KEY_FILE}: keep it here and to yourself.")
+    print_text(f"Its card for the others is {out / CARD_FILE}.")
+    print_text(f"Its fingerprint, to be compared by telephone: {report['fingerprint']}")
+    print_next(f"send {out / CARD_FILE} to whoever keeps the roster, for inca node roster add")

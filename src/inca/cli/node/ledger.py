@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from inca.cli.options import AsJson
-from inca.cli.printing import print_json
+from inca.cli.printing import print_json, print_text
 
 if TYPE_CHECKING:
     from inca.network.node.booked_losses import BookedLoss
@@ -29,7 +29,7 @@ def ledger(
     Example:  inca node ledger sessions
     """
     from inca._base.validation import finite_float, refuse
-    from inca.network.node.booked_losses import booked_losses, together
+    from inca.network.node.booked_losses import UNNAMED, booked_losses, together
 
     finite_float("--delta", delta, 0.0, 1.0)
     losses = booked_losses(state)
@@ -49,10 +49,12 @@ def ledger(
         print_json(documents)
         return
     for datum, group in by_datum.items():
-        typer.echo(datum)
+        print_text(
+            datum if datum != UNNAMED else f"{datum} (`inca node run --datum LABEL` names what a value is about)"
+        )
         for loss in group:
             when = "not ended " if loss.ended is None else f"{datetime.fromtimestamp(loss.ended, UTC):%Y-%m-%d}"
-            typer.echo(f"  {when}  {loss.session[:8]}  epsilon {loss.epsilon:.3g}  {loss.name}".rstrip())
-            typer.echo(f"              {loss.basis}")
+            print_text(f"  {when}  {loss.session[:8]}  epsilon {loss.epsilon:.3g}  {loss.name}".rstrip())
+            print_text(f"              {loss.basis}")
         epsilon, total = totals[datum]
-        typer.echo(f"  together    epsilon {epsilon:.3g} at delta {total:.3g}")
+        print_text(f"  together    epsilon {epsilon:.3g} at delta {total:.3g}")

@@ -9,7 +9,7 @@ import typer
 
 from inca.cli.node.roster import report_on, show_session
 from inca.cli.options import AsJson, RosterFile
-from inca.cli.printing import print_json
+from inca.cli.printing import print_json, print_text
 
 if TYPE_CHECKING:
     from inca.network.membership.terms import Terms
@@ -58,12 +58,12 @@ def reschedule(
         return
     from inca.network.membership.terms import to_utc
 
-    typer.echo(f"The roster {again.name} begins at {to_utc(again.terms.start)} now, in {path}.")
-    typer.echo(f"It was session {before.session.hex()}.")
+    print_text(f"The roster {again.name} begins at {to_utc(again.terms.start)} now, in {path}.")
+    print_text(f"It was session {before.session.hex()}.")
     show_session(again)
-    typer.echo("All parties need the new file, and must see this id in `inca node roster show`.")
+    print_text("All parties need the new file, and must see this id in `inca node roster show`.")
     agreed = f"epsilon {again.terms.epsilon:g} at delta {again.terms.delta:g}"
-    typer.echo(
+    print_text(
         f"If round 1 had begun, values are released a second time: {agreed} each becomes epsilon {epsilon:.4g} for "
         "both, and the probabilities of failure add up. If it had not, nothing was given away."
     )

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from inca.cli.options import AsJson, BallRadius, DomainBounds, RosterFile, domain_of, refuse_combination, rule_named
-from inca.cli.printing import in_columns, print_json
+from inca.cli.printing import in_columns, print_json, print_next, print_text
 from inca.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -129,9 +129,9 @@ def init(
     if as_json:
         print_json(report_on(roster, planned))
         return
-    typer.echo(f"The roster {name} is in {out}, without parties so far. Its terms:")
+    print_text(f"The roster {name} is in {out}, without parties so far. Its terms:")
     _show_terms(roster, planned)
-    typer.echo(f"Next: inca node roster add {out} CARD...")
+    print_text(f"Next: inca node roster add {out} CARD...")
 
 
 def add(
@@ -161,6 +161,8 @@ def add(
         return
     _show_parties(extended, only=[card.name for card in added])
     show_session(extended)
+    if not extended.missing:
+        print_next(f"send {roster} to all parties, compare fingerprints, and inca node run {roster} on every machine")
 
 
 def show(roster: RosterFile, as_json: AsJson = False) -> None:
@@ -177,7 +179,7 @@ def show(roster: RosterFile, as_json: AsJson = False) -> None:
     if as_json:
         print_json(report_on(shown))
     else:
-        typer.echo(f"Roster {shown.name}: {len(shown.parties)} parties")
+        print_text(f"Roster {shown.name}: {len(shown.parties)} parties")
         _show_parties(shown)
         _show_terms(shown)
         show_session(shown)
@@ -231,7 +233,7 @@ def _show_parties(roster: Roster, only: Collection[str] | None = None) -> None:
         if only is None or card.name in only
     ]
     for line in in_columns([("id", "party", "address", "fingerprint"), *rows]) if rows else ():
-        typer.echo(f"  {line}")
+        print_text(f"  {line}")
 
 
 def _show_terms(roster: Roster, plan: Plan | None = None) -> None:
@@ -264,9 +266,9 @@ def _show_terms(roster: Roster, plan: Plan | None = None) -> None:
         ("clocks", f"wrong by at most {terms.max_clock_skew:g} s"),
         ("seed", "drawn by a coin flip of the parties" if terms.seed is None else terms.seed),
     ):
-        typer.echo(f"  {name:10} {text}")
+        print_text(f"  {name:10} {text}")
     if remark:
-        typer.echo(remark)
+        print_text(remark)
 
 
 def _topup_in_words(terms: Terms) -> str:
@@ -279,9 +281,9 @@ def _topup_in_words(terms: Terms) -> str:
 def show_session(roster: Roster) -> None:
     """Print the session's id, and what is in the way of a session."""
     note = "   (every further card changes it)" if roster.missing else ""
-    typer.echo(f"Session {roster.session.hex()}{note}")
-    typer.echo("Complete." if not roster.missing else "Not complete:")
+    print_text(f"Session {roster.session.hex()}{note}")
+    print_text("Complete." if not roster.missing else "Not complete:")
     for sentence in roster.missing:
-        typer.echo(f"  {sentence}")
+        print_text(f"  {sentence}")
     if roster.unsigned:
-        typer.echo(f"Addresses that are not signed (version 0.1): {', '.join(roster.unsigned)}. No session can begin.")
+        print_text(f"Addresses that are not signed (version 0.1): {', '.join(roster.unsigned)}. No session can begin.")

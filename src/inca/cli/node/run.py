@@ -19,7 +19,7 @@ from inca.cli.options import (
     listen_address,
     refuse_combination,
 )
-from inca.cli.printing import intervals, numbers, print_json
+from inca.cli.printing import intervals, numbers, print_json, print_next, print_text
 from inca.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -131,6 +131,10 @@ def run(
         print_json(report)
     else:
         _show(report, folder)
+        if report["estimate"] is not None:
+            print_next(f"inca audit {folder / 'execution.json'}, and inca node ledger {state}")
+        else:
+            print_next(f"inca node roster reschedule {roster} --start TIME, which says what another try costs")
     if report["estimate"] is None:
         raise typer.Exit(NO_RESULT)
 
@@ -204,25 +208,25 @@ def _show(report: dict[str, Any], folder: Path) -> None:
     from inca.protocol.transcript import AgreedGuarantee
 
     if report["estimate"] is None:
-        typer.echo(f"no result: {report['reason']}")
+        print_text(f"no result: {report['reason']}")
         return
-    typer.echo(f"estimate     {numbers(report.get('constrained', report['estimate']))}")
+    print_text(f"estimate     {numbers(report.get('constrained', report['estimate']))}")
     if "interval" in report:  # not in `inca-result/1`, nor all that has a default below
         confidence = f"of the exact mean, with a probability of {report['confidence']:.0%}"
-        typer.echo(f"interval     {intervals(*report['interval'])}   {confidence}")
+        print_text(f"interval     {intervals(*report['interval'])}   {confidence}")
     if report["standard_error"] is not None:
-        typer.echo(f"noise        {report['standard_error']:.4g} (standard error of a coordinate)")
-    typer.echo(f"parties      {report['present']} of {report['parties']} were there at the end")
-    typer.echo(f"own loss     {_own_loss(report)}")
+        print_text(f"noise        {report['standard_error']:.4g} (standard error of a coordinate)")
+    print_text(f"parties      {report['present']} of {report['parties']} were there at the end")
+    print_text(f"own loss     {_own_loss(report)}")
     agreed = AgreedGuarantee(report["wanted"], report["delta"], failure=report.get("failure"))
-    typer.echo(f"agreed       {agreed} for every party, over random schedules, coalitions and leavers")
+    print_text(f"agreed       {agreed} for every party, over random schedules, coalitions and leavers")
     if report.get("late"):
-        typer.echo(f"late         {', '.join(report['late'])} settled and did not publish: their noise is left in it")
+        print_text(f"late         {', '.join(report['late'])} settled and did not publish: their noise is left in it")
     for t, sender, receiver, claim in report.get("contradictions", []):
-        typer.echo(f"not exact    {sender} says that round {t} was {claim} by {receiver}, who says the opposite")
+        print_text(f"not exact    {sender} says that round {t} was {claim} by {receiver}, who says the opposite")
     for sentence in report.get("remarks", []):
-        typer.echo(f"note         {sentence}")
-    typer.echo(f"kept in      {folder} (result, execution, certificate)")
+        print_text(f"note         {sentence}")
+    print_text(f"kept in      {folder} (result, execution, certificate)")
 
 
 def _own_loss(report: dict[str, Any]) -> str:

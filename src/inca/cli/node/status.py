@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from inca.cli.options import AsJson
-from inca.cli.printing import print_json
+from inca.cli.printing import print_json, print_text
 
 
 def status(
@@ -30,10 +30,12 @@ def status(
         return
     for session in sessions:
         running = "running" if session["running"] else "not running"
-        typer.echo(f"{session['session'][:16]}  {session['party']}: {session['stage']}, {running}")
-        typer.echo(
+        print_text(f"{session['session'][:16]}  {session['party']}: {session['stage']}, {running}")
+        # Peers are those of when it was written down last, which means nothing once the party does not run.
+        peers = f", {session['connected']} peers connected" if session["running"] else ""
+        print_text(
             f"  round {session['round']} of {session['rounds']}, {session['attended']} attended, "
-            f"{session['open_offers']} offers open, {session['connected']} peers connected"
+            f"{session['open_offers']} offers open{peers}"
         )
         if session["reason"]:
-            typer.echo(f"  {session['reason']}")
+            print_text(f"  {session['reason']}")

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from inca._base.validation import refuse
+from inca.cli.input_files import check_table_file, number_in, refuse_other_separators, width_refusal
 from inca.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -35,18 +36,18 @@ def read_parties(path: Path, party: str, columns: Sequence[tuple[str, str]]) -> 
         InvalidInput: If the file cannot be read, a column is missing or holds something that is no finite number, or
             there are fewer than two parties.
     """
-    if not path.is_file():
-        refuse("RECORDS", str(path), "an existing file")
+    check_table_file("RECORDS", path)
     try:
         with path.open(newline="", encoding="utf-8-sig") as file:
             reader = csv.reader(file)
             rows = [(reader.line_num, row) for row in reader if row]
     except UnicodeDecodeError:
-        raise InvalidInput(f"{path} cannot be read: it is not text") from None
+        raise InvalidInput(f"{path} cannot be read: it is not text in UTF-8") from None
     except (OSError, csv.Error) as error:
         raise InvalidInput(f"{path} cannot be read: {error}") from None
     if not rows:
         raise InvalidInput(f"{path} must have the names of its columns in the first line, got an empty file")
+    refuse_other_separators(path, rows[0][1])
     header = [cell.strip() for cell in rows.pop(0)[1]]
     if not rows:
         raise InvalidInput(f"{path} must have one row per record, got no row below the names of its columns")
@@ -78,7 +79,7 @@ def _tables(
     tables: dict[str, list[list[float]]] = {}
     for line, row in rows:
         if len(row) != len(header):
-            raise InvalidInput(f"line {line} of {path} must have {len(header)} cells, got {len(row)}")
+            raise width_refusal(path, line, len(row), len(header))
         if not (name := row[holder].strip()):
             raise InvalidInput(f"column {party!r} in line {line} of {path} must name a party, got an empty cell")
         numbers = [_number(path, line, column, row[place]) for column, place in zip(columns, places, strict=True)]
@@ -90,12 +91,7 @@ def _tables(
 
 def _number(path: Path, line: int, column: str, cell: str) -> float:
     where = f"column {column!r} in line {line} of {path}"
-    if not cell.strip():
-        raise InvalidInput(f"{where} must be a number, got an empty cell")
-    try:
-        number = float(cell)
-    except ValueError:
-        raise InvalidInput(f"{where} must be a number, got something that is not one") from None
+    number = number_in(cell, where)
     if not math.isfinite(number):
         raise InvalidInput(f"{where} must be a finite number, got one that is not")
     return number

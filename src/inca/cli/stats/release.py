@@ -7,9 +7,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-import typer
-
-from inca.cli.printing import OutputFiles, in_columns, print_json, wrapped
+from inca.cli.printing import OutputFiles, in_columns, print_json, print_text, wrapped
+from inca.cli.progress import progress_bar
 
 if TYPE_CHECKING:
     import numpy as np
@@ -134,7 +133,9 @@ def prepare(
     tables = read_parties(path, party, [(option, name) for option, name, _ in columns])
     data, domain = (tables, box) if len(box) > 1 else ([table[:, 0] for table in tables], box[0])
     records = Records.of(data, cast(Any, domain), level=cast(Any, level))
-    averager = calibrated("inca", len(tables), colluding, dropout, MESSAGES, VIEWS, 1, min(FAILURE, delta))
+    failure = min(FAILURE, delta)
+    with progress_bar("planning: view") as progress:
+        averager = calibrated("inca", len(tables), colluding, dropout, MESSAGES, VIEWS, 1, failure, progress)
     return PreparedRelease(records, averager, budget, rng, confidence, seed is not None, files)
 
 
@@ -228,8 +229,8 @@ def tell(
         release.files.finish(announce=False)
         return
     for line in _table(rows, release.confidence):
-        typer.echo(line)
-    typer.echo("")
+        print_text(line)
+    print_text("")
     leave = f", up to {requirements.leavers} leaving" if requirements.leavers else ""
     facts = [
         (
@@ -241,12 +242,12 @@ def tell(
         ("against", against),
     ]
     for name, text in facts:
-        typer.echo(wrapped(f"{name:10}{text}", _WIDTH))
-    typer.echo("All parties are simulated here: whoever runs this has every record.")
+        print_text(wrapped(f"{name:10}{text}", _WIDTH))
+    print_text("All parties are simulated here: whoever runs this has every record.")
     for sentence in remarks:
-        typer.echo(wrapped(sentence, _WIDTH))
+        print_text(wrapped(sentence, _WIDTH))
     if release.repeatable:
-        typer.echo("This run is repeatable from its seed and therefore not private.")
+        print_text("This run is repeatable from its seed and therefore not private.")
     release.files.finish(announce=True)
 
 

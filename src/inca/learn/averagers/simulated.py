@@ -7,11 +7,12 @@ sensitivity 1 at some mu, and every release scales its vectors to the loss that 
 from __future__ import annotations
 
 import math
-from functools import cached_property, lru_cache
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from inca._base.types import Progress
 from inca._base.validation import between_0_and_1, finite_array, finite_float, generator, integer, positive, refuse
 from inca.learn.averagers.base import VectorMean
 from inca.learn.budget import Budget
@@ -89,6 +90,7 @@ class SimulatedAverager:
         views: int = 100,
         releases: int = 1,
         failure: float = 1e-6,
+        progress: Progress | None = None,
     ) -> SimulatedAverager:
         """Calibrate a mechanism for a number of parties: inca by a plan, GOPA with half of its leavers late.
 
@@ -105,6 +107,7 @@ class SimulatedAverager:
                 adversary may be the same in all of them).
             failure: The probability, over random schedules and adversaries, that the guarantee fails in any of the
                 releases. Only inca and GOPA have one.
+            progress: Called with the views done and their total, where inca is planned.
 
         Returns:
             The calibrated averager.
@@ -131,7 +134,7 @@ class SimulatedAverager:
         mechanism: Mechanism
         match kind:
             case "inca":
-                mechanism = Inca(plan(requirements, views=views))
+                mechanism = Inca(plan(requirements, views=views, progress=progress))
             case "central":
                 mechanism = CentralDP(requirements)
             case "local":
@@ -201,7 +204,6 @@ class SimulatedAverager:
         return VectorMean(np.asarray(estimate) / scale, var_noise, mu)
 
 
-@lru_cache(maxsize=16)
 def calibrated(
     kind: str,
     parties: int,
@@ -211,6 +213,7 @@ def calibrated(
     views: int,
     releases: int,
     failure: float = 1e-6,
+    progress: Progress | None = None,
 ) -> SimulatedAverager:
     """Return `SimulatedAverager.of` these, and keep the last few: a plan takes seconds, and depends on no data.
 
@@ -218,16 +221,27 @@ def calibrated(
         >>> calibrated("local", 9, 0.0, 0.0, 20, 100, 5) is calibrated("local", 9, 0.0, 0.0, 20, 100, 5)
         True
     """
-    return SimulatedAverager.of(
-        kind,
-        parties,
-        colluding=colluding,
-        dropout=dropout,
-        messages=messages,
-        views=views,
-        releases=releases,
-        failure=failure,
-    )
+    settings = (kind, parties, colluding, dropout, messages, views, releases, failure)
+    if settings not in _kept:
+        averager = SimulatedAverager.of(
+            kind,
+            parties,
+            colluding=colluding,
+            dropout=dropout,
+            messages=messages,
+            views=views,
+            releases=releases,
+            failure=failure,
+            progress=progress,
+        )
+        if len(_kept) >= _MOST_KEPT:
+            del _kept[next(iter(_kept))]
+        _kept[settings] = averager
+    return _kept[settings]
+
+
+_kept: dict[tuple[object, ...], SimulatedAverager] = {}
+_MOST_KEPT = 16
 
 
 def _check_promise(mechanism: Mechanism) -> None:

@@ -196,7 +196,7 @@ class Demo:
             "cohort": len(first["cohort"]),
             "seconds": max(ends) - cluster.terms.start,
             "lattice": self._lattice(holders[0], first),
-            "certificate": str(self._certificate(holders[0], first)),
+            "certificate": self._certificate(holders[0], first).text(width=80),
         }
 
     def _certificate(self, holder: int, result: dict[str, Any]) -> Certificate:

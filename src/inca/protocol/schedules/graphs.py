@@ -6,7 +6,9 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Protocol
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
+from scipy.sparse.csgraph import connected_components
 
 from inca._base.kernels import Ids
 from inca._base.validation import integer, refuse
@@ -33,9 +35,12 @@ class StaticGraph(Schedule):
         rounds: T, at least 1.
         weights: `metropolis` for W_ji = 1/(1 + max(d_i, d_j)), symmetric and doubly stochastic on any graph; `uniform`
             for W_ji = 1/(1 + d_i), column stochastic. On regular graphs both agree.
+        disconnected: Whether the graph may consist of several components. Parties of different components exchange
+            nothing, so they do not hide one another, and gossip in the graph does not bring anyone the mean.
 
     Raises:
-        InvalidInput: If a neighbour is unknown, the party itself or has no way back, or `weights` is another word.
+        InvalidInput: If a neighbour is unknown, the party itself or has no way back, `weights` is another word, or the
+            graph is not connected and `disconnected` does not allow it.
 
     Example:
         >>> StaticGraph([[1], [0, 2], [1]], rounds=1).round(1).weights.round(2).tolist()
@@ -44,7 +49,14 @@ class StaticGraph(Schedule):
 
     valid = True
 
-    def __init__(self, neighbours: Sequence[Iterable[int]], rounds: int, *, weights: str = "metropolis") -> None:
+    def __init__(
+        self,
+        neighbours: Sequence[Iterable[int]],
+        rounds: int,
+        *,
+        weights: str = "metropolis",
+        disconnected: bool = False,
+    ) -> None:
         self.rounds = integer("rounds", rounds, min=1)
         if weights not in ("metropolis", "uniform"):
             refuse("weights", weights, "metropolis or uniform")
@@ -57,6 +69,8 @@ class StaticGraph(Schedule):
         for i, near in enumerate(lists):
             receivers[i, : len(near)] = near
         _check_undirected(receivers)
+        if not disconnected:
+            _check_connected(receivers)
         degree = np.broadcast_to(degrees[:, np.newaxis], receivers.shape)
         if weights == "metropolis":
             degree = np.maximum(degree, degrees[receivers])
@@ -64,13 +78,16 @@ class StaticGraph(Schedule):
         self._round = Round(receivers, 1.0 / (self.slots + 1), fractions)
 
     @classmethod
-    def from_networkx(cls, graph: GraphLike, rounds: int, *, weights: str = "metropolis") -> StaticGraph:
+    def from_networkx(
+        cls, graph: GraphLike, rounds: int, *, weights: str = "metropolis", disconnected: bool = False
+    ) -> StaticGraph:
         """Take a networkx graph; its nodes, in their order, become parties 0..n-1.
 
         Args:
             graph: The graph.
             rounds: T, at least 1.
             weights: `metropolis` or `uniform`.
+            disconnected: Whether the graph may consist of several components.
 
         Returns:
             The schedule.
@@ -81,7 +98,8 @@ class StaticGraph(Schedule):
             2
         """
         ids = {node: i for i, node in enumerate(graph.adj)}
-        return cls([[ids[other] for other in graph.adj[node]] for node in ids], rounds, weights=weights)
+        neighbours = [[ids[other] for other in graph.adj[node]] for node in ids]
+        return cls(neighbours, rounds, weights=weights, disconnected=disconnected)
 
     def round(self, t: int) -> Round:
         """Return round t = 1..T: always the same."""
@@ -140,6 +158,20 @@ def complete_graph(parties: int, rounds: int) -> StaticGraph:
     """
     n, _, _ = check_size(parties, rounds, 1)
     return StaticGraph([[j for j in range(n) if j != i] for i in range(n)], rounds)
+
+
+def _check_connected(receivers: Ids) -> None:
+    n = receivers.shape[0]
+    sender, slot = np.nonzero(receivers >= 0)
+    links = sp.coo_array((np.ones(sender.size), (sender, receivers[sender, slot])), shape=(n, n))
+    count, component = connected_components(links, directed=False)
+    if count > 1:
+        other = int(np.flatnonzero(component != component[0])[0])
+        raise InvalidInput(
+            f"the graph must be connected, got {count} components: parties 0 and {other} are in different ones, which "
+            "never exchange anything, so they do not hide one another and gossip brings nobody the mean "
+            "(disconnected=True allows it)"
+        )
 
 
 def _check_undirected(receivers: Ids) -> None:

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import nn
 
 from inca.learn import (
@@ -26,11 +27,11 @@ from inca.learn import (
     divide_records,
     load_dataset,
 )
-from inca.learn.training.contributions import PartyData
 
 PARTIES, COLLUDING, DROPOUT = 20, 0.1, 0.1
 EPSILON, DELTA = 3.0, 1e-5
 STEPS, CLIP, RATE = 40, 1.0, 2.5
+PartyRecords = tuple[NDArray[Any], NDArray[Any]]
 NO_NOISE = 1e9  # an epsilon with hardly any
 
 
@@ -49,7 +50,7 @@ def accuracy(module: Any, test: Dataset) -> float:
 
 
 def train_together(
-    module: Any, datasets: list[PartyData], averager: SimulatedAverager, budget: Budget, rng: np.random.Generator
+    module: Any, datasets: list[PartyRecords], averager: SimulatedAverager, budget: Budget, rng: np.random.Generator
 ) -> None:
     """Train a module where it stands, by private averages of the gradients of all parties' records."""
     model = TorchModel(module, nn.functional.cross_entropy)
@@ -76,6 +77,7 @@ def train_as_usual(module: Any, known: Dataset) -> None:
 
 def main(seeds: int) -> None:
     """Train with all averagers and print a table."""
+    torch.set_num_threads(1)  # a network this small is slower with more
     rows = {
         "as usual, not private": None,
         "the same steps without noise": ("central", NO_NOISE),

@@ -73,7 +73,7 @@ def test_the_engineers_example() -> None:
 
 @pytest.mark.slow
 def test_the_example_with_pytorch() -> None:
-    """Private training with little noise is far from guessing and below training as usual; Local DP learns nothing."""
+    """Private training with little noise is far from guessing and below training as usual; Local DP learns little."""
     pytest.importorskip("torch", reason="PyTorch is not installed: pip install 'inca[torch]'")
     rows = {
         line[:68].strip(): float(line[68:].split()[0]) for line in printed("learning_pytorch.py", "--seeds", "1")[2:]

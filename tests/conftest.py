@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from importlib.util import find_spec
+
 import pytest
 from hypothesis import HealthCheck, settings
 
@@ -19,6 +21,10 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Say loudly what could not be tested on this machine."""
     from helpers.browser import browser_path
 
+    missing = []
     if browser_path() is None:
-        sentence = "NOT TESTED: there is no Chromium on this machine, so the dashboard was not tried in a browser"
-        terminalreporter.write_line(sentence, red=True, bold=True)
+        missing.append("there is no Chromium on this machine, so the dashboard was not tried in a browser")
+    if find_spec("torch") is None:
+        missing.append("PyTorch is not installed, so what trains its modules was not tried, docs/pytorch.md included")
+    for sentence in missing:
+        terminalreporter.write_line(f"NOT TESTED: {sentence}", red=True, bold=True)

@@ -18,8 +18,8 @@ from inca.learn import SimulatedAverager
 FOLDER = ROOT / "examples"
 
 
-def printed(name: str) -> list[str]:
-    done = subprocess.run([sys.executable, str(FOLDER / name)], check=True, capture_output=True, text=True)
+def printed(name: str, *options: str) -> list[str]:
+    done = subprocess.run([sys.executable, str(FOLDER / name), *options], check=True, capture_output=True, text=True)
     assert done.stderr == ""
     return done.stdout.splitlines()
 
@@ -69,3 +69,16 @@ def test_the_engineers_example() -> None:
     for name, frequent in (("breast_cancer", 0.65), ("digits", 0.11)):
         _, estimator, own, reference = rows[name]
         assert frequent + 0.1 < estimator < reference and frequent + 0.1 < own < reference
+
+
+@pytest.mark.slow
+def test_the_example_with_pytorch() -> None:
+    """Private training with little noise is far from guessing and below training as usual; Local DP learns little."""
+    pytest.importorskip("torch", reason="PyTorch is not installed: pip install 'inca[torch]'")
+    rows = {
+        line[:68].strip(): float(line[68:].split()[0]) for line in printed("learning_pytorch.py", "--seeds", "1")[2:]
+    }
+    assert len(rows) == 5
+    for name in ("inca", "Central DP"):
+        assert 0.6 < rows[name] < rows["as usual, not private"]
+    assert rows["Local DP"] < 0.5

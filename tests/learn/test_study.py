@@ -1,56 +1,22 @@
-"""Studies that parties agree on in a file: what they mean, what is refused, and what comes out of known averages."""
+"""Studies that parties agree on in a file: what they mean, what is refused, and what records must be like."""
 
 from __future__ import annotations
 
-import json
-import math
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
-from helpers.averages import averaged
-from helpers.paths import ROOT
 from helpers.sequence_processes import SIZES, agree
-from inca._base.types import Array
+from helpers.studies import AGE, FIELDS, HISTOGRAM, LOGISTIC, QUANTILES, REGRESSION, Place, study, write_study
 from inca.errors import InvalidInput
 from inca.learn.averagers.network import NetworkAverager
 from inca.learn.budget import Budget
-from inca.learn.statistics.records import Records
-from inca.learn.study import Study, read_records, read_study, run_study
-from inca.learn.training.models import LogisticModel
+from inca.learn.study import read_records, read_study
 from inca.network.membership.identity import Identity
-from inca.network.membership.roster import Roster
-from inca.network.sequence.outcome_log import OutcomeLog, SessionResult
 from inca.network.sequence.session_sequence import SessionSequence
 
-NAMES = [f"party-{i}" for i in range(len(SIZES))]
-FIELDS: dict[str, Any] = {
-    "format": "inca-study/1",
-    "name": "a study",
-    "task": "moments",
-    "columns": {"age": [0, 100], "weight": [20, 220]},
-    "records": dict(zip(NAMES, SIZES, strict=True)),
-    "epsilon": 2.0,
-    "delta": 1e-5,
-    "interval": 4.0,
-    "gathering": 1.0,
-}
-LOGISTIC = {"task": "logistic", "target": "ill", "classes": ["no", "yes"], "steps": 2}
-REGRESSION = {"task": "regression", "target": "age"}
-
-
-def write(folder: Path, **changes: Any) -> Path:
-    path = folder / "study.json"
-    path.write_text(json.dumps(FIELDS | changes))
-    return path
-
-
-def study(folder: Path, **changes: Any) -> Study:
-    return read_study(write(folder, **changes))
+NAMES = list(FIELDS["records"])
 
 
 # --- the file -------------------------------------------------------------------------------------------------------
@@ -63,6 +29,15 @@ def test_a_study_is_read_with_its_columns_in_order(tmp_path: Path) -> None:
     line = study(tmp_path, **REGRESSION)
     assert line.inputs == ["weight", "age"], "a regression's target comes last"
     assert study(tmp_path, **LOGISTIC).sessions == 2
+
+
+def test_bins_are_a_number_or_edges_and_quantiles_have_a_grid(tmp_path: Path) -> None:
+    assert study(tmp_path, **HISTOGRAM).histogram_edges().tolist() == [0.0, 25.0, 50.0, 75.0, 100.0]
+    assert study(tmp_path, **(HISTOGRAM | {"bins": [0, 18, 65]})).histogram_edges().tolist() == [0.0, 18.0, 65.0]
+    several = study(tmp_path, **QUANTILES)
+    assert several.quantile_shares() == [0.25, 0.5, 0.75] and several.grid_points == 127
+    assert study(tmp_path, **(QUANTILES | {"points": 9})).grid_points == 9
+    assert several.sessions == study(tmp_path, **HISTOGRAM).sessions == 1
 
 
 @pytest.mark.parametrize(
@@ -88,12 +63,30 @@ def test_a_study_is_read_with_its_columns_in_order(tmp_path: Path) -> None:
         ({"ridge": -1.0}, "ridge must be .*got -1"),
         ({"momentum": 2.0}, "momentum must be .*got 2"),
         ({"surprise": 1}, "surprise"),
+        (HISTOGRAM | {"columns": FIELDS["columns"]}, "the number of columns must be 1 for the task histogram, got 2"),
+        (HISTOGRAM | {"target": "age"}, "target must be None for the task histogram.*, got 'age'"),
+        (AGE | {"task": "histogram"}, "bins must be said for the task histogram, how many or their edges, got nothing"),
+        (HISTOGRAM | {"bins": 1}, "bins must be from 2 to 1000, got 1"),
+        (HISTOGRAM | {"bins": 1001}, "bins must be from 2 to 1000, got 1001"),
+        (HISTOGRAM | {"bins": [0, 100]}, "the number of edges in bins must be at least 3, got 2"),
+        (HISTOGRAM | {"bins": [0, 50, 50]}, "edges in bins must be increasing numbers"),
+        (HISTOGRAM | {"bins": [0, 50, 101]}, "an edge in bins must be from 0 to 100, got 101"),
+        (HISTOGRAM | {"bins": list(range(1002)), "columns": {"age": [0, 2000]}}, "edges in bins must be at most 1001"),
+        (QUANTILES | {"columns": FIELDS["columns"]}, "the number of columns must be 1 for the task quantiles, got 2"),
+        (AGE | {"task": "quantiles"}, "quantiles must be said for the task quantiles, at least one, got nothing"),
+        (QUANTILES | {"quantiles": []}, "quantiles must be said for the task quantiles, at least one, got nothing"),
+        (QUANTILES | {"quantiles": [0.5, 1.0]}, "a quantile must be between 0 and 1, got 1.0"),
+        (QUANTILES | {"quantiles": [0.5, 0.5]}, "quantiles must be different ones"),
+        (QUANTILES | {"points": 2001}, "points must be from 1 to 2000, got 2001"),
+        ({"bins": 4}, "bins must be left out for the task moments, got 4"),
+        (HISTOGRAM | {"points": 9}, "points must be left out for the task histogram, got 9"),
+        (QUANTILES | {"bins": [0, 1]}, "bins must be left out for the task quantiles"),
         ({"columns": {"age": [0, 5e-324]}}, "the width of age must be at least 1e-100"),
         ({"clip": 1e-170}, "clip must be from 1e-100"),
     ],
 )
 def test_a_study_that_makes_no_sense_is_refused(tmp_path: Path, changes: dict[str, Any], sentence: str) -> None:
-    path = write(tmp_path, **changes)
+    path = write_study(tmp_path, **changes)
     with pytest.raises(InvalidInput, match=sentence) as refusal:
         read_study(path)
     assert "not a valid inca-study/1 file" in str(refusal.value)
@@ -132,8 +125,19 @@ def test_parties_with_different_studies_are_in_different_sessions(tmp_path: Path
     roster = agree(tmp_path, 100.0)
     swapped = {"columns": dict(reversed(FIELDS["columns"].items()))}
     variants: list[dict[str, Any]] = [{}, {"epsilon": 2.1}, swapped, {"name": "b"}, {"clip": 0.5}]
+    variants += [HISTOGRAM, HISTOGRAM | {"bins": 5}, HISTOGRAM | {"bins": [0, 10, 20]}]
+    variants += [QUANTILES, QUANTILES | {"quantiles": [0.5]}, QUANTILES | {"points": 9}]
     sessions = [study(tmp_path, **changes).agreement(roster).session for changes in variants]
     assert len(set(sessions)) == len(sessions)
+
+
+def test_the_plan_may_fail_in_all_sessions_together_with_delta_at_most(tmp_path: Path) -> None:
+    logistic = study(tmp_path, **LOGISTIC)  # two sessions
+    assert logistic.failure_probability(agree(tmp_path / "unknown", 1000.0)) is None
+    assert logistic.failure_probability(agree(tmp_path / "small", 1000.0, failure=1e-6)) == pytest.approx(2e-6)
+    sentence = "the roster's probability of failure must be at most 5e-06, delta over 2 sessions, got 8e-06"
+    with pytest.raises(InvalidInput, match=sentence):
+        logistic.sizes(agree(tmp_path / "large", 1000.0, failure=8e-6))
 
 
 # --- a party's records ----------------------------------------------------------------------------------------------
@@ -180,145 +184,3 @@ def test_numbers_outside_can_be_clipped_but_not_what_is_no_number(tmp_path: Path
     (tmp_path / "a.csv").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(InvalidInput, match="it is not a CSV file in UTF-8"):
         read_records(tmp_path / "a.csv", study(tmp_path))
-
-
-# --- what comes out -------------------------------------------------------------------------------------------------
-
-
-class Place:
-    """Party 1 of a sequence whose averages are already known: what everyone's records would give."""
-
-    def __init__(self, folder: Path, *, failure: Any = None, **changes: Any) -> None:
-        rng = np.random.default_rng(3)
-        low, high = np.array([0.0, 20.0]), np.array([100.0, 220.0])
-        self.tables = [rng.uniform(low, high, (size, 2)) for size in SIZES]
-        self.study = study(folder, **changes)
-        self.roster: Roster = self.study.agreement(agree(folder, -1000.0, failure=failure))
-        self.folder = folder / "1"
-
-    def averager(self) -> NetworkAverager:
-        identity, folder = Identity.read(self.folder), self.folder / "course"
-        return NetworkAverager(SessionSequence(self.roster, identity, folder, interval=4.0, gathering=1.0))
-
-    @property
-    def outcome_log(self) -> OutcomeLog:
-        return OutcomeLog(self.folder / "course")
-
-    def everything(self) -> Array:
-        return np.concatenate(self.tables)
-
-
-def test_moments_have_names_and_intervals(tmp_path: Path) -> None:
-    place = Place(tmp_path)
-    place.outcome_log.append(
-        1, SessionResult(averaged(place.averager(), Records.of(place.tables, place.study.bounds), "moments"), 1e-7)
-    )
-    answer = run_study(place.study, place.averager(), place.tables[1], [])
-    truth = place.everything()
-    assert answer["mean"]["weight"]["value"] == pytest.approx(truth[:, 1].mean())
-    assert answer["variance"]["age"]["value"] == pytest.approx(truth[:, 0].var())
-    row = answer["mean"]["age"]
-    assert row["population_low"] < row["low"] <= row["value"] <= row["high"] < row["population_high"]
-    assert answer["epsilon"] == pytest.approx(2.0) and answer["format"] == "inca-answer/1"
-    assert math.isfinite(json.loads(json.dumps(answer))["mean"]["age"]["standard_error"])
-
-
-@pytest.mark.parametrize("failure", [None, 1e-6])
-def test_an_answer_tells_how_likely_the_plan_fails(tmp_path: Path, failure: float | None) -> None:
-    place = Place(tmp_path, failure=failure)
-    records = Records.of(place.tables, place.study.bounds)
-    place.outcome_log.append(1, SessionResult(averaged(place.averager(), records, "moments"), 1e-7))
-    answer = run_study(place.study, place.averager(), place.tables[1], [])
-    assert (answer["delta"], answer["failure_probability"]) == (1e-5, failure)
-
-
-def test_the_plan_may_fail_in_all_sessions_together_with_delta_at_most(tmp_path: Path) -> None:
-    logistic = study(tmp_path, **LOGISTIC)  # two sessions
-    assert logistic.failure_probability(agree(tmp_path / "unknown", 1000.0)) is None
-    assert logistic.failure_probability(agree(tmp_path / "small", 1000.0, failure=1e-6)) == pytest.approx(2e-6)
-    sentence = "the roster's probability of failure must be at most 5e-06, delta over 2 sessions, got 8e-06"
-    with pytest.raises(InvalidInput, match=sentence):
-        logistic.sizes(agree(tmp_path / "large", 1000.0, failure=8e-6))
-
-
-def test_no_private_value_is_shown_when_records_are_refused(tmp_path: Path) -> None:
-    place = Place(tmp_path, **LOGISTIC)
-    labels = ["yes"] * 8 + ["secret"]
-    with pytest.raises(
-        InvalidInput, match=r"labels\[8\] must be one of the study's classes, got something else"
-    ) as one:
-        run_study(place.study, place.averager(), place.tables[1], labels)
-    table = place.tables[1].copy()
-    table[3, 1] = 7777.25
-    where = r"column 1 of data\[1\]\[3\] must be from 20 to 220, got something else"
-    with pytest.raises(InvalidInput, match=where) as two:
-        run_study(place.study, place.averager(), table, ["yes"] * 9, clip=False)
-    words = [["7777.25 kg", "1"]] * 9
-    with pytest.raises(InvalidInput, match=r"data\[1\] must be an array of numbers") as three:
-        run_study(place.study, place.averager(), words, ["yes"] * 9)  # type: ignore[arg-type]
-    for refusal in (one, two, three):
-        assert "secret" not in str(refusal.value) and "7777" not in str(refusal.value)
-
-
-def test_numbers_outside_are_clipped_and_training_goes_on(tmp_path: Path) -> None:
-    place = Place(tmp_path, **(LOGISTIC | {"steps": 1}))
-    place.outcome_log.append(1, SessionResult(np.zeros(3)))
-    table = place.tables[1].copy()
-    table[0], table[1] = (7777.25, np.nan), (np.inf, -np.inf)
-    assert run_study(place.study, place.averager(), table, ["yes"] * 9)["steps_without_result"] == 0
-
-
-def test_a_regression_is_that_of_all_records(tmp_path: Path) -> None:
-    place = Place(tmp_path, **REGRESSION)
-    tables = [table[:, ::-1].copy() for table in place.tables]
-    place.outcome_log.append(
-        1, SessionResult(averaged(place.averager(), Records.of(tables, place.study.bounds), "regression"), 1e-9)
-    )
-    answer = run_study(place.study, place.averager(), tables[1], [])
-    x, y = place.everything()[:, 1], place.everything()[:, 0]
-    slope, height = np.polyfit(x, y, 1)
-    assert answer["coefficients"]["weight"]["value"] == pytest.approx(slope, rel=1e-4)
-    assert answer["intercept"]["value"] == pytest.approx(height, rel=1e-4)
-
-
-def test_weights_are_for_the_columns_as_they_are(tmp_path: Path) -> None:
-    """One step from 0 along a known average: the score of a record is that of the scaled columns."""
-    place = Place(tmp_path, **(LOGISTIC | {"steps": 1, "rate": 1.0}))
-    gradient = np.array([0.3, -0.2, 0.1])
-    place.outcome_log.append(1, SessionResult(gradient))
-    answer = run_study(place.study, place.averager(), place.tables[1], ["yes", "no", "no"] * 3)
-    (row,) = answer["coefficients"].values()
-    assert list(answer["coefficients"]) == ["yes"] and answer["steps_without_result"] == 0
-    record = np.array([30.0, 70.0])
-    scaled = np.array([(30.0 - 50.0) / 50.0, (70.0 - 120.0) / 100.0, 1.0])
-    expected = LogisticModel(3, 2).scores(-gradient, scaled[np.newaxis])[0, 0]
-    assert answer["intercept"]["yes"] + record @ [row["age"], row["weight"]] == pytest.approx(expected)
-
-
-def test_three_classes_have_a_row_each_and_a_step_without_result_is_counted(tmp_path: Path) -> None:
-    place = Place(tmp_path, **(LOGISTIC | {"classes": ["a", "b", "c"]}))
-    place.outcome_log.append(1, SessionResult(np.zeros(9)))
-    place.outcome_log.append(2, None)
-    answer = run_study(place.study, place.averager(), place.tables[1], ["a"] * 9)
-    assert list(answer["intercept"]) == ["a", "b", "c"] and answer["steps_without_result"] == 1
-
-
-def test_the_agreed_number_of_records_is_insisted_on(tmp_path: Path) -> None:
-    (tmp_path / "again").mkdir()
-    place = Place(tmp_path)
-    with pytest.raises(InvalidInput, match="the number of records must be 9, as the study says, got 2"):
-        run_study(place.study, place.averager(), place.tables[1][:2], [])
-    classified = Place(tmp_path / "again", **LOGISTIC)
-    with pytest.raises(InvalidInput, match="the number of labels must be 9, one for each record, got 1"):
-        run_study(classified.study, classified.averager(), place.tables[1], ["yes"])
-
-
-@pytest.mark.slow
-def test_the_clinics_learn_together() -> None:
-    path = ROOT / "examples" / "learning_consortium.py"
-    done = subprocess.run([sys.executable, str(path), "--steps", "4"], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    # On a busy machine the killed clinic may come back when the others are gone: then it is named, and they go on.
-    assert "clinics have the same model: True" in done.stdout
-    assert done.stdout.count("has no answer") <= 1
-    assert ("All 10 clinics" in done.stdout) == ("has no answer" not in done.stdout)

@@ -140,7 +140,9 @@ BallRadius = Annotated[
 RosterFile = Annotated[
     Path, typer.Argument(metavar="ROSTER", help="A roster: inca-roster/1, as `inca node roster init` writes it.")
 ]
-StudyFile = Annotated[Path, typer.Argument(metavar="STUDY", help="What is to be learned: inca-study/1 (JSON).")]
+StudyFile = Annotated[
+    Path, typer.Argument(metavar="STUDY", help="What is to be learned, and how private: inca-study/1 (JSON).")
+]
 IdentityFolder = Annotated[
     Path, typer.Option("--identity", metavar="FOLDER", help="The folder that `inca node keygen` wrote.")
 ]

@@ -29,7 +29,7 @@ from .statistics.regression import linear_regression as linear_regression
 from .study import Study as Study
 from .study import read_records as read_records
 from .study import read_study as read_study
-from .study import run_study as run_study
+from .study_run import run_study as run_study
 from .training.averaging_loop import AveragingLoop as AveragingLoop
 from .training.clipping import Clipping as Clipping
 from .training.contributions import LocalSteps as LocalSteps

@@ -9,33 +9,24 @@ import csv
 import hashlib
 import json
 import math
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
+from msgspec import UNSET, UnsetType
 
 from inca._base.safe_numbers import safe_length, safe_width
 from inca._base.types import Array
-from inca._base.validation import finite_float, integer, positive, refuse
+from inca._base.validation import between_0_and_1, finite_float, integer, positive, refuse
 from inca.errors import InvalidInput
-from inca.learn.averagers.network import NetworkAverager
 from inca.learn.budget import Budget, ProtectionLevel
-from inca.learn.statistics.estimates import Estimate
-from inca.learn.statistics.features import ScaledColumns
-from inca.learn.statistics.moments import moments
-from inca.learn.statistics.records import Records
-from inca.learn.statistics.regression import linear_regression
-from inca.learn.training.clipping import Clipping
-from inca.learn.training.models import LogisticModel
-from inca.learn.training.optimizers import SGD
-from inca.learn.training.train import train
+from inca.learn.statistics.distribution import QUANTILE_POINTS, even_grid
+from inca.learn.statistics.moments import MAX_BINS, equal_bins, increasing
 from inca.network.membership.roster import Roster
 
-FORMAT, ANSWER_FORMAT = "inca-study/1", "inca-answer/1"
-StudyTask = Literal["moments", "regression", "logistic"]
+FORMAT = "inca-study/1"
+StudyTask = Literal["moments", "histogram", "quantiles", "regression", "logistic"]
 _ROUNDING_SLACK = 1e-9  # relative; 6 times 1e-5 / 6 may be above 1e-5
 
 
@@ -44,7 +35,8 @@ class Study(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
     Attributes:
         name: What people call it.
-        task: "moments" of all columns; "regression", a line for one of them; "logistic", a classifier.
+        task: "moments" of all columns; "histogram" or "quantiles" of a single one; "regression", a line for one of
+            several; "logistic", a classifier.
         columns: The numbers of a record, with their lower and upper bounds.
         records: How many records each party of the roster holds.
         epsilon: The epsilon of all sessions together.
@@ -59,6 +51,9 @@ class Study(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         ridge: The ridge of "regression".
         interval: Seconds between the starts of two sessions, see `inca.network.sequence.session_sequence`.
         gathering: Seconds for catching up before a session, and again for gathering.
+        bins: The bins of "histogram", over the bounds of its column: how many equal ones, or the edges of all.
+        quantiles: The shares of the records up to each quantile, for "quantiles"; all are read off one average.
+        points: Between how many points "quantiles" are told apart, 127 if it is left out.
         format: "inca-study/1".
 
     Raises:
@@ -82,6 +77,10 @@ class Study(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     interval: float | None = None
     gathering: float | None = None
     format: str = FORMAT
+    # Left out of files where they are not set: the id of a study without them is that of version 0.1.
+    bins: int | list[float] | UnsetType = UNSET
+    quantiles: list[float] | UnsetType = UNSET
+    points: int | UnsetType = UNSET
 
     def __post_init__(self) -> None:
         if self.format != FORMAT:
@@ -101,10 +100,11 @@ class Study(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         finite_float("momentum", self.momentum, 0.0, 1.0)
         finite_float("ridge", self.ridge, min=0.0)
         self._check_target()
+        self._check_distribution()
 
     def _check_target(self) -> None:
-        if self.task == "moments" and self.target is not None:
-            refuse("target", self.target, "None for the task moments")
+        if self.task in ("moments", "histogram", "quantiles") and self.target is not None:
+            refuse("target", self.target, f"None for the task {self.task}")
         if self.task == "regression" and (self.target not in self.columns or len(self.columns) < 2):
             refuse("target", self.target, "one of at least two columns")
         if self.task == "logistic":
@@ -112,6 +112,63 @@ class Study(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
                 refuse("target", self.target, "a column with classes, beside the columns of numbers")
             if len(set(self.classes)) < max(2, len(self.classes)):
                 refuse("classes", self.classes, "at least two different ones")
+
+    def _check_distribution(self) -> None:
+        """Check what only a histogram or quantiles have, which anything else must leave out."""
+        for name, task in (("bins", "histogram"), ("quantiles", "quantiles"), ("points", "quantiles")):
+            if self.task != task and getattr(self, name) is not UNSET:
+                refuse(name, getattr(self, name), f"left out for the task {self.task}")
+        if self.task not in ("histogram", "quantiles"):
+            return
+        if len(self.columns) != 1:
+            refuse("the number of columns", len(self.columns), f"1 for the task {self.task}")
+        if self.task == "histogram":
+            self.histogram_edges()
+        else:
+            self.quantile_shares()
+            even_grid(*self._only_bounds, self.grid_points)
+
+    @property
+    def _only_bounds(self) -> tuple[float, float]:
+        """The bounds of a single column."""
+        ((low, high),) = self.columns.values()
+        return low, high
+
+    def histogram_edges(self) -> Array:
+        """Return the edges of a histogram's bins.
+
+        Raises:
+            InvalidInput: If there are none, or no histogram can be made with them.
+        """
+        if self.bins is UNSET:
+            raise InvalidInput("bins must be said for the task histogram, how many or their edges, got nothing")
+        low, high = self._only_bounds
+        if isinstance(self.bins, int):
+            return equal_bins("bins", self.bins, low, high)
+        edges = increasing("edges in bins", self.bins, min_size=3)
+        if edges.size - 1 > MAX_BINS:
+            refuse("the number of edges in bins", edges.size, f"at most {MAX_BINS + 1}")
+        for edge in (float(edges[0]), float(edges[-1])):
+            finite_float("an edge in bins", edge, low, high)
+        return edges
+
+    def quantile_shares(self) -> list[float]:
+        """Return the shares of the records up to each quantile.
+
+        Raises:
+            InvalidInput: If there are none, or no quantile has such a share.
+        """
+        if self.quantiles is UNSET or not self.quantiles:
+            raise InvalidInput("quantiles must be said for the task quantiles, at least one, got nothing")
+        shares = [between_0_and_1("a quantile", share) for share in self.quantiles]
+        if len(set(shares)) < len(shares):
+            refuse("quantiles", self.quantiles, "different ones")
+        return shares
+
+    @property
+    def grid_points(self) -> int:
+        """Between how many points quantiles are told apart."""
+        return QUANTILE_POINTS if self.points is UNSET else self.points
 
     @property
     def sessions(self) -> int:
@@ -244,116 +301,6 @@ def read_records(path: str | Path, study: Study, *, clip: bool = False) -> tuple
         if labels and labels[-1] not in study.classes:
             raise InvalidInput(f"{study.target} in {where} must be one of the study's classes, got something else")
     return np.clip(np.reshape(table, (-1, len(study.inputs))), lower, upper), labels
-
-
-def run_study(
-    study: Study, averager: NetworkAverager, table: Array, labels: Sequence[str], *, clip: bool = True
-) -> dict[str, Any]:
-    """Take part in a study with this party's own records.
-
-    What is refused is told by shapes, rows and columns, never by what is in them.
-
-    Args:
-        study: What is to be learned.
-        averager: This party's side of the sessions.
-        table: This party's records, one row each, with the study's columns in its order.
-        labels: The classes of the records, for the task "logistic".
-        clip: Whether numbers outside their bounds are silently moved to them (NaN to the middle). Without, they are
-            refused before the first session.
-
-    Returns:
-        The answer (`inca-answer/1`), the same for all parties. What is promised is its `epsilon` at `delta` plus
-        `failure_probability`, which is null if the roster does not say what its plan was made for.
-
-    Raises:
-        InvalidInput: If the records are not as the study says, or study and roster do not belong together.
-        NoResult: If nobody was left to publish a result.
-        SequencePaused: If the sessions cannot go on now.
-    """
-    roster, rng = averager.sequence.roster, np.random.default_rng()  # rng is not used for noise on a network
-    sizes = study.sizes(roster)
-    if len(table) != sizes[averager.me]:
-        refuse("the number of records", len(table), f"{sizes[averager.me]}, as the study says")
-    if study.task == "logistic" and len(labels) != len(table):
-        refuse("the number of labels", len(labels), f"{len(table)}, one for each record")
-    budget = Budget(study.epsilon, study.delta)
-    records = Records.of(averager.with_others(table, sizes), study.bounds, level=study.level, clip=clip)
-    answer: dict[str, Any]
-    if study.task == "moments":
-        both = moments(records, averager, budget, rng)
-        answer = {"mean": _named(both.mean, study.inputs), "variance": _named(both.variance, study.inputs)}
-    elif study.task == "regression":
-        line = linear_regression(records, averager, budget, rng, ridge=study.ridge)
-        answer = {"intercept": _named(line.intercept, ["intercept"])["intercept"]}
-        answer["coefficients"] = _named(line.coefficients, study.inputs[:-1])
-        answer["eigenvalues_raised"] = line.eigenvalues_raised
-    else:
-        own = np.asarray(records.tables[averager.me])
-        classes = _class_numbers(study, labels)
-        answer = _logistic(study, averager, own, classes, budget, rng)
-    about = {"format": ANSWER_FORMAT, "study": study.name, "task": study.task, "level": study.level}
-    guarantee = {
-        "epsilon": budget.epsilon_spent,
-        "delta": study.delta,
-        "failure_probability": budget.failure_probability,
-    }
-    return about | guarantee | answer
-
-
-def _class_numbers(study: Study, labels: Sequence[str]) -> NDArray[np.int64]:
-    """Return the number of each label's class."""
-    for row, label in enumerate(labels):
-        if label not in study.classes:
-            raise InvalidInput(f"labels[{row}] must be one of the study's classes, got something else")
-    return np.array([study.classes.index(label) for label in labels], dtype=np.int64)
-
-
-def _logistic(
-    study: Study,
-    averager: NetworkAverager,
-    table: Array,
-    classes: NDArray[np.int64],
-    budget: Budget,
-    rng: np.random.Generator,
-) -> dict[str, Any]:
-    """Train on columns scaled to [-1, 1] and one of ones; return weights for the columns as they are."""
-    columns = ScaledColumns(*study.bounds)
-    centre, half = columns.centre, columns.half
-    scaled = np.column_stack([(table - centre) / half, np.ones(len(table))])
-    model = LogisticModel(len(half) + 1, len(study.classes))
-    result = train(
-        model,
-        averager.with_others((scaled, classes), study.sizes(averager.sequence.roster)),
-        averager,
-        budget,
-        study.steps,
-        rng,
-        clipping=Clipping(study.clip, study.level),
-        optimizer=SGD(study.rate, study.momentum),
-    )
-    weights = result.parameters.reshape(model.rows, -1)
-    slopes, heights = weights[:, :-1] / half, weights[:, -1] - (weights[:, :-1] * centre / half).sum(axis=1)
-    scored = study.classes[1:] if model.rows == 1 else study.classes  # of two classes the second has the score
-    return {
-        "classes": study.classes,
-        "intercept": dict(zip(scored, heights.tolist(), strict=True)),
-        "coefficients": {
-            name: dict(zip(study.inputs, row.tolist(), strict=True)) for name, row in zip(scored, slopes, strict=True)
-        },
-        "steps_without_result": sum(step.skipped for step in result.history),
-    }
-
-
-def _named(estimate: Estimate, names: Sequence[str]) -> dict[str, dict[str, float]]:
-    """Return estimate, standard error of privacy's noise, and the two 95 % intervals of each number."""
-    sample, population = estimate.interval(0.95), estimate.interval(0.95, "population")
-    keys = ("value", "standard_error", "low", "high", "population_low", "population_high")
-    columns = [
-        np.atleast_1d(part).tolist() for part in (estimate.estimate, estimate.standard_error, *sample, *population)
-    ]
-    return {
-        name: dict(zip(keys, row, strict=True)) for name, row in zip(names, zip(*columns, strict=True), strict=True)
-    }
 
 
 def _number(cell: str) -> float:

@@ -9,7 +9,7 @@ import pytest
 from helpers import sequence_processes
 from helpers.command_line import Capture, call, refused
 from helpers.sequence_processes import SIZES
-from helpers.studies import LOGISTIC, write_study
+from helpers.studies import HISTOGRAM, LOGISTIC, QUANTILES, write_study
 
 
 @pytest.fixture
@@ -29,6 +29,19 @@ def test_it_says_what_a_study_means(tmp_path: Path, roster: Path, capsys: Captur
     sequence_processes.agree(tmp_path / "planned", 1000.0, failure=1e-7)
     _, out, _ = call(capsys, "learn", "agree", study, tmp_path / "planned" / "roster.json")
     assert "at most 9e-07 in all sessions, which adds to delta" in out
+
+
+def test_it_says_which_bins_and_quantiles(tmp_path: Path, roster: Path, capsys: Capture) -> None:
+    for changes, text, name, value in (
+        (HISTOGRAM, "a study: histogram of age, 4 bins from 0 to 100", "edges", [0.0, 25.0, 50.0, 75.0, 100.0]),
+        (QUANTILES, "a study: quantiles of age, 0.25, 0.5, 0.75", "quantiles", [0.25, 0.5, 0.75]),
+    ):
+        study = write_study(tmp_path, **changes)
+        _, out, _ = call(capsys, "learn", "agree", study, roster)
+        assert f"{text}\n" in out and "1, each epsilon 2 on its own" in out
+        fields = json.loads(call(capsys, "learn", "agree", study, roster, "--json")[1])
+        assert fields[name] == value and fields["sessions"] == 1
+        assert fields["session_epsilon"] == pytest.approx(2.0)
 
 
 def test_a_delta_that_is_not_the_rosters_is_refused(tmp_path: Path, roster: Path, capsys: Capture) -> None:

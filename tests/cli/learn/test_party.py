@@ -2,13 +2,14 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from helpers.command_line import Capture, call, refused
 from helpers.sequence_processes import SIZES, agree
-from helpers.studies import LOGISTIC, write_study
+from helpers.studies import HISTOGRAM, LOGISTIC, QUANTILES, write_study
 from inca.learn.study import read_study
 from inca.network.sequence.outcome_log import OutcomeLog, SessionResult
 
@@ -42,6 +43,27 @@ def test_it_prints_the_answer(tmp_path: Path, state: Path, capsys: Capture) -> N
     assert out.endswith(f"kept in                      {state}\n") and "given away by this party" in out
     assert "plans fail with probability  not said by the roster; it adds to delta" in out
     assert "given away by this party     epsilon 0 at delta 1e-05" in out
+
+
+@pytest.mark.parametrize(
+    ("changes", "width", "labels"),
+    [
+        (HISTOGRAM, 4, ["share from 0 to 25", "share from 75 to 100"]),
+        (QUANTILES | {"points": 3}, 4, ["quantile 0.25", "quantile 0.75"]),
+    ],
+)
+def test_it_prints_a_distribution(
+    tmp_path: Path, capsys: Capture, changes: dict[str, Any], width: int, labels: list[str]
+) -> None:
+    study = read_study(write_study(tmp_path, **changes))
+    folder = tmp_path / "state" / study.agreement(agree(tmp_path, -1000.0, min_participants=5)).session.hex()[:16]
+    OutcomeLog(folder).append(1, SessionResult(np.full(width, sum(SIZES) / len(SIZES) / width), 1e-6))
+    (tmp_path / "records.csv").write_text("\n".join(["age", *(str(10 * record) for record in range(SIZES[ME]))]))
+    status, out, err = call(capsys, *words(tmp_path))
+    assert status == 0, err
+    for label in labels:
+        assert f"{label:28} " in out
+    assert "with 95 %" in out and "epsilon 2 at delta 1e-05, all sessions" in out
 
 
 def test_it_keeps_the_answer(tmp_path: Path, state: Path, capsys: Capture) -> None:

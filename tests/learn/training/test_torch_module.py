@@ -68,6 +68,18 @@ class TestWithTorch:
         assert np.array_equal(model.parameters, vector) and self.torch.equal(network[0].weight, frozen)
         assert network[1].training
 
+    def test_an_optimizer_of_pytorch_takes_the_step_of_a_loaded_gradient(self) -> None:
+        network = self.network()
+        network[0].weight.requires_grad_(False)
+        model = TorchModel(network, self.nn.functional.cross_entropy)
+        start, gradient = model.parameters, self.rng.standard_normal(model.parameters.size)
+        model.load_gradient(gradient)
+        self.torch.optim.SGD(network.parameters(), lr=0.5).step()
+        assert np.allclose(model.parameters, start - 0.5 * gradient, atol=1e-12)
+        assert network[0].weight.grad is None
+        gradient[:] = 0.0  # nothing of it is shared
+        assert float(network[1].weight.grad.abs().sum()) > 0.0
+
     def test_single_precision_takes_doubles_and_images(self) -> None:
         layers = [self.nn.Conv2d(1, 2, 3), self.nn.Flatten(), self.nn.Linear(8, 3)]
         model = TorchModel(self.nn.Sequential(*layers), self.nn.functional.cross_entropy)
@@ -129,6 +141,10 @@ class TestWithTorch:
             model.load(np.zeros(3))
         with pytest.raises(InvalidInput, match=r"parameters\[0\] must be .*got nan"):
             model.load(np.full(53, np.nan))
+        with pytest.raises(InvalidInput, match=r"the number of parameters must be 53, as many as.*, got 3"):
+            model.load_gradient(np.zeros(3))
+        with pytest.raises(InvalidInput, match=r"gradient\[0\] must be .*got inf"):
+            model.load_gradient(np.full(53, np.inf))
         mixed = self.nn.Sequential(self.nn.Linear(2, 2), self.nn.Linear(2, 2).double())
         with pytest.raises(InvalidInput, match="one type on one device"):
             TorchModel(mixed, self.nn.functional.cross_entropy)

@@ -17,7 +17,8 @@ TIMES_SHOWN = 6
 def agree(study: StudyFile, roster: RosterFile, as_json: AsJson = False) -> None:
     """Show what a study means before anyone agrees to it: sessions, times, and what is given away at most.
 
-    All parties must have the same two files; the id tells whether they do.
+    A study is of moments, a histogram, quantiles, a regression or a logistic model. All parties must have the same two
+    files; the id tells whether they do.
 
     Example:  inca learn agree study.json roster.json
     """
@@ -32,7 +33,7 @@ def agree(study: StudyFile, roster: RosterFile, as_json: AsJson = False) -> None
     times = ", ".join(fields["starts"][:TIMES_SHOWN]) + (", ..." if len(fields["starts"]) > TIMES_SHOWN else "")
     promise = f"with epsilon {fields['epsilon']:g} at delta {fields['delta']:g} in all"
     for name, text in (
-        ("study", f"{fields['name']}: {fields['task']} of {', '.join(fields['columns'])}"),
+        ("study", f"{fields['name']}: {_what(fields)}"),
         ("parties", f"{fields['parties']} with {fields['records']:,} records"),
         ("protected", f"each {fields['level']}, {promise}"),
         ("failure", failure_text(fields["failure_probability"])),
@@ -41,6 +42,17 @@ def agree(study: StudyFile, roster: RosterFile, as_json: AsJson = False) -> None
         ("id", fields["id"]),
     ):
         print_text(f"{name:10} {text}")
+
+
+def _what(fields: dict[str, Any]) -> str:
+    """Return what is to be learned, in words."""
+    text = f"{fields['task']} of {', '.join(fields['columns'])}"
+    if "edges" in fields:
+        edges = fields["edges"]
+        text += f", {len(edges) - 1} bins from {edges[0]:g} to {edges[-1]:g}"
+    if "quantiles" in fields:
+        text += f", {', '.join(f'{share:g}' for share in fields['quantiles'])}"
+    return text
 
 
 def failure_text(probability: float | None) -> str:
@@ -75,6 +87,10 @@ def _agreement(study: Study, roster: Roster) -> dict[str, Any]:
     interval, _ = SessionSequence.times(roster.terms, study.interval, study.gathering)
     starts = [to_utc(round(roster.terms.start + number * interval, 3)) for number in range(study.sessions)]
     fields: dict[str, Any] = {"name": study.name, "task": study.task, "columns": study.inputs, "level": study.level}
+    if study.task == "histogram":
+        fields["edges"] = study.histogram_edges().tolist()
+    if study.task == "quantiles":
+        fields["quantiles"] = study.quantile_shares()
     fields |= {"parties": len(sizes), "records": sum(sizes), "epsilon": study.epsilon, "delta": study.delta}
     fields["failure_probability"] = study.failure_probability(roster)
     fields |= {"sessions": study.sessions, "session_epsilon": float(epsilon_for(mu, study.delta)), "starts": starts}

@@ -40,10 +40,11 @@ def party(
 ) -> None:
     """Take part in a study: several sessions over the network, one after the other, with one budget for all.
 
-    Start it on every party's machine before the first session. Should it stop or crash, start it again with the same
-    options: it resumes, and gets from the others what it missed. The answer is printed as soon as it is there and
-    kept as *answer.json*; the process stays until those who missed the last result could catch up.
-    *course.json* says what all sessions together gave away of this party, at the delta of the study, which must be that
+    What is learned are moments, a histogram or quantiles of a column, a regression or a logistic model, as the study
+    says. Start it on every party's machine before the first session. Should it stop or crash, start it again with the
+    same options: it resumes, and gets from the others what it missed. The answer is printed as soon as it is there
+    and kept as *answer.json*; the process stays until those who missed the last result could catch up. *course.json*
+    says what all sessions together gave away of this party, at the delta of the study, which must be that
     of the roster. Should more be lost in a session than was agreed, because too many left, the party stays away from
     sessions that its budget no longer allows.
 
@@ -53,7 +54,8 @@ def party(
     from inca._base.files import write_json
     from inca.learn.averagers.network import NetworkAverager
     from inca.learn.budget import Budget
-    from inca.learn.study import read_records, read_study, run_study
+    from inca.learn.study import read_records, read_study
+    from inca.learn.study_run import run_study
     from inca.network.membership.identity import Identity
     from inca.network.membership.roster import read_roster
     from inca.network.sequence.session_sequence import SessionSequence
@@ -97,7 +99,7 @@ def party(
 
 
 def _show(answer: dict[str, Any], folder: Path) -> None:
-    for name in ("mean", "variance", "intercept", "coefficients"):
+    for name in ("mean", "variance", "bins", "quantiles", "intercept", "coefficients"):
         for label, text in _rows(name, answer.get(name, {})):
             print_text(f"{label:28} {text}")
     if "steps_without_result" in answer:
@@ -112,8 +114,10 @@ def _show(answer: dict[str, Any], folder: Path) -> None:
     print_text(f"kept in                      {folder}")
 
 
-def _rows(name: str, part: dict[str, Any]) -> list[tuple[str, str]]:
+def _rows(name: str, part: dict[str, Any] | list[dict[str, float]]) -> list[tuple[str, str]]:
     """Return a label and a text for each number: an estimate with its interval, or the weights of a class."""
+    if isinstance(part, list):
+        return [(_place(entry), _estimate(entry)) for entry in part]
     if "value" in part:
         return [(name, _estimate(part))]
     rows = []
@@ -125,6 +129,13 @@ def _rows(name: str, part: dict[str, Any]) -> list[tuple[str, str]]:
         else:
             rows += [(f"{label}: {column}", f"{weight:.6g}") for column, weight in entry.items()]
     return rows
+
+
+def _place(fields: dict[str, float]) -> str:
+    """Return which bin of a histogram it is, or which quantile."""
+    if "share" in fields:
+        return f"quantile {fields['share']:.6g}"
+    return f"share from {fields['from']:.6g} to {fields['to']:.6g}"
 
 
 def _estimate(fields: dict[str, float]) -> str:

@@ -24,8 +24,6 @@ from inca.cli.stats.options import (
 )
 from inca.cli.stats.release import prepare, rows_of, tell
 
-_MOST_BINS = 1000
-
 
 def histogram(
     records: RecordsFile,
@@ -57,10 +55,11 @@ def histogram(
     import numpy as np
 
     from inca._base.validation import integer
+    from inca.learn.statistics.moments import MAX_BINS, equal_bins
     from inca.learn.statistics.moments import histogram as shares_of
     from inca.protocol.usefulness import says_nothing
 
-    count = integer("--bins", bins, 2, _MOST_BINS)
+    count = integer("--bins", bins, 2, MAX_BINS)
     release = prepare(
         records,
         party,
@@ -74,7 +73,7 @@ def histogram(
         seed=seed,
         picture=picture,
     )
-    edges = np.linspace(*domain, count + 1)
+    edges = equal_bins("--bins", count, *domain)
     shares = shares_of(release.records, edges, release.averager, release.budget, release.rng)
     errors = np.asarray(shares.standard_error)
     # Shares are a point of a simplex, and equal ones its middle: the corners are the farthest from it.

@@ -25,6 +25,7 @@ from inca.learn.statistics.moments import increasing, one_column, share_spread
 from inca.learn.statistics.records import Records
 from inca.learn.statistics.release import ReleaseLoss, average_features
 
+QUANTILE_POINTS = 127  # of a grid, unless it is said how many
 _MAX_POINTS = 2000
 _ONE_SIGMA = 0.6826894921370859  # P(|z| <= 1)
 
@@ -207,7 +208,7 @@ def quantile(
     loss: ReleaseLoss,
     rng: np.random.Generator,
     *,
-    points: int = 127,
+    points: int = QUANTILE_POINTS,
     fraction: float | None = None,
 ) -> QuantileEstimate:
     """Estimate one quantile on an even grid within the domain.
@@ -250,7 +251,7 @@ def quantiles(
     loss: ReleaseLoss,
     rng: np.random.Generator,
     *,
-    points: int = 127,
+    points: int = QUANTILE_POINTS,
     fraction: float | None = None,
 ) -> tuple[QuantileEstimate, ...]:
     """Estimate several quantiles on an even grid within the domain; together they cost as much as one.
@@ -281,14 +282,23 @@ def quantiles(
         >>> round(lower.estimate, 2), round(upper.estimate, 2), lower.distribution is upper.distribution
         (0.25, 0.75, True)
     """
-    size = integer("points", points, 1, _MAX_POINTS)
     wanted = [_checked_share(share) for share in shares]
     if not wanted:
         refuse("the number of shares", 0, "at least 1")
     one_column(records)
-    grid = np.linspace(records.lower[0], records.upper[0], size + 2)[1:-1]
+    grid = even_grid(float(records.lower[0]), float(records.upper[0]), points)
     estimated = distribution(records, grid, averager, loss, rng, fraction=fraction)
     return tuple(estimated.quantile(share) for share in wanted)
+
+
+def even_grid(low: float, high: float, points: int) -> Array:
+    """Return so many points at equal distances within a domain; refuse too many.
+
+    Example:
+        >>> even_grid(0.0, 2.0, 3)
+        array([0.5, 1. , 1.5])
+    """
+    return np.linspace(low, high, integer("points", points, 1, _MAX_POINTS) + 2)[1:-1]
 
 
 def _checked_share(share: float) -> float:

@@ -12,12 +12,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from inca._base.types import Array
-from inca._base.validation import finite_array, refuse
+from inca._base.validation import finite_array, integer, refuse
 from inca.learn.averagers.base import Averager
 from inca.learn.statistics.estimates import Estimate
 from inca.learn.statistics.features import Bins, Powers, Products
 from inca.learn.statistics.records import Records
 from inca.learn.statistics.release import ReleaseLoss, average_features
+
+MAX_BINS = 1000  # more would be mostly noise
 
 
 @dataclass(frozen=True, eq=False)
@@ -227,6 +229,16 @@ def histogram(
     var_shares = np.full(shares.size, released.var_noise * (1.0 - 1.0 / features.size))
     # p (1 - p) changes by at most as much as p does.
     return released.to_estimate(shares, var_shares, share_spread(shares, records.total), np.sqrt(var_shares), 0.0, 1.0)
+
+
+def equal_bins(name: str, count: int, low: float, high: float) -> Array:
+    """Return the edges of equal bins over a domain; refuse, by the name of their number, too few or too many.
+
+    Example:
+        >>> equal_bins("bins", 4, 0.0, 2.0)
+        array([0. , 0.5, 1. , 1.5, 2. ])
+    """
+    return np.linspace(low, high, integer(name, count, 2, MAX_BINS) + 1)
 
 
 def share_spread(shares: Array, count: int) -> Array:

@@ -26,7 +26,7 @@ class TorchModel:
     All parameters that require gradients, in the module's order, make up the vector; others stay as they are. The
     gradients are those of a copy in evaluation mode: dropout layers do nothing, and batch normalisation uses the
     statistics that the module came with, since those of a batch would mix records and never be averaged. `load`
-    writes a vector into the module itself.
+    writes parameters into the module itself, `load_gradient` a gradient, for an optimizer of PyTorch.
 
     Args:
         module: A `torch.nn.Module` with at least one parameter that requires gradients, all of one type on one device.
@@ -74,6 +74,19 @@ class TorchModel:
             vector = finite_array("parameters", parameters, (1,), "one vector")
             for name, value in self._named(vector).items():
                 self._trained[name].copy_(value)
+
+    def load_gradient(self, gradient: Array) -> None:
+        """Write a vector into `.grad` of the module's parameters, so that an optimizer of PyTorch takes the step.
+
+        Args:
+            gradient: One number per parameter that requires gradients, as a private average has it.
+
+        Raises:
+            InvalidInput: If it has another length, or a number that is not finite.
+        """
+        vector = finite_array("gradient", gradient, (1,), "one vector")
+        for name, value in self._named(vector).items():
+            self._trained[name].grad = value.clone()
 
     def gradient(self, parameters: Array, features: NDArray[Any], targets: NDArray[Any]) -> Array:
         """Return the gradient of the loss over all records, (d,)."""

@@ -154,6 +154,7 @@ PUBLIC: dict[str, str] = {
     "Terms.seed": "the public seed of a session's schedule",
     "Seeded.seed": "the public seed of a session's schedule",
     "SimulatedRun.seed": "decides made-up values; it is in the page's address",
+    "SimulatedRun.records": "how many records a made-up value stands for",
     "Provenance.seed": "of a reproduction, with made-up values",
     "SettledErrors.seed": "of a reproduction, with made-up values",
     "Injection.value": "coefficients c, which are public",

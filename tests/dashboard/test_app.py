@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 
-from helpers.dashboard_server import RUN, Dashboard
+from helpers.dashboard_server import RUN, Dashboard, running
+from inca.dashboard import app
+from inca.dashboard.questions import PlanQuestion
+from inca.dashboard.streaming import Emit
 
 
 @pytest.mark.parametrize("path", ["/static/../server.py", "/static/%2e%2e/server.py", "/static/..%2fserver.py"])
@@ -22,3 +28,24 @@ def test_all_pages_and_what_they_load_are_there(board: Dashboard) -> None:
 
 def test_an_address_decides_everything(board: Dashboard) -> None:
     assert board.get("/api/run", **RUN).body == board.get("/api/run", **RUN).body
+
+
+def test_long_computations_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A page that is opened over and over must not fill the machine with work."""
+    begun, may_end = threading.Semaphore(0), threading.Event()
+
+    def work(question: PlanQuestion, emit: Emit) -> None:
+        begun.release()
+        may_end.wait(60.0)
+        emit({"progress": [1, 1]})
+
+    monkeypatch.setitem(app._STREAMED, "plan", work)
+    monkeypatch.setattr(app, "_MAX_LONG_JOBS", 2)
+    with running() as board, ThreadPoolExecutor(2) as pool:
+        jobs = [pool.submit(board.get, "/api/plan") for _ in range(2)]
+        assert all(begun.acquire(timeout=60.0) for _ in jobs)
+        (refused,) = board.get("/api/plan").lines
+        assert refused["error"] == "at most 2 long computations can be under way, got one more: cancel one"
+        may_end.set()
+        assert all(job.result().lines == [{"progress": [1, 1]}] for job in jobs)
+        assert board.get("/api/plan").lines == [{"progress": [1, 1]}]  # there is room again

@@ -92,3 +92,22 @@ def test_losses_of_a_file_need_an_adversary(board: Dashboard, tmp_path: Path) ->
     assert answer.status == 400 and "the adversary must be chosen on this page" in answer.json["error"]
     assert board.ask("adversary", file=silent, colluding="none")["colluding"] == []
     assert board.ask("run", file=silent)["colluding"] == []  # without any loss
+
+
+@pytest.mark.parametrize("name", ["x" * 300 + ".json", "a%00b.json", "%2E%2E/..", "%ED%A0%80.json", " ", "q%3F%26.npz"])
+def test_whatever_a_file_is_called_it_is_opened_or_refused_in_a_sentence(board: Dashboard, name: str) -> None:
+    answer = board.post(f"/api/open?name={name.replace(' ', '%20')}", CONSORTIUM.read_bytes())
+    assert answer.status in (200, 400), answer
+    assert (answer.status == 400) == name.endswith(".npz")
+    assert "error" in answer.json or answer.json["kind"] == "execution"
+
+
+@pytest.mark.parametrize(
+    ("kind", "content"),
+    [("result", b'{"format": "inca-result/2"}'), ("certificate", b'{"format": "inca-certificate/1", "parties": 3}')],
+)
+def test_an_empty_file_is_not_shown_as_a_verdict(board: Dashboard, kind: str, content: bytes) -> None:
+    answer = board.post("/api/open?name=empty.json", content)
+    assert (
+        answer.status == 400 and f"empty.json must have all that a {kind} has, got one without" in answer.json["error"]
+    )

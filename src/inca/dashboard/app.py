@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -34,6 +35,7 @@ from inca.errors import IncaError, InvalidInput
 
 _STATIC = Path(__file__).parent / "static"
 _MAX_CONCURRENT_QUESTIONS = 4  # more would only wait for each other
+_MAX_LONG_JOBS = 8  # of pages that are left, work goes on until it next says how far it is
 _PAGES = ("story", "plan", "run", "adversary", "sessions", "file")
 
 
@@ -44,12 +46,13 @@ def application(api: DashboardApi, hosts: Iterable[str]) -> Starlette:
         api: What answers questions.
         hosts: The hosts, with their port, that it answers to.
     """
+    places = threading.Semaphore(_MAX_LONG_JOBS)
     return Starlette(
         routes=[
             Route("/", lambda request: RedirectResponse("/story")),
             *(Route(f"/{page}", _page) for page in _PAGES),
             *_question_routes(api),
-            *(_streamed_route(name, work) for name, work in _STREAMED.items()),
+            *(_streamed_route(name, work, places) for name, work in _STREAMED.items()),
             Route("/api/open", _open_route(api), methods=["POST"]),
             Route("/api/execution", _download_route(api)),
             Mount("/static", StaticFiles(directory=_STATIC)),
@@ -108,10 +111,19 @@ _STREAMED: dict[str, Callable[[PlanQuestion, Emit], None]] = {
 }
 
 
-def _streamed_route(name: str, work: Callable[[PlanQuestion, Emit], None]) -> Route:
+def _streamed_route(name: str, work: Callable[[PlanQuestion, Emit], None], places: threading.Semaphore) -> Route:
+    def work_in_turn(params: Params, emit: Emit) -> None:
+        question = PlanQuestion.parse(params)
+        if not places.acquire(blocking=False):
+            raise InvalidInput(f"at most {_MAX_LONG_JOBS} long computations can be under way, got one more: cancel one")
+        try:
+            work(question, emit)
+        finally:
+            places.release()
+
     async def answer(request: Request) -> Response:
         params = dict(request.query_params)
-        return streamed(lambda emit: work(PlanQuestion.parse(params), emit))
+        return streamed(lambda emit: work_in_turn(params, emit))
 
     return Route(f"/api/{name}", answer)
 

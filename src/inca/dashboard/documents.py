@@ -30,6 +30,14 @@ _KINDS = {
 }
 
 
+_REQUIRED = {
+    "certificate": ("parties", "rounds", "honest", "epsilon", "delta", "worst", "adversary", "sensitivity"),
+    "plan": ("wish", "rounds", "schedule", "expected_mse", "central_mse", "error", "sampling"),
+    "result": ("session", "party", "parties", "estimate", "epsilon", "wanted", "delta"),
+}
+"""Without these there is nothing to show: an empty file must not look like a verdict."""
+
+
 @dataclass(frozen=True, repr=False)
 class Document:
     """A file: its kind, its fields as they are (none of an execution), and its run if it is an execution."""
@@ -109,17 +117,19 @@ def _read(digest: str, name: str, content: bytes) -> Document:
         raise InvalidInput(f"{name} must be a file that inca writes ({formats}), got something else") from None
     if kind == "execution":
         return Document(digest, name, kind, {}, _run(name, content))
+    if missing := [required for required in _REQUIRED[kind] if required not in fields]:
+        raise InvalidInput(f"{name} must have all that a {kind} has, got one without {', '.join(missing)}")
     return Document(digest, name, kind, fields)
 
 
 def _run(name: str, content: bytes) -> ShownRun:
     with tempfile.TemporaryDirectory() as folder:
-        place = Path(folder) / name
+        place = Path(folder) / ("execution.npz" if name.endswith(".npz") else "execution.json")  # whatever it is called
         place.write_bytes(content)
         try:
             transcript = read_execution(place)
         except InvalidInput as error:
-            raise InvalidInput(str(error).replace(f"{folder}/", "")) from None
+            raise InvalidInput(str(error).replace(str(place), name)) from None
     execution = transcript.execution
     if (messages := execution.parties * execution.rounds * execution.schedule.slots) > MAX_MESSAGES:
         refuse("the number of messages in the file", messages, f"at most {MAX_MESSAGES:,} to look at")

@@ -18,27 +18,32 @@ _SHOWN += ("reason", "updated", "running", "ended")
 
 
 def all_sessions(folders: Sequence[Path]) -> list[dict[str, Any]]:
-    """Return the status of every session in these `--state` folders, the latest first.
+    """Return the status of every session in these folders, however deep, the latest first.
 
     Args:
-        folders: The folders.
+        folders: `--state` folders, or folders that hold some.
     """
     from inca.network.node.event_log import statuses  # the network's libraries are an extra
 
     sessions = []
-    for folder in folders:
-        for status in statuses(folder):
+    for state in dict.fromkeys(state for folder in folders for state in _state_folders(folder)):
+        for status in statuses(state):
             identity = f"{status['session'][:16]}.{status['party']}"  # two parties of a session may be on this machine
             shown = {name: value for name, value in status.items() if name in _SHOWN}
-            sessions.append(shown | {"folder": str(folder), "id": identity})
+            sessions.append(shown | {"folder": str(state), "id": identity})
     return sorted(sessions, key=lambda session: -session["updated"])
+
+
+def _state_folders(folder: Path) -> list[Path]:
+    """Return all folders that hold sessions, this one or those in it."""
+    return sorted({place.parent.parent for place in folder.rglob("status.json")})
 
 
 def one_session(folders: Sequence[Path], identity: str) -> dict[str, Any]:
     """Return the status of one session, and its result and certificate once they are there.
 
     Args:
-        folders: The `--state` folders.
+        folders: `--state` folders, or folders that hold some.
         identity: Its `id` among all sessions.
 
     Raises:

@@ -10,6 +10,20 @@ import { queryString } from "./navigation.js";
  */
 export const apiAddress = (name, params = {}) => `/api/${name}${queryString(params)}`;
 
+/**
+ * Send a request; if nobody answers, say what to do about it.
+ * @param {string} address
+ * @param {RequestInit} [request]
+ */
+async function send(address, request) {
+  try {
+    return await checked(await fetch(address, request));
+  } catch (error) {
+    if (!(error instanceof TypeError)) throw error; // the browser's error if there is no answer at all
+    throw new Error("The program behind this page does not answer: start inca dashboard again, and reload the page.");
+  }
+}
+
 /** @param {Response} response */
 async function checked(response) {
   if (response.ok) return response;
@@ -27,7 +41,7 @@ async function checked(response) {
  * @returns {Promise<Answers[Name]>}
  */
 export async function ask(name, params, signal) {
-  return (await checked(await fetch(apiAddress(name, params), { signal }))).json();
+  return (await send(apiAddress(name, params), { signal })).json();
 }
 
 /**
@@ -39,7 +53,7 @@ export async function ask(name, params, signal) {
  * @param {AbortSignal} signal
  */
 export async function stream(name, params, take, signal) {
-  const response = await checked(await fetch(apiAddress(name, params), { signal }));
+  const response = await send(apiAddress(name, params), { signal });
   if (!response.body) return;
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
   let rest = "";
@@ -60,8 +74,7 @@ export async function stream(name, params, take, signal) {
  * @returns {Promise<OpenedFile>}
  */
 export async function openFile(file) {
-  const response = await fetch(apiAddress("open", { name: file.name }), { method: "POST", body: file });
-  return (await checked(response)).json();
+  return (await send(apiAddress("open", { name: file.name }), { method: "POST", body: file })).json();
 }
 
 /**

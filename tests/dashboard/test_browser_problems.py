@@ -1,0 +1,55 @@
+"""What a page says when something goes wrong, in a real browser."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+
+import pytest
+from playwright.sync_api import Browser, expect
+
+from helpers.browser import browser, watched
+from helpers.dashboard_server import running
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Browser]:
+    with browser() as chromium:
+        yield chromium
+
+
+def test_a_program_that_has_ended_is_called_that(chromium: Browser) -> None:
+    server = ExitStack()
+    board = server.enter_context(running())
+    with server, watched(chromium, board.root) as window:
+        page = window.page
+        page.goto(f"{board.root}/run?parties=5&rounds=4")
+        expect(page.locator("main[data-step-ms]")).to_be_visible()
+        server.close()
+        page.get_by_role("button", name="Another seed").click()
+        expect(page.get_by_role("alert").filter(has_text="does not answer")).to_contain_text(
+            "start inca dashboard again"
+        )
+
+
+def test_what_is_wrong_with_a_number_stands_out_and_is_not_covered(chromium: Browser) -> None:
+    with running() as board, watched(chromium, board.root) as window:
+        page = window.page
+        page.goto(f"{board.root}/run?parties=5&rounds=4")
+        field = page.get_by_label("Rounds", exact=True)
+        field.fill("0")
+        problem = page.locator("#field-rounds-problem")
+        expect(problem).to_contain_text("Rounds must be a whole number from 1 to 200.")
+        wrong = page.evaluate("getComputedStyle(document.documentElement).getPropertyValue('--bad')").strip()
+        colour = problem.evaluate("(element) => getComputedStyle(element).color")
+        assert colour == page.evaluate(
+            "(colour) => { const probe = document.createElement('p'); probe.style.color = colour;"
+            " document.body.append(probe); const shown = getComputedStyle(probe).color; probe.remove();"
+            " return shown; }",
+            wrong,
+        )
+        ring = 5.0  # the outline of a field in focus, and its distance
+        box, words = field.bounding_box(), problem.bounding_box()
+        assert box is not None and words is not None
+        assert words["y"] >= box["y"] + box["height"] + ring
+        window.check()

@@ -19,7 +19,8 @@ def dashboard(
     sessions: Annotated[
         list[Path] | None,
         typer.Option(
-            metavar="FOLDER", help="Follow the sessions of a node on this machine: its --state folder; may be repeated."
+            metavar="FOLDER",
+            help="Follow the sessions of nodes on this machine: a --state folder, or one above; may be repeated.",
         ),
     ] = None,
     host: Annotated[

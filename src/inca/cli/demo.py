@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import signal
+import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext, suppress
+from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -23,6 +29,9 @@ def demo(
     kill: Annotated[int, typer.Option(min=0, help="How many of them to kill (SIGKILL) in mid-session.")] = 3,
     restart: Annotated[int, typer.Option(min=0, help="How many of the killed to start again.")] = 1,
     keep: Annotated[bool, typer.Option(help="Keep all files of the parties, and say where they are.")] = False,
+    dashboard: Annotated[
+        bool, typer.Option("--dashboard", help="Show it in a browser as it happens, until Ctrl-C.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Run a session of real processes over TLS on this machine, kill some of them, and show the result.
@@ -43,19 +52,44 @@ def demo(
         refuse("--kill", kill, f"at most {parties - quorum}, as {quorum} of {parties} parties must agree on a result")
     if restart > kill:
         refuse("--restart", restart, f"at most --kill ({kill})")
-    with Demo(parties, kill=kill, restart=restart, keep=keep) as session:
+    if dashboard:
+        import_module("inca.dashboard.serve")  # or a sentence that says what is missing, before anything is started
+    with (
+        Demo(parties, kill=kill, restart=restart, keep=keep) as session,
+        served(session.folder) if dashboard else nullcontext(),
+    ):
         if as_json or not sys.stderr.isatty():
             for event in session.follow():
                 print(event, file=sys.stderr, flush=True)
         else:
             _watch(session)
         report = session.report()
-    if as_json:
-        print_json(report)
-    else:
-        _show(report)
+        if as_json:
+            print_json(report)
+        else:
+            _show(report)
+        if dashboard:
+            _wait_for_interrupt()
     if not report["agreed"]:
         raise typer.Exit(1)
+
+
+@contextmanager
+def served(folder: Path) -> Iterator[None]:
+    """Show all sessions below a folder in a dashboard of its own process, which ends with the block."""
+    command = [sys.executable, "-m", "inca", "dashboard", "--sessions", str(folder), "--port", "0"]
+    process = subprocess.Popen(command)
+    try:
+        yield
+    finally:
+        process.send_signal(signal.SIGINT)
+        process.wait()
+
+
+def _wait_for_interrupt() -> None:
+    print_text("The dashboard goes on showing the session, until Ctrl-C.")
+    with suppress(KeyboardInterrupt):
+        signal.pause()
 
 
 def _watch(session: Demo) -> None:

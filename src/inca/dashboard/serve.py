@@ -31,7 +31,7 @@ def serve(
 
     Args:
         files: Files to open.
-        sessions: `--state` folders of nodes, to follow their sessions.
+        sessions: `--state` folders of nodes, or folders that hold some, to follow their sessions.
         host: The address to listen on.
         port: The port to listen on; 0 takes a free one.
         echo: Called with sentences for the terminal.
@@ -61,7 +61,7 @@ def serve(
     )
     with suppress(KeyboardInterrupt):  # Ctrl-C is how it is meant to end, and the server passes it on when it has ended
         if browser:
-            webbrowser.open(address)
+            webbrowser.open(address + ("sessions" if sessions else ""))
         uvicorn.Server(config).run(sockets=[listening])
 
 

@@ -1,12 +1,13 @@
 """Sessions of this machine's nodes, as far as they are public: where they are, what came of them, what they revealed.
 
-Only `status.json`, `result.json` and `certificate.json` are read: no journal, no value, no noise.
+Only `status.json`, `result.json`, `certificate.json` and the log are read: no journal, no value, no noise.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,9 @@ from inca.errors import InvalidInput
 
 _SHOWN: tuple[str, ...] = ("session", "party", "stage", "round", "rounds", "attended", "open_offers", "connected")
 _SHOWN += ("reason", "updated", "running", "ended")
+_TOLD = ("comes back", "down", "goodbye", "left", "stage", "decided")
+_EVENT_FIELDS = ("time", "event", "peer", "stage", "what", "parties", "reason")
+_MAX_EVENTS = 30
 
 
 def all_sessions(folders: Sequence[Path]) -> list[dict[str, Any]]:
@@ -30,8 +34,21 @@ def all_sessions(folders: Sequence[Path]) -> list[dict[str, Any]]:
         for status in statuses(state):
             identity = f"{status['session'][:16]}.{status['party']}"  # two parties of a session may be on this machine
             shown = {name: value for name, value in status.items() if name in _SHOWN}
-            sessions.append(shown | {"folder": str(state), "id": identity})
+            events = _events(state / status["session"][:16] / "log.jsonl")
+            sessions.append(shown | {"folder": str(state), "id": identity, "events": events})
     return sorted(sessions, key=lambda session: -session["updated"])
+
+
+def _events(log: Path) -> list[dict[str, Any]]:
+    """Return what happened to the session lately, as far as its log tells; a line that is being written is left out."""
+    events = []
+    with suppress(OSError):
+        for line in log.read_text(errors="replace").splitlines():
+            with suppress(ValueError):
+                fields = json.loads(line)
+                if fields.get("event") in _TOLD:
+                    events.append({name: fields[name] for name in _EVENT_FIELDS if name in fields})
+    return events[-_MAX_EVENTS:]
 
 
 def _state_folders(folder: Path) -> list[Path]:

@@ -113,6 +113,11 @@ class Demo:
             shutil.rmtree(self._folder, ignore_errors=True)
 
     @property
+    def folder(self) -> Path:
+        """Where all files of the parties are."""
+        return self._folder
+
+    @property
     def session(self) -> str:
         """The session's id."""
         return self.cluster.roster.session.hex()

@@ -117,6 +117,17 @@ export type FileAnswer = OpenedFile &
     | { kind: "result"; fields: Result }
   );
 
+/** A line of a party's log, as far as it is told. */
+export interface SessionEvent {
+  time: number;
+  event: string;
+  peer?: string;
+  stage?: string;
+  what?: string;
+  parties?: number;
+  reason?: string;
+}
+
 export interface SessionStatus {
   id: string;
   folder: string;
@@ -132,6 +143,7 @@ export interface SessionStatus {
   updated: number;
   running: boolean;
   ended: boolean;
+  events: SessionEvent[];
 }
 
 export interface SessionAnswer {

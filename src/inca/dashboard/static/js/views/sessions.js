@@ -5,13 +5,14 @@ import { announce, h } from "../lib/dom.js";
 import { errorSentence } from "../lib/format.js";
 import { errorLine } from "../widgets/elements.js";
 import { shareButton } from "../widgets/picture_buttons.js";
+import { sessionCircles } from "../widgets/sessions/session_circle.js";
 import { sessionDetails } from "../widgets/sessions/session_details.js";
 import { sessionTable } from "../widgets/sessions/session_table.js";
 import { ago, stageWords } from "../widgets/sessions/session_words.js";
 
 const REFRESH_MS = 2000;
 const PRIVATE =
-  "Private values are never shown: the dashboard reads only a node's public files (status, result, certificate).";
+  "Private values are never shown: the dashboard reads only a node's public files (status, result, certificate, log).";
 
 const notWatching = () =>
   h(
@@ -27,7 +28,7 @@ const notWatching = () =>
     h(
       "p",
       { class: "note" },
-      'To try it without partners: inca demo --keep runs a session of several processes on this machine and keeps their folders; then watch a party\'s folder "sessions".',
+      "To try it without partners: inca demo --dashboard runs a session of several processes on this machine, and shows it here.",
     ),
   );
 
@@ -110,11 +111,14 @@ class FollowingView {
  */
 function showAll(main, viewClosed) {
   const table = sessionTable();
+  const circles = h("div");
+  const all = h("div", {}, circles, table.element);
   const load = async () => {
     const { sessions, watching } = await ask("sessions", {}, viewClosed);
     if (!sessions.length) return watching.length ? noSessions(watching) : notWatching();
     table.show(sessions);
-    return table.element;
+    circles.replaceChildren(...sessionCircles(sessions));
+    return all;
   };
   const lead =
     "The sessions of this machine's nodes, followed while they go on: in which round each is, and what came of it.";

@@ -1,6 +1,6 @@
 // Where a session is, in words.
 
-/** @import { SessionStatus } from "../../lib/types.js" */
+/** @import { SessionEvent, SessionStatus } from "../../lib/types.js" */
 import { h } from "../../lib/dom.js";
 
 /** @type {Record<string, string>} */
@@ -8,11 +8,10 @@ const STAGES = {
   gathering: "waiting for the start",
   asking: "asking what it missed",
   rounds: "in the rounds",
-  settling: "ending: settling open messages",
-  digests: "ending: comparing records",
-  assessing: "ending: computing the loss",
-  finals: "ending: final messages",
-  agreeing: "ending: agreeing on the result",
+  digests: "ending: comparing what was sent",
+  agreeing: "ending: agreeing",
+  assessing: "ending: working out what was given away",
+  publishing: "ending: settled, publishing final messages",
   serving: "done, and helping others to end",
   over: "done",
   left: "has left",
@@ -39,6 +38,28 @@ export function stagePill(status) {
   const good = status.stage === "over" || status.stage === "serving" ? "good" : "";
   const kind = status.stage === "left" || isInterrupted(status) ? "warn" : good;
   return h("span", { class: `pill ${kind}` }, stageWords(status));
+}
+
+/** @type {Record<string, string>} */
+const DECISIONS = {
+  cohort: "agreed on who settles",
+  commit: "agreed to publish",
+  result: "agreed on the result",
+};
+
+/**
+ * What happened, in words; the same for all who saw it.
+ * @param {SessionEvent} event
+ * @param {string} party whose log it is from
+ * @returns {string | null} null for what is not worth a line
+ */
+export function eventWords({ event, peer, stage = "", what = "", parties, reason }, party) {
+  if (event === "down") return `${peer} cannot be reached`;
+  if (event === "goodbye") return `${peer} says goodbye`;
+  if (event === "comes back") return `${party} comes back, with its journal`;
+  if (event === "left") return `${party} has left${reason ? `: ${reason}` : ""}`;
+  if (event === "decided") return `${DECISIONS[what] ?? what}: ${parties} parties`;
+  return stage === "digests" ? "the rounds are over" : null;
 }
 
 /**

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from inca.cli.options import AsJson, RosterFile, StudyFile, require_cryptography
+from inca.cli.options import AsJson, RosterFile, StudyFile
 from inca.cli.printing import print_json
 
 if TYPE_CHECKING:
@@ -23,7 +23,6 @@ def agree(study: StudyFile, roster: RosterFile, as_json: AsJson = False) -> None
 
     Example:  inca learn agree study.json roster.json
     """
-    require_cryptography("inca learn agree")
     from inca.learn.study import read_study
     from inca.network.membership.roster import read_roster
 

@@ -19,7 +19,6 @@ from inca.cli.options import (
     StateFolder,
     StudyFile,
     listen_address,
-    require_cryptography,
 )
 from inca.cli.printing import print_json
 from inca.errors import InvalidInput, NoResult
@@ -49,7 +48,6 @@ def party(
 
     Example:  inca learn party study.json roster.json --identity anna --state course --records patients.csv
     """
-    require_cryptography("inca learn party")
     from inca._base.files import write_json
     from inca.learn.averagers.network import NetworkAverager
     from inca.learn.budget import Budget

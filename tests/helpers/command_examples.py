@@ -69,12 +69,7 @@ def write_inputs(folder: Path) -> None:
     (folder / "values.csv").write_text("minutes\n" + "".join(f"{minutes}\n" for minutes in range(20, 220, 5)))
     (folder / "value.txt").write_text("120\n")
     (folder / "records.csv").write_text("age\n" + "40\n" * 5)
-    study = {"format": "inca-study/1", "name": "ages", "task": "moments", "columns": {"age": [0, 100]}}
-    study |= {
-        "epsilon": 2.0,
-        "delta": 1e-5,
-        "records": dict.fromkeys(("Aachen", "Bergen", "Cork", "Delft"), 5),
-        "interval": 600.0,
-        "gathering": 10.0,
-    }
+    study: dict[str, Any] = {"format": "inca-study/1", "name": "ages", "task": "moments", "columns": {"age": [0, 100]}}
+    study |= {"epsilon": 2.0, "delta": 1e-5, "interval": 600.0, "gathering": 10.0}
+    study["records"] = dict.fromkeys(("Aachen", "Bergen", "Cork", "Delft"), 5)  # the parties of the demo
     (folder / "study.json").write_text(json.dumps(study))

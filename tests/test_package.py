@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from email.parser import Parser
 from pathlib import Path
 from typing import Any
+from urllib.parse import urljoin
 from urllib.request import urlopen
 
 import pytest
@@ -30,6 +31,9 @@ MADE = re.compile(r"PKG-INFO|setup\.cfg|src/inca\.egg-info/.*")
 NOT_SHIPPED = re.compile(r"\.ci/.*")
 BUILD = "import sys; from setuptools import build_meta as b; to = sys.argv[1]; b.build_sdist(to); b.build_wheel(to)"
 TIMEOUT_S = 600
+
+_IMPORTED = re.compile(r'^(?:import|\}).* from "(\.[^"]+)";$', flags=re.MULTILINE)  # not in comments, which name types
+_LINKED = re.compile(r'(?:href|src)="([^"#:]+)"')
 
 
 def test_the_description_stands_alone() -> None:
@@ -190,9 +194,8 @@ def test_the_dashboard_has_all_that_it_loads(full: Environment, tmp_path: Path) 
 
 def _loaded(address: str) -> int:
     """Fetch a page and all that it and its scripts and styles name; return how many files there are."""
-    from urllib.parse import urljoin
-
-    waiting, done = [address], set[str]()
+    views = (ROOT / "src/inca/dashboard/static/js/views").glob("*.js")  # the page loads them by their names
+    waiting, done = [address, *(urljoin(address, f"static/js/views/{view.name}") for view in views)], set[str]()
     while waiting:
         url = waiting.pop()
         if url in done or not url.startswith(address.partition("?")[0].rstrip("/")):
@@ -200,6 +203,6 @@ def _loaded(address: str) -> int:
         done.add(url)
         with urlopen(url, timeout=30) as answer:
             text = answer.read().decode()
-        pattern = r"""(?:from|import) "(\.[^"]+\.js)\"""" if url.endswith(".js") else r'(?:href|src)="([^"#:]+)"'
-        waiting += [urljoin(url, name) for name in re.findall(pattern, text)]
+        pattern = _IMPORTED if url.endswith(".js") else _LINKED
+        waiting += [urljoin(url, name) for name in pattern.findall(text)]
     return len(done)

@@ -70,6 +70,6 @@ def write_inputs(folder: Path) -> None:
     (folder / "value.txt").write_text("120\n")
     (folder / "records.csv").write_text("age\n" + "40\n" * 5)
     study: dict[str, Any] = {"format": "inca-study/1", "name": "ages", "task": "moments", "columns": {"age": [0, 100]}}
-    study |= {"epsilon": 2.0, "delta": 1e-5, "interval": 600.0, "gathering": 10.0}
+    study |= {"epsilon": 2.0, "delta": 1e-5, "interval": 2.0, "gathering": 0.5}
     study["records"] = dict.fromkeys(("Aachen", "Bergen", "Cork", "Delft"), 5)  # the parties of the demo
     (folder / "study.json").write_text(json.dumps(study))

@@ -5,7 +5,8 @@ error is a table of the command line's own (`inca.cli.app`).
 
     IncaError
     ├── InvalidInput            what was given cannot be used (also a ValueError)
-    │   └── OtherRoster             the others have another roster than this party
+    │   ├── OtherRoster             the others have another roster than this party
+    │   └── MissingLibrary          a library of an extra is not installed (also an ImportError)
     ├── RequirementsNotMet      no plan meets what is required
     ├── BudgetExceeded          a release that the privacy budget no longer allows
     ├── NoResult                nobody was left to publish a result
@@ -37,6 +38,10 @@ class InvalidInput(IncaError, ValueError):
 
 class OtherRoster(InvalidInput):
     """A roster that is not that of the others; in a sequence, they know other outcomes."""
+
+
+class MissingLibrary(InvalidInput, ImportError):
+    """A library that only some parts of inca need, and that is not installed; the sentence says how to get it."""
 
 
 class RequirementsNotMet(IncaError):

@@ -1,13 +1,23 @@
 from __future__ import annotations
 
 import json
+import re
+import shutil
+import time
+import urllib.error
+import urllib.request
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from helpers.command_line import Capture, call, refused
+from helpers.paths import ROOT
+from inca.cli.demo import served
 from inca.network.testing import demo
+
+SESSION = ROOT / "tests" / "fixtures" / "version-0.1" / "session" / "party-001" / "sessions"
 
 ROWS = [
     {"party": "Aachen", "process": "ended", "presence": "####", "estimate": 71.5, "epsilon": 2.5},
@@ -114,3 +124,21 @@ def test_real_processes_agree(capsys: Capture) -> None:
     assert report["cohort"] == 4 and report["exact"] and report["late"] == []
     assert report["lattice"].startswith("equal, to the last unit")
     assert abs(report["estimate"] - report["stayed"]) < 6 * report["standard_error"]
+
+
+def test_a_dashboard_of_the_session_is_served_and_ends_with_it(
+    capfd: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BROWSER", "true")  # the command: nothing is to open here
+    (folder,) = SESSION.iterdir()
+    shutil.copytree(folder, tmp_path / "anna" / "sessions" / folder.name)
+    said, deadline = "", time.monotonic() + 120.0
+    with served(tmp_path):
+        while not (address := re.search(r"http://\S+/", said)) and time.monotonic() < deadline:
+            time.sleep(0.05)
+            said += capfd.readouterr().out
+        assert address is not None, said
+        with urllib.request.urlopen(f"{address[0]}api/sessions", timeout=60.0) as answer:
+            assert len(json.load(answer)["sessions"]) == 1
+    with pytest.raises(urllib.error.URLError):
+        urllib.request.urlopen(f"{address[0]}api/sessions", timeout=60.0)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager
-from importlib.util import find_spec
 from io import BytesIO
 from pathlib import Path
 from typing import Any
 
+from inca._base.extras import importing
 from inca._base.files import write_whole
-from inca.errors import InvalidInput
 
 INK, LIGHT, ACCENT, WARM = "#1f2a44", "#9aa5b8", "#1667c2", "#c2541b"
 SERIES = (WARM, "#2c8a5b", "#8b4fa8", "#b8860b", "#4a5a7a")
@@ -19,15 +18,10 @@ SERIES = (WARM, "#2c8a5b", "#8b4fa8", "#b8860b", "#4a5a7a")
 _LOOK: Any = {"font.size": 9, "axes.titlesize": 10, "axes.spines.top": False, "axes.spines.right": False}
 
 
-def check_matplotlib(what: str) -> None:
-    """Refuse if `what` needs pictures and there is nothing to draw them with."""
-    if find_spec("matplotlib") is None:
-        raise InvalidInput(f"{what} needs matplotlib: pip install 'inca[plots]'")
-
-
 def canvas(width: float, height: float, columns: int = 1, rows: int = 1) -> tuple[Any, Any]:
     """Return a figure of that many inches and its axes: one, or an array of them."""
-    from matplotlib.figure import Figure
+    with importing("a picture", extra="plots"):
+        from matplotlib.figure import Figure
 
     figure = Figure(figsize=(width, height), layout="constrained")
     return figure, figure.subplots(rows, columns)
@@ -35,7 +29,8 @@ def canvas(width: float, height: float, columns: int = 1, rows: int = 1) -> tupl
 
 def look() -> AbstractContextManager[Any]:
     """Return a context in which pictures of several panels are drawn, and written."""
-    import matplotlib as mpl
+    with importing("a picture", extra="plots"):
+        import matplotlib as mpl
 
     context: AbstractContextManager[Any] = mpl.rc_context(_LOOK)
     return context

@@ -12,11 +12,12 @@ from typing import Annotated, Any, cast
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from inca._base.extras import require_extra
 from inca.cli import attack, audit, average, compare, dashboard, demo, plan, reproduce
 from inca.cli.learn import agree, party
 from inca.cli.learn import compare as learn_compare
 from inca.cli.node import card, doctor, keygen, ledger, reschedule, roster, run, status
-from inca.cli.options import require_cryptography, usage_sentence
+from inca.cli.options import usage_sentence
 from inca.cli.printing import print_error
 from inca.cli.stats import histogram, moments, quantiles, regression
 from inca.errors import IncaError, InvalidInput
@@ -41,6 +42,17 @@ STATUS_MEANING = {
     130: "stopped by Ctrl-C",
 }
 
+NEEDED_EXTRA = {
+    "inca reproduce": "reproduce",
+    "inca demo": "network",
+    "inca dashboard": "dashboard",
+    "inca node": "network",
+    "inca learn compare": "learn",
+    "inca learn agree": "network",
+    "inca learn party": "network",
+}
+"""The extra that a command, or all commands of a group, cannot do without; others need one for some options only."""
+
 
 def _with_plain_flags(parameters: list[Any]) -> list[Any]:
     """Let flags look like flags in a command's help: they take no value, so none is shown behind them."""
@@ -54,6 +66,13 @@ class _Command(TyperCommand):
     def get_params(self, ctx: Any) -> list[Any]:
         """Return the options and arguments."""
         return _with_plain_flags(super().get_params(ctx))
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command, or refuse it where its extra is missing: here, so that its help is there without it."""
+        for start, extra in NEEDED_EXTRA.items():
+            if f"{ctx.command_path} ".startswith(f"{start} "):
+                require_extra(ctx.command_path, extra)
+        return super().invoke(ctx)
 
 
 class _Group(TyperGroup):
@@ -150,11 +169,6 @@ def _root(
     ] = False,
 ) -> None:
     del version
-
-
-@node_app.callback()
-def _node() -> None:
-    require_cryptography("inca node")
 
 
 def main() -> None:

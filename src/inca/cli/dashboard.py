@@ -8,7 +8,6 @@ from typing import Annotated
 import typer
 
 from inca.cli.printing import print_text
-from inca.errors import InvalidInput
 
 
 def dashboard(
@@ -36,10 +35,6 @@ def dashboard(
 
     Example:  inca dashboard execution.json --sessions anna-state
     """
-    from importlib.util import find_spec
-
-    if find_spec("starlette") is None or find_spec("uvicorn") is None:
-        raise InvalidInput("inca dashboard needs starlette and uvicorn: pip install 'inca[dashboard]'")
     from inca.dashboard.serve import serve
 
     serve(files or [], sessions or [], host, port, echo=print_text, browser=browser)

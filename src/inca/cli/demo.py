@@ -7,7 +7,6 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext, suppress
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -43,6 +42,7 @@ def demo(
 
     Example:  inca demo --parties 12 --kill 3 --restart 1
     """
+    from inca._base.extras import require_extra
     from inca._base.validation import refuse
     from inca.network.protocol.session import quorum_of
     from inca.network.testing.demo import Demo
@@ -53,7 +53,7 @@ def demo(
     if restart > kill:
         refuse("--restart", restart, f"at most --kill ({kill})")
     if dashboard:
-        import_module("inca.dashboard.serve")  # or a sentence that says what is missing, before anything is started
+        require_extra("inca demo --dashboard", "dashboard")
     with (
         Demo(parties, kill=kill, restart=restart, keep=keep) as session,
         served(session.folder) if dashboard else nullcontext(),

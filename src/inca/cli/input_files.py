@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from inca._base.extras import importing
 from inca._base.types import Array
 from inca._base.validation import refuse
 from inca.errors import InvalidInput
@@ -156,11 +157,9 @@ def _refuse_ids(path: Path, names: Sequence[str], table: Array) -> None:
 
 
 def _read_parquet(path: Path, columns: Sequence[str]) -> tuple[Sequence[str], Array]:
-    try:
+    with importing(f"{path} is a Parquet file, which", extra="parquet"):
         import pyarrow as pa
         import pyarrow.parquet as pq
-    except ImportError:
-        raise InvalidInput(f"{path} is a Parquet file, which needs pyarrow: pip install 'inca[parquet]'") from None
     try:
         table = pq.read_table(path)
     except pa.ArrowException as error:

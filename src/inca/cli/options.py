@@ -304,11 +304,3 @@ def listen_address(text: str | None) -> tuple[str, int] | None:
     if not host or not port.isdecimal() or not 0 < int(port) < 65536:
         refuse("--listen", text, "HOST:PORT")
     return host.strip("[]"), int(port)
-
-
-def require_cryptography(command: str) -> None:
-    """Refuse a command of the network where its extra is not installed."""
-    from importlib.util import find_spec
-
-    if find_spec("cryptography") is None:
-        raise InvalidInput(f"{command} needs cryptography: pip install 'inca[network]'")

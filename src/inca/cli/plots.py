@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from inca._base.extras import require_extra
 from inca._base.files import check_writable
-from inca._base.plotting import ACCENT, SERIES, canvas, check_matplotlib, save
+from inca._base.plotting import ACCENT, SERIES, canvas, save
 from inca._base.validation import refuse
 from inca.privacy.gaussian import epsilon_for
 
@@ -22,7 +23,7 @@ def check_plot(path: Path, option: str = "--plot") -> None:
     """Refuse a file name that no plot can have, before the work is done that it would show."""
     if path.suffix not in (".png", ".svg"):
         refuse(option, str(path), "a file name that ends in .png or .svg")
-    check_matplotlib(option)
+    require_extra(option, "plots")
     check_writable(path)
 
 

@@ -10,9 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from starlette.datastructures import Headers, MutableHeaders
-from starlette.responses import PlainTextResponse
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from inca._base.extras import importing
+
+with importing("inca.dashboard", extra="dashboard"):
+    from starlette.datastructures import Headers, MutableHeaders
+    from starlette.responses import PlainTextResponse
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
 
 _RESPONSE_HEADERS = {
     # Everything comes from this server; pictures are also made in the page (blob:, data:).

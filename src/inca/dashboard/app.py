@@ -9,14 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from starlette.applications import Starlette
-from starlette.concurrency import run_in_threadpool
-from starlette.middleware import Middleware
-from starlette.requests import Request
-from starlette.responses import FileResponse, RedirectResponse, Response
-from starlette.routing import BaseRoute, Mount, Route
-from starlette.staticfiles import StaticFiles
 
+from inca._base.extras import importing
 from inca.dashboard.access import AccessControl
 from inca.dashboard.api import DashboardApi
 from inca.dashboard.documents import MAX_BYTES
@@ -32,6 +26,15 @@ from inca.dashboard.questions import (
 )
 from inca.dashboard.streaming import Emit, streamed
 from inca.errors import IncaError, InvalidInput
+
+with importing("inca.dashboard", extra="dashboard"):
+    from starlette.applications import Starlette
+    from starlette.concurrency import run_in_threadpool
+    from starlette.middleware import Middleware
+    from starlette.requests import Request
+    from starlette.responses import FileResponse, RedirectResponse, Response
+    from starlette.routing import BaseRoute, Mount, Route
+    from starlette.staticfiles import StaticFiles
 
 _STATIC = Path(__file__).parent / "static"
 _MAX_CONCURRENT_QUESTIONS = 4  # more would only wait for each other

@@ -8,12 +8,14 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-import uvicorn
-
+from inca._base.extras import importing
 from inca._base.validation import integer, refuse
 from inca.dashboard.api import DashboardApi
 from inca.dashboard.app import application
 from inca.errors import InvalidInput
+
+with importing("inca.dashboard", extra="dashboard"):
+    import uvicorn
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 

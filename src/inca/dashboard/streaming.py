@@ -9,9 +9,12 @@ from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import msgspec
-from starlette.responses import Response, StreamingResponse
 
+from inca._base.extras import importing
 from inca.errors import IncaError
+
+with importing("inca.dashboard", extra="dashboard"):
+    from starlette.responses import Response, StreamingResponse
 
 _LOG = logging.getLogger("inca.dashboard")
 

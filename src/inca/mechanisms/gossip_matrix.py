@@ -24,9 +24,9 @@ from scipy.sparse import csgraph, csr_array, issparse
 from scipy.spatial import cKDTree
 from scipy.special import comb
 
+from inca._base.extras import importing
 from inca._base.types import Array
 from inca._base.validation import finite_array, generator, integer, party_values, positive, refuse
-from inca.errors import InvalidInput
 from inca.protocol.schedules.graphs import hypercube_neighbours
 
 _MAX_PARTIES = 4096  # parties up to which n x n matrices are stored and their eigenvalues computed
@@ -186,10 +186,8 @@ def regular_gossip(parties: int, rng: np.random.Generator, degree: int | None = 
     d = integer("degree", usual + (usual * n) % 2 if degree is None else degree, 1, n - 1)
     if n * d % 2:
         refuse("degree", d, f"even for {n} parties, an odd number")
-    try:
+    with importing("a regular graph", extra="graphs"):
         import networkx as nx
-    except ImportError:
-        raise InvalidInput("a regular graph needs networkx: pip install 'inca[graphs]'") from None
 
     def draw(source: np.random.Generator) -> NDArray[np.int64]:
         edges = nx.random_regular_graph(d, n, seed=int(source.integers(2**32))).edges

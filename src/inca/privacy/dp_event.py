@@ -10,7 +10,7 @@ import math
 from typing import Any
 
 from inca._base.validation import refuse
-from inca.errors import InvalidInput
+from inca.errors import MissingLibrary
 
 
 def gaussian_dp_event(mu: float) -> Any:
@@ -29,7 +29,8 @@ def gaussian_dp_event(mu: float) -> Any:
         A `GaussianDpEvent`; a `NonPrivateDpEvent` for an infinite loss, a `NoOpDpEvent` for none.
 
     Raises:
-        InvalidInput: If dp_accounting is not installed, or mu is not a loss.
+        MissingLibrary: If dp_accounting is not installed.
+        InvalidInput: If mu is not a loss.
 
     Example:
         >>> gaussian_dp_event(0.5)
@@ -51,6 +52,6 @@ def gaussian_dp_event(mu: float) -> Any:
 def _dp_accounting() -> Any:
     try:
         import dp_accounting
-    except ImportError:
-        raise InvalidInput("dp_event needs dp_accounting: pip install dp-accounting") from None
+    except ModuleNotFoundError:
+        raise MissingLibrary("dp_event needs dp_accounting: pip install dp-accounting") from None
     return dp_accounting

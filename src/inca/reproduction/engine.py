@@ -11,10 +11,10 @@ import warnings
 from collections.abc import Generator, Iterator, Sequence
 from concurrent.futures import BrokenExecutor
 from contextlib import ExitStack, contextmanager, suppress
-from importlib.util import find_spec
 from threading import Event
 from typing import Any, Self
 
+from inca._base.extras import require_extra
 from inca._base.threads import available_cores, one_blas_thread
 from inca._base.validation import integer, refuse
 from inca.errors import InvalidInput, WorkerLost
@@ -61,9 +61,7 @@ class Engine:
             raise InvalidInput(f"address cannot be combined with engine {kind}, only with dask")
         self.kind, self.address = kind, address
         self.workers = available_cores() if workers is None else integer("workers", workers, min=1)
-        for module, extra in (("joblib", "reproduce"), *((("distributed", "cluster"),) if kind == "dask" else ())):
-            if find_spec(module) is None:
-                raise InvalidInput(f"engine {kind} needs {module}: pip install 'inca[{extra}]'")
+        require_extra(f"engine {kind}", "cluster" if kind == "dask" else "reproduce")
         self._open = ExitStack()
 
     def __enter__(self) -> Self:

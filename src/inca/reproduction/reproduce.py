@@ -12,8 +12,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from inca._base.extras import require_extra
 from inca._base.files import null_for_infinity, write_json, write_whole
-from inca._base.plotting import check_matplotlib
 from inca._base.types import Progress
 from inca._base.validation import integer, refuse
 from inca._base.version import __version__
@@ -101,7 +101,7 @@ def reproduce(
         ['beyond.csv', 'failing.csv', 'fig3.html', 'fig3.json', 'fig3.png', 'fig3.svg', 'least.csv', 'work.jsonl']
     """
     figure = figure_named(name, integer("seed", seed, max=2**63 - 1), quick)
-    check_matplotlib("a reproduction")
+    require_extra("reproduce", "reproduce")
     home = Path(folder) / (f"{name}-quick" if quick else name)
     kept = _kept(home / f"{name}.json", seed) if keep else None
     try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from inca.cli.options import AsJson, RosterFile, StudyFile, require_cryptography
+from inca.cli.options import AsJson, RosterFile, StudyFile
 from inca.cli.printing import print_json, print_text
 
 if TYPE_CHECKING:
@@ -22,7 +22,6 @@ def agree(study: StudyFile, roster: RosterFile, as_json: AsJson = False) -> None
 
     Example:  inca learn agree study.json roster.json
     """
-    require_cryptography("inca learn agree")
     from inca.learn.study import read_study
     from inca.network.membership.roster import read_roster
 

@@ -19,7 +19,6 @@ from inca.cli.options import (
     StateFolder,
     StudyFile,
     listen_address,
-    require_cryptography,
 )
 from inca.cli.printing import print_json, print_text
 from inca.errors import InvalidInput, NoResult
@@ -50,7 +49,6 @@ def party(
 
     Example:  inca learn party study.json roster.json --identity anna --state course --records patients.csv
     """
-    require_cryptography("inca learn party")
     from inca._base.files import write_json
     from inca.learn.averagers.network import NetworkAverager
     from inca.learn.budget import Budget

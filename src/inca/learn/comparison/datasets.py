@@ -12,9 +12,9 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from inca._base.extras import importing
 from inca._base.types import Array
 from inca._base.validation import between_0_and_1, generator, integer, refuse
-from inca.errors import InvalidInput
 
 Labels = NDArray[np.int64]
 PartySizes = Literal["equal", "unequal"]
@@ -80,10 +80,8 @@ def load_dataset(name: str) -> Dataset:
         >>> load_dataset("breast_cancer").features.shape, load_dataset("digits").classes
         ((569, 30), 10)
     """
-    try:
+    with importing("load_dataset", extra="learn"):
         from sklearn import datasets
-    except ImportError:
-        raise InvalidInput("data sets need scikit-learn: pip install 'inca[learn]'") from None
     if name not in NAMES:
         refuse("data", name, f"one of {', '.join(NAMES)}")
     bunch = getattr(datasets, f"load_{name}")()

@@ -11,11 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, softmax
-from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils import check_random_state
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, validate_data
 
+from inca._base.extras import importing
 from inca._base.safe_numbers import safe_length
 from inca._base.types import Array
 from inca._base.validation import finite_float, integer, positive, refuse
@@ -28,6 +25,12 @@ from inca.learn.training.models import LogisticModel
 from inca.learn.training.optimizers import SGD
 from inca.learn.training.train import train
 from inca.protocol.domain import Ball
+
+with importing("PrivateLogisticRegression", extra="learn"):
+    from sklearn.base import BaseEstimator, ClassifierMixin
+    from sklearn.utils import check_random_state
+    from sklearn.utils.multiclass import check_classification_targets
+    from sklearn.utils.validation import check_is_fitted, validate_data
 
 _MESSAGES = 20  # that a party sends in each average
 _FAILURE = 1e-6  # that a plan is made for by default, in all steps together

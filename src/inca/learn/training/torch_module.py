@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from inca._base.extras import importing
 from inca._base.types import Array
 from inca._base.validation import finite_array, refuse
-from inca.errors import InvalidInput
 
 LossFunction = Callable[[Any, Any], Any]
 """From outputs and targets of some records to their mean loss, as those of torch.nn.functional do."""
@@ -136,9 +136,7 @@ class TorchModel:
 
 
 def _torch() -> Any:
-    try:
+    with importing("TorchModel", extra="torch"):
         import torch
         import torch.func
-    except ImportError:
-        raise InvalidInput("TorchModel needs PyTorch: pip install 'inca[torch]'") from None
     return torch

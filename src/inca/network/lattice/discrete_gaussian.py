@@ -9,12 +9,15 @@ from __future__ import annotations
 import hmac
 
 import numpy as np
-from cryptography.hazmat.primitives.ciphers import Cipher, algorithms
 
+from inca._base.extras import importing
 from inca._base.kernels import U, Words, compiled
 from inca._base.validation import integer, refuse
 from inca.errors import InvalidInput
 from inca.network.lattice import Numbers
+
+with importing("inca.network", extra="network"):
+    from cryptography.hazmat.primitives.ciphers import Cipher, algorithms
 
 # How the sampler differs from the discrete Gaussian distribution, if the words are uniform. Uniform numbers between 0
 # and 1 are read 64 bits at a time. Where that leaves a comparison open, it is settled as the bits that were not read

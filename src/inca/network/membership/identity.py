@@ -20,21 +20,24 @@ from pathlib import Path
 from typing import NoReturn
 
 import msgspec
-from cryptography import x509
-from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
-from cryptography.hazmat.primitives.serialization import (
-    Encoding,
-    NoEncryption,
-    PrivateFormat,
-    PublicFormat,
-    load_pem_private_key,
-)
-from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
+from inca._base.extras import importing
 from inca._base.files import write_json
 from inca._base.validation import integer, refuse
 from inca.errors import InvalidInput
+
+with importing("inca.network", extra="network"):
+    from cryptography import x509
+    from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+    from cryptography.hazmat.primitives.serialization import (
+        Encoding,
+        NoEncryption,
+        PrivateFormat,
+        PublicFormat,
+        load_pem_private_key,
+    )
+    from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 CARD_FORMAT, UNSIGNED_CARD_FORMAT = "inca-card/2", "inca-card/1"
 KEY_FILE, CARD_FILE = "identity.pem", "card.json"

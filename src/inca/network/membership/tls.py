@@ -13,12 +13,14 @@ import ssl
 import tempfile
 from pathlib import Path
 
-from cryptography import x509
-from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, Encoding, PrivateFormat
-
+from inca._base.extras import importing
 from inca.errors import InvalidInput
 from inca.network.membership.identity import Identity
 from inca.network.membership.roster import Roster
+
+with importing("inca.network", extra="network"):
+    from cryptography import x509
+    from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, Encoding, PrivateFormat
 
 
 def server_context(identity: Identity, roster: Roster) -> ssl.SSLContext:

@@ -25,6 +25,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from scipy.optimize import linprog
 
+from inca._base.extras import require_extra
 from inca._base.types import Array
 from inca._base.validation import finite_array, finite_float, integer, positive, refuse
 from inca.errors import InvalidInput
@@ -207,10 +208,8 @@ def semidefinite_design(
     if solver not in ("CLARABEL", "SCS"):
         refuse("solver", solver, "CLARABEL or SCS")
     problem = _VarianceProblem([view], mu, sensitivity, cost, groups)
-    try:
-        cp: Any = importlib.import_module("cvxpy")
-    except ImportError:
-        raise InvalidInput("semidefinite_design needs cvxpy: pip install 'inca[design]'") from None
+    require_extra("semidefinite_design", "design")
+    cp: Any = importlib.import_module("cvxpy")
     part = problem.parts[0]
     columns, values = part.columns[part.rows], part.values[part.rows]
     shares = cp.Variable(problem.size, nonneg=True)

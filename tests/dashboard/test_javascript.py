@@ -130,8 +130,6 @@ def test_every_rule_of_the_style_sheets_is_used() -> None:
     words = set(re.findall(r"[\w-]+", pages))
     prefixes = ("fill", "sign", "story", "session", "session-sign")  # `fill-${kind}`
     generated = {f"{prefix}-{word}" for prefix in prefixes for word in words}
-        f"{prefix}-{word}" for prefix in ("fill", "sign", "story", "session", "session-sign") for word in words
-    }  # `fill-${kind}`
     for sheet in sorted((STATIC / "css").glob("*.css")):
         selectors = re.findall(r"^\s*([^{}@]+?)\s*\{", sheet.read_text(), re.MULTILINE)
         named = {name for selector in selectors for name in re.findall(r"[.#]([a-zA-Z][\w-]*)", selector)}

@@ -24,10 +24,12 @@ function kindOf(status) {
  */
 function node(status, i, parties) {
   const angle = (2 * Math.PI * i) / parties - Math.PI / 2;
-  const distance = MIDDLE - 58;
+  const distance = MIDDLE - 78;
   const radius = Math.max(9, Math.min(26, (2.2 * distance) / parties));
   const [x, y] = [MIDDLE + distance * Math.cos(angle), MIDDLE + distance * Math.sin(angle)];
-  const out = distance + radius + 14;
+  const out = distance + radius + 10;
+  const side = Math.cos(angle) > 0 ? "start" : "end";
+  const anchor = Math.abs(Math.cos(angle)) < 0.3 ? "middle" : side;
   const [nameX, nameY] = [MIDDLE + out * Math.cos(angle), MIDDLE + out * Math.sin(angle) + 4];
   const kind = kindOf(status);
   const sign = { gone: "×", done: "✓", going: String(status.round) }[kind];
@@ -37,7 +39,7 @@ function node(status, i, parties) {
     { x, y: y + 5, "text-anchor": "middle", class: `session-sign session-sign-${kind}` },
     sign,
   );
-  const name = svg("text", { x: nameX, y: nameY, "text-anchor": "middle", class: "session-name" }, status.party);
+  const name = svg("text", { x: nameX, y: nameY, "text-anchor": anchor, class: "session-name" }, status.party);
   const link = svg("a", {
     href: `/sessions${queryString({ session: status.id })}`,
     "aria-label": `${status.party}: ${stageWords(status)}`,

@@ -348,7 +348,7 @@ def test_the_broken_variant_is_worse(window: Watched) -> None:
     )
     page.get_by_role("button", name=re.compile("Compare with one noise term")).click()
     row = page.get_by_role("row").filter(has_text=re.compile("one noise term", re.I)).first
-    expect(row).to_be_visible()
+    expect(page.locator("figure").filter(has_text="One noise term for all rounds").locator("svg")).to_be_visible()
     protocol = page.get_by_role("row").filter(has_text=re.compile("protocol|in shares", re.I)).first
     expect(protocol).to_be_visible()
     expect(row).to_contain_text(re.compile(r"\d"))

@@ -27,7 +27,7 @@ const GUESSERS = [
  * @param {Guesser} guesser
  * @returns {Guess[]}
  */
-const guessesOf = (all, honest, guesser) =>
+export const guessesOf = (all, honest, guesser) =>
   honest
     .map((party, i) => ({
       party,

@@ -1,7 +1,5 @@
 // The protocol beside variants that are broken, against the same adversary.
 
-/** @import { AdversaryAnswer, AllGuesses, Params, WorstLoss } from "../../lib/types.js" */
-/** @import { Guesser } from "./guesses_card.js" */
 import { ask, wasAborted } from "../../lib/api.js";
 import { announce, fill, h } from "../../lib/dom.js";
 import { errorSentence, format } from "../../lib/format.js";
@@ -11,8 +9,17 @@ import { LatestRequest } from "../../lib/timing.js";
 import { scrollingTable } from "../data_table.js";
 import { errorLine } from "../elements.js";
 import { hint } from "../hint.js";
+/** @import { AdversaryAnswer, AllGuesses, Params, WorstLoss } from "../../lib/types.js" */
+/** @import { Guesser } from "./guesses_card.js" */
+import { resizable } from "../resizable.js";
+import { guessChart } from "./guess_chart.js";
+import { guessesOf } from "./guesses_card.js";
 
 /** @typedef {{ params: Params, injection: string, answer: AdversaryAnswer }} Compared */
+
+const MAX_SHOWN = 60;
+/** @type {Record<string, string>} */
+const SIDE_BY_SIDE = { incremental: "The protocol", single: "One noise term for all rounds" };
 
 /** @param {WorstLoss} worst */
 const lossCell = ({ epsilon }) =>
@@ -31,8 +38,12 @@ export class VariantsCard {
   #compared = null;
   #problem = errorLine();
   #alone = h("p", { class: "note" });
+  /** @type {number[]} */
+  #honest = [];
   #names = INJECTIONS.map(([, words]) => h("span", {}, words));
   #cells = INJECTIONS.map(() => [h("span"), h("span"), h("span")]);
+  /** @type {Record<string, AllGuesses | null>} */
+  #guesses = {};
 
   /**
    * @param {() => void} oncompare the comparison was asked for
@@ -51,6 +62,15 @@ export class VariantsCard {
       this.#names.map((name, i) => [name, ...this.#cells[i]]),
     );
     this.table.hidden = true;
+    this.charts = Object.entries(SIDE_BY_SIDE).map(([injection, title]) => {
+      const draw = (/** @type {number} */ width) => this.#drawGuesses(injection, title, width);
+      return { title, ...resizable(draw, viewClosed) };
+    });
+    this.sides = h(
+      "div",
+      { class: "two", hidden: true },
+      this.charts.map(({ title, element }) => h("figure", {}, h("figcaption", {}, title), element)),
+    );
     const compare = () => {
       oncompare();
       this.#compare();
@@ -68,6 +88,7 @@ export class VariantsCard {
       this.#problem,
       this.table,
       this.#alone,
+      this.sides,
     );
   }
 
@@ -83,7 +104,11 @@ export class VariantsCard {
         const answer = injection === known ? knownAnswer : await ask("adversary", { ...params, injection }, signal);
         if (signal.aborted) return;
         this.#showVariant(i, answer);
+        this.#guesses[injection] = answer.guesses;
       }
+      this.#honest = knownAnswer.honest;
+      this.sides.hidden = !knownAnswer.guesses;
+      for (const chart of this.charts) chart.redraw();
       announce("All four variants are computed.");
     } catch (error) {
       if (wasAborted(error)) return;
@@ -105,6 +130,25 @@ export class VariantsCard {
         : `Independent noise alone, without any help from others, would give everyone epsilon ${format(alone)}. Errors of guesses are root mean squares${guesses ? `, in ${guesses.unit}` : ""}.`;
   }
 
+  /**
+   * The guesses of one that knows nothing else: with one noise term they snap onto the truth.
+   * @param {string} injection
+   * @param {string} title
+   * @param {number} width
+   */
+  #drawGuesses(injection, title, width) {
+    const all = this.#guesses[injection];
+    if (!all) return null;
+    const guesses = guessesOf(all, this.#honest, "naive").slice(0, MAX_SHOWN);
+    return guessChart({
+      guesses,
+      domain: all.domain,
+      unit: all.unit,
+      title: `${title}: true values and guesses`,
+      width,
+    });
+  }
+
   /** @param {string} words */
   #setAll(words) {
     for (const cell of this.#cells.flat()) cell.textContent = words;
@@ -122,7 +166,7 @@ export class VariantsCard {
       this.#names[i].textContent = words + (injection === compared?.injection ? " ← shown above" : "");
     });
     this.request.abort();
-    this.table.hidden = true;
+    this.table.hidden = this.sides.hidden = true;
     this.#alone.textContent = "";
     if (atOnce) this.#compare();
   }

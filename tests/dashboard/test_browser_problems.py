@@ -1,7 +1,8 @@
-"""What a page says when something goes wrong, in a real browser."""
+"""What a page says when something goes wrong, and what it keeps, in a real browser."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import ExitStack
 
@@ -52,4 +53,26 @@ def test_what_is_wrong_with_a_number_stands_out_and_is_not_covered(chromium: Bro
         box, words = field.bounding_box(), problem.bounding_box()
         assert box is not None and words is not None
         assert words["y"] >= box["y"] + box["height"] + ring
+        window.check()
+
+
+def test_the_menu_keeps_the_run_and_the_plan(chromium: Browser) -> None:
+    with running() as board, watched(chromium, board.root) as window:
+        page, menu = window.page, window.page.get_by_role("navigation", name="Views")
+        page.goto(f"{board.root}/plan?parties=44&epsilon=2&messages=6")
+        expect(page.get_by_label("Parties", exact=True)).to_have_value("44")
+        menu.get_by_role("link", name="Run").click()
+        page.get_by_label("Parties", exact=True).fill("7")
+        page.get_by_label("Who colludes").fill("2")
+        page.get_by_label("Who colludes").press("Enter")
+        expect(page).to_have_url(re.compile(r"/run\?.*parties=7.*colluding=2"))
+        menu.get_by_role("link", name="Adversary").click()
+        expect(page).to_have_url(re.compile(r"/adversary\?.*parties=7.*colluding=2"))
+        expect(page.get_by_label("Parties", exact=True)).to_have_value("7")
+        menu.get_by_role("link", name="Plan").click()
+        expect(page.get_by_label("Parties", exact=True)).to_have_value("44")
+        menu.get_by_role("link", name="Run").click()
+        expect(page.get_by_label("Parties", exact=True)).to_have_value("7")
+        menu.get_by_role("link", name="Run").click()  # its own link starts over
+        expect(page.get_by_label("Parties", exact=True)).to_have_value("12")
         window.check()

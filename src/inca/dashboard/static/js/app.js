@@ -14,6 +14,11 @@ const VIEWS = {
   file: "Files",
 };
 
+/** Views of one and the same run: what one of them is set to, holds for the other. */
+const OF_A_RUN = ["run", "adversary"];
+/** @type {Map<string, Record<string, string>>} the settings with which a view was left */
+const leftWith = new Map();
+
 const main = /** @type {HTMLElement} */ (document.getElementById("main"));
 let viewClosed = new AbortController();
 
@@ -55,7 +60,22 @@ function followLink(event) {
   const name = link.pathname.slice(1);
   if (!(name in VIEWS) || link.getAttribute("href")?.startsWith("#")) return;
   event.preventDefault();
-  goTo(name, Object.fromEntries(new URLSearchParams(link.search)));
+  const here = location.pathname.slice(1);
+  leftWith.set(here, currentParams());
+  const asked = Object.fromEntries(new URLSearchParams(link.search));
+  const fromMenu = link.closest("nav") !== null && name !== here; // the view's own link starts over
+  goTo(name, fromMenu ? settingsOf(name, here) : asked);
+}
+
+/**
+ * The settings that a view had, and those of the run that is shown now.
+ * @param {string} name
+ * @param {string} here
+ * @returns {Record<string, string>}
+ */
+function settingsOf(name, here) {
+  const source = OF_A_RUN.includes(name) && OF_A_RUN.includes(here) ? here : name;
+  return leftWith.get(source) ?? {};
 }
 
 /** Light or dark: as the system says, until the button is used. */

@@ -36,9 +36,9 @@ def element(name: str, *content: str, **attributes: str) -> str:
     return f"<{name}{''.join(written)}>{''.join(content)}</{name}>\n"
 
 
-def section(heading: str, kind: str, content: Sequence[str]) -> str:
-    """Return a section with one element of a kind in it; nothing if that would be empty."""
-    return element("section", element("h2", heading), element(kind, *content)) if content else ""
+def section(heading: str, kind: str, content: Sequence[str], **attributes: str) -> str:
+    """Return a section with one element of a kind, and of these attributes, in it; nothing if that would be empty."""
+    return element("section", element("h2", heading), element(kind, *content, **attributes)) if content else ""
 
 
 def table(caption: str, headings: Iterable[tuple[str, str]], rows: Iterable[Iterable[str]], kind: str) -> str:

@@ -144,8 +144,7 @@ def _data(data: DataTable) -> str:
     columns = list(data.shown or dict.fromkeys(key for row in data.rows for key in row))
     kinds = {name: _kind([row.get(name) for row in data.rows]) for name in columns}
     rows = [
-        [element("td", escape(shown(name, row.get(name))), class_=kinds[name]) for name in columns]
-        for row in data.rows
+        [element("td", escape(shown(name, row.get(name))), class_=kinds[name]) for name in columns] for row in data.rows
     ]
     headings = [(name.replace("_", " "), kinds[name]) for name in columns]
     if len(rows) <= MAX_OPEN_ROWS:

@@ -31,7 +31,7 @@ class WorstLoss(msgspec.Struct):
     epsilon: float | None
 
 
-class _AdversaryFields(msgspec.Struct):
+class _CertifiedAdversary(msgspec.Struct):
     colluding: list[int]
     eavesdropped: list[list[int]]
 
@@ -65,7 +65,7 @@ class CertificateFields(msgspec.Struct, kw_only=True):
     sigma_cancelling: float
     sensitivity: float
     notion: str
-    adversary: _AdversaryFields
+    adversary: _CertifiedAdversary
     rule: str
     delta: float
     honest: list[int]

@@ -163,7 +163,7 @@ _STYLE = """
 :root { --a: #1667c2; --b: #c2541b; --c: #2c8a5b; --d: #8b4fa8; --warn: #b3261e; --gone: #d5dae3; --domain: #eef2f8; }
 h3 { margin: 0 0 .5rem; font-size: 1.0625rem; }
 .verdict { list-style: none; padding: 0; font-size: 1.125rem; max-width: 64rem; }
-.verdict li { display: grid; grid-template-columns: 10.5rem minmax(0, 1fr); gap: .25rem 1rem; padding: .5rem 0;
+.verdict li { display: grid; grid-template-columns: 12rem minmax(0, 1fr); gap: .25rem 1rem; padding: .5rem 0;
   border-bottom: 1px solid var(--line); }
 .verdict .badge { justify-self: start; align-self: start; white-space: normal; font-size: 1rem; }
 .verdict .badge span { margin-right: .375rem; }

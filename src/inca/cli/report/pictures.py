@@ -161,6 +161,8 @@ def bars(rows: Sequence[tuple[str, float, str]], levels: Sequence[ReferenceLevel
     for tick in ticks(0.0, 1.04 * highest, 4):
         parts.append(f'<path class="grid" d="M{across(tick):.1f} 0V{bottom:.1f}"/>')
         parts.append(_text(across(tick), bottom + 14, short(tick), "start" if tick == 0.0 else "middle", "small"))
+    for index, level in enumerate(levels):
+        parts.append(_dashed(across(level.level), across(level.level), 0.0, bottom, index, level))
     for index, (name, size, colour) in enumerate(rows):
         y = 16.0 + index * _ROW
         value = short(size) if math.isfinite(size) else "infinite"
@@ -170,8 +172,6 @@ def bars(rows: Sequence[tuple[str, float, str]], levels: Sequence[ReferenceLevel
         parts.append(
             f'<rect class="{colour}" x="1" y="{y + 5:.1f}" width="{max(1.0, end - 1.0):.1f}" height="14">{title}</rect>'
         )
-    for index, level in enumerate(levels):
-        parts.append(_dashed(across(level.level), across(level.level), 0.0, bottom, index, level))
     parts.append(_text(WIDTH / 2, bottom + 32, axis, "middle"))
     return _svg(bottom + 38, axis, parts)
 

@@ -126,8 +126,8 @@ def _estimate(fields: ResultFields) -> tuple[VerdictSentence, ...]:
     if fields.ends:
         lower, upper = [low for low, _ in fields.ends], [high for _, high in fields.ends]
         text += (
-            f" The {fields.confidence:.3g} interval is {_intervals(lower, upper)}: the mean of all values is in it with "
-            f"at least that probability{', each coordinate on its own' * (len(lower) > 1)}."
+            f" The {fields.confidence:.3g} interval is {_intervals(lower, upper)}: the mean of all values is in it "
+            f"with at least that probability{', each coordinate on its own' * (len(lower) > 1)}."
         )
     else:
         text += " The file has no interval for it."

@@ -65,7 +65,7 @@ def _with_certificate(content: ReportContent, result: ResultFields, certificate:
     )
     return replace(
         content,
-        verdict=(*content.verdict, worst_loss(certificate), replace(sentence, badge=f"all: {sentence.badge}")),
+        verdict=(*content.verdict, worst_loss(certificate), replace(sentence, badge=f"{sentence.badge}, for all")),
         caveats=(*content.caveats, caveat, *certificate_caveats(certificate)),
         pictures=(*content.pictures, loss_picture(certificate, result.agreed_epsilon)),
         parameters=(*content.parameters, *certificate_parameters(certificate)),

@@ -175,13 +175,17 @@ def test_a_session_joins_result_certificate_execution_and_log(session: Path, cap
 def test_a_session_whose_execution_was_exchanged_says_so(session: Path, capsys: Capture, tmp_path: Path) -> None:
     (session / "execution.json").write_bytes(EXAMPLE.read_bytes())
     assert "is not the one that the result names" in reported(capsys, tmp_path, session).text
+    (session / "certificate.json").write_bytes((OLD / "certificate.json").read_bytes())
+    page = reported(capsys, tmp_path, session).text
+    assert "The certificate in this folder is not of this result" in page and "DP holds for" not in page
 
 
 @pytest.mark.parametrize("path", [OLD_SESSION, OLD_SESSION / "result.json"])
 def test_sessions_of_version_0_1_claim_no_interval(path: Path, capsys: Capture, tmp_path: Path) -> None:
     page = reported(capsys, tmp_path, path).text
     assert "The estimated mean is 73.4456, -10.0074. The file has no interval for it." in page
-    assert "Whether 1 offers arrived nobody can tell; they carry a weight of 0.3." in page
+    assert "That counts on accounts of the parties that do not add up." in page
+    assert "Whether 1 offer arrived nobody can tell, of a weight of 0.3." in page
     assert "How likely the plan of the noise fails, which adds to delta, is not known." in page
 
 
@@ -233,6 +237,14 @@ def test_texts_of_files_stay_texts(session: Path, capsys: Capture, tmp_path: Pat
     assert not [attributes for _, attributes in page.elements if any(name.startswith("on") for name in attributes)]
 
 
+def test_texts_of_files_do_not_direct_the_terminal(session: Path, capsys: Capture, tmp_path: Path) -> None:
+    place = changed(session / "result.json", tmp_path / "r.json", remarks=["red \x1b[31m"])
+    status, printed, _ = call(capsys, "report", place)
+    assert status == 0 and "\x1b" not in printed and "red ?[31m" in printed
+    changed(session / "result.json", place, remarks=["half a character: \ud800"])
+    assert "that inca wrote" in refused(capsys, "report", place)
+
+
 @pytest.mark.parametrize(("width", "dark"), [(1280, False), (390, True)])
 def test_a_browser_loads_nothing_and_runs_nothing(
     width: int, dark: bool, session: Path, capsys: Capture, tmp_path: Path
@@ -255,6 +267,7 @@ def test_a_browser_loads_nothing_and_runs_nothing(
     ("content", "sentence"),
     [
         ("anna,3\n", "must be a plan, a certificate, an execution or a result that inca wrote, or a session's folder"),
+        ("[" * 100_000, "must be a plan, a certificate, an execution or a result that inca wrote"),
         ('{"format": "inca-study/1"}', "must be a plan, a certificate, an execution or a result that inca wrote"),
         ('{"format": "inca-plan/1"}', "cannot be read as a plan"),
         ('{"format": "inca-certificate/1"}', "cannot be read as a certificate"),
@@ -277,6 +290,7 @@ def test_numbers_that_contradict_each_other_are_refused(session: Path, capsys: C
     for changes, sentence in (
         ({"worst": fields["worst"] | {"epsilon": 0.01}}, "worst must be the largest of the losses"),
         ({"epsilon": [0.01] * len(fields["epsilon"])}, "epsilon must follow from mu, delta and the rule"),
+        ({"full_attendance": fields["full_attendance"] | {"epsilon": 0.1}}, "full_attendance must follow from its mu"),
         ({"honest": []}, "must be lists of one length"),
         ({"rule": "kind"}, "rule must be exact or classic"),
     ):
@@ -294,6 +308,7 @@ def test_other_refusals_are_one_sentence(session: Path, capsys: Capture, tmp_pat
     assert "must be the folder of a session" in refused(
         capsys, "report", OLD / "sequence" / "..", "--out", tmp_path / "x"
     )
+    assert "must be a file or a folder" in refused(capsys, "report", "/dev/null", "--out", tmp_path / "x")
     assert "cannot be written" in refused(capsys, "report", "nothing.json", "--out", tmp_path / "no" / "page.html")
     assert "must be another file than FILE" in refused(capsys, "report", EXAMPLE, "--out", EXAMPLE)
     roster = ["--roster", session.parent / "roster.json", "--out", tmp_path / "x"]

@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
-from inca.cli.report.page import ParameterList, ReportContent, RowList, TitledPicture, VerdictSentence
+from inca.cli.report.page import ParameterList, ReportContent, RowList, TitledPicture, VerdictSentence, counted
 from inca.cli.report.pictures import MAX_BARS, MAX_POINTS, ReferenceLevel, losses, short
 from inca.errors import InvalidInput
 from inca.privacy.certificate import FORMAT, in_words
@@ -104,6 +104,10 @@ class CertificateFields(msgspec.Struct, kw_only=True):
         implied = epsilon_for(_numbers(self.mu), self.delta, rule_from_file(self.rule))
         if not np.allclose(stated, implied, rtol=_ROUNDING, atol=1e-9):
             raise InvalidInput("epsilon must follow from mu, delta and the rule, got other numbers")
+        if (full := self.full_attendance) is not None:
+            implied = epsilon_for(_numbers([full.mu]), self.delta, rule_from_file(self.rule))
+            if not np.allclose(_numbers([full.epsilon]), implied, rtol=_ROUNDING, atol=1e-9):
+                raise InvalidInput("epsilon of full_attendance must follow from its mu, got another number")
         worst = math.inf if self.worst.epsilon is None else self.worst.epsilon
         if not np.isclose(worst, stated.max(), rtol=_ROUNDING, atol=1e-9):
             raise InvalidInput("worst must be the largest of the losses, got another number")
@@ -250,7 +254,7 @@ def loss_picture(fields: CertificateFields, agreed: float | None) -> TitledPictu
 def _adversary(fields: CertificateFields) -> str:
     who = f"{len(fields.adversary.colluding):,} of {fields.parties:,} parties collude"
     if messages := len(fields.adversary.eavesdropped):
-        return f"{who}, {messages:,} messages are eavesdropped on"
+        return f"{who}, {counted(messages, 'message is', 'messages are')} eavesdropped on"
     return f"{who}, no message is eavesdropped on"
 
 

@@ -19,7 +19,7 @@ from inca.cli.report.certificate_report import (
     some_ids,
     with_agreed_level,
 )
-from inca.cli.report.page import ParameterList, ReportContent, TitledPicture, VerdictSentence
+from inca.cli.report.page import ParameterList, ReportContent, TitledPicture, VerdictSentence, counted
 from inca.cli.report.pictures import MAX_GRID_PARTIES, MAX_GRID_ROUNDS, presence, shares
 from inca.errors import InvalidInput
 from inca.privacy.certificate import ASSUMPTIONS, SETTLED, Certificate, certify
@@ -138,7 +138,7 @@ def execution_caveats(transcript: Transcript) -> tuple[str, ...]:
     if execution.cohort is not None and (late := int((execution.cohort & ~execution.published).sum())):
         caveats.append(f"Late leavers: {late:,} settled and did not publish; noise of theirs is left in the result.")
     if execution.undelivered:
-        caveats.append(f"{len(execution.undelivered):,} offered shares did not arrive.")
+        caveats.append(f"{counted(len(execution.undelivered), 'offered share', 'offered shares')} did not arrive.")
     return tuple(caveats)
 
 

@@ -102,6 +102,15 @@ class ReportContent:
     sources: tuple[SourceFile, ...] = field(default=())
 
 
+def counted(number: int, one: str, many: str) -> str:
+    """Return a number of things.
+
+    >>> counted(1, "message is", "messages are"), counted(2000, "message is", "messages are")
+    ('1 message is', '2,000 messages are')
+    """
+    return f"{number:,} {one if number == 1 else many}"
+
+
 def page(content: ReportContent) -> str:
     """Return the page of a report."""
     main = [

@@ -57,9 +57,9 @@ def ticks(low: float, high: float, most: int = 5) -> list[float]:
     >>> ticks(0.0, 0.9), ticks(-3.0, 250.0)
     ([0.0, 0.2, 0.4, 0.6, 0.8], [0.0, 50.0, 100.0, 150.0, 200.0, 250.0])
     """
-    if not high > low:
+    size = (high - low) / most
+    if not size > 0.0 or not math.isfinite(size) or not (power := 10.0 ** math.floor(math.log10(size))):
         return [low]
-    power = 10.0 ** math.floor(math.log10((high - low) / most))
     step = next((factor * power for factor in (1, 2, 5, 10) if (high - low) / (factor * power) <= most + 0.5), high)
     first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
     return [round(index * step, 12) for index in range(first, last + 1)]

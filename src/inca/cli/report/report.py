@@ -53,9 +53,18 @@ def report(
     text = page(content).encode()
     files.write("report", lambda path: write_whole(path, lambda stream: stream.write(text)))
     for sentence in content.verdict:
-        print_text(f"{sentence.badge:18}  {sentence.text}")
+        print_text(f"{sentence.badge:18}  {_printable(sentence.text)}")
     files.finish(announce=True)
     print_next(f"open {out} in a browser, print it, or send it")
+
+
+def _printable(text: str) -> str:
+    """Return text of a file so that no character of it can direct the terminal.
+
+    >>> _printable("anna\\x1b[2J")
+    'anna?[2J'
+    """
+    return "".join(character if character.isprintable() else "?" for character in text)
 
 
 def _beside(file: Path) -> Path:

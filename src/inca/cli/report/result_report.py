@@ -10,7 +10,7 @@ import msgspec
 
 from inca.cli.printing import intervals, numbers
 from inca.cli.report.certificate_report import some_ids
-from inca.cli.report.page import ParameterList, ReportContent, TitledPicture, VerdictSentence
+from inca.cli.report.page import ParameterList, ReportContent, TitledPicture, VerdictSentence, counted
 from inca.cli.report.pictures import interval
 from inca.errors import InvalidInput
 from inca.privacy.certificate import ASSUMPTIONS, SETTLED
@@ -137,7 +137,9 @@ def _estimate(fields: ResultFields) -> tuple[VerdictSentence, ...]:
         sentences.append(VerdictSentence("bad", "error unknown", error))
     else:
         error = f"The noise has a standard error of {fields.standard_error:.6g}. How far off it is, nobody can know."
-        sentences.append(VerdictSentence("plain", "error", error))
+        if not fields.exact:
+            error += " That counts on accounts of the parties that do not add up."
+        sentences.append(VerdictSentence("plain" if fields.exact else "bad", "error", error))
     return (*sentences, *(VerdictSentence("bad", "remark", remark) for remark in fields.remarks))
 
 
@@ -182,7 +184,7 @@ def _caveats(fields: ResultFields) -> tuple[str, ...]:
     ]
     if fields.in_doubt:
         caveats.append(
-            f"Whether {len(fields.in_doubt):,} offers arrived nobody can tell; they carry a weight of "
+            f"Whether {counted(len(fields.in_doubt), 'offer', 'offers')} arrived nobody can tell, of a weight of "
             f"{fields.weight_in_doubt:.4g}."
         )
     if fields.estimates and not fields.exact and not fields.contradictions and not fields.in_doubt:
@@ -204,7 +206,7 @@ def _pictures(fields: ResultFields, domain: tuple[float, float] | None) -> tuple
     named = len(fields.estimates) > 1
     ends: list[tuple[float | None, float | None]] = [*fields.ends] or [(None, None)] * len(fields.estimates)
     rows = [
-        (f"coordinate {index + 1}" if named else "mean of all values", value, *ends[index])
+        (f"coordinate {index + 1}: {value:.6g}" if named else f"estimate {value:.6g}", value, *ends[index])
         for index, value in enumerate(fields.estimates[:_MAX_COORDINATES])
     ]
     legend = [("a", "estimate")]

@@ -57,7 +57,12 @@ def _with_certificate(content: ReportContent, result: ResultFields, certificate:
     met = certificate.worst_epsilon <= result.agreed_epsilon
     whose = "every honest party that settled" if certificate.is_bound else "every honest party"
     sentence = kept(result.agreed_epsilon, certificate.delta, met, whose)
-    if certificate.delta > result.delta:
+    sentence = replace(sentence, badge=f"{sentence.badge}, for all")
+    colluding = sorted(result.coalition or [])
+    if certificate.parties != result.parties or colluding != sorted(certificate.adversary.colluding):
+        text = "The certificate in this folder is not of this result: other parties, or another coalition."
+        sentence = VerdictSentence("bad", "other certificate", text)
+    elif certificate.delta > result.delta:
         sentence = VerdictSentence("unknown", "not known", "The certificate is for a larger delta than was agreed.")
     caveat = (
         f"The certificate is against the coalition that learns most of {result.party}; of others, another may learn "
@@ -65,7 +70,7 @@ def _with_certificate(content: ReportContent, result: ResultFields, certificate:
     )
     return replace(
         content,
-        verdict=(*content.verdict, worst_loss(certificate), replace(sentence, badge=f"{sentence.badge}, for all")),
+        verdict=(*content.verdict, worst_loss(certificate), sentence),
         caveats=(*content.caveats, caveat, *certificate_caveats(certificate)),
         pictures=(*content.pictures, loss_picture(certificate, result.agreed_epsilon)),
         parameters=(*content.parameters, *certificate_parameters(certificate)),

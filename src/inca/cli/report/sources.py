@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import stat
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -46,8 +47,12 @@ def report_content(path: Path, roster: Path | None, progress: Progress | None = 
     Raises:
         InvalidInput: If there is nothing there that inca writes, or it contradicts itself or the roster.
     """
-    if path.is_dir():
-        return _session(_session_folder(path), roster)
+    try:
+        folder = _session_folder(path) if path.is_dir() else None
+    except OSError as error:
+        raise InvalidInput(f"{path} cannot be read: {error.strerror or error}") from None
+    if folder is not None:
+        return _session(folder, roster)
     content = _bytes(path)
     kind = _kind(path, content)
     if roster is not None and kind != "result":
@@ -69,15 +74,18 @@ def _kind(path: Path, content: bytes) -> str:
         return "execution"
     try:
         return _KINDS[msgspec.json.decode(content, type=_Header).format]
-    except (msgspec.DecodeError, KeyError):
+    except (msgspec.DecodeError, KeyError, RecursionError):
         kinds = "a plan, a certificate, an execution or a result"
         raise InvalidInput(f"{path} must be {kinds} that inca wrote, or a session's folder, got another file") from None
 
 
 def _bytes(path: Path) -> bytes:
     try:
-        if (size := path.stat().st_size) > MAX_BYTES:
-            raise InvalidInput(f"{path} must have at most {MAX_BYTES} bytes, got {size}")
+        status = path.stat()
+        if not stat.S_ISREG(status.st_mode):
+            raise InvalidInput(f"{path} must be a file or a folder, got something else")
+        if status.st_size > MAX_BYTES:
+            raise InvalidInput(f"{path} must have at most {MAX_BYTES} bytes, got {status.st_size}")
         return path.read_bytes()
     except OSError as error:
         raise InvalidInput(f"{path} cannot be read: {error.strerror or error}") from None

@@ -106,7 +106,7 @@ def test_the_version(capsys: Capture) -> None:
     assert run("--version").stdout == f"inca {inca.__version__}\n"
 
 
-VERBS = ["plan", "average", "audit", "attack", "compare", "reproduce", "demo", "dashboard"]
+VERBS = ["plan", "average", "audit", "attack", "report", "compare", "reproduce", "demo", "dashboard"]
 VERBS += ["node keygen", "node roster init", "node roster add", "node roster show"]
 VERBS += ["node doctor", "node run", "node status", "learn compare", "learn agree", "learn party"]
 VERBS += ["stats mean", "stats variance", "stats histogram", "stats quantiles", "stats regression"]

@@ -19,6 +19,7 @@ from inca.cli.learn import compare as learn_compare
 from inca.cli.node import card, doctor, keygen, ledger, reschedule, roster, run, status
 from inca.cli.options import usage_sentence
 from inca.cli.printing import print_error
+from inca.cli.report import report
 from inca.cli.stats import histogram, moments, quantiles, regression
 from inca.errors import IncaError, InvalidInput
 
@@ -111,6 +112,7 @@ app.command()(plan.plan)
 app.command()(average.average)
 app.command()(audit.audit)
 app.command()(attack.attack)
+app.command()(report.report)
 app.command()(compare.compare)
 app.command()(reproduce.reproduce)
 app.command()(demo.demo)

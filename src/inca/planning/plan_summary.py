@@ -18,15 +18,15 @@ def describe(plan: Plan) -> str:
     lines = [
         f"Plan for {requirements.parties:,} parties: {plan.agreed} by the {requirements.rule} rule",
         f"  of values          that differ by at most {requirements.sensitivity:g}",
-        f"  against            {_adversary(requirements)}",
-        f"  in spite of        {_absences(requirements)}",
+        f"  against            {adversary_in_words(requirements)}",
+        f"  in spite of        {absences_in_words(requirements)}",
         f"  design             {plan.design}",
         f"  noise              sigma_independent {plan.noise_levels.independent:.6g} (factor {plan.factor:.3g}), "
         f"sigma_cancelling {plan.noise_levels.cancelling:.6g}",
         *(_settled_lines(plan) if plan.settlement == "settled" else _unsettled_lines(plan)),
         f"  may fail           for a party, with probability {plan.failure_probability:.2g}, which adds to delta: "
         f"{plan.failure_probability * requirements.honest:.2g} parties a run",
-        f"  level              {_how_known(plan)}",
+        f"  level              {level_in_words(plan)}",
     ]
     if plan.factor >= requirements.honest > 1:
         lines.append("  note               so few messages hide so little that this is Local DP: more would help")
@@ -68,7 +68,8 @@ def _unsettled_lines(plan: Plan) -> list[str]:
     ]
 
 
-def _how_known(plan: Plan) -> str:
+def level_in_words(plan: Plan) -> str:
+    """Return how the level of the cancelling noise is known."""
     sampling, requirements = plan.sampling, plan.requirements
     if sampling.kind == "proven":
         return "proven for any number of parties, whoever sends to whom; that messages hide too little: proven too"
@@ -87,12 +88,14 @@ def _how_known(plan: Plan) -> str:
     )
 
 
-def _absences(requirements: Requirements) -> str:
+def absences_in_words(requirements: Requirements) -> str:
+    """Return who may be absent."""
     leaving = f"up to {requirements.dropout:.3g} of the parties leaving for good"
     return f"{leaving}, and each missing {requirements.away:.3g} of the rounds" if requirements.away else leaving
 
 
-def _adversary(requirements: Requirements) -> str:
+def adversary_in_words(requirements: Requirements) -> str:
+    """Return whom the plan protects against."""
     parts = []
     if requirements.colluding > 0:
         number = requirements.colluders

@@ -48,7 +48,7 @@ ASSUMPTIONS = (
 )
 
 
-_SETTLED = "Final messages are settled, and published by the cohort alone, which was agreed before any of them was."
+SETTLED = "Final messages are settled, and published by the cohort alone, which was agreed before any of them was."
 _ONLY_COHORT = "Parties outside the cohort are counted as colluders: nothing is said of their own losses."
 
 
@@ -91,7 +91,7 @@ class Certificate:
         """What the losses rest on, in sentences."""
         if self.transcript.execution.cohort is None:
             return ASSUMPTIONS
-        return (*ASSUMPTIONS, _SETTLED, *([_ONLY_COHORT] if self.basis != "exact" else []))
+        return (*ASSUMPTIONS, SETTLED, *([_ONLY_COHORT] if self.basis != "exact" else []))
 
     @cached_property
     def epsilon(self) -> Array:

@@ -13,11 +13,11 @@ from html import escape
 from numbers import Integral, Real
 from typing import Any
 
+from inca._base.html import element, html_page, pair, scrolling, section, table
 from inca.reproduction.figure_reproduction import Claim, DataTable, FigureResults, Picture, Row
 
 MAX_OPEN_ROWS = 30  # tables with more rows than this are folded
 
-_POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
 _DASH = "\N{EN DASH}"
 _SYMBOLS = {"agrees": "\N{CHECK MARK}", "differs": "\N{BALLOT X}", "open": "?"}
 _QUICK = "This is a quick version with few runs. Its figures differ from those of the full one."
@@ -46,29 +46,22 @@ def page(
     pictures: Mapping[str, bytes],
 ) -> str:
     """Return the page; `pictures` are SVG files by the names of results.pictures."""
-    head = [
-        '<meta charset="utf-8">',
-        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">',
-        '<meta name="viewport" content="width=device-width, initial-scale=1">',
-        _element("title", escape(f"{title} ({name})")),
-        _element("style", _STYLE),
-    ]
     top = [
-        _element("h1", escape(title)),
-        _element("p", escape(summary(results.claims)), class_="summary"),
-        _element("p", _element("strong", "Quick version."), f" {_QUICK}", class_="note") if provenance.quick else "",
+        element("h1", escape(title)),
+        element("p", escape(summary(results.claims)), class_="summary"),
+        element("p", element("strong", "Quick version."), f" {_QUICK}", class_="note") if provenance.quick else "",
     ]
     main = [
-        _element("header", *top),
-        _section("Pictures", "div", [_picture(picture, pictures[picture.name]) for picture in results.pictures]),
-        _section("Claims", "div", [_claims(results.claims)] if results.claims else []),
-        _section("Data", "div", [_data(table) for table in results.tables]),
-        _section("Beside the figure", "div", [_data(table) for table in results.supplement]),
-        _section("Notes", "ul", [_element("li", escape(note)) for note in results.notes]),
-        _section("Parameters", "dl", [_pair(name, escape(shown(name, value))) for name, value in parameters.items()]),
+        element("header", *top),
+        section("Pictures", "div", [_picture(picture, pictures[picture.name]) for picture in results.pictures]),
+        section("Claims", "div", [_claims(results.claims)] if results.claims else []),
+        section("Data", "div", [_data(data) for data in results.tables]),
+        section("Beside the figure", "div", [_data(data) for data in results.supplement]),
+        section("Notes", "ul", [element("li", escape(note)) for note in results.notes]),
+        section("Parameters", "dl", [pair(name, escape(shown(name, value))) for name, value in parameters.items()]),
     ]
-    body = [_element("main", *main), _element("footer", _section("Where this comes from", "dl", _origin(provenance)))]
-    return f'<!DOCTYPE html>\n<html lang="en">\n{_element("head", *head)}{_element("body", *body)}</html>\n'
+    body = [element("main", *main), element("footer", section("Where this comes from", "dl", _origin(provenance)))]
+    return html_page(f"{title} ({name})", body)
 
 
 def summary(claims: Sequence[Claim]) -> str:
@@ -128,20 +121,10 @@ def _real(value: float) -> str:
     return "none" if value == math.inf else f"{value + 0.0:.4g}"
 
 
-def _element(name: str, *content: str, **attributes: str) -> str:
-    """Return an element. Attributes are escaped, the content is HTML already; class_ and aria_label lose their bars."""
-    written = [f' {key.strip("_").replace("_", "-")}="{escape(value)}"' for key, value in attributes.items()]
-    return f"<{name}{''.join(written)}>{''.join(content)}</{name}>\n"
-
-
-def _section(heading: str, kind: str, content: Sequence[str]) -> str:
-    return _element("section", _element("h2", heading), _element(kind, *content)) if content else ""
-
-
 def _picture(picture: Picture, svg: bytes) -> str:
     source = f"data:image/svg+xml;base64,{b64encode(svg).decode()}"
     image = f'<img src="{source}" alt="{escape(picture.caption)}">'
-    return _element("figure", _scrolling(picture.name, image), _element("figcaption", escape(picture.caption)))
+    return element("figure", scrolling(picture.name, image), element("figcaption", escape(picture.caption)))
 
 
 def _claims(claims: Sequence[Claim]) -> str:
@@ -149,26 +132,25 @@ def _claims(claims: Sequence[Claim]) -> str:
     texts = [
         [_badge(claim.verdict), *map(escape, (claim.text, claim.source, claim.evidence, claim.why))] for claim in claims
     ]
-    rows = [[_element("td", text) for text in row[: len(columns)]] for row in texts]
-    return _table("What is claimed, and what was found", [(name, "text") for name in columns], rows, "claims")
+    rows = [[element("td", text) for text in row[: len(columns)]] for row in texts]
+    return table("What is claimed, and what was found", [(name, "text") for name in columns], rows, "claims")
 
 
 def _badge(verdict: str) -> str:
-    return _element("span", f'<span aria-hidden="true">{_SYMBOLS[verdict]}</span> {verdict}', class_=f"badge {verdict}")
+    return element("span", f'<span aria-hidden="true">{_SYMBOLS[verdict]}</span> {verdict}', class_=f"badge {verdict}")
 
 
-def _data(table: DataTable) -> str:
-    columns = list(table.shown or dict.fromkeys(key for row in table.rows for key in row))
-    kinds = {name: _kind([row.get(name) for row in table.rows]) for name in columns}
+def _data(data: DataTable) -> str:
+    columns = list(data.shown or dict.fromkeys(key for row in data.rows for key in row))
+    kinds = {name: _kind([row.get(name) for row in data.rows]) for name in columns}
     rows = [
-        [_element("td", escape(shown(name, row.get(name))), class_=kinds[name]) for name in columns]
-        for row in table.rows
+        [element("td", escape(shown(name, row.get(name))), class_=kinds[name]) for name in columns] for row in data.rows
     ]
     headings = [(name.replace("_", " "), kinds[name]) for name in columns]
     if len(rows) <= MAX_OPEN_ROWS:
-        return _table(table.caption, headings, rows or [["<td>No rows</td>"]], "data")
-    heading = _element("summary", f"{escape(table.caption)} ({len(rows):,} rows)")
-    return _element("details", heading, _table(table.caption, headings, rows, "data long"))
+        return table(data.caption, headings, rows or [["<td>No rows</td>"]], "data")
+    heading = element("summary", f"{escape(data.caption)} ({len(rows):,} rows)")
+    return element("details", heading, table(data.caption, headings, rows, "data long"))
 
 
 def _kind(values: Iterable[Any]) -> str:
@@ -177,78 +159,11 @@ def _kind(values: Iterable[Any]) -> str:
     return "number" if known and all(numbers) else "text"
 
 
-def _table(caption: str, headings: Iterable[tuple[str, str]], rows: Iterable[Iterable[str]], kind: str) -> str:
-    """Return a table in its own box. Headings are texts with the kind of their column, rows are lists of cells."""
-    names = [_element("th", escape(text), scope="col", class_=column) for text, column in headings]
-    parts = [
-        # The inner span stays in sight while a wide table is scrolled sideways.
-        _element("caption", _element("span", escape(caption))),
-        _element("thead", _element("tr", *names)) if names else "",
-        _element("tbody", *(_element("tr", *cells) for cells in rows)),
-    ]
-    return _scrolling(caption, _element("table", *parts), kind)
-
-
-def _scrolling(label: str, content: str, kind: str = "") -> str:
-    """Put what may be too wide in a box that scrolls, also by keyboard, so that the page itself never does."""
-    return _element("div", content, class_=f"scroll {kind}".strip(), tabindex="0", role="region", aria_label=label)
-
-
-def _pair(term: str, value: str) -> str:
-    return _element("dt", escape(term.replace("_", " "))) + _element("dd", value)
-
-
 def _origin(provenance: Provenance) -> list[str]:
     return [
-        _pair("command", _element("code", escape(provenance.command))),
-        _pair("inca", escape(provenance.version)),
-        _pair("seed", str(provenance.seed)),
-        _pair("source code", _element("code", escape(provenance.source))),
-        _pair("time taken", escape(duration(provenance.seconds))),
+        pair("command", element("code", escape(provenance.command))),
+        pair("inca", escape(provenance.version)),
+        pair("seed", str(provenance.seed)),
+        pair("source code", element("code", escape(provenance.source))),
+        pair("time taken", escape(duration(provenance.seconds))),
     ]
-
-
-_STYLE = """
-:root { color-scheme: light dark; --paper: #fff; --ink: #1f2a44; --soft: #56617a; --line: #d5dae3; --band: #f3f5f9;
-  --good: #14532d; --on-good: #dcf2e3; --bad: #7a2a08; --on-bad: #fde3d8; --open: #3b4560; --on-open: #e6e9f0; }
-* { box-sizing: border-box; }
-body { margin: 0; background: var(--paper); color: var(--ink); font: 1rem/1.5 system-ui, sans-serif; }
-main, footer { max-width: 72rem; margin: 0 auto; padding: 1rem; overflow-wrap: anywhere; }
-footer { border-top: 1px solid var(--line); font-size: .9375rem; }
-h1 { margin: 1rem 0 .25rem; font-size: 1.75rem; line-height: 1.2; } h2 { margin: 1.5rem 0 .75rem; font-size: 1.25rem; }
-.summary { margin: 0; color: var(--soft); font-size: 1.125rem; }
-.note { padding: .5rem .75rem; border-left: .25rem solid var(--bad); background: var(--on-bad); color: var(--bad); }
-figure, .data, details { margin: 0 0 1.5rem; }
-figure img { display: block; max-width: 100%; height: auto; background: #fff; }
-figcaption { margin-top: .5rem; max-width: 60rem; } figcaption, caption, dt { color: var(--soft); }
-.scroll { overflow: auto; container-type: inline-size; }
-.scroll:focus-visible { outline: .125rem solid currentColor; outline-offset: -.125rem; }
-table { border-spacing: 0; font-size: .9375rem; overflow-wrap: break-word; }
-caption { padding-bottom: .5rem; text-align: left; }
-caption span { display: inline-block; position: sticky; left: 0; width: max-content; max-width: min(100cqi, 40rem); }
-th, td { padding: .375rem .75rem; border-bottom: 1px solid var(--line); text-align: left; vertical-align: top; }
-th { position: sticky; top: 0; background: var(--band); vertical-align: bottom; }
-th.number, td.number { text-align: right; font-variant-numeric: tabular-nums; }
-.data td { white-space: nowrap; } .claims table { width: 100%; min-width: 56rem; }
-.long { max-height: 70vh; margin: 0; } .long caption { position: absolute; clip-path: inset(50%); }
-summary { padding: .375rem 0; cursor: pointer; }
-.badge { display: inline-block; padding: 0 .5rem; border: 1px solid; border-radius: 1rem; white-space: nowrap; }
-.agrees { background: var(--on-good); color: var(--good); } .differs { background: var(--on-bad); color: var(--bad); }
-.open { background: var(--on-open); color: var(--open); }
-ul { margin: 0; padding-left: 1.25rem; max-width: 60rem; }
-dl { display: grid; grid-template-columns: max-content minmax(0, 1fr); gap: .25rem 1.5rem; margin: 0; }
-dd { margin: 0; font-variant-numeric: tabular-nums; }
-@media (prefers-color-scheme: dark) {
-  :root { --paper: #12161f; --ink: #e4e8f0; --soft: #a6b0c3; --line: #363e4f; --band: #1b212d;
-    --good: #b9efcb; --on-good: #16402a; --bad: #ffd2c0; --on-bad: #5a2411; --open: #dfe4ee; --on-open: #323a4c; }
-  figure img { padding: .75rem; border-radius: .5rem; }
-}
-@media (max-width: 40rem) {
-  figure img { max-width: 42rem; }
-  dl { grid-template-columns: minmax(0, 1fr); gap: 0; } dd { margin-bottom: .5rem; }
-}
-@media print {
-  .scroll { overflow: visible; max-height: none; } .claims table { min-width: 0; }
-  tr, figure { break-inside: avoid; } h2 { break-after: avoid; }
-}
-"""

@@ -70,6 +70,7 @@ def test_a_result_that_says_nothing_says_so() -> None:
 def test_vectors_have_an_interval_for_each_coordinate() -> None:
     fields = told(np.array([3.0, 4.0]), dimension=2, lower=None, upper=None, radius=1.0, sigma_independent=0.1)
     assert fields["constrained"] == pytest.approx([0.6, 0.8]) and fields["estimate"] == pytest.approx([3.0, 4.0])
+    assert fields["standard_error"] == pytest.approx(0.05)  # of a coordinate, however many there are
     low, high = fields["interval"]
     assert len(low) == len(high) == 2 and max(high) <= 1.0 and min(low) >= -1.0
     assert "outside the ball of radius 1" in fields["remarks"][0]

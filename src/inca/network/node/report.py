@@ -62,7 +62,7 @@ def report(setup: SessionSetup, party: int, end: SessionEnd) -> tuple[dict[str, 
         "cohort": [names[member] for member in sorted(realized.cohort)],
         "late": [names[member] for member in sorted(result.late)],
         "weight": realized.execution.weight if not result.late else result.weight / WEIGHT,
-        "standard_error": None if error is None else math.sqrt(error.noise),
+        "standard_error": None if error is None else math.sqrt(error.noise / terms.dimension),  # of a coordinate
         "exact": result.exact,
         "contradictions": [
             [entry.round, names[entry.sender], names[entry.receiver], entry.claim] for entry in realized.contradictions

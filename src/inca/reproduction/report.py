@@ -13,6 +13,7 @@ from html import escape
 from numbers import Integral, Real
 from typing import Any
 
+from inca._base.palette import DARK, GROUND, LIGHT
 from inca.reproduction.figure_reproduction import Claim, DataTable, FigureResults, Picture, Row
 
 MAX_OPEN_ROWS = 30  # tables with more rows than this are folded
@@ -208,9 +209,18 @@ def _origin(provenance: Provenance) -> list[str]:
     ]
 
 
-_STYLE = """
-:root { color-scheme: light dark; --paper: #fff; --ink: #1f2a44; --soft: #56617a; --line: #d5dae3; --band: #f3f5f9;
-  --good: #14532d; --on-good: #dcf2e3; --bad: #7a2a08; --on-bad: #fde3d8; --open: #3b4560; --on-open: #e6e9f0; }
+_PURPOSES = {"paper": "card", "ink": "ink", "soft": "soft", "line": "line", "band": "paper", "good": "good",
+             "on-good": "card", "bad": "bad", "on-bad": "card", "open": "soft", "on-open": "card"}  # fmt: skip
+"""What is named on the page, and the purpose in the palette whose colour it has."""
+
+
+def _named_colours(palette: Mapping[str, str]) -> str:
+    return " ".join(f"--{name}: {palette[purpose]};" for name, purpose in _PURPOSES.items())
+
+
+_STYLE = (
+    f":root {{ color-scheme: light dark; --ground: {GROUND}; {_named_colours(LIGHT)} }}"
+    + """
 * { box-sizing: border-box; }
 body { margin: 0; background: var(--paper); color: var(--ink); font: 1rem/1.5 system-ui, sans-serif; }
 main, footer { max-width: 72rem; margin: 0 auto; padding: 1rem; overflow-wrap: anywhere; }
@@ -219,7 +229,7 @@ h1 { margin: 1rem 0 .25rem; font-size: 1.75rem; line-height: 1.2; } h2 { margin:
 .summary { margin: 0; color: var(--soft); font-size: 1.125rem; }
 .note { padding: .5rem .75rem; border-left: .25rem solid var(--bad); background: var(--on-bad); color: var(--bad); }
 figure, .data, details { margin: 0 0 1.5rem; }
-figure img { display: block; max-width: 100%; height: auto; background: #fff; }
+figure img { display: block; max-width: 100%; height: auto; background: var(--ground); }
 figcaption { margin-top: .5rem; max-width: 60rem; } figcaption, caption, dt { color: var(--soft); }
 .scroll { overflow: auto; container-type: inline-size; }
 .scroll:focus-visible { outline: .125rem solid currentColor; outline-offset: -.125rem; }
@@ -239,8 +249,7 @@ ul { margin: 0; padding-left: 1.25rem; max-width: 60rem; }
 dl { display: grid; grid-template-columns: max-content minmax(0, 1fr); gap: .25rem 1.5rem; margin: 0; }
 dd { margin: 0; font-variant-numeric: tabular-nums; }
 @media (prefers-color-scheme: dark) {
-  :root { --paper: #12161f; --ink: #e4e8f0; --soft: #a6b0c3; --line: #363e4f; --band: #1b212d;
-    --good: #b9efcb; --on-good: #16402a; --bad: #ffd2c0; --on-bad: #5a2411; --open: #dfe4ee; --on-open: #323a4c; }
+  :root { DARK }
   figure img { padding: .75rem; border-radius: .5rem; }
 }
 @media (max-width: 40rem) {
@@ -251,4 +260,5 @@ dd { margin: 0; font-variant-numeric: tabular-nums; }
   .scroll { overflow: visible; max-height: none; } .claims table { min-width: 0; }
   tr, figure { break-inside: avoid; } h2 { break-after: avoid; }
 }
-"""
+""".replace("DARK", _named_colours(DARK))
+)

@@ -250,17 +250,16 @@ def draw(means: dict[tuple[int, float, float], float], usual: float, epsilon: fl
         for one_clip in CLIPS:
             for count, style in zip(COUNTS, ("--", "-"), strict=True):
                 heights = [means[count, one_clip, one_rate] for one_rate in RATES]
-                axes.plot([one_rate * one_clip for one_rate in RATES], heights, style, color=colours[one_clip],
-                          marker=markers[one_clip], ms=5, lw=1.6)  # fmt: skip
-                axes.annotate(f"clip {one_clip:g}, {count} steps", (RATES[0] * one_clip, heights[0]), (0, 6),
-                              textcoords="offset points", fontsize=7.5, color=SOFT, ha="center")  # fmt: skip
+                look_of_clip = {"color": colours[one_clip], "marker": markers[one_clip], "ms": 5, "lw": 1.6}
+                name = f"clip {one_clip:g}, {count} steps"
+                axes.plot([one_rate * one_clip for one_rate in RATES], heights, style, label=name, **look_of_clip)
         axes.axhline(usual, color=BASELINE, lw=1.2, ls="--", zorder=1)
         axes.axhline(chance, color=COLLUDER, lw=1.3, ls=":", zorder=1)
         lengths = sorted({one_rate * one_clip for one_rate in RATES for one_clip in CLIPS})
         axes.set_xscale("log", base=2)
         axes.set_xticks(lengths, [f"{length:g}" for length in lengths])
         axes.set(xlabel="rate times clip: the length of a step", ylabel="accuracy on unseen records", ylim=(0.0, 1.03))
-        headline(figure, f"Short steps learn: {best:.0%} at a length of {rate * clip:g}, in {steps} steps")
+        headline(figure, f"Short steps learn: {100 * best:.0f} % at a length of {rate * clip:g}, in {steps} steps")
         caption(
             figure,
             f"Handwritten digits, a small convolutional network, 50 parties, epsilon {epsilon:g} for each record "
@@ -270,6 +269,7 @@ def draw(means: dict[tuple[int, float, float], float], usual: float, epsilon: fl
             LineEnd("not private", lengths[-1], usual, SOFT),
             LineEnd("most frequent class", lengths[-1], chance, COLLUDER),
         ]
+        axes.legend(frameon=False, fontsize=8, loc="lower left", bbox_to_anchor=(0.0, 0.12))  # lines begin too close
         label_ends(axes, ends)
         save(figure, path)
     print(f"wrote {path}")

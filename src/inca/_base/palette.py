@@ -66,7 +66,7 @@ def shades(count: int) -> list[str]:
 
     Example:
         >>> shades(3)
-        ['#91bdbd', '#4e9696', '#0b6e6e']
+        ['#aacccc', '#5a9d9d', '#0b6e6e']
     """
     own, ground = ([int(colour[at : at + 2], 16) for at in (1, 3, 5)] for colour in (OWN, GROUND))
     parts = [0.65 * (count - 1 - number) / max(1, count - 1) for number in range(count)]

@@ -34,7 +34,7 @@ _LOOK: Any = {
     "grid.linewidth": 0.6,
 }
 _CHARACTERS_PER_INCH, _HEADLINE_CHARACTERS_PER_INCH = 15.5, 10.6
-_DECADES_WITH_2_AND_5 = 2.6  # longer scales have ticks at powers of ten only
+_DECADES_WITH_2_AND_5 = 3.0  # longer scales have ticks at powers of ten only
 _LABEL_GAP_POINTS = 1.5
 
 

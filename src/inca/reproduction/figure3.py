@@ -232,7 +232,7 @@ def _draw(least: Sequence[Row], beyond: Sequence[Row], runs: int) -> Any:
     headline(
         figure,
         f"If {percent(fractions[-1])} collude, a billion parties send {last[0]['rounds']} messages each, or "
-        f"{last[-1]['rounds']} where one session in a billion may fail",
+        f"{last[-1]['rounds']} where only one session in a billion may fail",
     )
     left.text(0.02, 0.98, "points: simulated\nlines: closed form", va="top", color=SOFT, transform=left.transAxes)
     label_ends(left, left_ends)

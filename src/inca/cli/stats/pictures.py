@@ -110,8 +110,9 @@ def draw_effects(
         axes.set_yticks(places, [row.name for row in rows])
         axes.set_ylim(len(rows) - 0.5, -0.5)  # the first on top
         axes.set(xlabel=f"change of {explained} from the lower to the upper bound of the feature")
-        apart = [row.name for row in rows if row.interval[0] > 0.0 or row.interval[1] < 0.0]
-        told = f"rises or falls with {', '.join(apart)}" if apart else "changes with no feature beyond the noise"
+        apart = [f"rises with {row.name}" for row in rows if row.interval[0] > 0.0]
+        apart += [f"falls with {row.name}" for row in rows if row.interval[1] < 0.0]
+        told = ", ".join(apart) or "changes with no feature beyond the noise"
         headline(figure, f"{explained} {told}")
         caption(figure, f"{_bars(confidence, promise)} Dotted: no effect.")
         save(figure, path)

@@ -29,7 +29,8 @@ import torch
 from sklearn.datasets import load_wine
 
 from inca import Interval, mu_for
-from inca._base.plotting import ACCENT, SERIES, canvas, save
+from inca._base.palette import BASELINE, COLLUDER, SOFT, shades
+from inca._base.plotting import LineEnd, canvas, caption, headline, label_ends, look, save
 from inca._base.types import Array
 from inca.learn import (
     AveragingLoop,
@@ -237,31 +238,40 @@ def settings(epsilon: float, seeds: int, kind: str, plot: Path | None) -> None:
         draw(means, usual, epsilon, plot)
 
 
-def draw(means: dict[tuple[int, float, float], float], best: float, epsilon: float, path: Path) -> None:
-    """Plot all settings over the length of a step: clip by colour, steps by marker."""
-    figure, axes = canvas(7.2, 4.2)
-    colours = dict(zip(CLIPS, (ACCENT, *SERIES), strict=False))
-    for clip in CLIPS:
-        for steps, marker in zip(COUNTS, "os", strict=True):
-            lengths = [rate * clip for rate in RATES]
-            heights = [means[steps, clip, rate] for rate in RATES]
-            axes.plot(lengths, heights, color=colours[clip], marker=marker, ms=5, lw=0.8, alpha=0.9)
-    axes.axhline(best, color="black", lw=1.0, ls="--")
-    axes.annotate("not private", (axes.get_xlim()[0], best), (4, 3), textcoords="offset points", fontsize=8)
-    for clip in CLIPS:
-        axes.plot([], [], color=colours[clip], label=f"clip {clip:g}")
-    for steps, marker in zip(COUNTS, "os", strict=True):
-        axes.plot([], [], color="black", marker=marker, ls="", ms=5, label=f"{steps} steps")
-    axes.set(
-        xscale="log",
-        xticks=(lengths := sorted({rate * clip for rate in RATES for clip in CLIPS})),
-        xticklabels=[f"{length:g}" for length in lengths],
-        xlabel="rate x clip: the length of a step",
-        ylabel="accuracy on unseen records",
-        title=f"Digits, a small convolutional network, 50 parties, epsilon {epsilon:g} for each record",
-    )
-    axes.legend(frameon=False, fontsize=8, loc="lower left", ncols=2)
-    save(figure, path)
+def draw(means: dict[tuple[int, float, float], float], usual: float, epsilon: float, path: Path) -> None:
+    """Plot all settings over the length of a step: darker for a smaller clip, dashed for fewer steps."""
+    labels = dataset("digits").target
+    chance = float(np.bincount(labels).max() / len(labels))
+    (steps, clip, rate), best = max(means.items(), key=lambda item: item[1])
+    with look():
+        figure, axes = canvas(8.4, 4.6)
+        colours = dict(zip(reversed(CLIPS), shades(len(CLIPS)), strict=True))
+        markers = dict(zip(CLIPS, "os^", strict=True))
+        for one_clip in CLIPS:
+            for count, style in zip(COUNTS, ("--", "-"), strict=True):
+                heights = [means[count, one_clip, one_rate] for one_rate in RATES]
+                look_of_clip = {"color": colours[one_clip], "marker": markers[one_clip], "ms": 5, "lw": 1.6}
+                name = f"clip {one_clip:g}, {count} steps"
+                axes.plot([one_rate * one_clip for one_rate in RATES], heights, style, label=name, **look_of_clip)
+        axes.axhline(usual, color=BASELINE, lw=1.2, ls="--", zorder=1)
+        axes.axhline(chance, color=COLLUDER, lw=1.3, ls=":", zorder=1)
+        lengths = sorted({one_rate * one_clip for one_rate in RATES for one_clip in CLIPS})
+        axes.set_xscale("log", base=2)
+        axes.set_xticks(lengths, [f"{length:g}" for length in lengths])
+        axes.set(xlabel="rate times clip: the length of a step", ylabel="accuracy on unseen records", ylim=(0.0, 1.03))
+        headline(figure, f"Short steps learn: {100 * best:.0f} % at a length of {rate * clip:g}, in {steps} steps")
+        caption(
+            figure,
+            f"Handwritten digits, a small convolutional network, 50 parties, epsilon {epsilon:g} for each record "
+            "in all of the training. Points are means over seeds.",
+        )
+        ends = [
+            LineEnd("not private", lengths[-1], usual, SOFT),
+            LineEnd("most frequent class", lengths[-1], chance, COLLUDER),
+        ]
+        axes.legend(frameon=False, fontsize=8, loc="lower left", bbox_to_anchor=(0.0, 0.12))  # lines begin too close
+        label_ends(axes, ends)
+        save(figure, path)
     print(f"wrote {path}")
 
 

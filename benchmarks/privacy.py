@@ -22,6 +22,8 @@ from scipy.linalg import cho_factor, cho_solve
 from scipy.optimize import brentq
 
 import inca
+from inca._base.palette import OWN
+from inca._base.plotting import canvas, headline, look, save
 from inca._base.types import Array
 
 RATIO = 10.0
@@ -127,12 +129,16 @@ def growth(picture: Path | None) -> None:
         print(f"  {name:10s} {row}")
     if picture is None:
         return
-    from matplotlib.figure import Figure
+    with look():
+        draw_growth(figures, picture)
+
+
+def draw_growth(figures: dict[str, list[float]], picture: Path) -> None:
     from matplotlib.ticker import NullLocator
 
-    figure = Figure(figsize=(10, 2.8), layout="constrained")
-    for axes, (name, (_, sizes)) in zip(figure.subplots(1, len(GROWTH)), GROWTH.items(), strict=True):
-        axes.plot(sizes, figures[name], "o-", color="#1667c2")
+    figure, panels = canvas(10, 3.1, columns=len(GROWTH))
+    for axes, (name, (_, sizes)) in zip(panels, GROWTH.items(), strict=True):
+        axes.plot(sizes, figures[name], "o-", color=OWN)
         axes.set(xlabel=name if name != "colluding" else "fraction colluding")
         if name == "colluding":
             axes.set(ylim=(0, None))
@@ -145,8 +151,10 @@ def growth(picture: Path | None) -> None:
             ticks = [tick for tick in (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10) if low <= tick <= high]
             axes.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
         axes.set_title(f"growth with {name}", fontsize=9)
-    figure.get_axes()[0].set_ylabel("seconds, all losses")
-    figure.savefig(picture, dpi=120)
+    panels[0].set_ylabel("seconds, all losses")
+    slowest = max(figures, key=lambda name: figures[name][-1])
+    headline(figure, f"All losses in {figures[slowest][-1]:.2g} seconds at most, in the largest of these sizes")
+    save(figure, picture)
 
 
 if __name__ == "__main__":

@@ -8,12 +8,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import matplotlib as mpl
-import matplotlib.pyplot as plt
 import numpy as np
 
 import inca
-from inca._base.plotting import ACCENT, LIGHT, WARM
+from inca._base.palette import BASELINE, CANCELLING, DATA, INDEPENDENT, INK, LINE, OWN
+from inca._base.plotting import LineEnd, canvas, label_ends, look, save
 
 FOLDER = Path(__file__).parents[1] / "docs" / "pictures"
 
@@ -36,19 +35,28 @@ def draw_run(axes: Any) -> None:
     rounds = np.arange(21)
     for party in range(40):
         there = np.array([run.presence.row(t)[party] for t in range(21)])
-        axes.plot(rounds[there], outcome.history[there, party], color=LIGHT, lw=0.5, alpha=0.6)
+        axes.plot(rounds[there], outcome.history[there, party], color=LINE, lw=0.5)
     present = np.array([run.presence.row(t) for t in range(21)])
     mean = (outcome.history * present).sum(axis=1) / (weights * present).sum(axis=1)
-    axes.plot(rounds, mean, color=ACCENT, lw=2, marker="o", ms=3.5, label="their sum over their weight")
-    axes.axhline(values.mean(), color=WARM, lw=1.2, ls="--", label=f"exact mean {values.mean():.3f}")
-    axes.plot([], [], color=LIGHT, label="messages of 40 parties")
-    axes.annotate(f"{outcome.estimate:.3f}", (20, outcome.estimate), (17.2, 1.35), color=ACCENT,
-                  arrowprops={"arrowstyle": "-", "color": ACCENT, "lw": 0.8})  # fmt: skip
+    axes.plot(rounds, mean, color=OWN, lw=2.4, marker="o", ms=3.5)
+    axes.axhline(values.mean(), color=INK, lw=1.2, ls="--")
     axes.set(
-        xlabel="round", ylabel="message", ylim=(-2.6, 2.9), xlim=(-0.5, 20.8), title="One run: 1,000 parties, 100 leave"
+        xlabel="round",
+        ylabel="message",
+        ylim=(-2.6, 2.9),
+        xlim=(-0.5, 20.8),
+        title="Every message is hidden in noise; their mean is not",
     )
     axes.set_xticks(range(0, 21, 5))
-    axes.legend(frameon=False, loc="lower left", fontsize=8)
+    estimate = float(np.asarray(outcome.estimate))
+    label_ends(
+        axes,
+        [
+            LineEnd(f"their sum over\ntheir weight: {estimate:.3f}", 20, estimate, OWN, bold=True),
+            LineEnd(f"exact mean {values.mean():.3f}", 20, float(values.mean()), INK),
+            LineEnd("messages of 40\nof 1,000 parties;\n100 leave", 20, -1.2, BASELINE),
+        ],
+    )
 
 
 def draw_error(axes: Any) -> None:
@@ -58,30 +66,34 @@ def draw_error(axes: Any) -> None:
     levels = inca.NoiseLevels(independent=0.12, cancelling=0.8)
     budgets = [[inca.expected_error(run, levels, variance=1 / 12) for run in row] for row in runs]
     parts = {
-        "independent noise, which stays": ([[b.independent for b in row] for row in budgets], ACCENT),
-        "noise that leavers did not cancel": ([[b.cancelling for b in row] for row in budgets], LIGHT),
-        "values lost with leavers": ([[b.data for b in row] for row in budgets], WARM),
+        "independent noise,\nwhich stays": ([[b.independent for b in row] for row in budgets], INDEPENDENT),
+        "noise that leavers\ndid not cancel": ([[b.cancelling for b in row] for row in budgets], CANCELLING),
+        "values lost\nwith leavers": ([[b.data for b in row] for row in budgets], DATA),
     }
     heights = [1e4 * np.mean(part, axis=1) for part, _ in parts.values()]
-    axes.stackplot(100 * rates, heights, labels=list(parts), colors=[colour for _, colour in parts.values()], lw=0)
+    axes.stackplot(100 * rates, heights, colors=[colour for _, colour in parts.values()], lw=0)
     axes.set(
         xlabel="parties that leave for good, %",
         ylabel="mean squared error, 1e-4",
-        title="Where the error comes from (exact)",
+        title="Without settlement, leavers cause nearly all of the error",
         xlim=(0, 30),
     )
-    handles, names = axes.get_legend_handles_labels()
-    axes.legend(handles[::-1], names[::-1], frameon=False, fontsize=8, loc="upper left")
+    last = np.cumsum([0.0, *(height[-1] for height in heights)])
+    middles = (last[1:] + last[:-1]) / 2
+    label_ends(
+        axes,
+        [LineEnd(name, 30, middle, colour) for (name, (_, colour)), middle in zip(parts.items(), middles, strict=True)],
+    )
 
 
 def main() -> None:
     """Draw and save."""
-    mpl.rcParams.update({"font.size": 9, "axes.spines.top": False, "axes.spines.right": False, "svg.hashsalt": "inca"})
-    figure, (left, right) = plt.subplots(1, 2, figsize=(9.6, 3.7), layout="constrained")
-    draw_run(left)
-    draw_error(right)
-    for ending in ("png", "svg"):
-        figure.savefig(FOLDER / f"run.{ending}", dpi=150, metadata={"Date": None} if ending == "svg" else None)
+    with look():
+        figure, (left, right) = canvas(11.5, 4.0, columns=2)
+        draw_run(left)
+        draw_error(right)
+        for ending in ("png", "svg"):
+            save(figure, FOLDER / f"run.{ending}")
     print(f"wrote {FOLDER.name}/run.png and {FOLDER.name}/run.svg")
 
 

@@ -10,7 +10,8 @@ from typing import Any
 
 from matplotlib.patches import Circle
 
-from inca._base.plotting import ACCENT, INK, LIGHT, WARM, canvas, look, save
+from inca._base.palette import ABSENT, CANCELLING, GROUND, HONEST, INK
+from inca._base.plotting import canvas, look, save
 
 FOLDER = Path(__file__).parents[1] / "docs" / "pictures"
 PLACES = {"a": (0.0, 0.0), "b": (2.0, 0.0), "c": (1.0, 1.25)}
@@ -24,15 +25,15 @@ def draw_title(axes: Any, text: str) -> None:
 def draw_party(axes: Any, name: str, note: str, *, left: bool = False) -> None:
     """Draw a party with a note below it, or above it if it is the one that left."""
     x, y = PLACES[name]
-    colour, line = (LIGHT, "--") if left else (ACCENT, "-")
-    axes.add_patch(Circle((x, y), 0.2, facecolor="white", edgecolor=colour, linestyle=line, linewidth=2, zorder=3))
+    colour, line = (ABSENT, "--") if left else (HONEST, "-")
+    axes.add_patch(Circle((x, y), 0.2, facecolor=GROUND, edgecolor=colour, linestyle=line, linewidth=2, zorder=3))
     axes.text(x, y, name, ha="center", va="center", fontsize=13, color=colour, zorder=4)
     axes.text(x, y + (0.3 if left else -0.3), note, ha="center", va="bottom" if left else "top")
 
 
 def draw_transfer(axes: Any, sender: str, receiver: str, text: str, *, undone: bool = False) -> None:
     """Draw an arrow from a party to another, dotted if it is undone, with a text beside it."""
-    colour = WARM if undone else INK
+    colour = CANCELLING if undone else INK
     style = {
         "arrowstyle": "-|>",
         "color": colour,

@@ -6,8 +6,10 @@ that a browser would load nothing even if something had slipped through.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
+
+from inca._base.palette import DARK, GROUND, LIGHT
 
 _POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
 
@@ -63,9 +65,24 @@ def pair(term: str, value: str) -> str:
     return element("dt", escape(term.replace("_", " "))) + element("dd", value)
 
 
-_STYLE = """
-:root { color-scheme: light dark; --paper: #fff; --ink: #1f2a44; --soft: #56617a; --line: #d5dae3; --band: #f3f5f9;
-  --good: #14532d; --on-good: #dcf2e3; --bad: #7a2a08; --on-bad: #fde3d8; --open: #3b4560; --on-open: #e6e9f0; }
+_PURPOSES = {"paper": "card", "ink": "ink", "soft": "soft", "line": "line", "band": "paper", "good": "good",
+             "on-good": "card", "bad": "bad", "on-bad": "card", "open": "soft", "on-open": "card"}  # fmt: skip
+"""What is named on a page, and the purpose in the palette whose colour it has."""
+
+
+def named_colours(palette: Mapping[str, str], purposes: Mapping[str, str] = _PURPOSES) -> str:
+    """Return colours of a palette as a style sheet names them.
+
+    Example:
+        >>> named_colours({"own": "#0b6e6e"}, {"mean": "own"})
+        '--mean: #0b6e6e;'
+    """
+    return " ".join(f"--{name}: {palette[purpose]};" for name, purpose in purposes.items())
+
+
+_STYLE = (
+    """
+:root { color-scheme: light dark; --ground: GROUND; LIGHT }
 * { box-sizing: border-box; }
 body { margin: 0; background: var(--paper); color: var(--ink); font: 1rem/1.5 system-ui, sans-serif; }
 main, footer { max-width: 72rem; margin: 0 auto; padding: 1rem; overflow-wrap: anywhere; }
@@ -74,7 +91,7 @@ h1 { margin: 1rem 0 .25rem; font-size: 1.75rem; line-height: 1.2; } h2 { margin:
 .summary { margin: 0; color: var(--soft); font-size: 1.125rem; }
 .note { padding: .5rem .75rem; border-left: .25rem solid var(--bad); background: var(--on-bad); color: var(--bad); }
 figure, .data, details { margin: 0 0 1.5rem; }
-figure img { display: block; max-width: 100%; height: auto; background: #fff; }
+figure img { display: block; max-width: 100%; height: auto; background: var(--ground); }
 figcaption { margin-top: .5rem; max-width: 60rem; } figcaption, caption, dt { color: var(--soft); }
 .scroll { overflow: auto; container-type: inline-size; }
 .scroll:focus-visible { outline: .125rem solid currentColor; outline-offset: -.125rem; }
@@ -94,8 +111,7 @@ ul { margin: 0; padding-left: 1.25rem; max-width: 60rem; }
 dl { display: grid; grid-template-columns: max-content minmax(0, 1fr); gap: .25rem 1.5rem; margin: 0; }
 dd { margin: 0; font-variant-numeric: tabular-nums; }
 @media (prefers-color-scheme: dark) {
-  :root { --paper: #12161f; --ink: #e4e8f0; --soft: #a6b0c3; --line: #363e4f; --band: #1b212d;
-    --good: #b9efcb; --on-good: #16402a; --bad: #ffd2c0; --on-bad: #5a2411; --open: #dfe4ee; --on-open: #323a4c; }
+  :root { DARK }
   figure img { padding: .75rem; border-radius: .5rem; }
 }
 @media (max-width: 40rem) {
@@ -106,4 +122,7 @@ dd { margin: 0; font-variant-numeric: tabular-nums; }
   .scroll { overflow: visible; max-height: none; } .claims table { min-width: 0; }
   tr, figure { break-inside: avoid; } h2 { break-after: avoid; }
 }
-"""
+""".replace("GROUND", GROUND)
+    .replace("LIGHT", named_colours(LIGHT))
+    .replace("DARK", named_colours(DARK))
+)

@@ -139,7 +139,7 @@ def audit(
         checks = conditions(result.theorem_inputs)
     required = GuaranteeCheck.of(result, epsilon, agreed)
     files.write("certificate", result.write)
-    files.write("plot", lambda path: _plot(result, path))
+    files.write("plot", lambda path: _plot(result, path, required))
     if as_json:
         print_json(_report(result, checks, required))
     else:
@@ -151,10 +151,10 @@ def audit(
         raise typer.Exit(1)
 
 
-def _plot(result: Certificate, path: Path) -> None:
+def _plot(result: Certificate, path: Path, required: GuaranteeCheck | None) -> None:
     from inca.cli.plots import plot_losses
 
-    plot_losses(result, path)
+    plot_losses(result, path, None if required is None else required.epsilon)
 
 
 @dataclass(frozen=True)

@@ -2,14 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from inca._base.extras import require_extra
 from inca._base.files import check_writable
-from inca._base.plotting import ACCENT, SERIES, canvas, save
+from inca._base.palette import ABSENT, BASELINE, COLLUDER, INK, OWN, SOFT
+from inca._base.plotting import (
+    OTHER_WIDTH,
+    OWN_WIDTH,
+    LineEnd,
+    canvas,
+    caption,
+    headline,
+    label_ends,
+    look,
+    mark_rates,
+    percent,
+    plain_log_scale,
+    save,
+)
 from inca._base.validation import refuse
 from inca.privacy.gaussian import epsilon_for
 
@@ -17,6 +32,19 @@ if TYPE_CHECKING:
     from inca import Certificate, Requirements
     from inca.learn.comparison.compare import ComparisonScore, ComparisonTask
     from inca.mechanisms.compare import ComparisonEntry
+
+_SETTLED, _LOCAL = "inca, settled", "Local DP"
+_SAME = 2e-3  # errors of variants of a mechanism that differ by less, relatively, are one line
+_OWN_STYLES, _MARKERS = ("-", "--", ":", "-."), "s^DvPXo"
+AVERAGER_NAMES = {
+    "inca": "inca",
+    "central": "Central DP",
+    "gopa": "GOPA",
+    "cordp": "CorDP-DME",
+    "local": "Local DP",
+}
+"""What people call the kinds of averagers."""
+_DATA_NAMES = {"breast_cancer": "Breast cancer, benign or malignant", "digits": "Handwritten digits"}
 
 
 def check_plot(path: Path, option: str = "--plot") -> None:
@@ -27,92 +55,278 @@ def check_plot(path: Path, option: str = "--plot") -> None:
     check_writable(path)
 
 
-def plot_mechanisms(requirements: Requirements, entries: list[ComparisonEntry], path: Path) -> None:
-    """Plot every mechanism's error over dropout rates, as multiples of Central DP's with everyone present.
+def plot_mechanisms(requirements: Requirements, entries: Sequence[ComparisonEntry], path: Path) -> None:
+    """Plot every mechanism's error over dropout rates, as multiples of Central DP's with everyone present."""
+    with look():
+        save(draw_mechanisms(requirements, entries), path)
 
-    A dashed line is at the error of guessing the middle of the domain: what is above it says nothing. Variants of one
-    mechanism have one colour, and hollow markers of different shapes: those of equal error lie on each other.
+
+def draw_mechanisms(requirements: Requirements, entries: Sequence[ComparisonEntry]) -> Any:
+    """Return the figure: inca in colour and thick, all others in grey, names where lines end.
+
+    A dotted line is at the error of guessing the middle of the domain: what is above it says nothing. Variants of one
+    mechanism whose errors are the same are one line.
     """
     from inca.mechanisms.compare import guess_mse
 
-    figure, axes = canvas(8, 5)
-    families: dict[str, list[str]] = {}
-    for name in dict.fromkeys(entry.mechanism for entry in entries):
-        family = families.setdefault(name.split(",")[0], [])
-        family.append(name)
-        row = [entry for entry in entries if entry.mechanism == name and entry.relative is not None]
-        if not row:
-            continue
-        weaker = row[0].weaker
-        axes.plot(
-            [entry.dropout for entry in row],
-            [entry.relative for entry in row],
-            color=f"C{list(families.values()).index(family)}",
-            marker="os^Dv"[(len(family) - 1) % 5],
-            fillstyle="none",
-            linewidth=3 if name.startswith("inca") else 1.2,
-            linestyle="--" if weaker else "-",
-            label=name + (" (weaker promise)" if weaker else ""),
-        )
+    figure, axes = canvas(9, 6)
+    rates = sorted({entry.dropout for entry in entries})
+    families: list[str] = []
+    ends: list[LineEnd] = []
+    for names, row in _lines(entries):
+        family = names[0].split(",")[0]
+        own = family == "inca"
+        if own:
+            style, colour, marker = _OWN_STYLES[sum(end.colour == OWN for end in ends) % 4], OWN, "o"
+        else:
+            families += [family] if family not in families else []
+            style, colour = "--" if row[0].weaker else "-", INK if family == "Central DP" else BASELINE
+            marker = _MARKERS[families.index(family) % len(_MARKERS)]
+        width = OWN_WIDTH if names[0] == _SETTLED else 0.7 * OWN_WIDTH if own else OTHER_WIDTH
+        x, y = [entry.dropout for entry in row], [entry.relative for entry in row]
+        axes.plot(x, y, color=colour, ls=style, lw=width, marker=marker, ms=6 if own else 4.5, zorder=3 if own else 2)
         for entry in row:
-            if entry.measured is not None and entry.mse:
-                scale = (entry.relative or 0.0) / entry.mse
-                three_sigma = 3 * entry.measured.standard_error * scale
-                axes.errorbar(entry.dropout, entry.measured.mse * scale, three_sigma, color="black")
+            if entry.measured is not None and entry.mse and entry.relative:
+                scale = entry.relative / entry.mse
+                bar = 3 * entry.measured.standard_error * scale
+                axes.errorbar(entry.dropout, entry.measured.mse * scale, bar, color=INK, capsize=3, lw=1.0, zorder=4)
+        text = _joined(names) + (" (weaker promise)" if row[0].weaker else "")
+        last = row[-1].relative or 1.0
+        ends.append(LineEnd(text, x[-1], last, colour if colour != BASELINE else SOFT, bold=names[0] == _SETTLED))
     guess = guess_mse(requirements) / requirements.central_mse
-    axes.axhline(guess, linestyle="--", color="black", linewidth=1.5, label="guessing the middle of the domain")
-    axes.set_yscale("log")
-    axes.set(xlabel="fraction of parties that leave", ylabel="mean squared error / Central DP, everyone present")
-    axes.set_title(
-        f"{requirements.parties:,} parties, {requirements.agreed}, "
-        f"{requirements.colluding:.0%} colluding, {requirements.messages} messages each"
-    )
-    axes.legend(fontsize="small", loc="center left", bbox_to_anchor=(1.0, 0.5))
-    save(figure, path)
+    axes.axhline(guess, ls=":", color=COLLUDER, lw=1.5)
+    ends.append(LineEnd("guessing the middle of the domain", rates[-1], guess, COLLUDER))
+    plain_log_scale(axes.yaxis)
+    mark_rates(axes, rates)
+    margin = 0.03 * (rates[-1] - rates[0]) or 0.01
+    axes.set_xlim(rates[0] - margin, rates[-1] + margin)
+    axes.set(xlabel="parties that leave", ylabel="mean squared error / Central DP's")
+    headline(figure, mechanisms_message(entries))
+    caption(figure, _mechanisms_caption(requirements, entries))
+    label_ends(axes, ends)
+    return figure
 
 
-def plot_losses(certificate: Certificate, path: Path) -> None:
-    """Plot every honest party's epsilon, sorted, between what Central and Local DP would give with the same noise."""
+def mechanisms_message(entries: Sequence[ComparisonEntry]) -> str:
+    """Return what the comparison says, at the middle of its dropout rates.
+
+    Example:
+        >>> from inca.mechanisms.compare import ComparisonEntry
+        >>> named = [("inca, settled", 1.43), ("Local DP", 222.3)]
+        >>> mechanisms_message([ComparisonEntry(name, 0.1, 1.0, ratio, 20, "", False) for name, ratio in named])
+        "inca, settled: 1.43 times Central DP's error at 10 % dropout; Local DP: 222 times"
+    """
+    rates = sorted({entry.dropout for entry in entries})
+    rate = rates[len(rates) // 2]
+    at_rate = {entry.mechanism: entry.relative for entry in entries if entry.dropout == rate}
+    if at_rate.get(_SETTLED) is None:
+        return f"inca cannot be settled in this setting at {percent(rate)} dropout"
+    message = f"{_SETTLED}: {at_rate[_SETTLED]:.3g} times Central DP's error at {percent(rate)} dropout"
+    return message + (f"; {_LOCAL}: {local:.3g} times" if (local := at_rate.get(_LOCAL)) is not None else "")
+
+
+def _mechanisms_caption(requirements: Requirements, entries: Sequence[ComparisonEntry]) -> str:
+    failure = f" (fails with probability {_small(requirements.failure)} at most)" if requirements.failure else ""
+    sentences = [
+        f"n = {requirements.parties:,} parties, epsilon {requirements.epsilon:g} at delta {_small(requirements.delta)}"
+        f"{failure}, {percent(requirements.colluding)} colluding"
+        + (f", {percent(requirements.eavesdropped)} of messages observed" if requirements.eavesdropped else "")
+        + f", up to {requirements.messages} messages of each party where their number can be chosen.",
+        "Expected errors, over that of Central DP with everyone present; above the dotted line a result says nothing.",
+    ]
+    if any(entry.weaker for entry in entries):
+        sentences.append("Dashed in grey or black: a weaker promise than inca's.")
+    if any(entry.measured for entry in entries):
+        sentences.append("Bars: the mean of simulated runs, three standard errors to either side.")
+    missing = list(dict.fromkeys(entry.mechanism for entry in entries if entry.relative is None))
+    if missing:
+        sentences.append(f"Not possible in this setting at some or all rates: {'; '.join(missing)}.")
+    return " ".join(sentences)
+
+
+def _lines(entries: Sequence[ComparisonEntry]) -> list[tuple[list[str], list[ComparisonEntry]]]:
+    """Return what is drawn as one line each: the names of a mechanism's variants with these errors, and the points."""
+    lines: list[tuple[list[str], list[ComparisonEntry]]] = []
+    for name in dict.fromkeys(entry.mechanism for entry in entries):
+        known = (entry for entry in entries if entry.mechanism == name and entry.relative is not None)
+        row = sorted(known, key=lambda entry: entry.dropout)
+        for names, other in lines:
+            if names[0].split(",")[0] == name.split(",")[0] and _equal(row, other):
+                names.append(name)
+                break
+        else:
+            if row:
+                lines.append(([name], row))
+    return lines
+
+
+def _equal(row: Sequence[ComparisonEntry], other: Sequence[ComparisonEntry]) -> bool:
+    one, two = ([(entry.dropout, entry.relative or 0.0) for entry in entries] for entries in (row, other))
+    return len(one) == len(two) > 0 and bool(np.allclose(one, two, rtol=_SAME, atol=0.0))
+
+
+def _joined(names: Sequence[str]) -> str:
+    """Return the name of a mechanism with its variants.
+
+    Example:
+        >>> _joined(["secure aggregation", "secure aggregation, k-regular", "secure aggregation, no server"])
+        'secure aggregation (also k-regular, no server)'
+    """
+    also = ", ".join(name.split(", ", 1)[-1] for name in names[1:])
+    return names[0] + (f" (also {also})" if also else "")
+
+
+def _small(number: float) -> str:
+    """Return a small number as people write it: 1e-5."""
+    return f"{number:g}".replace("e-0", "e-")
+
+
+def plot_losses(certificate: Certificate, path: Path, wanted: float | None = None) -> None:
+    """Plot every honest party's epsilon, sorted, between what Central and Local DP would give with the same noise.
+
+    Args:
+        certificate: The losses.
+        path: The file.
+        wanted: The epsilon that was asked for or agreed; marked, and judged by the title.
+    """
+    with look():
+        save(draw_losses(certificate, wanted), path)
+
+
+def draw_losses(certificate: Certificate, wanted: float | None = None) -> Any:
+    """Return the figure of all losses."""
     epsilon = np.sort(certificate.epsilon)
     finite = epsilon[np.isfinite(epsilon)]
-    figure, axes = canvas(7, 4)
-    axes.plot(np.arange(1, finite.size + 1), finite, ".", label="this execution, exact")
+    figure, axes = canvas(8, 4.2)
+    places = np.arange(1, finite.size + 1)
+    inside = np.ones(finite.size, dtype=bool) if wanted is None else finite <= wanted
+    axes.plot(places[inside], finite[inside], "o", ms=4, color=OWN)
+    axes.plot(places[~inside], finite[~inside], "X", ms=5, color=COLLUDER)
+    right = max(epsilon.size, 1)
+    axes.set_xlim(0, right + 1)
+    ends = []
     sigma = certificate.transcript.sigma_independent
     if sigma:
         shifts = certificate.sensitivity / sigma * np.array([1.0, 1.0 / np.sqrt(epsilon.size)])
         local, central = epsilon_for(shifts, certificate.delta, certificate.rule)
-        for level, name, style in ((local, "all messages seen (Local DP)", "--"), (central, "only the sum seen", ":")):
+        for level, name in ((local, "if all messages were seen\n(Local DP)"), (central, "if only the sum were seen")):
             if np.isfinite(level) and level > 0:
-                axes.axhline(level, linestyle=style, color="grey", label=f"{name}: {level:.3g}")
+                axes.axhline(level, ls="--", color=BASELINE, lw=OTHER_WIDTH, zorder=1)
+                ends.append(LineEnd(f"{name}: {level:.3g}", right, float(level), SOFT))
+    if wanted is not None:
+        axes.axhline(wanted, ls="-", color=INK, lw=1.5, zorder=1)
+        ends.append(LineEnd(f"wanted: {wanted:.3g}", right, wanted, INK, bold=True))
     if finite.size and finite[0] > 0:
-        axes.set_yscale("log")
-    axes.set(xlabel="honest parties, sorted by loss", ylabel=f"epsilon at delta = {certificate.delta:g}")
-    unprotected = epsilon.size - finite.size
-    axes.set_title(f"What the adversary learns{f'; {unprotected} parties have no guarantee' if unprotected else ''}")
-    axes.legend()
-    save(figure, path)
+        plain_log_scale(axes.yaxis)
+    axes.set(xlabel="honest parties, sorted by what they lose", ylabel=f"epsilon at delta {_small(certificate.delta)}")
+    headline(figure, losses_message(epsilon, wanted))
+    caption(
+        figure,
+        "Every point is an honest party's exact loss against the colluders and eavesdroppers of this execution"
+        + (", a cross if above what is wanted" if not inside.all() else "")
+        + ". Dashed: the losses that the same noise would give were everything, or nothing but the sum, seen.",
+    )
+    label_ends(axes, ends)
+    return figure
 
 
-def plot_accuracies(task: ComparisonTask, scores: list[ComparisonScore], path: Path) -> None:
-    """Plot accuracy over dropout rates, one panel per epsilon; bars are two standard errors to either side."""
-    epsilons = list(dict.fromkeys(score.epsilon for score in scores))
-    names = list(dict.fromkeys(score.averager for score in scores))
-    colours = {"inca": ACCENT} | dict(zip((name for name in names if name != "inca"), SERIES, strict=False))
-    figure, panels = canvas(3.2 * len(epsilons) + 1.5, 3.6, columns=len(epsilons))
+def losses_message(epsilon: Any, wanted: float | None) -> str:
+    """Return what the losses say.
+
+    Example:
+        >>> losses_message(np.array([0.5, 0.92]), 1.0)
+        'No honest party loses more than epsilon 0.92, and 1 is wanted'
+        >>> losses_message(np.array([0.5, np.inf]), 1.0)
+        '1 of 2 honest parties has no guarantee'
+    """
+    count, unprotected = epsilon.size, int((~np.isfinite(epsilon)).sum())
+    if unprotected:
+        return f"{unprotected} of {count} honest parties {'has' if unprotected == 1 else 'have'} no guarantee"
+    above = 0 if wanted is None else int((epsilon > wanted).sum())
+    if above:
+        return f"{above} of {count} honest parties {'loses' if above == 1 else 'lose'} more than the wanted {wanted:g}"
+    told = "" if wanted is None else f", and {wanted:g} is wanted"
+    return f"No honest party loses more than epsilon {float(epsilon.max(initial=0.0)):.3g}{told}"
+
+
+def plot_accuracies(task: ComparisonTask, scores: Sequence[ComparisonScore], path: Path) -> None:
+    """Plot accuracy over dropout rates, one panel per epsilon; `scores` begin with the two that are not private."""
+    with look():
+        save(draw_accuracies(task, scores), path)
+
+
+def draw_accuracies(task: ComparisonTask, scores: Sequence[ComparisonScore]) -> Any:
+    """Return the figure: bars are two standard errors to either side, dotted is what a guess would have."""
+    chance, usual, private = scores[0].accuracy or 0.0, scores[1].accuracy or 0.0, scores[2:]
+    epsilons = list(dict.fromkeys(score.epsilon for score in private))
+    names = list(dict.fromkeys(score.averager for score in private))
+    rates = sorted({score.dropout for score in private})
+    figure, panels = canvas(4.0 * len(epsilons) + 1.0, 4.2, columns=len(epsilons))
     panels = [panels] if len(epsilons) == 1 else list(panels)
+    markers = dict(zip((name for name in names if name != "inca"), _MARKERS, strict=False))
+    margin = 0.04 * (rates[-1] - rates[0]) or 0.01
+    ends: dict[Any, list[LineEnd]] = {}
     for axes, epsilon in zip(panels, epsilons, strict=True):
+        ends[axes] = []
         for name in names:
-            row = [score for score in scores if (score.averager, score.epsilon) == (name, epsilon) and score.accuracies]
+            row = [
+                score for score in private if (score.averager, score.epsilon) == (name, epsilon) and score.accuracies
+            ]
+            own, central = name == "inca", name == "central"
+            colour = OWN if own else INK if central else BASELINE
             axes.errorbar(
                 [score.dropout for score in row],
                 [score.accuracy for score in row],
                 [2.0 * (score.standard_error or 0.0) for score in row],
-                color=colours[name],
-                linewidth=2.5 if name == "inca" else 1.2,
+                color=colour,
+                lw=OWN_WIDTH if own else OTHER_WIDTH,
+                marker="o" if own else markers[name],
+                ms=5 if own else 4,
+                elinewidth=1.0,
                 capsize=3,
-                label=name,
+                zorder=3 if own else 2,
             )
-        axes.set(title=f"epsilon {epsilon:g}", xlabel="fraction that leaves in every step", ylim=(0.0, 1.0))
-    panels[0].set_ylabel(f"accuracy on {task.data}, {task.parties} parties")
-    panels[-1].legend(fontsize="small", loc="center left", bbox_to_anchor=(1.0, 0.5))
-    save(figure, path)
+            if row:
+                text_colour = SOFT if colour == BASELINE else colour
+                end = LineEnd(AVERAGER_NAMES.get(name, name), rates[-1], row[-1].accuracy or 0.0, text_colour, own)
+                ends[axes].append(end)
+        for level, text, colour, style in (
+            (chance, "most frequent class", COLLUDER, ":"),
+            (usual, "not private", ABSENT, "--"),
+        ):
+            axes.axhline(level, color=colour, ls=style, lw=1.3, zorder=1)
+            ends[axes].append(LineEnd(text, rates[-1], level, SOFT if colour == ABSENT else colour))
+        mark_rates(axes, rates)
+        axes.set(title=f"epsilon {epsilon:g}", xlabel="parties that leave in every step", ylim=(0.0, 1.0))
+        axes.set_xlim(rates[0] - margin, rates[-1] + margin)
+    panels[0].set_ylabel("accuracy on unseen records")
+    headline(figure, accuracies_message(private))
+    seeds = max(len(score.accuracies) for score in scores)
+    caption(
+        figure,
+        f"{_DATA_NAMES.get(task.data, task.data)}, {task.parties:,} parties, {percent(task.colluding)} colluding, "
+        f"{task.steps} steps; epsilon and delta {_small(task.delta)} are for the whole training and protect one "
+        f"{task.level}. Means of {seeds} divisions of the records; bars are two standard errors to either side.",
+    )
+    for axes in panels:
+        label_ends(axes, ends[axes])
+    return figure
+
+
+def accuracies_message(private: Sequence[ComparisonScore]) -> str:
+    """Return what the accuracies say at the least epsilon and the largest dropout rate where inca has one."""
+    own = [score for score in private if score.averager == "inca" and score.accuracies]
+    if not own:
+        return "Accuracy at equal privacy"
+    shown = min(own, key=lambda score: (score.epsilon or 0.0, -score.dropout))
+    others = [
+        f"{AVERAGER_NAMES.get(score.averager, score.averager)} {percent(round(score.accuracy or 0.0, 2))}"
+        for score in private
+        if (score.epsilon, score.dropout) == (shown.epsilon, shown.dropout) and score.averager != "inca"
+        if score.accuracies
+    ]
+    message = (
+        f"At epsilon {shown.epsilon:g} with {percent(shown.dropout)} leaving, inca is right in "
+        f"{percent(round(shown.accuracy or 0.0, 2))}"
+    )
+    return f"{message}; {', '.join(others)}" if others else message

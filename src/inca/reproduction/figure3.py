@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from scipy.stats import binom
 
-from inca._base.plotting import ACCENT, SERIES, canvas
+from inca._base.palette import OWN, SOFT, shades
+from inca._base.plotting import LineEnd, canvas, headline, label_ends, mark_rates, percent
 from inca.privacy.theorems.failure_bounds import failure_bound, least_rounds
 from inca.protocol.adversary import rounded_up
 from inca.reproduction.figure_reproduction import (
@@ -184,8 +185,8 @@ class Figure3(FigureReproduction):
 
 
 _CAPTION = (
-    "Left: rounds with which no run failed (points), and the closed form (lines). Right: the closed form up to 10^9 "
-    "parties; the rounds grow with the logarithm of n."
+    "The rounds grow with the logarithm of the number of parties. Left: rounds with which no run failed (points), and "
+    "the closed form for the same (lines). Right: the closed form up to 10^9 parties, for two failure probabilities."
 )
 
 
@@ -195,30 +196,45 @@ def _closed_form(n: int, colluding: float, failure: float) -> int:
 
 
 def _draw(least: Sequence[Row], beyond: Sequence[Row], runs: int) -> Any:
-    figure, (left, right) = canvas(10.5, 4.4, 2)
+    figure, (left, right) = canvas(11.5, 4.6, 2)
     sizes = list(dict.fromkeys(column(least, "parties")))
-    for number, (n, colour) in enumerate(zip(sizes, (*SERIES[:3], ACCENT)[-len(sizes) :], strict=True)):
+    left_ends, right_ends = [], []
+    for number, (n, colour) in enumerate(zip(sizes, shades(len(sizes)), strict=True)):
         rows = pick(least, parties=n)
-        left.plot(column(rows, "colluding"), column(rows, "closed_form"), lw=1.2, color=colour)
+        rates, rounds = column(rows, "colluding"), column(rows, "closed_form")
+        left.plot(rates, rounds, lw=1.4, color=colour)
         shift = 0.004 * (number - (len(sizes) - 1) / 2)  # so that points do not hide one another
-        places = [colluding + shift for colluding in column(rows, "colluding")]
-        left.plot(places, column(rows, "rounds"), "o", ms=4.5, color=colour, label=f"n = {n:,}")
+        left.plot([rate + shift for rate in rates], column(rows, "rounds"), "os^D"[number], ms=4.5, color=colour)
+        left_ends.append(LineEnd(f"{n:,} parties", rates[-1], rounds[-1], OWN if colour == OWN else SOFT))
+    mark_rates(left, rates)
+    left.tick_params(axis="x", labelsize=7.5)
     left.set(
-        xlabel="fraction of parties that collude",
+        xlabel="parties that collude",
         ylabel="rounds, and messages per party",
         title=f"No failure in {runs:,} runs",
         ylim=(0, None),
     )
-    left.legend(frameon=False, loc="upper left", title="points: simulated\nlines: closed form", alignment="left")
     failures = list(dict.fromkeys(column(beyond, "failure")))
-    for colluding, colour in zip(dict.fromkeys(column(beyond, "colluding")), (*SERIES[1:3], ACCENT), strict=True):
+    fractions = list(dict.fromkeys(column(beyond, "colluding")))
+    for number, (colluding, colour) in enumerate(zip(fractions, shades(len(fractions)), strict=True)):
         for failure, style in zip(failures, ("-", ":"), strict=True):
             rows = pick(beyond, colluding=colluding, failure=failure)
-            label = f"{colluding:.0%} collude, failure probability {failure:.0e}".replace("e-0", "e-")
-            right.plot(column(rows, "parties"), column(rows, "rounds"), style, color=colour, label=label)
+            right.plot(column(rows, "parties"), column(rows, "rounds"), style, color=colour, lw=1.6)
+            text = f"{100 * colluding:g} % collude, failure {failure:.0e}".replace("e-0", "e-")
+            right_ends.append(LineEnd(text, rows[-1]["parties"], rows[-1]["rounds"], OWN if colour == OWN else SOFT))
         simulated = [row for row in pick(least, colluding=colluding) if row["rounds"] is not None]
-        right.plot(column(simulated, "parties"), column(simulated, "rounds"), "o", ms=4.5, color=colour)
+        right.plot(column(simulated, "parties"), column(simulated, "rounds"), "os^"[number], ms=4.5, color=colour)
     right.set_xscale("log")
-    right.set(xlabel="parties", title="Continued to a billion parties", ylim=(0, 46))
-    right.legend(frameon=False, loc="upper left", fontsize="small", ncols=2)
+    right.set_xticks(_PARTIES)
+    right.set_xticks([], minor=True)
+    right.set(xlabel="parties", title="Continued to a billion parties", ylim=(0, None))
+    last = pick(beyond, colluding=fractions[-1], parties=_PARTIES[-1])
+    headline(
+        figure,
+        f"If {percent(fractions[-1])} collude, a billion parties send {last[0]['rounds']} messages each, or "
+        f"{last[-1]['rounds']} where only one session in a billion may fail",
+    )
+    left.text(0.02, 0.98, "points: simulated\nlines: closed form", va="top", color=SOFT, transform=left.transAxes)
+    label_ends(left, left_ends)
+    label_ends(right, right_ends)
     return figure

@@ -12,7 +12,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from inca._base.plotting import ACCENT, INK, LIGHT, SERIES, canvas
+from inca._base.palette import BASELINE, COLLUDER, GROUND, INK, OWN, SOFT
+from inca._base.plotting import (
+    OTHER_WIDTH,
+    OWN_WIDTH,
+    LineEnd,
+    canvas,
+    headline,
+    label_ends,
+    mark_rates,
+    percent,
+    plain_log_scale,
+)
 from inca.mechanisms.compare import guess_mse
 from inca.reproduction.figure4_claims import PLANNED
 from inca.reproduction.figure4_data import OURS, requirements_of
@@ -26,10 +37,11 @@ _SERVER, _NO_SERVER = "secure aggregation", "secure aggregation, no server"
 MECHANISMS = (*SIMULATED, NOT_SETTLED, *tuple(LATE)[2:], _SERVER, _NO_SERVER, "Central DP", "Local DP")
 
 CAPTION = (
-    "(d) Apart from the reproduction: settlement. Expected error over the dropout rate as multiples of Central DP with "
-    "everyone present, for 200 parties, epsilon 0.2, a tenth corrupted. Settled, inca has nearly the error of an ideal "
-    "secure aggregation, as GOPA has if no leaver is late. A single late leaver takes most of that away from both. The "
-    "right half magnifies the lowest curves. Circles are simulated, with three standard errors."
+    "(d) Apart from the reproduction: settlement. Expected error over the dropout rate as multiples of Central DP's "
+    "with everyone present, for 200 parties, epsilon 0.2, a tenth corrupted. Settled, inca has nearly the error of an "
+    "ideal secure aggregation, as GOPA has if no leaver is late. A single late leaver takes most of that away from "
+    "both. The right half magnifies the lowest curves. Circles are means of simulated runs, bars three standard errors "
+    "to either side; above the dotted line a result says nothing."
 )
 
 
@@ -121,75 +133,85 @@ def _has_leavers(name: str, rate: float) -> bool:
     return requirements_of(OURS, rate).leavers >= LATE.get(name, 0)
 
 
-class _Look(NamedTuple):
+class _SettledLook(NamedTuple):
     """How a line is drawn, and what is written at its end."""
 
     label: str
-    colour: str
+    colour: str = BASELINE
     style: str = "-"
-    width: float = 1.4
+    marker: str = "s"
+    width: float = OTHER_WIDTH
+
+    def end(self, x: float, y: float) -> LineEnd:
+        colour = SOFT if self.colour == BASELINE else self.colour
+        return LineEnd(self.label, x, y, colour, self.width == OWN_WIDTH)
 
 
-_ONE_LATE, _NONE_LATE = "--", "-"
+_ONE_LATE, _OTHER_OWN = "--", 0.7 * OWN_WIDTH
 _LOOKS = {
-    "Local DP": _Look("Local DP", LIGHT),
-    "inca, one leaver late": _Look("inca, settled:\none leaver late", ACCENT, _ONE_LATE, 2.2),
-    "GOPA, one leaver late": _Look("GOPA, one leaver late", SERIES[0], _ONE_LATE),
-    NOT_SETTLED: _Look("inca, not settled", ACCENT, ":", 1.8),
-    SETTLED: _Look("inca, settled", ACCENT, _NONE_LATE, 2.6),
-    "GOPA, no leaver late": _Look("GOPA, no leaver late", SERIES[0], _NONE_LATE),
-    _SERVER: _Look("secure aggregation,\nwith or without a server", SERIES[1]),
-    "Central DP": _Look("Central DP\n(trusted curator)", INK),
+    "Local DP": _SettledLook("Local DP", marker="v"),
+    "inca, one leaver late": _SettledLook("inca, settled: one leaver late", OWN, _ONE_LATE, "o", _OTHER_OWN),
+    "GOPA, one leaver late": _SettledLook("GOPA, one leaver late", style=_ONE_LATE),
+    NOT_SETTLED: _SettledLook("inca, not settled", OWN, ":", "o", _OTHER_OWN),
+    SETTLED: _SettledLook("inca, settled", OWN, "-", "o", OWN_WIDTH),
+    "GOPA, no leaver late": _SettledLook("GOPA, no leaver late"),
+    _SERVER: _SettledLook("secure aggregation,\nwith or without a server", marker="^"),
+    "Central DP": _SettledLook("Central DP\n(trusted curator)", INK, marker="D"),
 }
 _LOWEST = (SETTLED, "GOPA, no leaver late", _SERVER, "Central DP")
-_LINE_POINTS = 10.5  # the height of a line of a label
 
 
 def draw(rows: Sequence[Row]) -> Any:
     """Draw all curves on the left, and the lowest of them magnified on the right."""
-    figure, (all_axes, low_axes) = canvas(11.5, 4.9, columns=2)
+    figure, (all_axes, low_axes) = canvas(11.5, 5.1, columns=2)
     rates = sorted(set(column(rows, "dropout")))
     for axes, names in ((all_axes, tuple(_LOOKS)), (low_axes, _LOWEST)):
         for name in names:
             _curve(axes, pick(rows, mechanism=name), _LOOKS[name])
         axes.set_yscale("log")
-        axes.set_xticks(rates, [f"{rate:.0%}" for rate in rates])
+        mark_rates(axes, rates)
         axes.set_xlim(rates[0] - 0.02 * rates[-1], rates[-1] * 1.02)
         axes.set_xlabel("parties that leave")
-        axes.grid(axis="y", color=LIGHT, alpha=0.25, lw=0.6)
-        axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
+        axes.grid(axis="y")
     requirements = requirements_of(OURS, 0.0)
     guess = guess_mse(requirements) / requirements.central_mse
-    all_axes.axhline(guess, color=INK, ls=(0, (1, 3)), lw=1.0)
-    words = {"xytext": (2, 3), "textcoords": "offset points", "fontsize": "small", "color": INK}
-    all_axes.annotate("guessing the middle of the domain", (rates[0], guess), **words)
+    all_axes.axhline(guess, color=COLLUDER, ls=":", lw=1.3)
     all_axes.set(ylim=(0.85, 400), title="(d) settlement, apart from the reproduction")
-    all_axes.set_ylabel("mean squared error / Central DP, everyone present")
+    plain_log_scale(all_axes.yaxis)
+    all_axes.set_ylabel("mean squared error / Central DP's")
     lowest = [end for row in rows if row["mechanism"] in _LOWEST if (end := row["relative"]) is not None]
     low_axes.set(ylim=(0.95 * min(lowest), 1.18 * max(lowest)), title="(d) the lowest four, magnified")
-    low_axes.yaxis.set_minor_formatter(lambda value, _: "")
+    plain_log_scale(low_axes.yaxis)
     low_axes.set_yticks([tick for tick in (1, 1.25, 1.5, 2, 2.5, 3) if tick <= low_axes.get_ylim()[1]])
-    figure.draw_without_rendering()  # so that heights are known
-    upper = [name for name in _LOOKS if name not in _LOWEST]
-    _label_ends(all_axes, [(_LOOKS[name], end) for name, end in _ends(rows, upper)])
-    ends = dict(_ends(rows, _LOWEST))
-    _label_ends(
-        all_axes, [(_Look("the lowest four:\nsee right", INK), math.sqrt(min(ends.values()) * max(ends.values())))]
+    worst = max(pick(rows, mechanism=SETTLED), key=lambda row: float(row["dropout"]))
+    (late,) = pick(rows, mechanism="inca, one leaver late", dropout=worst["dropout"])
+    headline(
+        figure,
+        f"Settled, inca has {worst['relative']:.2g} times Central DP's error if {percent(worst['dropout'])} leave; "
+        f"with one of them late, {late['relative']:.2g} times",
     )
-    _label_ends(low_axes, [(_LOOKS[name], end) for name, end in ends.items()])
+    last = rates[-1]
+    upper = [name for name in _LOOKS if name not in _LOWEST]
+    ends = dict(_ends(rows, _LOWEST))
+    lowest_four = LineEnd("the lowest four: see right", last, math.sqrt(min(ends.values()) * max(ends.values())), INK)
+    guessing = LineEnd("guessing the middle of the domain", last, guess, COLLUDER)
+    label_ends(all_axes, [*(_LOOKS[name].end(last, y) for name, y in _ends(rows, upper)), guessing, lowest_four])
+    label_ends(low_axes, [_LOOKS[name].end(last, y) for name, y in ends.items()])
     return figure
 
 
-def _curve(axes: Any, rows: Sequence[Row], look: _Look) -> None:
+def _curve(axes: Any, rows: Sequence[Row], look: _SettledLook) -> None:
     """Draw the expected error as a line, and the simulated one as circles with three standard errors."""
     known = [row for row in rows if row["relative"] is not None]
     rates, relative = column(known, "dropout"), column(known, "relative")
     axes.plot(rates, relative, ls=look.style, lw=look.width, color=look.colour)
-    axes.plot(rates, relative, ls="", marker="o", ms=2.5, color=look.colour, zorder=4)  # within a circle, if they agree
+    axes.plot(
+        rates, relative, ls="", marker=look.marker, ms=3, color=look.colour, zorder=4
+    )  # in the circle, if they agree
     for row in known:
         if row["runs"]:
             scale = row["relative"] / row["expected"]
-            bar = {"fmt": "o", "ms": 5.5, "mfc": "white", "lw": 1.0, "capsize": 2.5, "color": look.colour, "zorder": 3}
+            bar = {"fmt": "o", "ms": 5.5, "mfc": GROUND, "lw": 1.0, "capsize": 2.5, "color": look.colour, "zorder": 3}
             axes.errorbar(row["dropout"], row["mse"] * scale, 3 * row["standard_error"] * scale, **bar)
 
 
@@ -199,30 +221,3 @@ def _ends(rows: Sequence[Row], names: Sequence[str]) -> Iterator[tuple[str, floa
         known = [row for row in pick(rows, mechanism=name) if row["relative"] is not None]
         if known:
             yield name, max(known, key=lambda row: float(row["dropout"]))["relative"]
-
-
-def _label_ends(axes: Any, ends: Sequence[tuple[_Look, float]]) -> None:
-    """Write labels beside the ends of lines, moved apart where they would overlap."""
-    place = axes.transData.transform
-    points_per_dot = 72.0 / axes.figure.dpi
-    wanted = sorted(((place((0.0, end))[1] * points_per_dot, look) for look, end in ends), key=lambda pair: pair[0])
-    heights = [_LINE_POINTS * (1 + look.label.count("\n")) + 2.0 for _, look in wanted]
-    at = [y for y, _ in wanted]
-    for _ in range(200):  # neighbours that overlap push each other apart, equally, until none do
-        for lower in range(len(at) - 1):
-            overlap = at[lower] + (heights[lower] + heights[lower + 1]) / 2.0 - at[lower + 1]
-            if overlap > 0.0:
-                at[lower] -= overlap / 2.0
-                at[lower + 1] += overlap / 2.0
-    right = axes.get_xlim()[1]
-    for y, (end, look) in zip(at, wanted, strict=True):
-        data = axes.transData.inverted().transform((0.0, end / points_per_dot))[1]
-        axes.annotate(
-            look.label,
-            (right, data),
-            xytext=(6, y - end),
-            textcoords="offset points",
-            va="center",
-            color=look.colour if look.colour != LIGHT else SERIES[4],
-            annotation_clip=False,
-        )

@@ -18,6 +18,7 @@ _NOT_COUNTED = (
     "reproduction/",
     "learn/",
     "network/",
+    "_base/palette.py",
     "_base/plotting.py",
 )
 

@@ -108,7 +108,7 @@ def compare(
         scores = compare_averagers(
             task, epsilons, dropouts, seeds=seeds, kinds=averagers, views=views, progress=progress
         )
-    files.write("plot", lambda path: plot_accuracies(task, scores[2:], path))
+    files.write("plot", lambda path: plot_accuracies(task, scores, path))
     if as_json:
         print_json({"task": asdict(task), "scores": [_document(score) for score in scores]})
     else:

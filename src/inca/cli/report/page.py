@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 from html import escape
 from typing import Literal
 
-from inca._base.html import element, html_page, pair, section, table
+from inca._base import palette
+from inca._base.html import element, html_page, named_colours, pair, section, table
 from inca._base.version import __version__
 
 Standing = Literal["good", "bad", "unknown", "plain"]
@@ -168,8 +169,11 @@ def _origin(sources: tuple[SourceFile, ...]) -> list[str]:
     return [*files, pair("this page", f"inca {escape(__version__)}")]
 
 
+_PURPOSES = {"a": "own", "b": "cancelling", "c": "data", "d": "low", "warn": "bad", "gone": "line", "domain": "paper"}
+"""What is named in pictures, and the purpose in the palette whose colour it has."""
+
 _STYLE = """
-:root { --a: #1667c2; --b: #c2541b; --c: #2c8a5b; --d: #8b4fa8; --warn: #b3261e; --gone: #d5dae3; --domain: #eef2f8; }
+:root { LIGHT }
 h3 { margin: 0 0 .5rem; font-size: 1.0625rem; }
 .verdict { list-style: none; padding: 0; font-size: 1.125rem; max-width: 64rem; }
 .verdict li { display: grid; grid-template-columns: 12rem minmax(0, 1fr); gap: .25rem 1rem; padding: .5rem 0;
@@ -199,15 +203,16 @@ svg text { fill: var(--ink); font: 12px system-ui, sans-serif; paint-order: stro
 .plain { border-color: var(--line); color: var(--soft); }
 .swatch.level1 { border-color: var(--d); } .swatch.domain, .swatch.gone { border: 1px solid var(--soft); }
 @media (prefers-color-scheme: dark) {
-  :root { --a: #6cb0f5; --b: #f0975f; --c: #63c796; --d: #cf9be6; --warn: #ff8a80; --gone: #363e4f; --domain: #1f2736; }
+  :root { DARK }
 }
 @media (max-width: 40rem) {
   .verdict li { grid-template-columns: minmax(0, 1fr); } .parameters dl { grid-template-columns: minmax(0, 1fr); }
 }
 @media print {
-  :root { color-scheme: light; --paper: #fff; --ink: #1f2a44; --soft: #56617a; --line: #d5dae3; --band: #f3f5f9;
-    --good: #14532d; --on-good: #dcf2e3; --bad: #7a2a08; --on-bad: #fde3d8; --open: #3b4560; --on-open: #e6e9f0;
-    --a: #1667c2; --b: #c2541b; --c: #2c8a5b; --d: #8b4fa8; --warn: #b3261e; --gone: #d5dae3; --domain: #eef2f8; }
+  :root { color-scheme: light; PAGE LIGHT }
   * { print-color-adjust: exact; } li, dl > * { break-inside: avoid; } h3 { break-after: avoid; }
 }
 """
+_STYLE = _STYLE.replace("PAGE", named_colours(palette.LIGHT))
+_STYLE = _STYLE.replace("LIGHT", named_colours(palette.LIGHT, _PURPOSES))
+_STYLE = _STYLE.replace("DARK", named_colours(palette.DARK, _PURPOSES))

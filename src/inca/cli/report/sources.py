@@ -150,9 +150,9 @@ def _domain(roster: Path | None, result: ResultFields) -> tuple[float, float] | 
     """Return where coordinates of values may lie, as the roster of that very session says."""
     if roster is None:
         return None
-    from inca.cli.options import require_cryptography
+    from inca._base.extras import require_extra
 
-    require_cryptography("--roster")
+    require_extra("--roster", "network")
     from inca.network.membership.roster import read_roster
 
     read = read_roster(roster)

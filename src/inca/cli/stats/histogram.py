@@ -97,7 +97,7 @@ def histogram(
     def draw(path: Path) -> None:
         from inca.cli.stats.pictures import draw_histogram
 
-        draw_histogram(rows, edges, column, release.title, path)
+        draw_histogram(rows, edges, column, release.title, release.confidence, path)
 
     release.files.write("picture", draw)
     tell("histogram", release, rows, remarks, as_json, column=column, domain=list(domain), edges=edges.tolist())

@@ -121,7 +121,8 @@ def _tell(statistic: str, column: str, domain: tuple[float, float], release: Pre
         from inca.cli.stats.pictures import draw_intervals
 
         # A panel for each: a variance is in other units than a mean.
-        draw_intervals(rows, [estimates[row.name][1] for row in rows], f"{column}, {release.title}", path)
+        possible = [estimates[row.name][1] for row in rows]
+        draw_intervals(rows, possible, column, release.title, release.confidence, path)
 
     release.files.write("picture", draw)
     tell(statistic, release, rows, remarks, as_json, column=column, domain=list(domain))

@@ -105,7 +105,8 @@ def regression(
     def draw(path: Path) -> None:
         from inca.cli.stats.pictures import draw_effects
 
-        draw_effects(rows[1:], [high - low for _, low, high in features], f"{explained[0]}, {release.title}", path)
+        widths = [high - low for _, low, high in features]
+        draw_effects(rows[1:], widths, explained[0], release.title, release.confidence, path)
 
     release.files.write("picture", draw)
     tell(

@@ -1,19 +1,22 @@
 """All parties' exact losses and calibration beside the plain dense methods, and how the cost grows.
 
     python benchmarks/privacy.py [--quick] [--largest] [--growth PICTURE]
+    python benchmarks/privacy.py --device cuda [--sizes N ...]
 
 T = 20, random receivers, a random adversary. "dense" is this library's reference method (B and A written down,
 rank-revealing factorisation); "textbook" forms Sigma = (B, A) Sigma_g (B, A)^T from the same B and A and solves
 by Cholesky, which is faster but says nothing about dependent rows. Each figure is the best of several runs.
+With --device cuda, a GPU beside the CPU of the same machine, up to n = 10,000, and alone beyond.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -25,6 +28,7 @@ import inca
 from inca._base.palette import OWN
 from inca._base.plotting import canvas, headline, look, save
 from inca._base.types import Array
+from inca.privacy._device import Device
 
 RATIO = 10.0
 LEVELS = inca.NoiseLevels(independent=1.0, cancelling=RATIO)
@@ -108,6 +112,49 @@ def largest(n: int) -> None:
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
+GPU_SIZES = (1_000, 2_000, 10_000, 20_000, 40_000, 55_000)
+CPU_TOO = 10_000  # up to this size the CPU is timed as well
+
+
+def on_gpu(sizes: Sequence[int]) -> None:
+    """Time all losses on the GPU, compare them with the CPU's where that ends in time, and name memory and rate."""
+    import torch
+
+    print(f"all losses, T = 20, k = 1, 10 % colluding, on one {torch.cuda.get_device_name()} in double precision,")
+    print(f"and on {os.cpu_count()} cores; PyTorch {torch.__version__}")
+    for device in ("cuda", "cpu"):  # compile, and start the device, before the clock runs
+        inca.account(drawn(50), LEVELS, sensitivity=1.0, device=device)
+    for n in sizes:
+        view = drawn(n)
+        torch.cuda.reset_peak_memory_stats()
+        losses, seconds = timed_on("cuda", view, 3 if n <= CPU_TOO else 1)
+        text = f"  n = {n:6,}: {seconds:8.3f} s, {torch.cuda.max_memory_allocated() / 2**30:6.2f} GiB, "
+        text += f"{gpu_operations(view) / seconds / 1e12:5.1f} Tflop/s"
+        if n <= CPU_TOO:
+            expected, cpu = timed_on("cpu", view, 3 if n < CPU_TOO else 1)
+            apart = np.abs(losses.mu / expected.mu - 1.0).max()
+            text += f"; CPU {cpu:8.3f} s, {cpu / seconds:5.1f} times as long, apart by {apart:.0e}"
+        print(f"{text}; worst mu {losses.max_mu:.6f}", flush=True)
+
+
+def timed_on(device: Device, view: inca.View, repeat: int) -> tuple[inca.Losses, float]:
+    """Account for a view as if it were new, so that what it derives from the execution is worked out again."""
+    results = []
+
+    def run() -> None:
+        fresh = inca.View(view.execution, view.adversary)
+        results.append(inca.account(fresh, LEVELS, sensitivity=1.0, device=device))
+
+    seconds = best(run, repeat)
+    return results[0], seconds
+
+
+def gpu_operations(view: inca.View) -> float:
+    """Return the multiplications and additions that the filter needs: 4 n_H^2 a message, 4/3 n_H^3 at the end."""
+    honest, rows = view.honest.size, len(view.rows)
+    return 4.0 * honest**2 * (rows - honest) + 4.0 / 3.0 * honest**3
+
+
 GROWTH: dict[str, tuple[Callable[[float], inca.View], list[float]]] = {
     "n": (lambda x: drawn(int(x)), [125, 250, 500, 1000, 2000]),
     "T": (lambda x: drawn(500, rounds=int(x)), [5, 10, 20, 40, 80]),
@@ -162,7 +209,14 @@ if __name__ == "__main__":
     parser.add_argument("--quick", action="store_true", help="smaller sizes, a few seconds")
     parser.add_argument("--largest", action="store_true", help="also n = 10,000, some minutes")
     parser.add_argument("--growth", type=Path, help="draw how the cost grows")
+    parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu", help="cuda: time a GPU, and nothing else")
+    parser.add_argument(
+        "--sizes", type=int, nargs="+", default=GPU_SIZES, help="numbers of parties, with --device cuda"
+    )
     options = parser.parse_args()
+    if options.device == "cuda":
+        on_gpu(options.sizes)
+        sys.exit()
     all_losses(200 if options.quick else 1000)
     calibration(60 if options.quick else 200)
     if not options.quick:

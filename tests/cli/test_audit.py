@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import math
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -29,6 +30,11 @@ def write(folder: Path, name: str = "run.json", absent: bool = False, **changes:
 
 
 @pytest.fixture
+def without_torch(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "torch", None)
+
+
+@pytest.fixture
 def audit(capsys: Capture) -> Audit:
     """Run `inca audit --json` in this process; `test_a_run_of_inca_average_can_be_audited` runs it as a program."""
 
@@ -53,6 +59,15 @@ def test_it_prints_the_certificate_and_the_conditions(audit: Audit, capsys: Capt
     status, out, _ = call(capsys, "audit", path)
     assert status == 0 and str(inca.certify(inca.read_execution(path))) in out
     assert "Theorem 4" in out
+
+
+def test_a_device_is_asked_for_by_name(audit: Audit, capsys: Capture, tmp_path: Path, without_torch: None) -> None:
+    path = write(tmp_path)
+    assert audit(path, "--device", "cpu") == audit(path)
+    status, _, err = call(capsys, "audit", path, "--device", "cuda")
+    assert status == 2 and "device cuda cannot be used here: it needs PyTorch (pip install 'inca[torch]')" in err
+    status, _, err = call(capsys, "audit", path, "--device", "tpu")
+    assert status == 2 and "--device must be cpu or cuda, got 'tpu'" in err
 
 
 def test_it_says_no_with_status_1(audit: Audit, capsys: Capture, tmp_path: Path) -> None:

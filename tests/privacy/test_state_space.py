@@ -13,6 +13,7 @@ import inca
 from helpers.strategies import executions, generator, seeds
 from helpers.views import adversary_of, incremental_ones, plain_system
 from inca.privacy import _state_space
+from inca.privacy._recursion import Recursion
 
 VIEW = inca.View(inca.Execution(inca.RandomReceivers(6, 3, seed=1), inca.incremental_injection(3)))
 
@@ -38,7 +39,7 @@ def test_work_is_cut_into_ranges_only_where_that_pays(count: int, cores: int, mo
     monkeypatch.setattr(_state_space, "available_cores", lambda: cores)
     ranges: list[tuple[int, int]] = []
     with ThreadPoolExecutor(2) as pool:
-        worker = _state_space._Filter(VIEW, 1.0, 0.0, pool)
+        worker = _state_space._Filter(Recursion(VIEW, 1.0, 0.0), pool)
         worker._in_ranges(count, lambda lo, hi: ranges.append((lo, hi)))
     pieces = sorted(ranges)
     assert [row for lo, hi in pieces for row in range(lo, hi)] == list(range(count))

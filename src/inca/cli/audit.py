@@ -21,6 +21,7 @@ from inca.cli.options import (
     RequiredEpsilon,
     SigmaCancelling,
     SigmaIndependent,
+    device_named,
     domain_of,
     known_sensitivity,
     override_execution,
@@ -80,6 +81,12 @@ def audit(
         typer.Option(help="RADIUS: instead, every value has at most this Euclidean norm.", rich_help_panel=NOISE),
     ] = None,
     dimensions: Annotated[int, typer.Option(help="Coordinates of a value, with --domain.", rich_help_panel=NOISE)] = 1,
+    device: Annotated[
+        str | None,
+        typer.Option(
+            help="cpu, or cuda: account on a GPU, which needs PyTorch. Default: a GPU if it is there and pays."
+        ),
+    ] = None,
     certificate: Annotated[
         Path | None, typer.Option(help="Write the certificate (JSON) here.", rich_help_panel=OUTPUT)
     ] = None,
@@ -134,6 +141,7 @@ def audit(
             delta=delta,
             rule=rule_named(rule),
             basis="leavers counted as colluders" if leavers_collude else "exact",
+            device=device_named(device),
             progress=progress,
         )
         checks = conditions(result.theorem_inputs)

@@ -12,6 +12,7 @@ from inca.errors import InvalidInput
 
 if TYPE_CHECKING:
     from inca import Domain, Transcript
+    from inca.privacy._device import Device
     from inca.privacy.gaussian import Rule as KnownRule
     from inca.protocol.transcript import AgreedGuarantee
 
@@ -225,6 +226,15 @@ def rule_named(rule: str) -> KnownRule:
     if rule not in ("analytic", "classic"):
         refuse("--rule", rule, "analytic or classic")
     return cast("KnownRule", rule)
+
+
+def device_named(device: str | None) -> Device | None:
+    """Return the device that --device names; None chooses."""
+    from inca._base.validation import refuse
+
+    if device not in (None, "cpu", "cuda"):
+        refuse("--device", device, "cpu or cuda")
+    return cast("Device | None", device)
 
 
 def domain_of(bounds: tuple[float, float] | None, radius: float | None) -> Domain:

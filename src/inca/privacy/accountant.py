@@ -7,6 +7,7 @@ party i, and epsilon and delta follow from mu_i.
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -16,7 +17,8 @@ from numpy.typing import NDArray
 from inca._base.types import Array, Progress
 from inca._base.validation import finite_float, refuse
 from inca.errors import InvalidInput, SingularView
-from inca.privacy import _dense, _state_space, gaussian
+from inca.privacy import _dense, _device, _state_space, gaussian
+from inca.privacy._device import Device
 from inca.privacy.gaussian import Rule
 from inca.privacy.view import View
 from inca.protocol.noise_levels import NoiseLevels
@@ -109,6 +111,7 @@ def account(
     *,
     sensitivity: float,
     method: Method = "auto",
+    device: Device | None = None,
     progress: Progress | None = None,
 ) -> Losses:
     """Return the exact loss of every honest party against the adversary of `view` (Theorem 1).
@@ -122,13 +125,16 @@ def account(
         sensitivity: How far one party's value can move, in Euclidean distance; see `Domain.sensitivity`.
         method: `dense` writes the linear system down and takes any injection; `state-space` is fast and takes the
             incremental family with noise above 0; both give the same numbers. `auto` chooses.
+        device: Where the state-space method works: `cpu`, or `cuda` for a GPU, which needs PyTorch; both give the same
+            numbers. None takes a GPU if there is one and the view is large enough for it to pay.
         progress: Called with (rounds done, T+1), by the state-space method only.
 
     Returns:
         The losses, never understated by rounding.
 
     Raises:
-        InvalidInput: If the method does not suit, or double precision does not suffice.
+        InvalidInput: If the method does not suit, the device is not there or too small, or double precision does not
+            suffice.
 
     Example:
         >>> import inca
@@ -139,7 +145,7 @@ def account(
         (0.1563, 0.554)
     """
     distance = finite_float("sensitivity", sensitivity, min=0.0)
-    squares, taken = information(view, noise_levels, method=method, progress=progress)
+    squares, taken = information(view, noise_levels, method=method, device=device, progress=progress)
     with np.errstate(invalid="ignore"):
         mu = np.where(squares == 0, 0.0, np.sqrt(squares) * distance) if distance > 0 else np.zeros_like(squares)
     return Losses(view.honest, mu, taken)
@@ -181,6 +187,7 @@ def information(
     *,
     matrix: bool = False,
     method: Method = "auto",
+    device: Device | None = None,
     progress: Progress | None = None,
 ) -> tuple[Array, str]:
     """Return mu_i^2 for unit sensitivity, or all of B^T Sigma^-1 B, and the method that was taken in the end.
@@ -188,10 +195,11 @@ def information(
     Losses are rounded up by their estimated error, handed over to the dense method where that is needed and
     possible, and refused where double precision does not tell them.
     """
-    if _choose_method(view, noise_levels, method) == "state-space":
+    chosen = _choose_method(view, noise_levels, method)
+    on_gpu = _device.on_gpu(device, view, suits=chosen == "state-space")
+    if chosen == "state-space":
         try:
-            topup = noise_levels.topup / noise_levels.independent
-            squares, error = _state_space.information(view, noise_levels.ratio, progress, topup=topup, matrix=matrix)
+            squares, error = _filtered(view, noise_levels, matrix, device if on_gpu else "cpu", progress)
         except SingularView:
             squares, error = np.empty(0), np.inf
         if error <= (_HAND_OVER_ERROR if method == "auto" and view.fits else _MAX_ERROR):
@@ -202,6 +210,21 @@ def information(
     if error > _MAX_ERROR:
         raise InvalidInput(_TOO_CLOSE)
     return squares * (1.0 + error), "dense"
+
+
+def _filtered(
+    view: View, noise_levels: NoiseLevels, matrix: bool, device: Device | None, progress: Progress | None
+) -> tuple[Array, float]:
+    """Return what the state-space method gives, and the estimate of its relative error; None is a GPU, if it can."""
+    ratio, topup = noise_levels.ratio, noise_levels.topup / noise_levels.independent
+    if device != "cpu":
+        try:
+            return _device.information(view, ratio, progress, topup=topup, matrix=matrix)
+        except MemoryError:  # others may work on the GPU, too
+            if device == "cuda":
+                raise InvalidInput("device cuda cannot be used here: its memory ran out") from None
+            warnings.warn("the GPU is not used: its memory ran out", stacklevel=2)
+    return _state_space.information(view, ratio, progress, topup=topup, matrix=matrix)
 
 
 def _choose_method(view: View, noise_levels: NoiseLevels, method: str) -> str:

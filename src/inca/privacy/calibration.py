@@ -12,6 +12,7 @@ ratio r0, those at ratio r are g / (g + (r/r0)^2 (1 - g)). Finding a level is th
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
@@ -25,6 +26,7 @@ from inca._base.threads import blas_threads_for
 from inca._base.types import Array
 from inca._base.validation import finite_float, positive, refuse
 from inca.errors import InvalidInput
+from inca.privacy._device import Device, eigenvectors, on_gpu
 from inca.privacy.accountant import Losses, information
 from inca.privacy.tail_quantile import least_ratios
 from inca.privacy.theorems.preconditions import TheoremCheck, shifts
@@ -41,9 +43,10 @@ class Tradeoff:
 
     Args:
         view: What the adversary knows.
+        device: Where to factor it: `cpu`, `cuda` for a GPU, or None to choose; see `inca.account`.
 
     Raises:
-        InvalidInput: If double precision does not suffice.
+        InvalidInput: If double precision does not suffice, or the device is not there or too small.
 
     Example:
         >>> import inca
@@ -54,11 +57,11 @@ class Tradeoff:
         (3.489, 0.2)
     """
 
-    def __init__(self, view: View) -> None:
+    def __init__(self, view: View, *, device: Device | None = None) -> None:
         self.view = view
-        matrix, _ = information(view, NoiseLevels(independent=1.0, cancelling=_REFERENCE_RATIO), matrix=True)
-        with blas_threads_for(len(matrix)):
-            g, vectors = eigh(matrix, check_finite=False)
+        levels = NoiseLevels(independent=1.0, cancelling=_REFERENCE_RATIO)
+        matrix, taken = information(view, levels, matrix=True, device=device)
+        g, vectors = _eigenvectors(matrix, taken == "state-space" and on_gpu(device, view, suits=True))
         self._g = np.where(g > 1.0 - _SURE * g.size, 1.0, np.maximum(g, 0.0))
         self._vectors = vectors
 
@@ -211,6 +214,7 @@ def calibrate(
     sensitivity: float = 1.0,
     quantile: float = 1.0,
     confidence: float = 0.999,
+    device: Device | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> Calibration:
     """Return the least level of one kind of noise, given the other, with which nobody's loss exceeds mu in any view.
@@ -226,6 +230,7 @@ def calibrate(
         sensitivity: How far one party's value can move, in Euclidean distance.
         quantile: For which fraction of the distribution of views the level suffices; 1 stands for all of `views`.
         confidence: How sure that is, for a quantile below 1.
+        device: Where to factor the views: `cpu`, `cuda` for a GPU, or None to choose; see `inca.account`.
         progress: Called with the number of views done.
 
     Returns:
@@ -251,7 +256,7 @@ def calibrate(
     finite_float("confidence", confidence, 0.0, 1.0)
     samples = []
     for view in views:
-        tradeoff = Tradeoff(view)
+        tradeoff = Tradeoff(view, device=device)
         if sigma_independent is not None:
             samples.append(tradeoff.sigma_cancelling(mu, sigma_independent=sigma_independent, sensitivity=sensitivity))
         else:
@@ -263,6 +268,18 @@ def calibrate(
         refuse("the number of views", 0, "at least 1")
     levels = np.array(samples)
     return Calibration(_order_statistic(levels, quantile, confidence), levels, quantile, confidence)
+
+
+def _eigenvectors(matrix: Array, on_gpu: bool) -> tuple[Array, Array]:
+    """Return the eigenvalues in rising order and the eigenvectors as columns, from the GPU if it has the memory."""
+    if on_gpu:
+        try:
+            return eigenvectors(matrix)
+        except MemoryError:  # they take more of it than the losses
+            warnings.warn("the GPU is not used for eigenvectors: its memory ran out", stacklevel=3)
+    with blas_threads_for(len(matrix)):
+        g, vectors = eigh(matrix, check_finite=False)
+    return np.asarray(g), np.asarray(vectors)
 
 
 def _order_statistic(levels: Array, quantile: float, confidence: float) -> float:

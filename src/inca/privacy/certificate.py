@@ -21,6 +21,7 @@ from inca._base.files import null_for_infinity, write_json
 from inca._base.types import Array, Progress
 from inca._base.validation import finite_float, refuse
 from inca._base.version import __version__
+from inca.privacy._device import Device
 from inca.privacy.accountant import Losses, account
 from inca.privacy.dp_event import gaussian_dp_event
 from inca.privacy.gaussian import Rule, rule_to_file
@@ -239,6 +240,7 @@ def certify(
     rule: Rule = "analytic",
     intended: Schedule | None = None,
     basis: Basis = "exact",
+    device: Device | None = None,
     progress: Progress | None = None,
 ) -> Certificate:
     """Account for an execution, its noise levels and its adversary.
@@ -253,6 +255,7 @@ def certify(
             the undelivered offers in their places.
         basis: `exact`, or `leavers counted as colluders`: where a cohort settled, a bound on the losses of its parties
             that needs to know nothing of what the others did among themselves, and says nothing of their losses.
+        device: Where to account: `cpu`, `cuda` for a GPU, or None to choose; see `inca.account`.
         progress: Called with (rounds done, T+1) by each accounting.
 
     Returns:
@@ -283,7 +286,7 @@ def certify(
     view, levels = View(execution, adversary), transcript.noise_levels
 
     def losses_of(view: View, levels: NoiseLevels) -> Losses:
-        losses = account(view, levels, sensitivity=sensitivity, progress=progress)
+        losses = account(view, levels, sensitivity=sensitivity, device=device, progress=progress)
         return losses.in_whole_numbers(transcript.rounding)
 
     losses, full = losses_of(view if basis == "exact" else view.of_cohort(), levels), None

@@ -1,0 +1,184 @@
+"""What a round does to the noisy values and messages of the incremental family, as a small state (fact F9).
+
+Take off each message its owner's live mask: y_i^(t) = z_i^(t) + m_i^(t). Then z is a state with little memory,
+
+    z^(t) = W^O_t z^(t-1) + (W^O_t - I) m^(t-1) + c^(.)_t u,        u = x + eta*,
+
+since a round takes the old mask off and puts a fresh, independent one on. An adversary who knows message y_i^(t-1)
+knows what it contributes to its receivers, and m_i = y_i - z_i; so for a known message the column W e_i of this
+recursion becomes e_i, and its mask adds no noise. Colluders' messages are all known: their columns and rows vanish.
+
+What remains is a filtering problem over the honest parties: carry the covariance of (u, z), given all that was
+observed, from round to round; observe y_i = z_i + m_i with the mask's variance as noise; and in the end the final
+messages z_i^(T), whose masks are closed. What the observations take from the variance of u_i is the loss:
+
+    mu_i^2 = h_i^T Sigma^-1 h_i = (var(u_i) - var(u_i | y)) / var(u_i)^2.
+
+Final messages that were settled are further states s, one for each honest party of the cohort. They start as z does,
+and take part in transfers inside the cohort only,
+
+    s^(t) = s^(t-1) + (W^S_t - I) (z + m)^(t-1) + c^(.)_t u,
+
+where again known messages drop out. In the end s_i plus top-up noise is observed. If all that was exchanged with
+others is known, s is z.
+
+Here is what both filters, on the CPU and on another device, have in common: which states there are, which of them are
+observed with how much noise, and the sparse step of each round. Everything is in units of sigma_independent:
+var(u_i) = 1, and `ratio` is sigma_cancelling / sigma_independent.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from inca._base.kernels import Flags, Ids, compiled
+from inca._base.types import Array
+from inca.privacy.view import View
+
+
+@dataclass(frozen=True, eq=False)
+class Step:
+    """The way from one round to the next: states' = Phi states + changes (masks of hidden messages) + share u_owner."""
+
+    starts: Ids
+    states: Ids
+    changes: Array
+    """What a unit of each hidden message changes, by columns (CSC with `starts` and `states`)."""
+    masks: Array
+    """The variance of the mask of each honest party's message."""
+    phi: tuple[Ids, Ids, Array]
+    """Phi by rows (CSR: starts, sources, entries); the first entry of a row is that of its diagonal."""
+    share: Array
+    """What each state is given of its owner's noisy value."""
+
+
+class Recursion:
+    """The states z of all honest parties, then s of those who settle apart, and what becomes of them round by round.
+
+    State number k belongs to the honest party number `owner[k]`. Rounds are to be asked for in order.
+    """
+
+    def __init__(self, view: View, ratio: float, topup: float) -> None:
+        self.view, self.size = view, view.honest.size
+        self.var_topup = topup**2
+        injection = view.execution.injection
+        if injection.mask_scales is None:
+            raise TypeError("the state-space method needs an injection of the incremental family")
+        self.mask_variances = (ratio * injection.mask_scales) ** 2
+        self.first_share = float(injection.value[0])
+        values = np.arange(self.size, dtype=np.int32)
+        settling = values[_settles_apart(view)]
+        self.owner = np.concatenate([values, settling])
+        self.settled_place = np.full(self.size, -1, dtype=np.int32)  # of each honest party's s among the states
+        self.settled_place[settling] = self.size + np.arange(settling.size, dtype=np.int32)
+        self.place = np.full(view.execution.parties + 1, -1, dtype=np.int32)  # the last entry: receiver -1, nobody
+        self.place[view.honest] = values
+        self.attended = np.zeros(self.size, dtype=np.int64)  # rounds before the current one with the party present
+
+    def observed(self, t: int) -> tuple[NDArray[np.intp], Array]:
+        """Return which states are observed in round t < T, and with which noise: y_i = z_i + m_i is, if known."""
+        places = np.flatnonzero(self.view.known[t, self.view.honest])
+        return places, self.mask_variances[self.attended[places]]
+
+    def final(self) -> tuple[NDArray[np.intp], Array]:
+        """Return the same for the final messages: their masks are closed, settled ones have top-up noise."""
+        view, seen = self.view, np.flatnonzero(self.view.known[-1, self.view.honest])
+        noise = np.zeros(seen.size)
+        if view.execution.cohort is not None:
+            noise[view.execution.cohort[view.honest[seen]]] = self.var_topup
+        return np.where(self.settled_place[seen] >= 0, self.settled_place[seen], seen), noise
+
+    def advance(self, t: int) -> Step:
+        """Go on to round t: z += (W - I) (z + m) + c u and s += (W^S - I) (z + m) + c u, with hidden messages alone."""
+        view, honest = self.view, self.view.honest
+        here = view.active[t, honest]
+        hidden = here & ~view.known_when_sent[t - 1, honest]
+        self.attended += view.active[t - 1, honest]
+        share = np.where(here, view.execution.injection.value[self.attended], 0.0)
+        step = view.execution.sends(t)
+        receivers, fractions = self.place[step.receivers[honest]], step.fractions[honest]
+        starts, states, changes = _changes(receivers, fractions, hidden, self.settled_place)
+        phi = _transition(starts, states, changes, self.owner.size)
+        masks = self.mask_variances[self.attended - 1]
+        return Step(starts, states, changes, masks, phi, share[self.owner])
+
+
+def _settles_apart(view: View) -> Flags:
+    """Return which honest parties need a state of their own for their settled messages: the cohort, or nobody.
+
+    Nobody does if all that the honest ones of the cohort exchanged with others is known: then s and z differ by that.
+    """
+    execution, honest = view.execution, view.honest
+    cohort = execution.cohort if execution.settlement_matters else None
+    if cohort is None:
+        return np.zeros(honest.size, dtype=bool)
+    honestly = np.zeros(execution.parties, dtype=bool)
+    honestly[honest] = True
+    for t in range(1, execution.rounds + 1):
+        receivers = execution.sends(t).receivers
+        crosses = (receivers >= 0) & (cohort[receivers] != cohort[:, np.newaxis])
+        hidden = honestly & ~view.known_when_sent[t - 1]
+        if crosses[hidden].any():
+            return np.asarray(cohort[honest])
+    return np.zeros(honest.size, dtype=bool)
+
+
+@compiled
+def _changes(receivers: Ids, fractions: Array, hidden: Flags, settled_place: Ids) -> tuple[Ids, Ids, Array]:
+    """Return what a unit of each honest party's hidden message changes, by columns (CSC: starts, states, entries).
+
+    That is W - I for the states z, and W^S - I for the states s. A share that came back (receiver is the sender)
+    changes nothing, as what goes to nobody (-1).
+    """
+    size, slots = receivers.shape
+    starts = np.zeros(size + 1, dtype=np.int32)
+    states, entries = np.empty(2 * size * (slots + 1), dtype=np.int32), np.empty(2 * size * (slots + 1))
+    q = 0
+    for i in range(size):
+        if hidden[i]:
+            own, settled = q, -1
+            states[own], entries[own] = i, 0.0
+            q += 1
+            if settled_place[i] >= 0:
+                settled = q
+                states[settled], entries[settled] = settled_place[i], 0.0
+                q += 1
+            for slot in range(slots):
+                j = receivers[i, slot]
+                if j >= 0 and j != i:
+                    entries[own] -= fractions[i, slot]
+                    states[q], entries[q] = j, fractions[i, slot]
+                    q += 1
+                    if settled >= 0 and settled_place[j] >= 0:
+                        entries[settled] -= fractions[i, slot]
+                        states[q], entries[q] = settled_place[j], fractions[i, slot]
+                        q += 1
+        starts[i + 1] = q
+    return starts, states[:q], entries[:q]
+
+
+@compiled
+def _transition(starts: Ids, states: Ids, entries: Array, count: int) -> tuple[Ids, Ids, Array]:
+    """Return Phi = I + changes by rows (CSR: starts, sources, entries), for so many states."""
+    rows = np.zeros(count + 1, dtype=np.int32)
+    rows[1:] = 1
+    for i in range(starts.size - 1):
+        for q in range(starts[i], starts[i + 1]):
+            rows[states[q] + 1] += states[q] != i  # what a state keeps is one entry with the 1 of the identity
+    rows = np.cumsum(rows).astype(np.int32)
+    filled = rows[:-1] + np.int32(1)
+    sources, phi = np.empty(rows[-1], dtype=np.int32), np.empty(rows[-1])
+    for state in range(count):
+        sources[rows[state]], phi[rows[state]] = state, 1.0
+    for i in range(starts.size - 1):
+        for q in range(starts[i], starts[i + 1]):
+            state = states[q]
+            if state == i:
+                phi[rows[i]] += entries[q]
+            else:
+                sources[filled[state]], phi[filled[state]] = i, entries[q]
+                filled[state] += 1
+    return rows, sources, phi

@@ -157,6 +157,8 @@ PUBLIC: dict[str, str] = {
     "SimulatedRun.records": "how many records a made-up value stands for",
     "Provenance.seed": "of a reproduction, with made-up values",
     "SettledErrors.seed": "of a reproduction, with made-up values",
+    "Step.masks": "variances of the accountant, which follow from public noise levels",
+    "Step.share": "coefficients of the accountant, which follow from the public execution",
     "Injection.value": "coefficients c, which are public",
     "Injection.noise": "coefficients Z, which are public",
     "_InjectionFields.value": "coefficients c, which are public",

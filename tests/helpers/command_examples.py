@@ -20,6 +20,7 @@ COMMANDS: dict[str, str] = {
     "plan": "--parties 20 --epsilon 1 --views 4 --no-baselines --out plan.json",
     "average": "values.csv --domain 0 240 --epsilon 1 --transcript run.json",
     "audit": "run.json",
+    "report": "run.json --out report.html",
     "attack": "run.json --domain 0 240 --trials 100",
     "compare": "--parties 20 --epsilon 1 --messages 8 --dropout 0 --views 4",
     "reproduce": "fig3 --quick --workers 1 --out figures",

@@ -74,8 +74,8 @@ def named_colours(palette: Mapping[str, str], purposes: Mapping[str, str] = _PUR
     """Return colours of a palette as a style sheet names them.
 
     Example:
-        >>> named_colours({"own": "#0b6e6e"}, {"mean": "own"})
-        '--mean: #0b6e6e;'
+        >>> named_colours({"own": "teal"}, {"mean": "own"})
+        '--mean: teal;'
     """
     return " ".join(f"--{name}: {palette[purpose]};" for name, purpose in purposes.items())
 

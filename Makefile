@@ -22,7 +22,7 @@ $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
 $(DEMO_READY): pyproject.toml constraints.txt | $(BIN)/python
-	@echo "Installing inca and what the demo needs into $(VENV) (about 350 MB)"
+	@echo "Installing inca and what the demo needs into $(VENV) (about 500 MB)"
 	$(PIP) --editable '.[network]'
 	@touch $@
 

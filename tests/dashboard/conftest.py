@@ -4,8 +4,17 @@ import json
 from collections.abc import Iterator
 
 import pytest
+from playwright.sync_api import Browser
 
+from helpers.browser import browser
 from helpers.dashboard_server import CONSORTIUM, Dashboard, running
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Browser]:
+    """A real browser."""
+    with browser() as chromium:
+        yield chromium
 
 
 @pytest.fixture(scope="module")

@@ -14,18 +14,12 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 import inca
-from helpers.browser import Watched, browser, watched
+from helpers.browser import Watched, watched
 from helpers.dashboard_server import CONSORTIUM, Dashboard, running
 from inca.dashboard.simulated_run import SimulatedRun
 from inca.network.testing.demo import Demo
 
 REFUSED = "the server responded with a status of 400"  # the browser's own line when a question is refused
-
-
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Browser]:
-    with browser() as chromium:
-        yield chromium
 
 
 @pytest.fixture(scope="module")

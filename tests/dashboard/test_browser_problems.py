@@ -3,20 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from contextlib import ExitStack
 
-import pytest
 from playwright.sync_api import Browser, expect
 
-from helpers.browser import browser, watched
+from helpers.browser import watched
 from helpers.dashboard_server import running
-
-
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Browser]:
-    with browser() as chromium:
-        yield chromium
 
 
 def test_a_program_that_has_ended_is_called_that(chromium: Browser) -> None:

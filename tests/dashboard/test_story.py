@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from urllib.parse import parse_qsl, urlsplit
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Browser, Page, expect
 
-from helpers.browser import Watched, browser, watched
+from helpers.browser import Watched, watched
 from helpers.dashboard_server import Dashboard, running
 
 
@@ -20,8 +20,8 @@ def board() -> Iterator[Dashboard]:
 
 
 @pytest.fixture(scope="module")
-def window(board: Dashboard) -> Iterator[Watched]:
-    with browser() as chromium, watched(chromium, board.root) as window:
+def window(chromium: Browser, board: Dashboard) -> Iterator[Watched]:
+    with watched(chromium, board.root) as window:
         yield window
         window.check()
 

@@ -39,6 +39,12 @@ export function deltaFor(mu, epsilon) {
 export const correctGuessProbability = (mu) => (mu === null ? 1 : cumulative(mu / 2));
 
 /**
+ * What one can say of a value without looking: the middle of its domain, and how far off that is if it may be anywhere.
+ * @param {[low: number, high: number]} domain
+ */
+export const blindGuess = ([low, high]) => ({ middle: (low + high) / 2, error: (high - low) / Math.sqrt(12) });
+
+/**
  * The root mean square error of guesses, over those that there are; null if there is none.
  * @param {(number | null)[]} guesses
  * @param {number[]} truth

@@ -2,6 +2,7 @@
 
 import { svg } from "../../lib/dom.js";
 import { format } from "../../lib/format.js";
+import { blindGuess } from "../../lib/normal_distribution.js";
 import { scale, ticks } from "../../lib/scale.js";
 
 /** @typedef {{ party: number, truth: number, guess: number | null, error: number | null }} Guess */
@@ -57,7 +58,7 @@ export function guessChart({ guesses, domain: [least, most], unit, title, width 
   const labelled = Math.ceil((8 * digits + 8) / step);
   const drawing = svg("svg", { viewBox: `0 0 ${width} ${HEIGHT}`, role: "img", "aria-label": title });
   const band = { x: LEFT, width: width - LEFT - RIGHT, y: y(most), height: y(least) - y(most) };
-  const middle = y((least + most) / 2);
+  const middle = y(blindGuess([least, most]).middle);
   drawing.append(
     svg("rect", { ...band, fill: "var(--line)", opacity: 0.3 }),
     svg("line", { class: "guessing", x1: LEFT, x2: width - RIGHT, y1: middle, y2: middle }),

@@ -4,7 +4,7 @@
 /** @import { Guess } from "./guess_chart.js" */
 import { h } from "../../lib/dom.js";
 import { format } from "../../lib/format.js";
-import { rootMeanSquareError } from "../../lib/normal_distribution.js";
+import { blindGuess, rootMeanSquareError } from "../../lib/normal_distribution.js";
 import { dataTable } from "../data_table.js";
 import { hint } from "../hint.js";
 import { saveButton } from "../picture_buttons.js";
@@ -44,7 +44,7 @@ export const guessesOf = (all, honest, guesser) =>
  */
 function describe(all, guesser) {
   const { true_values: truth, domain, unit } = all;
-  const middle = (domain[0] + domain[1]) / 2;
+  const { middle } = blindGuess(domain);
   const error = rootMeanSquareError(all[guesser].estimates, truth);
   const blind = rootMeanSquareError(
     truth.map(() => middle),

@@ -3,7 +3,7 @@
 /** @import { AdversaryAnswer } from "../../lib/types.js" */
 import { h } from "../../lib/dom.js";
 import { format, percent } from "../../lib/format.js";
-import { correctGuessProbability, rootMeanSquareError } from "../../lib/normal_distribution.js";
+import { blindGuess, correctGuessProbability, rootMeanSquareError } from "../../lib/normal_distribution.js";
 import { tile } from "../elements.js";
 import { hint } from "../hint.js";
 
@@ -49,7 +49,7 @@ export function summary(answer, injection) {
 
 /** @param {NonNullable<AdversaryAnswer["guesses"]>} guesses */
 function guessTile({ naive, true_values: truth, domain, unit }) {
-  const middle = (domain[0] + domain[1]) / 2;
+  const { middle } = blindGuess(domain);
   const error = rootMeanSquareError(naive.estimates, truth) ?? 0;
   const blind = rootMeanSquareError(
     truth.map(() => middle),

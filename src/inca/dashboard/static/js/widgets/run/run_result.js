@@ -4,6 +4,7 @@
 /** @import { ErrorParts, RunAnswer, RunResult, Simulation } from "../../lib/types.js" */
 import { fill, h } from "../../lib/dom.js";
 import { format, percent } from "../../lib/format.js";
+import { blindGuess } from "../../lib/normal_distribution.js";
 import { swatch } from "../elements.js";
 import { hint } from "../hint.js";
 
@@ -48,8 +49,7 @@ function errorBar(error) {
  */
 function verdict(estimate, { true_mean: trueMean, expected_error: error, domain: [low, high], unit }) {
   const off = `Off by ${format(Math.abs(estimate - trueMean), 2)} of ${format(high - low)} ${unit}`;
-  const guessing = (high - low) / Math.sqrt(12); // the standard deviation of a mean that may be anywhere
-  return error && Math.sqrt(total(error)) < guessing
+  return error && Math.sqrt(total(error)) < blindGuess([low, high]).error
     ? h("p", { class: "verdict good" }, `${off}.`)
     : h("p", { class: "verdict warn" }, `${off}: with so much noise, no better than guessing.`);
 }

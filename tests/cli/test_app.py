@@ -83,6 +83,8 @@ USAGE: dict[str, tuple[list[object], str]] = {
     "misspelled": (["plan", "--foo=3"], "inca plan has no option --foo; did you mean --out?"),
     "a flag with a value": (["plan", "--json=3"], "--json must stand alone, got a value"),
     "too much": (["plan", "3", "--parties", 10, "--epsilon", 1], "inca plan takes no such argument, got 3"),
+    "too few": (["demo", "--parties", 3], "--parties must be at least 4, got '3'"),
+    "too many": (["demo", "--parties", 61], "--parties must be at most 60, got '61'"),
     "epsilon 0": (["plan", "--parties", 10, "--epsilon", 0], "epsilon must be above 0, got 0.0"),
     "audit for epsilon 0": (["audit", "x.json", "--epsilon", 0], "--epsilon must be above 0, got 0.0"),
     "attack for epsilon 0": (["attack", "x.json", "--epsilon", 0], "--epsilon must be above 0, got 0.0"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
@@ -192,9 +193,9 @@ def usage_sentence(error: Any) -> str:
         return f"{option} must be said; {command} --help tells what it is"
     if kind == "BadParameter" and isinstance(error.__cause__, ValueError) and hasattr(error.__cause__, "errors"):
         wrong = error.__cause__.errors()[0]
-        must_be = next(
-            (words for start, words in _PARSED.items() if wrong["type"].startswith(start)), "of another kind"
-        )
+        parsed = (words for start, words in _PARSED.items() if wrong["type"].startswith(start))
+        bounds = (f"{words} {bound}" for name, bound in wrong.get("ctx", {}).items() if (words := _BOUNDS.get(name)))
+        must_be = next(chain(parsed, bounds), "of another kind")
         return f"{option} must be {must_be}, got {wrong['input']!r}"
     if kind == "NoSuchOption":
         near = f"did you mean {' or '.join(sorted(error.possibilities))}?" if error.possibilities else "see --help"
@@ -207,6 +208,9 @@ def usage_sentence(error: Any) -> str:
 
 _PARSED = {"float": "a number", "int": "an integer", "bool": "true or false"}
 """What a word must be, by the start of the parser's name for what is wrong with it."""
+
+_BOUNDS = {"ge": "at least", "gt": "above", "le": "at most", "lt": "below"}
+"""Where a number must lie, by the parser's name for its bound."""
 
 _USAGE = {
     r"Option '.*' requires an argument\.": "{option} must be followed by a value",

@@ -20,7 +20,7 @@ from inca.protocol.usefulness import remark_on_error
 
 MAX_BYTES = 1 << 26
 _MAX_KEPT = 16
-_KINDS = {
+KINDS = {
     "inca-certificate/1": "certificate",
     "inca-plan/1": "plan",
     "inca-result/1": "result",
@@ -28,6 +28,7 @@ _KINDS = {
     "inca-execution/1": "execution",
     "inca-execution/2": "execution",
 }
+"""What a file is, by its format."""
 
 
 _REQUIRED = {
@@ -111,9 +112,9 @@ def _read(digest: str, name: str, content: bytes) -> Document:
         return Document(digest, name, "execution", {}, _run(name, content))
     try:
         fields = json.loads(content)
-        kind = _KINDS[fields["format"]]
+        kind = KINDS[fields["format"]]
     except (ValueError, KeyError, TypeError, RecursionError):
-        formats = ", ".join(_KINDS)
+        formats = ", ".join(KINDS)
         raise InvalidInput(f"{name} must be a file that inca writes ({formats}), got something else") from None
     if kind == "execution":
         return Document(digest, name, kind, {}, _run(name, content))

@@ -17,19 +17,12 @@ from inca.cli.report.page import ReportContent, SourceFile
 from inca.cli.report.plan_report import plan_content
 from inca.cli.report.result_report import ResultFields, read_result, result_content
 from inca.cli.report.session_report import session_content, unfinished_content
+from inca.dashboard.documents import KINDS
 from inca.errors import InvalidInput
 from inca.planning.plan import read_plan
 from inca.protocol.execution_files import read_execution
 
 MAX_BYTES = 1 << 28
-_KINDS = {
-    "inca-plan/1": "plan",
-    "inca-certificate/1": "certificate",
-    "inca-result/1": "result",
-    "inca-result/2": "result",
-    "inca-execution/1": "execution",
-    "inca-execution/2": "execution",
-}
 
 
 class _Header(msgspec.Struct):
@@ -73,7 +66,7 @@ def _kind(path: Path, content: bytes) -> str:
     if path.suffix == ".npz":
         return "execution"
     try:
-        return _KINDS[msgspec.json.decode(content, type=_Header).format]
+        return KINDS[msgspec.json.decode(content, type=_Header).format]
     except (msgspec.DecodeError, KeyError, RecursionError):
         kinds = "a plan, a certificate, an execution or a result"
         raise InvalidInput(f"{path} must be {kinds} that inca wrote, or a session's folder, got another file") from None

@@ -2,18 +2,39 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from itertools import zip_longest
 from typing import get_args
 
+import msgspec
 import pytest
 
 from helpers.hostile_member import HostileNetwork, HostileParty, Make
+from helpers.parties import PACED, Room
 from helpers.splitting_member import SplittingParty
 from inca.network.protocol.agreement.ballot_signatures import BallotSignatures
-from inca.network.protocol.messages import Message
+from inca.network.protocol.messages import (
+    Accept,
+    Account,
+    Decision,
+    Decisions,
+    Fetch,
+    Item,
+    Items,
+    Lock,
+    Message,
+    Nudge,
+    Offer,
+    Proposal,
+    Propose,
+    Seen,
+    Vote,
+    encode,
+)
 from inca.network.protocol.party import Party
 from inca.network.protocol.records import Accepted, Promised, Voted
 from inca.network.protocol.session import SessionConfig
+from inca.network.protocol.signed_items import Digest
 from inca.network.testing.faults import Faults
 
 QUICK, CHUNK = 20, 10
@@ -126,3 +147,36 @@ def test_the_hostile_member_says_all_kinds_of_things() -> None:
                 said |= {type(message).__name__ for message in party.told[-50:]}
                 party.told.clear()
     assert said == {kind.__name__ for kind in get_args(Message)}
+
+
+LARGEST = 2**32 - 1
+NOBODY = [(LARGEST, bytes(32))]
+STRANGE = Proposal("cohort", NOBODY)
+LARGE_NUMBERS: tuple[Message, ...] = (
+    Items([Item("digest", LARGEST, b"", bytes(64))]),
+    Items([Item("no kind", LARGEST, b"", bytes(64))]),
+    Items([Item("digest", 1, msgspec.msgpack.encode(Digest(Account([LARGEST], [[LARGEST]], []), bytes(32))), b"")]),
+    Fetch("digest", NOBODY),
+    Propose(0, 2**62 - 1, STRANGE, [(LARGEST, 2**62 - 1, bytes(64))], NOBODY),
+    Accept(0, Lock(2**62 - 1, STRANGE, NOBODY)),
+    Decisions(0, [Decision(2**62 - 1, STRANGE, NOBODY)]),
+    Decisions(LARGEST, []),
+    Vote(LARGEST, 2**62 - 1, bytes(64)),
+    Offer(LARGEST, LARGEST, b""),
+    Nudge(LARGEST),
+    Seen([(LARGEST, LARGEST)], LARGEST, LARGEST, []),
+)
+
+
+@pytest.mark.parametrize("stage", ["rounds", "digests", "serving"])
+def test_a_large_number_in_a_short_message_costs_little(stage: str) -> None:
+    """A number of four bytes that is taken for a party's, and shifted by, would be 512 MiB."""
+    room = Room(PACED).open().at_stage(2, stage)
+    for message in LARGE_NUMBERS:
+        tracemalloc.start()
+        try:
+            room.parties[2].receive(room.now, 0, message)
+            most = tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+        assert len(encode(message)) < 500 and most < 200_000, f"{most} bytes for {message}"

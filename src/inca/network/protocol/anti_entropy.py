@@ -231,6 +231,8 @@ class AntiEntropy:
 
     def handle_items(self, now: float, peer: int, message: Items) -> None:
         """Keep what is new and can be understood already; ask for more if the peer was asked for this."""
+        for item in message.items:
+            self._context.signed_items.check_known(item)  # first of all: a number is not a party yet
         answers = any(self._asked.get((item.kind, 1 << item.party), (-1, 0.0))[0] == peer for item in message.items)
         for item in message.items:
             if self._context.signed_items.by_kind.get(item.kind, {}).get(item.party) == item:

@@ -35,7 +35,7 @@ def test_cutting_the_work_into_ranges_changes_nothing(n: int, rounds: int, seed:
 
 @pytest.mark.parametrize(("count", "cores"), [(1, 2), (399, 2), (400, 2), (1000, 1), (5000, 2), (5000, 16)])
 def test_work_is_cut_into_ranges_only_where_that_pays(count: int, cores: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each row is worked on once; no piece is tiny, and there are no more than six for each core."""
+    """Each row is worked on once; no piece is tiny, and there are no more than sixteen for each core."""
     monkeypatch.setattr(_state_space, "available_cores", lambda: cores)
     ranges: list[tuple[int, int]] = []
     with ThreadPoolExecutor(2) as pool:
@@ -46,7 +46,7 @@ def test_work_is_cut_into_ranges_only_where_that_pays(count: int, cores: int, mo
     if count < 400:
         assert pieces == [(0, count)]
     else:
-        assert min(hi - lo for lo, hi in pieces[:-1]) >= 64 and 2 <= len(pieces) <= 6 * cores
+        assert min(hi - lo for lo, hi in pieces[:-1]) >= 64 and 2 <= len(pieces) <= 16 * cores
 
 
 @settings(max_examples=15)

@@ -29,11 +29,11 @@ _dgemm = _routine(
 _dtrsm = _routine("dtrsm", *[_LETTER] * 4, _INT, _INT, _REAL, _REAL, _INT, _REAL, _INT)
 
 
-def subtract_product(c: Array, a: Array, lo: int, hi: int) -> None:
-    """Do c -= a a^T in columns lo..hi-1 and rows 0..hi-1; both are stored by columns."""
-    count, inner, width = a.shape[0], a.shape[1], hi - lo
-    args = _at(a, 0, 0), _int(count), _at(a, lo, 0), _int(count), _ONE, _at(c, 0, lo), _int(c.shape[0])
-    _dgemm(_letter("N"), _letter("T"), _int(hi), _int(width), _int(inner), _MINUS_ONE, *args)
+def subtract_product(c: Array, a: Array, b: Array, rows: int | None, lo: int, hi: int) -> None:
+    """Do c -= a b^T in columns lo..hi-1 and the first rows, or all; the three are stored by columns."""
+    count, inner, width = len(a) if rows is None else rows, a.shape[1], hi - lo
+    args = _at(a, 0, 0), _int(len(a)), _at(b, lo, 0), _int(len(b)), _ONE, _at(c, 0, lo), _int(len(c))
+    _dgemm(_letter("N"), _letter("T"), _int(count), _int(width), _int(inner), _MINUS_ONE, *args)
 
 
 def divide_by_root(a: Array, root: Array, lo: int, hi: int) -> None:

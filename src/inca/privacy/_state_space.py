@@ -27,7 +27,9 @@ from inca.privacy._blas import divide_by_root, subtract_product
 from inca.privacy._recursion import Recursion
 from inca.privacy.view import View
 
-_TILE_ROWS = 16  # and columns of a block: as many lines of the cache as stay there
+_TILE_ROWS, _TILE_COLUMNS = 32, 128  # of a block that is mirrored: as much as stays in the cache
+_ROWS_COPIED = 16  # at a time
+_RANGES_PER_CORE = 16  # so that little is worked out twice next to the diagonal
 _MIN_ROWS_TO_CUT, _MIN_RANGE_ROWS = 400, 64  # or columns: from which on to use threads, and the least piece
 _EPS = float(np.finfo(np.float64).eps)
 
@@ -58,57 +60,67 @@ def information(
 
 
 class _Filter:
-    """The covariance of (u, z, s) given what was observed so far: values u first, then states z, then s if needed.
+    """The covariance of (u, z, s) given what was observed so far, in three blocks that are stored by columns.
 
-    `p` is stored by columns; state number k stands at size + k.
+        values  cov(u, u),        cross  cov(u, states),        states  cov(states, states)
+
+    Of the two symmetric ones a half is worked out and mirrored, for whole columns to be read later.
     """
 
     def __init__(self, recursion: Recursion, pool: ThreadPoolExecutor) -> None:
         self.recursion, self.size, self.pool = recursion, recursion.size, pool
-        owner, first, values = recursion.owner, recursion.first_share, np.arange(recursion.size)
-        count = self.size + owner.size
-        self.p, self.scratch = np.zeros((count, count), order="F"), np.empty((count, owner.size), order="F")
-        self.p[values, values] = 1.0
-        self.p[: self.size, self.size :] = first * (values[:, np.newaxis] == owner)
-        self.p[self.size :, : self.size] = self.p[: self.size, self.size :].T
-        self.p[self.size :, self.size :] = first**2 * (owner[:, np.newaxis] == owner)
+        owner, first, numbers = recursion.owner, recursion.first_share, np.arange(recursion.owner.size)
+        self.values = np.asfortranarray(np.eye(self.size))
+        self.cross, self.next_cross = (np.zeros((self.size, owner.size), order="F") for _ in range(2))
+        self.states, self.next_states = (np.zeros((owner.size, owner.size), order="F") for _ in range(2))
+        self.cross[owner, numbers] = first
+        self.states[numbers, numbers] = first**2
+        settling = np.flatnonzero(recursion.settled_place >= 0)  # their two states begin as the same
+        settled = recursion.settled_place[settling]
+        self.states[settling, settled] = self.states[settled, settling] = first**2
         self.gained = np.zeros(self.size)
         self.error = _EPS
 
     def observe(self, t: int) -> None:
         """Condition on the known messages computed in round t < T: y_i = z_i + m_i."""
         places, noise = self.recursion.observed(t)
-        if places.size:
-            states = places + self.size
-            cross = self.p.T[states].T  # columns of an array stored by columns: one contiguous copy
-            covariance = cross[states]
-            covariance[np.diag_indices_from(covariance)] += noise
-            self._in_ranges(len(cross), divide_by_root, cross, self._root(covariance))
-            self.gained += np.einsum("ij,ij->i", cross[: self.size], cross[: self.size])
-            self._in_ranges(len(cross), _condition, self.p, cross)
-        else:
-            self._in_ranges(len(self.p), _mirror, self.p)
+        if not places.size:
+            return
+        # Columns of arrays stored by columns: one contiguous copy each.
+        of_values, of_states = self.cross.T[places].T, self.states.T[places].T
+        covariance = of_states[places]
+        covariance[np.diag_indices_from(covariance)] += noise
+        root = self._root(covariance)
+        self._in_ranges(len(of_values), divide_by_root, of_values, root)
+        self._in_ranges(len(of_states), divide_by_root, of_states, root)
+        self.gained += np.einsum("ij,ij->i", of_values, of_values)
+        self._in_ranges(len(of_values), _condition, self.values, of_values)
+        self._in_ranges(len(of_states), subtract_product, self.cross, of_values, of_states, None)
+        self._in_ranges(len(of_states), _condition, self.states, of_states)
 
     def advance(self, t: int) -> None:
         """Go on to round t."""
         step, owner = self.recursion.advance(t), self.recursion.owner
-        self._in_ranges(owner.size, _advance, self.p, self.scratch, *step.phi, step.share, owner)
-        _add_masks(self.scratch[self.size :], step.starts, step.states, step.changes, step.masks)
-        self.p[:, self.size :] = self.scratch
+        how = (*step.phi, step.share, owner)
+        self._in_ranges(owner.size, _advance_cross, self.values, self.cross, self.next_cross, *how)
+        blocks = self.values, self.next_cross, self.states, self.next_states
+        self._in_ranges(owner.size, _advance_states, *blocks, *how)
+        _add_masks(self.next_states, step.starts, step.states, step.changes, step.masks)
+        self.cross, self.next_cross = self.next_cross, self.cross
+        self.states, self.next_states = self.next_states, self.states
 
     def information(self, matrix: bool) -> tuple[Array, float]:
         """Condition on the final messages and return what all observations took from the variance of u."""
+        del self.next_cross, self.next_states  # to make room
         places, noise = self.recursion.final()
-        states = self.size + places
-        cross = self.p.T[states].T
-        last = cross[: self.size]
-        if states.size:
-            covariance = cross[states]
+        last = self.cross.T[places].T
+        if places.size:
+            covariance = np.asfortranarray(self.states.T[places].T[places])
             covariance[np.diag_indices_from(covariance)] += noise
-            last = dtrsm(1.0, self._root(covariance), last, side=1, lower=1, trans_a=1)
+            last = dtrsm(1.0, self._root(covariance), last, side=1, lower=1, trans_a=1, overwrite_b=1)
         if not matrix:
             return self.gained + np.einsum("ij,ij->i", last, last), self.error
-        upper = np.eye(self.size) - self.p[: self.size, : self.size]
+        upper = np.eye(self.size) - self.values
         full = np.triu(dsyrk(1.0, last, beta=1.0, c=np.asfortranarray(upper), lower=0))
         return full + np.triu(full, 1).T, self.error
 
@@ -126,15 +138,15 @@ class _Filter:
         if count < _MIN_ROWS_TO_CUT:
             job(*arguments, 0, count)
             return
-        edges = [*range(0, count, max(_MIN_RANGE_ROWS, -(-count // (6 * available_cores())))), count]
+        edges = [*range(0, count, max(_MIN_RANGE_ROWS, -(-count // (_RANGES_PER_CORE * available_cores())))), count]
         # Later columns have more above the diagonal, hence more work: they go first.
         for done in [self.pool.submit(job, *arguments, lo, hi) for lo, hi in reversed(list(pairwise(edges)))]:
             done.result()
 
 
-def _condition(p: Array, cross: Array, lo: int, hi: int) -> None:
-    """Do p -= cross cross^T for columns lo..hi-1 above the diagonal, and for the same entries below it."""
-    subtract_product(p, cross, lo, hi)
+def _condition(p: Array, gain: Array, lo: int, hi: int) -> None:
+    """Do p -= gain gain^T for columns lo..hi-1 above the diagonal, and for the same entries below it."""
+    subtract_product(p, gain, gain, hi, lo, hi)
     _mirror(p, lo, hi)
 
 
@@ -150,8 +162,8 @@ def _add_masks(covariance: Array, starts: Ids, states: Ids, entries: Array, mask
 @compiled
 def _mirror(p: Array, lo: int, hi: int) -> None:
     """Copy columns lo..hi-1 above the diagonal of p to its rows left of the diagonal, tile by tile."""
-    for left in range(lo, hi, _TILE_ROWS):
-        right = min(left + _TILE_ROWS, hi)
+    for left in range(lo, hi, _TILE_COLUMNS):
+        right = min(left + _TILE_COLUMNS, hi)
         for top in range(0, right, _TILE_ROWS):
             for i in range(U(top), U(min(top + _TILE_ROWS, right))):
                 column = p[:, i]
@@ -160,29 +172,77 @@ def _mirror(p: Array, lo: int, hi: int) -> None:
 
 
 @compiled
-def _advance(
-    p: Array, out: Array, starts: Ids, sources: Ids, phi: Array, share: Array, owner: Ids, lo: int, hi: int
+def _advance_cross(
+    values: Array,
+    cross: Array,
+    out: Array,
+    starts: Ids,
+    sources: Ids,
+    phi: Array,
+    share: Array,
+    owner: Ids,
+    lo: int,
+    hi: int,
 ) -> None:
-    """Write columns lo..hi-1 of the states' next covariance with (u, states); Phi is given by rows (CSR).
-
-    The next state b is sum_j phi_bj state_j + c_b u_owner(b): first its covariance with the old ones, then with the
-    new ones.
-    """
-    size, states = len(p) - share.size, share.size
-    mixed = np.empty(len(p))
+    """Write columns lo..hi-1 of cov(u, next states): the next state b is sum_j phi_bj state_j + c_b u_owner(b)."""
     for b in range(lo, hi):
-        old = p[:, owner[b]]
-        for e in range(len(p)):
-            mixed[e] = share[b] * old[e]
+        new, old = out[:, b], values[:, owner[b]]
+        for e in range(len(values)):
+            new[e] = share[b] * old[e]
         for q in range(starts[b], starts[b + 1]):
-            old, weight = p[:, size + sources[q]], phi[q]
-            for e in range(len(p)):
-                mixed[e] += weight * old[e]
-        values, new, before = out[:size, b], out[size:, b], mixed[size:]
-        for a in range(size):
-            values[a] = mixed[a]
-        for a in range(states):
-            total = share[a] * mixed[owner[a]]
-            for q in range(U(starts[a]), U(starts[a + 1])):
-                total += phi[q] * before[U(sources[q])]
-            new[a] = total
+            old, weight = cross[:, sources[q]], phi[q]
+            for e in range(len(values)):
+                new[e] += weight * old[e]
+
+
+@compiled
+def _advance_states(
+    values: Array,
+    cross: Array,
+    states: Array,
+    out: Array,
+    starts: Ids,
+    sources: Ids,
+    phi: Array,
+    share: Array,
+    owner: Ids,
+    lo: int,
+    hi: int,
+) -> None:
+    """Write columns lo..hi-1 of the next states' covariance; `cross` is theirs with u already.
+
+    With X = cov(u, next states) and C = diag(c) that is Phi cov Phi^T + C X + (C X)^T - C cov(u, u) C, the rows and
+    columns of u being taken by owner. Some rows of X are copied at a time, since they do not lie together.
+    """
+    count, size = share.size, len(values)
+    mixed, rows = np.empty(count), np.empty((_ROWS_COPIED, count))
+    kept, others = phi[starts[:-1]], np.empty(phi.size - count, dtype=np.int32)  # the diagonal, and the rows of the rest
+    q = 0
+    for a in range(count):
+        for _ in range(starts[a] + 1, starts[a + 1]):
+            others[q] = a
+            q += 1
+    moved, weights = np.empty_like(others), np.empty(others.size)
+    q = 0
+    for a in range(count):
+        for entry in range(starts[a] + 1, starts[a + 1]):
+            moved[q], weights[q] = sources[entry], phi[entry]
+            q += 1
+    for first in range(lo, hi, _ROWS_COPIED):
+        last = min(first + _ROWS_COPIED, hi)
+        for a in range(count):
+            for b in range(first, last):
+                rows[b - first, a] = cross[owner[b], a]
+        for b in range(first, last):
+            mixed[:] = 0.0
+            for q in range(starts[b], starts[b + 1]):
+                old, weight = states[:, sources[q]], phi[q]
+                for e in range(count):
+                    mixed[e] += weight * old[e]
+            new, value, column, row, own = out[:, b], values[:, owner[b]], cross[:, b], rows[b - first], share[b]
+            for a in range(size):
+                new[a] = kept[a] * mixed[a] + share[a] * (column[a] - own * value[a]) + own * row[a]
+            for a in range(size, count):
+                new[a] = kept[a] * mixed[a] + share[a] * (column[owner[a]] - own * value[owner[a]]) + own * row[a]
+            for q in range(others.size):
+                new[U(others[q])] += weights[q] * mixed[U(moved[q])]

@@ -96,6 +96,26 @@ def calibration(n: int) -> None:
         print(f"  {name:38s} {seconds:8.3f} s   one factorisation is {seconds / fast:.1f} times as fast")
 
 
+def settled(n: int) -> None:
+    """Account for final messages that were settled, beside an execution in which nobody left."""
+    rounds, seconds = 20, {}
+    for leaving in (0.0, 0.02, 0.05, 0.1):
+        presence = inca.Presence.leaving(n, rounds, leaving, np.random.default_rng(2))
+        plain = inca.Execution(inca.RandomReceivers(n, rounds, seed=1), inca.incremental_injection(rounds), presence)
+        execution = plain.settled(presence.row(rounds)) if leaving else plain
+        adversary = inca.Adversary.random(n, rounds, np.random.default_rng(1), colluding=0.1)
+        levels = inca.NoiseLevels(independent=1.0, cancelling=RATIO, topup=0.5 if leaving else 0.0)
+        inca.account(inca.View(execution, adversary), levels, sensitivity=1.0)
+        seconds[leaving] = best(partial(account_settled, execution, adversary, levels), 3)
+    print(f"all losses, n = {n:,}, T = 20, k = 1, 10 % colluding, leavers settled out")
+    for leaving, taken in seconds.items():
+        print(f"  {leaving:4.0%} leave {taken:8.3f} s   {taken / seconds[0.0]:5.2f} times as long as if nobody leaves")
+
+
+def account_settled(execution: inca.Execution, adversary: inca.Adversary, levels: inca.NoiseLevels) -> None:
+    inca.account(inca.View(execution, adversary), levels, sensitivity=1.0)
+
+
 def largest(n: int) -> None:
     """Account for n parties in a process of its own and print time and peak memory."""
     code = (
@@ -218,6 +238,7 @@ if __name__ == "__main__":
         on_gpu(options.sizes)
         sys.exit()
     all_losses(200 if options.quick else 1000)
+    settled(200 if options.quick else 1500)
     calibration(60 if options.quick else 200)
     if not options.quick:
         growth(options.growth)

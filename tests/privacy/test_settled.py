@@ -91,7 +91,7 @@ def test_losses_are_those_of_everything_seen(view: inca.View) -> None:
 @given(incremental_views())
 def test_both_methods_agree(view: inca.View) -> None:
     dense, fast = (inca.account(view, LEVELS, sensitivity=1.0, method=m) for m in ("dense", "state-space"))
-    np.testing.assert_allclose(fast.mu, dense.mu, rtol=1e-9)
+    np.testing.assert_allclose(fast.mu, dense.mu, rtol=1e-9, atol=1e-12)  # a loss of 0 may be dust in one of them
 
 
 @given(incremental_views())

@@ -14,13 +14,13 @@ messages z_i^(T), whose masks are closed. What the observations take from the va
 
     mu_i^2 = h_i^T Sigma^-1 h_i = (var(u_i) - var(u_i | y)) / var(u_i)^2.
 
-Final messages that were settled are further states s, one for each honest party of the cohort. They start as z does,
-and take part in transfers inside the cohort only,
+Final messages that were settled are further states s of honest parties of the cohort. They start as z does, and take
+part in transfers inside the cohort only,
 
     s^(t) = s^(t-1) + (W^S_t - I) (z + m)^(t-1) + c^(.)_t u,
 
-where again known messages drop out. In the end s_i plus top-up noise is observed. If all that was exchanged with
-others is known, s is z.
+where again known messages drop out. In the end s_i plus top-up noise is observed. Of a party whose exchanges with
+others are all known, s is z, and needs no state of its own.
 
 Here is what both filters, on the CPU and on another device, have in common: which states there are, which of them are
 observed with how much noise, and the sparse step of each round. Everything is in units of sigma_independent:
@@ -76,6 +76,8 @@ class Recursion:
         self.settled_place[settling] = self.size + np.arange(settling.size, dtype=np.int32)
         self.place = np.full(view.execution.parties + 1, -1, dtype=np.int32)  # the last entry: receiver -1, nobody
         self.place[view.honest] = values
+        cohort = view.execution.cohort
+        self.inside = np.ones(self.size, dtype=bool) if cohort is None else np.asarray(cohort[view.honest])
         self.attended = np.zeros(self.size, dtype=np.int64)  # rounds before the current one with the party present
 
     def observed(self, t: int) -> tuple[NDArray[np.intp], Array]:
@@ -100,38 +102,41 @@ class Recursion:
         share = np.where(here, view.execution.injection.value[self.attended], 0.0)
         step = view.execution.sends(t)
         receivers, fractions = self.place[step.receivers[honest]], step.fractions[honest]
-        starts, states, changes = _changes(receivers, fractions, hidden, self.settled_place)
+        starts, states, changes = _changes(receivers, fractions, hidden, self.settled_place, self.inside)
         phi = _transition(starts, states, changes, self.owner.size)
         masks = self.mask_variances[self.attended - 1]
         return Step(starts, states, changes, masks, phi, share[self.owner])
 
 
 def _settles_apart(view: View) -> Flags:
-    """Return which honest parties need a state of their own for their settled messages: the cohort, or nobody.
+    """Return which honest parties need a state of their own for their settled messages.
 
-    Nobody does if all that the honest ones of the cohort exchanged with others is known: then s and z differ by that.
+    Those of the cohort that have exchanged a hidden message with others. All other s and z differ by what is known.
     """
     execution, honest = view.execution, view.honest
+    apart = np.zeros(execution.parties, dtype=bool)
     cohort = execution.cohort if execution.settlement_matters else None
     if cohort is None:
-        return np.zeros(honest.size, dtype=bool)
+        return apart[honest]
     honestly = np.zeros(execution.parties, dtype=bool)
     honestly[honest] = True
     for t in range(1, execution.rounds + 1):
         receivers = execution.sends(t).receivers
-        crosses = (receivers >= 0) & (cohort[receivers] != cohort[:, np.newaxis])
         hidden = honestly & ~view.known_when_sent[t - 1]
-        if crosses[hidden].any():
-            return np.asarray(cohort[honest])
-    return np.zeros(honest.size, dtype=bool)
+        crosses = (receivers >= 0) & (cohort[receivers] != cohort[:, np.newaxis]) & hidden[:, np.newaxis]
+        apart |= crosses.any(axis=1)
+        apart[receivers[crosses]] = True
+    return np.asarray((apart & cohort)[honest])
 
 
 @compiled
-def _changes(receivers: Ids, fractions: Array, hidden: Flags, settled_place: Ids) -> tuple[Ids, Ids, Array]:
+def _changes(
+    receivers: Ids, fractions: Array, hidden: Flags, settled_place: Ids, inside: Flags
+) -> tuple[Ids, Ids, Array]:
     """Return what a unit of each honest party's hidden message changes, by columns (CSC: starts, states, entries).
 
-    That is W - I for the states z, and W^S - I for the states s. A share that came back (receiver is the sender)
-    changes nothing, as what goes to nobody (-1).
+    That is W - I for the states z, and W^S - I for the states s, if both ends are inside the cohort. A share that came
+    back (receiver is the sender) changes nothing, as what goes to nobody (-1).
     """
     size, slots = receivers.shape
     starts = np.zeros(size + 1, dtype=np.int32)
@@ -152,10 +157,12 @@ def _changes(receivers: Ids, fractions: Array, hidden: Flags, settled_place: Ids
                     entries[own] -= fractions[i, slot]
                     states[q], entries[q] = j, fractions[i, slot]
                     q += 1
-                    if settled >= 0 and settled_place[j] >= 0:
-                        entries[settled] -= fractions[i, slot]
-                        states[q], entries[q] = settled_place[j], fractions[i, slot]
-                        q += 1
+                    if inside[i] and inside[j]:
+                        if settled >= 0:
+                            entries[settled] -= fractions[i, slot]
+                        if settled_place[j] >= 0:
+                            states[q], entries[q] = settled_place[j], fractions[i, slot]
+                            q += 1
         starts[i + 1] = q
     return starts, states[:q], entries[:q]
 

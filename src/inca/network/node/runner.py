@@ -6,11 +6,12 @@ import asyncio
 import signal
 from collections.abc import Callable
 from contextlib import suppress
+from math import inf
 from pathlib import Path
 from typing import Any
 
 from inca._base.types import Array
-from inca.errors import JournalUnusable
+from inca.errors import InvalidInput, JournalUnusable
 from inca.network.membership.identity import Identity
 from inca.network.node.event_log import fields_of
 from inca.network.node.journal import Journal
@@ -19,6 +20,7 @@ from inca.network.node.report import write_report
 from inca.network.node.session_setup import SessionSetup
 
 _STOP_TIMEOUT_S = 2.0
+_OTHER_FILES = 64  # open beside connections: the journal, the log, libraries
 
 
 def run_party(
@@ -65,6 +67,7 @@ def run_party(
         JournalUnusable: The disk fails; the party can go on once that is mended.
     """
     refuse_core_dumps()
+    allow_connections(len(setup.roster.parties))
     reports: list[dict[str, Any]] = []
 
     def on_ended(end: SessionEnd) -> None:
@@ -123,6 +126,28 @@ def refuse_core_dumps() -> None:
         import resource
 
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+def allow_connections(parties: int) -> None:
+    """See that this process may hold a connection to every peer, and for a while a second one; 1,024 files are usual.
+
+    Raises:
+        InvalidInput: It may not, whatever it asks for.
+    """
+    try:
+        import resource
+    except ImportError:  # there is no such limit here
+        return
+    needed = parties + _OTHER_FILES
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    limit = inf if hard == resource.RLIM_INFINITY else hard
+    if limit < needed:
+        raise InvalidInput(
+            f"a session of {parties} parties needs about {needed} open files, and only {hard} are allowed here: "
+            "ask for more (ulimit -n, or LimitNOFILE of a service)"
+        )
+    if soft != resource.RLIM_INFINITY and soft < needed + parties:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (int(min(limit, needed + parties)), hard))
 
 
 def _report_of_ended(folder: Path) -> dict[str, Any] | None:

@@ -22,7 +22,7 @@ from helpers.paths import ROOT
 from inca._base import palette
 
 DOCS = ROOT / "docs"
-FORMULAS: tuple[str, ...] = ()
+FORMULAS = ("notation", "accounting", "settlement", "conditions", "failure-probability", "noise-design", "errata")
 """Pages with formulas."""
 LOOKED_AT = ("index", "tutorial-researcher", "notation", "accounting", "reference/average", "command-line")
 
@@ -106,7 +106,7 @@ def test_formulas_are_mathml_and_nothing_is_left_of_their_source(name: str, site
     article = text[text.index("<article") : text.index("</article>")]
     assert article.count("<math ") == len(formulas((DOCS / f"{name}.md").read_text()))
     prose = re.sub(r"<math .*?</math>|<pre>.*?</pre>|<code.*?</code>", "", article, flags=re.DOTALL)
-    assert "$" not in prose and "\\" not in prose
+    assert "$" not in prose and not re.search(r"\\[a-zA-Z]", prose)
 
 
 @pytest.mark.slow

@@ -20,7 +20,6 @@ language = "en"
 extensions = ["myst_parser", "sphinx_copybutton", "docsite.mathml"]
 myst_enable_extensions = ["attrs_inline", "deflist", "dollarmath"]
 myst_heading_anchors = 4
-myst_dmath_allow_digits = False
 highlight_language = "none"
 nitpicky = True
 smartquotes = False  # "settled" is a value, not a quotation
@@ -53,7 +52,13 @@ def variables(theme: dict[str, str]) -> dict[str, str]:
         "soft": ("foreground-secondary", "foreground-muted", "sidebar-caption-text"),
         "line": ("foreground-border", "background-border", "sidebar-background-border", "card-border", "table-border"),
         "paper": ("background-primary", "background-hover--transparent", "sidebar-search-background--focus"),
-        "card": ("background-secondary", "sidebar-background", "code-background", "inline-code-background"),
+        "card": (
+            "background-secondary",
+            "highlight-on-target",
+            "sidebar-background",
+            "code-background",
+            "inline-code-background",
+        ),
         "own": ("brand-primary", "brand-content", "link", "link--visited", "link--hover", "link--visited--hover"),
     }
     colours = {f"color-{name}": theme[purpose] for purpose, names in by_purpose.items() for name in names}

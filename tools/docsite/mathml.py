@@ -14,6 +14,9 @@ from latex2mathml.converter import convert
 from sphinx.application import Sphinx
 from sphinx.errors import ExtensionError
 
+_BARS = re.compile(r"<mo>(&#x02016;|&#x0007C;)</mo>")
+"""The bars of norms and sizes: the converter forgets which is left and which right, so browsers stretch some."""
+
 
 def mathml(latex: str, *, display: bool) -> str:
     r"""Return a formula as a MathML element.
@@ -37,9 +40,9 @@ def mathml(latex: str, *, display: bool) -> str:
         element = convert(latex, display="block" if display else "inline")
     except Exception as error:  # the converter has a dozen kinds, for braces, delimiters and environments
         raise ExtensionError(f"a formula must be LaTeX that can be converted to MathML, got {latex}") from error
-    if re.search(r"\\|&#x0005C;", element):  # what it does not know, it shows
+    if re.search(r"\\|&#x0005C;|<mi>&</mi>", element):  # what it does not know, it shows
         raise ExtensionError(f"a formula must be LaTeX that can be converted to MathML, got {latex}")
-    return element
+    return _BARS.sub(r'<mo stretchy="false" lspace="0" rspace="0">\1</mo>', element)
 
 
 def visit_inline(writer: Any, node: nodes.Element) -> None:

@@ -171,3 +171,18 @@ def test_search_works_from_a_folder(site: Path, chromium: Browser) -> None:
         window.page.press("input[name=q]", "Enter")
         window.page.wait_for_selector("#search-results li a[href*='settlement.html']")
         window.check()
+
+
+@pytest.mark.slow
+def test_every_rule_of_the_style_sheet_is_used(site: Path, chromium: Browser) -> None:
+    sheet = re.sub(r"/\*.*?\*/|@font-face \{.*?\}", "", (site / "_static" / "site.css").read_text(), flags=re.DOTALL)
+    # What depends on the keyboard or on the reader's theme is there if what it is about is.
+    plain = re.sub(r":focus-visible", "*", re.sub(r'body(:not\()?\[data-theme="\w+"\]\)?', "body", sheet))
+    unused = {selector.strip() for selector in re.findall(r"([^{}@]+)\{", plain)} - {""}
+    unused = {selector for selector in unused if not selector.startswith(("media", "("))}
+    assert len(unused) > 15
+    with watched(chromium, site.as_uri()) as window:
+        for name in LOOKED_AT:
+            window.page.goto((site / f"{name}.html").as_uri())
+            unused -= {one for one in unused if window.page.evaluate("one => !!document.querySelector(one)", one)}
+    assert not unused

@@ -40,4 +40,7 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("out", type=Path, nargs="?", default=pages.ROOT / "build" / "site")
     arguments = parser.parse_args()
-    sys.exit(build(arguments.out, arguments.out.with_name(f"{arguments.out.name}-work")))
+    try:
+        sys.exit(build(arguments.out, arguments.out.with_name(f"{arguments.out.name}-work")))
+    except ValueError as error:
+        sys.exit(f"{error}")

@@ -101,8 +101,8 @@ reproduction: $(READY)  ## the paper's figures at full size, for the docs: 35 mi
 	$(BIN)/inca reproduce all --out docs/reproduction
 	$(BIN)/python tools/verdicts.py
 
-site: $(READY)  ## the documentation site, into build/site; python -m http.server -d build/site shows it
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+site: $(READY)  ## the documentation site, into build/site: open index.html there, from the folder or from a web server
+	$(BIN)/python tools/docsite/build.py build/site
 
 clean:
 	rm -rf $(VENV) node_modules build src/*.egg-info

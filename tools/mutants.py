@@ -85,6 +85,7 @@ class FileReport:
 
 def _operators() -> Iterator[tuple[str, Any]]:
     import cosmic_ray.plugins
+
     from mutation_operators import Provider
 
     cosmic_ray.plugins.OPERATOR_PROVIDERS["inca"] = Provider()

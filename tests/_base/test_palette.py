@@ -70,8 +70,16 @@ def test_the_dashboard_has_the_same_colours_for_the_same_purposes() -> None:
 
 
 def test_the_site_has_no_colours_of_its_own() -> None:
-    used = set(re.findall(r"#[0-9a-f]{3,8}\b", (ROOT / "docs" / "site.css").read_text()))
-    assert used and used <= {*palette.LIGHT.values(), *palette.DARK.values()}
+    sheet = (ROOT / "tools" / "docsite" / "static" / "site.css").read_text()
+    assert not re.search(r":[^;{}]*(#[0-9a-f]{3,8}\b|rgb|hsl)", sheet)
+    used = set(re.findall(r"var\(--inca-([a-z]+)\)", sheet))
+    assert used and used <= set(palette.LIGHT)
+
+
+def test_the_sign_of_the_site_is_that_of_the_dashboard() -> None:
+    ours = (ROOT / "docs" / "pictures" / "favicon.svg").read_text()
+    assert ours == (ROOT / "src" / "inca" / "dashboard" / "static" / "icon.svg").read_text()
+    assert palette.OWN in ours
 
 
 @pytest.mark.parametrize("path", DRAWING, ids=lambda path: path.relative_to(ROOT).as_posix())

@@ -1,115 +1,51 @@
-"""The documentation site: the reference is complete, and the site is whole and asks nothing of other machines."""
+"""The documentation site: every page is in one group, and the site is complete and asks nothing of other machines."""
 
 from __future__ import annotations
 
-import inspect
-import os
 import re
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator
-from contextlib import redirect_stdout
 from html.parser import HTMLParser
-from io import StringIO
 from pathlib import Path
-from pkgutil import resolve_name
-from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import pytest
-import typer
+from playwright.sync_api import Browser
 
 import inca
-import inca.learn
-import inca.network
-import inca.protocol.dissemination
+from docsite import navigation, pages
+from docsite.mathml import mathml
+from helpers.browser import browser, watched
 from helpers.paths import ROOT
-from inca.cli.app import app
-from inca.mechanisms import compare
-from inca.mechanisms.base import Mechanism
+from inca._base import palette
 
 DOCS = ROOT / "docs"
+FORMULAS = ("notation", "accounting", "settlement", "conditions", "failure-probability", "noise-design", "errata")
+"""Pages with formulas."""
+LOOKED_AT = ("index", "tutorial-researcher", "notation", "accounting", "reference/average", "command-line")
 
 
-def reference() -> list[str]:
-    """Return what the reference pages show, page by page."""
-    pages = sorted((DOCS / "reference").glob("*.md"))
-    return [name for page in pages for name in re.findall(r"^::: (\S+)$", page.read_text(), flags=re.MULTILINE)]
+def formulas(text: str) -> list[str]:
+    """Return the LaTeX of a page, outside of code."""
+    prose = re.sub(r"^ *```.*?^ *```|`[^`\n]*`", "", text, flags=re.DOTALL | re.MULTILINE)
+    return [block or inline for block, inline in re.findall(r"\$\$(.+?)\$\$|\$([^$\n]+)\$", prose, flags=re.DOTALL)]
 
 
-def test_every_exported_name_is_in_the_reference_exactly_once() -> None:
-    names = reference()
-    assert sorted(names) == sorted(set(names))
-    assert {name.removeprefix("inca.") for name in names if name.count(".") == 1} == set(inca.__all__)
-    for room in (inca.protocol.dissemination, inca.learn, inca.network):
-        theirs = {name.removeprefix(f"{room.__name__}.") for name in names if name.startswith(f"{room.__name__}.")}
-        assert {name for name in theirs if "." not in name} == set(room.__all__)
+def test_every_page_is_in_exactly_one_group() -> None:
+    names = [pages.place(name).removesuffix(".md") for name in pages.sources()]
+    assert Counter(navigation.listed()) == Counter(set(names) - {"index"})
+    assert list(navigation.GROUPS)[:4] == ["Tutorials", "How-to", "Explanation", "Reference"]
+    assert set(navigation.SHORT) <= set(names)
 
 
-def test_every_name_in_the_reference_exists_and_says_what_it_is() -> None:
-    for name in reference():
-        found = resolve_name(name)
-        assert isinstance(found, str) or inspect.getdoc(found), name
-
-
-def test_every_mechanism_is_in_the_reference() -> None:
-    def kinds(kind: type[Any]) -> Iterator[type[Any]]:
-        for each in kind.__subclasses__():
-            yield each
-            yield from kinds(each)
-
-    assert compare.compare.__module__ == "inca.mechanisms.compare"  # has imported them all
-    theirs = {f"{kind.__module__}.{kind.__name__}" for kind in kinds(Mechanism) if not inspect.isabstract(kind)}
-    ours = {name for name in theirs if name.startswith("inca.mechanisms.")} - {"inca.mechanisms.pairwise.Pairwise"}
-    assert ours and ours <= set(reference())
-
-
-@pytest.mark.parametrize("page", ["accountant-in-pictures.md", "tutorial-engineer.md"])
-def test_blocks_print_what_the_page_says(page: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(ROOT)
-    names: dict[str, Any] = {}
-    compared = 0
-    shown = r"```python\n(.*?)```(?:\n\nIt prints[^\n]*\n\n```\n(.*?)```)?"
-    for block, wanted in re.findall(shown, (DOCS / page).read_text(), flags=re.DOTALL):
-        with redirect_stdout(StringIO()) as printed:
-            exec(compile(block, page, "exec"), names)
-        if wanted:
-            assert printed.getvalue() == wanted
-            compared += 1
-    assert compared >= 2
-
-
-@pytest.fixture(scope="module")
-def command_line() -> Any:
-    """Return the tree of all commands, as the help shows it."""
-    return typer.main.get_command(app)
-
-
-def leaves(group: Any, name: str) -> Iterator[tuple[str, Any]]:
-    """Yield all commands below a group, by what is typed."""
-    for each, command in group.commands.items():
-        if hasattr(command, "commands"):
-            yield from leaves(command, f"{name} {each}")
-        else:
-            yield f"{name} {each}", command
-
-
-def test_every_command_is_on_its_page(command_line: Any) -> None:
-    page = (DOCS / "command-line.md").read_text()
-    assert sorted(re.findall(r"^## inca (\w+)$", page, flags=re.MULTILINE)) == sorted(command_line.commands)
-    found = [name for name, _ in leaves(command_line, "inca")]
-    assert {"inca plan", "inca node run", "inca node roster init"} <= set(found)
-    for name in found:
-        assert re.search(rf"`{name}[ `]", page), name
-
-
-def test_options_on_the_command_line_page_exist(command_line: Any) -> None:
-    sections = re.split(r"^## inca (\w+)$", (DOCS / "command-line.md").read_text(), flags=re.MULTILINE)[1:]
-    for name, text in zip(sections[::2], sections[1::2], strict=True):
-        command = command_line.commands[name]
-        those = [each for _, each in leaves(command, name)] if hasattr(command, "commands") else [command]
-        options = {option for each in those for param in each.params for option in param.opts + param.secondary_opts}
-        assert set(re.findall(r"--[a-z][a-z-]*", text)) <= options, name
+def test_every_formula_can_be_drawn() -> None:
+    for name in FORMULAS:
+        those = formulas((DOCS / f"{name}.md").read_text())
+        assert len(those) >= 3, name
+        for latex in those:
+            assert mathml(latex, display=False).endswith("</math>")
 
 
 class Page(HTMLParser):
@@ -120,28 +56,31 @@ class Page(HTMLParser):
         self.links: list[str] = []
         self.loads: list[str] = []
         self.places: set[str] = set()
-        self.classes: set[str] = set()
         self.feed(path.read_text(encoding="utf-8"))
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        given = {name: value or "" for name, value in attrs}
-        self.places |= {given[name] for name in ("id", "name") if name in given}
-        self.classes |= set(given.get("class", "").split())
-        targets = [given[name] for name in ("href", "src", "data", "poster", "action") if name in given]
-        targets += [part.split()[0] for part in given.get("srcset", "").split(",") if part.strip()]
-        targets += re.findall(r"url\(['\"]?([^'\")]+)", given.get("style", ""))
+        values = {name: value or "" for name, value in attrs}
+        self.places |= {values[name] for name in ("id", "name") if name in values}
+        targets = [values[name] for name in ("href", "src", "data", "poster", "action") if name in values]
+        targets += [part.split()[0] for part in values.get("srcset", "").split(",") if part.strip()]
+        targets += re.findall(r"url\(['\"]?([^'\")]+)", values.get("style", ""))
         (self.links if tag == "a" else self.loads).extend(targets)
 
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("site")
-    environment = os.environ | {"NO_MKDOCS_2_WARNING": "1"}
-    call = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(folder)]
-    done = subprocess.run(call, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    folder = tmp_path_factory.mktemp("documentation") / "site"
+    call = [sys.executable, "tools/docsite/build.py", str(folder)]
+    done = subprocess.run(call, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    assert "WARNING" not in done.stderr, done.stderr
+    assert not done.stderr and not done.stdout, done.stderr + done.stdout
     return folder
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Browser]:
+    with browser() as started:
+        yield started
 
 
 def is_elsewhere(link: str) -> bool:
@@ -150,15 +89,24 @@ def is_elsewhere(link: str) -> bool:
 
 @pytest.mark.slow
 def test_every_page_is_there(site: Path) -> None:
-    sources = [path.relative_to(DOCS).with_suffix(".html") for path in DOCS.rglob("*.md")]
-    for page in [*sources, Path("index.html"), Path("changelog.html"), Path("golden/index.html")]:
-        assert (site / page).is_file(), page
-    assert not list(site.glob("*.py")) and (site / "examples" / "consortium.py").is_file()
+    for name in pages.sources():
+        assert (site / pages.place(name)).with_suffix(".html").is_file(), name
+    assert len(list(site.glob("_downloads/*/consortium.py"))) == 1
     start = (site / "index.html").read_text()
-    assert "Private averages without a server" in start and 'src="pictures/run.png"' in start
+    assert "Private averages without a server" in start and 'src="_images/run.png"' in start
     shown = "".join(page.read_text() for page in (site / "reference").glob("*.html"))
     for name in inca.__all__:
-        assert re.search(rf'id="inca\.(\w+\.)*{name}"', shown), name
+        assert re.search(rf'id="(class|function|value)-inca-{name.strip("_").replace("_", "-").lower()}"', shown), name
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", FORMULAS)
+def test_formulas_are_mathml_and_nothing_is_left_of_their_source(name: str, site: Path) -> None:
+    text = (site / f"{name}.html").read_text()
+    article = text[text.index("<article") : text.index("</article>")]
+    assert article.count("<math ") == len(formulas((DOCS / f"{name}.md").read_text()))
+    prose = re.sub(r"<math .*?</math>|<pre>.*?</pre>|<code.*?</code>", "", article, flags=re.DOTALL)
+    assert "$" not in prose and not re.search(r"\\[a-zA-Z]", prose)
 
 
 @pytest.mark.slow
@@ -166,8 +114,6 @@ def test_nothing_is_loaded_from_elsewhere(site: Path) -> None:
     for path in site.rglob("*.html"):
         page = Page(path)
         assert not [target for target in page.loads if is_elsewhere(target)], path
-        # What the theme's script would fetch: diagrams, and facts about a repository.
-        assert not page.classes & {"mermaid", "md-source"}, path
     for path in site.rglob("*.css"):
         text = path.read_text()
         assert not re.search(r"@import|url\(['\"]?(https?:)?//", text), path
@@ -187,3 +133,56 @@ def test_links_within_the_site_lead_somewhere(site: Path) -> None:
             assert target.is_file(), f"{path.name}: {link}"
             if parts.fragment and target in pages and not parts.fragment.startswith("__"):
                 assert unquote(parts.fragment) in pages[target].places, f"{path.name}: {link}"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dark", [False, True])
+@pytest.mark.parametrize("width", [1280, 390])
+def test_pages_opened_from_a_folder_fit_and_have_our_colours(
+    width: int, dark: bool, site: Path, chromium: Browser
+) -> None:
+    theme = palette.DARK if dark else palette.LIGHT
+    wanted = "rgb({}, {}, {})".format(*(int(theme["paper"][at : at + 2], 16) for at in (1, 3, 5)))
+    with watched(chromium, site.as_uri(), width=width, dark=dark) as window:
+        for name in LOOKED_AT:
+            window.page.goto((site / f"{name}.html").as_uri())
+            assert window.page.evaluate("document.documentElement.scrollWidth") <= width, name
+            assert window.page.evaluate("getComputedStyle(document.body).backgroundColor") == wanted, name
+        window.check()
+
+
+@pytest.mark.slow
+def test_formulas_are_seen(site: Path, chromium: Browser) -> None:
+    with watched(chromium, site.as_uri()) as window:
+        for name in FORMULAS:
+            window.page.goto((site / f"{name}.html").as_uri())
+            sizes = window.page.evaluate(
+                "[...document.querySelectorAll('math')].map(formula => formula.getBoundingClientRect().toJSON())"
+            )
+            assert sizes and all(size["width"] > 3 and size["height"] > 3 for size in sizes), name
+        window.check()
+
+
+@pytest.mark.slow
+def test_search_works_from_a_folder(site: Path, chromium: Browser) -> None:
+    with watched(chromium, site.as_uri()) as window:
+        window.page.goto((site / "index.html").as_uri())
+        window.page.fill("input[name=q]", "settlement")
+        window.page.press("input[name=q]", "Enter")
+        window.page.wait_for_selector("#search-results li a[href*='settlement.html']")
+        window.check()
+
+
+@pytest.mark.slow
+def test_every_rule_of_the_style_sheet_is_used(site: Path, chromium: Browser) -> None:
+    sheet = re.sub(r"/\*.*?\*/|@font-face \{.*?\}", "", (site / "_static" / "site.css").read_text(), flags=re.DOTALL)
+    # What depends on the keyboard or on the reader's theme is there if what it is about is.
+    plain = re.sub(r":focus-visible", "*", re.sub(r'body(:not\()?\[data-theme="\w+"\]\)?', "body", sheet))
+    unused = {selector.strip() for selector in re.findall(r"([^{}@]+)\{", plain)} - {""}
+    unused = {selector for selector in unused if not selector.startswith(("media", "("))}
+    assert len(unused) > 15
+    with watched(chromium, site.as_uri()) as window:
+        for name in LOOKED_AT:
+            window.page.goto((site / f"{name}.html").as_uri())
+            unused -= {one for one in unused if window.page.evaluate("one => !!document.querySelector(one)", one)}
+    assert not unused

@@ -6,6 +6,7 @@ import { ask, wasAborted } from "../lib/api.js";
 import { announce, fill, h } from "../lib/dom.js";
 import { errorSentence, format } from "../lib/format.js";
 import { queryString, replaceParams } from "../lib/navigation.js";
+import { describeParams } from "../lib/parameter_words.js";
 import { fitAdversary, fitSettings, readAdversary, readIds, readSettings } from "../lib/run_settings.js";
 import { debounce, LatestRequest } from "../lib/timing.js";
 import { AdversaryFields, everyTenth } from "../widgets/adversary/adversary_fields.js";
@@ -295,6 +296,7 @@ class AdversaryView {
     this.#answer = answer;
     this.#showAdversary();
     if (this.results) this.results.hidden = false;
+    this.results?.setAttribute("data-parameters", describeParams(question));
     fill(this.#summary, summary(answer, injection));
     fill(this.#lossWords, describeLosses(answer));
     this.seen.show(answer);

@@ -38,6 +38,14 @@ export function facts(pairs) {
  */
 export const linkButton = (words, href) => h("a", { class: "link-button", href }, words);
 
+/**
+ * The head of a figure: what it shows, and buttons.
+ * @param {string} title
+ * @param {Content[]} more
+ */
+export const figureHead = (title, ...more) =>
+  h("div", { class: "row spread" }, h("figcaption", {}, title), h("span", {}, more));
+
 /** A sentence about what went wrong: read aloud as soon as it is there. */
 export const errorLine = () => h("p", { class: "error", role: "alert" });
 

@@ -153,11 +153,20 @@ export function lossChart(viewClosed, choose = null) {
   let shown = null;
   const place = resizable((width) => shown && draw(shown, width, choose), viewClosed);
   const table = h("div");
+  const infinite = h("span", {}, h("span", { class: "sign sign-infinite" }), "infinite: nothing hides its value");
+  const legend = h(
+    "div",
+    { class: "legend" },
+    h("span", {}, h("span", { class: "swatch round fill-honest" }), "loss of an honest party"),
+    h("span", {}, h("span", { class: "sign sign-chosen" }), "the party that is looked at"),
+    infinite,
+  );
   let tableOf = "";
 
   /** @param {Omit<LossChart, "title">} chart */
   const show = (chart) => {
     shown = { ...chart, title: describe(chart.losses) };
+    infinite.hidden = chart.losses.every(({ epsilon }) => epsilon !== null);
     place.redraw();
     const content = JSON.stringify(chart.losses);
     if (content === tableOf) return; // it stays open while another party is chosen
@@ -165,5 +174,5 @@ export function lossChart(viewClosed, choose = null) {
     const rows = chart.losses.map(({ party, epsilon }) => [String(party), format(epsilon)]);
     table.replaceChildren(dataTable("Privacy loss of every honest party", ["Party", "Epsilon"], rows));
   };
-  return { element: h("div", {}, place.element, table), show, drawing: place.drawing };
+  return { element: h("div", {}, place.element, legend, table), show, drawing: place.drawing };
 }

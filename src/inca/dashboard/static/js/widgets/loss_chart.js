@@ -119,7 +119,7 @@ function draw(chart, width, choose) {
   losses.forEach(({ party, epsilon }, i) => {
     const x = left + (i + 0.5) * step;
     const infinite = epsilon === null;
-    const stem = losses.length <= MAX_STEMS;
+    const stem = losses.length <= MAX_STEMS && axis.low === 0; // from elsewhere a length says nothing
     const at = infinite ? TOP + 5 : y(epsilon);
     drawing.append(...partyMark({ x, y: at, step, infinite, stem, chosen: party === chosen }));
     const label = { class: party === chosen ? "bold" : "soft", x, y: FLOOR + 16, "text-anchor": "middle" };

@@ -35,11 +35,15 @@ function wordsOf(element) {
 /** The figure or card that a picture stands in. @param {Element} picture */
 const placeOf = (picture) => picture.closest("figure") ?? picture.closest("section");
 
-/** @param {Element | null} place @returns {Entry[]} */
-const legendOf = (place) =>
-  [...(place?.querySelectorAll(".legend > *") ?? [])]
-    .filter((entry) => entry.checkVisibility())
-    .map((entry) => ({ sign: entry.querySelector(".swatch, .sign"), words: wordsOf(entry) }));
+/** The entries of its legends, and notes that explain an asterisk. @param {Element | null} place @returns {Entry[]} */
+function legendOf(place) {
+  const entries = [...(place?.querySelectorAll(".legend > *") ?? [])].filter((entry) => entry.checkVisibility());
+  const notes = [...(place?.querySelectorAll(".note") ?? [])].filter((note) => note.textContent?.startsWith("*"));
+  return [...entries, ...notes].map((entry) => ({
+    sign: entry.querySelector(".swatch, .sign"),
+    words: wordsOf(entry),
+  }));
+}
 
 /** With which parameters it was drawn: as its place says, else as the address does. @param {Element} picture */
 const parametersOf = (picture) =>
@@ -191,7 +195,7 @@ function copyOf(picture) {
 export function selfExplained(picture, title) {
   const place = placeOf(picture);
   const { copy, width: own, height } = copyOf(picture);
-  const width = Math.max(own, LEAST_WIDTH);
+  const width = Math.max(own + MARGIN, LEAST_WIDTH);
   const style = getComputedStyle(picture);
   const [ink, soft, ground] = ["ink", "soft", "card"].map((name) => style.getPropertyValue(`--${name}`).trim());
   const heading = title ?? wordsOf(place?.querySelector("figcaption, h2"));

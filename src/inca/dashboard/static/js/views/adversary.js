@@ -101,7 +101,8 @@ class AdversaryView {
     main.append(
       h("div", { class: "row spread" }, h("h1", {}, "The adversary's view"), shareButton()),
       h("p", { class: "lead" }, lead),
-      h("div", { class: "columns" }, this.#side(), h("div", {}, this.#problem, this.#busy, this.results)),
+      this.#busy,
+      h("div", { class: "columns" }, this.#side(), h("div", {}, this.#problem, this.results)),
     );
     this.#showAdversary();
     this.#remember();

@@ -9,7 +9,7 @@ import { certificateCard } from "../widgets/documents/certificate.js";
 import { executionCard } from "../widgets/documents/execution.js";
 import { planFileCard } from "../widgets/documents/plan.js";
 import { resultCard } from "../widgets/documents/result.js";
-import { errorLine, facts } from "../widgets/elements.js";
+import { errorLine, facts, statusLine } from "../widgets/elements.js";
 import { shareButton } from "../widgets/picture_buttons.js";
 
 /** @type {Record<DocumentKind, string>} */
@@ -39,6 +39,9 @@ function fileCard(file, viewClosed) {
 const errorCard = (words, ...more) =>
   h("section", { class: "card" }, h("p", { class: "error", role: "alert" }, words), more);
 
+/** @param {string} words */
+const command = (words) => h("code", { class: "unbroken" }, words);
+
 const whatCanBeOpened = () =>
   h(
     "section",
@@ -46,8 +49,8 @@ const whatCanBeOpened = () =>
     h("h2", {}, "What can be opened"),
     facts([
       ["Execution", "who sent to whom, and who was present: watch the run again, and see the adversary's view of it"],
-      ["Certificate", "what a run revealed, exactly, to one adversary (inca audit RUN --certificate FILE)"],
-      ["Plan", "parameters that meet requirements, and what to expect of them (inca plan --out FILE)"],
+      ["Certificate", "what a run revealed, exactly, to one adversary: ", command("inca audit RUN --certificate FILE")],
+      ["Plan", "parameters that meet requirements, and what to expect of them: ", command("inca plan --out FILE")],
       ["Result", "the outcome of a session (result.json in a node's folder)"],
     ]),
   );
@@ -58,7 +61,7 @@ class FileView {
   #bounds = h("p", { class: "note" });
   #shown = h("div");
   #title = h("h1", {}, "Files");
-  #kind = h("p", { class: "note" });
+  #kind = statusLine();
 
   /**
    * @param {string | undefined} id of the file that is shown
@@ -76,6 +79,7 @@ class FileView {
     main.append(
       h("div", { class: "row spread" }, this.#title, shareButton()),
       h("p", { class: "lead" }, lead),
+      this.#kind,
       h(
         "div",
         { class: "columns" },
@@ -83,9 +87,15 @@ class FileView {
           "div",
           {},
           h("section", { class: "card", "aria-label": "Open a file" }, this.#dropZone(), this.#problem),
-          h("section", { class: "card", "aria-label": "Recently" }, h("h2", {}, "Recently"), this.#list, this.#bounds),
+          h(
+            "section",
+            { class: "card recently", "aria-label": "Recently" },
+            h("h2", {}, "Recently"),
+            this.#list,
+            this.#bounds,
+          ),
         ),
-        h("div", {}, this.#kind, this.#shown),
+        this.#shown,
       ),
     );
     this.#start();
@@ -172,7 +182,7 @@ class FileView {
 
   /** @param {string} id */
   async #load(id) {
-    fill(this.#shown, h("p", { class: "note" }, "Reading …"));
+    this.#kind.textContent = "Reading …";
     try {
       const file = await ask("file", { file: id }, this.viewClosed);
       this.#title.textContent = file.name;
@@ -180,6 +190,7 @@ class FileView {
       this.#showFile(file);
     } catch (error) {
       if (wasAborted(error)) return;
+      this.#kind.textContent = "";
       const again = "Drop the file into the zone to open it again; a plan can be made again in the Plan view.";
       fill(this.#shown, errorCard(errorSentence(error), h("p", {}, again)));
     }

@@ -145,7 +145,8 @@ class RunView {
     this.main.append(
       h("div", { class: "row spread" }, h("h1", {}, "Watch a run"), h("div", { class: "row" }, shareButton(), save)),
       h("p", { class: "lead" }, lead(Boolean(this.file))),
-      h("div", { class: "columns" }, this.#side, h("div", {}, this.#problem, this.#busy, this.frame)),
+      this.#busy,
+      h("div", { class: "columns" }, this.#side, h("div", {}, this.#problem, this.frame)),
     );
     if (!this.file) {
       this.#controls = runControls(this.settings, this.adversary.colluding, (change) => this.#change(change));

@@ -148,7 +148,7 @@ const senderTo = (run, receiver) =>
 
 /** One step: its words beside its picture. */
 class StepSection {
-  #words = h("div", {}, h("p", { class: "note" }, "One moment …"));
+  #words = h("div", { class: "story-words" }, h("p", { class: "note" }, "One moment …"));
   #picture = h("div", { class: "story-frame" });
   #problem = errorLine();
   #slider = h("input", {

@@ -17,7 +17,7 @@ import { powersOfTen, scale } from "../lib/scale.js";
 
 const ROW = 30;
 const TOP = 20;
-const RIGHT = 60;
+const RIGHT = 70;
 const BELOW = 24;
 const SHARES_TITLE = 26; // above the bars of 100 %
 
@@ -40,7 +40,7 @@ function shareBar({ label, own, parts }, y, left, right) {
     return piece;
   });
   const [first] = kinds.sort(([, one], [, other]) => other - one);
-  const most = sum > 0 && first ? svg("text", { x: right + 6, y: y + 15 }, percent(first[1] / sum)) : null;
+  const most = sum > 0 && first ? svg("text", { x: right + 8, y: y + 15 }, percent(first[1] / sum)) : null;
   return [name, ...pieces, ...(most ? [most] : [])];
 }
 
@@ -109,7 +109,7 @@ export function barChart({ title, bars, width, limit }) {
     drawing.append(
       svg("line", { class: "axis", x1: left, x2: width - RIGHT, y1: middle, y2: middle }),
       svg("circle", { cx: at, cy: middle, r: bar.own ? 7 : 5, fill: `var(--${bar.own ? "own" : "baseline"})` }),
-      svg("text", { class: bar.own ? "bold" : null, x: at + 11, y: y + 15 }, format(bar.value, 3)),
+      svg("text", { class: bar.own ? "bold" : null, x: width - RIGHT + 8, y: y + 15 }, format(bar.value, 3)),
     );
   });
   drawing.append(...shareBars(divided, floor, left, width));

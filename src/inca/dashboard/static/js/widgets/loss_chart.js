@@ -152,6 +152,7 @@ export function lossChart(viewClosed, choose = null) {
   /** @type {LossChart | null} */
   let shown = null;
   const place = resizable((width) => shown && draw(shown, width, choose), viewClosed);
+  place.element.style.minHeight = `${HEIGHT}px`; // it is drawn when its width is known, and must not push away what is below
   const table = h("div");
   const infinite = h("span", {}, h("span", { class: "sign sign-infinite" }), "infinite: nothing hides its value");
   const legend = h(

@@ -121,14 +121,14 @@ export class PartyCard {
       h(
         "figure",
         {},
-        figureHead("Which of two values is it?", hint("test"), saveButton(this.test.drawing, "two-cases")),
+        figureHead(["Which of two values is it?", hint("test")], saveButton(this.test.drawing, "two-cases")),
         this.test.element,
         h("div", { class: "legend" }, legend),
       ),
       h(
         "figure",
         {},
-        figureHead("Epsilon for every delta", hint("delta"), saveButton(this.deltas.drawing, "epsilon-delta")),
+        figureHead(["Epsilon for every delta", hint("delta")], saveButton(this.deltas.drawing, "epsilon-delta")),
         this.deltas.element,
         h("div", { class: "legend" }, swatch("own", "delta for every epsilon")),
       ),

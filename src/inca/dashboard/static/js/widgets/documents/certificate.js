@@ -2,7 +2,7 @@
 
 /** @import { Certificate } from "../../lib/types.js" */
 import { h } from "../../lib/dom.js";
-import { format, idRanges } from "../../lib/format.js";
+import { count, format, idRanges } from "../../lib/format.js";
 import { describeParams } from "../../lib/parameter_words.js";
 import { facts, tile } from "../elements.js";
 import { hint } from "../hint.js";
@@ -32,7 +32,7 @@ function describeAdversary({ adversary: { colluding, eavesdropped }, parties }) 
   const who = colluding.length
     ? `${format(colluding.length)} of ${format(parties)} parties collude (${idRanges(colluding)})`
     : "nobody colludes";
-  const messages = eavesdropped.length ? `${format(eavesdropped.length)} messages are` : "no message is";
+  const messages = eavesdropped.length ? count(eavesdropped.length, "message is", "messages are") : "no message is";
   return `${who}; ${messages} eavesdropped. It also sees all final messages.`;
 }
 
@@ -90,7 +90,10 @@ function parametersOf(fields) {
   const { parties, rounds, delta, adversary, sigma_independent, sigma_cancelling, sensitivity } = fields;
   const told = { parties, rounds, delta, sigma_independent, sigma_cancelling, sensitivity };
   const { colluding, eavesdropped } = adversary;
-  const seen = { colluding: idRanges(colluding) || "nobody", eavesdropped: `${format(eavesdropped.length)} messages` };
+  const seen = {
+    colluding: idRanges(colluding) || "nobody",
+    eavesdropped: count(eavesdropped.length, "message", "messages"),
+  };
   return `${describeParams({ ...told, ...seen })}, execution ${fields.execution}`;
 }
 

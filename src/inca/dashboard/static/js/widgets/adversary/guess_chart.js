@@ -84,7 +84,7 @@ export function guessChart({ guesses, domain: [least, most], unit, title, width 
       svg("text", { class: "soft", x: LEFT - 6, y: y(at) + 4, "text-anchor": "end" }, format(at, 3)),
     );
   }
-  const below = { class: "soft", x: (LEFT + width) / 2, y: HEIGHT - 5, "text-anchor": "middle" };
+  const below = { class: "soft", x: width / 2, y: HEIGHT - 5, "text-anchor": "middle" };
   drawing.append(
     svg("text", { class: "soft", x: 4, y: 12 }, unit),
     svg("text", below, "honest parties, smallest true value first"),

@@ -118,6 +118,7 @@ def test_nothing_is_cut_off_at_200_percent(chromium: Browser, board: Dashboard, 
 
 
 MOVING = ["story step 1", "plan", "run", "adversary", "adversary, variants", "sessions", "file", "file, certificate"]
+MOVING += ["run of a file", "adversary of a file"]
 
 
 @pytest.fixture(params=[390, 1280])

@@ -98,11 +98,14 @@ class AdversaryView {
       this.sufficient.element,
       this.#conditions.element,
     );
+    const body = h("div", {}, this.#problem, this.results);
+    // Of a file, it is not known before how many parties there are to choose from: nothing is shown until then.
+    this.columns = h("div", { class: "columns", hidden: Boolean(this.file) }, this.#side(), body);
     main.append(
       h("div", { class: "row spread" }, h("h1", {}, "The adversary's view"), shareButton()),
       h("p", { class: "lead" }, lead),
       this.#busy,
-      h("div", { class: "columns" }, this.#side(), h("div", {}, this.#problem, this.results)),
+      this.columns,
     );
     this.#showAdversary();
     this.#remember();
@@ -316,12 +319,14 @@ class AdversaryView {
     try {
       const answer = await ask("adversary", question, signal);
       if (signal.aborted) return;
+      this.columns?.removeAttribute("hidden"); // before pictures are drawn, which are as wide as their place
       this.#show(answer, question);
       this.#problem.textContent = "";
       this.#busy.textContent = "";
       this.results?.classList.remove("outdated");
     } catch (error) {
       if (wasAborted(error)) return;
+      this.columns?.removeAttribute("hidden");
       this.#problem.textContent = errorSentence(error);
       this.#busy.textContent = this.#answer ? OUTDATED : "";
     }

@@ -93,7 +93,7 @@ class RunView {
   #busy = statusLine();
   #leftOut = h("p", { class: "note" });
   #legend = h("div", { class: "legend stage-legend" });
-  #side = h("div", {}, h("section", { class: "card" }, h("p", { class: "note" }, "One moment …")));
+  #side = h("div", {}, h("section", { class: "card awaited" }, h("p", { class: "note" }, "One moment …")));
   #adversaryLink = linkButton("See the adversary's view");
   #download = linkButton("Download the execution");
   #result = runResult();

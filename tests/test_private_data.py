@@ -33,7 +33,8 @@ from inca.cli.input_files import ValueTable
 from inca.cli.printing import OutputFiles
 from inca.cli.stats.records_file import read_parties
 from inca.cli.stats.release import PreparedRelease
-from inca.dashboard.documents import Document, Documents
+from inca.dashboard.documents import Document
+from inca.dashboard.kept_documents import KeptDocument, KeptDocuments
 from inca.dashboard.shown_run import ShownRun, SimulatedData
 from inca.dashboard.simulated_run import SimulatedRun
 from inca.learn.averagers.base import RemoteRecords
@@ -96,10 +97,15 @@ def shown_run() -> ShownRun:
     return ShownRun(simulated.transcript, SimulatedData(VALUES, NOISE))
 
 
-def documents() -> Documents:
-    opened = Documents()
-    opened._kept["0"] = Document("0", "run.json", "execution", {"value": NUMBER}, shown_run())
+def documents() -> KeptDocuments:
+    opened = KeptDocuments()
+    opened._kept["0"] = kept_document()
     return opened
+
+
+def kept_document() -> KeptDocument:
+    document = Document("0", "run.json", "execution", {"value": NUMBER}, shown_run())
+    return KeptDocument(document, 3, {"value": NUMBER}, {"value": NUMBER})
 
 
 OPENED = Opened(pack(np.full(PACED.dimension, STEPS, dtype=np.int64)), SECRET, SECRET)
@@ -128,7 +134,8 @@ HOLDERS: dict[type, Callable[[], object]] = {
     SimulatedData: lambda: SimulatedData(VALUES, NOISE),
     ShownRun: shown_run,
     Document: lambda: Document("0", "run.json", "execution", {"value": NUMBER}, shown_run()),
-    Documents: documents,
+    KeptDocument: kept_document,
+    KeptDocuments: documents,
     Opened: lambda: OPENED,
     Began: lambda: Began(2, SECRET),
     Credited: lambda: Credited(2, 1, 0, SECRET),

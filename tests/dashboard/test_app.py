@@ -8,9 +8,10 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from helpers.dashboard_server import RUN, Dashboard, running
+from inca._base.types import Progress
 from inca.dashboard import app
+from inca.dashboard.api import DashboardApi
 from inca.dashboard.questions import PlanQuestion
-from inca.dashboard.streaming import Emit
 
 
 @pytest.mark.parametrize("path", ["/static/../server.py", "/static/%2e%2e/server.py", "/static/..%2fserver.py"])
@@ -34,12 +35,12 @@ def test_long_computations_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     """A page that is opened over and over must not fill the machine with work."""
     begun, may_end = threading.Semaphore(0), threading.Event()
 
-    def work(question: PlanQuestion, emit: Emit) -> None:
+    def work(api: DashboardApi, question: PlanQuestion, progress: Progress) -> dict[str, object]:
         begun.release()
         may_end.wait(60.0)
-        emit({"progress": [1, 1]})
+        return {"done": True}
 
-    monkeypatch.setitem(app._STREAMED, "plan", work)
+    monkeypatch.setattr(DashboardApi, "plan", work)
     monkeypatch.setattr(app, "_MAX_LONG_JOBS", 2)
     with running() as board, ThreadPoolExecutor(2) as pool:
         jobs = [pool.submit(board.get, "/api/plan") for _ in range(2)]
@@ -47,5 +48,5 @@ def test_long_computations_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
         (refused,) = board.get("/api/plan").lines
         assert refused["error"] == "at most 2 long computations can be under way, got one more: cancel one"
         may_end.set()
-        assert all(job.result().lines == [{"progress": [1, 1]}] for job in jobs)
-        assert board.get("/api/plan").lines == [{"progress": [1, 1]}]  # there is room again
+        assert all(job.result().lines == [{"done": True}] for job in jobs)
+        assert board.get("/api/plan").lines == [{"done": True}]  # there is room again

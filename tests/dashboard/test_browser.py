@@ -312,7 +312,7 @@ def test_switching_the_adversary_changes_what_is_lost(window: Watched, board: Da
 
 
 def test_nobody_can_be_chosen_instead_of_the_adversary_of_a_file(window: Watched, board: Dashboard) -> None:
-    (opened,) = (file for file in board.ask("files") if file["name"] == "consortium.json")
+    (opened,) = (file for file in board.ask("files")["files"] if file["name"] == "consortium.json")
     page = open_at(window, f"/adversary?file={opened['id']}")
     own = board.ask("adversary", file=opened["id"])["worst"]["epsilon"]
     expect(page.get_by_text(f"{own:.3g}", exact=True).first).to_be_visible()

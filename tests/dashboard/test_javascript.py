@@ -11,11 +11,12 @@ import pytest
 
 from helpers.dashboard_server import Dashboard, running
 from helpers.paths import ROOT
+from inca.dashboard.documents import _SHOWN
 
 STATIC = ROOT / "src" / "inca" / "dashboard" / "static"
 SCRIPTS = {path: path.read_text() for path in sorted(STATIC.rglob("*.js"))}
 FILES = ROOT / "tests" / "fixtures" / "version-0.1"
-INTERFACE = re.compile(r"^export interface (\w+) \{\n(.*?)^\}", re.MULTILINE | re.DOTALL)
+INTERFACE = re.compile(r"^export interface (\w+) (?:extends \w+ )?\{\n(.*?)^\}", re.MULTILINE | re.DOTALL)
 MAX_FILES_IN_A_FOLDER = 15
 
 
@@ -55,6 +56,7 @@ def test_the_types_of_answers_are_those_of_the_server(board: Dashboard) -> None:
         "WorstLoss": view["worst"],
         "Condition": view["conditions"][0],
         "NoiseAnswer": board.ask("sufficient-noise", parties=5, rounds=4, sigma_independent=8, colluding="1"),
+        "KeptFiles": board.ask("files"),
         "SessionStatus": sessions["sessions"][0],
         "SessionAnswer": session,
     }
@@ -70,6 +72,18 @@ def test_the_types_of_streamed_answers_are_those_of_the_server(board: Dashboard)
         assert set(entry) == required("MechanismEntry"), entry["mechanism"]
     assert set(plan) == required("PlanAnswer") and set(plan["entry"]["design"]) == required("Design")
     assert set(plan["plan"]) >= required("PlanFields")
+
+
+def test_the_type_of_a_kept_plan_is_that_of_the_server(board: Dashboard) -> None:
+    board.get("/api/plan", parties=12, epsilon=4, messages=6, colluding=0, dropout=0)
+    (kept, *_) = board.ask("plans")
+    assert set(kept) == required("PlanAnswer") | required("KeptPlan")
+    assert set(kept["requirements"]) == required("Requirements")
+
+
+def test_of_a_file_all_that_a_page_shows_is_kept_and_nothing_else() -> None:
+    for kind, name in (("certificate", "Certificate"), ("plan", "PlanFields"), ("result", "Result")):
+        assert set(_SHOWN[kind]) == set(interface(name))
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,11 @@ from helpers.dashboard_server import Dashboard
         ("run", {"absent": "99:1-"}, "a party in absent must be from 0 to 11, got 99"),
         ("run", {"absent": "1:5-2"}, "a last round in absent must be from 5 to 10, got 2"),
         ("run", {"parties": 5000, "rounds": 200}, "at most 400,000 messages to look at, got 1000000"),
-        ("run", {"file": "nothing"}, "file must be the id of a file that is open here (open it again), got 'nothing'"),
+        (
+            "run",
+            {"file": "nothing"},
+            "file must be the id of a file that is open here, 16 hexadecimal digits, got 'nothing'",
+        ),
         ("run", {"colluding": "99"}, "an id in colluding must be a party id from 0 to 11, got 99"),
         ("run", {"eavesdropped": "99:1"}, "a message in eavesdropped must be a message (t, i) with t from 0 to 10"),
         ("adversary", {"colluding": "1 x"}, "an id in colluding must be a whole number, got 'x'"),
@@ -41,7 +45,7 @@ from helpers.dashboard_server import Dashboard
         ("sufficient-noise", {"epsilon": "x"}, "epsilon must be a number, got 'x'"),
         ("session", {"session": "nothing"}, "session must be one in the folders that are watched, got 'nothing'"),
         ("session", {}, "session must be one in the folders that are watched, got ''"),
-        ("file", {}, "file must be the id of a file that is open here (open it again), got ''"),
+        ("file", {}, "file must be the id of a file that is open here, 16 hexadecimal digits, got ''"),
     ],
 )
 def test_bad_input_is_refused_in_a_sentence(

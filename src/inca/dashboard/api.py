@@ -8,10 +8,20 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from inca._base.types import Progress
 from inca._base.validation import refuse
 from inca.dashboard.adversary_view import adversary_view
-from inca.dashboard.documents import Documents
-from inca.dashboard.questions import AdversaryQuestion, FileQuestion, NoiseQuestion, RunQuestion, SessionQuestion
+from inca.dashboard.estimates import full_plan
+from inca.dashboard.kept_documents import KeptDocuments
+from inca.dashboard.questions import (
+    DEFAULT_VIEWS,
+    AdversaryQuestion,
+    FileQuestion,
+    NoiseQuestion,
+    PlanQuestion,
+    RunQuestion,
+    SessionQuestion,
+)
 from inca.dashboard.run_view import run_view
 from inca.dashboard.sessions import all_sessions, one_session
 from inca.dashboard.shown_run import ShownRun
@@ -37,7 +47,7 @@ class DashboardApi:
     """
 
     def __init__(self, session_folders: Sequence[Path], files: Iterable[Path]) -> None:
-        self._folders, self._documents = list(session_folders), Documents()
+        self._folders, self._documents = list(session_folders), KeptDocuments()
         for path in files:
             self._documents.open(path.name, _content(path))
         self._simulated = lru_cache(maxsize=_MAX_RUNS_KEPT)(ShownRun.simulated)
@@ -83,14 +93,28 @@ class DashboardApi:
         """Open a file."""
         return self._documents.open(name, content).summary()
 
-    def files(self) -> list[dict[str, str]]:
-        """Return the files that are open."""
-        return [document.summary() for document in self._documents]
+    def files(self) -> dict[str, Any]:
+        """Return the files that are open and the plans that were made, the last one first, and how many are kept."""
+        return self._documents.summary()
 
     def file(self, question: FileQuestion) -> dict[str, Any]:
         """Return a file that was opened before."""
         document = self._documents[question.file]
         return document.summary() | {"fields": document.fields, "remarks": document.remarks}
+
+    def plan(self, question: PlanQuestion, progress: Progress) -> dict[str, Any]:
+        """Return the plan, as `inca plan` makes it; one that was made before is not made again."""
+        if question.views != DEFAULT_VIEWS:  # calibrated on less, it must not pass for the plan of a page
+            return full_plan(question, progress)
+        answer = self._documents.plan(question)
+        if answer is None:
+            answer = full_plan(question, progress)
+            self._documents.keep_plan(question, answer)
+        return answer
+
+    def plans(self) -> list[dict[str, Any]]:
+        """Return the plans that were made here and are still kept, the last one first."""
+        return self._documents.plans()
 
     def sessions(self) -> dict[str, Any]:
         """Return all sessions, and which folders are watched."""

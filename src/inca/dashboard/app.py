@@ -14,7 +14,7 @@ from inca._base.extras import importing
 from inca.dashboard.access import AccessControl
 from inca.dashboard.api import DashboardApi
 from inca.dashboard.documents import MAX_BYTES
-from inca.dashboard.estimates import full_plan, quick_estimates, slow_mechanisms
+from inca.dashboard.estimates import quick_estimates, slow_mechanisms
 from inca.dashboard.questions import (
     AdversaryQuestion,
     FileQuestion,
@@ -49,13 +49,12 @@ def application(api: DashboardApi, hosts: Iterable[str]) -> Starlette:
         api: What answers questions.
         hosts: The hosts, with their port, that it answers to.
     """
-    places = threading.Semaphore(_MAX_LONG_JOBS)
     return Starlette(
         routes=[
             Route("/", lambda request: RedirectResponse("/story")),
             *(Route(f"/{page}", _page) for page in _PAGES),
             *_question_routes(api),
-            *(_streamed_route(name, work, places) for name, work in _STREAMED.items()),
+            *_streamed_routes(api),
             Route("/api/open", _open_route(api), methods=["POST"]),
             Route("/api/execution", _download_route(api)),
             Mount("/static", StaticFiles(directory=_STATIC)),
@@ -75,6 +74,7 @@ def _question_routes(api: DashboardApi) -> list[BaseRoute]:
         "adversary": lambda params: api.adversary(AdversaryQuestion.parse(params)),
         "sufficient-noise": lambda params: api.sufficient_noise(NoiseQuestion.parse(params)),
         "files": lambda params: api.files(),
+        "plans": lambda params: api.plans(),
         "file": lambda params: api.file(FileQuestion.parse(params)),
         "sessions": lambda params: api.sessions(),
         "session": lambda params: api.session(SessionQuestion.parse(params)),
@@ -93,10 +93,6 @@ def _question_routes(api: DashboardApi) -> list[BaseRoute]:
     return [route(name) for name in answers]
 
 
-def _emit_plan(question: PlanQuestion, emit: Emit) -> None:
-    emit(full_plan(question, lambda done, total: emit({"progress": [done, total]})))
-
-
 def _emit_estimates(question: PlanQuestion, emit: Emit) -> None:
     for part in quick_estimates(question):
         emit(part)
@@ -107,11 +103,13 @@ def _emit_slow_mechanisms(question: PlanQuestion, emit: Emit) -> None:
         emit(part)
 
 
-_STREAMED: dict[str, Callable[[PlanQuestion, Emit], None]] = {
-    "estimate": _emit_estimates,
-    "plan": _emit_plan,
-    "slow-mechanisms": _emit_slow_mechanisms,
-}
+def _streamed_routes(api: DashboardApi) -> list[BaseRoute]:
+    def emit_plan(question: PlanQuestion, emit: Emit) -> None:
+        emit(api.plan(question, lambda done, total: emit({"progress": [done, total]})))
+
+    places = threading.Semaphore(_MAX_LONG_JOBS)
+    works = {"estimate": _emit_estimates, "plan": emit_plan, "slow-mechanisms": _emit_slow_mechanisms}
+    return [_streamed_route(name, work, places) for name, work in works.items()]
 
 
 def _streamed_route(name: str, work: Callable[[PlanQuestion, Emit], None], places: threading.Semaphore) -> Route:

@@ -5,9 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import tempfile
-from collections import OrderedDict
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +17,7 @@ from inca.protocol.execution_files import read_execution
 from inca.protocol.usefulness import remark_on_error
 
 MAX_BYTES = 1 << 26
-_MAX_KEPT = 16
+_MAX_NAME = 255
 KINDS = {
     "inca-certificate/1": "certificate",
     "inca-plan/1": "plan",
@@ -38,10 +36,27 @@ _REQUIRED = {
 }
 """Without these there is nothing to show: an empty file must not look like a verdict."""
 
+_SHOWN = {
+    "certificate": (
+        *(*_REQUIRED["certificate"], "full_attendance", "notion", "rank", "sigma_independent", "sigma_cancelling"),
+        *("rule", "execution", "inca", "assumptions"),
+    ),
+    "plan": (
+        *(*_REQUIRED["plan"], "receivers", "quiet_rounds", "injection", "sigma_independent", "sigma_cancelling"),
+        *("standard_error", "local_mse", "failure_probability", "considered", "further"),
+    ),
+    "result": (
+        *(*_REQUIRED["result"], "name", "constrained", "interval", "confidence", "remarks", "standard_error"),
+        *("present", "coalition", "coalitions", "all_coalitions", "in_doubt", "weight_in_doubt", "cohort", "late"),
+        *("contradictions", "weight", "reason", "execution"),
+    ),
+}
+"""What a page shows of a file. Nothing else of it is kept: whatever somebody added to a file may be private."""
+
 
 @dataclass(frozen=True, repr=False)
 class Document:
-    """A file: its kind, its fields as they are (none of an execution), and its run if it is an execution."""
+    """A file: its kind, its fields as far as they are shown (none of an execution), its run if it is an execution."""
 
     id: str
     name: str
@@ -68,43 +83,38 @@ class Document:
         return {"id": self.id, "name": self.name, "kind": self.kind}
 
 
-@dataclass(repr=False)
-class Documents:
-    """The last files that were opened, by a digest of their name and content; they stay in memory."""
+def read_document(name: str, content: bytes) -> Document:
+    """Read a file of any kind.
 
-    _kept: OrderedDict[str, Document] = field(default_factory=OrderedDict)
+    Args:
+        name: Its name; folders in it are left out.
+        content: What is in it.
 
-    def __repr__(self) -> str:
-        return f"Documents({list(self._kept.values())!r})"
+    Raises:
+        InvalidInput: If its name or its size cannot be borne, or it is not a file of inca.
 
-    def open(self, name: str, content: bytes) -> Document:
-        """Read a file of any kind, and keep it.
+    Example:
+        >>> read_document("x.json", b"{}")
+        Traceback (most recent call last):
+            ...
+        inca.errors.InvalidInput: x.json must be a file that inca writes (inca-certificate/1, inca-plan/1, \
+inca-result/1, inca-result/2, inca-execution/1, inca-execution/2), got something else
+    """
+    if len(content) > MAX_BYTES:
+        refuse("the size of the file", len(content), f"at most {MAX_BYTES} bytes")
+    short = _short_name(name)
+    digest = hashlib.sha256(short.encode() + b"\0" + content).hexdigest()[:16]
+    return _read(digest, short, content)
 
-        Args:
-            name: Its name; folders in it are left out.
-            content: What is in it.
 
-        Raises:
-            InvalidInput: If it is too large, or not a file of inca.
-        """
-        if len(content) > MAX_BYTES:
-            refuse("the size of the file", len(content), f"at most {MAX_BYTES} bytes")
-        short = Path(name).name or "file"
-        digest = hashlib.sha256(short.encode() + b"\0" + content).hexdigest()[:16]
-        document = _read(digest, short, content)
-        self._kept[digest] = document
-        self._kept.move_to_end(digest)
-        while len(self._kept) > _MAX_KEPT:
-            self._kept.popitem(last=False)
-        return document
-
-    def __getitem__(self, digest: str) -> Document:
-        if digest not in self._kept:
-            refuse("file", digest, "the id of a file that is open here (open it again)")
-        return self._kept[digest]
-
-    def __iter__(self) -> Iterator[Document]:
-        return iter(self._kept.values())
+def _short_name(name: str) -> str:
+    """Return the name without folders, which a page shows as it is: nothing in it may hide or reorder what is shown."""
+    short = Path(name).name
+    if len(short) > _MAX_NAME or not short.isprintable():
+        refuse("the name of a file", f"{len(short)} characters", f"at most {_MAX_NAME} characters that can be printed")
+    if short.strip(". ") == "":
+        refuse("the name of a file", short, "more than dots and spaces")
+    return short
 
 
 def _read(digest: str, name: str, content: bytes) -> Document:
@@ -120,7 +130,7 @@ def _read(digest: str, name: str, content: bytes) -> Document:
         return Document(digest, name, kind, {}, _run(name, content))
     if missing := [required for required in _REQUIRED[kind] if required not in fields]:
         raise InvalidInput(f"{name} must have all that a {kind} has, got one without {', '.join(missing)}")
-    return Document(digest, name, kind, fields)
+    return Document(digest, name, kind, {shown: fields[shown] for shown in _SHOWN[kind] if shown in fields})
 
 
 def _run(name: str, content: bytes) -> ShownRun:

@@ -28,6 +28,8 @@ _DEFAULT_REQUIREMENTS = {
     "dropout": 0.1,
     "messages": 20,
 }
+DEFAULT_VIEWS = 300
+"""On how many sampled views a plan is calibrated: as many as `inca plan` takes."""
 _MAX_VIEWS = 10_000
 _Value = TypeVar("_Value", int, float, str)
 
@@ -135,7 +137,7 @@ class PlanQuestion:
     @classmethod
     def parse(cls, params: Params) -> Self:
         """Read an address; its default number of views is that of `inca plan`."""
-        views = integer("views", _value(params, "views", 300), 2, _MAX_VIEWS)
+        views = integer("views", _value(params, "views", DEFAULT_VIEWS), 2, _MAX_VIEWS)
         return cls(Requirements(**_values(params, _DEFAULT_REQUIREMENTS)), views)
 
 

@@ -14,6 +14,9 @@ export function debounce(milliseconds, action) {
   };
 }
 
+/** Wait until the page as it is now has been painted. */
+export const painted = () => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
+
 /** The newest request of its kind: a new one aborts the one before, and the end of the view aborts the last. */
 export class LatestRequest {
   #controller = new AbortController();

@@ -109,6 +109,13 @@ export interface OpenedFile {
   kind: DocumentKind;
 }
 
+/** What the program keeps in its memory, the last one first, and how much at most. */
+export interface KeptFiles {
+  files: OpenedFile[];
+  most: number;
+  most_bytes: number;
+}
+
 export type FileAnswer = OpenedFile &
   (
     | { kind: "execution"; fields: object }
@@ -157,7 +164,8 @@ export interface Answers {
   run: RunAnswer;
   adversary: AdversaryAnswer;
   "sufficient-noise": NoiseAnswer;
-  files: OpenedFile[];
+  files: KeptFiles;
+  plans: KeptPlan[];
   file: FileAnswer;
   sessions: { sessions: SessionStatus[]; watching: string[] };
   session: SessionAnswer;
@@ -201,6 +209,12 @@ export interface PlanAnswer {
   entry: MechanismEntry;
   plan: PlanFields;
   text: string;
+}
+
+/** A plan that was made here before. */
+export interface KeptPlan extends PlanAnswer {
+  id: string;
+  requirements: Requirements;
 }
 
 /** Lines of answers that come one by one, by the name of the question. */

@@ -6,6 +6,7 @@ import { ask, wasAborted } from "../lib/api.js";
 import { announce, fill, h } from "../lib/dom.js";
 import { errorSentence, format } from "../lib/format.js";
 import { queryString, replaceParams } from "../lib/navigation.js";
+import { describeParams } from "../lib/parameter_words.js";
 import { fitAdversary, fitSettings, readAdversary, readIds, readSettings } from "../lib/run_settings.js";
 import { debounce, LatestRequest } from "../lib/timing.js";
 import { AdversaryFields, everyTenth } from "../widgets/adversary/adversary_fields.js";
@@ -97,10 +98,14 @@ class AdversaryView {
       this.sufficient.element,
       this.#conditions.element,
     );
+    const body = h("div", {}, this.#problem, this.results);
+    // Of a file, it is not known before how many parties there are to choose from: nothing is shown until then.
+    this.columns = h("div", { class: "columns", hidden: Boolean(this.file) }, this.#side(), body);
     main.append(
       h("div", { class: "row spread" }, h("h1", {}, "The adversary's view"), shareButton()),
       h("p", { class: "lead" }, lead),
-      h("div", { class: "columns" }, this.#side(), h("div", {}, this.#problem, this.#busy, this.results)),
+      this.#busy,
+      this.columns,
     );
     this.#showAdversary();
     this.#remember();
@@ -295,6 +300,7 @@ class AdversaryView {
     this.#answer = answer;
     this.#showAdversary();
     if (this.results) this.results.hidden = false;
+    this.results?.setAttribute("data-parameters", describeParams(question));
     fill(this.#summary, summary(answer, injection));
     fill(this.#lossWords, describeLosses(answer));
     this.seen.show(answer);
@@ -313,12 +319,14 @@ class AdversaryView {
     try {
       const answer = await ask("adversary", question, signal);
       if (signal.aborted) return;
+      this.columns?.removeAttribute("hidden"); // before pictures are drawn, which are as wide as their place
       this.#show(answer, question);
       this.#problem.textContent = "";
       this.#busy.textContent = "";
       this.results?.classList.remove("outdated");
     } catch (error) {
       if (wasAborted(error)) return;
+      this.columns?.removeAttribute("hidden");
       this.#problem.textContent = errorSentence(error);
       this.#busy.textContent = this.#answer ? OUTDATED : "";
     }

@@ -1,6 +1,6 @@
 // Files: executions, certificates, plans and results that were opened here.
 
-/** @import { DocumentKind, FileAnswer, OpenedFile } from "../lib/types.js" */
+/** @import { DocumentKind, FileAnswer, KeptFiles, OpenedFile } from "../lib/types.js" */
 import { ask, openFile, wasAborted } from "../lib/api.js";
 import { announce, fill, h } from "../lib/dom.js";
 import { errorSentence } from "../lib/format.js";
@@ -9,13 +9,11 @@ import { certificateCard } from "../widgets/documents/certificate.js";
 import { executionCard } from "../widgets/documents/execution.js";
 import { planFileCard } from "../widgets/documents/plan.js";
 import { resultCard } from "../widgets/documents/result.js";
-import { errorLine, facts } from "../widgets/elements.js";
+import { errorLine, facts, statusLine } from "../widgets/elements.js";
 import { shareButton } from "../widgets/picture_buttons.js";
 
 /** @type {Record<DocumentKind, string>} */
 const KINDS = { execution: "an execution", certificate: "a certificate", plan: "a plan", result: "a result" };
-/** @type {Map<string, OpenedFile>} files that this page knows of; the server forgets all but the last */
-const opened = new Map();
 
 /**
  * @param {FileAnswer} file
@@ -41,6 +39,9 @@ function fileCard(file, viewClosed) {
 const errorCard = (words, ...more) =>
   h("section", { class: "card" }, h("p", { class: "error", role: "alert" }, words), more);
 
+/** @param {string} words */
+const command = (words) => h("code", { class: "unbroken" }, words);
+
 const whatCanBeOpened = () =>
   h(
     "section",
@@ -48,8 +49,8 @@ const whatCanBeOpened = () =>
     h("h2", {}, "What can be opened"),
     facts([
       ["Execution", "who sent to whom, and who was present: watch the run again, and see the adversary's view of it"],
-      ["Certificate", "what a run revealed, exactly, to one adversary (inca audit RUN --certificate FILE)"],
-      ["Plan", "parameters that meet requirements, and what to expect of them (inca plan --out FILE)"],
+      ["Certificate", "what a run revealed, exactly, to one adversary: ", command("inca audit RUN --certificate FILE")],
+      ["Plan", "parameters that meet requirements, and what to expect of them: ", command("inca plan --out FILE")],
       ["Result", "the outcome of a session (result.json in a node's folder)"],
     ]),
   );
@@ -57,9 +58,10 @@ const whatCanBeOpened = () =>
 class FileView {
   #problem = errorLine();
   #list = h("ul", { class: "plain-list" });
+  #bounds = h("p", { class: "note" });
   #shown = h("div");
   #title = h("h1", {}, "Files");
-  #kind = h("p", { class: "note" });
+  #kind = statusLine();
 
   /**
    * @param {string | undefined} id of the file that is shown
@@ -77,6 +79,7 @@ class FileView {
     main.append(
       h("div", { class: "row spread" }, this.#title, shareButton()),
       h("p", { class: "lead" }, lead),
+      this.#kind,
       h(
         "div",
         { class: "columns" },
@@ -84,15 +87,25 @@ class FileView {
           "div",
           {},
           h("section", { class: "card", "aria-label": "Open a file" }, this.#dropZone(), this.#problem),
-          h("section", { class: "card" }, h("h2", {}, "Open files"), this.#list),
+          h(
+            "section",
+            { class: "card recently", "aria-label": "Recently" },
+            h("h2", {}, "Recently"),
+            this.#list,
+            this.#bounds,
+          ),
         ),
-        h("div", {}, this.#kind, this.#shown),
+        this.#shown,
       ),
     );
-    this.#showList();
-    this.#loadList();
-    if (this.id) this.#load(this.id);
+    this.#start();
+  }
+
+  /** First the file, which thereby is the last one that was looked at, then the list. */
+  async #start() {
+    if (this.id) await this.#load(this.id);
     else fill(this.#shown, whatCanBeOpened());
+    await this.#loadList();
   }
 
   #dropZone() {
@@ -106,7 +119,7 @@ class FileView {
       h(
         "p",
         { class: "note" },
-        "Executions (.json, .npz), certificates, plans and results of inca. They go only to the program on this machine, and stay in its memory.",
+        "Executions (.json, .npz), certificates, plans and results of inca. They go only to the program on this machine, which keeps them in its memory and writes nothing to disk.",
       ),
     );
     const over = (/** @type {DragEvent} */ event) => {
@@ -135,7 +148,6 @@ class FileView {
       announce(`Reading ${file.name} …`);
       try {
         last = await openFile(file);
-        opened.set(last.id, last);
       } catch (error) {
         announce("");
         this.#problem.textContent = errorSentence(error);
@@ -143,45 +155,44 @@ class FileView {
     }
     if (this.viewClosed.aborted || !last) return;
     announce(`${last.name} is ${KINDS[last.kind]}.`);
-    if (this.#problem.textContent) this.#showList();
+    if (this.#problem.textContent) this.#loadList();
     else goTo("file", { file: last.id });
   }
 
   async #loadList() {
     try {
-      for (const file of await ask("files", {}, this.viewClosed)) if (!opened.has(file.id)) opened.set(file.id, file);
-      this.#showList();
+      this.#showList(await ask("files", {}, this.viewClosed));
     } catch (error) {
       if (!wasAborted(error)) this.#problem.textContent = errorSentence(error);
     }
   }
 
-  #showList() {
-    const items = [...opened.values()].map(({ id, name, kind }) => {
+  /** @param {KeptFiles} kept */
+  #showList({ files, most, most_bytes: bytes }) {
+    const items = files.map(({ id, name, kind }) => {
       const current = id === this.id;
       const link = h("a", { href: `/file${queryString({ file: id })}`, "aria-current": current && "true" }, name);
       return h("li", {}, link, h("span", { class: "note" }, ` ${KINDS[kind]}${current ? ", shown here" : ""}`));
     });
-    const none = "None yet. Try examples/consortium.json, or start with: inca dashboard FILE";
+    const none =
+      "Nothing yet: files that you open here and plans that you make. Try examples/consortium.json, or start with: inca dashboard FILE";
     fill(this.#list, items.length ? items : h("li", { class: "note" }, none));
+    this.#bounds.textContent = `The program on this machine keeps the last ${most}, with at most ${bytes / 2 ** 20} MiB together, in its memory until it ends. What was not looked at for longest goes first.`;
   }
 
   /** @param {string} id */
   async #load(id) {
-    fill(this.#shown, h("p", { class: "note" }, "Reading …"));
+    this.#kind.textContent = "Reading …";
     try {
       const file = await ask("file", { file: id }, this.viewClosed);
-      opened.set(file.id, file);
       this.#title.textContent = file.name;
-      this.#kind.textContent = `This file is ${KINDS[file.kind]}.`;
+      this.#kind.textContent = `This is ${KINDS[file.kind]}.`;
       this.#showFile(file);
     } catch (error) {
       if (wasAborted(error)) return;
-      opened.delete(id);
-      this.#showList();
-      const forgotten =
-        "The program on this machine keeps opened files only in its memory, and only the last few. Drop the file into the zone to open it again.";
-      fill(this.#shown, errorCard(errorSentence(error), h("p", {}, forgotten)));
+      this.#kind.textContent = "";
+      const again = "Drop the file into the zone to open it again; a plan can be made again in the Plan view.";
+      fill(this.#shown, errorCard(errorSentence(error), h("p", {}, again)));
     }
   }
 

@@ -7,6 +7,7 @@ import { apiAddress, ask, wasAborted } from "../lib/api.js";
 import { announce, fill, h } from "../lib/dom.js";
 import { errorSentence, format } from "../lib/format.js";
 import { queryString, replaceParams } from "../lib/navigation.js";
+import { describeParams } from "../lib/parameter_words.js";
 import { describeRound } from "../lib/round_events.js";
 import {
   fitAdversary,
@@ -83,6 +84,8 @@ class RunView {
   /** @type {Stage | null} */
   #stage = null;
   #injection = ""; // of the run that is shown
+  /** @type {Params} what was asked for it */
+  #asked = {};
   #playing = false;
   #controls = /** @type {ReturnType<typeof runControls> | null} */ (null);
   #round = h("p", { id: "round-words", class: "round-words", role: "status" });
@@ -90,7 +93,7 @@ class RunView {
   #busy = statusLine();
   #leftOut = h("p", { class: "note" });
   #legend = h("div", { class: "legend stage-legend" });
-  #side = h("div", {}, h("section", { class: "card" }, h("p", { class: "note" }, "One moment …")));
+  #side = h("div", {}, h("section", { class: "card awaited" }, h("p", { class: "note" }, "One moment …")));
   #adversaryLink = linkButton("See the adversary's view");
   #download = linkButton("Download the execution");
   #result = runResult();
@@ -135,13 +138,15 @@ class RunView {
 
   async show() {
     const name = `inca-run-${this.settings.seed}`;
-    const save = saveButton(() => (this.#run ? this.canvas : null), name);
+    const title = () => `A run, round ${this.player.round} of ${this.#run?.rounds}`;
+    const save = saveButton(() => (this.#run ? this.canvas : null), name, title);
     this.frame = h("div", { hidden: true }, this.#stageCard(), this.#result.element, this.charts.element);
     this.frame.append(h("p", { class: "row" }, this.#adversaryLink, this.#download));
     this.main.append(
       h("div", { class: "row spread" }, h("h1", {}, "Watch a run"), h("div", { class: "row" }, shareButton(), save)),
       h("p", { class: "lead" }, lead(Boolean(this.file))),
-      h("div", { class: "columns" }, this.#side, h("div", {}, this.#problem, this.#busy, this.frame)),
+      this.#busy,
+      h("div", { class: "columns" }, this.#side, h("div", {}, this.#problem, this.frame)),
     );
     if (!this.file) {
       this.#controls = runControls(this.settings, this.adversary.colluding, (change) => this.#change(change));
@@ -154,7 +159,7 @@ class RunView {
 
   #stageCard() {
     const keys = h("p", { id: "stage-keys", class: "visually-hidden" }, KEYS);
-    const left = h("div", {}, this.canvas, keys, this.player.element, this.#leftOut, this.#legend);
+    const left = h("figure", {}, this.canvas, keys, this.player.element, this.#leftOut, this.#legend);
     return h(
       "section",
       { class: "card", "aria-label": "The stage" },
@@ -265,6 +270,8 @@ class RunView {
     this.pot.show(run, round);
     this.#result.show(run, round);
     this.charts.show(run, round, party);
+    const parameters = { ...this.#asked, ...this.adversary, t: round, party };
+    this.frame?.setAttribute("data-parameters", describeParams(parameters));
     this.main.dataset.stepMs = (performance.now() - began).toFixed(2);
     this.rememberSoon();
   }
@@ -341,10 +348,12 @@ class RunView {
   async load() {
     const signal = this.request.start();
     const { injection } = this.settings;
+    const question = this.#question();
     this.#wait();
     try {
-      const run = await ask("run", this.#question(), signal);
+      const run = await ask("run", question, signal);
       if (signal.aborted) return;
+      this.#asked = question;
       this.#injection = injection;
       this.#show(run);
       this.#problem.textContent = "";

@@ -7,6 +7,7 @@ import { errorSentence, format } from "../lib/format.js";
 import { queryString, replaceParams } from "../lib/navigation.js";
 import { blindGuess } from "../lib/normal_distribution.js";
 import { DEFAULT_SETTINGS, readIds } from "../lib/run_settings.js";
+import { painted } from "../lib/timing.js";
 import { errorLine, linkButton } from "../widgets/elements.js";
 import { PotBar, truthOf } from "../widgets/pot.js";
 import { hospitalsPicture, NAMES } from "../widgets/story/hospitals.js";
@@ -148,7 +149,7 @@ const senderTo = (run, receiver) =>
 
 /** One step: its words beside its picture. */
 class StepSection {
-  #words = h("div", {}, h("p", { class: "note" }, "One moment …"));
+  #words = h("div", { class: "story-words" }, h("p", { class: "note" }, "One moment …"));
   #picture = h("div", { class: "story-frame" });
   #problem = errorLine();
   #slider = h("input", {
@@ -308,8 +309,11 @@ export function show(main, params, viewClosed) {
     ...sections.map(({ element }) => element),
   );
   const ready = Promise.all(sections.map((section) => section.load()));
-  ready.then(() => {
+  ready.then(async () => {
+    if (/^[1-6]$/.test(params.step ?? "")) {
+      await painted(); // else what has grown above would be seen to push the step away
+      if (!viewClosed.aborted) goTo(Number(params.step) - 1);
+    }
     main.dataset.ready = "";
-    if (/^[1-6]$/.test(params.step ?? "")) goTo(Number(params.step) - 1);
   });
 }

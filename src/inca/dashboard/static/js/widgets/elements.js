@@ -38,8 +38,15 @@ export function facts(pairs) {
  */
 export const linkButton = (words, href) => h("a", { class: "link-button", href }, words);
 
+/**
+ * The head of a figure: what it shows, and its button.
+ * @param {Content} title
+ * @param {Element} button
+ */
+export const figureHead = (title, button) => h("div", { class: "row spread" }, h("figcaption", {}, title), button);
+
 /** A sentence about what went wrong: read aloud as soon as it is there. */
 export const errorLine = () => h("p", { class: "error", role: "alert" });
 
-/** A sentence about what is going on. */
-export const statusLine = () => h("p", { class: "note", role: "status" });
+/** A sentence about what is going on; its room is there before it is, so that nothing moves when it comes. */
+export const statusLine = () => h("p", { class: "note going-on", role: "status" });

@@ -119,7 +119,7 @@ function draw(chart, width, choose) {
   losses.forEach(({ party, epsilon }, i) => {
     const x = left + (i + 0.5) * step;
     const infinite = epsilon === null;
-    const stem = losses.length <= MAX_STEMS;
+    const stem = losses.length <= MAX_STEMS && axis.low === 0; // from elsewhere a length says nothing
     const at = infinite ? TOP + 5 : y(epsilon);
     drawing.append(...partyMark({ x, y: at, step, infinite, stem, chosen: party === chosen }));
     const label = { class: party === chosen ? "bold" : "soft", x, y: FLOOR + 16, "text-anchor": "middle" };
@@ -152,12 +152,22 @@ export function lossChart(viewClosed, choose = null) {
   /** @type {LossChart | null} */
   let shown = null;
   const place = resizable((width) => shown && draw(shown, width, choose), viewClosed);
+  place.element.style.minHeight = `${HEIGHT}px`; // it is drawn when its width is known, and must not push away what is below
   const table = h("div");
+  const infinite = h("span", {}, h("span", { class: "sign sign-infinite" }), "infinite: nothing hides its value");
+  const legend = h(
+    "div",
+    { class: "legend" },
+    h("span", {}, h("span", { class: "swatch round fill-honest" }), "loss of an honest party"),
+    h("span", {}, h("span", { class: "sign sign-chosen" }), "the party that is looked at"),
+    infinite,
+  );
   let tableOf = "";
 
   /** @param {Omit<LossChart, "title">} chart */
   const show = (chart) => {
     shown = { ...chart, title: describe(chart.losses) };
+    infinite.hidden = chart.losses.every(({ epsilon }) => epsilon !== null);
     place.redraw();
     const content = JSON.stringify(chart.losses);
     if (content === tableOf) return; // it stays open while another party is chosen
@@ -165,5 +175,5 @@ export function lossChart(viewClosed, choose = null) {
     const rows = chart.losses.map(({ party, epsilon }) => [String(party), format(epsilon)]);
     table.replaceChildren(dataTable("Privacy loss of every honest party", ["Party", "Epsilon"], rows));
   };
-  return { element: h("div", {}, place.element, table), show, drawing: place.drawing };
+  return { element: h("div", {}, place.element, legend, table), show, drawing: place.drawing };
 }

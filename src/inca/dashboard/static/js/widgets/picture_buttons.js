@@ -1,37 +1,7 @@
 // Buttons to save a picture, and to share the address of a view.
 
 import { announce, h } from "../lib/dom.js";
-
-const KEPT_STYLES = [
-  "fill",
-  "stroke",
-  "stroke-width",
-  "stroke-dasharray",
-  "opacity",
-  "font",
-  "text-anchor",
-  "dominant-baseline",
-];
-
-/**
- * A drawing as a file: what style sheets say about it is written into it.
- * @param {SVGSVGElement} drawing
- */
-function standalone(drawing) {
-  const copy = /** @type {SVGSVGElement} */ (drawing.cloneNode(true));
-  const copies = [copy, ...copy.querySelectorAll("*")];
-  [drawing, ...drawing.querySelectorAll("*")].forEach((element, i) => {
-    const style = getComputedStyle(element);
-    const target = /** @type {SVGElement} */ (copies[i]).style;
-    for (const name of KEPT_STYLES) target.setProperty(name, style.getPropertyValue(name));
-  });
-  const { width, height } = drawing.viewBox.baseVal;
-  copy.setAttribute("xmlns", "http://www.w3.org/2000/svg");
-  copy.setAttribute("width", String(width));
-  copy.setAttribute("height", String(height));
-  copy.style.setProperty("background", getComputedStyle(document.body).backgroundColor);
-  return new Blob([new XMLSerializer().serializeToString(copy)], { type: "image/svg+xml" });
-}
+import { asPng, asSvg, isOutdated, selfExplained } from "./saved_picture.js";
 
 /**
  * Let the browser download something.
@@ -49,15 +19,24 @@ export function download(content, name) {
 }
 
 /**
- * A button that saves a drawing as SVG, or a canvas as PNG.
+ * A button that saves a drawing as SVG, or a canvas as PNG, with title, legend and parameters.
  * @param {() => SVGSVGElement | HTMLCanvasElement | null} picture
  * @param {string} name
+ * @param {() => string} [title] else that of the figure or card in which the picture stands
  */
-export function saveButton(picture, name) {
-  const save = () => {
+export function saveButton(picture, name, title) {
+  const save = async () => {
     const shown = picture();
-    if (shown instanceof SVGSVGElement) download(standalone(shown), `${name}.svg`);
-    else shown?.toBlob((content) => content && download(content, `${name}.png`));
+    if (!shown || isOutdated(shown)) {
+      announce("The picture is being computed: save it when it is there.");
+      return;
+    }
+    const drawing = selfExplained(shown, title?.());
+    if (shown instanceof SVGSVGElement) download(asSvg(drawing), `${name}.svg`);
+    else {
+      const content = await asPng(drawing);
+      if (content) download(content, `${name}.png`);
+    }
   };
   return h("button", { type: "button", onclick: save }, "Save picture");
 }

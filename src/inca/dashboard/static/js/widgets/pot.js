@@ -11,6 +11,7 @@ import { resizable } from "./resizable.js";
 
 const HEIGHT = 92;
 const SIDE = 14;
+const LETTER = 6.6; // about how wide one is
 const BAR = { top: 22, height: 30 };
 
 /**
@@ -48,6 +49,19 @@ export function truthOf({ simulation, published, rounds }, round) {
 }
 
 /**
+ * Where a label stands beside a line so that it is not cut off: before it, else after it, else in the middle.
+ * @param {number} line
+ * @param {string} label
+ * @param {number} width
+ */
+function besideLine(line, label, width) {
+  const needed = LETTER * label.length + 4;
+  if (line >= needed) return { x: line - 4, "text-anchor": "end" };
+  if (line + needed <= width) return { x: line + 4, "text-anchor": "start" };
+  return { x: width / 2, "text-anchor": "middle" };
+}
+
+/**
  * @param {Pot} pot
  * @param {{ truth: { mean: number, label: string }, low: number, high: number, width: number, title: string }} look
  */
@@ -77,17 +91,7 @@ function draw({ value, noise }, { truth, low, high, width, title }) {
     bar(0, value, "own", {}),
     bar(value, end, "cancelling", { opacity: noise < 0 ? 0.6 : 0.9 }),
     svg("line", { class: "pot-truth", x1: x(truth.mean), x2: x(truth.mean), y1: BAR.top - 12, y2: floor + 6 }),
-    svg(
-      "text",
-      {
-        class: "soft",
-        x: x(truth.mean),
-        y: BAR.top - 12,
-        dx: truth.mean > (2 * low + high) / 3 ? -4 : 4,
-        "text-anchor": truth.mean > (2 * low + high) / 3 ? "end" : "start",
-      },
-      truth.label,
-    ),
+    svg("text", { class: "soft", y: BAR.top - 12, ...besideLine(x(truth.mean), truth.label, width) }, truth.label),
   );
   if (end < low || end > high) {
     const [tip, base] = end > high ? [width - 2, width - 12] : [2, 12];

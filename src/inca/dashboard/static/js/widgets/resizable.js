@@ -10,12 +10,15 @@ import { h } from "../lib/dom.js";
  */
 export function resizable(draw, viewClosed, maxWidth = 1000) {
   const element = h("div", { class: "resizable" });
+  element.style.maxWidth = `${maxWidth}px`; // wider, its letters would grow
   let width = 0;
+  const measured = () => Math.min(Math.floor(element.clientWidth), maxWidth);
   const redraw = () => {
+    width ||= Math.max(measured(), 0); // at once if it can be told: drawn later, it would push away what is below
     if (width) element.replaceChildren(...[draw(width)].filter((drawing) => drawing !== null));
   };
   const observer = new ResizeObserver(() => {
-    const now = Math.min(Math.floor(element.clientWidth), maxWidth);
+    const now = measured();
     if (now <= 0 || now === width) return;
     width = now;
     redraw();

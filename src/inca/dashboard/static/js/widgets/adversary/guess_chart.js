@@ -1,6 +1,6 @@
 // The adversary's best guess of every value beside the truth.
 
-import { svg } from "../../lib/dom.js";
+import { h, svg } from "../../lib/dom.js";
 import { format } from "../../lib/format.js";
 import { blindGuess } from "../../lib/normal_distribution.js";
 import { scale, ticks } from "../../lib/scale.js";
@@ -14,6 +14,21 @@ const FLOOR = HEIGHT - 42;
 const TOP = 26;
 /** @param {Guess} guess @returns {[low: number, high: number] | null} */
 const interval = ({ guess, error }) => (guess === null ? null : [guess - (error ?? 0), guess + (error ?? 0)]);
+
+/** What its signs mean. */
+export const guessLegend = () =>
+  h(
+    "div",
+    { class: "legend" },
+    h("span", {}, h("span", { class: "swatch round fill-honest" }), "true value"),
+    h(
+      "span",
+      {},
+      h("span", { class: "swatch diamond" }),
+      "best guess, plus or minus one standard error (an arrow: it goes on beyond the picture)",
+    ),
+    h("span", {}, h("span", { class: "sign sign-guessing", "aria-hidden": "true" }), "guessing the middle"),
+  );
 
 /**
  * The guess: a diamond on its interval, with an arrow where that goes on beyond the picture.
@@ -69,7 +84,7 @@ export function guessChart({ guesses, domain: [least, most], unit, title, width 
       svg("text", { class: "soft", x: LEFT - 6, y: y(at) + 4, "text-anchor": "end" }, format(at, 3)),
     );
   }
-  const below = { class: "soft", x: (LEFT + width) / 2, y: HEIGHT - 5, "text-anchor": "middle" };
+  const below = { class: "soft", x: width / 2, y: HEIGHT - 5, "text-anchor": "middle" };
   drawing.append(
     svg("text", { class: "soft", x: 4, y: 12 }, unit),
     svg("text", below, "honest parties, smallest true value first"),

@@ -9,7 +9,7 @@ import { dataTable } from "../data_table.js";
 import { hint } from "../hint.js";
 import { saveButton } from "../picture_buttons.js";
 import { resizable } from "../resizable.js";
-import { guessChart } from "./guess_chart.js";
+import { guessChart, guessLegend } from "./guess_chart.js";
 
 /** @typedef {"naive" | "informed"} Guesser */
 
@@ -67,6 +67,7 @@ export class GuessesCard {
   /** @type {{ guesses: Guess[], domain: [number, number], unit: string, title: string } | null} */
   #shown = null;
   #about = h("p");
+  #knows = "";
   #table = h("div");
   #why = h("p", { class: "note" });
 
@@ -79,7 +80,8 @@ export class GuessesCard {
     this.buttons = GUESSERS.map(([name, words]) =>
       h("button", { type: "button", "data-guesser": name, onclick: () => choose(name) }, words),
     );
-    this.save = saveButton(this.place.drawing, "guesses");
+    const title = () => `Its best guess, and the truth, if the guesser ${this.#knows}`;
+    this.save = saveButton(this.place.drawing, "guesses", title);
     this.body = h(
       "div",
       {},
@@ -91,18 +93,7 @@ export class GuessesCard {
       ),
       this.#about,
       this.place.element,
-      h(
-        "div",
-        { class: "legend" },
-        h("span", {}, h("span", { class: "swatch round fill-honest" }), "true value"),
-        h(
-          "span",
-          {},
-          h("span", { class: "swatch diamond" }),
-          "best guess, plus or minus one standard error (an arrow: it goes on beyond the picture)",
-        ),
-        h("span", {}, h("span", { class: "sign sign-guessing", "aria-hidden": "true" }), "guessing the middle"),
-      ),
+      guessLegend(),
       this.#table,
     );
     this.element = h(
@@ -119,6 +110,7 @@ export class GuessesCard {
    * @param {Guesser} guesser
    */
   show({ guesses: all, why_no_guesses: why, honest }, guesser) {
+    this.#knows = (GUESSERS.find(([name]) => name === guesser)?.[1] ?? "").toLowerCase();
     for (const button of this.buttons) {
       button.setAttribute("aria-pressed", String(button.dataset.guesser === guesser));
     }

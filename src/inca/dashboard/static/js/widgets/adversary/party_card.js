@@ -7,7 +7,7 @@ import { format, percent } from "../../lib/format.js";
 import { correctGuessProbability, deltaFor, density } from "../../lib/normal_distribution.js";
 import { range } from "../../lib/scale.js";
 import { curveChart } from "../curve_chart.js";
-import { swatch } from "../elements.js";
+import { figureHead, swatch } from "../elements.js";
 import { hint } from "../hint.js";
 import { saveButton } from "../picture_buttons.js";
 import { resizable } from "../resizable.js";
@@ -121,14 +121,20 @@ export class PartyCard {
       h(
         "figure",
         {},
-        h("figcaption", {}, "Which of two values is it?", hint("test")),
+        figureHead(["Which of two values is it?", hint("test")], saveButton(this.test.drawing, "two-cases")),
         this.test.element,
         h("div", { class: "legend" }, legend),
       ),
-      h("figure", {}, h("figcaption", {}, "Epsilon for every delta", hint("delta")), this.deltas.element),
+      h(
+        "figure",
+        {},
+        figureHead(["Epsilon for every delta", hint("delta")], saveButton(this.deltas.drawing, "epsilon-delta")),
+        this.deltas.element,
+        h("div", { class: "legend" }, swatch("own", "delta for every epsilon")),
+      ),
     );
     const label = h("label", { for: "field-focus" }, "Look at party");
-    const controls = h("div", { class: "row" }, label, this.select, saveButton(this.test.drawing, "two-cases"));
+    const controls = h("div", { class: "row" }, label, this.select);
     this.element = h(
       "section",
       { class: "card", "aria-labelledby": "party-title" },

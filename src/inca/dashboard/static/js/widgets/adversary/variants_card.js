@@ -4,15 +4,17 @@ import { ask, wasAborted } from "../../lib/api.js";
 import { announce, fill, h } from "../../lib/dom.js";
 import { errorSentence, format } from "../../lib/format.js";
 import { rootMeanSquareError } from "../../lib/normal_distribution.js";
+import { describeParams } from "../../lib/parameter_words.js";
 import { INJECTIONS } from "../../lib/run_settings.js";
 import { LatestRequest } from "../../lib/timing.js";
 import { scrollingTable } from "../data_table.js";
-import { errorLine } from "../elements.js";
+import { errorLine, figureHead } from "../elements.js";
 import { hint } from "../hint.js";
+import { saveButton } from "../picture_buttons.js";
 /** @import { AdversaryAnswer, AllGuesses, Params, WorstLoss } from "../../lib/types.js" */
 /** @import { Guesser } from "./guesses_card.js" */
 import { resizable } from "../resizable.js";
-import { guessChart } from "./guess_chart.js";
+import { guessChart, guessLegend } from "./guess_chart.js";
 import { guessesOf } from "./guesses_card.js";
 
 /** @typedef {{ params: Params, injection: string, answer: AdversaryAnswer }} Compared */
@@ -64,12 +66,23 @@ export class VariantsCard {
     this.table.hidden = true;
     this.charts = Object.entries(SIDE_BY_SIDE).map(([injection, title]) => {
       const draw = (/** @type {number} */ width) => this.#drawGuesses(injection, title, width);
-      return { title, ...resizable(draw, viewClosed) };
+      return { injection, title, name: `guesses-${injection}`, ...resizable(draw, viewClosed) };
     });
     this.sides = h(
       "div",
       { class: "two", hidden: true },
-      this.charts.map(({ title, element }) => h("figure", {}, h("figcaption", {}, title), element)),
+      this.charts.map(({ title, name, element, drawing }) =>
+        h(
+          "figure",
+          {},
+          figureHead(
+            title,
+            saveButton(drawing, name, () => `${title}: best guesses, and the truth`),
+          ),
+          element,
+          guessLegend(),
+        ),
+      ),
     );
     const compare = () => {
       oncompare();
@@ -108,7 +121,10 @@ export class VariantsCard {
       }
       this.#honest = knownAnswer.honest;
       this.sides.hidden = !knownAnswer.guesses;
-      for (const chart of this.charts) chart.redraw();
+      for (const { injection, element, redraw } of this.charts) {
+        element.setAttribute("data-parameters", describeParams({ ...params, injection }));
+        redraw();
+      }
       announce("All four variants are computed.");
     } catch (error) {
       if (wasAborted(error)) return;

@@ -2,7 +2,8 @@
 
 /** @import { Certificate } from "../../lib/types.js" */
 import { h } from "../../lib/dom.js";
-import { format, idRanges } from "../../lib/format.js";
+import { count, format, idRanges } from "../../lib/format.js";
+import { describeParams } from "../../lib/parameter_words.js";
 import { facts, tile } from "../elements.js";
 import { hint } from "../hint.js";
 import { byLoss, lossChart } from "../loss_chart.js";
@@ -31,7 +32,7 @@ function describeAdversary({ adversary: { colluding, eavesdropped }, parties }) 
   const who = colluding.length
     ? `${format(colluding.length)} of ${format(parties)} parties collude (${idRanges(colluding)})`
     : "nobody colludes";
-  const messages = eavesdropped.length ? `${format(eavesdropped.length)} messages are` : "no message is";
+  const messages = eavesdropped.length ? count(eavesdropped.length, "message is", "messages are") : "no message is";
   return `${who}; ${messages} eavesdropped. It also sees all final messages.`;
 }
 
@@ -84,6 +85,18 @@ function details(fields) {
   ]);
 }
 
+/** What the picture of the losses must not be told without. @param {Certificate} fields */
+function parametersOf(fields) {
+  const { parties, rounds, delta, adversary, sigma_independent, sigma_cancelling, sensitivity } = fields;
+  const told = { parties, rounds, delta, sigma_independent, sigma_cancelling, sensitivity };
+  const { colluding, eavesdropped } = adversary;
+  const seen = {
+    colluding: idRanges(colluding) || "nobody",
+    eavesdropped: count(eavesdropped.length, "message", "messages"),
+  };
+  return `${describeParams({ ...told, ...seen })}, execution ${fields.execution}`;
+}
+
 /**
  * A card for a certificate.
  * @param {Certificate} fields
@@ -97,12 +110,12 @@ export function certificateCard(fields, viewClosed) {
   const except = most === null ? "" : ` This holds except with probability ${format(fields.delta)}.`;
   return h(
     "section",
-    { class: "card", "aria-label": "Certificate" },
+    { class: "card", "aria-label": "Certificate", "data-parameters": parametersOf(fields) },
     h(
       "div",
       { class: "row spread" },
       h("h2", {}, "Certificate of privacy", hint("certificate")),
-      saveButton(chart.drawing, "certificate-losses"),
+      saveButton(chart.drawing, "certificate-losses", () => "Certificate of privacy: the loss of every honest party"),
     ),
     tiles(fields),
     h("p", { class: most === null ? "alarm" : null }, describeLoss(most), except),

@@ -78,7 +78,7 @@ function expectations(fields) {
 
 /** @param {PlanFields} fields */
 function links(fields) {
-  const { parties, epsilon, delta, colluding, dropout, messages, sensitivity } = fields.wish;
+  const { parties, epsilon, delta, colluding, eavesdropped, dropout, messages, sensitivity } = fields.wish;
   const run = queryString({
     parties,
     rounds: fields.rounds,
@@ -89,7 +89,7 @@ function links(fields) {
     sigma_independent: (fields.sigma_independent / (sensitivity || 1)) * RECORD_MOVES_BY,
     sigma_cancelling: (fields.sigma_cancelling / (sensitivity || 1)) * RECORD_MOVES_BY,
   });
-  const plan = queryString({ parties, epsilon, delta, colluding, dropout, messages });
+  const plan = queryString({ parties, epsilon, delta, colluding, eavesdropped, dropout, messages });
   return h(
     "p",
     { class: "row" },

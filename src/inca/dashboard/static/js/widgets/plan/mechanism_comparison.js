@@ -88,11 +88,9 @@ export function mechanismLegend(entries) {
       KINDS.map((kind) => h("span", {}, swatch(kind, PARTS[kind]), hint(kind))),
       swatch("baseline", "other mechanisms"),
     ),
+    note("A dot is the error, on a logarithmic scale; the bar of 100 % below divides inca's error into its parts."),
     note(
-      "The length of a bar is the error, on a logarithmic scale; colours divide inca's bars by shares of the error.",
-    ),
-    note(
-      "The dashed line is the error of always guessing 0.5, without any data, if all values are 0 or all are 1; for others a guess is better still. Bars that cross it say nothing.",
+      "The dashed line is the error of always guessing 0.5, without any data, if all values are 0 or all are 1; for others a guess is better still. Dots beyond it say nothing.",
     ),
     weaker.size > 0 &&
       note(

@@ -1,6 +1,7 @@
 // The card that makes a plan, shows it, and hands it on: as a file, and to the Run view.
 
-/** @import { Design, MechanismEntry, PlanAnswer, Requirements } from "../../lib/types.js" */
+/** @import { Design, KeptPlan, MechanismEntry, PlanAnswer, Requirements } from "../../lib/types.js" */
+import { ask } from "../../lib/api.js";
 import { announce, fill, h } from "../../lib/dom.js";
 import { format } from "../../lib/format.js";
 import { goTo } from "../../lib/navigation.js";
@@ -14,7 +15,7 @@ import { download } from "../picture_buttons.js";
 /** @typedef {{ design: Design, sigma_independent: number, sigma_cancelling: number }} NoisyDesign */
 
 const MAX_PARTIES_WATCHED = 200;
-/** @type {Map<string, MadePlan>} plans take minutes: they are kept while the page is open, also when another view is shown */
+/** @type {Map<string, MadePlan>} plans take minutes: the program keeps them, and this page what it knows of them */
 const madePlans = new Map();
 /** @type {MadePlan | undefined} */
 let lastPlan;
@@ -133,6 +134,10 @@ export class PlanCard {
       },
       viewClosed,
     );
+    ask("plans", {}, viewClosed).then(
+      (kept) => this.#takeKept(kept),
+      () => {}, // what cannot be had again can be made again
+    );
     this.element = h(
       "section",
       { class: "card", "aria-label": "The plan" },
@@ -146,7 +151,19 @@ export class PlanCard {
       this.job.element,
       this.#place,
       this.#quick,
+      h("p", { class: "note" }, "Plans that were made here are kept: ", h("a", { href: "/file" }, "see the list"), "."),
     );
+  }
+
+  /**
+   * Take the plans that the program has kept, as after the page was loaded again.
+   * @param {KeptPlan[]} kept the last one first
+   */
+  #takeKept(kept) {
+    if (!kept.length) return;
+    for (const plan of kept) madePlans.set(keyOf(plan.requirements), plan);
+    lastPlan ??= kept[0];
+    this.context.onplan();
   }
 
   /** @param {MadePlan} newPlan */

@@ -9,6 +9,7 @@ import { curveChart } from "../curve_chart.js";
 import { dataTable } from "../data_table.js";
 import { swatch } from "../elements.js";
 import { hint } from "../hint.js";
+import { saveButton } from "../picture_buttons.js";
 import { resizable } from "../resizable.js";
 
 /**
@@ -30,7 +31,7 @@ function attendance(run) {
   const present = run.present.map((row) => row.reduce((sum, here) => sum + here, 0));
   return {
     title: "How many are present",
-    legend: [],
+    legend: [swatch("own", "parties that are present")],
     description: "Parties that are present, by round",
     yLabel: "parties",
     curves: [{ kind: "own", y: present }],
@@ -48,7 +49,7 @@ function weightOf(run, party) {
   const weights = run.weights.map((row) => row[party]);
   return {
     title: [`The weight of party ${party}`, hint("weight")],
-    legend: [],
+    legend: [swatch("own", "weight of what it holds")],
     description: `Weight of what party ${party} holds, by round`,
     yLabel: "weight",
     curves: [{ kind: "own", y: weights }],
@@ -116,16 +117,17 @@ class RoundChart {
   #table = h("div");
 
   /**
+   * @param {string} name of the picture when it is saved
    * @param {(round: number) => void} goTo
    * @param {AbortSignal} viewClosed
    */
-  constructor(goTo, viewClosed) {
+  constructor(name, goTo, viewClosed) {
     this.place = resizable((width) => this.#content && this.#draw(this.#content, width), viewClosed);
     this.place.element.classList.add("run-drawing");
     this.element = h(
       "section",
       { class: "card", hidden: true },
-      this.#title,
+      h("div", { class: "row spread" }, this.#title, saveButton(this.place.drawing, name)),
       this.#legend,
       this.place.element,
       this.#table,
@@ -201,8 +203,8 @@ class RoundChart {
  * @param {AbortSignal} viewClosed
  */
 export function runCharts(goTo, viewClosed) {
-  const whole = new RoundChart(goTo, viewClosed);
-  const single = new RoundChart(goTo, viewClosed);
+  const ofRun = new RoundChart("inca-rounds", goTo, viewClosed);
+  const ofParty = new RoundChart("inca-party", goTo, viewClosed);
   /** @type {RunAnswer | null} */
   let shownRun = null;
   /** @type {number | null} */
@@ -215,14 +217,14 @@ export function runCharts(goTo, viewClosed) {
    */
   const show = (run, round, party) => {
     if (run === shownRun && party === shownParty) {
-      for (const chart of [whole, single]) chart.moveMark(round);
+      for (const chart of [ofRun, ofParty]) chart.moveMark(round);
       return;
     }
     [shownRun, shownParty] = [run, party];
     const { simulation } = run;
-    whole.show(simulation ? estimateOf(simulation) : attendance(run), round);
-    const ofParty = (/** @type {number} */ id) => (simulation ? messageOf(simulation, id) : weightOf(run, id));
-    single.show(party === null ? null : ofParty(party), round);
+    ofRun.show(simulation ? estimateOf(simulation) : attendance(run), round);
+    const contentOf = (/** @type {number} */ id) => (simulation ? messageOf(simulation, id) : weightOf(run, id));
+    ofParty.show(party === null ? null : contentOf(party), round);
   };
-  return { element: h("div", { class: "run-charts" }, whole.element, single.element), show };
+  return { element: h("div", { class: "run-charts" }, ofRun.element, ofParty.element), show };
 }

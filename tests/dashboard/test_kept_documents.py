@@ -1,0 +1,110 @@
+"""What the program keeps in its memory: opened files and finished plans, so many and no more."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from helpers.dashboard_server import CONSORTIUM, Dashboard, running
+from helpers.paths import FIXTURES
+from inca.dashboard import kept_documents
+from inca.dashboard.api import DashboardApi
+from inca.dashboard.kept_documents import MAX_KEPT, KeptDocuments
+from inca.dashboard.questions import PlanQuestion
+from inca.errors import InvalidInput
+
+PLAN = (FIXTURES / "version-0.1" / "plan.json").read_bytes()
+QUICK: dict[str, object] = {"parties": 10, "epsilon": 4, "messages": 6, "dropout": 0, "colluding": 0}
+
+
+@pytest.fixture
+def own_board() -> Iterator[Dashboard]:
+    with running() as dashboard:
+        yield dashboard
+
+
+def test_only_the_last_are_kept_and_what_is_looked_at_stays() -> None:
+    kept = KeptDocuments(most=3)
+    first, second, third = (kept.open(f"{number}.json", PLAN).id for number in range(3))
+    assert kept[first].name == "0.json"
+    kept.open("3.json", PLAN)
+    assert [file["name"] for file in kept.summary()["files"]] == ["3.json", "0.json", "2.json"]
+    with pytest.raises(InvalidInput, match="this file is not kept any more: only the last 3 are, with at most 64 MiB"):
+        kept[second]
+    assert kept[third].name == "2.json"
+
+
+def test_what_is_kept_is_bounded_by_its_size() -> None:
+    kept = KeptDocuments(most_bytes=5 * len(PLAN) // 2)
+    for number in range(5):
+        kept.open(f"{number}.json", PLAN)
+        assert sum(file.size for file in kept._kept.values()) <= 5 * len(PLAN) // 2
+    assert [file["name"] for file in kept.summary()["files"]] == ["4.json", "3.json"]
+    alone = KeptDocuments(most_bytes=10)  # the one that is being looked at is kept whatever its size
+    assert alone.open("large.json", PLAN).id == alone.summary()["files"][0]["id"]
+
+
+@pytest.mark.parametrize("hostile", ["", "../secret", "0" * 15, "0" * 17, "G" * 16, "ABCDEF0123456789", "\x00" * 16])
+def test_an_id_that_is_none_is_refused(own_board: Dashboard, hostile: str) -> None:
+    assert own_board.refusal("file", file=hostile).startswith("file must be the id of a file that is open here, 16 hex")
+    assert own_board.refusal("run", file=hostile).startswith("file must be the id of a file that is open here, 16 hex")
+
+
+def test_a_server_forgets_the_oldest_and_says_so(own_board: Dashboard) -> None:
+    opened = [own_board.post(f"/api/open?name={number}.json", PLAN).json["id"] for number in range(MAX_KEPT + 4)]
+    answer = own_board.ask("files")
+    assert [file["id"] for file in answer["files"]] == opened[:3:-1] and answer["most"] == MAX_KEPT
+    sentence = own_board.refusal("file", file=opened[0])
+    assert sentence == (
+        "this file is not kept any more: only the last 16 are, with at most 64 MiB together, until the program ends"
+    )
+
+
+def test_what_somebody_added_to_a_file_is_not_kept(own_board: Dashboard) -> None:
+    fields = json.loads(PLAN) | {"values": [0.123456], "note": "0.123456"}
+    identity = own_board.post("/api/open?name=plan.json", json.dumps(fields).encode()).json["id"]
+    assert b"0.123456" not in own_board.get("/api/file", file=identity).body
+
+
+def test_a_finished_plan_is_kept_and_not_made_again(own_board: Dashboard, monkeypatch: pytest.MonkeyPatch) -> None:
+    *_, answer = own_board.get("/api/plan", **QUICK).lines
+    (listed,) = own_board.ask("files")["files"]
+    assert listed["kind"] == "plan" and listed["name"] == "Plan for 10 parties, epsilon 4"
+    assert own_board.ask("file", file=listed["id"])["fields"] == answer["plan"]
+    (kept,) = own_board.ask("plans")
+    assert kept["id"] == listed["id"] and kept["requirements"]["epsilon"] == 4
+    monkeypatch.setattr("inca.dashboard.api.full_plan", None)  # it cannot be called any more
+    assert own_board.get("/api/plan", **QUICK).lines == [answer]
+
+
+def test_a_plan_of_fewer_views_does_not_pass_for_the_plan(own_board: Dashboard) -> None:
+    own_board.get("/api/plan", views=5, **QUICK)
+    assert own_board.ask("plans") == [] and own_board.ask("files")["files"] == []
+
+
+def test_plans_are_told_apart_by_all_that_is_required() -> None:
+    changes: dict[str, str] = {"parties": "31", "epsilon": "3", "delta": "1e-6", "colluding": "0.2"}
+    changes |= {"eavesdropped": "0.1", "dropout": "0.2", "messages": "9"}
+    asked = [{name: value} for name, value in changes.items()] + [{}]
+    identities = {kept_documents._plan_id(PlanQuestion.parse({"parties": "30"} | params)) for params in asked}
+    assert len(identities) == len(asked)
+
+
+def test_other_sites_learn_nothing_of_what_is_kept(own_board: Dashboard) -> None:
+    own_board.post("/api/open?name=plan.json", PLAN)
+    for path in ("/api/files", "/api/plans"):
+        answer = own_board.get(path, {"Origin": "http://elsewhere.example"})
+        assert answer.status == 403 and b"plan.json" not in answer.body
+        assert own_board.get(path, {"Host": "elsewhere.example"}).status == 403
+
+
+def test_nothing_is_written_to_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    api: Any = DashboardApi((), [CONSORTIUM])
+    api.open("plan.json", PLAN)
+    assert len(api.files()["files"]) == 2 and list(tmp_path.rglob("*")) == []

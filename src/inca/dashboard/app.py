@@ -25,6 +25,7 @@ from inca.dashboard.questions import (
     SessionQuestion,
 )
 from inca.dashboard.streaming import Emit, streamed
+from inca.dashboard.tradeoff import tradeoff
 from inca.errors import IncaError, InvalidInput
 
 with importing("inca.dashboard", extra="dashboard"):
@@ -74,6 +75,7 @@ def _question_routes(api: DashboardApi) -> list[BaseRoute]:
         "run": lambda params: api.run(RunQuestion.parse(params)),
         "adversary": lambda params: api.adversary(AdversaryQuestion.parse(params)),
         "sufficient-noise": lambda params: api.sufficient_noise(NoiseQuestion.parse(params)),
+        "tradeoff": lambda params: tradeoff(PlanQuestion.parse(params)),
         "files": lambda params: api.files(),
         "file": lambda params: api.file(FileQuestion.parse(params)),
         "sessions": lambda params: api.sessions(),

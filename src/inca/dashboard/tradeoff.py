@@ -26,9 +26,9 @@ def tradeoff(question: PlanQuestion) -> dict[str, Any]:
         question: What is required.
 
     Returns:
-        `points`, by rising messages, with the variance that noise leaves (`noise`); `data`, the squared error of lost
-        values, which is the same for all; why there are no points (`why_not`), and the `entry` of the plan where it is
-        looked up.
+        `points`, by rising messages, with the variance that noise leaves, if all who settle publish (`noise`) and if one
+        does not (`late`); the squared errors of lost values, which are the same for all points (`data`, `late_data`);
+        why there are no points (`why_not`), and the `entry` of the plan where it is looked up.
     """
     requirements = question.requirements
     designs = list(looked_up_errors(requirements))
@@ -38,16 +38,18 @@ def tradeoff(question: PlanQuestion) -> dict[str, Any]:
             "receivers": design.receivers,
             "messages": design.messages + FINAL_MESSAGES,
             "noise": error.noise / requirements.var_local_dp,
+            "late": late.noise / requirements.var_local_dp,
         }
-        for design, error in designs
+        for design, error, late in designs
     ]
-    data = designs[0][1].data if designs else None
+    data, late_data = (designs[0][1].data, designs[0][2].data) if designs else (None, None)
     try:
         entry = looked_up_estimate(requirements)
     except IncaError:  # said by the estimate, which is asked for besides
         entry = None
     why_not = "" if points else _why_not(requirements)
-    return dict(null_for_infinity({"points": points, "data": data, "why_not": why_not, "entry": entry}))
+    lost = {"data": data, "late_data": late_data}
+    return dict(null_for_infinity({"points": points, **lost, "why_not": why_not, "entry": entry}))
 
 
 def _why_not(requirements: Requirements) -> str:

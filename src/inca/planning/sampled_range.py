@@ -30,13 +30,13 @@ from inca.planning.sampling import CancellingNoiseSample, candidate_factors, sam
 from inca.planning.scoring import exceedance_probability
 from inca.planning.settled_noise import SettledNoise
 from inca.planning.settled_plan import LATE_CHANCE, leavers_protected, residue_of, sampled_design
-from inca.privacy.tail_quantile import tail_level
+from inca.privacy.tail_quantile import tail_level, tail_size
 
 _CONFIDENCE = 0.95  # of the plan's level
 _RANGE_CONFIDENCE = 0.995  # of the level that bounds it from above
 _BLOCKS = 32  # that are resampled: a few views as they are, as a plan does, would be too few
 _EVERY_FACTOR = 2
-_MARGIN = 1.5  # on that level, as resampling knows nothing of what no view has shown
+_SHAPE_ERROR = 1.0  # standard errors of the tail's shape, about 1 / sqrt(its samples), that are added to resampling's
 _FIRST_SAMPLES = 160  # parties in the views of the first range
 _MOST_SAMPLES = 6400  # and of the last one
 _ROUNDING = 1e-9
@@ -163,14 +163,16 @@ class LevelBounds:
         self.high = np.maximum(np.minimum(self.high, upper), self.low)
 
     def _upper_levels(self, views: list[Array], probability: float) -> Array:
-        """Return upper levels, unbounded for every other factor: the best of the rest bounds the error nearly as well."""
+        """Return upper levels; for every other factor there is none, as the rest bounds the error nearly as well."""
         levels = np.full(self.factors.size, math.inf)
         parts = max(1, _BLOCKS // len(views))
         for row in range(self.factors.size - 1, -1, -_EVERY_FACTOR):  # the last one is Local DP's
             blocks = [block for view in views for block in np.array_split(view[row], min(parts, view.shape[1]))]
-            level = tail_level(blocks, probability, np.random.default_rng(1), confidence=_RANGE_CONFIDENCE)
-            levels[row] = _MARGIN * level
-        return levels
+            levels[row] = tail_level(blocks, probability, np.random.default_rng(1), confidence=_RANGE_CONFIDENCE)
+        # Resampling knows nothing of what no view has shown: a tail of shape xi + e grows by exp(e) more in every
+        # power of e by which its probability falls.
+        tail, samples = tail_size(sum(view.shape[1] for view in views), probability)
+        return levels * math.exp(_SHAPE_ERROR * math.log(tail / probability) / math.sqrt(samples))
 
     def range(self) -> ErrorRange:
         """Return the errors of all factors that can still turn out best."""

@@ -209,15 +209,17 @@ def is_looked_up(requirements: Requirements) -> bool:
     return next(_looked_up(requirements, 0, None, None, 0.95), None) is not None
 
 
-def looked_up_errors(requirements: Requirements) -> Iterator[tuple[ProtocolDesign, ErrorBudget]]:
+def looked_up_errors(requirements: Requirements) -> Iterator[tuple[ProtocolDesign, ErrorBudget, ErrorBudget]]:
     """Yield the designs that the tables of drawn views tell of, with the least error of each; none is sampled.
+
+    The second error is that with one late leaver.
 
     Args:
         requirements: What is required; its number of messages does not count.
 
     Example:
-        >>> for design, error in looked_up_errors(Requirements(100, 1.0, colluding=0.3, dropout=0.2)):
-        ...     print(design.rounds, round(error.total, 6))
+        >>> for design, error, late in looked_up_errors(Requirements(100, 1.0, colluding=0.3, dropout=0.2)):
+        ...     print(design.rounds, round(error.total, 6), round(late.total, 4))
         14 0.004356
         20 0.004266
         30 0.004145
@@ -225,7 +227,7 @@ def looked_up_errors(requirements: Requirements) -> Iterator[tuple[ProtocolDesig
     unlimited = replace(requirements, messages=max(drawn_rounds()))
     for group in _by_design(list(_looked_up(unlimited, 0, None, None, 0.95))):
         best = _best(group, 0)
-        yield best.design, best.expected
+        yield best.design, best.expected, best.late
 
 
 def sampled_design(

@@ -157,6 +157,7 @@ export interface Answers {
   run: RunAnswer;
   adversary: AdversaryAnswer;
   "sufficient-noise": NoiseAnswer;
+  tradeoff: TradeoffAnswer;
   files: OpenedFile[];
   file: FileAnswer;
   sessions: { sessions: SessionStatus[]; watching: string[] };
@@ -173,7 +174,10 @@ export interface Design {
   text: string;
 }
 
-/** A mechanism's predicted error; mse null: none, or unbounded. Only inca's own have parts, a design and noise. */
+/**
+ * A mechanism's predicted error; mse null: none, or unbounded. Only inca's own have parts, a design and noise. `low` is
+ * the lower end of a range of which `mse` is the upper one, from so many sampled `views`; null: there is no range.
+ */
 export interface MechanismEntry {
   mechanism: string;
   mse: number | null;
@@ -187,6 +191,27 @@ export interface MechanismEntry {
   design: Design | null;
   sigma_independent: number | null;
   sigma_cancelling: number | null;
+  low: number | null;
+  views: number | null;
+  planned_views: number | null;
+}
+
+/** What noise leaves with so many messages, in units of Local DP's variance; `late`: and one settles but does not publish. */
+export interface TradeoffPoint {
+  rounds: number;
+  receivers: number;
+  messages: number;
+  noise: number;
+  late: number | null;
+}
+
+/** Error against messages, for any epsilon: `data` and `late_data` are squared errors of lost values. */
+export interface TradeoffAnswer {
+  points: TradeoffPoint[];
+  data: number | null;
+  late_data: number | null;
+  why_not: string;
+  entry: MechanismEntry | null;
 }
 
 export interface EstimateHead {

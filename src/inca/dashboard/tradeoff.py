@@ -26,9 +26,9 @@ def tradeoff(question: PlanQuestion) -> dict[str, Any]:
         question: What is required.
 
     Returns:
-        `points`, by rising messages, with the variance that noise leaves, if all who settle publish (`noise`) and if one
-        does not (`late`); the squared errors of lost values, which are the same for all points (`data`, `late_data`);
-        why there are no points (`why_not`), and the `entry` of the plan where it is looked up.
+        `points`, by rising messages, with the variance that noise leaves, if all who settle publish (`noise`) and if
+        one does not (`late`); the squared errors of lost values, the same for all points (`data`, `late_data`); why
+        there are no points (`why_not`), and the `entry` of the plan where it is looked up.
     """
     requirements = question.requirements
     designs = list(looked_up_errors(requirements))

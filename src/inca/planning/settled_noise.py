@@ -80,18 +80,16 @@ class SettledNoise:
             factor: The factor.
             levels: The least level and the largest.
         """
-        first, last = (
-            cls(requirements, injection, factor, level, min(1.0, factor / requirements.honest)) for level in levels
-        )
+        first, last = (cls.enough(requirements, injection, factor, level) for level in levels)
         leavers = requirements.leavers
         least = min(1.0, factor / first.staying(leavers))
         most = _MOST_FOR_TOPPING_UP * least
-        at_first, at_last = (noise._sufficient(leavers) or math.inf for noise in (first, last))
-        smallest = at_last if at_first <= most else least
-        largest = at_first if at_first <= most else most if at_last <= most else least
+        smallest, largest = (last.total(leavers), first.total(leavers)) if first.start < least else (least, least)
+        if last.start < least <= first.start:  # somewhere between them a top-up begins to pay
+            largest = most
         return (
             cls(requirements, injection, factor, levels[0], smallest),
-            cls(requirements, injection, factor, levels[1] * largest / least, largest),
+            cls(requirements, injection, factor, last.level, largest),
         )
 
     def staying(self, leavers: int) -> int:

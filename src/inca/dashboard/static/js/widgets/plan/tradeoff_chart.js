@@ -29,7 +29,7 @@ const FLOOR = HEIGHT - 42;
 const LABEL_STEP = 14;
 const FINAL_MESSAGES = 1; // as inca.dashboard.tradeoff counts
 const LATE_WORDS =
-  "If all who settle publish, more messages hardly change the error. They pay if one does not, a late leaver: the dotted line, for the chosen epsilon. Where lines rise again, the tables round up more.";
+  "If all who settle publish, more messages hardly change the error. They pay if one does not, a late leaver: the dotted line, for the chosen epsilon. It is not smooth, as the tables hold a few fractions of colluders and leavers and round up.";
 
 /** @param {number} error */
 const off = (error) => `${format(error, 2)} off`;

@@ -161,7 +161,11 @@ def test_the_tables_are_asked_one_question_at_a_time_and_the_newest_wins(window:
     page = opened(window, "/plan?parties=100&epsilon=1")
     waiting: list[Route] = []
     page.route("**/api/estimate**", lambda route: None)
-    page.route("**/api/tradeoff**", lambda route: waiting.append(route))
+
+    def hold(route: Route) -> None:
+        waiting.append(route)
+
+    page.route("**/api/tradeoff**", hold)
     parties = page.get_by_label("Parties", exact=True)
     for number in ("90", "80", "70", "60"):
         parties.fill(number)

@@ -26,6 +26,7 @@ import { requirementsFields } from "../widgets/plan/requirements_fields.js";
 import { tradeoffChart, tradeoffOf } from "../widgets/plan/tradeoff_chart.js";
 
 const QUIET_MS = 150; // without a change until the server is asked
+const RESTING_MS = 60; // without a change until words and tables follow the figures
 const PATIENCE_MS = 700; // until what is there already is shown, at first, and a range that rests on no view
 const MAX_QUICK_MUFFLIATO_PARTIES = 600; // as in inca.dashboard.estimates
 /** @type {Map<string, MechanismEntry[]>} entries of slow mechanisms by requirements: they take long, so they are kept */
@@ -65,6 +66,7 @@ class PlanView {
     this.request = new LatestRequest(viewClosed);
     this.tradeoff = tradeoffChart(viewClosed);
     this.tables = new NewestOnly((/** @type {Requirements} */ asked) => this.#askTables(asked, viewClosed));
+    this.drawSoon = debounce(RESTING_MS, () => viewClosed.aborted || this.draw());
     this.estimateSoon = debounce(QUIET_MS, () => viewClosed.aborted || this.estimate());
     this.fields = requirementsFields(requirements, (name, number) => this.#change({ [name]: number }));
     this.plan = new PlanCard(
@@ -199,6 +201,21 @@ class PlanView {
   draw() {
     this.plan.update();
     this.#updateSlow();
+    this.#drawFigures();
+    if (!this.#shownOnce) return;
+    const own = planFor(this.requirements)?.entry ?? this.live.own();
+    const entries = this.#entries();
+    const table = mechanismTable(entries, this.live.head);
+    table.open = this.#belowChart.querySelector("details")?.open ?? false;
+    fill(this.#belowChart, mechanismLegend(entries), impossibleMechanisms(entries), table);
+    this.tradeoff.updateTable();
+    const nothing = own?.why_not ? "Nothing to show: see above." : "There is no error to divide.";
+    const none = own ? nothing : "Being computed …";
+    fill(this.#sources, (own && errorSources(own)) ?? h("p", { class: "note" }, none));
+  }
+
+  /** Show what one looks at while a slider moves; words and tables below it can wait until it rests. */
+  #drawFigures() {
     const { complete, head } = this.live;
     this.shown?.setAttribute("aria-busy", String(!complete));
     this.#counts.textContent = describeParties(head);
@@ -214,11 +231,8 @@ class PlanView {
     if (!before) fill(this.#headline, headline(own, entries));
     fill(this.#remark, this.#remarkOn(own, Boolean(planned), before));
     this.#brief.textContent = before ? `${this.#brief.textContent?.replace(/ …$/, "")} …` : shortHeadline(own);
-    this.#drawMechanisms(entries);
+    fill(this.#chart, mechanismChart(entries, head, this.#waiting(), this.#narrow.matches));
     this.tradeoff.show(tradeoffOf(this.live.tradeoff, this.requirements, entries, own));
-    const nothing = own?.why_not ? "Nothing to show: see above." : "There is no error to divide.";
-    const none = own ? nothing : "Being computed …";
-    fill(this.#sources, (own && errorSources(own)) ?? h("p", { class: "note" }, none));
   }
 
   /**
@@ -232,15 +246,6 @@ class PlanView {
     return this.live.complete ? null : "Still computing …";
   }
 
-  /** @param {MechanismEntry[]} entries */
-  #drawMechanisms(entries) {
-    const { head } = this.live;
-    const table = mechanismTable(entries, head);
-    table.open = this.#belowChart.querySelector("details")?.open ?? false;
-    fill(this.#chart, mechanismChart(entries, head, this.#waiting(), this.#narrow.matches));
-    fill(this.#belowChart, mechanismLegend(entries), impossibleMechanisms(entries), table);
-  }
-
   /**
    * Ask the tables, which answer in milliseconds, so this follows a slider; epsilon and delta change nothing there.
    * @param {Requirements} asked
@@ -252,7 +257,8 @@ class PlanView {
       const answer = await ask("tradeoff", { ...asked }, viewClosed);
       if (!sameButGuarantee(asked, this.requirements)) return;
       this.live.takeTradeoff(answer, asked);
-      if (this.#shownOnce) this.draw();
+      this.#drawFigures();
+      this.drawSoon();
     } catch {
       // what is refused is said by the estimate, which is asked for besides
     }
@@ -308,7 +314,8 @@ class PlanView {
     this.plan.job.clear();
     this.#problem.textContent = "";
     this.live.change(this.requirements);
-    this.draw();
+    this.#drawFigures();
+    this.drawSoon();
     this.tables.ask({ ...this.requirements });
     this.estimateSoon();
   }

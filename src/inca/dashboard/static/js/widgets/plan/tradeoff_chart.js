@@ -345,10 +345,12 @@ export function tradeoffChart(viewClosed) {
     say(-1);
     left.textContent = tradeoff.why;
     dotted.textContent = tradeoff.curves.length ? LATE_WORDS : "";
-    const open = table.querySelector("details")?.open ?? false;
-    const details = tableOf(tradeoff);
-    details.open = open;
+  };
+  const updateTable = () => {
+    if (!shown) return;
+    const details = tableOf(shown);
+    details.open = table.querySelector("details")?.open ?? false;
     fill(table, details);
   };
-  return { element: h("div", {}, area, words, left, dotted, table), show, drawing: place.drawing };
+  return { element: h("div", {}, area, words, left, dotted, table), show, updateTable, drawing: place.drawing };
 }

@@ -71,7 +71,7 @@ def measure(count: int) -> None:
         report("formulas, the slider of parties", moves(page, "Parties", parties, "formulas", 30), FORMULA_LIMIT_MS)
         report("inca's own, looked up, the slider of parties", moves(page, "Parties", parties, "tables", 300), 1000.0)
         page.goto(f"{board.root}/plan?parties=200&eavesdropped=0.1")
-        page.locator(".tradeoff .range").wait_for()
+        page.locator(".tradeoff .range").wait_for(state="attached")  # a line has no width
         few = [0.5 * i for i in range(12, 12 + max(3, count // 5))]
         report(
             "inca's own as a range, 10 % eavesdropped, colluders",

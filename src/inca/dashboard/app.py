@@ -100,7 +100,8 @@ def _emit_plan(question: PlanQuestion, emit: Emit) -> None:
 
 
 def _emit_estimates(question: PlanQuestion, emit: Emit) -> None:
-    for part in quick_estimates(question):
+    still_there: dict[str, Any] = {"progress": [0, 0]}  # says nothing, and stops the work once nobody listens
+    for part in quick_estimates(question, lambda: emit(still_there)):
         emit(part)
 
 

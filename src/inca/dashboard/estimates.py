@@ -17,6 +17,7 @@ from inca.mechanisms.compare import baselines, evaluate, guess_mse
 from inca.planning.plan import Plan
 from inca.planning.requirements import Requirements
 from inca.planning.sampled_range import ErrorRange, error_ranges
+from inca.planning.sampling import OnViewSampled
 from inca.planning.search import plan
 from inca.planning.settled_plan import is_looked_up
 from inca.protocol.usefulness import remark_on_error
@@ -26,7 +27,7 @@ _RANGES_AT_ONCE = 2  # before other mechanisms that take a while: the one that n
 _MAX_QUICK_MUFFLIATO_PARTIES = 600  # up to which its graphs are computed while one waits
 
 
-def quick_estimates(question: PlanQuestion) -> Iterator[dict[str, Any]]:
+def quick_estimates(question: PlanQuestion, on_views_sampled: OnViewSampled | None = None) -> Iterator[dict[str, Any]]:
     """Yield one entry per mechanism: those with formulas first, then what inca's plan will be.
 
     Where plans are looked up that is the plan's own error. Elsewhere it is a range that the plan's error lies in,
@@ -34,6 +35,7 @@ def quick_estimates(question: PlanQuestion) -> Iterator[dict[str, Any]]:
 
     Args:
         question: What is required.
+        on_views_sampled: Called after every few sampled views.
 
     Yields:
         First a `head` with the numbers of parties, the largest squared error of guessing the middle of the domain and
@@ -52,7 +54,7 @@ def quick_estimates(question: PlanQuestion) -> Iterator[dict[str, Any]]:
         }
     }
     quick = [pair for pair in mechanisms if not _is_slow(pair[0], requirements)]
-    own = _own_estimates(question)
+    own = _own_estimates(question, on_views_sampled)
     yield from (_baseline(*pair, requirements) for pair in quick if not _takes_a_while(pair[0]))
     yield from islice(own, _RANGES_AT_ONCE)
     yield from (_baseline(*pair, requirements) for pair in quick if _takes_a_while(pair[0]))
@@ -94,13 +96,13 @@ def slow_mechanisms(question: PlanQuestion) -> Iterator[dict[str, Any]]:
             yield _baseline(name, make, question.requirements)
 
 
-def _own_estimates(question: PlanQuestion) -> Iterator[dict[str, Any]]:
+def _own_estimates(question: PlanQuestion, on_views_sampled: OnViewSampled | None) -> Iterator[dict[str, Any]]:
     requirements = question.requirements
     try:
         if (entry := looked_up_estimate(requirements)) is not None:
             yield {"entry": entry}
             return
-        for errors in error_ranges(requirements, views=question.views):
+        for errors in error_ranges(requirements, views=question.views, on_views_sampled=on_views_sampled):
             yield {"entry": _range_entry(errors, requirements)}
     except IncaError as refusal:
         yield {"entry": _entry("inca", why_not=str(refusal))}

@@ -26,7 +26,13 @@ from inca._base.validation import integer, refuse
 from inca.planning.designs import ProtocolDesign
 from inca.planning.extrapolation import FIRST_SEED, attendances
 from inca.planning.requirements import Requirements
-from inca.planning.sampling import CancellingNoiseSample, candidate_factors, sample_cancelling_noise, sampled_parties
+from inca.planning.sampling import (
+    CancellingNoiseSample,
+    OnViewSampled,
+    candidate_factors,
+    sample_cancelling_noise,
+    sampled_parties,
+)
 from inca.planning.scoring import exceedance_probability
 from inca.planning.settled_noise import SettledNoise
 from inca.planning.settled_plan import LATE_CHANCE, leavers_protected, residue_of, sampled_design
@@ -39,6 +45,7 @@ _EVERY_FACTOR = 2
 _SHAPE_ERROR = 1.0  # standard errors of the tail's shape, about 1 / sqrt(its samples), that are added to resampling's
 _FIRST_SAMPLES = 160  # parties in the views of the first range
 _MOST_SAMPLES = 6400  # and of the last one
+_VIEWS_AT_ONCE = 4
 _ROUNDING = 1e-9
 
 
@@ -67,13 +74,20 @@ class ErrorRange:
     noise: SettledNoise
 
 
-def error_ranges(requirements: Requirements, *, receivers: int | None = None, views: int = 300) -> Iterator[ErrorRange]:
+def error_ranges(
+    requirements: Requirements,
+    *,
+    receivers: int | None = None,
+    views: int = 300,
+    on_views_sampled: OnViewSampled | None = None,
+) -> Iterator[ErrorRange]:
     """Yield ranges of the expected error of the settled plan, the next one never wider, as views are sampled.
 
     Args:
         requirements: What is required; nobody may be away for a while.
         receivers: The number of receivers a round, if it is fixed.
         views: How many views the plan samples at each dropout rate.
+        on_views_sampled: Called after every few views; whoever no longer waits may raise something there.
 
     Yields:
         The first range before any view is sampled; the last one from so many views as take seconds.
@@ -99,7 +113,7 @@ def error_ranges(requirements: Requirements, *, receivers: int | None = None, vi
     last = min(views, max(2, _MOST_SAMPLES // honest))
     count = min(last, max(2, math.ceil(_FIRST_SAMPLES / honest)))
     while True:
-        bounds.sample(count)
+        bounds.sample(count, on_views_sampled)
         yield bounds.range()
         if count == last:
             return
@@ -129,15 +143,18 @@ class LevelBounds:
         """How many views were sampled at each dropout rate."""
         return len(self.samples[0])
 
-    def sample(self, views: int) -> None:
+    def sample(self, views: int, on_views_sampled: OnViewSampled | None = None) -> None:
         """Go on until there are so many views at each dropout rate, and take them into account."""
         for number, (dropout, _) in enumerate(attendances(self.requirements)):
             first = FIRST_SEED + number * self.planned_views
-            seeds = range(first + len(self.samples[number]), first + views)
-            more = sample_cancelling_noise(
-                self.requirements, self.design, self.parties, dropout, seeds, self.factors, settled=True
-            )
-            self.take(number, more.views)
+            for start in range(first + len(self.samples[number]), first + views, _VIEWS_AT_ONCE):
+                seeds = range(start, min(start + _VIEWS_AT_ONCE, first + views))
+                more = sample_cancelling_noise(
+                    self.requirements, self.design, self.parties, dropout, seeds, self.factors, settled=True
+                )
+                self.take(number, more.views)
+                if on_views_sampled is not None:
+                    on_views_sampled()
         self.update()
 
     def take(self, attendance: int, views: tuple[Array, ...]) -> None:
@@ -180,8 +197,8 @@ class LevelBounds:
         lows = leavers_protected(requirements, self.design, self.factors, self.low)
         highs = leavers_protected(requirements, self.design, self.factors, self.high)
         ends = [
-            SettledNoise.least_and_most(requirements, injection, factor, levels)
-            for factor, *levels in zip(self.factors.tolist(), lows, highs, strict=True)
+            SettledNoise.least_and_most(requirements, injection, factor, (low_level, high_level))
+            for factor, low_level, high_level in zip(self.factors.tolist(), lows, highs, strict=True)
         ]
         least = [self._objective(noise) for noise, _ in ends]
         most = [self._objective(noise) for _, noise in ends]

@@ -259,7 +259,8 @@ def sampled_design(
 def leavers_protected(requirements: Requirements, design: ProtocolDesign, factors: Array, levels: Array) -> list[float]:
     """Return the levels, raised where leavers need more than survivors; Local DP's noise protects leavers as well."""
     leaving = level_that_protects_leavers(design.injection()) if requirements.leavers else 0.0
-    return np.where(factors >= requirements.honest, levels, np.maximum(levels, leaving)).tolist()
+    raised = np.where(factors >= requirements.honest, levels, np.maximum(levels, leaving))
+    return [float(level) for level in raised]
 
 
 def residue_of(design: ProtocolDesign, parties: int, leavers: int) -> float:

@@ -316,7 +316,7 @@ class PlanView {
     this.live.change(this.requirements);
     this.#drawFigures();
     this.drawSoon();
-    this.tables.ask({ ...this.requirements });
+    requestAnimationFrame(() => this.tables.ask({ ...this.requirements })); // what has a formula is painted first
     this.estimateSoon();
   }
 

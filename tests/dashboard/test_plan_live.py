@@ -99,7 +99,7 @@ def test_formulas_in_the_page_are_the_librarys(window: Watched) -> None:
     page.goto(f"{window.root}/file")
     sizes = [(2, 0.0, 0.0), (30, 0.1, 0.1), (45, 0.3, 0.3), (200, 0.07, 0.025), (999, 0.0, 0.5), (10_000, 0.2, 0.2)]
     guarantees = [(0.01, 1e-12), (0.5, 1e-5), (3.0, 1e-3), (20.0, 0.1), (0.3, 1e-5)]
-    asked = [
+    asked: list[dict[str, Any]] = [
         {"parties": n, "colluding": c, "dropout": d, "epsilon": e, "delta": delta, "eavesdropped": 0, "messages": 20}
         for (n, c, d), (e, delta) in itertools.product(sizes, guarantees)
     ]

@@ -50,7 +50,7 @@ const shifts = new Map();
  * @param {number} epsilon
  * @param {number} delta
  */
-export function muFor(epsilon, delta) {
+function muFor(epsilon, delta) {
   const key = `${epsilon} ${delta}`;
   const before = shifts.get(key);
   if (before !== undefined) return before;

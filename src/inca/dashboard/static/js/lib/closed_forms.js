@@ -150,7 +150,7 @@ export function formulaErrors(requirements) {
  * What must be said of an error: `remark_on_error` of inca.protocol.usefulness.
  * @param {number} mse
  */
-export function remarkOnError(mse) {
+function remarkOnError(mse) {
   const error = Math.sqrt(mse);
   if (2 * error < SENSITIVITY / 2) return "";
   const digits = Number(error.toPrecision(3));

@@ -106,7 +106,8 @@ def test_formulas_in_the_page_are_the_librarys(window: Watched) -> None:
     script = """async (asked) => {
       const { byFormula, formulaErrors, headOf } = await import("/static/js/lib/closed_forms.js");
       return asked.map((question) => [[...formulaErrors(question)], headOf(question, []),
-        Object.fromEntries([...formulaErrors(question)].map(([name, error]) => [name, byFormula({}, error, question).remark]))]);
+        Object.fromEntries([...formulaErrors(question)].map(([name, error]) =>
+          [name, byFormula({}, error, question).remark]))]);
     }"""
     for question, (errors, head, remarks) in zip(asked, page.evaluate(script, asked), strict=True):
         required = inca.Requirements(**question)

@@ -83,7 +83,7 @@ export function headline(own, entries) {
  */
 export function shortHeadline(own) {
   if (!own) return "Being computed …";
-  if (own.why_not) return "inca cannot meet these requirements.";
+  if (own.why_not) return "Not possible: see below";
   if (own.mse === null) return "The error is unbounded.";
   const from = own.low === null ? "" : `${format(Math.sqrt(own.low), 2)} to `;
   return `About ${from}${format(Math.sqrt(own.mse), 2)} off`;

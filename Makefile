@@ -77,6 +77,7 @@ bench: $(READY)  ## speed and memory, as ratios against named baselines in one r
 	$(BIN)/python benchmarks/transport.py
 	$(BIN)/python benchmarks/network.py grow
 	$(BIN)/python benchmarks/dashboard.py
+	$(BIN)/python benchmarks/dashboard_live.py
 	$(BIN)/python benchmarks/learning.py
 
 mutants: $(READY)  ## deliberate changes to what states, plans or guards a loss: do the tests notice? FILES="..." for some files

@@ -45,8 +45,9 @@ def test_a_plan_is_told_with_progress_and_can_be_used(board: Dashboard, tmp_path
 
 
 def test_requirements_that_cannot_be_met_are_answered(board: Dashboard) -> None:
-    *_, last = board.get("/api/estimate", **REQUIRED | {"messages": 1}).lines
-    assert last["entry"]["mse"] is None and "hid" in last["entry"]["why_not"]
+    _, *parts = board.get("/api/estimate", **REQUIRED | {"messages": 1}).lines
+    (own,) = (part["entry"] for part in parts if part["entry"]["mechanism"] == "inca")
+    assert own["mse"] is None and "hid" in own["why_not"]
     (refused,) = board.get("/api/plan", **REQUIRED | {"epsilon": 0}).lines
     assert "epsilon must be above 0, got 0.0" in refused["error"]
     (unread,) = board.get("/api/estimate", **REQUIRED | {"parties": "few"}).lines

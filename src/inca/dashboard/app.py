@@ -25,6 +25,7 @@ from inca.dashboard.questions import (
     SessionQuestion,
 )
 from inca.dashboard.streaming import Emit, streamed
+from inca.dashboard.tradeoff import tradeoff
 from inca.errors import IncaError, InvalidInput
 
 with importing("inca.dashboard", extra="dashboard"):
@@ -73,6 +74,7 @@ def _question_routes(api: DashboardApi) -> list[BaseRoute]:
         "run": lambda params: api.run(RunQuestion.parse(params)),
         "adversary": lambda params: api.adversary(AdversaryQuestion.parse(params)),
         "sufficient-noise": lambda params: api.sufficient_noise(NoiseQuestion.parse(params)),
+        "tradeoff": lambda params: tradeoff(PlanQuestion.parse(params)),
         "files": lambda params: api.files(),
         "plans": lambda params: api.plans(),
         "file": lambda params: api.file(FileQuestion.parse(params)),
@@ -94,7 +96,8 @@ def _question_routes(api: DashboardApi) -> list[BaseRoute]:
 
 
 def _emit_estimates(question: PlanQuestion, emit: Emit) -> None:
-    for part in quick_estimates(question):
+    still_there: dict[str, Any] = {"progress": [0, 0]}  # says nothing, and stops the work once nobody listens
+    for part in quick_estimates(question, lambda: emit(still_there)):
         emit(part)
 
 

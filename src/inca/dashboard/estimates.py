@@ -1,9 +1,11 @@
-"""Errors of all mechanisms: at once where there are formulas, soon an estimate of inca's, on request the plan."""
+"""Errors of all mechanisms: at once where there are formulas, soon a range for inca's, on request the plan."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
+from itertools import islice
 from typing import Any
 
 from inca._base.files import null_for_infinity
@@ -14,18 +16,26 @@ from inca.mechanisms.base import Mechanism
 from inca.mechanisms.compare import baselines, evaluate, guess_mse
 from inca.planning.plan import Plan
 from inca.planning.requirements import Requirements
+from inca.planning.sampled_range import ErrorRange, error_ranges
+from inca.planning.sampling import OnViewSampled
 from inca.planning.search import plan
+from inca.planning.settled_plan import is_looked_up
 from inca.protocol.usefulness import remark_on_error
 
-_QUICK_VIEWS = 4  # for an idea of what a plan that is not looked up will be
+QUICK_ESTIMATE = "inca, quick estimate"
+_RANGES_AT_ONCE = 2  # before other mechanisms that take a while: the one that needs no view, and the first that does
 _MAX_QUICK_MUFFLIATO_PARTIES = 600  # up to which its graphs are computed while one waits
 
 
-def quick_estimates(question: PlanQuestion) -> Iterator[dict[str, Any]]:
-    """Yield one entry per mechanism: those with formulas first, then inca's plan, or a quick estimate of it.
+def quick_estimates(question: PlanQuestion, on_views_sampled: OnViewSampled | None = None) -> Iterator[dict[str, Any]]:
+    """Yield one entry per mechanism: those with formulas first, then what inca's plan will be.
+
+    Where plans are looked up that is the plan's own error. Elsewhere it is a range that the plan's error lies in,
+    several times, from more sampled views each time; the error of such an entry is the upper end of its range.
 
     Args:
         question: What is required.
+        on_views_sampled: Called after every few sampled views.
 
     Yields:
         First a `head` with the numbers of parties, the largest squared error of guessing the middle of the domain and
@@ -43,15 +53,21 @@ def quick_estimates(question: PlanQuestion) -> Iterator[dict[str, Any]]:
             "slow": [name for name, _ in mechanisms if _is_slow(name, requirements)],
         }
     }
-    for name, make in mechanisms:
-        if not _is_slow(name, requirements):
-            yield _baseline(name, make, requirements)
-    try:
-        estimate = plan(requirements, views=_QUICK_VIEWS)
-    except IncaError as refusal:
-        yield {"entry": _entry("inca", why_not=str(refusal))}
-        return
-    yield {"entry": _own_entry("inca, quick estimate", estimate)}
+    quick = [pair for pair in mechanisms if not _is_slow(pair[0], requirements)]
+    own = _own_estimates(question, on_views_sampled)
+    yield from (_baseline(*pair, requirements) for pair in quick if not _takes_a_while(pair[0]))
+    yield from islice(own, _RANGES_AT_ONCE)
+    yield from (_baseline(*pair, requirements) for pair in quick if _takes_a_while(pair[0]))
+    yield from own
+
+
+def looked_up_estimate(requirements: Requirements) -> dict[str, Any] | None:
+    """Return the entry of the plan where it is looked up, which takes milliseconds; None where views are sampled.
+
+    Args:
+        requirements: What is required.
+    """
+    return _own_entry(QUICK_ESTIMATE, plan(requirements)) if is_looked_up(requirements) else None
 
 
 def full_plan(question: PlanQuestion, progress: Progress) -> dict[str, Any]:
@@ -80,6 +96,22 @@ def slow_mechanisms(question: PlanQuestion) -> Iterator[dict[str, Any]]:
             yield _baseline(name, make, question.requirements)
 
 
+def _own_estimates(question: PlanQuestion, on_views_sampled: OnViewSampled | None) -> Iterator[dict[str, Any]]:
+    requirements = question.requirements
+    try:
+        if (entry := looked_up_estimate(requirements)) is not None:
+            yield {"entry": entry}
+            return
+        for errors in error_ranges(requirements, views=question.views, on_views_sampled=on_views_sampled):
+            yield {"entry": _range_entry(errors, requirements)}
+    except IncaError as refusal:
+        yield {"entry": _entry("inca", why_not=str(refusal))}
+
+
+def _takes_a_while(name: str) -> bool:
+    return name.startswith("Muffliato")
+
+
 def _is_slow(name: str, requirements: Requirements) -> bool:
     """Whether calibration takes seconds or minutes: GOPA samples graphs, Muffliato needs large matrices."""
     many = requirements.parties > _MAX_QUICK_MUFFLIATO_PARTIES
@@ -90,6 +122,7 @@ def _entry(mechanism: str, **fields: Any) -> dict[str, Any]:
     """Return what the page shows of a mechanism; `mse` null: no finite error, or none at all and `why_not` says why."""
     empty = {"mse": None, "relative": None, "messages": None, "promise": "", "weaker": False, "why_not": ""}
     own = {"remark": "", "parts": None, "design": None, "sigma_independent": None, "sigma_cancelling": None}
+    own |= {"low": None, "views": None, "planned_views": None}
     return dict(null_for_infinity({"mechanism": mechanism} | empty | own | fields))
 
 
@@ -112,4 +145,23 @@ def _own_entry(name: str, own: Plan) -> dict[str, Any]:
         design=asdict(design) | {"text": str(design)},
         sigma_independent=own.noise_levels.independent,
         sigma_cancelling=own.noise_levels.cancelling,
+    )
+
+
+def _range_entry(errors: ErrorRange, requirements: Requirements) -> dict[str, Any]:
+    """Return the entry of a range: its figures are those of the upper end, so that none is too good."""
+    unit = requirements.var_local_dp
+    return _entry(
+        QUICK_ESTIMATE,
+        mse=errors.high,
+        low=errors.low,
+        views=errors.rates * errors.views,
+        planned_views=errors.rates * errors.planned_views,
+        relative=errors.high / requirements.central_mse,
+        messages=errors.design.messages,
+        remark=remark_on_error(errors.high, requirements.sensitivity),
+        parts={"independent": errors.high - errors.data, "cancelling": 0.0, "data": errors.data},
+        design=asdict(errors.design) | {"text": str(errors.design)},
+        sigma_independent=math.sqrt(unit * errors.noise.start),
+        sigma_cancelling=math.sqrt(unit * errors.noise.level),
     )

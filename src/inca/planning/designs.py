@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from inca._base.validation import integer
 from inca.errors import InvalidInput, RequirementsNotMet
@@ -41,11 +42,7 @@ class ProtocolDesign:
 
     def injection(self) -> Injection:
         """Return (c, Z): how values and noise enter."""
-        return (
-            early_injection(self.rounds)
-            if self.kind == "early"
-            else incremental_injection(self.rounds, quiet=self.quiet)
-        )
+        return _injection(self.kind, self.rounds, self.quiet)
 
     def draw_schedule(self, parties: int, seed: int) -> Schedule:
         """Return who sends to whom, drawn from a seed."""
@@ -83,6 +80,11 @@ class ProtocolDesign:
         tail = f", last {self.quiet} quiet" if self.quiet else ""
         value = "value at once" if self.kind == "early" else f"value in shares{tail}"
         return f"{self.schedule}, {self.rounds} rounds, {receivers}, {value}"
+
+
+@lru_cache(maxsize=64)  # its matrix is checked when it is made, and every candidate of a plan asks for it
+def _injection(kind: str, rounds: int, quiet: int) -> Injection:
+    return early_injection(rounds) if kind == "early" else incremental_injection(rounds, quiet=quiet)
 
 
 def candidate_designs(

@@ -11,7 +11,8 @@ from inca.planning.requirements import Requirements
 from inca.planning.sampling import OnViewSampled, sample_cancelling_noise, sampled_parties
 from inca.planning.scoring import exceedance_probability
 
-_FIRST_SEED = 10**6  # what a design was chosen on does not calibrate it
+FIRST_SEED = 10**6
+"""Of the views that calibrate a design: what it was chosen on does not calibrate it."""
 
 
 def attendances(requirements: Requirements) -> list[tuple[float, float]]:
@@ -41,7 +42,7 @@ def extrapolated_levels(
             design,
             parties,
             dropout,
-            range(_FIRST_SEED + number * views, _FIRST_SEED + (number + 1) * views),
+            range(FIRST_SEED + number * views, FIRST_SEED + (number + 1) * views),
             factors,
             on_view_sampled,
             away=away,

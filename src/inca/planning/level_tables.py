@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from importlib.resources import files
 
 import msgspec
@@ -202,11 +202,16 @@ def _quantile(
     One party a view is counted, so counts are binomial; the limit is the largest need but r, where so few exceed the
     quantile with a probability of at most 1 - confidence (David, Nagaraja 2003, 7.1).
     """
+    enough = np.flatnonzero(exceeding <= _most_exceeding(views, failure, confidence))
+    return float(levels[enough[0]]) if enough.size else None
+
+
+@lru_cache(maxsize=256)  # the same for all levels and factors of an entry, and nearly all of the time of a plan
+def _most_exceeding(views: int, failure: float, confidence: float) -> int:
     allowed = int(binom.ppf(1.0 - confidence, views, failure))
     if binom.cdf(allowed, views, failure) > 1.0 - confidence:
         allowed -= 1
-    enough = np.flatnonzero(exceeding <= max(allowed, 0))
-    return float(levels[enough[0]]) if enough.size else None
+    return max(allowed, 0)
 
 
 def late_residue(rounds: int, leaving: float) -> float:

@@ -66,6 +66,32 @@ class SettledNoise:
             return cls(requirements, injection, factor, level, least)
         return cls(requirements, injection, factor, level * planned / least, noise.start)
 
+    @classmethod
+    def least_and_most(
+        cls, requirements: Requirements, injection: Injection, factor: float, levels: tuple[float, float]
+    ) -> tuple[SettledNoise, SettledNoise]:
+        """Return noise between whose errors that of `enough` lies, whatever the level is between two levels.
+
+        The larger the level, the less noise a top-up takes; where it would take too much there is none.
+
+        Args:
+            requirements: What is required.
+            injection: How values enter.
+            factor: The factor.
+            levels: The least level and the largest.
+        """
+        first, last = (cls.enough(requirements, injection, factor, level) for level in levels)
+        leavers = requirements.leavers
+        least = min(1.0, factor / first.staying(leavers))
+        most = _MOST_FOR_TOPPING_UP * least
+        smallest, largest = (last.total(leavers), first.total(leavers)) if first.start < least else (least, least)
+        if last.start < least <= first.start:  # somewhere between them a top-up begins to pay
+            largest = most
+        return (
+            cls(requirements, injection, factor, levels[0], smallest),
+            cls(requirements, injection, factor, last.level, largest),
+        )
+
     def staying(self, leavers: int) -> int:
         """Return how many honest parties stay at least: all leavers may be honest, but a party counts on itself."""
         return max(1, self.requirements.honest - leavers)
@@ -121,6 +147,6 @@ class SettledNoise:
         unit = requirements.var_local_dp
         return ErrorBudget(
             independent=unit * self.total(leavers) / staying,
-            cancelling=unit * self.level * late * residue / staying**2,
+            cancelling=unit * self.level * late * residue / staying**2 if late else 0.0,  # the level may be unbounded
             data=requirements.value_variance * (1.0 / staying - 1.0 / requirements.parties),
         )

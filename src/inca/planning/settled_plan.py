@@ -6,6 +6,9 @@ import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
+import numpy as np
+
+from inca._base.types import Array
 from inca._base.validation import integer, refuse
 from inca.errors import RequirementsNotMet
 from inca.planning.designs import ProtocolDesign, designs_that_hide_enough
@@ -36,7 +39,8 @@ from inca.protocol.noise_levels import NoiseLevels
 QUIET_ROUNDS = 1
 """Last rounds without a share of the value: once settled, more of them bring nothing (docs/planner.md)."""
 _PROVEN_FACTOR = 1.05  # within 5 % of the least error; cancelling noise costs nothing if everyone publishes
-_LATE_CHANCE = 0.001  # of a late leaver in a run, where none is guarded against
+LATE_CHANCE = 0.001
+"""Of a late leaver in a run, where none is guarded against."""
 _RESIDUE_RUNS, _MOST_RESIDUE_PARTIES = 40, 100
 _ROUND_UP = 1.0 + 1e-9
 
@@ -116,7 +120,7 @@ def _best(candidates: list[_Candidate], late: int) -> _Candidate:
     """
 
     def error(candidate: _Candidate) -> float:
-        return candidate.late.total if late else candidate.expected.total + _LATE_CHANCE * candidate.late.total
+        return candidate.late.total if late else candidate.expected.total + LATE_CHANCE * candidate.late.total
 
     return min(candidates, key=error)
 
@@ -182,30 +186,81 @@ def _sampled(
     on_view_sampled: OnViewSampled,
 ) -> Iterator[_Candidate]:
     """Yield candidates whose levels are extrapolated from sampled views, leavers counted as colluders."""
+    design = sampled_design(requirements, rounds, receivers)
+    factors = candidate_factors(requirements, sampled_parties(requirements, design))
+    levels, basis = extrapolated_levels(requirements, design, factors, views, confidence, on_view_sampled, settled=True)
+    residue = residue_of(design, requirements.parties, requirements.leavers)
+    candidates = [
+        _candidate(requirements, design, factor, level, basis, late, residue)
+        for factor, level in zip(
+            factors.tolist(), leavers_protected(requirements, design, factors, levels), strict=True
+        )
+        if math.isfinite(level)
+    ]
+    yield from candidates if requirements.away == 0.0 else _with_absences(requirements, design, candidates, views)
+
+
+def is_looked_up(requirements: Requirements) -> bool:
+    """Return whether a plan is looked up in the tables of drawn views, and nothing is sampled for it.
+
+    >>> is_looked_up(Requirements(100, 1.0)), is_looked_up(Requirements(100, 1.0, eavesdropped=0.1))
+    (True, False)
+    """
+    return next(_looked_up(requirements, 0, None, None, 0.95), None) is not None
+
+
+def looked_up_errors(requirements: Requirements) -> Iterator[tuple[ProtocolDesign, ErrorBudget, ErrorBudget]]:
+    """Yield the designs that the tables of drawn views tell of, with the least error of each; none is sampled.
+
+    The second error is that with one late leaver.
+
+    Args:
+        requirements: What is required; its number of messages does not count.
+
+    Example:
+        >>> for design, error, late in looked_up_errors(Requirements(100, 1.0, colluding=0.3, dropout=0.2)):
+        ...     print(design.rounds, round(error.total, 6), round(late.total, 4))
+        14 0.003897 0.4027
+        20 0.003921 0.2557
+        30 0.003968 0.1751
+    """
+    unlimited = replace(requirements, messages=max(drawn_rounds()))
+    for group in _by_design(list(_looked_up(unlimited, 0, None, None, 0.95))):
+        best = _best(group, 0)
+        yield best.design, best.expected, best.late
+
+
+def sampled_design(
+    requirements: Requirements, rounds: int | None = None, receivers: int | None = None
+) -> ProtocolDesign:
+    """Return the design of a settled run whose noise is sampled: as many rounds as the messages allow.
+
+    Args:
+        requirements: What is required.
+        rounds: The number of rounds, if it is fixed.
+        receivers: The number of receivers a round, if it is fixed; else one.
+
+    Raises:
+        RequirementsNotMet: If its messages hide too little; the sentence says what could be done.
+
+    Example:
+        >>> print(sampled_design(Requirements(100, 1.0, eavesdropped=0.1)))
+        permutation, 20 rounds, 1 receiver, value in shares, last 1 quiet
+    """
     k = 1 if receivers is None else integer("receivers", receivers, 1, requirements.parties - 1)
     longest = requirements.messages // k if rounds is None else integer("rounds", rounds, min=1)
     schedule = "permutation" if k == 1 else "random"
     design = ProtocolDesign(schedule, max(1, longest), k, quiet=min(QUIET_ROUNDS, max(0, longest - 1)))
     fitting = [design] if longest >= 1 and longest * k <= requirements.messages else []
     (design,) = designs_that_hide_enough(_known(requirements), fitting, rounds, receivers)
-    factors = candidate_factors(requirements, sampled_parties(requirements, design))
-    levels, basis = extrapolated_levels(requirements, design, factors, views, confidence, on_view_sampled, settled=True)
-    residue = residue_of(design, requirements.parties, requirements.leavers)
+    return design
+
+
+def leavers_protected(requirements: Requirements, design: ProtocolDesign, factors: Array, levels: Array) -> list[float]:
+    """Return the levels, raised where leavers need more than survivors; Local DP's noise protects leavers as well."""
     leaving = level_that_protects_leavers(design.injection()) if requirements.leavers else 0.0
-    candidates = [
-        _candidate(
-            requirements,
-            design,
-            factor,
-            level if factor >= requirements.honest else max(level, leaving),  # Local DP protects leavers as well
-            basis,
-            late,
-            residue,
-        )
-        for factor, level in zip(factors.tolist(), levels.tolist(), strict=True)
-        if math.isfinite(level)
-    ]
-    yield from candidates if requirements.away == 0.0 else _with_absences(requirements, design, candidates, views)
+    raised = np.where(factors >= requirements.honest, levels, np.maximum(levels, leaving))
+    return [float(level) for level in raised]
 
 
 def residue_of(design: ProtocolDesign, parties: int, leavers: int) -> float:

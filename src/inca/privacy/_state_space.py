@@ -216,7 +216,10 @@ def _advance_states(
     """
     count, size = share.size, len(values)
     mixed, rows = np.empty(count), np.empty((_ROWS_COPIED, count))
-    kept, others = phi[starts[:-1]], np.empty(phi.size - count, dtype=np.int32)  # the diagonal, and the rows of the rest
+    kept, others = (
+        phi[starts[:-1]],
+        np.empty(phi.size - count, dtype=np.int32),
+    )  # the diagonal, and the rows of the rest
     q = 0
     for a in range(count):
         for _ in range(starts[a] + 1, starts[a + 1]):

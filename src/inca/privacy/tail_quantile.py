@@ -77,7 +77,7 @@ def tail_level(
         drawn = generator(rng).multinomial(len(samples), np.full(len(samples), 1.0 / len(samples)), _RESAMPLES)
         repeats = np.vstack([repeats, drawn])
     allowed = probability * (repeats @ np.array([float(view.size) for view in samples]))
-    tail = min(0.5, max(_TAIL_FRACTION, _MIN_TAIL_SAMPLES / everything.size, 2.0 * probability))
+    tail, _ = tail_size(everything.size, probability)
     threshold = float(np.quantile(everything, 1.0 - tail))
     views, excess = _excesses(samples, threshold)
     levels = threshold + _exceeded(excess, repeats[:, views], allowed)
@@ -86,6 +86,16 @@ def tail_level(
         level = max(level, float(np.quantile(levels[1:], confidence, method="higher")))
     # Where nothing was seen to exceed a level of this probability, nothing seen may exceed the level.
     return level if probability * everything.size > 1.0 else max(level, float(everything.max()))
+
+
+def tail_size(samples: int, probability: float) -> tuple[float, float]:
+    """Return the fraction of so many samples that the tail is fitted to, and how many these are.
+
+    >>> tail_size(54_000, 1e-9), tail_size(200, 1e-9)
+    ((0.05, 2700.0), (0.25, 50.0))
+    """
+    tail = min(0.5, max(_TAIL_FRACTION, _MIN_TAIL_SAMPLES / samples, 2.0 * probability))
+    return tail, tail * samples
 
 
 def _excesses(samples: Sequence[Array], threshold: float) -> tuple[NDArray[np.intp], Array]:

@@ -45,7 +45,7 @@ export const GLOSSARY = {
   sigma: "The standard deviation of the noise, in the unit of the values.",
   seed: "A number that determines everything random here, so that the same address shows the same run.",
   "quick estimate":
-    "What inca would do, estimated from four sampled adversaries of up to 60 parties. It shows roughly what to expect, but guarantees nothing.",
+    "What inca's plan will say. Where nobody eavesdrops it is looked up. Else it is a range in which the plan's error will lie, estimated from the first of the adversaries that a plan samples; the figure in colour is its worse end.",
   plan: "All that a run needs except the values: who sends to whom, how often, and how much noise. It is a file that all parties can read.",
   GOPA: "Pairs of parties share noise that cancels in the sum. What leavers leave behind is corrected, but only if their absence is noticed in time.",
   "eavesdropped messages":

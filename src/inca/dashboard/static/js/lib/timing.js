@@ -37,3 +37,34 @@ export class LatestRequest {
     this.#controller.abort();
   }
 }
+
+/**
+ * Work that is asked for more often than it can be done: one at a time, and after it only the newest that was asked for.
+ * @template Question
+ */
+export class NewestOnly {
+  /** @type {Question | null} */
+  #next = null;
+  #busy = false;
+
+  /** @param {(question: Question) => Promise<void>} work */
+  constructor(work) {
+    this.work = work;
+  }
+
+  /** @param {Question} question */
+  async ask(question) {
+    this.#next = question;
+    if (this.#busy) return;
+    this.#busy = true;
+    try {
+      while (this.#next !== null) {
+        const newest = this.#next;
+        this.#next = null;
+        await this.work(newest);
+      }
+    } finally {
+      this.#busy = false;
+    }
+  }
+}

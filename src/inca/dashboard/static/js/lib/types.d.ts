@@ -166,6 +166,7 @@ export interface Answers {
   "sufficient-noise": NoiseAnswer;
   files: KeptFiles;
   plans: KeptPlan[];
+  tradeoff: TradeoffAnswer;
   file: FileAnswer;
   sessions: { sessions: SessionStatus[]; watching: string[] };
   session: SessionAnswer;
@@ -181,7 +182,10 @@ export interface Design {
   text: string;
 }
 
-/** A mechanism's predicted error; mse null: none, or unbounded. Only inca's own have parts, a design and noise. */
+/**
+ * A mechanism's predicted error; mse null: none, or unbounded. Only inca's own have parts, a design and noise. `low` is
+ * the lower end of a range of which `mse` is the upper one, from so many sampled `views`; null: there is no range.
+ */
 export interface MechanismEntry {
   mechanism: string;
   mse: number | null;
@@ -195,6 +199,27 @@ export interface MechanismEntry {
   design: Design | null;
   sigma_independent: number | null;
   sigma_cancelling: number | null;
+  low: number | null;
+  views: number | null;
+  planned_views: number | null;
+}
+
+/** What noise leaves with so many messages, in units of Local DP's variance; `late`: and one settles but does not publish. */
+export interface TradeoffPoint {
+  rounds: number;
+  receivers: number;
+  messages: number;
+  noise: number;
+  late: number | null;
+}
+
+/** Error against messages, for any epsilon: `data` and `late_data` are squared errors of lost values. */
+export interface TradeoffAnswer {
+  points: TradeoffPoint[];
+  data: number | null;
+  late_data: number | null;
+  why_not: string;
+  entry: MechanismEntry | null;
 }
 
 export interface EstimateHead {

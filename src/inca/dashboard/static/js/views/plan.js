@@ -1,20 +1,20 @@
 // The Plan view: requirements, the error of every mechanism for them, and the plan that meets them.
 
 /** @import { EstimateHead, MechanismEntry, Requirements } from "../lib/types.js" */
-import { stream, wasAborted } from "../lib/api.js";
+import { ask, stream, wasAborted } from "../lib/api.js";
 import { fill, h } from "../lib/dom.js";
 import { count, errorSentence } from "../lib/format.js";
 import { replaceParams } from "../lib/navigation.js";
 import { DEFAULT_REQUIREMENTS, keyOf, LABELS, readRequirements } from "../lib/requirements.js";
-import { debounce, LatestRequest } from "../lib/timing.js";
+import { debounce, LatestRequest, NewestOnly } from "../lib/timing.js";
 import { errorLine } from "../widgets/elements.js";
 import { hint } from "../widgets/hint.js";
 import { LongJob } from "../widgets/long_job.js";
 import { saveButton, shareButton } from "../widgets/picture_buttons.js";
-import { certainty, errorSources, headline } from "../widgets/plan/error_summary.js";
+import { certainty, errorSources, headline, shortHeadline } from "../widgets/plan/error_summary.js";
+import { LiveEstimates, sameButGuarantee } from "../widgets/plan/live_estimates.js";
 import {
   impossibleMechanisms,
-  isOwn,
   mechanismChart,
   mechanismLegend,
   mechanismTable,
@@ -23,9 +23,12 @@ import {
 import { mechanismExplanation } from "../widgets/plan/mechanism_explanation.js";
 import { PlanCard, planFor } from "../widgets/plan/plan_card.js";
 import { requirementsFields } from "../widgets/plan/requirements_fields.js";
+import { tradeoffChart, tradeoffOf } from "../widgets/plan/tradeoff_chart.js";
 
 const QUIET_MS = 150; // without a change until the server is asked
-const PATIENCE_MS = 500; // until what is there already is shown
+const RESTING_MS = 60; // without a change until words and tables follow the figures
+const PATIENCE_MS = 700; // until what is there already is shown, at first, and a range that rests on no view
+const MAX_QUICK_MUFFLIATO_PARTIES = 600; // as in inca.dashboard.estimates
 /** @type {Map<string, MechanismEntry[]>} entries of slow mechanisms by requirements: they take long, so they are kept */
 const slowEntries = new Map();
 
@@ -38,19 +41,10 @@ function describeParties({ parties, colluders, leavers }) {
   return `That is ${honest}, ${colluding}, and ${count(leavers, "party that leaves", "parties that leave")}.`;
 }
 
-/** What the server has said about the errors so far. */
-class Estimates {
-  /** @type {EstimateHead | null} */
-  head = null;
-  /** @type {MechanismEntry[]} */
-  entries = [];
-  complete = false;
-}
-
 class PlanView {
-  #estimates = new Estimates();
-  #outdated = true; // whether what is shown is for other requirements
+  #shownOnce = false; // the first few mechanisms alone would only flicker
   #counts = h("p", { class: "note counts" });
+  #brief = h("p", { class: "brief", "aria-hidden": "true" }); // the headline says the same
   #problem = errorLine();
   #remark = h("p", { class: "note remark", role: "status" });
   #headline = h("div", { role: "status", class: "outcome" });
@@ -68,13 +62,17 @@ class PlanView {
     const [requirements, problems] = readRequirements(params);
     this.requirements = requirements;
     this.#problem.textContent = problems.join(" ");
+    this.live = new LiveEstimates(requirements);
     this.request = new LatestRequest(viewClosed);
+    this.tradeoff = tradeoffChart(viewClosed);
+    this.tables = new NewestOnly((/** @type {Requirements} */ asked) => this.#askTables(asked, viewClosed));
+    this.drawSoon = debounce(RESTING_MS, () => viewClosed.aborted || this.draw());
     this.estimateSoon = debounce(QUIET_MS, () => viewClosed.aborted || this.estimate());
     this.fields = requirementsFields(requirements, (name, number) => this.#change({ [name]: number }));
     this.plan = new PlanCard(
       {
         requirements: () => this.requirements,
-        estimate: () => (this.#outdated ? undefined : this.#own()),
+        estimate: () => this.live.own(),
         onplan: () => this.draw(),
         restore: (others) => this.#restore(others),
       },
@@ -99,7 +97,8 @@ class PlanView {
     const lead =
       "Say how many take part and what may go wrong: see how accurate the mean can be while every value stays private, and make a plan for it.";
     const startOver = () => this.#restore(DEFAULT_REQUIREMENTS);
-    this.shown = h("div", { class: "shown" }, this.#headlineCard(), this.#chartCard(), this.#sourcesCard());
+    const cards = [this.#headlineCard(), this.#chartCard(), this.#tradeoffCard(), this.#sourcesCard()];
+    this.shown = h("div", { class: "shown" }, cards);
     main.append(
       h("h1", {}, "Plan"),
       h("p", { class: "lead" }, lead),
@@ -112,12 +111,14 @@ class PlanView {
           this.fields.element,
           this.#counts,
           h("button", { type: "button", onclick: startOver }, "Start over"),
+          this.#brief,
         ),
         h("div", {}, this.#problem, this.shown, this.plan.element, this.#slowCard(), mechanismExplanation()),
       ),
     );
     replaceParams({ ...this.requirements });
     this.draw();
+    this.tables.ask({ ...this.requirements });
     this.estimate();
   }
 
@@ -130,6 +131,12 @@ class PlanView {
     const title = h("h2", {}, "Mean squared error of each mechanism", hint("mse"));
     const head = h("div", { class: "row spread" }, title, h("div", { class: "row" }, buttons));
     return h("section", { class: "card" }, head, this.#chart, this.#belowChart);
+  }
+
+  #tradeoffCard() {
+    const save = saveButton(() => this.tradeoff.drawing(), "tradeoff");
+    const title = h("h2", {}, "Error against messages against privacy", hint("messages"));
+    return h("section", { class: "card" }, h("div", { class: "row spread" }, title, save), this.tradeoff.element);
   }
 
   #sourcesCard() {
@@ -149,10 +156,6 @@ class PlanView {
     );
   }
 
-  #own() {
-    return this.#estimates.entries.find(isOwn);
-  }
-
   /** @param {Requirements} requirements */
   #slowEntries(requirements) {
     return slowEntries.get(keyOf(requirements)) ?? [];
@@ -170,7 +173,7 @@ class PlanView {
 
   #updateSlow() {
     const computed = this.#slowEntries(this.requirements).length;
-    const all = this.#estimates.head?.slow.length ?? 3;
+    const all = this.live.head.slow.length || 3;
     const done = computed >= all;
     this.slow.button.disabled = !this.slow.asked && done;
     const some = this.slow.asked && computed ? `${computed} of ${all} are in the chart above.` : "";
@@ -181,16 +184,16 @@ class PlanView {
   /** All mechanisms that are known. */
   #entries() {
     const planned = planFor(this.requirements)?.entry;
-    return [...(planned ? [planned] : []), ...this.#estimates.entries, ...this.#slowEntries(this.requirements)];
+    return [...(planned ? [planned] : []), ...this.live.entries(), ...this.#slowEntries(this.requirements)];
   }
 
-  /** The names of mechanisms that are still being computed. */
+  /** The names of mechanisms that are being computed for the first time. */
   #waiting() {
-    const { head, entries, complete } = this.#estimates;
-    if (complete) return [];
-    const slow = head?.slow.some((name) => name.startsWith("Muffliato"));
+    if (this.live.complete) return [];
+    const known = this.live.entries();
+    const slow = this.requirements.parties > MAX_QUICK_MUFFLIATO_PARTIES;
     return [...(slow ? [] : ["Muffliato"]), QUICK_ESTIMATE].filter(
-      (name) => !entries.some(({ mechanism }) => mechanism.startsWith(name.slice(0, 4))),
+      (name) => !known.some(({ mechanism }) => mechanism.startsWith(name.slice(0, 4))),
     );
   }
 
@@ -198,66 +201,100 @@ class PlanView {
   draw() {
     this.plan.update();
     this.#updateSlow();
-    const { complete, head } = this.#estimates;
-    const drawn = this.#chart.childElementCount > 0;
-    if (!complete) {
-      const before = drawn ? " What is shown is for the requirements before." : "";
-      this.#remark.textContent = this.#outdated ? `Computing …${before}` : "Still computing …";
-    }
-    this.shown?.classList.toggle("outdated", this.#outdated && drawn);
-    this.shown?.setAttribute("aria-busy", String(!complete));
-    if (this.#outdated) return;
-    const planned = planFor(this.requirements)?.entry;
-    const own = planned ?? this.#own();
+    this.#drawFigures();
+    if (!this.#shownOnce) return;
+    const own = planFor(this.requirements)?.entry ?? this.live.own();
     const entries = this.#entries();
-    this.#counts.textContent = head ? describeParties(head) : "";
-    fill(this.#headline, headline(own, entries));
-    if (complete) fill(this.#remark, own?.mse ? certainty(Boolean(planned)) : null);
-    this.#drawMechanisms(entries);
+    const table = mechanismTable(entries, this.live.head);
+    table.open = this.#belowChart.querySelector("details")?.open ?? false;
+    fill(this.#belowChart, mechanismLegend(entries), impossibleMechanisms(entries), table);
+    this.tradeoff.updateTable();
     const nothing = own?.why_not ? "Nothing to show: see above." : "There is no error to divide.";
     const none = own ? nothing : "Being computed …";
     fill(this.#sources, (own && errorSources(own)) ?? h("p", { class: "note" }, none));
   }
 
-  /** @param {MechanismEntry[]} entries */
-  #drawMechanisms(entries) {
-    const { head } = this.#estimates;
-    const table = mechanismTable(entries, head);
-    table.open = this.#belowChart.querySelector("details")?.open ?? false;
+  /** Show what one looks at while a slider moves; words and tables below it can wait until it rests. */
+  #drawFigures() {
+    const { complete, head } = this.live;
+    this.shown?.setAttribute("aria-busy", String(!complete));
+    this.#counts.textContent = describeParties(head);
+    if (!this.#shownOnce) {
+      this.#remark.textContent = "Computing …";
+      return;
+    }
+    const planned = planFor(this.requirements)?.entry;
+    const own = planned ?? this.live.own();
+    const entries = this.#entries();
+    const before = !own && this.#headline.childElementCount > 0;
+    this.shown?.classList.toggle("outdated", before);
+    if (!before) fill(this.#headline, headline(own, entries));
+    fill(this.#remark, this.#remarkOn(own, Boolean(planned), before));
+    this.#brief.textContent = before ? `${this.#brief.textContent?.replace(/ …$/, "")} …` : shortHeadline(own);
     fill(this.#chart, mechanismChart(entries, head, this.#waiting(), this.#narrow.matches));
-    fill(this.#belowChart, mechanismLegend(entries), impossibleMechanisms(entries), table);
+    this.tradeoff.show(tradeoffOf(this.live.tradeoff, this.requirements, entries, own));
   }
 
+  /**
+   * @param {MechanismEntry | undefined} own
+   * @param {boolean} planned
+   * @param {boolean} before whether the figure above is for other requirements
+   */
+  #remarkOn(own, planned, before) {
+    if (before) return "Computing … The figure above is for the requirements before.";
+    if (own?.mse) return certainty(own, planned, this.live.complete);
+    return this.live.complete ? null : "Still computing …";
+  }
+
+  /**
+   * Ask the tables, which answer in milliseconds, so this follows a slider; epsilon and delta change nothing there.
+   * @param {Requirements} asked
+   * @param {AbortSignal} viewClosed
+   */
+  async #askTables(asked, viewClosed) {
+    if (this.live.tradeoff) return;
+    try {
+      const answer = await ask("tradeoff", { ...asked }, viewClosed);
+      if (!sameButGuarantee(asked, this.requirements)) return;
+      this.live.takeTradeoff(answer, asked);
+      this.#drawFigures();
+      this.drawSoon();
+    } catch {
+      // what is refused is said by the estimate, which is asked for besides
+    }
+  }
+
+  /** Ask for everything that has no formula: what it brings is shown as it comes. */
   async estimate() {
     const signal = this.request.start();
-    const estimates = new Estimates();
-    let impatient = false;
+    const asked = { ...this.requirements };
     const reveal = () => {
-      this.#estimates = estimates;
-      this.#outdated = false;
-      this.draw();
+      this.#shownOnce = true;
+      if (!signal.aborted) this.draw();
     };
-    const revealSome = () => {
-      if (impatient && estimates.entries.length && !signal.aborted) reveal(); // earlier, the first few would only flicker
-    };
+    /** @type {MechanismEntry | null} */
+    let rough = null; // a range that rests on no view
     const patience = setTimeout(() => {
-      impatient = true;
-      revealSome();
+      if (rough && !signal.aborted) this.live.take(rough, asked);
+      rough = null;
+      reveal();
     }, PATIENCE_MS);
     try {
       await stream(
         "estimate",
-        { ...this.requirements },
+        asked,
         (part) => {
-          if (part.progress) return;
-          if (part.entry) estimates.entries.push(part.entry);
-          else estimates.head = part.head;
-          revealSome();
+          if (part.progress || signal.aborted) return;
+          if (part.head) this.live.takeSlow(part.head.slow);
+          if (!part.entry) return;
+          rough = part.entry.views === 0 ? part.entry : rough;
+          if (part.entry !== rough) this.live.take(part.entry, asked);
+          if (this.#shownOnce) this.draw();
         },
         signal,
       );
-      estimates.complete = true;
-      if (!signal.aborted) reveal();
+      if (!signal.aborted) this.live.finish();
+      reveal();
     } catch (error) {
       if (wasAborted(error)) return;
       this.#problem.textContent = errorSentence(error, LABELS);
@@ -276,10 +313,10 @@ class PlanView {
     this.slow.cancel("Cancelled, as the requirements changed.");
     this.plan.job.clear();
     this.#problem.textContent = "";
-    this.#counts.textContent = "";
-    this.#estimates.complete = false;
-    this.#outdated = true;
-    this.draw();
+    this.live.change(this.requirements);
+    this.#drawFigures();
+    this.drawSoon();
+    requestAnimationFrame(() => this.tables.ask({ ...this.requirements })); // what has a formula is painted first
     this.estimateSoon();
   }
 

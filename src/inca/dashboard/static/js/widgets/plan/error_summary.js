@@ -34,8 +34,9 @@ function shareWords(part) {
  * @param {number} mse
  * @param {number | null} relative to Central DP if nobody leaves
  * @param {MechanismEntry[]} entries
+ * @param {boolean} most whether the error is only the upper end of a range
  */
-function comparison(mse, relative, entries) {
+function comparison(mse, relative, entries, most) {
   const errorOf = (/** @type {string} */ name) => entries.find(({ mechanism }) => mechanism === name)?.mse;
   const [central, local] = [errorOf("Central DP"), errorOf("Local DP")];
   const sentences = [];
@@ -45,10 +46,11 @@ function comparison(mse, relative, entries) {
     const full = differs ? `, and ${times(relative)} what Central DP's would be if nobody left` : "";
     const same = Math.abs(factor - 1) < 0.005;
     sentences.push(
-      `The mean squared error is ${same ? "that of Central DP" : `${times(factor)} Central DP's`}${full}.`,
+      `The mean squared error is ${most ? "at most " : ""}${same ? "that of Central DP" : `${times(factor)} Central DP's`}${full}.`,
     );
   }
-  if (local && local > 1.01 * mse) sentences.push(`Local DP's is ${times(local / mse)} inca's.`);
+  if (local && local > 1.01 * mse)
+    sentences.push(`Local DP's is ${most ? "at least " : ""}${times(local / mse)} inca's.`);
   return sentences.join(" ");
 }
 
@@ -66,22 +68,44 @@ export function headline(own, entries) {
   }
   if (own.mse === null) return [large("The error is unbounded.")];
   const error = Math.sqrt(own.mse);
-  const words = comparison(own.mse, own.relative, entries);
+  const words = comparison(own.mse, own.relative, entries, own.low !== null);
+  const from = own.low === null ? "" : `${format(Math.sqrt(own.low), 2)} to `;
   return [
-    h("p", { class: "big" }, "The estimated mean will be about ", h("strong", {}, format(error, 2)), " off."),
+    h("p", { class: "big" }, `The estimated mean will be about ${from}`, h("strong", {}, format(error, 2)), " off."),
     h("p", {}, "All values lie between 0 and 1. ", words, hint("mse"), hint("central")),
     own.remark && h("p", { class: "warn" }, `⚠ ${own.remark} More parties or a larger epsilon would help.`),
   ];
 }
 
 /**
- * How certain that is.
- * @param {boolean} planned
+ * The same in a few words, for where there is little room.
+ * @param {MechanismEntry | undefined} own
  */
-export const certainty = (planned) =>
-  planned
-    ? ["This is what the plan expects.", hint("plan")]
-    : ["This is a quick estimate, not a guarantee: make the plan to be sure.", hint("quick estimate")];
+export function shortHeadline(own) {
+  if (!own) return "Being computed …";
+  if (own.why_not) return "Not possible: see below";
+  if (own.mse === null) return "The error is unbounded.";
+  const from = own.low === null ? "" : `${format(Math.sqrt(own.low), 2)} to `;
+  return `About ${from}${format(Math.sqrt(own.mse), 2)} off`;
+}
+
+/**
+ * How certain that is.
+ * @param {MechanismEntry} own
+ * @param {boolean} planned
+ * @param {boolean} complete whether no more views will be sampled
+ */
+export function certainty({ low, views, planned_views: all }, planned, complete) {
+  if (planned) return ["This is what the plan expects.", hint("plan")];
+  if (low === null) {
+    return ["Looked up in tables of drawn views, as the plan will be: make it to have it as a file.", hint("plan")];
+  }
+  const known = views
+    ? `from ${format(views)} of the ${format(all)} views that a plan samples`
+    : "before any view is sampled";
+  const more = complete ? "make the plan to be sure" : "it narrows as more are sampled";
+  return [`An estimate, not a guarantee: a range ${known}; ${more}.`, hint("quick estimate")];
+}
 
 /**
  * Where the error comes from, in words; null if there is none.

@@ -1,6 +1,7 @@
 // The mechanisms side by side: their bars and their table.
 
 /** @import { ErrorParts, EstimateHead, MechanismEntry } from "../../lib/types.js" */
+/** @import { LiveEntry } from "./live_estimates.js" */
 import { h } from "../../lib/dom.js";
 import { errorSentence, format } from "../../lib/format.js";
 import { LABELS } from "../../lib/requirements.js";
@@ -8,6 +9,7 @@ import { barChart } from "../bar_chart.js";
 import { dataTable } from "../data_table.js";
 import { swatch } from "../elements.js";
 import { hint } from "../hint.js";
+import { isOwn } from "./live_estimates.js";
 
 /** @type {Record<keyof ErrorParts, string>} */
 export const PARTS = {
@@ -31,27 +33,33 @@ const SHORT_NAMES = {
   "secure aggregation, no server": "secure agg., no server",
 };
 
-/** @param {MechanismEntry} entry */
-export const isOwn = ({ mechanism }) => mechanism.startsWith("inca");
-
 /**
- * By their error; then those that cannot meet the requirements, or are not there yet.
- * @param {MechanismEntry[]} entries
+ * By their error, or by the one before while it is being computed; then those that cannot meet the requirements.
+ * @param {LiveEntry[]} entries
  */
 const sorted = (entries) => {
-  const error = (/** @type {MechanismEntry} */ { mse }) => mse ?? Number.MAX_VALUE;
+  const error = (/** @type {LiveEntry} */ { mse, pendingAt }) => mse ?? pendingAt ?? Number.MAX_VALUE;
   return [...entries].sort((a, b) => error(a) - error(b));
 };
 
-/** @param {MechanismEntry} entry */
-const whyNoBar = (entry) =>
-  entry.why_not ? `not possible: see ${isOwn(entry) ? "above" : "below"}` : "unbounded error";
+/** @param {LiveEntry} entry */
+function whyNoBar(entry) {
+  if (entry.pendingAt !== undefined) return "being computed …";
+  return entry.why_not ? `not possible: see ${isOwn(entry) ? "above" : "below"}` : "unbounded error";
+}
+
+/** @param {LiveEntry} entry */
+function errorWords(entry) {
+  if (entry.pendingAt !== undefined) return "being computed";
+  if (entry.why_not) return "not possible";
+  return entry.low === null ? format(entry.mse) : `from ${format(entry.low)} to ${format(entry.mse)}`;
+}
 
 const GUESS = "guessing 0.5, the middle";
 
 /**
  * The bars, and a line at the error of a guess.
- * @param {MechanismEntry[]} entries
+ * @param {LiveEntry[]} entries
  * @param {EstimateHead | null} head
  * @param {string[]} waiting mechanisms that are still being computed
  * @param {boolean} narrow for a small screen
@@ -92,6 +100,8 @@ export function mechanismLegend(entries) {
     note(
       "The dashed line is the error of always guessing 0.5, without any data, if all values are 0 or all are 1; for others a guess is better still. Dots beyond it say nothing.",
     ),
+    entries.some(({ low }) => low !== null) &&
+      note("inca's bar ends at the worse end of the range in which the plan's error will lie: an estimate."),
     weaker.size > 0 &&
       note(
         `* a weaker guarantee than inca's: ${[...weaker].join(", ")}. The table says against whom each guarantee holds.`,
@@ -115,7 +125,7 @@ export function impossibleMechanisms(entries) {
 /** @param {MechanismEntry} entry */
 function guarantee(entry) {
   if (entry.why_not) return entry.why_not;
-  if (entry.mechanism === QUICK_ESTIMATE) return "nobody yet: it only estimates what a plan would guarantee";
+  if (entry.mechanism === QUICK_ESTIMATE) return "nobody yet: it only says what a plan would guarantee";
   return (isOwn(entry) ? OWN_GUARANTEE : entry.promise) + (entry.weaker ? " (weaker than inca's)" : "");
 }
 
@@ -124,7 +134,7 @@ const describeParts = (parts) => KINDS.map((kind) => `${format(parts[kind], 3)} 
 
 /**
  * Everything as a table.
- * @param {MechanismEntry[]} entries
+ * @param {LiveEntry[]} entries
  * @param {EstimateHead | null} head
  */
 export function mechanismTable(entries, head) {
@@ -139,7 +149,7 @@ export function mechanismTable(entries, head) {
   ];
   const rows = sorted(entries).map((entry) => [
     entry.mechanism,
-    entry.why_not ? "not possible" : format(entry.mse),
+    errorWords(entry),
     entry.mse === null ? null : format(Math.sqrt(entry.mse), 3),
     entry.relative === null ? null : format(entry.relative, 3),
     entry.messages,

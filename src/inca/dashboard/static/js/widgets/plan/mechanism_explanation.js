@@ -31,7 +31,7 @@ const EXPLANATIONS = [
   ],
   [
     QUICK_ESTIMATE,
-    "The noise that four sampled adversaries of up to 60 parties require, for a design that was not searched for. It is quick, and it is not a guarantee: the plan's error is usually within about half of it, and mostly larger where parties leave.",
+    "What the plan will say: looked up in tables of drawn views, or, with eavesdroppers, a range in which the plan's error will lie, estimated from the first of its sampled adversaries. The bar ends at the worse end of the range, which narrows as more are sampled. It is not a guarantee.",
   ],
   [
     "inca, planned",

@@ -104,7 +104,7 @@ class _Filter:
         how = (*step.phi, step.share, owner)
         self._in_ranges(owner.size, _advance_cross, self.values, self.cross, self.next_cross, *how)
         blocks = self.values, self.next_cross, self.states, self.next_states
-        self._in_ranges(owner.size, _advance_states, *blocks, *how)
+        self._in_ranges(owner.size, _advance_states, *blocks, *how, *_diagonal_and_rest(*step.phi))
         _add_masks(self.next_states, step.starts, step.states, step.changes, step.masks)
         self.cross, self.next_cross = self.next_cross, self.cross
         self.states, self.next_states = self.next_states, self.states
@@ -195,6 +195,14 @@ def _advance_cross(
                 new[e] += weight * old[e]
 
 
+def _diagonal_and_rest(starts: Ids, sources: Ids, phi: Array) -> tuple[Array, Ids, Ids, Array]:
+    """Return what every state keeps of itself, and the other entries of Phi by row, column and value."""
+    others = np.ones(phi.size, dtype=bool)
+    others[starts[:-1]] = False  # the first entry of a row is that of its diagonal
+    rows = np.repeat(np.arange(starts.size - 1, dtype=np.int32), np.diff(starts))
+    return phi[starts[:-1]], rows[others], sources[others], phi[others]
+
+
 @compiled
 def _advance_states(
     values: Array,
@@ -206,6 +214,10 @@ def _advance_states(
     phi: Array,
     share: Array,
     owner: Ids,
+    kept: Array,
+    receiving: Ids,
+    sending: Ids,
+    moved: Array,
     lo: int,
     hi: int,
 ) -> None:
@@ -216,21 +228,6 @@ def _advance_states(
     """
     count, size = share.size, len(values)
     mixed, rows = np.empty(count), np.empty((_ROWS_COPIED, count))
-    kept, others = (
-        phi[starts[:-1]],
-        np.empty(phi.size - count, dtype=np.int32),
-    )  # the diagonal, and the rows of the rest
-    q = 0
-    for a in range(count):
-        for _ in range(starts[a] + 1, starts[a + 1]):
-            others[q] = a
-            q += 1
-    moved, weights = np.empty_like(others), np.empty(others.size)
-    q = 0
-    for a in range(count):
-        for entry in range(starts[a] + 1, starts[a + 1]):
-            moved[q], weights[q] = sources[entry], phi[entry]
-            q += 1
     for first in range(lo, hi, _ROWS_COPIED):
         last = min(first + _ROWS_COPIED, hi)
         for a in range(count):
@@ -247,5 +244,5 @@ def _advance_states(
                 new[a] = kept[a] * mixed[a] + share[a] * (column[a] - own * value[a]) + own * row[a]
             for a in range(size, count):
                 new[a] = kept[a] * mixed[a] + share[a] * (column[owner[a]] - own * value[owner[a]]) + own * row[a]
-            for q in range(others.size):
-                new[U(others[q])] += weights[q] * mixed[U(moved[q])]
+            for q in range(moved.size):
+                new[U(receiving[q])] += moved[q] * mixed[U(sending[q])]

@@ -179,6 +179,7 @@ PUBLIC: dict[str, str] = {
     "_LargeSets.honest_share": "a fraction of parties",
     "Study.records": "how many records each party holds, which is public",
     "_Counts.seed": "of drawn views, without values",
+    "ErrorRange.noise": "two noise levels, not noise that was drawn",
     "_LevelTables.tables": "counts over drawn views, without values",
     "FigureResults.tables": "figures of a reproduction, with made-up values",
     **{

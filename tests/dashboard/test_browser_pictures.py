@@ -29,7 +29,12 @@ OF_VIEWS: dict[str, Expected] = {
             "Mean squared error of each mechanism",
             ("independent noise", "cancelling noise", "other mechanisms"),
             ("parties 30", "epsilon 2", "delta 0.00001", "colluding 0.1", "dropping out 0.1", "messages per party 8"),
-        )
+        ),
+        "tradeoff.svg": (
+            "Error against messages against privacy",
+            ("you are here", "one late leaver", "epsilon 0.3", "Central DP", "Local DP"),
+            ("parties 30", "epsilon 2", "delta 0.00001", "colluding 0.1", "dropping out 0.1"),
+        ),
     },
     f"/run?{RUN}": {
         "inca-run-7.png": (

@@ -104,7 +104,7 @@ def test_formulas_in_the_page_are_the_librarys(window: Watched) -> None:
         for (n, c, d), (e, delta) in itertools.product(sizes, guarantees)
     ]
     script = """async (asked) => {
-      const { byFormula, formulaErrors, headOf } = await import("/static/js/lib/closed_forms.js");
+      const { byFormula, formulaErrors, headOf } = await import("/static/js/widgets/plan/closed_forms.js");
       return asked.map((question) => [[...formulaErrors(question)], headOf(question, []),
         Object.fromEntries([...formulaErrors(question)].map(([name, error]) =>
           [name, byFormula({}, error, question).remark]))]);

@@ -15,7 +15,7 @@ import { powersOfTen, scale } from "../lib/scale.js";
  * @property {string} note
  */
 
-const ROW = 30;
+const ROW = 27;
 const TOP = 20;
 const RIGHT = 70;
 const BELOW = 24;
@@ -31,16 +31,16 @@ const SHARES_TITLE = 26; // above the bars of 100 %
 function shareBar({ label, own, parts }, y, left, right) {
   const kinds = Object.entries(parts ?? {});
   const sum = kinds.reduce((total, [, part]) => total + part, 0);
-  const name = svg("text", { class: own ? "bold" : null, x: left - 8, y: y + 15, "text-anchor": "end" }, label);
+  const name = svg("text", { class: own ? "bold" : null, x: left - 8, y: y + 14, "text-anchor": "end" }, label);
   let start = left;
   const pieces = kinds.map(([kind, part]) => {
     const width = sum > 0 ? ((right - left) * part) / sum : 0;
-    const piece = svg("rect", { x: start, y: y + 3, width, height: ROW - 12, fill: `var(--${kind})` });
+    const piece = svg("rect", { x: start, y: y + 2, width, height: ROW - 11, fill: `var(--${kind})` });
     start += width;
     return piece;
   });
   const [first] = kinds.sort(([, one], [, other]) => other - one);
-  const most = sum > 0 && first ? svg("text", { x: right + 8, y: y + 15 }, percent(first[1] / sum)) : null;
+  const most = sum > 0 && first ? svg("text", { x: right + 8, y: y + 14 }, percent(first[1] / sum)) : null;
   return [name, ...pieces, ...(most ? [most] : [])];
 }
 
@@ -99,9 +99,9 @@ export function barChart({ title, bars, width, limit }) {
   bars.forEach((bar, i) => {
     const y = TOP + i * ROW;
     const bold = { class: bar.own ? "bold" : null };
-    drawing.append(svg("text", { ...bold, x: left - 8, y: y + 15, "text-anchor": "end" }, bar.label));
+    drawing.append(svg("text", { ...bold, x: left - 8, y: y + 14, "text-anchor": "end" }, bar.label));
     if (bar.value === null) {
-      drawing.append(svg("text", { class: "soft", x: left + 4, y: y + 15 }, bar.note));
+      drawing.append(svg("text", { class: "soft", x: left + 4, y: y + 14 }, bar.note));
       return;
     }
     const at = x(bar.value);
@@ -109,7 +109,7 @@ export function barChart({ title, bars, width, limit }) {
     drawing.append(
       svg("line", { class: "axis", x1: left, x2: width - RIGHT, y1: middle, y2: middle }),
       svg("circle", { cx: at, cy: middle, r: bar.own ? 7 : 5, fill: `var(--${bar.own ? "own" : "baseline"})` }),
-      svg("text", { class: bar.own ? "bold" : null, x: width - RIGHT + 8, y: y + 15 }, format(bar.value, 3)),
+      svg("text", { class: bar.own ? "bold" : null, x: width - RIGHT + 8, y: y + 14 }, format(bar.value, 3)),
     );
   });
   drawing.append(...shareBars(divided, floor, left, width));

@@ -1,8 +1,8 @@
 // What is known about the errors for the requirements of this moment: as the server said, or by formulas until it does.
 
-/** @import { MechanismEntry, Requirements, TradeoffAnswer } from "../../lib/types.js" */
-import { byFormula, formulaErrors, headOf, withOtherGuarantee } from "../../lib/closed_forms.js";
 import { keyOf } from "../../lib/requirements.js";
+/** @import { MechanismEntry, Requirements, TradeoffAnswer } from "../../lib/types.js" */
+import { byFormula, formulaErrors, headOf, withOtherGuarantee } from "./closed_forms.js";
 
 /**
  * An entry, or the place of one that is still being computed: `pendingAt` is the error that it had before.

@@ -1,12 +1,12 @@
 // Error against messages against privacy, and where one is: curves by epsilon, from the tables of drawn views.
 
-/** @import { MechanismEntry, Requirements, TradeoffAnswer } from "../../lib/types.js" */
-import { noiseUnit, partyCounts } from "../../lib/closed_forms.js";
 import { fill, h, svg } from "../../lib/dom.js";
 import { format } from "../../lib/format.js";
 import { scale } from "../../lib/scale.js";
 import { dataTable } from "../data_table.js";
 import { resizable } from "../resizable.js";
+/** @import { MechanismEntry, Requirements, TradeoffAnswer } from "../../lib/types.js" */
+import { noiseUnit, partyCounts } from "./closed_forms.js";
 
 /**
  * @typedef {object} Point
@@ -199,7 +199,7 @@ function drawAxes(drawing, { low, high, messages, x, y }, width) {
   }
   drawing.append(
     soft("root of the mean squared error", { x: 4, y: 12 }),
-    soft("messages per party: rounds × receivers, and the final one", { x: 4, y: HEIGHT - 5 }),
+    soft(`messages per party${width < 420 ? "" : ": rounds × receivers, and the final one"}`, { x: 4, y: HEIGHT - 5 }),
   );
 }
 

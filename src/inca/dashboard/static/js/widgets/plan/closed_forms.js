@@ -1,7 +1,7 @@
 // Errors that have formulas, so that they follow a slider at once: the same as in inca.mechanisms and inca.privacy.
 // tests/dashboard/test_plan_live.py compares them with those of the library.
 
-/** @import { EstimateHead, MechanismEntry, Requirements } from "./types.js" */
+/** @import { EstimateHead, MechanismEntry, Requirements } from "../../lib/types.js" */
 
 /** @typedef {{ mse: number, messages: number | null }} Formula `messages` null: only the server knows */
 

@@ -1,9 +1,10 @@
 """Plans, the end of a session, and different opinions on who left, from 50 parties to 10^9. Prints tables.
 
 python benchmarks/growth.py plans        the plan at each size: rounds, noise, error, bytes, seconds (seconds)
+python benchmarks/growth.py audit        exact losses of runs of the plans, to 5,000 parties (2 minutes)
 python benchmarks/growth.py end          bytes of the end of a session, today and beyond (a minute)
 python benchmarks/growth.py gossip       rounds of push-sum that average settled messages, to 10^6 parties (2 minutes)
-python benchmarks/growth.py different    error and loss if parties differ in whom they take for gone (10 minutes)
+python benchmarks/growth.py different    error and loss if parties differ in whom they take for gone (5 minutes)
 python benchmarks/growth.py picture      writes docs/pictures/growth.png
 """
 
@@ -13,6 +14,7 @@ import math
 import resource
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -111,6 +113,19 @@ def plans() -> None:
     print(f"{rounds_bytes(ROUNDS, DIMENSION)} bytes sent, as many received")
 
 
+def audit() -> None:
+    print("largest epsilon of anyone in one run of the plan for epsilon 1, a tenth left; the exact accountant")
+    for n in (200, 1000, 5000):
+        working(f"{n:,} parties")
+        plan, rng = inca.plan(required(n)), np.random.default_rng(n)
+        execution = plan.execution(n, inca.Presence.leaving(n, plan.design.rounds, 0.1, rng))
+        start = time.perf_counter()
+        view = inca.View(execution, plan.adversary(rng))
+        exact = inca.account(view, plan.noise_levels_of(execution), sensitivity=1.0)
+        largest = float(np.max(exact.epsilon(plan.requirements.delta)))
+        print(f"{n:9,}  {largest:.4f}  ({time.perf_counter() - start:.0f} s)", flush=True)
+
+
 def lattice_of(plan: inca.Plan) -> str:
     """How many steps of the finest lattice that balances fit on the independent noise has, as a power of two."""
     try:
@@ -207,6 +222,14 @@ def different(parties: int = 10**6) -> None:
             f"{abs(outcome.weight / requirements.survivors - 1):<12.1e} {requirements.local_mse / central:.2g}",
             flush=True,
         )
+    lost, late = np.zeros(parties, dtype=bool), parties // LATE
+    assert execution.cohort is not None
+    lost[rng.choice(np.flatnonzero(execution.cohort), size=late, replace=False)] = True
+    exact = inca.expected_error(execution.without_finals(lost), levels).noise
+    print(
+        f"{late:,} late leavers: noise {exact / central:.5g}; by the planner, that of one times their number: ", end=""
+    )
+    print(f"{late_noise(plan, late) / central:.5g}")
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     print(f"peak memory {peak:.2f} GiB")
     told_twice()
@@ -236,33 +259,33 @@ def view_losses(plan: inca.Plan, seed: int) -> dict[str, tuple[float, float]]:
     cohort = execution.cohort
     assert cohort is not None
     agree = all_beliefs(execution, Beliefs(seed=seed))
-    # Somebody honest who publishes, and is then settled out by the others: all of them, or one that it sent to.
+    # Somebody honest who publishes, and one that it sent to: what if they take each other, or all others, for gone?
     victim = next(party for party in np.flatnonzero(cohort).tolist() if party not in colluding)
-    without, one_without = agree.copy(), agree.copy()
+    sent_to = [int(execution.sends(t).receivers[victim, 0]) for t in range(1, execution.rounds + 1)]
+    partner = next((party for party in sent_to if cohort[party] and party not in {victim, *colluding}), victim)
+    without, one_without, alone, half_alone = (agree.copy() for _ in range(4))
     without[:, victim] = True
-    honest_partners = [
-        int(execution.sends(t).receivers[victim, 0])
-        for t in range(1, execution.rounds + 1)
-        if int(execution.sends(t).receivers[victim, 0]) not in {victim, *colluding}
-    ]
-    partner = next((party for party in honest_partners if cohort[party]), victim)
     one_without[partner, victim] = True
+    alone[victim] = True
+    half_alone[victim] |= rng.random(n) < 0.5
+    unaware = all_beliefs(execution, Beliefs(missed=1.0, seed=seed))
+    no_topup = replace(levels, topup=0.0)
     cases = {
-        "all agree": [agree],
-        "each leaver missed by half of the parties": [all_beliefs(execution, Beliefs(missed=0.5, seed=seed))],
-        "nobody knows of any leaver, with the same top-up": [all_beliefs(execution, Beliefs(missed=1.0, seed=seed))],
-        "each party doubted by 1 % of the others": [all_beliefs(execution, Beliefs(doubted=0.01, seed=seed))],
-        "each party doubted by 10 % of the others": [all_beliefs(execution, Beliefs(doubted=0.1, seed=seed))],
-        "published twice: before and after hearing of leavers": [
-            all_beliefs(execution, Beliefs(missed=1.0, seed=seed)),
-            agree,
-        ],
-        "published twice by one party: with and without one that published": [agree, one_without],
-        "published twice by all: with and without one that published": [agree, without],
+        "all agree": ([agree], levels),
+        "all agree, but nobody tops up its noise": ([agree], no_topup),
+        "each leaver missed by half of the parties": ([all_beliefs(execution, Beliefs(0.5, seed=seed))], levels),
+        "nobody knows of any leaver, nor tops up its noise": ([unaware], no_topup),
+        "each party doubted by 1 % of the others": ([all_beliefs(execution, Beliefs(0.0, 0.01, seed))], levels),
+        "each party doubted by 10 % of the others": ([all_beliefs(execution, Beliefs(0.0, 0.1, seed))], levels),
+        "one party takes half of the others for gone": ([half_alone], levels),
+        "one party takes all others for gone": ([alone], levels),
+        "published twice: before and after hearing of leavers": ([unaware, agree], levels),
+        "published twice by one party: with and without one that published": ([agree, one_without], levels),
+        "published twice by all: with and without one that published": ([agree, without], levels),
     }
     pairs = {}
-    for name, published in cases.items():
-        mu = losses(execution, colluding, levels, published)
+    for name, (published, noise) in cases.items():
+        mu = losses(execution, colluding, noise, published)
         stay = max(loss for party, loss in mu.items() if cohort[party])
         pairs[name] = (stay, max((loss for party, loss in mu.items() if not cohort[party]), default=0.0))
     return pairs
@@ -272,7 +295,8 @@ def view_losses(plan: inca.Plan, seed: int) -> dict[str, tuple[float, float]]:
 
 
 def picture() -> None:
-    sizes = np.logspace(math.log10(50), 9, 40).round().astype(int).tolist()
+    # Tenths of them are whole numbers: others are rounded up to the next fraction that views were drawn for.
+    sizes = [50, *(lead * 10**power for power in range(2, 9) for lead in (1, 2, 5)), 10**9]
     needs = [required(n, dropout=0.0) for n in sizes]
     settled = [inca.plan(each) for each in needs]
     guarded = [inca.plan(each, late=max(1, each.parties // LATE)) for each in needs]
@@ -291,7 +315,10 @@ def picture() -> None:
         "rounds": ([float(rounds_bytes(ROUNDS, 1))] * len(sizes), OWN),
         "end today,\neveryone to everyone": ([float(sum(today(n, ROUNDS, 1)[:2])) for n in sizes], COLLUDER),
         "S as bits, by gossip": ([float(max(1, beyond(n, ROUNDS, 1).bits)) for n in sizes], DATA),
-        "end beyond: partners\nand a tree": ([float(sum(beyond(n, ROUNDS, 1)[:2])) for n in sizes], CANCELLING),
+        "a design for the end:\npartners and a tree": (
+            [float(sum(beyond(n, ROUNDS, 1)[:2])) for n in sizes],
+            CANCELLING,
+        ),
     }
     with look():
         figure, (left, right) = canvas(11.0, 4.6, columns=2)
@@ -307,17 +334,21 @@ def picture() -> None:
             axes.set_title(title, loc="left")
             axes.grid(axis="y")
             label_ends(axes, ends)
-        headline(figure, "Error and rounds do not grow with n; the end of a session does, and need not")
+        headline(
+            figure,
+            "If all publish, the error stays beside Central DP's at any n; the end of a session grows with n, and "
+            "need not",
+        )
         caption(
             figure,
-            f"epsilon 1, delta 1e-5, a tenth colluding, nobody leaves before the end, {ROUNDS} rounds. Nothing of the "
-            "end beyond one consortium is implemented: its bytes are those of a design. python benchmarks/growth.py picture",
+            f"epsilon 1, delta 1e-5, a tenth colluding, nobody leaves before the end, {ROUNDS} rounds. The design for "
+            "the end is not implemented in the networked party.",
         )
         save(figure, ROOT / "docs" / "pictures" / "growth.png")
 
 
 if __name__ == "__main__":
-    parts = {"plans": plans, "end": end, "gossip": gossip, "different": different, "picture": picture}
+    parts = {"plans": plans, "audit": audit, "end": end, "gossip": gossip, "different": different, "picture": picture}
     chosen = sys.argv[1:] or list(parts)
     if unknown := [name for name in chosen if name not in parts]:
         sys.exit(f"{unknown[0]} is not one of {', '.join(parts)}")

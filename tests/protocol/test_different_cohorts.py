@@ -191,3 +191,15 @@ def test_today_grows_with_n_and_the_design_beyond_hardly() -> None:
     assert 900 < many.words / few.words < 1200 and 0.9e6 < many.proposer / few.proposer < 1.2e6
     few, many = sizes.beyond(10**3, 20, 1), sizes.beyond(10**9, 20, 1)
     assert many.partners < 1.1 * few.partners and many.tree < 1.1 * few.tree and many.tree_delays == 32
+
+
+def test_the_formulas_of_the_page_are_those_of_the_encodings() -> None:
+    for rounds, d in ((20, 1), (14, 10), (30, 1000)):
+        end, design = sizes.today(10**6, rounds, d), sizes.beyond(10**6, rounds, d)
+        assert sizes.rounds_bytes(rounds, d) == pytest.approx(rounds * (26 + 8 * d), rel=0.015)
+        assert end.words == pytest.approx(10**6 * (448 + 11 * rounds + 8 * d), rel=0.015)
+        assert end.decisions == pytest.approx(576 * 10**6, rel=0.01)
+        assert end.proposer == pytest.approx(576 * 10**12, rel=0.01)
+        assert design.partners == pytest.approx(250 * rounds, rel=0.01)
+        assert design.tree == pytest.approx(3536 + 272 * d, rel=0.01)
+        assert sizes.push_sum_bytes(64, d) == pytest.approx(64 * (34 + 16 * d), rel=0.01)

@@ -62,18 +62,16 @@ def written(parties: int) -> str:
 def plans() -> None:
     inca.plan(required(50))  # the first one loads the tables
     print("epsilon 1, a tenth colluding, a tenth leaving, at most 20 messages a party; errors as multiples of")
-    print(
-        "Central DP's with everyone present; one late: if one settles and does not publish; ideal: secure aggregation"
-    )
-    print("(both with as many leavers); lattice: how finely int64 numbers of the networked party could hold the noise")
+    print("Central DP's with everyone present, of which Local DP's is n; one late: if one settles and does not")
+    print("publish; lattice: how many steps sigma_ind has in int64 numbers of the networked party")
+    ideal = SecureAggregation(required(10**6)).expected_error(0.1).budget.noise / required(10**6).central_mse
+    print(f"noise of an ideal secure aggregation with as many colluders and leavers: {ideal:.3f}")
     for name, small, proven in (
         ("delta 1e-5; may fail for a party with probability 1e-6", False, False),
-        ("delta 1e-5; for any of the n parties with probability 1e-6: 1e-6 / n each", True, False),
-        ("delta 1e-5; for any of the n parties with probability 1e-6, proven", False, True),
-        ("delta 1e-5 / n; for any of the n parties with probability 1e-6, proven", True, True),
+        ("delta 1e-5; for any of the n parties with 1e-6: 1e-6 / n each", True, False),
+        ("delta 1e-5; for any of the n parties with 1e-6", False, True),
+        ("delta 1e-5 / n; for any of the n parties with 1e-6", True, True),
     ):
-        print(f"{name}\n        n   T  sigma_ind  sigma_canc   noise  ideal   one late  lost values  Local DP", end="")
-        print("  level         lattice  seconds")
         for n in SIZES:
             failure, delta = (1e-6 / n if small and not proven else 1e-6), (1e-5 / n if small and proven else 1e-5)
             requirements = required(n, delta=delta, failure=failure)
@@ -81,13 +79,14 @@ def plans() -> None:
             plan = inca.plan(requirements, proven=proven)
             seconds, central = time.perf_counter() - start, requirements.central_mse
             assert plan.late_budget is not None
-            ideal = SecureAggregation(requirements).expected_error(0.1).budget.noise
+            if n == SIZES[0]:
+                print(f"{name}; level {plan.sampling.kind}")
+                print("     n   T sigma_ind sigma_canc  noise  one late  lost values  lattice  seconds")
             print(
-                f"{written(n):>9} {plan.design.rounds:3}  {plan.noise_levels.independent:9.3g}  "
-                f"{plan.noise_levels.cancelling:10.4g}  {plan.budget.noise / central:6.3f} {ideal / central:6.3f}  "
-                f"{plan.late_budget.noise / central:9.4g}  {plan.budget.data / central:11.4g}  "
-                f"{requirements.local_mse / central:8.3g}  {plan.sampling.kind:12}  {lattice_of(plan):7}  "
-                f"{seconds:.2f}",
+                f"{written(n):>6} {plan.design.rounds:3} {plan.noise_levels.independent:9.3g}  "
+                f"{plan.noise_levels.cancelling:9.4g} {plan.budget.noise / central:6.3f} "
+                f"{plan.late_budget.noise / central:9.4g} {plan.budget.data / central:12.4g}  "
+                f"{lattice_of(plan):7}  {seconds:7.2f}",
                 flush=True,
             )
     print("least rounds so that hidden messages connect all honest parties but for 1e-6, all n together; permutations,")
@@ -160,13 +159,14 @@ def amount(count: float) -> str:
 def end() -> None:
     for dimension in (1, 1000):
         print(f"bytes at a party, T = {ROUNDS}, d = {dimension:,}; everyone is there, every item comes once")
-        print("        n      rounds   digests etc.  decisions   proposer sends   S as bits   partners  tree (delays)")
+        print("      n   rounds   digests decisions proposer |  S as bits partners     tree delays")
+        print("                      etc.              sends |")
         for n in (100, 1000, 10**4, 10**6, 10**9):
             now, then = today(n, ROUNDS, dimension), beyond(n, ROUNDS, dimension)
             print(
-                f"{written(n):>9}  {amount(rounds_bytes(ROUNDS, dimension)):>10}  {amount(now.words):>13}  "
-                f"{amount(now.decisions):>9}  {amount(now.proposer):>15}  {amount(then.bits):>10}  "
-                f"{amount(then.partners):>9}  {amount(then.tree)} ({then.tree_delays})"
+                f"{written(n):>7} {amount(rounds_bytes(ROUNDS, dimension)):>8}  {amount(now.words):>8}  "
+                f"{amount(now.decisions):>8} {amount(now.proposer):>8} | {amount(then.bits):>10} "
+                f"{amount(then.partners):>8} {amount(then.tree):>8} {then.tree_delays:6}"
             )
     print("received in simulated sessions of the real state machines (signatures of 16 bytes), T = 20, d = 1")
     for n in (12, 24, 48):
@@ -205,11 +205,12 @@ def different(parties: int = 10**6) -> None:
     plan, rng, central = inca.plan(requirements), np.random.default_rng(7), requirements.central_mse
     execution = plan.execution(7, inca.Presence.leaving(parties, plan.design.rounds, 0.1, rng))
     levels = plan.noise_levels_of(execution)
+    print(f"n = {written(parties)}, T = {plan.design.rounds}, a tenth left; exact error over the noise of a drawn run")
     print(
-        f"n = {written(parties)}, T = {plan.design.rounds}, a tenth left; exact error over the noise of one drawn run"
+        "as multiples of Central DP's, of which Local DP's is n; / agreed: standard deviation of the noise over that if"
     )
-    print("as multiples of Central DP's; noise / agreed: standard deviation of the noise over that if all agree")
-    print("missed    doubted   one-sided transfers   noise      noise / agreed   lost values   weight off   Local DP")
+    print("all agree; weight off: how far the sum of weights is from that of the cohort, relatively")
+    print("missed  doubted   one-sided       noise  / agreed  lost values  weight off")
     agreed = 0.0
     chances = (0.0, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0)
     for missed, doubted in [(chance, 0.0) for chance in chances] + [(0.0, chance) for chance in chances[1:7]]:
@@ -217,18 +218,16 @@ def different(parties: int = 10**6) -> None:
         outcome = expected_error(execution, levels, Beliefs(missed, doubted), requirements.value_variance)
         agreed = agreed or outcome.error.noise
         print(
-            f"{missed:<9g} {doubted:<9g} {outcome.one_sided:19,}   {outcome.error.noise / central:<10.5g} "
-            f"{math.sqrt(outcome.error.noise / agreed):<16.4g} {outcome.error.data / central:<13.4g} "
-            f"{abs(outcome.weight / requirements.survivors - 1):<12.1e} {requirements.local_mse / central:.2g}",
+            f"{missed:<7g} {doubted:<7g} {outcome.one_sided:11,} {outcome.error.noise / central:11.5g} "
+            f"{math.sqrt(outcome.error.noise / agreed):9.4g} {outcome.error.data / central:12.4g} "
+            f"{abs(outcome.weight / requirements.survivors - 1):11.1e}",
             flush=True,
         )
     lost, late = np.zeros(parties, dtype=bool), parties // LATE
     assert execution.cohort is not None
     lost[rng.choice(np.flatnonzero(execution.cohort), size=late, replace=False)] = True
     exact = inca.expected_error(execution.without_finals(lost), levels).noise
-    print(
-        f"{late:,} late leavers: noise {exact / central:.5g}; by the planner, that of one times their number: ", end=""
-    )
+    print(f"{late:,} late leavers: noise {exact / central:.5g}; what one leaves, times their number: ", end="")
     print(f"{late_noise(plan, late) / central:.5g}")
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     print(f"peak memory {peak:.2f} GiB")
@@ -248,7 +247,7 @@ def told_twice() -> None:
         print(f"{parties} parties, {views} views")
         for name, pairs in worst.items():
             stay, left = (epsilon_for(max(one), 1e-5) for one in zip(*pairs, strict=True))
-            print(f"  {name:66} {float(stay):6.3f}  {float(left):6.3f}", flush=True)
+            print(f"  {name:55} {float(stay):6.3f}  {float(left):6.3f}", flush=True)
 
 
 def view_losses(plan: inca.Plan, seed: int) -> dict[str, tuple[float, float]]:
@@ -279,9 +278,9 @@ def view_losses(plan: inca.Plan, seed: int) -> dict[str, tuple[float, float]]:
         "each party doubted by 10 % of the others": ([all_beliefs(execution, Beliefs(0.0, 0.1, seed))], levels),
         "one party takes half of the others for gone": ([half_alone], levels),
         "one party takes all others for gone": ([alone], levels),
-        "published twice: before and after hearing of leavers": ([unaware, agree], levels),
-        "published twice by one party: with and without one that published": ([agree, one_without], levels),
-        "published twice by all: with and without one that published": ([agree, without], levels),
+        "published twice, before and after hearing of leavers": ([unaware, agree], levels),
+        "twice by one party, with and without one that published": ([agree, one_without], levels),
+        "twice by all, with and without one that published": ([agree, without], levels),
     }
     pairs = {}
     for name, (published, noise) in cases.items():
@@ -321,10 +320,10 @@ def picture() -> None:
         ),
     }
     with look():
-        figure, (left, right) = canvas(11.0, 4.6, columns=2)
+        figure, (left, right) = canvas(7.2, 7.6, rows=2)
         for axes, lines, title, own in (
             (left, relative, "Mean squared error, as a multiple of Central DP's", "inca, all publish"),
-            (right, received, "Bytes that a party receives, one coordinate", "rounds"),
+            (right, received, "Bytes that a party receives in a session, one coordinate", "rounds"),
         ):
             ends = []
             for name, (heights, colour) in lines.items():
@@ -341,8 +340,9 @@ def picture() -> None:
         )
         caption(
             figure,
-            f"epsilon 1, delta 1e-5, a tenth colluding, nobody leaves before the end, {ROUNDS} rounds. The design for "
-            "the end is not implemented in the networked party.",
+            f"epsilon 1, delta 1e-5, a tenth colluding, nobody leaves before the end, at most {ROUNDS} rounds. Those "
+            "who do not publish, one at least, are planned for. The design for the end is not implemented in the "
+            "networked party.",
         )
         save(figure, ROOT / "docs" / "pictures" / "growth.png")
 

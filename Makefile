@@ -73,6 +73,7 @@ bench: $(READY)  ## speed and memory, as ratios against named baselines in one r
 	$(BIN)/python benchmarks/privacy.py --largest
 	$(BIN)/python benchmarks/conditions.py
 	$(BIN)/python benchmarks/planner.py
+	$(BIN)/python benchmarks/growth.py plans end
 	$(BIN)/python benchmarks/reproduction.py
 	$(BIN)/python benchmarks/transport.py
 	$(BIN)/python benchmarks/network.py grow

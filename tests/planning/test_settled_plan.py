@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import tracemalloc
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -359,3 +360,17 @@ def test_what_a_late_leaver_leaves_is_looked_up_where_it_was_drawn() -> None:
     assert residue_of(drawn, 200, 20) == late_residue(10, 0.1)
     assert residue_of(other, 200, 20) == pytest.approx(late_residue(10, 0.1), rel=0.25)
     assert residue_of(ProtocolDesign("permutation", 10), 200, 20) != late_residue(10, 0.1)
+
+
+@pytest.mark.parametrize("proven", [False, True])
+def test_a_plan_for_a_billion_parties_holds_nothing_for_each_of_them(proven: bool) -> None:
+    requirements = replace(REQUIREMENTS, parties=10**9)
+    inca.plan(REQUIREMENTS, proven=proven)  # loads the tables
+    tracemalloc.start()
+    try:
+        plan = inca.plan(requirements, proven=proven)
+        plan.as_dict()
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert plan.requirements.parties == 10**9 and peak < 50e6  # a bit for each would be 125e6

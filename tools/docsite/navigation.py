@@ -38,6 +38,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
         "rounding",
         "noise-design",
         "planner",
+        "growth",
         "attack",
         "baselines",
         "learning-compared",

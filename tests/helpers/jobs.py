@@ -7,17 +7,14 @@ from collections.abc import Generator, Sequence
 from functools import cache
 from typing import Any
 
-from inca.reproduction.engine import Engine, perform_job
-from inca.reproduction.figure_reproduction import Job
-from inca.reproduction.sources import source_digest
+from inca.jobs.engine import Engine
+from inca.jobs.job import Job, perform_job
+from inca.reproduction.runs import first_rounds, gopa_needed, noise_needed
 
 JOBS = [
-    *(
-        Job("first_rounds", {"parties": 40, "colluding": 9, "first": f, "runs": 50, "seed": 5})
-        for f in range(0, 300, 50)
-    ),
+    *(Job(first_rounds, {"parties": 40, "colluding": 9, "first": f, "runs": 50, "seed": 5}) for f in range(0, 300, 50)),
     Job(
-        "noise_needed",
+        noise_needed,
         {
             "parties": 30,
             "receivers": 1,
@@ -31,7 +28,7 @@ JOBS = [
         },
     ),
     Job(
-        "gopa_needed",
+        gopa_needed,
         {
             "parties": 30,
             "exchanges": 8,
@@ -55,7 +52,7 @@ def silent(done: int, total: int) -> None:
 @cache
 def expected_results() -> list[Any]:
     """Return the results of these jobs, done here."""
-    return [json.loads(perform_job(0, job.run, dict(job.settings), source_digest())[1]) for job in JOBS]
+    return [json.loads(perform_job(0, job, job.source)[1]) for job in JOBS]
 
 
 class CountingEngine(Engine):

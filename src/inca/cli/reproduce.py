@@ -62,7 +62,7 @@ def reproduce(
 
     Example:  inca reproduce fig3 --quick
     """
-    from inca.reproduction.engine import Engine
+    from inca.jobs.engine import Engine
     from inca.reproduction.reproduce import figure_names
     from inca.reproduction.reproduce import reproduce as reproduce_figure
 

@@ -15,24 +15,14 @@ from threading import Event
 from typing import Any, Self
 
 from inca._base.extras import require_extra
-from inca._base.threads import available_cores, one_blas_thread
+from inca._base.threads import available_cores
 from inca._base.validation import integer, refuse
 from inca.errors import InvalidInput, WorkerLost
-from inca.reproduction import runs
-from inca.reproduction.figure_reproduction import Job
-from inca.reproduction.sources import source_digest
+from inca.jobs.job import Job, perform_job
 
 KINDS = ("processes", "serial", "dask")
 ANSWER_TIMEOUT_S = 10.0
 """How long a scheduler may take to answer."""
-
-
-def perform_job(place: int, run: str, settings: dict[str, Any], source: str) -> tuple[int, str]:
-    """Do one job, anywhere, and return its place and its result as JSON; refuse if the code there is another."""
-    if source_digest() != source:
-        refuse("a worker's source code of inca", source_digest()[:16], f"the same as here ({source[:16]})")
-    with one_blas_thread():
-        return place, json.dumps(getattr(runs, run)(**settings))
 
 
 class Engine:
@@ -48,9 +38,10 @@ class Engine:
         InvalidInput: If the kind is unknown, or what it needs is not installed.
 
     Example:
+        >>> from inca.reproduction.runs import first_rounds
         >>> with Engine("serial") as engine:
         ...     settings = {"parties": 4, "colluding": 0, "first": 0, "runs": 100, "seed": 1}
-        ...     list(engine.results([Job("first_rounds", settings)]))
+        ...     list(engine.results([Job(first_rounds, settings)]))
         [(0, [0, 99, 1, 0, 0])]
     """
 
@@ -80,13 +71,13 @@ class Engine:
         """
         from joblib import Parallel, delayed, parallel_config
 
-        source, stopped = source_digest(), Event()
+        stopped = Event()
 
         def calls() -> Iterator[Any]:
             for place, job in enumerate(jobs):
                 if stopped.is_set():
                     return
-                yield delayed(perform_job)(place, job.run, dict(job.settings), source)
+                yield delayed(perform_job)(place, job, job.source)
 
         backend = {"processes": "loky", "serial": "sequential", "dask": "dask"}[self.kind]
         with parallel_config(backend=backend):

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from inca._base.types import Progress
-from inca.errors import InvalidInput
+from inca.errors import InvalidInput, WorkerLost
 from inca.jobs.engine import Engine
 from inca.jobs.job import Job
 from inca.jobs.sources import source_digest
@@ -76,29 +76,37 @@ class Checkpoint:
             raise InvalidInput(f"{self.path} cannot be written: {error.strerror or error}") from None
 
 
-def complete_jobs(jobs: Sequence[Job], engine: Engine, checkpoint: Checkpoint, progress: Progress) -> list[Any]:
+def complete_jobs(jobs: Sequence[Job], engine: Engine, checkpoint: Checkpoint | None, progress: Progress) -> list[Any]:
     """Return the results of jobs in order, performing only those that the checkpoint does not have.
 
     Args:
         jobs: What is to be done.
         engine: Where it is done.
-        checkpoint: What has been done, and where results are kept as soon as they are there.
+        checkpoint: What has been done, and where results are kept as soon as they are there; None to keep nothing.
         progress: Called with the jobs done and their total, also before the first one.
+
+    Raises:
+        WorkerLost: If workers died; the sentence says whether what is done was kept.
     """
-    known = [checkpoint.find(job) for job in jobs]
+    known = [(False, None) if checkpoint is None else checkpoint.find(job) for job in jobs]
     results = [result for _, result in known]
     open_places = [place for place, (is_done, _) in enumerate(known) if not is_done]
     done = len(jobs) - len(open_places)
     progress(done, len(jobs))
     if not open_places:
         return results
-    with closing(engine.results([jobs[place] for place in open_places])) as finished:
-        for number, result in finished:
-            place = open_places[number]
-            checkpoint.add(jobs[place], result)
-            results[place] = result
-            done += 1
-            progress(done, len(jobs))
+    try:
+        with closing(engine.results([jobs[place] for place in open_places])) as finished:
+            for number, result in finished:
+                place = open_places[number]
+                if checkpoint is not None:
+                    checkpoint.add(jobs[place], result)
+                results[place] = result
+                done += 1
+                progress(done, len(jobs))
+    except WorkerLost as lost:
+        after = "nothing was kept" if checkpoint is None else "the same command resumes where it stopped"
+        raise WorkerLost(f"{lost}; {after}") from None
     return results
 
 

@@ -1,28 +1,26 @@
 """Many jobs, on the cores of this machine or on a cluster, one way for all of them.
 
-joblib is the only interface: its own processes by default, dask for a cluster. Each job carries its seed, and BLAS has
-one thread in every worker, so neither the engine nor the number of workers changes a result.
+Processes are joblib's, a cluster is dask's. Each job carries its seed, and BLAS has one thread in every worker, so
+neither the engine nor the number of workers changes a result.
 """
 
 from __future__ import annotations
 
 import json
-import warnings
 from collections.abc import Generator, Iterator, Sequence
 from concurrent.futures import BrokenExecutor
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, suppress
 from threading import Event
 from typing import Any, Self
 
-from inca._base.extras import require_extra
+from inca._base.extras import importing
 from inca._base.threads import available_cores
 from inca._base.validation import integer, refuse
 from inca.errors import InvalidInput, WorkerLost
-from inca.jobs.job import Job, perform_job
+from inca.jobs.cluster import cluster_results, connected
+from inca.jobs.job import Job, library_versions, perform_job
 
 KINDS = ("processes", "serial", "dask")
-ANSWER_TIMEOUT_S = 10.0
-"""How long a scheduler may take to answer."""
 
 
 class Engine:
@@ -52,12 +50,17 @@ class Engine:
             raise InvalidInput(f"address cannot be combined with engine {kind}, only with dask")
         self.kind, self.address = kind, address
         self.workers = available_cores() if workers is None else integer("workers", workers, min=1)
-        require_extra(f"engine {kind}", "cluster" if kind == "dask" else "reproduce")
-        self._open = ExitStack()
+        self._open, self._client = ExitStack(), None
+        if kind == "processes":
+            with importing("engine processes", extra="reproduce"):
+                import joblib  # noqa: F401  # so that what is missing is said before any work
+        elif kind == "dask":
+            with importing("engine dask", extra="cluster"):
+                import distributed  # noqa: F401
 
     def __enter__(self) -> Self:
         if self.kind == "dask":
-            self._open.enter_context(_client(self.address, self.workers))
+            self._client = self._open.enter_context(connected(self.address, self.workers))
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -69,63 +72,39 @@ class Engine:
         Closed before its end, it begins no further job. Those that have begun are finished by processes, and cancelled
         on a cluster.
         """
-        from joblib import Parallel, delayed, parallel_config
-
-        stopped = Event()
-
-        def calls() -> Iterator[Any]:
-            for place, job in enumerate(jobs):
-                if stopped.is_set():
-                    return
-                yield delayed(perform_job)(place, job, job.source)
-
-        backend = {"processes": "loky", "serial": "sequential", "dask": "dask"}[self.kind]
-        with parallel_config(backend=backend):
-            workers = None if self.kind == "dask" else self.workers  # dask knows its own
-            finished = Parallel(n_jobs=workers, return_as="generator_unordered")(calls())
-            try:
-                for place, text in finished:
-                    yield place, json.loads(text)
-            except Exception as error:
-                if isinstance(error, BrokenExecutor) or type(error).__name__ == "KilledWorker":  # dask's
-                    raise WorkerLost("a worker died; the same command resumes where it stopped") from None
-                raise
-            finally:
-                stopped.set()
-                self._wind_down(finished)
-
-    def _wind_down(self, finished: Generator[Any, None, None]) -> None:
-        """End work that nobody waits for any more.
-
-        joblib would kill its processes. If one of them has just finished a job and the next one is being submitted, the
-        thread that manages them then looks for a job that was dropped, and dies of a KeyError. On a busy machine, where
-        that thread waits for its turn, this happens. So processes are left to finish the few jobs they have.
-        """
-        if self.kind == "processes":
-            with suppress(Exception):  # whatever becomes of them
-                for _ in finished:
-                    pass
-        else:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", UserWarning)  # that work was lost
-                finished.close()
+        if self.kind == "dask":
+            return cluster_results(self._client, jobs)
+        return _in_processes(jobs, self.workers) if self.kind == "processes" else _in_this_process(jobs)
 
 
-@contextmanager
-def _client(address: str | None, workers: int) -> Iterator[None]:
-    """Connect to a scheduler, or start one on this machine."""
-    from distributed import Client, LocalCluster
+def _in_this_process(jobs: Sequence[Job]) -> Generator[tuple[int, Any], None, None]:
+    for number, job in enumerate(jobs):
+        place, text = perform_job(number, job, job.source, library_versions())
+        yield place, json.loads(text)
 
-    with ExitStack() as stack:
-        try:
-            if address is None:
-                cluster = LocalCluster(
-                    n_workers=workers, threads_per_worker=1, host="127.0.0.1", dashboard_address=None, silence_logs=50
-                )
-                stack.enter_context(cluster)
-                stack.enter_context(Client(cluster))
-            else:
-                stack.enter_context(Client(address, timeout=ANSWER_TIMEOUT_S))
-        except (OSError, ValueError) as error:
-            raise InvalidInput(f"address must be that of a dask scheduler, got {address!r}: {error}") from None
-        yield
+
+def _in_processes(jobs: Sequence[Job], workers: int) -> Generator[tuple[int, Any], None, None]:
+    from joblib import Parallel, delayed
+
+    stopped = Event()
+
+    def calls() -> Iterator[Any]:
+        for place, job in enumerate(jobs):
+            if stopped.is_set():
+                return
+            yield delayed(perform_job)(place, job, job.source, library_versions())
+
+    finished = Parallel(n_jobs=workers, backend="loky", return_as="generator_unordered")(calls())
+    try:
+        for place, text in finished:
+            yield place, json.loads(text)
+    except BrokenExecutor:
+        raise WorkerLost("a worker died") from None
+    finally:
+        stopped.set()
+        # joblib would kill its processes. If one of them has just finished a job and the next one is being submitted,
+        # the thread that manages them then looks for a job that was dropped, and dies of a KeyError. On a busy machine,
+        # where that thread waits for its turn, this happens. So processes are left to finish the few jobs they have.
+        with suppress(Exception):  # whatever becomes of them
+            for _ in finished:
+                pass

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import version
 from typing import Any
 
 from inca._base.threads import one_blas_thread
@@ -45,15 +47,29 @@ class Job:
         return source_digest(self.room)
 
 
-def perform_job(place: int, job: Job, source: str) -> tuple[int, str]:
-    """Do one job, anywhere, and return its place and its result as JSON; refuse if the code there is another.
+@cache
+def library_versions() -> str:
+    """Return the versions of the libraries that numbers come from.
+
+    Example:
+        >>> library_versions().startswith("numpy ")
+        True
+    """
+    return ", ".join(f"{name} {version(name)}" for name in ("numpy", "scipy", "numba"))
+
+
+def perform_job(place: int, job: Job, source: str, libraries: str) -> tuple[int, str]:
+    """Do one job, anywhere, and return its place and its result as JSON; refuse if it might be another one there.
 
     Args:
         place: Which of the jobs it is.
         job: The job.
         source: The digest of the source code where the job comes from.
+        libraries: The versions of libraries there.
     """
     if job.source != source:
         refuse("a worker's source code of inca", job.source[:16], f"the same as here ({source[:16]})")
+    if library_versions() != libraries:
+        refuse("a worker's libraries", library_versions(), f"the same as here ({libraries})")
     with one_blas_thread():
         return place, json.dumps(job.run(**job.settings))

@@ -38,6 +38,12 @@ def at(done: int, act: Callable[[], object]) -> Callable[[int, int], None]:
     return progress
 
 
+def test_a_scheduler_needs_no_inca(tmp_path: Path) -> None:
+    with dask_processes(tmp_path, 1, hidden=["inca"]) as processes, Engine("dask", address=processes.address) as engine:
+        assert complete_jobs(JOBS[:2], engine, None, silent) == expected_results()[:2]
+
+
+@pytest.mark.slow
 def test_a_killed_worker_is_replaced_and_changes_no_result(processes: DaskProcesses, tmp_path: Path) -> None:
     path = tmp_path / "work.jsonl"
 
@@ -116,12 +122,15 @@ def test_a_job_that_kills_its_workers_is_given_up(processes: DaskProcesses) -> N
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("scheduler", "worker", "job", "kind", "sentence"),
+    ("hidden", "job", "kind", "sentence"),
     [
-        (["inca"], [], JOBS[0], InvalidInput, "the scheduler and all workers must have inca .*: .*inca"),
-        ([], ["inca"], JOBS[0], InvalidInput, "the scheduler and all workers must have inca .*: .*inca"),
         (
-            [],
+            ["inca"],
+            JOBS[0],
+            InvalidInput,
+            "every worker must have inca and its libraries as here, but one says: .*inca",
+        ),
+        (
             ["sklearn", "sklearn.datasets"],
             TRAINING,
             MissingLibrary,
@@ -129,11 +138,11 @@ def test_a_job_that_kills_its_workers_is_given_up(processes: DaskProcesses) -> N
         ),
     ],
 )
-def test_who_lacks_what_a_job_needs_is_told(
-    scheduler: list[str], worker: list[str], job: Job, kind: type[Exception], sentence: str, tmp_path: Path
+def test_a_worker_that_lacks_what_a_job_needs_is_told(
+    hidden: list[str], job: Job, kind: type[Exception], sentence: str, tmp_path: Path
 ) -> None:
-    with dask_processes(tmp_path, workers=0, hidden=scheduler) as processes:
-        processes.start_worker(hidden=worker)
+    with dask_processes(tmp_path, workers=0) as processes:
+        processes.start_worker(hidden)
         with Engine("dask", address=processes.address) as engine, pytest.raises(kind, match=sentence):
             complete_jobs([job], engine, None, silent)
 

@@ -11,12 +11,14 @@ from __future__ import annotations
 
 import json
 import logging
+import pickle
 import time
 import warnings
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from queue import Empty, SimpleQueue
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
+from uuid import uuid4
 
 from inca.errors import IncaError, InvalidInput, MissingLibrary, WorkerLost
 from inca.jobs.job import Job, library_versions, perform_job
@@ -98,41 +100,60 @@ def cluster_results(client: Client, jobs: Sequence[Job]) -> Generator[tuple[int,
         IncaError: What a job raised.
     """
     finished: SimpleQueue[Future] = SimpleQueue()
-    places, sources = list(range(len(jobs))), [job.source for job in jobs]
-    futures = client.map(perform_job, places, list(jobs), sources, libraries=library_versions(), pure=False)
+    calls = [pickle.dumps(_Call(place, job)) for place, job in enumerate(jobs)]
+    futures = client.map(pickle.loads, calls, key=[f"inca-{uuid4().hex}-{place}" for place in range(len(jobs))])
     try:
         for future in futures:
             future.add_done_callback(finished.put)
         for _ in jobs:
-            place, text = _outcome(client, _next(client, finished))
+            place, text = _next_outcome(client, finished)
             yield place, json.loads(text)
     finally:
         with suppress(Exception):  # a scheduler that is gone has nothing to cancel
             client.cancel(futures, force=True)
 
 
-def _next(client: Client, finished: SimpleQueue[Future]) -> Future:
-    """Return the next job that has ended, however long it takes as long as somebody works."""
+class _Call:
+    """A job that is done by unpickling it.
+
+    So nothing of inca is read until a worker does the job: a scheduler needs no inca, and a worker without it raises an
+    error. Reading a function of inca as it receives the job, such a worker would end without a word.
+    """
+
+    def __init__(self, place: int, job: Job) -> None:
+        self._arguments = (place, job, job.source, library_versions())
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return perform_job, self._arguments
+
+
+def _next_outcome(client: Client, finished: SimpleQueue[Future]) -> tuple[int, str]:
+    """Return what comes of the next job that ends, however long it takes as long as somebody works."""
     alone_since = None
     while True:
-        try:
-            return finished.get(timeout=LOOK_EVERY_S)
-        except Empty:
-            if client.scheduler_info()["workers"]:
-                alone_since = None
-                continue
+        with suppress(Empty, TimeoutError):
+            future = finished.get(timeout=LOOK_EVERY_S)
+            if future.status in ("cancelled", "error"):
+                _refuse(client, future)
+            try:
+                outcome: tuple[int, str] = future.result(timeout=LOOK_EVERY_S)
+            except TimeoutError:
+                finished.put(future)  # the result was lost with its worker before it was fetched: worked out again
+                raise
+            return outcome
+        if client.scheduler_info()["workers"]:
+            alone_since = None
+            continue
         alone_since = alone_since or time.monotonic()
         if time.monotonic() - alone_since >= WORKER_TIMEOUT_S:
             where = _address(client)
             raise WorkerLost(f"there has been no worker at {where} for {WORKER_TIMEOUT_S:.0f} s: dask worker {where}")
 
 
-def _outcome(client: Client, future: Future) -> tuple[int, str]:
+def _refuse(client: Client, future: Future) -> NoReturn:
+    """Say why a job has no result."""
     if future.status == "cancelled":
         raise WorkerLost(f"the scheduler at {_address(client)} is gone, or has dropped the work")
-    if future.status == "finished":
-        outcome: tuple[int, str] = future.result()
-        return outcome
     error = future.exception()
     if type(error).__name__ == "KilledWorker":
         raise WorkerLost(
@@ -142,11 +163,8 @@ def _outcome(client: Client, future: Future) -> tuple[int, str]:
         raise MissingLibrary(f"a worker of the cluster lacks a library: {error}")
     if isinstance(error, IncaError):
         raise error
-    cause: BaseException | None = error
-    while cause is not None and not isinstance(cause, ImportError | AttributeError):
-        cause = cause.__cause__
-    if cause is not None:
-        raise InvalidInput(f"the scheduler and all workers must have inca and its libraries as here, but: {cause}")
+    if isinstance(error, ImportError | AttributeError):  # no inca, an old one, or one that is not complete
+        raise InvalidInput(f"every worker must have inca and its libraries as here, but one says: {error}")
     raise error
 
 

@@ -20,11 +20,12 @@ from scipy.sparse.csgraph import connected_components
 
 import inca
 from inca._base.kernels import Ids
+from inca.jobs.checkpoint import Checkpoint, complete_jobs
+from inca.jobs.engine import Engine
+from inca.jobs.job import Job
 from inca.privacy.theorems.rank_by_round import rounds_to_connect
-from inca.reproduction.checkpoint import Checkpoint, complete_jobs
-from inca.reproduction.engine import Engine
-from inca.reproduction.figure_reproduction import Job
 from inca.reproduction.rounds_to_connect import rounds_needed
+from inca.reproduction.runs import first_rounds
 
 ROUNDS = 30
 
@@ -94,12 +95,16 @@ def engines(jobs: int) -> None:
     """Time tiny jobs, so that what remains is the engine; each is warmed up first."""
     print(f"{jobs} tiny jobs, written to a checkpoint")
     settings = [{"parties": 10, "colluding": 2, "first": i, "runs": 1, "seed": 1} for i in range(jobs)]
-    work = [Job("first_rounds", arguments) for arguments in settings]
+    work = [Job(first_rounds, arguments) for arguments in settings]
     for kind in ("serial", "processes", "dask"):
         with tempfile.TemporaryDirectory() as folder, Engine(kind) as engine:
-            complete_jobs(work[:4], engine, Checkpoint(Path(folder) / "warm.jsonl"), lambda done, total: None)
+            complete_jobs(
+                work[:4], engine, Checkpoint(Path(folder) / "warm.jsonl", "reproduction"), lambda done, total: None
+            )
             began = time.perf_counter()
-            complete_jobs(work, engine, Checkpoint(Path(folder) / "work.jsonl"), lambda done, total: None)
+            complete_jobs(
+                work, engine, Checkpoint(Path(folder) / "work.jsonl", "reproduction"), lambda done, total: None
+            )
             print(f"  {kind:10s} {1e3 * (time.perf_counter() - began) / jobs:8.2f} ms a job")
 
 

@@ -76,8 +76,8 @@ USES = {
     "import inca.learn; inca.learn.load_dataset('digits')": ("load_dataset", "learn"),
     "import inca.learn; inca.learn.TorchModel(object(), print)": ("TorchModel", "torch"),
     "from inca.mechanisms.gossip_matrix import regular_gossip; regular_gossip(20, None)": ("a regular graph", "graphs"),
-    "from inca.reproduction.engine import Engine; Engine('serial')": ("engine serial", "reproduce"),
-    "from inca.reproduction.engine import Engine; Engine('dask')": ("engine dask", "cluster"),
+    "from inca.jobs.engine import Engine; Engine('processes')": ("engine processes", "reproduce"),
+    "from inca.jobs.engine import Engine; Engine('dask')": ("engine dask", "cluster"),
     "from inca.reproduction.reproduce import reproduce; reproduce('fig3', 'x')": ("reproduce", "reproduce"),
     "from inca._base.plotting import canvas; canvas(1, 1)": ("a picture", "plots"),
 }

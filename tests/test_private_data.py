@@ -40,8 +40,8 @@ from inca.dashboard.simulated_run import SimulatedRun
 from inca.learn.averagers.base import RemoteRecords
 from inca.learn.averagers.simulated import SimulatedAverager
 from inca.learn.budget import Budget
-from inca.learn.comparison.compare import _DividedData
 from inca.learn.comparison.datasets import Dataset
+from inca.learn.comparison.trials import _DividedData
 from inca.learn.statistics.records import Records
 from inca.learn.training.logistic import PrivateLogisticRegression
 from inca.network.lattice.discrete_gaussian import Keystream

@@ -10,7 +10,7 @@ error is a table of the command line's own (`inca.cli.app`).
     ├── RequirementsNotMet      no plan meets what is required
     ├── BudgetExceeded          a release that the privacy budget no longer allows
     ├── NoResult                nobody was left to publish a result
-    ├── WorkerLost              a worker process of a reproduction died
+    ├── WorkerLost              the workers that jobs need died, or cannot be reached
     ├── SingularView            observed messages too nearly dependent for double precision (also an ArithmeticError)
     └── NetworkError            something between parties went wrong
         ├── CannotJoin              this party cannot take part in the session
@@ -57,7 +57,7 @@ class NoResult(IncaError):
 
 
 class WorkerLost(IncaError):
-    """A worker process died, perhaps for want of memory."""
+    """A worker process died, perhaps for want of memory, or a cluster has none left."""
 
 
 class SingularView(IncaError, ArithmeticError):

@@ -11,7 +11,8 @@ import inca
 from inca._base.palette import BASELINE, COLLUDER, INK, OWN
 from inca._base.plotting import look
 from inca.cli.plots import accuracies_message, draw_accuracies, draw_losses, draw_mechanisms, mechanisms_message
-from inca.learn.comparison.compare import ComparisonScore, ComparisonTask
+from inca.learn.comparison.compare import ComparisonScore
+from inca.learn.comparison.trials import ComparisonTask
 from inca.mechanisms.base import MeasuredError
 from inca.mechanisms.compare import ComparisonEntry
 

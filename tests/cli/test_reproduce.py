@@ -11,7 +11,7 @@ import psutil
 import pytest
 
 from helpers.command_line import MAIN, Capture, call, refused
-from inca.reproduction.engine import Engine
+from inca.jobs.engine import Engine
 from inca.reproduction.reproduce import reproduce
 
 

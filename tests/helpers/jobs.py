@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 from collections.abc import Generator, Sequence
 from functools import cache
 from typing import Any
 
-from inca.reproduction.engine import Engine, perform_job
-from inca.reproduction.figure_reproduction import Job
-from inca.reproduction.sources import source_digest
+from inca.jobs.engine import Engine
+from inca.jobs.job import Job, library_versions, perform_job
+from inca.reproduction.runs import first_rounds, gopa_needed, noise_needed
 
 JOBS = [
-    *(
-        Job("first_rounds", {"parties": 40, "colluding": 9, "first": f, "runs": 50, "seed": 5})
-        for f in range(0, 300, 50)
-    ),
+    *(Job(first_rounds, {"parties": 40, "colluding": 9, "first": f, "runs": 50, "seed": 5}) for f in range(0, 300, 50)),
     Job(
-        "noise_needed",
+        noise_needed,
         {
             "parties": 30,
             "receivers": 1,
@@ -31,7 +30,7 @@ JOBS = [
         },
     ),
     Job(
-        "gopa_needed",
+        gopa_needed,
         {
             "parties": 30,
             "exchanges": 8,
@@ -55,7 +54,7 @@ def silent(done: int, total: int) -> None:
 @cache
 def expected_results() -> list[Any]:
     """Return the results of these jobs, done here."""
-    return [json.loads(perform_job(0, job.run, dict(job.settings), source_digest())[1]) for job in JOBS]
+    return [json.loads(perform_job(0, job, job.source, library_versions())[1]) for job in JOBS]
 
 
 class CountingEngine(Engine):
@@ -67,3 +66,8 @@ class CountingEngine(Engine):
         """Count the jobs and do them."""
         self.asked += len(jobs)
         return super().results(jobs)
+
+
+def ending_its_worker() -> None:
+    """Be a job that kills whoever does it, as the system does with a process that wants too much memory."""
+    os.kill(os.getpid(), signal.SIGKILL)

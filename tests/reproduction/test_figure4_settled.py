@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 
 from helpers.paths import ROOT
-from inca.reproduction.engine import Engine
+from inca.jobs.engine import Engine
+from inca.jobs.job import Job
 from inca.reproduction.figure4_settled import LATE, MECHANISMS, NOT_SETTLED, SETTLED, SIMULATED, SettledErrors, draw
-from inca.reproduction.figure_reproduction import DataTable, FigureResults, Job, Row, pick
+from inca.reproduction.figure_reproduction import DataTable, FigureResults, Row, pick
 from inca.reproduction.reproduce import read_reproduction, reproduce
 
 DATA = ROOT / "docs" / "reproduction" / "fig4" / "fig4.json"
@@ -97,7 +98,7 @@ class Canned:
         yield from enumerate(self("", jobs))
 
     def _result(self, job: Job) -> Any:
-        if job.run == "settled_errors":
+        if job.name == "settled_errors":
             return [0.01 * (number % 3) for number in range(job.settings["runs"])]
         return None if self.mse is None else {"mse": self.mse, "standard_error": 0.0, "messages": 12.0}
 
@@ -124,7 +125,7 @@ def test_what_is_known_is_not_computed_again_and_nobody_is_late_where_nobody_lea
     assert ("inca, planned", 0.0) in asked and relative(table.rows, NOT_SETTLED, 0.1) == 7.0
     assert {row["mechanism"] for row in table.rows} == set(MECHANISMS)
     assert [row["mechanism"] for row in table.rows if row["dropout"] == 0.0 and row["late"]] == []
-    pieces = [job.settings for job in perform.jobs if job.run == "settled_errors"]
+    pieces = [job.settings for job in perform.jobs if job.name == "settled_errors"]
     assert {(piece["first"], piece["runs"]) for piece in pieces} == {(0, 100), (100, 50)}
     assert all(piece["seed"] == 3 and piece["late"] == LATE[piece["name"]] for piece in pieces)
 
@@ -172,7 +173,7 @@ def test_it_can_be_added_to_data_that_are_kept(tmp_path: Path, full: FigureResul
     assert document == earlier
     assert supplement["stamp"]["command"] == "inca reproduce fig4 --seed 0 --keep"
     assert supplement["parameters"]["messages"] == 20
-    assert {job.run for job in engine.canned.jobs} == {"predicted", "settled_errors"}
+    assert {job.name for job in engine.canned.jobs} == {"predicted", "settled_errors"}
     (table,) = [DataTable(**{**table, "shown": ()}) for table in supplement["tables"]]
     assert [(row["mechanism"], row["dropout"]) for row in table.rows] == [
         (row["mechanism"], row["dropout"]) for row in settled(full)

@@ -18,10 +18,12 @@ import pytest
 
 from helpers.paths import ROOT
 from inca.errors import InvalidInput
-from inca.reproduction.engine import Engine
+from inca.jobs.engine import Engine
+from inca.jobs.job import Job
 from inca.reproduction.figure4_data import PARTIES, late_leavers, own_noise, requirements_of
-from inca.reproduction.figure_reproduction import Claim, DataTable, FigureReproduction, FigureResults, Job, Row
+from inca.reproduction.figure_reproduction import Claim, DataTable, FigureReproduction, FigureResults, Row
 from inca.reproduction.reproduce import FIGURES, Reproduction, figure_named, read_reproduction, reproduce
+from inca.reproduction.runs import first_rounds
 
 
 class Reproductions(dict[str, Reproduction]):
@@ -395,7 +397,7 @@ def test_a_study_of_ones_own_has_the_same_shape() -> None:
             return {}
 
         def compute_tables(self, perform: Any) -> list[DataTable]:
-            (counts,) = perform("runs", [Job("first_rounds", _SETTINGS)])
+            (counts,) = perform("runs", [Job(first_rounds, _SETTINGS)])
             return [DataTable("counts", "", [{"rounds": t, "runs": count} for t, count in enumerate(counts)])]
 
         def evaluate(self, tables: Sequence[DataTable]) -> Any:

@@ -23,6 +23,22 @@ VALUES = "Values"
 ADVERSARY = "Adversary (default: the one in the file, or one of the agreed size)"
 NOISE = "Noise and values"
 OUTPUT = "Output"
+ENGINE = "Where it runs"
+
+# --- where work is done ---------------------------------------------------------------------------------------------
+
+EngineKind = Annotated[
+    str,
+    typer.Option("--engine", help="processes, serial (one process), or dask (a cluster).", rich_help_panel=ENGINE),
+]
+Workers = Annotated[int | None, typer.Option(help="Processes to use. Default: one per core.", rich_help_panel=ENGINE)]
+Address = Annotated[
+    str | None,
+    typer.Option(
+        help="Address of a dask scheduler, tcp://host:8786. Default: start one on this machine.",
+        rich_help_panel=ENGINE,
+    ),
+]
 
 # --- requirements ---------------------------------------------------------------------------------------------------
 

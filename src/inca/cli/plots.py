@@ -30,7 +30,8 @@ from inca.privacy.gaussian import epsilon_for
 
 if TYPE_CHECKING:
     from inca import Certificate, Requirements
-    from inca.learn.comparison.compare import ComparisonScore, ComparisonTask
+    from inca.learn.comparison.compare import ComparisonScore
+    from inca.learn.comparison.trials import ComparisonTask
     from inca.mechanisms.compare import ComparisonEntry
 
 _SETTLED, _LOCAL = "inca, settled", "Local DP"

@@ -7,14 +7,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from inca.cli.options import OUTPUT, AsJson
+from inca.cli.options import OUTPUT, Address, AsJson, EngineKind, Workers
 from inca.cli.printing import print_json, print_text
 from inca.cli.progress import progress_bar
 
 if TYPE_CHECKING:
     from inca.reproduction.reproduce import Reproduction
-
-ENGINE = "Where it runs"
 
 
 def reproduce(
@@ -27,19 +25,9 @@ def reproduce(
             "--keep", help="Keep the reproduced data that are there; compute only what stands beside a figure."
         ),
     ] = False,
-    engine: Annotated[
-        str, typer.Option(help="processes, serial (one process), or dask (a cluster).", rich_help_panel=ENGINE)
-    ] = "processes",
-    workers: Annotated[
-        int | None, typer.Option(help="Processes to use. Default: one per core.", rich_help_panel=ENGINE)
-    ] = None,
-    address: Annotated[
-        str | None,
-        typer.Option(
-            help="Address of a dask scheduler, tcp://host:8786. Default: start one on this machine.",
-            rich_help_panel=ENGINE,
-        ),
-    ] = None,
+    engine: EngineKind = "processes",
+    workers: Workers = None,
+    address: Address = None,
     out: Annotated[
         Path,
         typer.Option(
@@ -62,7 +50,7 @@ def reproduce(
 
     Example:  inca reproduce fig3 --quick
     """
-    from inca.reproduction.engine import Engine
+    from inca.jobs.engine import Engine
     from inca.reproduction.reproduce import figure_names
     from inca.reproduction.reproduce import reproduce as reproduce_figure
 

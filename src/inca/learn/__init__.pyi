@@ -7,12 +7,12 @@ from .averagers.network import NetworkAverager as NetworkAverager
 from .averagers.simulated import SimulatedAverager as SimulatedAverager
 from .budget import Budget as Budget
 from .comparison.compare import ComparisonScore as ComparisonScore
-from .comparison.compare import ComparisonTask as ComparisonTask
 from .comparison.compare import compare_averagers as compare_averagers
 from .comparison.compare import paired_difference as paired_difference
 from .comparison.datasets import Dataset as Dataset
 from .comparison.datasets import divide_records as divide_records
 from .comparison.datasets import load_dataset as load_dataset
+from .comparison.trials import ComparisonTask as ComparisonTask
 from .statistics.distribution import DistributionEstimate as DistributionEstimate
 from .statistics.distribution import QuantileEstimate as QuantileEstimate
 from .statistics.distribution import distribution as distribution

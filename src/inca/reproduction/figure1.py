@@ -21,6 +21,7 @@ from inca._base.plotting import (
     percent,
     plain_log_scale,
 )
+from inca.jobs.job import Job
 from inca.mechanisms.muffliato import Muffliato, Stopping
 from inca.planning.requirements import Requirements
 from inca.privacy.gaussian import Rule
@@ -29,7 +30,6 @@ from inca.reproduction.figure_reproduction import (
     DataTable,
     FigureReproduction,
     FigureResults,
-    Job,
     PerformJobs,
     Picture,
     Row,
@@ -40,6 +40,7 @@ from inca.reproduction.figure_reproduction import (
     mean_and_error,
     pick,
 )
+from inca.reproduction.runs import mechanism_errors, own_errors
 
 PARTIES, EPSILON, DELTA = 1024, 0.1, 1e-5
 ROUNDS = (
@@ -88,7 +89,7 @@ class Figure1(FigureReproduction):
         pieces = chunks(self._runs, 100)
         own = [
             Job(
-                "own_errors",
+                own_errors,
                 {
                     "requirements": asdict(_requirements(colluding)),
                     "rounds": ROUNDS,
@@ -104,7 +105,7 @@ class Figure1(FigureReproduction):
         ]
         others = [
             Job(
-                "mechanism_errors",
+                mechanism_errors,
                 {
                     "name": name,
                     "requirements": asdict(_requirements()),

@@ -11,12 +11,12 @@ from scipy.stats import binomtest
 
 from inca._base.palette import INK, OWN, SOFT, shades
 from inca._base.plotting import LineEnd, canvas, headline, label_ends
+from inca.jobs.job import Job
 from inca.reproduction.figure_reproduction import (
     Claim,
     DataTable,
     FigureReproduction,
     FigureResults,
-    Job,
     PerformJobs,
     Picture,
     Row,
@@ -26,6 +26,7 @@ from inca.reproduction.figure_reproduction import (
     is_less,
     pick,
 )
+from inca.reproduction.runs import rounds_met
 
 PARTIES, RECEIVERS, ROUNDS = 100, (1, 2, 3, 4, 5), 10
 PAPER_ROUNDS, PAPER_RUNS = (2, 4, 6, 8, 10), 100
@@ -65,7 +66,7 @@ class Figure2(FigureReproduction):
         pieces = chunks(self._runs, PAPER_RUNS)
         jobs = [
             Job(
-                "rounds_met",
+                rounds_met,
                 {
                     "parties": PARTIES,
                     "receivers": k,

@@ -11,6 +11,7 @@ from scipy.stats import binom
 
 from inca._base.palette import OWN, SOFT, shades
 from inca._base.plotting import LineEnd, canvas, headline, label_ends, mark_rates, percent
+from inca.jobs.job import Job
 from inca.privacy.theorems.failure_bounds import failure_bound, least_rounds
 from inca.protocol.adversary import rounded_up
 from inca.reproduction.figure_reproduction import (
@@ -18,7 +19,6 @@ from inca.reproduction.figure_reproduction import (
     DataTable,
     FigureReproduction,
     FigureResults,
-    Job,
     PerformJobs,
     Picture,
     Row,
@@ -27,6 +27,7 @@ from inca.reproduction.figure_reproduction import (
     pick,
 )
 from inca.reproduction.rounds_to_connect import MAX_ROUNDS
+from inca.reproduction.runs import first_rounds
 
 _PARTIES_AND_RUNS = 12_500_000  # parties times runs of a job: about a second
 _PARTIES = (100, 1000, 10**4, 10**5, 10**6, 10**7, 10**8, 10**9)
@@ -69,7 +70,7 @@ class Figure3(FigureReproduction):
         pieces = {n: chunks(self._runs, max(1, _PARTIES_AND_RUNS // n)) for n in self._parties}
         jobs = [
             Job(
-                "first_rounds",
+                first_rounds,
                 {
                     "parties": n,
                     "colluding": rounded_up("colluding", colluding, n),

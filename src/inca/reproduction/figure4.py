@@ -22,6 +22,7 @@ from inca._base.plotting import (
     percent,
     plain_log_scale,
 )
+from inca.jobs.job import Job
 from inca.mechanisms.compare import guess_mse
 from inca.planning.sampling import PAPER_FACTOR
 from inca.reproduction.figure4_claims import (
@@ -53,13 +54,13 @@ from inca.reproduction.figure_reproduction import (
     DataTable,
     FigureReproduction,
     FigureResults,
-    Job,
     PerformJobs,
     Picture,
     Row,
     column,
     pick,
 )
+from inca.reproduction.runs import predicted
 
 DESIGNS = tuple(Figure4Design(k, rounds) for rounds in (10, 20) for k in (1, 3, 5))
 _FIXED = (CORDP, "secure aggregation", "Central DP", "Local DP")
@@ -133,22 +134,22 @@ class Figure4(FigureReproduction):
         ]
         jobs = [
             Job(
-                "predicted",
+                predicted,
                 {"name": name, "requirements": asdict(requirements_of(OURS, rate, messages)), "views": self._views},
             )
             for name, rate, messages in settings
         ]
         rows = []
-        for (name, rate, messages), predicted in zip(settings, perform("plans", jobs), strict=True):
+        for (name, rate, messages), prediction in zip(settings, perform("plans", jobs), strict=True):
             central = requirements_of(OURS, rate).central_mse
             rows.append(
                 {
                     "mechanism": name,
                     "dropout": rate,
-                    "messages": messages if name in OVER_MESSAGES else int(predicted["messages"]),
-                    "expected": predicted and predicted["mse"],
-                    "relative": predicted and predicted["mse"] / central,
-                    "relative_error": predicted and predicted["standard_error"] / central,
+                    "messages": messages if name in OVER_MESSAGES else int(prediction["messages"]),
+                    "expected": prediction and prediction["mse"],
+                    "relative": prediction and prediction["mse"] / central,
+                    "relative_error": prediction and prediction["standard_error"] / central,
                 }
             )
         order = [*OVER_MESSAGES, *_FIXED]

@@ -17,6 +17,7 @@ from scipy.optimize import brentq
 
 from inca._base.types import Array
 from inca.errors import InvalidInput
+from inca.jobs.job import Job
 from inca.mechanisms.central_local import CentralDP, LocalDP
 from inca.mechanisms.cordp import CorDP
 from inca.mechanisms.gopa import Gopa
@@ -25,7 +26,8 @@ from inca.planning.requirements import Requirements
 from inca.planning.sampling import paper_factor
 from inca.privacy.gaussian import Rule
 from inca.protocol.noise_levels import NoiseLevels
-from inca.reproduction.figure_reproduction import Job, PerformJobs, Row, chunks, mean_and_error
+from inca.reproduction.figure_reproduction import PerformJobs, Row, chunks, mean_and_error
+from inca.reproduction.runs import errors, gopa_errors, gopa_needed, noise_needed
 
 PARTIES, EPSILON, DELTA, COLLUDING, EXCHANGES = 200, 0.2, 1e-5, 0.1, 20
 DROPOUTS = (0.05, 0.1, 0.2)
@@ -129,7 +131,7 @@ class Figure4Data:
         inca = [(design, rate, own) for design in self.designs for rate, own in rates]
         jobs = [
             Job(
-                "noise_needed",
+                noise_needed,
                 {
                     "parties": PARTIES,
                     "receivers": design.receivers,
@@ -148,7 +150,7 @@ class Figure4Data:
         gopa = list(self._gopa_settings())
         jobs += [
             Job(
-                "gopa_needed",
+                gopa_needed,
                 {
                     "parties": PARTIES,
                     "exchanges": EXCHANGES,
@@ -184,7 +186,7 @@ class Figure4Data:
     def _inca_job(self, place: tuple[Figure4Design, float], levels: list[list[float]], first: int, runs: int) -> Job:
         design, rate = place
         settings = {"parties": PARTIES, "receivers": design.receivers, "rounds": design.rounds, "dropout": rate}
-        return Job("errors", {**settings, "levels": levels, "first": first, "runs": runs, "seed": self.seed})
+        return Job(errors, {**settings, "levels": levels, "first": first, "runs": runs, "seed": self.seed})
 
     def _gopa_job(self, place: tuple[str, float], levels: list[list[float]], first: int, runs: int) -> Job:
         kind, rate = place
@@ -193,7 +195,7 @@ class Figure4Data:
             "exchanges": EXCHANGES,
             "late": late_leavers(kind, rate),
         }
-        return Job("gopa_errors", {**settings, "levels": levels, "first": first, "runs": runs, "seed": self.seed})
+        return Job(gopa_errors, {**settings, "levels": levels, "first": first, "runs": runs, "seed": self.seed})
 
 
 def _inca_row(place: tuple[Figure4Design, float], mode: str, level: LargestNeed, squares: Array, errors: Array) -> Row:

@@ -24,10 +24,12 @@ from inca._base.plotting import (
     percent,
     plain_log_scale,
 )
+from inca.jobs.job import Job
 from inca.mechanisms.compare import guess_mse
 from inca.reproduction.figure4_claims import PLANNED
 from inca.reproduction.figure4_data import OURS, requirements_of
-from inca.reproduction.figure_reproduction import DataTable, Job, PerformJobs, Row, chunks, column, mean_and_error, pick
+from inca.reproduction.figure_reproduction import DataTable, PerformJobs, Row, chunks, column, mean_and_error, pick
+from inca.reproduction.runs import predicted, settled_errors
 
 SETTLED, NOT_SETTLED = "inca, settled", "inca, not settled"
 LATE = {SETTLED: 0, "inca, one leaver late": 1, "GOPA, no leaver late": 0, "GOPA, one leaver late": 1}
@@ -72,14 +74,14 @@ class SettledErrors(NamedTuple):
         settings = [(name, rate) for name in MECHANISMS for rate in self.dropouts if _has_leavers(name, rate)]
         rows = {setting: self._known(*setting, planned) for setting in settings}
         missing = [setting for setting, row in rows.items() if row is None]
-        jobs = [Job("predicted", self._arguments(*setting)) for setting in missing]
+        jobs = [Job(predicted, self._arguments(*setting)) for setting in missing]
         for (name, rate), error in zip(missing, perform("settled, expected", jobs), strict=True):
             rows[name, rate] = self._expected(name, rate, error)
         ran = [setting for setting in settings if setting[0] in SIMULATED]
         pieces = chunks(self.runs, 100)
         jobs = [
             Job(
-                "settled_errors",
+                settled_errors,
                 {
                     **self._arguments(*setting),
                     "late": LATE[setting[0]],

@@ -4,27 +4,16 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from inca._base.plotting import look, rendered
 from inca._base.types import Array
+from inca.jobs.job import Job
 
 Row = dict[str, Any]
 """One observation: parameters and results. Numbers, texts, and None where there is nothing."""
-
-
-@dataclass(frozen=True)
-class Job:
-    """A piece of work for one worker: the name of a function in `inca.reproduction.runs`, and its arguments.
-
-    The arguments are plain numbers, texts and lists of them, the seed among them, so a job's result depends on
-    nothing else, and a finished job can be recognised.
-    """
-
-    run: str
-    settings: Mapping[str, Any]
 
 
 PerformJobs = Callable[[str, Sequence[Job]], list[Any]]

@@ -18,8 +18,10 @@ from inca._base.types import Progress
 from inca._base.validation import integer, refuse
 from inca._base.version import __version__
 from inca.errors import InvalidInput
-from inca.reproduction.checkpoint import Checkpoint, complete_jobs
-from inca.reproduction.engine import Engine
+from inca.jobs.checkpoint import Checkpoint, complete_jobs
+from inca.jobs.engine import Engine
+from inca.jobs.job import Job
+from inca.jobs.sources import source_digest
 from inca.reproduction.figure1 import Figure1
 from inca.reproduction.figure2 import Figure2
 from inca.reproduction.figure3 import Figure3
@@ -29,12 +31,10 @@ from inca.reproduction.figure_reproduction import (
     DataTable,
     FigureReproduction,
     FigureResults,
-    Job,
     PerformJobs,
     Row,
 )
 from inca.reproduction.report import Provenance, page
-from inca.reproduction.sources import source_digest
 
 FORMAT = "inca-reproduction/1"
 FIGURES: dict[str, type[FigureReproduction]] = {figure.name: figure for figure in (Figure1, Figure2, Figure3, Figure4)}
@@ -114,7 +114,7 @@ def reproduce(
     with nullcontext(engine) if engine is not None else Engine() as started:
 
         def work(purpose: str, compute: Callable[[PerformJobs], list[DataTable]]) -> tuple[list[DataTable], Provenance]:
-            checkpoint = Checkpoint(home / "work.jsonl", purpose)
+            checkpoint = Checkpoint(home / "work.jsonl", "reproduction", purpose)
 
             def perform(heading: str, jobs: Sequence[Job]) -> list[Any]:
                 began = time.monotonic()
@@ -125,7 +125,9 @@ def reproduce(
                     checkpoint.spend(time.monotonic() - began)
 
             tables = compute(perform)
-            return tables, Provenance(command, __version__, seed, quick, source_digest()[:16], checkpoint.spent)
+            return tables, Provenance(
+                command, __version__, seed, quick, source_digest("reproduction")[:16], checkpoint.spent
+            )
 
         tables, provenance = work(f"seed {seed}", figure.compute_tables) if kept is None else kept
         supplement, beside = work(

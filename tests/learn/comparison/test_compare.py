@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 from scipy.stats import t
 
 from inca.errors import InvalidInput
-from inca.learn.comparison.compare import ComparisonScore, ComparisonTask, compare_averagers, paired_difference
+from inca.learn.comparison.compare import ComparisonScore, compare_averagers, paired_difference
 from inca.learn.comparison.datasets import divide_records
+from inca.learn.comparison.trials import ComparisonTask
 
 FALSE_ALARM = 1e-6
 SMALL = ComparisonTask(parties=20, steps=6)
@@ -92,19 +93,19 @@ def test_differences_are_taken_seed_by_seed(scores: list[ComparisonScore]) -> No
 
 
 def test_every_averager_sees_the_same_divisions(monkeypatch: pytest.MonkeyPatch) -> None:
-    divisions: list[int] = []
+    divisions: list[NDArray[Any]] = []
 
-    def counted(labels: NDArray[Any], parties: int, *more: Any, **options: Any) -> NDArray[Any]:
-        divisions.append(parties)
-        return divide_records(labels, parties, *more, **options)
+    def remembered(labels: NDArray[Any], parties: int, *more: Any, **options: Any) -> NDArray[Any]:
+        divisions.append(divide_records(labels, parties, *more, **options))
+        return divisions[-1]
 
-    monkeypatch.setattr("inca.learn.comparison.compare.divide_records", counted)
+    monkeypatch.setattr("inca.learn.comparison.trials.divide_records", remembered)
     told: list[tuple[int, int]] = []
     compare_averagers(
-        SMALL, [1.0, 2.0], [0.0, 0.1], seeds=2, kinds=["central", "local"], progress=lambda *at: told.append(at)
+        SMALL, [1.0, 2.0], [0.0, 0.1], seeds=7, kinds=["central", "local"], progress=lambda *at: told.append(at)
     )
-    assert divisions == [20, 20]
-    assert told == [(done, 22) for done in range(1, 23)]
+    assert len(divisions) == 7 * 5 and len({division.tobytes() for division in divisions}) == 7
+    assert told == [(done, 10) for done in range(11)]  # five seeds, then two: for each averager and rate, and without
 
 
 def test_without_a_radius_records_are_cut_to_half_the_root_of_their_features() -> None:

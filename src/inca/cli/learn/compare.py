@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from inca.cli.options import OUTPUT, AsJson
+from inca.cli.options import ENGINE, OUTPUT, Address, AsJson, EngineKind, Workers
 from inca.cli.printing import OutputFiles, print_json, print_table, print_text
 from inca.cli.progress import progress_bar
 
@@ -62,6 +62,13 @@ def compare(
     views: Annotated[
         int, typer.Option(help="Random adversary's views sampled to calibrate inca and GOPA.", rich_help_panel=PRIVACY)
     ] = 100,
+    engine: EngineKind = "serial",
+    workers: Workers = None,
+    address: Address = None,
+    checkpoint: Annotated[
+        Path | None,
+        typer.Option(help="File for finished work, which an interrupted run resumes from.", rich_help_panel=ENGINE),
+    ] = None,
     plot: Annotated[
         Path | None, typer.Option(help="Plot the accuracies: .png or .svg.", rich_help_panel=OUTPUT)
     ] = None,
@@ -71,15 +78,19 @@ def compare(
 
     Logistic regression on data that ships with scikit-learn, divided among parties who average their gradients. In
     every step a fraction of the parties leaves, and is back in the next. A cell is the mean over the seeds and its
-    standard error; below are differences, seed by seed, between inca and the others.
+    standard error; below are differences, seed by seed, between inca and the others. Neither the engine nor the number
+    of workers changes a result.
 
     Example:  inca learn compare --data digits --epsilon 3 --seeds 3
     """
     from inca._base.validation import refuse
     from inca.cli.plots import plot_accuracies
+    from inca.jobs.checkpoint import Checkpoint
+    from inca.jobs.engine import Engine
     from inca.learn.averagers.simulated import KINDS
-    from inca.learn.comparison.compare import ComparisonTask, compare_averagers
+    from inca.learn.comparison.compare import compare_averagers
     from inca.learn.comparison.datasets import CLASSIFIED
+    from inca.learn.comparison.trials import ComparisonTask
 
     averagers = list(dict.fromkeys(averager or KINDS))
     for option, words, known in (
@@ -104,9 +115,18 @@ def compare(
         clip=clip,
     )
     epsilons, dropouts = list(dict.fromkeys(epsilon or [1.0, 3.0])), list(dict.fromkeys(dropout or [0.0, 0.1, 0.2]))
-    with progress_bar("part") as progress:
+    kept = None if checkpoint is None else Checkpoint(checkpoint, "learn")
+    with Engine(engine, workers, address) as started, progress_bar("part") as progress:
         scores = compare_averagers(
-            task, epsilons, dropouts, seeds=seeds, kinds=averagers, views=views, progress=progress
+            task,
+            epsilons,
+            dropouts,
+            seeds=seeds,
+            kinds=averagers,
+            views=views,
+            progress=progress,
+            engine=started,
+            checkpoint=kept,
         )
     files.write("plot", lambda path: plot_accuracies(task, scores, path))
     if as_json:

@@ -6,70 +6,24 @@ All of them are trained on the same divisions of the records, so their accuracie
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from contextlib import nullcontext
+from dataclasses import asdict, dataclass
 from itertools import product
+from typing import Any
 
 import numpy as np
 
 from inca._base.types import Array, Progress
-from inca._base.validation import between_0_and_1, finite_float, integer, positive, refuse
-from inca.errors import IncaError
-from inca.learn.averagers.simulated import KINDS, SimulatedAverager, calibrated
-from inca.learn.budget import ProtectionLevel
-from inca.learn.comparison.datasets import (
-    CLASSIFIED,
-    ClassMix,
-    Dataset,
-    Labels,
-    PartySizes,
-    divide_records,
-    load_dataset,
-)
-from inca.learn.training.logistic import PrivateLogisticRegression
+from inca._base.validation import finite_float, integer, positive, refuse
+from inca.jobs.checkpoint import Checkpoint, complete_jobs
+from inca.jobs.engine import Engine
+from inca.jobs.job import Job
+from inca.learn.averagers.simulated import KINDS
+from inca.learn.comparison.datasets import CLASSIFIED
+from inca.learn.comparison.trials import DEFAULT_CLIP, ComparisonTask, trained_accuracies, untrained_and_unprotected
 
-_DEFAULT_CLIP: dict[ProtectionLevel, float] = {"party": 0.25, "record": 1.0}
-_FAILURE = 1e-6  # of a plan in all steps together
-_EPSILON_WITHOUT_PRIVACY = 1e6  # means next to no noise
-
-
-@dataclass(frozen=True)
-class ComparisonTask:
-    """A data set divided among parties, and how the model is trained on it.
-
-    What is required is the same for all: (epsilon, delta) for the whole training, against colluding parties, while in
-    every step a fraction of the parties leaves and is back in the next. It fails in any of the steps with a probability
-    of at most one in a million, or delta if that is less, which adds to delta. 20 messages of each party in a step
-    suffice for one in a million from 6 to a million parties, if up to four in ten collude, in up to 100 steps; where
-    they do not, the refusal says how many would.
-
-    Args:
-        data: "breast_cancer" or "digits".
-        parties: The number of parties.
-        sizes: "equal" or "unequal" numbers of records.
-        mix: "similar" or "skewed" mixtures of classes.
-        level: What is protected: "party" or "record".
-        colluding: The fraction of the parties that pools what it sees.
-        delta: The delta of the whole training.
-        messages: How many messages a party may send in a step.
-        steps: The number of private averages.
-        rate: The learning rate.
-        radius: The length that records are scaled down to; by default sqrt(p) / 2 for p features between -1 and 1.
-        clip: The length that gradients are scaled down to; by default 0.25 for parties' means, 1 for single records'.
-    """
-
-    data: str = "breast_cancer"
-    parties: int = 100
-    sizes: PartySizes = "equal"
-    mix: ClassMix = "similar"
-    level: ProtectionLevel = "party"
-    colluding: float = 0.0
-    delta: float = 1e-5
-    messages: int = 20
-    steps: int = 10
-    rate: float = 1.0
-    radius: float | None = None
-    clip: float | None = None
+_SEEDS_PER_JOB = 5  # few enough to lose little with a worker, and enough to be worth its calibration
 
 
 @dataclass(frozen=True)
@@ -134,6 +88,8 @@ def compare_averagers(
     kinds: Sequence[str] = KINDS,
     views: int = 100,
     progress: Progress | None = None,
+    engine: Engine | None = None,
+    checkpoint: Checkpoint | None = None,
 ) -> list[ComparisonScore]:
     """Train with every averager at every epsilon and dropout rate, over the same divisions and seeds.
 
@@ -145,10 +101,18 @@ def compare_averagers(
         kinds: Which averagers, of "inca", "central", "gopa", "cordp" and "local".
         views: How many adversary's views are sampled to calibrate inca and GOPA.
         progress: Called with how many parts of the work are done, and how many there are.
+        engine: Where the work is done, one that was started (`inca.jobs.engine`); by default this process. No engine
+            changes a result.
+        checkpoint: Where finished parts are kept (`inca.jobs.checkpoint`): called again after an interruption, only
+            the rest is done. By default nothing is kept.
 
     Returns:
         One score per averager, dropout rate and epsilon. Two without an epsilon come first: always the most frequent
         class, and training without privacy.
+
+    Raises:
+        InvalidInput: If an argument makes no sense.
+        WorkerLost: If the workers of an engine died.
 
     Example:
         >>> task = ComparisonTask(parties=10, steps=3)
@@ -157,50 +121,42 @@ def compare_averagers(
         ['most frequent class', 'not private', 'central', 'local']
     """
     _check(task, epsilons, dropouts, kinds)
-    count, data = integer("seeds", seeds, min=2), load_dataset(task.data)
-    report = progress or (lambda done, total: None)
-    calibrations = len(kinds) * len(dropouts)
-    total = calibrations + count * (1 + calibrations * len(epsilons))
-    rows = [_Row("not private", None, 0.0, SimulatedAverager.of("central", task.parties))]
-    for done, (kind, dropout) in enumerate(product(kinds, dropouts), start=1):
-        rows += _rows(task, kind, dropout, epsilons, views)
-        report(done, total)
-    guesses, accuracies = [], [list[float]() for _ in rows]
-    for seed in range(count):
-        divided = _divide(data, task, seed)
-        guesses.append(float(np.mean(divided.test.target == np.bincount(divided.train.target).argmax())))
-        for number, row in enumerate(rows):
-            if row.averager is not None:
-                epsilon = row.epsilon or _EPSILON_WITHOUT_PRIVACY
-                accuracies[number].append(_accuracy(divided, task, seed, row.averager, epsilon))
-            report(calibrations + seed * len(rows) + number + 1, total)
-    return [
-        ComparisonScore("most frequent class", None, 0.0, tuple(guesses)),
-        *(
-            ComparisonScore(row.name, row.epsilon, row.dropout, tuple(row_accuracies), row.why_not)
-            for row, row_accuracies in zip(rows, accuracies, strict=True)
-        ),
+    count = integer("seeds", seeds, min=2)
+    settings = list(product(kinds, map(float, dropouts)))
+    blocks = [(first, min(_SEEDS_PER_JOB, count - first)) for first in range(0, count, _SEEDS_PER_JOB)]
+    shared = {"task": _fields(task), "epsilons": [float(epsilon) for epsilon in epsilons], "views": views}
+    plain = [
+        Job(untrained_and_unprotected, {"task": shared["task"], "first": first, "seeds": number})
+        for first, number in blocks
     ]
+    trained = [
+        Job(trained_accuracies, {**shared, "kind": kind, "dropout": dropout, "first": first, "seeds": number})
+        for kind, dropout in settings
+        for first, number in blocks
+    ]
+    with nullcontext(engine) if engine is not None else Engine("serial") as started:
+        results = complete_jobs([*plain, *trained], started, checkpoint, progress or (lambda done, total: None))
+    scores = [
+        ComparisonScore(name, None, 0.0, _joined(result[field] for result in results[: len(blocks)]))
+        for name, field in (("most frequent class", "guesses"), ("not private", "accuracies"))
+    ]
+    for at, (kind, dropout) in enumerate(settings, start=1):
+        of_setting = results[at * len(blocks) : (at + 1) * len(blocks)]
+        scores += [
+            ComparisonScore(
+                kind,
+                epsilon,
+                dropout,
+                _joined(result["accuracies"][place] for result in of_setting),
+                of_setting[0]["why_not"],
+            )
+            for place, epsilon in enumerate(epsilons)
+        ]
+    return scores
 
 
-@dataclass(frozen=True)
-class _Row:
-    """A score to be: an averager, or why there is none."""
-
-    name: str
-    epsilon: float | None
-    dropout: float
-    averager: SimulatedAverager | None
-    why_not: str = ""
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class _DividedData:
-    """Records to train on, whose they are, and records to test with."""
-
-    train: Dataset
-    test: Dataset
-    groups: Labels
+def _joined(blocks: Iterable[Sequence[float]]) -> tuple[float, ...]:
+    return tuple(accuracy for block in blocks for accuracy in block)
 
 
 def _check(task: ComparisonTask, epsilons: Sequence[float], dropouts: Sequence[float], kinds: Sequence[str]) -> None:
@@ -209,7 +165,7 @@ def _check(task: ComparisonTask, epsilons: Sequence[float], dropouts: Sequence[f
             refuse(f"the number of {name}", 0, "at least 1")
     for name, word, known in (
         ("data", task.data, CLASSIFIED),
-        ("level", task.level, tuple(_DEFAULT_CLIP)),
+        ("level", task.level, tuple(DEFAULT_CLIP)),
         *(("kind", kind, KINDS) for kind in kinds),
     ):
         if word not in known:
@@ -220,40 +176,9 @@ def _check(task: ComparisonTask, epsilons: Sequence[float], dropouts: Sequence[f
         positive("epsilon", epsilon)
 
 
-def _rows(task: ComparisonTask, kind: str, dropout: float, epsilons: Sequence[float], views: int) -> list[_Row]:
-    averager, why_not = None, ""
-    try:
-        failure = min(_FAILURE, between_0_and_1("delta", task.delta))
-        averager = calibrated(kind, task.parties, task.colluding, dropout, task.messages, views, task.steps, failure)
-    except IncaError as refusal:
-        why_not = str(refusal)
-    return [_Row(kind, epsilon, dropout, averager, why_not) for epsilon in epsilons]
-
-
-def _divide(data: Dataset, task: ComparisonTask, seed: int) -> _DividedData:
-    rng = np.random.default_rng((seed, 1))
-    train, test = data.split(rng)
-    return _DividedData(train, test, divide_records(train.target, task.parties, rng, sizes=task.sizes, mix=task.mix))
-
-
-def _accuracy(
-    divided: _DividedData, task: ComparisonTask, seed: int, averager: SimulatedAverager, epsilon: float
-) -> float:
-    train, test = divided.train, divided.test
-    model = PrivateLogisticRegression(
-        epsilon=epsilon,
-        delta=task.delta,
-        averager=averager,
-        level=task.level,
-        steps=task.steps,
-        rate=task.rate,
-        radius=math.sqrt(train.features.shape[1]) / 2.0 if task.radius is None else task.radius,
-        clip=_DEFAULT_CLIP[task.level] if task.clip is None else task.clip,
-        classes=range(train.classes),
-        random_state=np.random.default_rng((seed, 2)),
-    )
-    model.fit(train.features, train.target, divided.groups)
-    return float(np.mean(model.predict(test.features) == test.target))
+def _fields(task: ComparisonTask) -> dict[str, Any]:
+    """Return the fields of a task as plain numbers and texts, also if they were NumPy's."""
+    return {name: entry.item() if isinstance(entry, np.generic) else entry for name, entry in asdict(task).items()}
 
 
 def _standard_error(numbers: Array) -> float:

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from inca._base.types import Progress
-from inca.errors import InvalidInput
-from inca.reproduction.engine import Engine
-from inca.reproduction.figure_reproduction import Job
-from inca.reproduction.sources import source_digest
+from inca.errors import InvalidInput, WorkerLost
+from inca.jobs.engine import Engine
+from inca.jobs.job import Job
+from inca.jobs.sources import source_digest
 
 
 class Checkpoint:
@@ -25,13 +25,15 @@ class Checkpoint:
 
     Args:
         path: The file; it is made when the first job is finished.
+        room: The folder below inca whose jobs they are.
         purpose: What the seconds were spent on.
 
     Raises:
         InvalidInput: If the file cannot be read.
     """
 
-    def __init__(self, path: Path, purpose: str = "") -> None:
+    def __init__(self, path: Path, room: str, purpose: str = "") -> None:
+        self._source = source_digest(room)[:16]
         self.path, self.purpose, self._results, self.spent = path, purpose, dict[str, Any](), 0.0
         try:
             lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
@@ -40,7 +42,7 @@ class Checkpoint:
         for line in lines:
             try:
                 entry = json.loads(line)
-                if entry.get("source") == source_digest()[:16]:
+                if entry.get("source") == self._source:
                     if "key" in entry:
                         self._results[entry["key"]] = entry["result"]
                     elif entry["purpose"] == purpose:
@@ -57,7 +59,7 @@ class Checkpoint:
         """Keep a result."""
         key = _key(job)
         self._results[key] = result
-        self._append({"key": key, "run": job.run, "settings": dict(job.settings), "result": result})
+        self._append({"key": key, "run": job.name, "settings": dict(job.settings), "result": result})
 
     def spend(self, seconds: float) -> None:
         """Keep how long was worked."""
@@ -65,7 +67,7 @@ class Checkpoint:
         self._append({"purpose": self.purpose, "spent": seconds})
 
     def _append(self, entry: dict[str, Any]) -> None:
-        entry = {"source": source_digest()[:16], **entry}
+        entry = {"source": self._source, **entry}
         try:
             with self.path.open("a", encoding="utf-8") as file:
                 # A line of its own, also after one that was cut short.
@@ -74,32 +76,40 @@ class Checkpoint:
             raise InvalidInput(f"{self.path} cannot be written: {error.strerror or error}") from None
 
 
-def complete_jobs(jobs: Sequence[Job], engine: Engine, checkpoint: Checkpoint, progress: Progress) -> list[Any]:
+def complete_jobs(jobs: Sequence[Job], engine: Engine, checkpoint: Checkpoint | None, progress: Progress) -> list[Any]:
     """Return the results of jobs in order, performing only those that the checkpoint does not have.
 
     Args:
         jobs: What is to be done.
         engine: Where it is done.
-        checkpoint: What has been done, and where results are kept as soon as they are there.
+        checkpoint: What has been done, and where results are kept as soon as they are there; None to keep nothing.
         progress: Called with the jobs done and their total, also before the first one.
+
+    Raises:
+        WorkerLost: If workers died; the sentence says whether what is done was kept.
     """
-    known = [checkpoint.find(job) for job in jobs]
+    known = [(False, None) if checkpoint is None else checkpoint.find(job) for job in jobs]
     results = [result for _, result in known]
     open_places = [place for place, (is_done, _) in enumerate(known) if not is_done]
     done = len(jobs) - len(open_places)
     progress(done, len(jobs))
     if not open_places:
         return results
-    with closing(engine.results([jobs[place] for place in open_places])) as finished:
-        for number, result in finished:
-            place = open_places[number]
-            checkpoint.add(jobs[place], result)
-            results[place] = result
-            done += 1
-            progress(done, len(jobs))
+    try:
+        with closing(engine.results([jobs[place] for place in open_places])) as finished:
+            for number, result in finished:
+                place = open_places[number]
+                if checkpoint is not None:
+                    checkpoint.add(jobs[place], result)
+                results[place] = result
+                done += 1
+                progress(done, len(jobs))
+    except WorkerLost as lost:
+        after = "nothing was kept" if checkpoint is None else "the same command resumes where it stopped"
+        raise WorkerLost(f"{lost}; {after}") from None
     return results
 
 
 def _key(job: Job) -> str:
-    text = json.dumps([job.run, dict(job.settings)], sort_keys=True)
+    text = json.dumps([job.name, dict(job.settings)], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:32]

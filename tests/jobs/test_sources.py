@@ -1,10 +1,10 @@
 from __future__ import annotations
 
-from inca.reproduction.sources import counted_sources
+from inca.jobs.sources import counted_sources
 
 
 def test_the_digest_follows_the_library_and_not_the_pictures() -> None:
-    names = counted_sources()
+    names = counted_sources("reproduction")
     assert {
         "reproduction/runs.py",
         "reproduction/rounds_to_connect.py",

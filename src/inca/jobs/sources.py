@@ -9,12 +9,14 @@ from pathlib import Path
 import inca
 
 _PACKAGE = Path(inca.__file__).parent
-_WORKERS = ("reproduction/runs.py", "reproduction/rounds_to_connect.py")
+_WORKERS = {"reproduction": ("reproduction/runs.py", "reproduction/rounds_to_connect.py"), "learn": ("learn/",)}
+"""By room, the files that do its jobs."""
 _NOT_COUNTED = (
     "__main__.py",
     "private_mean.py",
     "cli/",
     "dashboard/",
+    "jobs/",
     "reproduction/",
     "learn/",
     "network/",
@@ -23,16 +25,20 @@ _NOT_COUNTED = (
 )
 
 
-def counted_sources() -> list[str]:
-    """Return the source files on which results depend: the library and what workers do; no pictures, pages or nodes."""
+def counted_sources(room: str) -> list[str]:
+    """Return the source files on which results depend: the library and what workers do; no pictures, pages or nodes.
+
+    Args:
+        room: The folder whose jobs they are.
+    """
     names = sorted(path.relative_to(_PACKAGE).as_posix() for path in _PACKAGE.rglob("*.py"))
-    return [name for name in names if not name.startswith(_NOT_COUNTED) or name in _WORKERS]
+    return [name for name in names if not name.startswith(_NOT_COUNTED) or name.startswith(_WORKERS.get(room, ()))]
 
 
 @cache
-def source_digest() -> str:
+def source_digest(room: str) -> str:
     """Return a digest of these files."""
     digest = hashlib.sha256()
-    for name in counted_sources():
+    for name in counted_sources(room):
         digest.update(name.encode() + b"\0" + (_PACKAGE / name).read_bytes() + b"\0")
     return digest.hexdigest()

@@ -9,10 +9,11 @@ import pytest
 
 from helpers.jobs import JOBS, expected_results, silent
 from inca.errors import InvalidInput
-from inca.reproduction import engine as module
-from inca.reproduction.checkpoint import Checkpoint, complete_jobs
-from inca.reproduction.engine import Engine, perform_job
-from inca.reproduction.figure_reproduction import Job
+from inca.jobs import cluster
+from inca.jobs.checkpoint import Checkpoint, complete_jobs
+from inca.jobs.engine import Engine
+from inca.jobs.job import Job, library_versions, perform_job
+from inca.reproduction.runs import first_rounds
 
 
 @pytest.mark.parametrize(
@@ -20,7 +21,10 @@ from inca.reproduction.figure_reproduction import Job
 )
 def test_neither_engine_nor_workers_change_a_result(kind: str, workers: int | None, tmp_path: Path) -> None:
     with Engine(kind, workers) as engine:
-        assert complete_jobs(JOBS, engine, Checkpoint(tmp_path / "work.jsonl"), silent) == expected_results()
+        assert (
+            complete_jobs(JOBS, engine, Checkpoint(tmp_path / "work.jsonl", "reproduction"), silent)
+            == expected_results()
+        )
 
 
 @pytest.mark.slow
@@ -29,24 +33,32 @@ def test_a_real_cluster_gives_the_same(tmp_path: Path) -> None:
     from distributed import LocalCluster
 
     with Engine("dask", workers=2) as engine:  # started by us
-        assert complete_jobs(JOBS, engine, Checkpoint(tmp_path / "own.jsonl"), silent) == expected_results()
+        assert (
+            complete_jobs(JOBS, engine, Checkpoint(tmp_path / "own.jsonl", "reproduction"), silent)
+            == expected_results()
+        )
     # Its one worker is a thread that is spoken to over TCP all the same; those above were processes.
     place = {"host": "127.0.0.1", "protocol": "tcp://", "processes": False}
-    cluster: Any = LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=None, silence_logs=50, **place)
-    with cluster, Engine("dask", address=cluster.scheduler_address) as engine:  # somebody else's
-        assert cluster.scheduler_address.startswith("tcp://127.0.0.1:")
-        assert complete_jobs(JOBS, engine, Checkpoint(tmp_path / "theirs.jsonl"), silent) == expected_results()
+    other: Any = LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=None, silence_logs=50, **place)
+    with other, Engine("dask", address=other.scheduler_address) as engine:  # somebody else's
+        assert other.scheduler_address.startswith("tcp://127.0.0.1:")
+        assert (
+            complete_jobs(JOBS, engine, Checkpoint(tmp_path / "theirs.jsonl", "reproduction"), silent)
+            == expected_results()
+        )
 
 
 def test_a_worker_with_other_code_refuses() -> None:
     with pytest.raises(InvalidInput, match=r"a worker's source code of inca must be the same as here \(0{16}\), got '"):
-        perform_job(0, JOBS[0].run, dict(JOBS[0].settings), "0" * 64)
+        perform_job(0, JOBS[0], "0" * 64, library_versions())
+    with pytest.raises(InvalidInput, match=r"a worker's libraries must be the same as here \(numpy 1\), got 'numpy "):
+        perform_job(0, JOBS[0], JOBS[0].source, "numpy 1")
 
 
 def test_an_error_in_a_worker_reaches_the_caller(tmp_path: Path) -> None:
-    bad = Job("first_rounds", {"parties": 1, "colluding": 0, "first": 0, "runs": 1, "seed": 1})
+    bad = Job(first_rounds, {"parties": 1, "colluding": 0, "first": 0, "runs": 1, "seed": 1})
     with Engine("processes", 2) as engine, pytest.raises(InvalidInput, match=r"parties must be from 2 to \d+, got 1"):
-        complete_jobs([bad], engine, Checkpoint(tmp_path / "work.jsonl"), silent)
+        complete_jobs([bad], engine, Checkpoint(tmp_path / "work.jsonl", "reproduction"), silent)
 
 
 @pytest.mark.parametrize(
@@ -65,7 +77,7 @@ def test_bad_engines_are_refused(arguments: dict[str, Any], sentence: str) -> No
 @pytest.mark.filterwarnings("default")
 @pytest.mark.parametrize("address", ["tcp://127.0.0.1:9", "nowhere at all"])
 def test_a_cluster_that_does_not_answer_is_refused(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "ANSWER_TIMEOUT_S", 1.0)
+    monkeypatch.setattr(cluster, "ANSWER_TIMEOUT_S", 1.0)
     with (
         pytest.raises(InvalidInput, match=f"address must be that of a dask scheduler, got '{address}'"),
         Engine("dask", address=address),

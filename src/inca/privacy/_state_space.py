@@ -91,8 +91,8 @@ class _Filter:
         covariance = of_states[places]
         covariance[np.diag_indices_from(covariance)] += noise
         root = self._root(covariance)
-        self._in_ranges(len(of_values), divide_by_root, of_values, root)
-        self._in_ranges(len(of_states), divide_by_root, of_states, root)
+        for gain in (of_values, of_states):
+            self._in_ranges(len(gain), divide_by_root, gain, root)
         self.gained += np.einsum("ij,ij->i", of_values, of_values)
         self._in_ranges(len(of_values), _condition, self.values, of_values)
         self._in_ranges(len(of_states), subtract_product, self.cross, of_values, of_states, None)
@@ -105,6 +105,7 @@ class _Filter:
         self._in_ranges(owner.size, _advance_cross, self.values, self.cross, self.next_cross, *how)
         blocks = self.values, self.next_cross, self.states, self.next_states
         self._in_ranges(owner.size, _advance_states, *blocks, *how, *_diagonal_and_rest(*step.phi))
+        self._in_ranges(owner.size, _mirror, self.next_states)
         _add_masks(self.next_states, step.starts, step.states, step.changes, step.masks)
         self.cross, self.next_cross = self.next_cross, self.cross
         self.states, self.next_states = self.next_states, self.states
@@ -113,9 +114,11 @@ class _Filter:
         """Condition on the final messages and return what all observations took from the variance of u."""
         del self.next_cross, self.next_states  # to make room
         places, noise = self.recursion.final()
-        last = self.cross.T[places].T
+        if places.size == len(self.states):  # all of them, in order: no copies
+            covariance, last = self.states, self.cross
+        else:
+            covariance, last = np.asfortranarray(self.states.T[places].T[places]), self.cross.T[places].T
         if places.size:
-            covariance = np.asfortranarray(self.states.T[places].T[places])
             covariance[np.diag_indices_from(covariance)] += noise
             last = dtrsm(1.0, self._root(covariance), last, side=1, lower=1, trans_a=1, overwrite_b=1)
         if not matrix:
@@ -126,10 +129,11 @@ class _Filter:
 
     def _root(self, covariance: Array) -> Array:
         """Return the lower Cholesky factor; keep track of how much its smallest pivot amplifies rounding."""
-        root, failed = dpotrf(covariance, lower=1)
+        variances = np.diagonal(covariance).copy()
+        root, failed = dpotrf(covariance, lower=1, overwrite_a=1)
         if failed:
             raise SingularView
-        least = float((np.diagonal(root) ** 2 / np.diagonal(covariance)).min())
+        least = float((np.diagonal(root) ** 2 / variances).min())
         self.error = max(self.error, _EPS * np.sqrt(self.size) / least)
         return np.asarray(root)
 
@@ -221,7 +225,7 @@ def _advance_states(
     lo: int,
     hi: int,
 ) -> None:
-    """Write columns lo..hi-1 of the next states' covariance; `cross` is theirs with u already.
+    """Write columns lo..hi-1 of the next states' covariance down to the diagonal; `cross` is theirs with u already.
 
     With X = cov(u, next states) and C = diag(c) that is Phi cov Phi^T + C X + (C X)^T - C cov(u, u) C, the rows and
     columns of u being taken by owner. Some rows of X are copied at a time, since they do not lie together.
@@ -230,7 +234,7 @@ def _advance_states(
     mixed, rows = np.empty(count), np.empty((_ROWS_COPIED, count))
     for first in range(lo, hi, _ROWS_COPIED):
         last = min(first + _ROWS_COPIED, hi)
-        for a in range(count):
+        for a in range(last):
             for b in range(first, last):
                 rows[b - first, a] = cross[owner[b], a]
         for b in range(first, last):
@@ -240,9 +244,9 @@ def _advance_states(
                 for e in range(count):
                     mixed[e] += weight * old[e]
             new, value, column, row, own = out[:, b], values[:, owner[b]], cross[:, b], rows[b - first], share[b]
-            for a in range(size):
+            for a in range(min(b + 1, size)):
                 new[a] = kept[a] * mixed[a] + share[a] * (column[a] - own * value[a]) + own * row[a]
-            for a in range(size, count):
+            for a in range(size, b + 1):
                 new[a] = kept[a] * mixed[a] + share[a] * (column[owner[a]] - own * value[owner[a]]) + own * row[a]
-            for q in range(moved.size):
+            for q in range(starts[b + 1] - b - 1):  # the entries of rows 0..b
                 new[U(receiving[q])] += moved[q] * mixed[U(sending[q])]

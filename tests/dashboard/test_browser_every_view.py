@@ -106,7 +106,7 @@ def test_every_view_in_both_sizes_and_themes_by_keyboard(
 
 
 @pytest.mark.parametrize(
-    "view", [pytest.param(view, marks=[] if view in ("plan", "run") else [pytest.mark.slow]) for view in VIEWS]
+    "view", [pytest.param(view, marks=[] if view == "plan" else [pytest.mark.slow]) for view in VIEWS]
 )
 @pytest.mark.parametrize("width", [640, 320], ids=["half of 1280", "the narrowest that must be borne"])
 def test_nothing_is_cut_off_at_200_percent(chromium: Browser, board: Dashboard, view: str, width: int) -> None:
@@ -129,7 +129,9 @@ def window(chromium: Browser, board: Dashboard, request: pytest.FixtureRequest) 
         window.check()
 
 
-@pytest.mark.parametrize("view", MOVING)
+@pytest.mark.parametrize(
+    "view", [pytest.param(view, marks=[] if view in ("plan", "run") else [pytest.mark.slow]) for view in MOVING]
+)
 def test_nothing_is_pushed_away_while_a_view_loads_or_a_slider_moves(
     window: Watched, board: Dashboard, view: str
 ) -> None:

@@ -67,7 +67,7 @@ def board() -> Iterator[Dashboard]:
         yield dashboard
 
 
-@pytest.fixture(params=[False, True], ids=["light", "dark"])
+@pytest.fixture(params=[pytest.param(False, marks=pytest.mark.slow), True], ids=["light", "dark"])
 def window(chromium: Browser, board: Dashboard, request: pytest.FixtureRequest) -> Iterator[Watched]:
     with watched(chromium, board.root, dark=request.param) as window:
         yield window

@@ -43,6 +43,7 @@ def own_entries(board: Dashboard, **params: object) -> list[dict[str, Any]]:
 # --- the server -------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_error_of_the_plan_lies_in_all_ranges_and_the_figure_is_the_worse_end(board: Dashboard) -> None:
     entries = own_entries(board, **SAMPLED, views=40)
     *_, last = board.get("/api/plan", **SAMPLED, views=40).lines

@@ -34,7 +34,12 @@ def check(ranges: list[ErrorRange], error: float) -> None:
 
 @pytest.mark.parametrize(
     ("parties", "receivers", "adversary"),
-    [(20, None, (0.1, 0.1, 0.1)), (20, 2, (0.1, 0.0, 0.1)), (12, None, (0.0, 0.3, 0.0)), (8, None, (0.0, 0.0, 0.0))],
+    [
+        pytest.param(20, None, (0.1, 0.1, 0.1), marks=pytest.mark.slow),
+        pytest.param(20, 2, (0.1, 0.0, 0.1), marks=pytest.mark.slow),
+        (12, None, (0.0, 0.3, 0.0)),
+        (8, None, (0.0, 0.0, 0.0)),
+    ],
 )
 def test_the_error_of_the_plan_lies_in_every_range(
     parties: int, receivers: int | None, adversary: tuple[float, float, float]

@@ -238,7 +238,7 @@ if __name__ == "__main__":
         on_gpu(options.sizes)
         sys.exit()
     all_losses(200 if options.quick else 1000)
-    settled(200 if options.quick else 1500)
+    settled(200 if options.quick else 3000)
     calibration(60 if options.quick else 200)
     if not options.quick:
         growth(options.growth)

@@ -20,15 +20,18 @@ def test_it_serves_until_it_is_interrupted(times: int) -> None:
     command = [*MAIN, "dashboard", "--no-browser", "--port", "0", str(EXECUTION)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None and process.stderr is not None
-        words = process.stdout.readline()
-        port = int(words.split("127.0.0.1:")[1].split("/")[0])
-        assert Dashboard(port).ask("files")[0]["name"] == "consortium.json"
-        began = time.monotonic()
-        for _ in range(times):  # some press Ctrl-C again
-            process.send_signal(signal.SIGINT)
-            time.sleep(0.05)
-        assert process.wait(timeout=30) == 0
-        assert time.monotonic() - began < 20 and process.stderr.read() == ""
+        try:
+            words = process.stdout.readline()
+            port = int(words.split("127.0.0.1:")[1].split("/")[0])
+            assert Dashboard(port).ask("files")["files"][0]["name"] == "consortium.json"
+            began = time.monotonic()
+            for _ in range(times):  # some press Ctrl-C again
+                process.send_signal(signal.SIGINT)
+                time.sleep(0.05)
+            assert process.wait(timeout=30) == 0
+            assert time.monotonic() - began < 20 and process.stderr.read() == ""
+        finally:
+            process.kill()  # else a failure would wait for it for ever
 
 
 @pytest.mark.parametrize(

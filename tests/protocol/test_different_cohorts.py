@@ -57,7 +57,8 @@ def opinions(draw: st.DrawFn) -> Any:
 def by_hand(execution: inca.Execution, beliefs: Any, noisy: list[float], terms: list[list[float]]) -> list[float]:
     """Run the protocol party by party with a book of every transfer; each of the cohort undoes what it believes."""
     assert execution.cohort is not None
-    n = execution.parties
+    n, cohort = execution.parties, execution.cohort
+    assert cohort is not None
     held, book = [0.0] * n, []
     for t in range(execution.rounds + 1):
         before = list(held)
@@ -72,7 +73,7 @@ def by_hand(execution: inca.Execution, beliefs: Any, noisy: list[float], terms: 
             held[party] += value[t] * noisy[party] + sum(z * e for z, e in zip(noise[t], terms[party], strict=True))
 
     def gone(party: int, partner: int) -> bool:
-        publishes = execution.cohort[partner : partner + 1]  # type: ignore[index]
+        publishes = cohort[partner : partner + 1]
         return bool(beliefs.takes_for_gone(np.array([party]), np.array([partner]), publishes)[0])
 
     for sender, receiver, amount in book:

@@ -14,7 +14,7 @@ from inca._base.extras import importing
 from inca.dashboard.access import AccessControl
 from inca.dashboard.api import DashboardApi
 from inca.dashboard.documents import MAX_BYTES
-from inca.dashboard.estimates import quick_estimates, slow_mechanisms
+from inca.dashboard.estimates import quick_estimates, slow_mechanisms, tradeoff
 from inca.dashboard.questions import (
     AdversaryQuestion,
     FileQuestion,
@@ -25,7 +25,6 @@ from inca.dashboard.questions import (
     SessionQuestion,
 )
 from inca.dashboard.streaming import Emit, streamed
-from inca.dashboard.tradeoff import tradeoff
 from inca.errors import IncaError, InvalidInput
 
 with importing("inca.dashboard", extra="dashboard"):

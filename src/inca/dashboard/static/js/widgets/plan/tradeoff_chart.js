@@ -27,7 +27,7 @@ const RIGHT = 104;
 const TOP = 22;
 const FLOOR = HEIGHT - 42;
 const LABEL_STEP = 14;
-const FINAL_MESSAGES = 1; // as inca.dashboard.tradeoff counts
+const FINAL_MESSAGES = 1; // as inca.dashboard.estimates counts
 const LATE_WORDS =
   "If all who settle publish, more messages hardly change the error. They pay if one does not, a late leaver: the dotted line, for the chosen epsilon. It is not smooth, as the tables hold a few fractions of colluders and leavers and round up.";
 

@@ -23,7 +23,8 @@ from helpers.browser import browser, watched
 from helpers.dashboard_server import running
 
 FORMULA_LIMIT_MS, RANGE_LIMIT_MS = 50.0, 1000.0
-MOVE = """([label, value, what]) => new Promise((done) => {
+PATIENCE_MS = 10_000
+MOVE = """([label, value, what, patience]) => new Promise((done, failed) => {
   const slider = document.querySelector(`input[aria-label="${label}, slider"]`);
   const bars = () => document.querySelector(".shown svg[role=img]")?.getAttribute("aria-label") ?? "";
   const now = {
@@ -36,6 +37,7 @@ MOVE = """([label, value, what]) => new Promise((done) => {
   slider.value = value;
   slider.dispatchEvent(new Event("input", { bubbles: true }));
   const look = () => {
+    if (performance.now() - began > patience) return failed(new Error(`${label} at ${value} changed no figure`));
     const shown = now();
     const ready = shown && shown !== before;
     requestAnimationFrame(() => (ready ? setTimeout(() => done(performance.now() - began), 0) : look()));
@@ -47,7 +49,7 @@ MOVE = """([label, value, what]) => new Promise((done) => {
 def moves(page: Page, label: str, values: list[float], what: str, pause_ms: int) -> list[float]:
     times = []
     for value in values:
-        times.append(float(page.evaluate(MOVE, [label, value, what])))
+        times.append(float(page.evaluate(MOVE, [label, value, what, PATIENCE_MS])))
         page.wait_for_timeout(pause_ms)
     return times
 
@@ -60,7 +62,7 @@ def report(name: str, times: list[float], limit: float) -> None:
 
 def measure(count: int) -> None:
     print(f"{'200 parties, 20 messages':52s} {'median / most':>19s}")
-    epsilons = [-1 + 2 * i / count for i in range(count)]
+    epsilons = [-1 + (i % 30) / 15 for i in range(count)]  # in factors of ten, at least a step of the slider apart
     parties = [2.15 + 0.05 * (i % 5) for i in range(count)]  # 140 to 220, in factors of ten
     with running() as board, browser() as chromium, watched(chromium, board.root, height=800) as window:
         page = window.page
@@ -72,7 +74,7 @@ def measure(count: int) -> None:
         report("inca's own, looked up, the slider of parties", moves(page, "Parties", parties, "tables", 300), 1000.0)
         page.goto(f"{board.root}/plan?parties=200&eavesdropped=0.1")
         page.locator(".tradeoff .range").wait_for(state="attached")  # a line has no width
-        few = [0.5 * i for i in range(12, 12 + max(3, count // 5))]
+        few = [6.0 + 0.5 * (i % 6) for i in range(max(3, count // 5))]
         report(
             "inca's own as a range, 10 % eavesdropped, colluders",
             moves(page, "Colluding", few, "range", 500),
@@ -81,7 +83,7 @@ def measure(count: int) -> None:
         report(
             "inca's own as a range, epsilon's slider",
             moves(page, "Epsilon", epsilons[::3], "range", 30),
-            FORMULA_LIMIT_MS,
+            RANGE_LIMIT_MS,
         )
 
 

@@ -14,6 +14,21 @@ export function debounce(milliseconds, action) {
   };
 }
 
+/**
+ * Call `action` once a frame has been painted since: asked for again before that, it is called once.
+ * @param {() => void} action
+ */
+export function afterPaint(action) {
+  let asked = false;
+  return async () => {
+    if (asked) return;
+    asked = true;
+    await painted();
+    asked = false;
+    action();
+  };
+}
+
 /** Wait until the page as it is now has been painted. */
 export const painted = () => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
 

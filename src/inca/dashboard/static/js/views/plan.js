@@ -6,7 +6,7 @@ import { fill, h } from "../lib/dom.js";
 import { count, errorSentence } from "../lib/format.js";
 import { replaceParams } from "../lib/navigation.js";
 import { DEFAULT_REQUIREMENTS, keyOf, LABELS, readRequirements } from "../lib/requirements.js";
-import { debounce, LatestRequest, NewestOnly } from "../lib/timing.js";
+import { afterPaint, debounce, LatestRequest, NewestOnly } from "../lib/timing.js";
 import { errorLine } from "../widgets/elements.js";
 import { hint } from "../widgets/hint.js";
 import { LongJob } from "../widgets/long_job.js";
@@ -66,6 +66,8 @@ class PlanView {
     this.request = new LatestRequest(viewClosed);
     this.tradeoff = tradeoffChart(viewClosed);
     this.tables = new NewestOnly((/** @type {Requirements} */ asked) => this.#askTables(asked, viewClosed));
+    this.drawTradeoffSoon = afterPaint(() => viewClosed.aborted || this.#drawTradeoff());
+    this.askTablesSoon = afterPaint(() => viewClosed.aborted || this.tables.ask({ ...this.requirements }));
     this.drawSoon = debounce(RESTING_MS, () => viewClosed.aborted || this.draw());
     this.estimateSoon = debounce(QUIET_MS, () => viewClosed.aborted || this.estimate());
     this.fields = requirementsFields(requirements, (name, number) => this.#change({ [name]: number }));
@@ -181,6 +183,11 @@ class PlanView {
     this.#slowRemark.hidden = this.#slowRemark.textContent === "";
   }
 
+  /** inca's own figures: the plan's, or those before a plan. */
+  #own() {
+    return planFor(this.requirements)?.entry ?? this.live.own();
+  }
+
   /** All mechanisms that are known. */
   #entries() {
     const planned = planFor(this.requirements)?.entry;
@@ -203,7 +210,8 @@ class PlanView {
     this.#updateSlow();
     this.#drawFigures();
     if (!this.#shownOnce) return;
-    const own = planFor(this.requirements)?.entry ?? this.live.own();
+    this.#drawTradeoff();
+    const own = this.#own();
     const entries = this.#entries();
     const table = mechanismTable(entries, this.live.head);
     table.open = this.#belowChart.querySelector("details")?.open ?? false;
@@ -224,7 +232,7 @@ class PlanView {
       return;
     }
     const planned = planFor(this.requirements)?.entry;
-    const own = planned ?? this.live.own();
+    const own = this.#own();
     const entries = this.#entries();
     const before = !own && this.#headline.childElementCount > 0;
     this.shown?.classList.toggle("outdated", before);
@@ -232,7 +240,11 @@ class PlanView {
     fill(this.#remark, this.#remarkOn(own, Boolean(planned), before));
     this.#brief.textContent = before ? `${this.#brief.textContent?.replace(/ …$/, "")} …` : shortHeadline(own);
     fill(this.#chart, mechanismChart(entries, head, this.#waiting(), this.#narrow.matches));
-    this.tradeoff.show(tradeoffOf(this.live.tradeoff, this.requirements, entries, own));
+  }
+
+  #drawTradeoff() {
+    if (!this.#shownOnce) return;
+    this.tradeoff.show(tradeoffOf(this.live.tradeoff, this.requirements, this.#entries(), this.#own()));
   }
 
   /**
@@ -258,6 +270,7 @@ class PlanView {
       if (!sameButGuarantee(asked, this.requirements)) return;
       this.live.takeTradeoff(answer, asked);
       this.#drawFigures();
+      this.drawTradeoffSoon();
       this.drawSoon();
     } catch {
       // what is refused is said by the estimate, which is asked for besides
@@ -314,9 +327,10 @@ class PlanView {
     this.plan.job.clear();
     this.#problem.textContent = "";
     this.live.change(this.requirements);
-    this.#drawFigures();
+    this.#drawFigures(); // what has a formula is painted first
+    this.drawTradeoffSoon();
+    this.askTablesSoon();
     this.drawSoon();
-    requestAnimationFrame(() => this.tables.ask({ ...this.requirements })); // what has a formula is painted first
     this.estimateSoon();
   }
 

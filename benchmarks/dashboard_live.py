@@ -72,11 +72,11 @@ def measure(count: int) -> None:
         report("formulas, epsilon's slider", moves(page, "Epsilon", epsilons, "formulas", 30), FORMULA_LIMIT_MS)
         report("formulas, the slider of parties", moves(page, "Parties", parties, "formulas", 30), FORMULA_LIMIT_MS)
         report("inca's own, looked up, the slider of parties", moves(page, "Parties", parties, "tables", 300), 1000.0)
-        page.goto(f"{board.root}/plan?parties=200&eavesdropped=0.1")
+        page.goto(f"{board.root}/plan?parties=200&eavesdropped=0.35")
         page.locator(".tradeoff .range").wait_for(state="attached")  # a line has no width
         few = [6.0 + 0.5 * (i % 6) for i in range(max(3, count // 5))]
         report(
-            "inca's own as a range, 10 % eavesdropped, colluders",
+            "inca's own as a range, 35 % eavesdropped, colluders",
             moves(page, "Colluding", few, "range", 500),
             RANGE_LIMIT_MS,
         )

@@ -80,7 +80,7 @@ def test_the_tradeoff_is_that_of_plans_with_so_many_rounds(board: Dashboard) -> 
 @pytest.mark.parametrize(
     ("params", "why"),
     [
-        ({"eavesdropped": 0.1}, "hold no eavesdroppers"),
+        ({"eavesdropped": 0.35}, "end at 30 % of all messages"),
         ({"parties": 8}, "start at 10 parties"),
         ({"colluding": 0.6, "dropout": 0.3}, "do not reach so many colluders and leavers"),
     ],
@@ -199,7 +199,7 @@ def test_a_range_is_shown_in_words_and_in_the_picture_and_called_an_estimate(win
     expect(page.locator(".tradeoff .range")).to_have_count(1)
     expect(page.locator(".tradeoff")).to_contain_text("you are here, at worst")
     expect(
-        page.get_by_text("The curves are left out: the tables of drawn views hold no eavesdroppers.")
+        page.get_by_text("The curves are left out: with eavesdroppers the tables of drawn views start at 50 parties")
     ).to_be_visible()
 
 

@@ -86,7 +86,9 @@ def test_what_has_no_range_is_refused() -> None:
 
 def test_where_tables_tell_nothing_is_sampled() -> None:
     assert is_looked_up(inca.Requirements(50, 1.0, colluding=0.1, dropout=0.1))
-    assert not is_looked_up(inca.Requirements(50, 1.0, eavesdropped=0.1))
+    assert is_looked_up(inca.Requirements(50, 1.0, eavesdropped=0.1))
+    assert not is_looked_up(inca.Requirements(49, 1.0, eavesdropped=0.1))
+    assert not is_looked_up(inca.Requirements(50, 1.0, eavesdropped=0.31))
     assert not is_looked_up(inca.Requirements(8, 1.0))
     assert not is_looked_up(inca.Requirements(50, 1.0, messages=5))
 

@@ -140,9 +140,11 @@ def test_guarding_against_late_leavers_trades_error_without_them_for_error_with_
 
 
 def test_a_smaller_probability_of_failure_is_extrapolated_and_says_so() -> None:
-    plan = inca.plan(replace(REQUIREMENTS, failure=1e-9))
-    assert plan.sampling.kind == "extrapolated" and plan.failure_probability == 1e-9
-    assert plan.noise_levels.cancelling > inca.plan(REQUIREMENTS).noise_levels.cancelling
+    rare, plan = (inca.plan(replace(REQUIREMENTS, failure=failure)) for failure in (1e-9, 1e-12))
+    assert rare.sampling.kind == "drawn" and rare.failure_probability == 1e-9 and "drawn with confidence" in str(rare)
+    assert plan.sampling.kind == "extrapolated" and plan.failure_probability == 1e-12
+    levels = [one.noise_levels.cancelling for one in (inca.plan(REQUIREMENTS), rare, plan)]
+    assert levels[0] < levels[1] < levels[2]
     assert "extrapolated beyond what was drawn, confidence 0.95" in str(plan)
 
 
@@ -174,6 +176,22 @@ def test_what_was_not_drawn_is_sampled_and_the_audit_holds(changes: dict[str, fl
         execution = plan.execution(seed, presence)
         view = inca.View(execution, plan.adversary(rng))
         assert inca.account(view, plan.noise_levels_of(execution), sensitivity=1.0).max_mu <= requirements.mu
+
+
+@pytest.mark.parametrize(("eavesdropped", "receivers"), [(0.2, 1), (0.0, 2)])
+def test_eavesdroppers_and_two_receivers_are_looked_up_and_the_audit_holds(eavesdropped: float, receivers: int) -> None:
+    requirements = replace(SMALL, parties=60, eavesdropped=eavesdropped, messages=20 * receivers)
+    for failure in (1e-6, 1e-9):
+        plan = inca.plan(replace(requirements, failure=failure), receivers=receivers)
+        assert plan.sampling.looked_up and plan.sampling.kind == "drawn" and plan.failure_probability == failure
+        assert plan.design.receivers == receivers
+        assert requirements.central_mse < plan.expected_mse < 2.5 * requirements.central_mse
+        for seed in range(4):
+            rng = np.random.default_rng((6, seed))
+            presence = inca.Presence.leaving(60, plan.design.rounds, requirements.dropout, rng)
+            execution = plan.execution(seed, presence).settled()
+            view = inca.View(execution, plan.adversary(rng))
+            assert inca.account(view, plan.noise_levels_of(execution), sensitivity=1.0).max_mu <= requirements.mu
 
 
 def test_an_honest_party_among_colluders_has_the_noise_of_local_dp() -> None:

@@ -18,7 +18,7 @@ from inca.dashboard.questions import PlanQuestion
 from inca.errors import IncaError
 from inca.mechanisms.base import Mechanism
 from inca.mechanisms.compare import baselines, evaluate, guess_mse
-from inca.planning.level_tables import FEWEST_PARTIES
+from inca.planning.level_tables import DRAWN_PARTIES, FEWEST_PARTIES
 from inca.planning.plan import Plan
 from inca.planning.requirements import Requirements
 from inca.planning.sampled_range import ErrorRange, error_ranges
@@ -212,7 +212,10 @@ def tradeoff(question: PlanQuestion) -> dict[str, Any]:
 
 def _why_not(requirements: Requirements) -> str:
     if requirements.eavesdropped > 0.0:
-        return "the tables of drawn views hold no eavesdroppers"
+        return (
+            f"with eavesdroppers the tables of drawn views start at {DRAWN_PARTIES} parties, and end at 30 % of all "
+            "messages, or fewer where many collude or leave"
+        )
     if requirements.parties < FEWEST_PARTIES:
         return f"the tables of drawn views start at {FEWEST_PARTIES} parties"
     return "the tables of drawn views do not reach so many colluders and leavers together"

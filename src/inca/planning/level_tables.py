@@ -1,24 +1,29 @@
-"""How much cancelling noise settled runs need, looked up in counts over ten million drawn views for each entry.
+"""How much cancelling noise settled runs need, looked up in counts over a million to ten million drawn views each.
 
 A *level* is sigma_cancelling^2 in units of (s / mu)^2, the variance of Local DP's noise; a *factor* is the independent
 variance of all honest survivors together in the same units, of which 1 is the least there can be (Theorem 2). A party
 is *known* to the adversary with all that it exchanges if it colludes, or if it left: counting leavers as colluders
 bounds what settled messages tell (docs/settlement.md). The level that suffices for all but a tiny fraction of the
-parties depends on rounds, fraction known and factor, and hardly on how many parties there are: the views have 50, and
-entries with 10, 20 and 200 show the same (docs/planner.md). `tools/level_tables.py` draws them.
+parties depends on rounds, fraction known, fraction eavesdropped and factor, and hardly on how many parties there are:
+the views have 50, and entries with 10, 20 and 200 show the same (docs/planner.md). `tools/level_draws.py` draws them.
+
+Probabilities too small to be counted are products. Told all messages of the even rounds, an adversary knows more, so a
+party that needs more than a level needs more than it in that view as well, and in the one with the odd rounds told. The
+first depends on whom everybody meets in odd rounds alone, the second on the even ones: they are independent, so that
+P(need > level) <= P(need > level, even rounds told) P(need > level, odd rounds told).
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import cache
 from importlib.resources import files
+from typing import Literal
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
-from scipy.stats import binom
+from scipy.special import betaincinv
 
 from inca._base.types import Array
 from inca.planning.leavers import level_that_protects_leavers
@@ -27,8 +32,9 @@ from inca.protocol.injection import Injection
 DRAWN_PARTIES = 50
 """How many parties the views have that plans are looked up in."""
 FEWEST_PARTIES = 10
-"""Down to so many parties views show the same levels."""
+"""Down to so many parties views show the same levels, but for products."""
 _TAIL_RATIO = 100.0  # between the two probabilities that show how levels grow
+_ROUNDING = 1.0 + 1e-12
 _CAUTION = 2.0  # how much faster levels are taken to grow than the counts show, beyond what was drawn
 
 
@@ -38,6 +44,9 @@ class _Counts(msgspec.Struct, frozen=True):
     parties: int
     rounds: int
     known: float
+    receivers: int
+    eavesdropped: float
+    told: Literal["none", "even", "odd"]  # the rounds of which the adversary knows all messages
     views: int
     seed: int
     views_exceeding: list[list[int]]
@@ -99,13 +108,21 @@ def drawn_rounds() -> tuple[int, ...]:
 
 
 def needed_level(
-    rounds: int, known: float, factor: float, parties: int, *, failure: float, confidence: float
+    rounds: int,
+    known: float,
+    factor: float,
+    parties: int,
+    *,
+    failure: float,
+    confidence: float,
+    receivers: int = 1,
+    eavesdropped: float = 0.0,
 ) -> NeededLevel | None:
     """Return the level that a party of a settled run needs more than with at most the allowed probability.
 
-    Fractions known and levels in between are rounded up to those drawn; where there are more or fewer parties than
-    were drawn, the level is one step higher. A probability too small for the number of views is extrapolated, with
-    levels growing twice as fast as the counts show.
+    Fractions and levels in between are rounded up to those drawn; where there are more or fewer parties than were
+    drawn, the level is one step higher. A probability too small to be counted is the product of two that are not; one
+    that is too small for these as well is extrapolated, with levels growing twice as fast as the counts show.
 
     Args:
         rounds: One of `drawn_rounds`.
@@ -114,6 +131,8 @@ def needed_level(
         parties: How many parties there are.
         failure: The allowed probability, for a party.
         confidence: That of the level.
+        receivers: How many each party sends to in a round.
+        eavesdropped: The fraction of the messages of every round that is eavesdropped on.
 
     Returns:
         The level; None if nothing drawn tells it.
@@ -123,21 +142,33 @@ def needed_level(
         >>> round(usual.level, 1), usual.drawn
         (11.3, True)
         >>> rare = needed_level(20, 0.3, 1.05, 50, failure=1e-9, confidence=0.95)
-        >>> bool(rare.level > 2 * usual.level), rare.drawn
-        (True, False)
+        >>> bool(rare.level < 4 * usual.level), rare.drawn
+        (True, True)
+        >>> needed_level(20, 0.3, 1.05, 50, failure=1e-15, confidence=0.95).drawn
+        False
     """
     tables = level_tables()
-    entries = [entry for entry in tables.tables if entry.parties == DRAWN_PARTIES and _covers(entry, rounds, known)]
+    entries = [
+        entry
+        for entry in tables.tables
+        if (entry.parties, entry.receivers) == (DRAWN_PARTIES, receivers)
+        and _covers(entry, rounds, known)
+        and entry.eavesdropped >= eavesdropped - 1e-12
+    ]
+    if parties < DRAWN_PARTIES:  # half of a run may hide nothing at all, which is likelier among few
+        entries = [entry for entry in entries if entry.told == "none"]
     if not entries or parties < FEWEST_PARTIES:
         return None
-    counts = min(entries, key=lambda entry: entry.known)
-    exceeding = np.array(counts.views_exceeding[tables.factors.index(factor)])
-    levels = factor * np.array(tables.levels_per_factor)
+    nearest = min((entry.eavesdropped, entry.known) for entry in entries)
+    counts: dict[str, _Counts] = {
+        entry.told: entry for entry in entries if (entry.eavesdropped, entry.known) == nearest
+    }
+    levels, row = factor * np.array(tables.levels_per_factor), tables.factors.index(factor)
     step = 1.0 if parties == DRAWN_PARTIES else tables.levels_per_factor[1] / tables.levels_per_factor[0]
-    level, drawn = _extreme_level(levels, exceeding, counts.views, failure, confidence)
+    level, drawn, views = _rarest_level(levels, counts, row, failure, confidence)
     if level is None or (step > 1.0 and level == levels[-1]):  # nothing is known of a step above the last one
         return None
-    return NeededLevel(step * level, drawn, counts.views, counts.known)
+    return NeededLevel(step * level, drawn, views, nearest[1])
 
 
 def leavers_level(
@@ -172,8 +203,10 @@ def leavers_level(
     if not entries:
         return always
     counts = min(entries, key=lambda entry: entry.known)
-    levels, exceeding = np.array(tables.levels_per_factor), np.array(counts.exceeding)
-    level, _ = _extreme_level(levels, exceeding, counts.views, failure, confidence)
+    levels = np.array(tables.levels_per_factor)
+    limits = _upper_limits(np.array(counts.exceeding), counts.views, confidence)
+    least = float(_upper_limits(np.zeros(1), counts.views, confidence)[0])
+    level, _ = _extreme_level(levels, limits, least, failure)
     return always if level is None else min(always, level)
 
 
@@ -181,37 +214,70 @@ def _covers(entry: _Counts | _LeaverCounts, rounds: int, known: float) -> bool:
     return entry.rounds == rounds and entry.known >= known - 1e-12
 
 
-def _extreme_level(
-    levels: Array, exceeding: NDArray[np.int64], views: int, failure: float, confidence: float
-) -> tuple[float | None, bool]:
-    """Return the level that is exceeded with at most the allowed probability, and whether it was drawn."""
-    least = -math.log(1.0 - confidence) / views  # with a smaller probability, no count says anything
-    level = _quantile(levels, exceeding, views, max(failure, least), confidence)
+def _rarest_level(
+    levels: Array, counts: dict[str, _Counts], row: int, failure: float, confidence: float
+) -> tuple[float | None, bool, int]:
+    """Return the level for a failure probability, whether it was drawn, and in how many views.
+
+    Counted if the views are enough, else a product. Which of the two depends on the number of views alone, never on
+    what was counted in them, so that the confidence is that of one.
+    """
+    exceeding = {told: np.array(entry.views_exceeding[row]) for told, entry in counts.items()}
+    direct = counts.get("none")
+    floor = 0.0
+    if direct is not None:
+        limits = _upper_limits(exceeding["none"], direct.views, confidence)
+        least = float(_upper_limits(np.zeros(1), direct.views, confidence)[0])
+        if failure >= least or "even" not in counts:
+            level, drawn = _extreme_level(levels, limits, least, failure)
+            return level, drawn, direct.views
+        lowest = _first_below(levels, limits, least)
+        if lowest is None:
+            return None, False, direct.views
+        floor = lowest  # what is rarer never needs less
+    each = (1.0 + confidence) / 2.0  # both hold at once with the stated confidence
+    halves = [(exceeding["even"], counts["even"].views), (exceeding["odd"], counts["odd"].views)]
+    first, second = (_upper_limits(exceeded, views, each) for exceeded, views in halves)
+    rarest, second_rarest = (float(_upper_limits(np.zeros(1), views, each)[0]) for _, views in halves)
+    level, drawn = _extreme_level(levels, first * second, rarest * second_rarest, failure)
+    if level is None and direct is not None:  # beyond the last level
+        return *_extreme_level(levels, limits, least, failure), direct.views
+    return None if level is None else max(level, floor), drawn, sum(views for _, views in halves)
+
+
+def _extreme_level(levels: Array, limits: Array, least: float, failure: float) -> tuple[float | None, bool]:
+    """Return the level that is exceeded with at most the allowed probability, and whether it was drawn.
+
+    Args:
+        levels: The levels.
+        limits: Upper confidence limits of the probabilities that they are exceeded.
+        least: The limit if nobody was seen to exceed a level: counts say nothing of smaller probabilities.
+        failure: The allowed probability.
+    """
+    level = _first_below(levels, limits, max(failure, least))
     if level is None or failure >= least:
         return level, True
-    lower = _quantile(levels, exceeding, views, _TAIL_RATIO * least, confidence)
+    lower = _first_below(levels, limits, _TAIL_RATIO * least)
     growth = math.log(level / (level if lower is None else lower)) / math.log(_TAIL_RATIO)
     return level * (least / failure) ** (_CAUTION * growth), False
 
 
-def _quantile(
-    levels: Array, exceeding: NDArray[np.int64], views: int, failure: float, confidence: float
-) -> float | None:
-    """Return the least level above the upper confidence limit of a quantile, which is an order statistic.
+def _first_below(levels: Array, limits: Array, failure: float) -> float | None:
+    """Return the least level whose limit is at most the allowed probability.
 
-    One party a view is counted, so counts are binomial; the limit is the largest need but r, where so few exceed the
-    quantile with a probability of at most 1 - confidence (David, Nagaraja 2003, 7.1).
+    Limits fall with the level, so this level is too low only if one limit is: that of the level below the true one.
     """
-    enough = np.flatnonzero(exceeding <= _most_exceeding(views, failure, confidence))
+    enough = np.flatnonzero(limits <= failure * _ROUNDING)
     return float(levels[enough[0]]) if enough.size else None
 
 
-@lru_cache(maxsize=256)  # the same for all levels and factors of an entry, and nearly all of the time of a plan
-def _most_exceeding(views: int, failure: float, confidence: float) -> int:
-    allowed = int(binom.ppf(1.0 - confidence, views, failure))
-    if binom.cdf(allowed, views, failure) > 1.0 - confidence:
-        allowed -= 1
-    return max(allowed, 0)
+def _upper_limits(exceeding: Array, views: int, confidence: float) -> Array:
+    """Return the exact upper confidence limits of binomial probabilities (Clopper, Pearson 1934).
+
+    One party a view is counted, so counts are binomial.
+    """
+    most = np.minimum(exceeding, views - 1)
+    return np.where(exceeding >= views, 1.0, betaincinv(most + 1.0, views - most, confidence))
 
 
 def late_residue(rounds: int, leaving: float) -> float:

@@ -16,6 +16,7 @@ from inca.planning.extrapolation import extrapolated_levels
 from inca.planning.leavers import level_that_protects_leavers
 from inca.planning.level_tables import (
     DRAWN_PARTIES,
+    NeededLevel,
     drawn_rounds,
     late_residue,
     leavers_level,
@@ -152,28 +153,51 @@ def _proven(requirements: Requirements, late: int, rounds: int | None, receivers
 def _looked_up(
     requirements: Requirements, late: int, rounds: int | None, receivers: int | None, confidence: float
 ) -> Iterator[_Candidate]:
-    """Yield all candidates that the tables tell of: permutations, one receiver, nobody away, no eavesdropping."""
-    if receivers not in (None, 1) or requirements.eavesdropped > 0.0 or requirements.away > 0.0:
+    """Yield all candidates that the tables tell of: one receiver unless two are asked for, nobody away."""
+    if receivers not in (None, 1, 2) or requirements.away > 0.0:
         return
-    if rounds is not None and integer("rounds", rounds, min=1) > requirements.messages:
+    each = receivers or 1
+    if rounds is not None and each * integer("rounds", rounds, min=1) > requirements.messages:
         return
     known = (requirements.colluders + requirements.leavers) / requirements.parties
     for drawn in drawn_rounds():
-        if drawn > requirements.messages or (rounds is not None and drawn != rounds):
+        if each * drawn > requirements.messages or (rounds is not None and drawn != rounds):
             continue
-        design = ProtocolDesign("permutation", drawn, quiet=QUIET_ROUNDS)
+        needed = _needed_levels(requirements, each, drawn, known, confidence)
+        if not needed:
+            continue
+        design = ProtocolDesign(_schedule(each), drawn, each, quiet=QUIET_ROUNDS)
         residue = residue_of(design, requirements.parties, requirements.leavers)
-        certainty = {"failure": requirements.failure, "confidence": confidence}
         leaving = 0.0
-        if requirements.leavers:
+        if requirements.leavers and (each, requirements.eavesdropped) == (1, 0.0):
+            certainty = {"failure": requirements.failure, "confidence": confidence}
             leaving = leavers_level(drawn, known, requirements.parties, design.injection(), **certainty)
-        for factor in level_tables().factors:
-            needed = needed_level(drawn, known, factor, requirements.parties, **certainty)
-            if needed is not None:
-                kind = "drawn" if needed.drawn else "extrapolated"
-                basis = SamplingDetails(needed.views, DRAWN_PARTIES, (), confidence, 0, kind=kind, known=needed.known)
-                level = max(needed.level, leaving)
-                yield _candidate(requirements, design, factor, level, basis, late, residue)
+        elif requirements.leavers:
+            leaving = level_that_protects_leavers(design.injection())  # whatever was seen of them
+        for factor, one in needed.items():
+            kind = "drawn" if one.drawn else "extrapolated"
+            basis = SamplingDetails(one.views, DRAWN_PARTIES, (), confidence, 0, kind=kind, known=one.known)
+            yield _candidate(requirements, design, factor, max(one.level, leaving), basis, late, residue)
+
+
+def _needed_levels(
+    requirements: Requirements, receivers: int, rounds: int, known: float, confidence: float
+) -> dict[float, NeededLevel]:
+    """Return the levels that the tables tell, by factor."""
+    by_factor = {
+        factor: needed_level(
+            rounds,
+            known,
+            factor,
+            requirements.parties,
+            failure=requirements.failure,
+            confidence=confidence,
+            receivers=receivers,
+            eavesdropped=requirements.eavesdropped,
+        )
+        for factor in level_tables().factors
+    }
+    return {factor: needed for factor, needed in by_factor.items() if needed is not None}
 
 
 def _sampled(
@@ -203,7 +227,7 @@ def _sampled(
 def is_looked_up(requirements: Requirements) -> bool:
     """Return whether a plan is looked up in the tables of drawn views, and nothing is sampled for it.
 
-    >>> is_looked_up(Requirements(100, 1.0)), is_looked_up(Requirements(100, 1.0, eavesdropped=0.1))
+    >>> is_looked_up(Requirements(100, 1.0)), is_looked_up(Requirements(100, 1.0, away=0.1))
     (True, False)
     """
     return next(_looked_up(requirements, 0, None, None, 0.95), None) is not None
@@ -244,16 +268,20 @@ def sampled_design(
         RequirementsNotMet: If its messages hide too little; the sentence says what could be done.
 
     Example:
-        >>> print(sampled_design(Requirements(100, 1.0, eavesdropped=0.1)))
+        >>> print(sampled_design(Requirements(100, 1.0, away=0.1)))
         permutation, 20 rounds, 1 receiver, value in shares, last 1 quiet
     """
     k = 1 if receivers is None else integer("receivers", receivers, 1, requirements.parties - 1)
     longest = requirements.messages // k if rounds is None else integer("rounds", rounds, min=1)
-    schedule = "permutation" if k == 1 else "random"
-    design = ProtocolDesign(schedule, max(1, longest), k, quiet=min(QUIET_ROUNDS, max(0, longest - 1)))
+    design = ProtocolDesign(_schedule(k), max(1, longest), k, quiet=min(QUIET_ROUNDS, max(0, longest - 1)))
     fitting = [design] if longest >= 1 and longest * k <= requirements.messages else []
     (design,) = designs_that_hide_enough(_known(requirements), fitting, rounds, receivers)
     return design
+
+
+def _schedule(receivers: int) -> str:
+    """Return the kind of schedule: no bound is known for permutations with several receivers."""
+    return "permutation" if receivers == 1 else "random"
 
 
 def leavers_protected(requirements: Requirements, design: ProtocolDesign, factors: Array, levels: Array) -> list[float]:

@@ -31,7 +31,7 @@ const EXPLANATIONS = [
   ],
   [
     QUICK_ESTIMATE,
-    "What the plan will say: looked up in tables of drawn views, or, with eavesdroppers, a range in which the plan's error will lie, estimated from the first of its sampled adversaries. The bar ends at the worse end of the range, which narrows as more are sampled. It is not a guarantee.",
+    "What the plan will say: looked up in tables of drawn views, or, where no table reaches, a range in which the plan's error will lie, estimated from the first of its sampled adversaries. The bar ends at the worse end of the range, which narrows as more are sampled. It is not a guarantee.",
   ],
   [
     "inca, planned",

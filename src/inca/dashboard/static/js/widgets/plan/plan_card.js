@@ -145,7 +145,7 @@ export class PlanCard {
       h(
         "p",
         {},
-        "The design with the smallest error, and its noise: looked up at once, or, with eavesdroppers, calibrated on hundreds of sampled views, which takes from half a minute to some minutes.",
+        "The design with the smallest error, and its noise: looked up at once, or, where no table reaches, calibrated on hundreds of sampled views, which takes from half a minute to some minutes.",
       ),
       this.#about,
       this.job.element,

@@ -7,8 +7,8 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln, logsumexp
-from scipy.stats import binom, hypergeom
 
+from inca._base.distributions import binom_cdf, binom_pmf, hypergeom_pmf
 from inca._base.kernels import Flags
 from inca._base.types import Array
 from inca._base.validation import finite_float, integer, refuse
@@ -126,9 +126,9 @@ class Gopa(Pairwise):
             early, probabilities = np.array([leavers - self._draw_late(leavers, np.random.default_rng(0))]), np.ones(1)
         else:
             early = np.arange(leavers + 1)
-            probabilities = binom.pmf(early, leavers, 1.0 - 1.0 / self.rounds)
+            probabilities = binom_pmf(early, leavers, 1.0 - 1.0 / self.rounds)
         gone = np.arange(leavers + 1)
-        weights = probabilities @ hypergeom.pmf(gone, requirements.parties, honest, early[:, np.newaxis])
+        weights = probabilities @ hypergeom_pmf(gone, requirements.parties, honest, early[:, np.newaxis])
         # Whoever is to be protected is honest and there, so one such party is always left.
         sizes = np.maximum(1, honest - gone)[::-1]
         likely = weights[::-1] > 1e-6 * requirements.failure / (leavers + 1)
@@ -268,12 +268,12 @@ def fewest_neighbours(
     sizes = np.atleast_1d(np.asarray(publishing, dtype=np.int64))[:, np.newaxis]
     shares = np.ones(1) if weights is None else weights
     picked = np.arange(exchanges + 1)
-    picks = hypergeom.pmf(picked, parties - 1, sizes - 1, exchanges)
+    picks = hypergeom_pmf(picked, parties - 1, sizes - 1, exchanges)
     rest, picks_it = np.maximum(sizes - 1 - picked, 0), exchanges / (parties - 1)
     low, high = 0, int(sizes.max()) - 1  # fewer than low: at most that probability; fewer than high + 1: more
     while low < high:
         middle = (low + high + 1) // 2
-        fewer = np.sum(picks * binom.cdf(middle - 1 - picked, rest, picks_it), axis=1)
+        fewer = np.sum(picks * binom_cdf(middle - 1 - picked, rest, picks_it), axis=1)
         if float(shares @ fewer) <= probability:
             low = middle
         else:

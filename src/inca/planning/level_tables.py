@@ -18,8 +18,8 @@ from importlib.resources import files
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import binom
 
+from inca._base.distributions import binom_cdf, binom_ppf
 from inca._base.types import Array
 from inca.planning.leavers import level_that_protects_leavers
 from inca.protocol.injection import Injection
@@ -208,8 +208,8 @@ def _quantile(
 
 @lru_cache(maxsize=256)  # the same for all levels and factors of an entry, and nearly all of the time of a plan
 def _most_exceeding(views: int, failure: float, confidence: float) -> int:
-    allowed = int(binom.ppf(1.0 - confidence, views, failure))
-    if binom.cdf(allowed, views, failure) > 1.0 - confidence:
+    allowed = binom_ppf(1.0 - confidence, views, failure)
+    if binom_cdf(allowed, views, failure) > 1.0 - confidence:
         allowed -= 1
     return max(allowed, 0)
 

@@ -28,7 +28,7 @@ PROBABILITIES = st.floats(0.0, 1.0)
 @st.composite
 def draws(draw: st.DrawFn) -> tuple[int, int, int]:
     """A population, how many of it are good, and how many are drawn."""
-    population = draw(st.integers(1, 10**draw(st.sampled_from([1, 3, 9]))))
+    population = draw(st.integers(1, 10 ** draw(st.sampled_from([1, 3, 9]))))
     good = draw(st.integers(0, population))
     return population, good, draw(st.integers(0, min(population, 1000)))
 

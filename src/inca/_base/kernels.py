@@ -74,7 +74,7 @@ def _mixed(x: np.uint64, y: np.uint64) -> np.uint64:
 
 @compiled
 def seeded_state(entropy: Words, out: Words) -> None:
-    """Fill `out` with 4 words as `numpy.random.SeedSequence` does from 4 or more 32-bit words of entropy (O'Neill 2015).
+    """Fill `out` with 4 words as `numpy.random.SeedSequence` does from 4 or more 32-bit words (O'Neill 2015).
 
     NumPy promises that they never change; its own way to them takes longer than the words that are drawn from them.
     """

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -99,10 +101,7 @@ class Gopa(Pairwise):
             fewest = self._fewest_publishing()
             self._choose_noise(factors, lambda at: complete_ratio(float(factors[at]), honest, fewest), step=1)
         else:
-            needs = self._sample_needs(factors)
-            self._choose_noise(
-                factors, lambda at: self._level(float(factors[at]), [view[at] for view in needs]), step=_STEP
-            )
+            self._choose_noise(factors, self._sampled_ratio(factors), step=_STEP)
 
     def _late(self, leavers: int) -> float:
         if self.rounds is not None:
@@ -140,6 +139,27 @@ class Gopa(Pairwise):
         """Return the number of honest parties that publish but for the probability that may fail."""
         enough = np.cumsum(self._weights) > self.requirements.failure
         return int(self._sizes[int(np.argmax(enough))])
+
+    def _sampled_ratio(self, factors: Array) -> Callable[[int], float]:
+        """Return a function from the place of a factor to the noise ratio that graphs sampled for all factors ask for.
+
+        Neither epsilon nor the sensitivity has a part in it, so ratios are kept for the next who asks.
+        """
+        requirements = self.requirements
+        known = _known_ratios(
+            (requirements.parties, requirements.honest, requirements.failure, self.exchanges, self.views, self.seed),
+            *(array.tobytes() for array in (self._sizes, self._weights, factors)),
+        )
+        needs: list[Array] = []
+
+        def ratio(at: int) -> float:
+            if at not in known:
+                if not needs:
+                    needs.extend(self._sample_needs(factors))
+                known[at] = self._level(float(factors[at]), [view[at] for view in needs])
+            return known[at]
+
+        return ratio
 
     def _sample_needs(self, factors: Array) -> list[Array]:
         """Return, for each sampled view, factor and party, the noise ratio needed times the number of neighbours."""
@@ -186,6 +206,12 @@ class Gopa(Pairwise):
         terms = self.noise_levels.cancelling * rng.standard_normal((first.size, messages.shape[1]))
         for at, term in enumerate(terms.T):
             messages[:, at] += np.bincount(first, term, len(messages)) - np.bincount(second, term, len(messages))
+
+
+@lru_cache(maxsize=128)
+def _known_ratios(setting: tuple[float, ...], *arrays: bytes) -> dict[int, float]:
+    """Return the noise ratios that are known for a setting, by the place of their factor; more are added to them."""
+    return {}
 
 
 def joined_pairs(parties: int, exchanges: int, rng: np.random.Generator) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

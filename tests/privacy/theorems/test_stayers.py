@@ -141,7 +141,7 @@ def simulated(
         (("permutation", 40, 12, 4, 1, 8, 0.0, 0), 2.0),
         pytest.param(("random", 40, 12, 5, 1, 8, 0.0, 0), 2.0, marks=pytest.mark.slow),
         pytest.param(("distinct", 40, 12, 5, 1, 8, 0.0, 0), 3.0, marks=pytest.mark.slow),
-        (("random", 30, 6, 5, 1, 6, 0.0, 6), 2.5),
+        pytest.param(("random", 30, 6, 5, 1, 6, 0.0, 6), 2.5, marks=pytest.mark.slow),
         (("permutation", 40, 8, 4, 1, 0, 0.1, 0), 20.0),
         pytest.param(("permutation", 40, 8, 7, 1, 4, 0.05, 0), 60.0, marks=pytest.mark.slow),
         pytest.param(("random", 40, 8, 7, 1, 0, 0.05, 0), 8.0, marks=pytest.mark.slow),

@@ -13,4 +13,4 @@ def examples(quick: int, thorough: int) -> settings:
 
     The number for all others tells which profile is in force.
     """
-    return settings(max_examples=thorough if settings.default.max_examples > PROFILES["quick"] else quick)
+    return settings(max_examples=thorough if settings().max_examples > PROFILES["quick"] else quick)

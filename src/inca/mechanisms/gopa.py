@@ -147,7 +147,8 @@ class Gopa(Pairwise):
         """
         requirements = self.requirements
         known = _known_ratios(
-            (requirements.parties, requirements.honest, requirements.failure, self.exchanges, self.views, self.seed),
+            (requirements.parties, requirements.honest, requirements.failure),
+            (self.sampled_parties, self.exchanges, self.views, self.seed),
             *(array.tobytes() for array in (self._sizes, self._weights, factors)),
         )
         needs: list[Array] = []
@@ -209,7 +210,7 @@ class Gopa(Pairwise):
 
 
 @lru_cache(maxsize=128)
-def _known_ratios(setting: tuple[float, ...], *arrays: bytes) -> dict[int, float]:
+def _known_ratios(required: tuple[float, ...], sampled: tuple[int, ...], *arrays: bytes) -> dict[int, float]:
     """Return the noise ratios that are known for a setting, by the place of their factor; more are added to them."""
     return {}
 

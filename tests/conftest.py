@@ -8,11 +8,13 @@ from hypothesis import HealthCheck, settings
 # What helper modules assert is explained like what tests assert.
 pytest.register_assert_rewrite("helpers")
 
+from helpers.examples import PROFILES  # noqa: E402
+
 # The first example compiles kernels, so deadlines would measure the compiler; examples are the same every time.
 # `make test-all` looks at more of them (--hypothesis-profile thorough).
-for profile, examples in (("thorough", 200), ("quick", 30)):
+for profile, count in PROFILES.items():
     settings.register_profile(
-        profile, deadline=None, derandomize=True, max_examples=examples, suppress_health_check=[HealthCheck.too_slow]
+        profile, deadline=None, derandomize=True, max_examples=count, suppress_health_check=[HealthCheck.too_slow]
     )
 settings.load_profile("quick")
 

@@ -45,8 +45,13 @@ def names(path: Path) -> dict[str, int]:
     return seen
 
 
+@cache
+def tree(path: Path) -> ast.Module:
+    return ast.parse(path.read_text())
+
+
 def classes(path: Path) -> Iterator[str]:
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in ast.walk(tree(path)):
         if isinstance(node, ast.ClassDef):
             yield node.name
 
@@ -69,7 +74,7 @@ def test_errors_are_in_one_file() -> None:
     """Every error that is raised on purpose is of `inca.errors`, or a private matter of its file."""
     elsewhere = set()
     for path in SOURCES:
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in ast.walk(tree(path)):
             if isinstance(node, ast.ClassDef) and path.name != "errors.py" and not node.name.startswith("_"):
                 bases = {base.id for base in node.bases if isinstance(base, ast.Name)}
                 if bases & {"Exception", "ValueError", "RuntimeError", "ArithmeticError", "IncaError", "InvalidInput"}:
@@ -101,7 +106,7 @@ def test_files_are_short(path: Path) -> None:
 def test_no_test_imports_another() -> None:
     modules = {path.stem for path in TESTS if path.name.startswith("test_")}
     for path in TESTS:
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in ast.walk(tree(path)):
             if isinstance(node, ast.ImportFrom):
                 imported = {*(node.module or "").split("."), *(alias.name for alias in node.names)}
                 assert not imported & modules, f"{path.name} imports {sorted(imported & modules)}"

@@ -165,7 +165,7 @@ def test_the_systems_randomness_is_the_default_and_never_repeats() -> None:
     ("domain", "values"),
     [(MINUTES, waiting(30)), (inca.Interval(-1, 1), np.linspace(-1, 1, 60).reshape(30, 2)), (inca.Ball(2), np.eye(30))],
 )
-@pytest.mark.parametrize("dropout", [0.0, 0.2])
+@pytest.mark.parametrize("dropout", [pytest.param(0.0, marks=pytest.mark.slow), 0.2])
 def test_intervals_cover_the_mean_of_all_values(domain: Any, values: Array, dropout: float) -> None:
     """The share of coordinates covered is at least the confidence, but for FALSE_ALARM; exact if nobody leaves."""
     rng, covered, count = np.random.default_rng(5), 0, 0

@@ -22,6 +22,12 @@ def test_uniform_is_the_documented_map(word: int, half: int, size: int) -> None:
     assert int(uniform(np.uint64(word), half, size)) == plain_draw([word], half, size) < size
 
 
+@given(st.integers(0, 2**200), st.lists(st.one_of(st.integers(0, 9), words), min_size=1))
+def test_seeded_states_are_those_of_numpy(seed: int, label: list[int]) -> None:
+    sequence = np.random.SeedSequence(seed, spawn_key=tuple(label))
+    assert Seed(seed).state(tuple(label)).tolist() == sequence.generate_state(4, np.uint64).tolist()
+
+
 @given(st.tuples(words, words, words, words).filter(any))
 def test_xoshiro_follows_its_publication(state: tuple[int, int, int, int]) -> None:
     def rotated(x: int, by: int) -> int:

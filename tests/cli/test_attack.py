@@ -91,6 +91,7 @@ def test_it_refuses_in_one_sentence(
     assert sentence in refused(capsys, "attack", *words)
 
 
+@pytest.mark.slow
 def test_it_is_a_program(runs: Path) -> None:
     done = run("attack", runs / "run.json", "--trials", 200)
     assert done.returncode == 0 and "inca:" not in done.stderr  # progress may be there on a slow machine

@@ -50,6 +50,7 @@ def test_bad_input_is_refused(
     assert sentence in refused(capsys, "dashboard", "--no-browser", *words)
 
 
+@pytest.mark.slow
 def test_a_process_of_its_own_refuses_in_the_same_way(tmp_path: Path) -> None:
     done = run("dashboard", "--no-browser", "nothing.json", cwd=tmp_path)
     assert done.returncode == 2 and "nothing.json cannot be read" in done.stderr and done.stderr.count("\n") == 1

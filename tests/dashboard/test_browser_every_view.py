@@ -123,7 +123,7 @@ MOVING += ["run of a file", "adversary of a file"]
 
 @pytest.fixture(params=[390, 1280])
 def window(chromium: Browser, board: Dashboard, request: pytest.FixtureRequest) -> Iterator[Watched]:
-    with watched(chromium, board.root, width=request.param) as window:
+    with watched(chromium, board.root, width=request.param, own=True) as window:
         observe_shifts(window.page)
         yield window
         window.check()

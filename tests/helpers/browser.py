@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import Any
+from weakref import WeakKeyDictionary
 
 import pytest
 from playwright.sync_api import Browser, Page, expect, sync_playwright
@@ -51,25 +53,54 @@ class Watched:
         assert self.requests and not strangers, strangers
 
 
+_kept: WeakKeyDictionary[Browser, Page] = WeakKeyDictionary()
+"""A page of each browser for the next test: to open one, with a context and a process of its own, takes as long as to
+load a view."""
+
+
 @contextmanager
 def watched(
-    browser: Browser, root: str, *, width: int = 1280, height: int = 900, dark: bool = False
+    browser: Browser, root: str, *, width: int = 1280, height: int = 900, dark: bool = False, own: bool = False
 ) -> Iterator[Watched]:
-    """Open an empty page that is watched."""
-    context = browser.new_context(
-        viewport={"width": width, "height": height},
-        color_scheme="dark" if dark else "light",
-        accept_downloads=True,
-        reduced_motion="reduce",
-    )
-    page = context.new_page()
-    page.set_default_timeout(TIMEOUT_MS)
+    """Watch an empty page.
+
+    It may have been used by another test, of which nothing is left; `own` asks for a new one, and must be said where
+    something is done to it that cannot be undone.
+    """
+    page = None if own else _kept.pop(browser, None)
+    if page is None:
+        page = browser.new_context(accept_downloads=True).new_page()
+        page.set_default_timeout(TIMEOUT_MS)
+    page.set_viewport_size({"width": width, "height": height})
+    page.emulate_media(color_scheme="dark" if dark else "light", reduced_motion="reduce")
     expect.set_options(timeout=TIMEOUT_MS)
     window = Watched(page, root)
-    page.on("request", lambda request: window.requests.append(request.url))
-    page.on("pageerror", lambda error: window.errors.append(f"{error}"))
-    page.on("console", lambda line: window.errors.append(line.text) if line.type == "error" else None)
+    listeners: dict[str, Callable[[Any], None]] = {
+        "request": lambda request: window.requests.append(request.url),
+        "pageerror": lambda error: window.errors.append(f"{error}"),
+        "console": lambda line: window.errors.append(line.text) if line.type == "error" else None,
+    }
+    for event, listener in listeners.items():
+        page.on(event, listener)  # type: ignore[call-overload]
+    again = False
     try:
         yield window
+        again = not own
     finally:
-        context.close()
+        for event, listener in listeners.items():
+            page.remove_listener(event, listener)
+        if again and browser not in _kept and len(page.context.pages) == 1:
+            _forget(page, root)
+            _kept[browser] = page
+        else:
+            page.context.close()
+
+
+def _forget(page: Page, root: str) -> None:
+    """Let nothing be left of what was done in a page, or kept by it."""
+    page.unroute_all()
+    page.goto("about:blank")
+    page.context.clear_cookies()
+    session = page.context.new_cdp_session(page)
+    session.send("Storage.clearDataForOrigin", {"origin": root, "storageTypes": "all"})
+    session.detach()

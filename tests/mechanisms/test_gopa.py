@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 import math
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -167,8 +169,25 @@ def sampled_graphs(monkeypatch: pytest.MonkeyPatch) -> list[np.ndarray]:
         graphs.append(random_graph(*given, **named))  # type: ignore[arg-type]
         return graphs[-1]
 
+    gopa._known_ratios.cache_clear()  # else what another test has asked for is not drawn again
     monkeypatch.setattr(gopa, "random_graph", kept)
     return graphs
+
+
+def test_what_is_known_of_one_epsilon_is_used_for_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    graphs = sampled_graphs(monkeypatch)
+    first = Gopa(REQUIREMENTS, views=100)
+    assert len(graphs) == 100
+    other = Gopa(replace(REQUIREMENTS, epsilon=2.0, sensitivity=3.0), views=100)
+    assert len(graphs) == 100 and other.factor == first.factor
+    levels = other.noise_levels
+    gopa._known_ratios.cache_clear()
+    assert Gopa(other.requirements, views=100).noise_levels == levels and len(graphs) == 200
+    others: list[dict[str, Any]] = [{"seed": 1}, {"views": 110}, {"exchanges": 9}, {"late": 0.0}, {"factor": 5.0}]
+    for more in others:
+        before = len(graphs)
+        Gopa(REQUIREMENTS, **({"views": 100} | more))
+        assert len(graphs) > before, more
 
 
 @pytest.mark.parametrize("sampled", [30, 20])

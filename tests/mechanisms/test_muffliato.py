@@ -234,7 +234,7 @@ def test_little_noise_needs_more_rounds() -> None:
         ("hypercube", True, None, 0.0),
         pytest.param("ring", True, 3, 0.0, marks=pytest.mark.slow),
         pytest.param("ring", False, 3, 0.0, marks=pytest.mark.slow),
-        ("geometric", True, None, 0.0),
+        pytest.param("geometric", True, None, 0.0, marks=pytest.mark.slow),
         ("hypercube", True, None, 0.25),
         pytest.param("ring", False, 3, 0.25, marks=pytest.mark.slow),
         pytest.param("ring", True, 3, 0.25, marks=pytest.mark.slow),

@@ -289,7 +289,7 @@ def test_given_noise_is_used_as_it_is_and_the_error_is_that_of_a_calibration_tha
 
 
 @pytest.mark.parametrize("make", [gopa, CorDP])
-@pytest.mark.parametrize("dropout", [0.0, 0.2])
+@pytest.mark.parametrize("dropout", [pytest.param(0.0, marks=pytest.mark.slow), 0.2])
 def test_the_error_is_as_predicted(make: Callable[[Requirements], Pairwise], dropout: float) -> None:
     mechanism = make(REQUIREMENTS)
     measured = measure(mechanism, generator(31), dropout, runs=2500)

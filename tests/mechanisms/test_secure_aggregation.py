@@ -61,7 +61,7 @@ def test_without_colluders_and_leavers_it_is_as_good_as_a_curator() -> None:
     assert SecureAggregation(requirements).expected_error(0.0).mse == pytest.approx(requirements.central_mse)
 
 
-@pytest.mark.parametrize("dropout", [0.0, 0.2])
+@pytest.mark.parametrize("dropout", [pytest.param(0.0, marks=pytest.mark.slow), 0.2])
 def test_the_error_is_as_predicted(dropout: float) -> None:
     aggregation = SecureAggregation(REQUIREMENTS)
     measured = measure(aggregation, generator(21), dropout, runs=8000)

@@ -26,7 +26,7 @@ def test_the_error_is_that_of_ideal_secure_aggregation() -> None:
     assert own.recovery_failure(0.2) <= REQUIREMENTS.failure
 
 
-@pytest.mark.parametrize("dropout", [0.0, 0.2])
+@pytest.mark.parametrize("dropout", [pytest.param(0.0, marks=pytest.mark.slow), 0.2])
 def test_the_error_is_as_predicted(dropout: float) -> None:
     own = ServerlessAggregation(REQUIREMENTS)
     measured = measure(own, generator(21), dropout, runs=8000)

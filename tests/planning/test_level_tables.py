@@ -262,7 +262,9 @@ def test_leavers_need_what_their_bounds_say_and_never_more_than_suffices_for_all
     assert leavers_level(20, 0.2, 50, injection, **certainty) < rare <= always
 
 
-@pytest.mark.parametrize(("rounds", "leaving"), [(10, 0.1), (20, 0.0), (20, 0.25)])
+@pytest.mark.parametrize(
+    ("rounds", "leaving"), [(10, 0.1), *(pytest.param(20, leaving, marks=pytest.mark.slow) for leaving in (0.0, 0.25))]
+)
 def test_what_a_late_leaver_leaves_is_what_fresh_runs_show(rounds: int, leaving: float) -> None:
     """Sampled on 120 other runs of another size, whose standard error is 4 %; six of them."""
     fresh = sample_late_residue(ProtocolDesign("permutation", rounds, quiet=1), 40, leaving, runs=120, seed=9)

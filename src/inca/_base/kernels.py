@@ -61,6 +61,43 @@ def xoshiro(s0: np.uint64, s1: np.uint64, s2: np.uint64, s3: np.uint64) -> tuple
 
 
 @compiled
+def _hashed(word: np.uint64, factor: np.uint64, next_factor: np.uint64) -> np.uint64:
+    word = ((word ^ factor) * next_factor) & _LOW32
+    return word ^ (word >> U(16))
+
+
+@compiled
+def _mixed(x: np.uint64, y: np.uint64) -> np.uint64:
+    word = (U(0xCA01F9DD) * x - U(0x4973F715) * y) & _LOW32
+    return word ^ (word >> U(16))
+
+
+@compiled
+def seeded_state(entropy: Words, out: Words) -> None:
+    """Fill `out` with 4 words as `numpy.random.SeedSequence` does from 4 or more 32-bit words (O'Neill 2015).
+
+    NumPy promises that they never change; its own way to them takes longer than the words that are drawn from them.
+    """
+    factor, pool = U(0x43B0D7E5), np.empty(4, np.uint64)
+    for i in range(4):
+        next_factor = (factor * U(0x931E8875)) & _LOW32
+        pool[i], factor = _hashed(entropy[i], factor, next_factor), next_factor
+    for i in range(entropy.size):
+        for j in range(4):
+            if i != j:
+                next_factor = (factor * U(0x931E8875)) & _LOW32
+                word = _hashed(pool[i] if i < 4 else entropy[i], factor, next_factor)
+                pool[j], factor = _mixed(pool[j], word), next_factor
+    factor = U(0x8B51F9DD)
+    for i in range(4):
+        out[i] = 0
+        for half in range(2):
+            next_factor = (factor * U(0x58F38DED)) & _LOW32
+            word = _hashed(pool[(2 * i + half) % 4], factor, next_factor)
+            out[i], factor = out[i] | (word << U(32 * half)), next_factor
+
+
+@compiled
 def xoshiro_words(state: Words, out: Words) -> None:
     """Fill `out` with the words of xoshiro256++ that follow `state` (4 words, left as it is)."""
     s0, s1, s2, s3 = state[0], state[1], state[2], state[3]

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import ndtri
 
-from inca._base.kernels import Words, xoshiro_words
+from inca._base.kernels import Words, seeded_state, xoshiro_words
 from inca._base.types import Array
 from inca._base.validation import integer, refuse
 
@@ -34,8 +34,13 @@ class Seed:
 
     def state(self, label: tuple[int, ...]) -> Words:
         """Return the xoshiro256++ state with which the words of `label` begin."""
-        sequence = np.random.SeedSequence(int(self.seed), spawn_key=label)
-        return sequence.generate_state(4, np.uint64).astype(np.uint64)
+        key = _entropy(int(self.seed))
+        entropy = key + [0] * (4 - len(key))  # as SeedSequence does, so that no seed and label are another seed
+        for number in label:
+            entropy += _entropy(number)
+        state = np.empty(4, np.uint64)
+        seeded_state(np.array(entropy, np.uint64), state)
+        return state
 
     def words(self, label: tuple[int, ...], count: int) -> Words:
         """Return `count` words that belong to `label`."""
@@ -78,6 +83,14 @@ class PublicSeed:
         tail = b"".join(number.to_bytes(8, "little") for number in label)
         stream = hashlib.shake_256(b"inca-schedule/1" + head + self.seed + tail).digest(8 * count)
         return np.frombuffer(stream, dtype="<u8").astype(np.uint64)
+
+
+def _entropy(number: int) -> list[int]:
+    """Return the 32-bit words of a number, the lowest first; at least one."""
+    words = [number & 0xFFFFFFFF]
+    while number := number >> 32:
+        words.append(number & 0xFFFFFFFF)
+    return words
 
 
 def word_source(seed: int | PublicSeed) -> Seed | PublicSeed:

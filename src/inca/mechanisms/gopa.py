@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln, logsumexp
-from scipy.stats import binom, hypergeom
 
+from inca._base.distributions import binom_cdf, binom_pmf, hypergeom_pmf
 from inca._base.kernels import Flags
 from inca._base.types import Array
 from inca._base.validation import finite_float, integer, refuse
@@ -99,10 +101,7 @@ class Gopa(Pairwise):
             fewest = self._fewest_publishing()
             self._choose_noise(factors, lambda at: complete_ratio(float(factors[at]), honest, fewest), step=1)
         else:
-            needs = self._sample_needs(factors)
-            self._choose_noise(
-                factors, lambda at: self._level(float(factors[at]), [view[at] for view in needs]), step=_STEP
-            )
+            self._choose_noise(factors, self._sampled_ratio(factors), step=_STEP)
 
     def _late(self, leavers: int) -> float:
         if self.rounds is not None:
@@ -126,9 +125,9 @@ class Gopa(Pairwise):
             early, probabilities = np.array([leavers - self._draw_late(leavers, np.random.default_rng(0))]), np.ones(1)
         else:
             early = np.arange(leavers + 1)
-            probabilities = binom.pmf(early, leavers, 1.0 - 1.0 / self.rounds)
+            probabilities = binom_pmf(early, leavers, 1.0 - 1.0 / self.rounds)
         gone = np.arange(leavers + 1)
-        weights = probabilities @ hypergeom.pmf(gone, requirements.parties, honest, early[:, np.newaxis])
+        weights = probabilities @ hypergeom_pmf(gone, requirements.parties, honest, early[:, np.newaxis])
         # Whoever is to be protected is honest and there, so one such party is always left.
         sizes = np.maximum(1, honest - gone)[::-1]
         likely = weights[::-1] > 1e-6 * requirements.failure / (leavers + 1)
@@ -140,6 +139,28 @@ class Gopa(Pairwise):
         """Return the number of honest parties that publish but for the probability that may fail."""
         enough = np.cumsum(self._weights) > self.requirements.failure
         return int(self._sizes[int(np.argmax(enough))])
+
+    def _sampled_ratio(self, factors: Array) -> Callable[[int], float]:
+        """Return a function from the place of a factor to the noise ratio that graphs sampled for all factors ask for.
+
+        Neither epsilon nor the sensitivity has a part in it, so ratios are kept for the next who asks.
+        """
+        requirements = self.requirements
+        known = _known_ratios(
+            (requirements.parties, requirements.honest, requirements.failure),
+            (self.sampled_parties, self.exchanges, self.views, self.seed),
+            *(array.tobytes() for array in (self._sizes, self._weights, factors)),
+        )
+        needs: list[Array] = []
+
+        def ratio(at: int) -> float:
+            if at not in known:
+                if not needs:
+                    needs.extend(self._sample_needs(factors))
+                known[at] = self._level(float(factors[at]), [view[at] for view in needs])
+            return known[at]
+
+        return ratio
 
     def _sample_needs(self, factors: Array) -> list[Array]:
         """Return, for each sampled view, factor and party, the noise ratio needed times the number of neighbours."""
@@ -186,6 +207,12 @@ class Gopa(Pairwise):
         terms = self.noise_levels.cancelling * rng.standard_normal((first.size, messages.shape[1]))
         for at, term in enumerate(terms.T):
             messages[:, at] += np.bincount(first, term, len(messages)) - np.bincount(second, term, len(messages))
+
+
+@lru_cache(maxsize=128)
+def _known_ratios(required: tuple[float, ...], sampled: tuple[int, ...], *arrays: bytes) -> dict[int, float]:
+    """Return the noise ratios that are known for a setting, by the place of their factor; more are added to them."""
+    return {}
 
 
 def joined_pairs(parties: int, exchanges: int, rng: np.random.Generator) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -268,12 +295,12 @@ def fewest_neighbours(
     sizes = np.atleast_1d(np.asarray(publishing, dtype=np.int64))[:, np.newaxis]
     shares = np.ones(1) if weights is None else weights
     picked = np.arange(exchanges + 1)
-    picks = hypergeom.pmf(picked, parties - 1, sizes - 1, exchanges)
+    picks = hypergeom_pmf(picked, parties - 1, sizes - 1, exchanges)
     rest, picks_it = np.maximum(sizes - 1 - picked, 0), exchanges / (parties - 1)
     low, high = 0, int(sizes.max()) - 1  # fewer than low: at most that probability; fewer than high + 1: more
     while low < high:
         middle = (low + high + 1) // 2
-        fewer = np.sum(picks * binom.cdf(middle - 1 - picked, rest, picks_it), axis=1)
+        fewer = np.sum(picks * binom_cdf(middle - 1 - picked, rest, picks_it), axis=1)
         if float(shares @ fewer) <= probability:
             low = middle
         else:

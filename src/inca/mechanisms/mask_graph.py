@@ -24,8 +24,8 @@ from itertools import chain
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln
-from scipy.stats import hypergeom
 
+from inca._base.distributions import hypergeom_cdf, hypergeom_isf, hypergeom_sf
 from inca._base.kernels import Flags
 from inca._base.validation import refuse
 from inca.planning.requirements import Requirements
@@ -62,8 +62,8 @@ class MaskGraph:
         n, k, q = self.parties, self.neighbours, self.quorum
         stay = n - leavers
         # Of a stayer's n - 1 others one stayer fewer is there than of a leaver's.
-        missing = stay * hypergeom.cdf(q - 1, n - 1, stay - 1, k) if stay else 0.0
-        missing += leavers * hypergeom.cdf(q - 1, n - 1, stay, k) if leavers else 0.0
+        missing = stay * hypergeom_cdf(q - 1, n - 1, stay - 1, k) if stay else 0.0
+        missing += leavers * hypergeom_cdf(q - 1, n - 1, stay, k) if leavers else 0.0
         return min(1.0, float(missing))
 
     def exposure(self, colluders: int) -> float:
@@ -76,7 +76,7 @@ class MaskGraph:
             The sum over honest parties of that probability, at most 1.
         """
         honest = self.parties - colluders
-        return min(1.0, honest * float(hypergeom.sf(self.quorum - 1, self.parties - 1, colluders, self.neighbours)))
+        return min(1.0, honest * hypergeom_sf(self.quorum - 1, self.parties - 1, colluders, self.neighbours))
 
     def split(self, removed: int) -> float:
         """Return a bound on how likely the others are no longer joined if a random set of so many is taken out.
@@ -162,7 +162,7 @@ def least_mask_graph(requirements: Requirements) -> MaskGraph:
         allowed = requirements.failure - MaskGraph(n, k, 1).split(min(n, colluders + leavers))
         if allowed <= 0.0:
             continue
-        quorum = 1 + int(hypergeom.isf(allowed / requirements.honest, n - 1, colluders, k))
+        quorum = 1 + hypergeom_isf(allowed / requirements.honest, n - 1, colluders, k)
         graph = MaskGraph(n, k, quorum)
         if quorum <= k and graph.recovery_failure(leavers) <= requirements.failure:
             return graph

@@ -20,8 +20,8 @@ from functools import cached_property
 import numpy as np
 from scipy.linalg import eigh
 from scipy.optimize import brentq
-from scipy.stats import binom
 
+from inca._base.distributions import binom_ppf
 from inca._base.threads import blas_threads_for
 from inca._base.types import Array
 from inca._base.validation import finite_float, positive, refuse
@@ -291,7 +291,7 @@ def _order_statistic(levels: Array, quantile: float, confidence: float) -> float
     ordered, count = np.sort(levels), levels.size
     if quantile == 1.0:
         return float(ordered[-1])
-    below = int(binom.ppf(confidence, count, quantile))  # the least b with P(Binomial <= b) >= confidence
+    below = binom_ppf(confidence, count, quantile)  # the least b with P(Binomial <= b) >= confidence
     if below >= count:
         needed = math.ceil(math.log1p(-confidence) / math.log(quantile)) if confidence < 1 else math.inf
         must_be = f"at least {needed} for quantile {quantile:g} at confidence {confidence:g}"

@@ -160,7 +160,8 @@ def _run_all_terms(
     for t in range(rounds + 1):
         here = execution.presence.row(t)
         rows = (injection.noise if t < rounds else injection.closing)[counter]
-        part = injection.value[counter][:, np.newaxis] * u + np.einsum("nk,nkd->nd", rows, eta)
+        used = np.flatnonzero(rows.any(axis=0))  # of all terms, two or so have a part in a round
+        part = injection.value[counter][:, np.newaxis] * u + np.einsum("nk,nkd->nd", rows[:, used], eta[:, used])
         part = np.where(here[:, np.newaxis], part, 0.0)
         if execution.settlement_matters:
             settled += part + (execution.settlement(t, y) if t > 0 else 0.0)

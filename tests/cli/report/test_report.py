@@ -245,7 +245,7 @@ def test_texts_of_files_do_not_direct_the_terminal(session: Path, capsys: Captur
     assert "that inca wrote" in refused(capsys, "report", place)
 
 
-@pytest.mark.parametrize(("width", "dark"), [(1280, False), (390, True)])
+@pytest.mark.parametrize(("width", "dark"), [pytest.param(1280, False, marks=pytest.mark.slow), (390, True)])
 def test_a_browser_loads_nothing_and_runs_nothing(
     width: int, dark: bool, session: Path, capsys: Capture, tmp_path: Path
 ) -> None:

@@ -88,7 +88,7 @@ def test_intervals_count_the_records_and_not_the_parties_that_stayed(target: Int
     assert_covers(repeat(400, once, seed=8), level, at_least=True)
 
 
-@pytest.mark.parametrize("level", [0.99, 0.9])
+@pytest.mark.parametrize("level", [pytest.param(0.99, marks=pytest.mark.slow), 0.9])
 def test_intervals_reckon_with_the_noise_in_the_variance(level: float) -> None:
     """The noise in the variance is as large as the variance, often taken for 0: coverage was 0.92 and 0.84."""
     parties, mu = 10, 10.0

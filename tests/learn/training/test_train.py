@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 from dp_accounting.dp_event import GaussianDpEvent, SelfComposedDpEvent
 from dp_accounting.pld import PLDAccountant
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from helpers.examples import examples
 from inca import InvalidInput
 from inca._base.types import Array
 from inca.errors import BudgetExceeded
@@ -128,7 +129,7 @@ class Spy(SimulatedAverager):
         return super().average(vectors, sensitivity, mu, rng)
 
 
-@settings(max_examples=100)
+@examples(40, 100)
 @given(
     st.lists(st.integers(1, 6), min_size=2, max_size=5),
     st.sampled_from(["party", "record"]),

@@ -10,7 +10,6 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-import pytest
 
 import inca
 from helpers.rosters import SEED, terms
@@ -103,22 +102,27 @@ def test_a_process_that_takes_part_leaves_no_core_dump() -> None:
     assert done.stdout.strip() == "(0, 0)"
 
 
-@pytest.mark.parametrize(
-    ("limits", "expected"),
-    [
-        ((1024, 4096), "(2064, 4096)"),  # a second connection to each of a thousand, for a while
-        ((1024, 1500), "(1500, 1500)"),
-        ((3000, 4096), "(3000, 4096)"),
-        ((512, 512), "a session of 1000 parties needs about 1064 open files, and only 512 are allowed here: "),
-    ],
-)
-def test_a_process_may_hold_a_connection_to_every_peer_or_refuses(limits: tuple[int, int], expected: str) -> None:
-    """In a process of its own, as the larger of the two limits cannot be raised again."""
+LIMITS = {
+    (1024, 4096): "(2064, 4096)",  # a second connection to each of a thousand, for a while
+    (1024, 1500): "(1500, 1500)",
+    (3000, 4096): "(3000, 4096)",
+    (512, 512): "a session of 1000 parties needs about 1064 open files, and only 512 are allowed here: ",
+}
+
+
+def test_a_process_may_hold_a_connection_to_every_peer_or_refuses() -> None:
+    """In a process for each pair of limits, as the larger one cannot be raised again; all loaded by the same one."""
     program = (
-        "import resource, inca; from inca.network.node.runner import allow_connections\n"
-        f"resource.setrlimit(resource.RLIMIT_NOFILE, {limits})\n"
-        "try: allow_connections(1000); print(resource.getrlimit(resource.RLIMIT_NOFILE))\n"
-        "except inca.InvalidInput as error: print(error)"
+        "import os, resource, inca; from inca.network.node.runner import allow_connections\n"
+        f"for limits in {list(LIMITS)}:\n"
+        " if os.fork():\n"
+        "  os.wait()\n"
+        "  continue\n"
+        " resource.setrlimit(resource.RLIMIT_NOFILE, limits)\n"
+        " try: allow_connections(1000); print(resource.getrlimit(resource.RLIMIT_NOFILE), flush=True)\n"
+        " except inca.InvalidInput as error: print(error, flush=True)\n"
+        " os._exit(0)"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert done.stdout.startswith(expected)
+    for said, expected in zip(done.stdout.splitlines(), LIMITS.values(), strict=True):
+        assert said.startswith(expected)

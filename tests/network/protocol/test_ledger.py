@@ -6,10 +6,11 @@ from dataclasses import replace
 import msgspec
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import inca
+from helpers.examples import examples
 from helpers.ledgers import (
     PROPOSAL,
     SESSION,
@@ -54,7 +55,7 @@ from inca.network.protocol.session import WEIGHT, SessionConfig
 
 
 @given(sessions(), st.randoms(use_true_random=False), st.integers(5, 80))
-@settings(max_examples=80)
+@examples(30, 80)
 def test_mass_is_conserved_after_every_record_and_records_give_the_same_book(
     session: SessionConfig, rng: random.Random, length: int
 ) -> None:
@@ -81,7 +82,7 @@ def test_mass_is_conserved_after_every_record_and_records_give_the_same_book(
 
 
 @given(sessions(), st.randoms(use_true_random=False))
-@settings(max_examples=40)
+@examples(20, 40)
 def test_masks_vanish_exactly_and_weights_are_whole_when_everyone_is_there(
     session: SessionConfig, rng: random.Random
 ) -> None:
@@ -103,7 +104,7 @@ def test_masks_vanish_exactly_and_weights_are_whole_when_everyone_is_there(
 
 
 @given(sessions(), st.data())
-@settings(max_examples=100)
+@examples(40, 100)
 def test_what_is_injected_under_absence_is_what_the_library_says(session: SessionConfig, data: st.DataObject) -> None:
     there = data.draw(st.lists(st.booleans(), min_size=session.rounds, max_size=session.rounds))
     ledger = fresh(session)
@@ -233,7 +234,7 @@ def test_a_word_on_each_cohort_and_one_digest_and_one_final_message() -> None:
 
 
 @given(sessions(), st.randoms(use_true_random=False), st.integers(5, 120))
-@settings(max_examples=80)
+@examples(30, 80)
 def test_settled_balances_of_any_cohort_add_up_to_what_it_injected(
     session: SessionConfig, rng: random.Random, length: int
 ) -> None:

@@ -6,9 +6,10 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
+from helpers.examples import examples
 from inca.errors import InvalidPeerMessage
 from inca.network.protocol.messages import (
     Accept,
@@ -109,7 +110,7 @@ def test_different_messages_have_different_bytes(one: Message, other: Message) -
 
 
 @given(st.binary(max_size=60))
-@settings(max_examples=500)
+@examples(150, 500)
 @example(b"")
 @example(b"\xc0")
 @example(b"\x92\xa5items\xdd\xff\xff\xff\xff")  # a list of 2^32 - 1 items that are not there

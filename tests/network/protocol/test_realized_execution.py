@@ -4,10 +4,11 @@ import random
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import inca
+from helpers.examples import examples
 from helpers.ledgers import SESSION, opening, possible, sessions
 from inca.errors import InvalidPeerMessage
 from inca.network.protocol.ledger import Ledger
@@ -171,7 +172,7 @@ def rounding(session: SessionConfig) -> float:
 
 
 @given(sessions(), st.randoms(use_true_random=False), st.integers(20, 160))
-@settings(max_examples=150)
+@examples(50, 150)
 def test_settled_weights_are_those_of_the_execution(session: SessionConfig, rng: random.Random, length: int) -> None:
     """Any cohort of parties that were there in the last round, whatever happened before and whoever is not in it."""
     ledgers = lived(session, rng, length)

@@ -15,6 +15,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from helpers.examples import examples
 from helpers.sequence_processes import SIZES, agree
 from inca.errors import InvalidInput, OtherRoster
 from inca.network.membership.identity import Identity
@@ -48,7 +49,7 @@ def tight(tmp_path_factory: pytest.TempPathFactory) -> Roster:
     return Roster(roster.name, msgspec.structs.replace(roster.terms, epsilon=worst), roster.parties)
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(parent=examples(8, 25), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.integers(1, 10_000), st.floats(1e-3, 1e3), st.floats(1e-3, 10.0), st.floats(1.0, 1e4))
 def test_the_loss_of_a_session_is_at_most_what_was_asked_for(
     tight: Roster, dimension: int, distance: float, mu: float, times: float

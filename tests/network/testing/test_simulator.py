@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from typing import Any
 
 import numpy as np
 import pytest
@@ -22,6 +23,11 @@ SEEDS, CHUNK = 150, 25
 MORE = 3250
 
 
+def quickly(first: range, *others: range) -> list[Any]:
+    """Return parameters of which the first is quick, and the others show the same in more sessions."""
+    return [first, *(pytest.param(seeds, marks=pytest.mark.slow) for seeds in others)]
+
+
 def run_session(seed: int) -> SimulatedNetwork:
     """Run a session and check it; whatever goes wrong names the seed."""
     network = SimulatedNetwork(seed)
@@ -34,10 +40,11 @@ def run_session(seed: int) -> SimulatedNetwork:
 
 
 @pytest.mark.parametrize(
-    "first", [0, *(pytest.param(first, marks=pytest.mark.slow) for first in range(CHUNK, SEEDS, CHUNK))]
+    "seeds",
+    quickly(range(10), range(10, CHUNK), *(range(first, first + CHUNK) for first in range(CHUNK, SEEDS, CHUNK))),
 )
-def test_nothing_is_lost_or_counted_twice_under_all_faults(first: int) -> None:
-    networks = [run_session(seed) for seed in range(first, first + CHUNK)]
+def test_nothing_is_lost_or_counted_twice_under_all_faults(seeds: range) -> None:
+    networks = [run_session(seed) for seed in seeds]
     assert any(network.results for network in networks), "no session with a result was tested"
     assert any(network.crashes for network in networks), "no session with a crash was tested"
 
@@ -49,7 +56,7 @@ def test_nothing_is_lost_or_counted_twice_under_all_faults_in_many_sessions(firs
         run_session(seed)
 
 
-@pytest.mark.parametrize("seed", [1, 2, 5, 9])
+@pytest.mark.parametrize("seed", [1, 2, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (5, 9))])
 def test_a_seed_decides_everything(seed: int) -> None:
     one, two = run_session(seed), run_session(seed)
     assert (one.steps, one.crashes, one.now) == (two.steps, two.crashes, two.now)
@@ -57,9 +64,10 @@ def test_a_seed_decides_everything(seed: int) -> None:
     assert {i: party.stage for i, party in one.survivors.items()} == {i: p.stage for i, p in two.survivors.items()}
 
 
-def test_nobody_waits_for_parties_that_have_said_that_they_are_done() -> None:
+@pytest.mark.parametrize("seeds", quickly(range(6), range(6, 16)))
+def test_nobody_waits_for_parties_that_have_said_that_they_are_done(seeds: range) -> None:
     """Whoever hears it first leaves first, and those who hear it from nobody would wait a whole period."""
-    for seed in range(16):
+    for seed in seeds:
         network = SimulatedNetwork(seed, faults=without_faults())
         while len(network.results) < len(network.machines):
             network.step()
@@ -69,8 +77,9 @@ def test_nobody_waits_for_parties_that_have_said_that_they_are_done() -> None:
         assert network.now - known < 0.5 * network.session.period, seed
 
 
-def test_without_faults_everyone_has_the_exact_result() -> None:
-    for seed in range(20):
+@pytest.mark.parametrize("seeds", quickly(range(8), range(8, 20)))
+def test_without_faults_everyone_has_the_exact_result(seeds: range) -> None:
+    for seed in seeds:
         network = SimulatedNetwork(seed, faults=without_faults())
         network.run()
         network.check_end()
@@ -82,9 +91,10 @@ def test_without_faults_everyone_has_the_exact_result() -> None:
         assert result.weight == n * WEIGHT and result.exact and not result.late, f"seed {seed}"
 
 
-def test_without_faults_every_offer_is_credited_in_its_round() -> None:
+@pytest.mark.parametrize("seeds", quickly(range(8), range(8, 20)))
+def test_without_faults_every_offer_is_credited_in_its_round(seeds: range) -> None:
     """If the seed is agreed on, that is: whoever is not up yet when others flip the coin counts as down in round 1."""
-    for seed in range(20):
+    for seed in seeds:
         network = SimulatedNetwork(seed, faults=without_faults())
         if network.session.seed is not None:
             network.run()
@@ -120,8 +130,9 @@ def test_a_result_without_its_ledger_is_caught() -> None:
         network.check_end()
 
 
-def test_every_offer_is_credited_in_its_round_if_clocks_are_a_bit_off() -> None:
-    for seed in range(20):
+@pytest.mark.parametrize("seeds", quickly(range(8), range(8, 20)))
+def test_every_offer_is_credited_in_its_round_if_clocks_are_a_bit_off(seeds: range) -> None:
+    for seed in seeds:
         network = SimulatedNetwork(seed, faults=Faults(delay=0.001, skew=0.1))
         network.run()
         network.check_end()
@@ -191,9 +202,9 @@ def cut_all_links(network: SimulatedNetwork, begin: float, duration: float) -> N
     network._at(begin + duration, heal)
 
 
-@pytest.mark.parametrize("part", [0, *(pytest.param(part, marks=pytest.mark.slow) for part in range(1, 6))])
-def test_a_cut_of_all_links_shorter_than_a_period_costs_time_and_nothing_else(part: int) -> None:
-    for seed in range(12 * part, 12 * part + 12):
+@pytest.mark.parametrize("seeds", quickly(range(5), *(range(first, first + 11) for first in range(5, 60, 11))))
+def test_a_cut_of_all_links_shorter_than_a_period_costs_time_and_nothing_else(seeds: range) -> None:
+    for seed in seeds:
         session = small(seed)
         clean = SimulatedNetwork(seed, faults=without_faults(), session=session)
         while len(clean.results) < session.parties:
@@ -208,8 +219,9 @@ def test_a_cut_of_all_links_shorter_than_a_period_costs_time_and_nothing_else(pa
         assert result.published == set(range(session.parties)) and result.weight == 6 * WEIGHT, f"seed {seed}"
 
 
-def test_a_late_leaver_is_named_and_the_others_have_one_result_without_it() -> None:
-    for seed in range(10):
+@pytest.mark.parametrize("seeds", quickly(range(4), range(4, 10)))
+def test_a_late_leaver_is_named_and_the_others_have_one_result_without_it(seeds: range) -> None:
+    for seed in seeds:
         network = SimulatedNetwork(seed, faults=Faults(delay=0.01, comeback=0.0), session=small(seed))
         while not any(len(ledger.decided) >= 2 for _, ledger in network.ledgers()):
             network.step()

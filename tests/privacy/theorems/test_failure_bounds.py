@@ -267,7 +267,7 @@ def simulated_failures(kind: str, n: int, c: int, rounds: int, k: int, eavesdrop
         pytest.param("distinct", 100, 50, 6, 1, 0, 1000, 0.85, marks=pytest.mark.slow),
         ("distinct", 60, 20, 5, 1, 10, 1000, 0.6),
         pytest.param("permutation", 100, 50, 5, 1, 0, 1200, 0.9, marks=pytest.mark.slow),
-        ("permutation", 20, 5, 2, 1, 0, 2000, 0.9),
+        pytest.param("permutation", 20, 5, 2, 1, 0, 2000, 0.9, marks=pytest.mark.slow),
         pytest.param("permutation", 20, 5, 3, 1, 3, 1200, 0.8, marks=pytest.mark.slow),
         ("permutation", 10, 0, 2, 1, 2, 2000, 0.6),
         pytest.param("random", 100, 30, 8, 2, 0, 1000, 0.4, marks=pytest.mark.slow),

@@ -109,7 +109,7 @@ def valid_coalitions(view: View) -> list[set[int]]:
     return found
 
 
-@pytest.mark.parametrize("k", [1, 2, 3])
+@pytest.mark.parametrize("k", [1, pytest.param(2, marks=pytest.mark.slow), 3])
 def test_coalition_is_the_largest_there_is(k: int) -> None:
     found = dropped = 0
     for seed in range(60):

@@ -7,13 +7,14 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy import sparse, stats
 from scipy.sparse.csgraph import connected_components
 
 import inca
+from helpers.examples import examples
 from helpers.plain_failure_bounds import setting
 from helpers.strategies import generator
 from inca.privacy.theorems import _stayers, failure_bounds
@@ -140,7 +141,7 @@ def simulated(
         (("permutation", 40, 12, 4, 1, 8, 0.0, 0), 2.0),
         pytest.param(("random", 40, 12, 5, 1, 8, 0.0, 0), 2.0, marks=pytest.mark.slow),
         pytest.param(("distinct", 40, 12, 5, 1, 8, 0.0, 0), 3.0, marks=pytest.mark.slow),
-        (("random", 30, 6, 5, 1, 6, 0.0, 6), 2.5),
+        pytest.param(("random", 30, 6, 5, 1, 6, 0.0, 6), 2.5, marks=pytest.mark.slow),
         (("permutation", 40, 8, 4, 1, 0, 0.1, 0), 20.0),
         pytest.param(("permutation", 40, 8, 7, 1, 4, 0.05, 0), 60.0, marks=pytest.mark.slow),
         pytest.param(("random", 40, 8, 7, 1, 0, 0.05, 0), 8.0, marks=pytest.mark.slow),
@@ -324,7 +325,7 @@ def test_hiding_too_little_is_what_the_accountant_finds(
         assert worst < (1 + 1e-3) / kept.sum()
 
 
-@settings(max_examples=30)
+@examples(12, 30)
 @given(
     st.integers(3, 200),
     st.floats(0, 0.5),
@@ -346,7 +347,7 @@ def test_more_leavers_and_fewer_rounds_never_help(
     assert bound(rounds, 0) <= bound(rounds, leavers) + 1e-6
 
 
-@settings(max_examples=15)
+@examples(8, 15)
 @given(st.integers(3, 100), st.integers(1, 10), st.floats(0, 0.3), st.sampled_from(["random", "permutation"]))
 def test_more_absences_never_help(n: int, rounds: int, away: float, schedule: str) -> None:
     less, more = (log_failure_bound(n, n // 10, rounds, schedule=schedule, away=share) for share in (away, 1.2 * away))

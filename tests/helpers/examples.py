@@ -1,0 +1,16 @@
+"""How many random cases a property is tried on."""
+
+from __future__ import annotations
+
+from hypothesis import settings
+
+PROFILES = {"thorough": 200, "quick": 20}
+"""Random cases of a property that says nothing else, by the name of the profile."""
+
+
+def examples(quick: int, thorough: int) -> settings:
+    """Return the settings of a property that is dear, or needs more cases than others: so many in `make test-all`.
+
+    The number for all others tells which profile is in force.
+    """
+    return settings(max_examples=thorough if settings().max_examples > PROFILES["quick"] else quick)

@@ -15,6 +15,8 @@ from inca.network.transport.transport import Transport
 
 _ITEMS_BYTES = 2**21  # a message holds signed items up to a mebibyte, or a single one of any size
 _ACCOUNT_BYTES = 64  # of one transfer in an account
+_HANDSHAKE_PERIODS = 1 / 2  # for TLS, and again for hellos: a peer counts as gone only after a period
+_IDLE_PERIODS = 4.0  # as nobody need have anything to say in one
 
 
 def transport_for(
@@ -56,7 +58,21 @@ def transport_for(
 
 
 def limits_for(session: SessionConfig) -> Limits:
-    """Return limits that a session of this size keeps easily, and a peer out of its mind does not."""
+    """Return limits that a session of this size keeps easily, and a peer out of its mind does not.
+
+    Parties that agree on long rounds have slow machines or links, or many on one: a handshake may take longer there.
+    And all parties may connect to one at the same time, from one address even.
+    """
+    usual, n = Limits(), session.parties
     payload = 8 * (session.dimension + 1)
     frame = 2 * payload + _ITEMS_BYTES + _ACCOUNT_BYTES * session.rounds * session.receivers
-    return Limits(max_frame_bytes=frame, max_queue_bytes=16 * frame)  # honest parties ask for a little at a time
+    return Limits(
+        max_frame_bytes=frame,
+        max_queue_bytes=16 * frame,  # honest parties ask for a little at a time
+        handshake_timeout_s=max(usual.handshake_timeout_s, _HANDSHAKE_PERIODS * session.period),
+        hello_timeout_s=max(usual.hello_timeout_s, _HANDSHAKE_PERIODS * session.period),
+        stall_timeout_s=max(usual.stall_timeout_s, session.period),
+        idle_timeout_s=max(usual.idle_timeout_s, _IDLE_PERIODS * session.period),
+        max_pending=max(usual.max_pending, 2 * n),
+        max_pending_per_address=max(usual.max_pending_per_address, n),
+    )

@@ -35,7 +35,7 @@ from inca.network.protocol.messages import Message, Nudge, Offer, decode, encode
 from inca.network.protocol.party import Party
 from inca.network.protocol.realized_execution import RealizedExecution
 from inca.network.protocol.signed_items import printable
-from inca.network.transport.failures import Failure
+from inca.network.transport.failures import Failure, FailureCause
 from inca.network.transport.interface import TransportEvents
 
 _EVENTS_PER_COMMIT = 256  # handed to the state machine before its records are written
@@ -349,9 +349,12 @@ class Node(TransportEvents):
         self._post(lambda now: self._party.up(now, peer))
 
     def lost(self, peer: int, failure: Failure) -> None:
-        """Try a lost connection again, which tells whether the peer is gone; at the end that is no longer needed."""
+        """Try a lost connection again, which tells whether the peer is gone; at the end that is no longer needed.
+
+        One that was closed since nobody had anything to say tells nothing, and in long rounds there are many.
+        """
         self._log.log_event("lost", peer=peer, cause=failure.cause, reason=failure.detail)
-        if not self._party.outcome_known:
+        if failure.cause is not FailureCause.IDLE and not self._party.outcome_known:
             self._transport.send(peer, _PROBE)
 
     def down(self, peer: int, failure: Failure) -> None:

@@ -69,4 +69,6 @@ def test_long_rounds_leave_more_time_and_many_parties_more_room() -> None:
     assert limits.handshake_timeout_s == limits.hello_timeout_s == 30.0
     assert limits.stall_timeout_s == 60.0 and limits.idle_timeout_s == 240.0
     assert limits.max_pending >= 1000 and limits.max_pending_per_address >= 999
+    hours = limits_for(replace(SESSION, period=36_000.0))
+    assert (hours.handshake_timeout_s, hours.stall_timeout_s, hours.idle_timeout_s) == (60.0, 120.0, 600.0)
     assert limits.max_violations == usual.max_violations and limits.penalty_s == usual.penalty_s

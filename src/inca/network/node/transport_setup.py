@@ -15,8 +15,10 @@ from inca.network.transport.transport import Transport
 
 _ITEMS_BYTES = 2**21  # a message holds signed items up to a mebibyte, or a single one of any size
 _ACCOUNT_BYTES = 64  # of one transfer in an account
-_HANDSHAKE_PERIODS = 1 / 2  # for TLS, and again for hellos: a peer counts as gone only after a period
-_IDLE_PERIODS = 4.0  # as nobody need have anything to say in one
+# Times that follow from the period, as (periods, seconds at most): rounds of hours are no reason to wait for strangers.
+_HANDSHAKE = (0.5, 60.0)  # for TLS, and again for hellos: a peer counts as gone only after a period
+_STALL = (1.0, 120.0)
+_IDLE = (4.0, 600.0)  # as nobody need have anything to say in one
 
 
 def transport_for(
@@ -69,10 +71,14 @@ def limits_for(session: SessionConfig) -> Limits:
     return Limits(
         max_frame_bytes=frame,
         max_queue_bytes=16 * frame,  # honest parties ask for a little at a time
-        handshake_timeout_s=max(usual.handshake_timeout_s, _HANDSHAKE_PERIODS * session.period),
-        hello_timeout_s=max(usual.hello_timeout_s, _HANDSHAKE_PERIODS * session.period),
-        stall_timeout_s=max(usual.stall_timeout_s, session.period),
-        idle_timeout_s=max(usual.idle_timeout_s, _IDLE_PERIODS * session.period),
+        handshake_timeout_s=max(usual.handshake_timeout_s, _seconds(session, *_HANDSHAKE)),
+        hello_timeout_s=max(usual.hello_timeout_s, _seconds(session, *_HANDSHAKE)),
+        stall_timeout_s=max(usual.stall_timeout_s, _seconds(session, *_STALL)),
+        idle_timeout_s=max(usual.idle_timeout_s, _seconds(session, *_IDLE)),
         max_pending=max(usual.max_pending, 2 * n),
         max_pending_per_address=max(usual.max_pending_per_address, n),
     )
+
+
+def _seconds(session: SessionConfig, periods: float, most: float) -> float:
+    return min(periods * session.period, most)

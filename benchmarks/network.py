@@ -28,10 +28,10 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -197,8 +197,13 @@ def memory_of(pid: int | None) -> tuple[float, float]:
     return sizes.get("Pss", 0.0), sizes.get("Private_Clean", 0.0) + sizes.get("Private_Dirty", 0.0)
 
 
+Held = TypeVar("Held", bound=Trial)
+
+
 @contextmanager
-def trial(options: argparse.Namespace, parties: int, rounds: int, dimension: int, **more: Any) -> Iterator[Trial]:
+def trial_as(
+    form: type[Held], options: argparse.Namespace, parties: int, rounds: int, dimension: int, **more: Any
+) -> Iterator[Held]:
     """Make identities, values and a roster, and leave no process behind."""
     rng = np.random.default_rng(options.seed)
     values = rng.standard_normal((parties, dimension))
@@ -230,9 +235,16 @@ def trial(options: argparse.Namespace, parties: int, rounds: int, dimension: int
     with tempfile.TemporaryDirectory(prefix="inca-benchmark-") as folder:
         cluster = kind(Path(folder), values, [f"party {i}" for i in range(parties)], terms)
         try:
-            yield Trial(cluster, began, **more)
+            yield form(cluster, began, **more)
         finally:
             cluster.stop()
+
+
+def trial(
+    options: argparse.Namespace, parties: int, rounds: int, dimension: int, **more: Any
+) -> AbstractContextManager[Trial]:
+    """Return a session that is watched closely."""
+    return trial_as(Trial, options, parties, rounds, dimension, **more)
 
 
 PARTS = {  # what a party's CPU time is spent on: the functions that stand for it, by file and name

@@ -55,8 +55,8 @@ from inca.network.protocol.party import Party
 from inca.network.protocol.records import Began, Credited, Opened, Signed
 from inca.network.protocol.signed_items import Final
 from inca.network.protocol.stage_rule import PartyComponents
+from inca.network.testing.ledger_sums import Machine
 from inca.network.testing.local_cluster import LocalCluster
-from inca.network.testing.simulator import _Machine
 from inca.privacy.attack import Reconstruction
 from inca.protocol.dissemination import Dissemination, exact
 from inca.protocol.noise import Noise
@@ -150,7 +150,7 @@ HOLDERS: dict[type, Callable[[], object]] = {
     Party: opened_party,
     PartyContext: lambda: opened_party()._context,
     PartyComponents: lambda: opened_party()._components,
-    _Machine: lambda: _Machine(np.full(3, STEPS), 0.0, [OPENED], opened_party(), ledger=opened_ledger()),
+    Machine: lambda: Machine(np.full(3, STEPS), 0.0, [OPENED], opened_party(), ledger=opened_ledger()),
 }
 """One of each class that holds values, noise or secrets; `LocalCluster` and `Identity` have tests of their own."""
 

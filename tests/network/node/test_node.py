@@ -21,6 +21,7 @@ from inca.network.node.session_setup import SessionSetup
 from inca.network.protocol.finalization import Result
 from inca.network.protocol.realized_execution import RealizedExecution
 from inca.network.protocol.session import WEIGHT
+from inca.network.transport.failures import Failure, FailureCause
 
 N = 4
 IDENTITIES = [Identity.create(f"party-{i}") for i in range(N)]
@@ -90,6 +91,26 @@ def test_a_result_that_comes_after_the_party_has_given_up_is_told_too() -> None:
         asyncio.run(ending._tell_end())
         assert len(told) == expected
     assert told[0].result is None and told[1].result is not None and told[1].loss_check is not None
+
+
+@pytest.mark.parametrize(
+    ("cause", "outcome_known", "probed"),
+    [
+        (FailureCause.LOST, False, [2]),
+        (FailureCause.UNRESPONSIVE, False, [2]),
+        (FailureCause.IDLE, False, []),  # nobody had anything to say, which is no reason to connect again
+        (FailureCause.LOST, True, []),
+    ],
+)
+def test_a_lost_connection_is_tried_again_unless_it_was_idle_or_the_end_is_known(
+    cause: FailureCause, outcome_known: bool, probed: list[int]
+) -> None:
+    losing: Any = node()
+    sent: list[int] = []
+    losing._party = SimpleNamespace(outcome_known=outcome_known)
+    losing._transport = SimpleNamespace(send=lambda peer, frame: sent.append(peer))
+    losing.lost(2, Failure(cause, "the connection to party 2 has ended"))
+    assert sent == probed
 
 
 def test_a_process_that_takes_part_leaves_no_core_dump() -> None:

@@ -51,7 +51,7 @@ def bounded(party: Party) -> None:
     assert len(transfers._early) <= offers and len(transfers._skipped) <= session.rounds * n
     assert sum(len(variants) for variants in items._variants.values()) <= 6 * n * (2 + 2 * n)
     assert sum(len(named) for named in items._named.values()) <= (n + 1) * n
-    assert len(items._read) <= 6 * n * (2 + 2 * n) and len(items._kept) <= 20 * n * n
+    assert len(items._kept) <= 20 * n * n
     anti_entropy = party._components.anti_entropy
     assert len(anti_entropy._asked) <= 16 * n and len(anti_entropy._in_vain) <= 16 * n
     assert all(len(sent) <= 6 * n * (2 + 2 * n) for sent in anti_entropy._sent.values())

@@ -17,7 +17,8 @@ from inca.network.protocol.session import WEIGHT, SessionConfig
 from inca.network.protocol.signed_items import Final, Sign, Verify
 from inca.network.protocol.transfers import Transfers
 from inca.network.testing.faults import Faults, without_faults
-from inca.network.testing.simulator import MakeParty, SimulatedNetwork, Violation, plain_party
+from inca.network.testing.ledger_sums import Violation
+from inca.network.testing.simulator import MakeParty, SimulatedNetwork, plain_party
 
 SEEDS, CHUNK = 150, 25
 MORE = 3250

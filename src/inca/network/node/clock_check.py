@@ -28,7 +28,7 @@ _LATE_TIMEOUT_S = 10.0  # for a first answer to a party that comes late ...
 _LATE_MORE_S = 1.0  # ... and then for further ones
 _LATE_PEERS = 3  # whose answers suffice for it
 _MORE_PEERS, _MORE_S = 8, 3.0  # asked before a clock is said to be wrong, and for how long
-_RETRY_S = 0.2  # after which a peer that is not there yet is asked again
+_RETRY_S, _LONGEST_RETRY_S = 0.2, 2.0  # after which a peer that is not there yet is asked again, at first and later
 
 
 async def check_clocks(
@@ -126,9 +126,11 @@ async def _measure_all(
 
 
 async def _measure(transport: Transport, peer: int, failures: dict[int, FailureCause]) -> ClockMeasurement:
+    pause = _RETRY_S
     while True:
         try:
             return await transport.measure(peer)
         except PeerUnreachable as error:
             failures[peer] = FailureCause(error.cause)
-            await asyncio.sleep(_RETRY_S)
+            await asyncio.sleep(pause)
+            pause = min(2.0 * pause, _LONGEST_RETRY_S)  # hundreds that start together would do little else

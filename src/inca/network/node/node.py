@@ -22,6 +22,7 @@ from inca._base.types import Array
 from inca.errors import CorruptJournal, InvalidInput, InvalidPeerMessage, JournalUnusable
 from inca.network.membership.identity import Identity, verify
 from inca.network.node.clock_check import check_clocks
+from inca.network.node.connect_ahead import ConnectAhead, connected_ahead
 from inca.network.node.event_log import EventLog, StatusFile
 from inca.network.node.journal import Journal, check_disk_space
 from inca.network.node.loss_check import LossCheck, LossChecker
@@ -34,7 +35,7 @@ from inca.network.protocol.messages import Message, Nudge, Offer, decode, encode
 from inca.network.protocol.party import Party
 from inca.network.protocol.realized_execution import RealizedExecution
 from inca.network.protocol.signed_items import printable
-from inca.network.transport.failures import Failure
+from inca.network.transport.failures import Failure, FailureCause
 from inca.network.transport.interface import TransportEvents
 
 _EVENTS_PER_COMMIT = 256  # handed to the state machine before its records are written
@@ -43,7 +44,6 @@ _GOODBYE_S = 1.0  # for which connections are opened to tell others that this pa
 _LINGER_S = 2.0  # for which a party with a wrong clock can still be measured by the others
 _MAX_SLEEP_S = 3600.0
 _CONNECT_AHEAD_S = 60.0  # of the start
-_MAX_CONNECTED_AHEAD = 128  # peers: as many as a consortium has
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,6 +120,7 @@ class Node(TransportEvents):
         )
         self._events: deque[Callable[[float], Effects]] = deque()
         self._woken = asyncio.Event()
+        self._ahead = ConnectAhead(lambda peer: self._transport.send(peer, _PROBE))
         self._loss_checks: dict[frozenset[int], LossCheck] = {}  # by cohort
         self._loss_checker: LossChecker | None = None
         self._preloaded: LossChecker | None = None  # for the agreed seed, if there is one
@@ -295,9 +296,9 @@ class Node(TransportEvents):
         early = now < start - _CONNECT_AHEAD_S
 
         def connect() -> None:
-            for peer in self._party.partners[:_MAX_CONNECTED_AHEAD]:
-                if not early or peer > self.me:
-                    self._transport.send(peer, _PROBE)
+            peers = self._party.partners[: connected_ahead(self.setup.session)]
+            there = self._transport.connected
+            self._ahead.begin(peer for peer in peers if peer not in there and (not early or peer > self.me))
 
         if now < start:
             asyncio.get_running_loop().call_later(max(0.0, start - _CONNECT_AHEAD_S - now), connect)
@@ -344,17 +345,22 @@ class Node(TransportEvents):
 
     def up(self, peer: int) -> None:
         """Learn that a peer is there."""
+        self._ahead.settled(peer)
         self._post(lambda now: self._party.up(now, peer))
 
     def lost(self, peer: int, failure: Failure) -> None:
-        """Try a lost connection again, which tells whether the peer is gone; at the end that is no longer needed."""
+        """Try a lost connection again, which tells whether the peer is gone; at the end that is no longer needed.
+
+        One that was closed since nobody had anything to say tells nothing, and in long rounds there are many.
+        """
         self._log.log_event("lost", peer=peer, cause=failure.cause, reason=failure.detail)
-        if not self._party.outcome_known:
+        if failure.cause is not FailureCause.IDLE and not self._party.outcome_known:
             self._transport.send(peer, _PROBE)
 
     def down(self, peer: int, failure: Failure) -> None:
         """Learn that a peer cannot be reached."""
         self._log.log_event("down", peer=peer, cause=failure.cause, reason=failure.detail)
+        self._ahead.settled(peer)
         self._post(lambda now: self._party.down(now, peer))
 
     def violated(self, peer: int | None, address: str, failure: Failure, violations: int) -> None:

@@ -104,9 +104,11 @@ class AntiEntropy:
                 self._pass_on(now, kind, held)
 
     def _pass_on(self, now: float, kind: str, held: dict[int, Item]) -> None:
+        step = (kind, self._context.signed_items.ready_for)
+        if self._passed_on.get(step, 1) >= self._context.session.parties:
+            return  # to everyone it is to be passed on to, however many are there
         circle = sorted(self._audience(kind))
         n, place = len(circle), circle.index(self._context.me)
-        step = (kind, self._context.signed_items.ready_for)
         while (distance := self._passed_on.get(step, 1)) < n:
             block = [circle[place - back] for back in range(min(distance, n - distance))]
             if not held.keys() >= set(block):
@@ -135,8 +137,9 @@ class AntiEntropy:
             asked |= reachable
         doubtful = sorted((missed & set(context.down)) - context.gone)  # they may be back, all of them at once
         asked |= set(context.rng.sample(doubtful, min(few, len(doubtful))))
+        have = context.have()
         for peer in sorted(asked):
-            context.send(peer, context.have())
+            context.send(peer, have)
 
     def handle(self, now: float, peer: int, message: ItemMessage) -> None:
         """Take a message about items."""

@@ -229,9 +229,10 @@ class Finalization:
             )
             return
         published, accounts = proposal.parties, self._accounts
-        realized = realize(session, self._context.topology, accounts, published)
+        everyone = published == self.cohort.parties  # mostly: then it is the execution that was assessed
+        realized = self.realized if everyone else realize(session, self._context.topology, accounts, published)
         injected = sum(injected_weight(len(account.present), session.pieces) for account in accounts.values())
-        exact = not realized.contradictions and (published != self.cohort.parties or weight == injected)
+        exact = not realized.contradictions and (not everyone or weight == injected)
         commitments = {party: digest.commitment for party, digest in self._digests.items()}
         secrets = {party: final.secret for party, final in finals.items()}
         self.result = Result(total, weight, published, realized, exact, beacon(session.id, commitments, secrets))

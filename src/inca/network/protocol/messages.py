@@ -132,6 +132,11 @@ class Item(Wire, frozen=True, dict=True):
         """SHA-256 of its body, by which parties agree on what it says."""
         return hashlib.sha256(self.body).digest()
 
+    @cached_property
+    def read_as(self) -> dict[type, msgspec.Struct]:
+        """What its body says, by form, once it has been read: it is looked at many times until the end of a session."""
+        return {}
+
 
 class Have(Wire, frozen=True, tag="have"):
     """Whose items the sender holds, for each kind a bit per party, and how many decisions it knows.

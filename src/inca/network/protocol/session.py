@@ -132,9 +132,16 @@ class SessionConfig:
         return math.floor((now - self.start) / self.period) + 1
 
     def topology(self, seed: bytes) -> Topology:
-        """Return who sends to whom, given the public seed."""
-        schedule = random_schedule(self.schedule, self.parties, self.rounds, self.receivers, seed=PublicSeed(seed))
-        return Topology(schedule)
+        """Return who sends to whom, given the public seed; the same object for all who ask with the last seed."""
+        if seed not in self._topology:
+            schedule = random_schedule(self.schedule, self.parties, self.rounds, self.receivers, seed=PublicSeed(seed))
+            self._topology.clear()
+            self._topology[seed] = Topology(schedule)
+        return self._topology[seed]
+
+    @cached_property
+    def _topology(self) -> dict[bytes, Topology]:
+        return {}  # of one seed: all n T receivers are held as lists, which loss check and ledger need not do twice
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,7 +8,7 @@ item says is known by its hash: a party that signs two different items of a kind
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Literal, TypeVar, get_args
+from typing import Literal, TypeVar, get_args
 
 import msgspec
 
@@ -66,12 +66,16 @@ _encoder = msgspec.msgpack.Encoder()
 
 def read(item: Item, form: type[Body]) -> Body:
     """Return what an item says; refuse what is not of that form, or not written in the shortest way."""
+    known = item.read_as.get(form)
+    if isinstance(known, form):
+        return known
     try:
         body = msgspec.msgpack.decode(item.body, type=form)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise InvalidPeerMessage(f"a {item.kind} that cannot be read: {error}") from None
     if _encoder.encode(body) != item.body:
         raise InvalidPeerMessage(f"a {item.kind} must be written in the shortest way, got {len(item.body)} bytes")
+    item.read_as[form] = body
     return body
 
 
@@ -98,7 +102,6 @@ class SignedItems:
         self._variants: dict[tuple[str, int], dict[bytes, Item]] = {}
         self._named: dict[int | None, set[tuple[str, int, bytes]]] = {}  # by the last proposal of each; None: decided
         self._kept: set[tuple[str, int, bytes]] = set()  # behind what this party has accepted
-        self._read: dict[tuple[str, int, bytes], Any] = {}
         self._everyone = set(range(session.parties))
 
     # --- own items ----------------------------------------------------------------------------------------------
@@ -186,7 +189,6 @@ class SignedItems:
         self.ready_for, self.by_kind["ready"], self._bits["ready"] = instance, {}, 0
         self.changes += 1
         self._variants = {key: variants for key, variants in self._variants.items() if key[0] != "ready"}
-        self._read = {key: body for key, body in self._read.items() if key[0] != "ready"}
 
     def have(self, decided: int, *, reply: bool = False) -> Have:
         """Say what is held, and how many decisions are known."""
@@ -217,13 +219,7 @@ class SignedItems:
 
     def bodies(self, kind: Kind, form: type[Body]) -> dict[int, Body]:
         """Return what all held items of a kind say."""
-        bodies = {}
-        for party, item in self.by_kind[kind].items():
-            key = (kind, party, item.hash)
-            if key not in self._read:
-                self._read[key] = read(item, form)
-            bodies[party] = self._read[key]
-        return bodies
+        return {party: read(item, form) for party, item in self.by_kind[kind].items()}
 
     def missing(self, kind: Kind) -> set[int]:
         """Return the parties whose item of that kind is missing."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import multiprocessing
 import os
+import random
 import socket
 import sys
 import time
@@ -39,6 +40,8 @@ FORK_SERVER.set_forkserver_preload(["inca.network.testing.preload"])
 # Many processes on few cores: threads of their own would only wait for each other.
 _ONE_THREAD = ("OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS", "OMP_NUM_THREADS")
 _POLL_S = 0.05
+_LOWEST_PORT, _USUAL_EPHEMERAL_PORT = 10_000, 32_768
+_PORTS_TRIED = 4  # for each that is wanted: some are in use
 
 
 @dataclass
@@ -198,12 +201,32 @@ def run_local_party(roster: Path, home: Path, session: Path, shred: bool, first_
 
 
 def free_ports(count: int) -> list[int]:
-    """Return ports that nobody listens on just now."""
-    sockets = [socket.socket() for _ in range(count)]
+    """Return ports that nobody listens on just now, and that the kernel gives to no outgoing connection.
+
+    Hundreds of processes have thousands of connections before the last of them listens: a port among those that the
+    kernel draws from for them is likely to be taken by then.
+    """
+    sockets: list[socket.socket] = []
+    others, tried = range(_LOWEST_PORT, first_ephemeral_port()), _PORTS_TRIED * count
     try:
-        for probe in sockets:
-            probe.bind(("127.0.0.1", 0))
+        for port in random.SystemRandom().sample(others, tried) if len(others) >= tried else [0] * count:
+            probe = socket.socket()
+            sockets.append(probe)
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                sockets.pop().close()
+            if len(sockets) == count:
+                break
         return [int(probe.getsockname()[1]) for probe in sockets]
     finally:
         for probe in sockets:
             probe.close()
+
+
+def first_ephemeral_port() -> int:
+    """Return the lowest port that the kernel gives to outgoing connections."""
+    try:
+        return int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
+    except (OSError, ValueError):  # it is no Linux: this is below what others use
+        return _USUAL_EPHEMERAL_PORT

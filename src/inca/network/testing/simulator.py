@@ -14,7 +14,6 @@ import hashlib
 import heapq
 import random
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from itertools import zip_longest
 from math import inf
 from typing import Any
@@ -26,42 +25,23 @@ from inca.network.lattice.discrete_gaussian import Keystream, discrete_gaussian
 from inca.network.protocol.context import Effects
 from inca.network.protocol.finalization import Result
 from inca.network.protocol.ledger import Ledger
-from inca.network.protocol.messages import OPEN, Message, Offer, decode, encode, pack
+from inca.network.protocol.messages import Message, Offer
 from inca.network.protocol.party import Party
 from inca.network.protocol.realized_execution import RealizedExecution
-from inca.network.protocol.records import Credited, Record, Signed
+from inca.network.protocol.records import Record, Signed
 from inca.network.protocol.session import SessionConfig
 from inca.network.protocol.signed_items import Sign, SignedItems, Verify
 from inca.network.protocol.stages import USUAL_DECISIONS, periods_after_rounds
 from inca.network.testing.expected_sum import expected_sum
 from inca.network.testing.faults import PERIOD, Faults, random_session
+from inca.network.testing.ledger_sums import LedgerSums, Machine, Violation
+from inca.network.testing.shared_frames import Frame, SharedFrames
 from inca.protocol.execution_files import digest
 from inca.protocol.transcript import Transcript
 
 _NOTICED_LATE = 0.1  # probability that neither end notices at once that their connection has ended
 _NOTICED_AFTER_PERIODS = 2.0  # at most, that they do then
-
-
-class Violation(AssertionError):
-    """Something that must never happen has happened; the seed replays it."""
-
-
-@dataclass
-class _Machine:
-    """A party's computer: its disk outlives its process."""
-
-    noisy: Numbers = field(repr=False)
-    skew: float
-    journal: list[Record] = field(default_factory=list)
-    party: Party | None = None
-    incarnation: int = 0  # 0 while nobody runs
-    boots: int = 0
-    known: dict[int, int] = field(default_factory=dict)  # the latest incarnation of each peer that was heard
-    ledger: Ledger | None = None  # what the journal says while nobody runs
-    lost_ledgers: list[Ledger] = field(default_factory=list)  # with their disk
-    next_tick: float = inf
-    sent: dict[int, list[Offer]] = field(default_factory=dict)  # offers by peer, on the connection that stands
-    breaking: set[int] = field(default_factory=set)  # to whom it has ended, as will be noticed
+_MAX_STEPS, _MAX_STEPS_PER_PARTY = 200_000, 5_000  # the larger one; sessions of a thousand parties take some 250 each
 
 
 MakeParty = Callable[[SessionConfig, int, Sign, Verify, random.Random], Party]
@@ -101,9 +81,10 @@ class SimulatedNetwork:
         self._count = 0
         self.now = self._booted = 0.0
         self._sides: list[int] | None = None
-        self.credited: dict[tuple[int, int, int, int], list[bytes]] = {}  # payloads by transfer
+        self._frames = SharedFrames()
         n = self.session.parties
         self.machines = [self._machine(i) for i in range(n)]
+        self._sums = LedgerSums(self.session, self.machines)
         for i in range(n):
             late = self.rng.random() < self.faults.late
             self._at(self.session.start + 2 * PERIOD if late else self.rng.random() * 5.0, self._boot, i)
@@ -116,21 +97,32 @@ class SimulatedNetwork:
 
     # --- time and events --------------------------------------------------------------------------------------------
 
-    def run(self, max_steps: int = 200_000) -> None:
-        """Process all events; a session that does not end within its deadlines is a violation."""
+    def run(self, max_steps: int | None = None) -> None:
+        """Process all events; a session that does not end within its deadlines, or so many steps, is a violation.
+
+        Args:
+            max_steps: After how many events it counts as hanging; by default far more than a session has.
+        """
+        most = max(_MAX_STEPS, _MAX_STEPS_PER_PARTY * self.session.parties) if max_steps is None else max_steps
         while self._queue:
             self.step()
-            if self.now > self._latest_end or self.steps > max_steps:
+            if self._is_overdue or self.steps > most:
                 stages = [(i, m.party.stage) for i, m in enumerate(self.machines) if m.party and not m.party.finished]
-                if stages or self.steps > max_steps:  # the end of a connection may be noticed after all that
-                    raise Violation(f"the session hangs at {self.now:.1f} s: {stages}")
+                if stages or self.steps > most:  # the end of a connection may be noticed after all that
+                    raise Violation(f"the session hangs at {self.now:.1f} s, after {self.steps} steps: {stages}")
 
     @property
-    def _latest_end(self) -> float:
-        """When the session is over at the latest, with as many decisions as there were, and one more."""
-        decisions = max((len(m.party.ledger.decided) for m in self.machines if m.party), default=0) + 1
+    def _is_overdue(self) -> bool:
+        """Whether the session should be over, with as many decisions as there were, and one more."""
+        if self.now <= self._latest_end(0):  # mostly so: then nobody need be asked
+            return False
+        return self.now > self._latest_end(
+            max((len(m.party.ledger.decided) for m in self.machines if m.party), default=0)
+        )
+
+    def _latest_end(self, decisions: int) -> float:
         rounds_end = max(self.session.deadline(self.session.rounds), self._booted)
-        return rounds_end + periods_after_rounds(decisions - USUAL_DECISIONS) * PERIOD
+        return rounds_end + periods_after_rounds(decisions + 1 - USUAL_DECISIONS) * PERIOD
 
     def step(self) -> None:
         """Process the next event."""
@@ -148,11 +140,11 @@ class SimulatedNetwork:
         """The results that survivors hold."""
         return {i: party.result for i, party in self.survivors.items() if party.result is not None}
 
-    def _machine(self, i: int) -> _Machine:
+    def _machine(self, i: int) -> Machine:
         value = np.array([self.rng.randint(-(2**32), 2**32) for _ in range(self.session.dimension)], dtype=np.int64)
         stream = Keystream(self.rng.randbytes(32), b"independent")
         noise = discrete_gaussian(self.session.sigma_independent, self.session.dimension, stream)
-        return _Machine(value + noise, (2 * self.rng.random() - 1) * self.faults.skew)
+        return Machine(value + noise, (2 * self.rng.random() - 1) * self.faults.skew)
 
     def _at(self, when: float, action: Callable[..., None], *arguments: Any) -> None:
         self._count += 1
@@ -188,6 +180,7 @@ class SimulatedNetwork:
     def _crash(self, i: int) -> None:
         machine = self.machines[i]
         self.crashes += 1
+        self._sums.changed(i)
         machine.party, machine.incarnation = None, 0
         machine.ledger = self._ledger(i, machine.journal)
         if self.rng.random() < self.faults.comeback:
@@ -209,6 +202,7 @@ class SimulatedNetwork:
     def _perform(self, i: int, effects: Effects) -> None:
         """Write, then send; the machine may die anywhere in between."""
         machine = self.machines[i]
+        self._sums.changed(i)
         doomed = bool(effects.records) and self.rng.random() < self.faults.crash
         moment = self.rng.randint(0, len(effects.sends) + 1) if doomed else -1  # 0: before the write
         sends = effects.sends
@@ -216,9 +210,7 @@ class SimulatedNetwork:
             self._post_all(i, sends)
         if moment != 0:
             machine.journal += effects.records
-            for record in effects.records:
-                if isinstance(record, Credited):
-                    self.credited.setdefault((record.round, record.sender, record.slot, i), []).append(record.payload)
+            self._sums.written(i, effects.records)
             self._post_all(i, sends if moment < 0 else sends[: moment - 1])
         if doomed:
             self._crash(i)
@@ -289,7 +281,7 @@ class SimulatedNetwork:
         copies = 2 if rng.random() < faults.duplication else 1
         arriving = 0 if cut or gone else sum(rng.random() >= faults.loss for _ in range(copies))
         for _ in range(arriving):
-            frame = encode(message)
+            frame = self._frames.frame(message)
             self._at(self.now + self._lag(), self._deliver, i, here.incarnation, j, there.incarnation, frame)
         if not arriving:
             self._break(i, j)
@@ -325,7 +317,7 @@ class SimulatedNetwork:
     def _lag(self) -> float:
         return self.rng.expovariate(1.0) * self.faults.delay
 
-    def _deliver(self, i: int, sender_incarnation: int, j: int, receiver_incarnation: int, frame: bytes) -> None:
+    def _deliver(self, i: int, sender_incarnation: int, j: int, receiver_incarnation: int, frame: Frame) -> None:
         machine = self.machines[j]
         if self._alive(j, receiver_incarnation) is None:
             self._break(i, j)
@@ -336,7 +328,7 @@ class SimulatedNetwork:
             machine.known[i] = sender_incarnation
             self._broken(j, receiver_incarnation, i)
         if (party := self._alive(j, receiver_incarnation)) is not None:
-            self._perform(j, party.receive(self._clock(j), i, decode(frame)))
+            self._perform(j, party.receive(self._clock(j), i, self._frames.message(frame)))
 
     def _unsent(self, i: int, incarnation: int, message: Message) -> None:
         if (party := self._alive(i, incarnation)) is not None:
@@ -350,22 +342,11 @@ class SimulatedNetwork:
 
     def ledgers(self) -> list[tuple[int, Ledger]]:
         """Return all ledgers: of those who run, of the dead, and those that were lost."""
-        ledgers: list[tuple[int, Ledger]] = []
-        for i, machine in enumerate(self.machines):
-            current = machine.party.ledger if machine.party is not None else machine.ledger
-            ledgers += [(i, ledger) for ledger in [*machine.lost_ledgers, *([current] if current is not None else [])]]
-        return ledgers
+        return [(i, ledger) for i, machine in enumerate(self.machines) for ledger in machine.ledgers]
 
     def difference(self) -> Numbers:
         """Return balances + open and uncredited shares - injected, over all ledgers: zero in every state."""
-        total = np.zeros(self.session.dimension + 1, dtype=np.int64)
-        for i, ledger in self.ledgers():
-            total += ledger.balance - ledger.injected
-            for (t, slot), sent in ledger.outbox.items():
-                payloads = self.credited.get((t, i, slot, sent.receiver), ())
-                if sent.fate == OPEN and pack(ledger.shares[t]) not in payloads:
-                    total += ledger.shares[t]
-        return total
+        return self._sums.difference()
 
     def check_end(self) -> None:
         """Check what must hold at the end: one chain of decisions, one result, and the exact one."""
@@ -424,8 +405,8 @@ class SimulatedNetwork:
         return ledgers
 
     def check(self) -> None:
-        """Add the ledgers up."""
-        if (difference := self.difference()).any():
+        """Add the ledgers up, of which those of a few parties have changed since the last time."""
+        if (difference := self._sums.running_difference()).any():
             raise Violation(f"the ledgers do not add up at {self.now:.3f} s: {difference.tolist()}")
 
 

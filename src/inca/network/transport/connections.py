@@ -329,7 +329,8 @@ class Connections:
         if silence >= timeout:
             connection.finish(Bye.IDLE, deaf=False)
             detail = f"nothing was heard of party {connection.peer} for {timeout:g} s"
-            self._end(connection, Failure(FailureCause.IDLE, detail), keep=True)
+            cause = FailureCause.IDLE if connection.heard_since_write else FailureCause.UNRESPONSIVE
+            self._end(connection, Failure(cause, detail), keep=True)
             return
         if silence >= timeout / 2 and not connection.heard_since_write:
             self.ping(connection, 0)

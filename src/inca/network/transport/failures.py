@@ -34,7 +34,7 @@ class FailureCause(StrEnum):
     PENALTY = "penalty"  # refused for a while after too many violations
     HUNG_UP = "hung up"  # it closed the connection before its hello, without a word
     LOST = "lost"  # the connection ended after the hellos
-    IDLE = "idle"  # nothing was heard for too long
+    IDLE = "idle"  # nothing was said for long, nor heard
     CLOSED = "closed"  # by ourselves
     CLOCK_SET = "clock set"  # while two clocks were compared
     OUR_MACHINE = "our machine"  # has no file descriptors or memory left

@@ -259,14 +259,16 @@ class Consensus:
         if self._proposal is None:
             self._propose(now)
             if self._proposal is None and self._ballot != self._lowest:
+                prepare = Prepare(instance, self._ballot)
                 for peer in sorted(context.others - set(self._promises)):
-                    context.send(peer, Prepare(instance, self._ballot))
+                    context.send(peer, prepare)
         elif self._lock is None:
             for peer in sorted(context.others - set(self._votes)):
                 context.send(peer, self._proposal)
         else:
+            accept = Accept(instance, self._lock)  # one for all: it is large, and encoded once
             for peer in sorted(context.others - set(self._yes)):
-                context.send(peer, Accept(instance, self._lock))
+                context.send(peer, accept)
 
     def _count_promise(self, now: float, peer: int, message: Promise) -> None:
         if message.ballot != self._ballot or self._proposal is not None or peer in self._promises:
@@ -327,10 +329,11 @@ class Consensus:
             raise InvalidPeerMessage("an acceptance that its party has not signed")
         self._yes[peer] = message.signature
         if len(self._yes) >= self._context.session.quorum:
-            decisions = self.instance
+            instance = self.instance
             self._decide(Decision(self._ballot, lock.proposal, sorted(self._yes.items())))
+            decisions = self.decisions(instance)  # one for all, as above
             for other in sorted(self._context.others - set(self._context.down)):
-                self._context.send(other, self.decisions(decisions))
+                self._context.send(other, decisions)
 
     def _decide(self, decision: Decision) -> None:
         self._next_turn = self._retry_at = self._look_at = inf

@@ -1,0 +1,75 @@
+"""Connections before the start, to those with whom there will be something to exchange: a few at a time.
+
+All parties connect at about the same time. If each began all its connections at once, and many parties share a machine
+or a slow link, no handshake would be over in its time, and all of them would begin again.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable
+
+from inca.network.protocol.anti_entropy import neighbour_distances
+from inca.network.protocol.session import SessionConfig
+
+AT_ONCE = 8  # handshakes that one party begins before any of them is over
+_ALL_UP_TO = 128  # parties: as many as a consortium has
+_PROPOSERS = 2  # whose proposals are to be expected
+
+
+def connected_ahead(session: SessionConfig) -> int:
+    """Return to how many peers a party connects before the start: all, or in large sessions those it needs for certain.
+
+    Example:
+        >>> from dataclasses import replace
+        >>> session = SessionConfig(
+        ...     id=bytes(32), parties=100, rounds=20, receivers=1, schedule="random", quiet=1, dimension=1,
+        ...     sigma_independent=1, sigma_cancelling=1, min_participants=3, start=0.0, period=1.0,
+        ... )
+        >>> connected_ahead(session), connected_ahead(replace(session, parties=1000))
+        (99, 62)
+    """
+    if session.parties <= _ALL_UP_TO:
+        return session.parties - 1
+    neighbours, receivers = neighbour_distances(session.parties), session.rounds * session.receivers
+    return min(session.parties - 1, _PROPOSERS + 2 * len(neighbours) + 2 * receivers)
+
+
+class ConnectAhead:
+    """Begins connections one after the other, as earlier ones stand or have failed.
+
+    Args:
+        connect: Begins to connect to a peer; `settled` tells how that is over.
+
+    Example:
+        >>> begun = []
+        >>> ahead = ConnectAhead(begun.append)
+        >>> ahead.begin(range(1, 20))
+        >>> len(begun)
+        8
+        >>> ahead.settled(3)
+        >>> begun[-1]
+        9
+    """
+
+    def __init__(self, connect: Callable[[int], None]) -> None:
+        self._connect = connect
+        self._waiting: deque[int] = deque()
+        self._under_way: set[int] = set()
+
+    def begin(self, peers: Iterable[int]) -> None:
+        """Connect to these peers, the first ones first."""
+        self._waiting.extend(peers)
+        self._go_on()
+
+    def settled(self, peer: int) -> None:
+        """Learn that there is a connection to a peer, or that it cannot be reached."""
+        if peer in self._under_way:
+            self._under_way.discard(peer)
+            self._go_on()
+
+    def _go_on(self) -> None:
+        while self._waiting and len(self._under_way) < AT_ONCE:
+            peer = self._waiting.popleft()
+            self._under_way.add(peer)
+            self._connect(peer)

@@ -235,10 +235,10 @@ def _rarest_level(
         if lowest is None:
             return None, False, direct.views
         floor = lowest  # what is rarer never needs less
-    each = (1.0 + confidence) / 2.0  # both hold at once with the stated confidence
+    single = (1.0 + confidence) / 2.0  # both hold at once with the stated confidence
     halves = [(exceeding["even"], counts["even"].views), (exceeding["odd"], counts["odd"].views)]
-    first, second = (_upper_limits(exceeded, views, each) for exceeded, views in halves)
-    rarest, second_rarest = (float(_upper_limits(np.zeros(1), views, each)[0]) for _, views in halves)
+    first, second = (_upper_limits(exceeded, views, single) for exceeded, views in halves)
+    rarest, second_rarest = (float(_upper_limits(np.zeros(1), views, single)[0]) for _, views in halves)
     level, drawn = _extreme_level(levels, first * second, rarest * second_rarest, failure)
     if level is None and direct is not None:  # beyond the last level
         return *_extreme_level(levels, limits, least, failure), direct.views

@@ -156,20 +156,20 @@ def _looked_up(
     """Yield all candidates that the tables tell of: one receiver unless two are asked for, nobody away."""
     if receivers not in (None, 1, 2) or requirements.away > 0.0:
         return
-    each = receivers or 1
-    if rounds is not None and each * integer("rounds", rounds, min=1) > requirements.messages:
+    slots = receivers or 1
+    if rounds is not None and slots * integer("rounds", rounds, min=1) > requirements.messages:
         return
     known = (requirements.colluders + requirements.leavers) / requirements.parties
     for drawn in drawn_rounds():
-        if each * drawn > requirements.messages or (rounds is not None and drawn != rounds):
+        if slots * drawn > requirements.messages or (rounds is not None and drawn != rounds):
             continue
-        needed = _needed_levels(requirements, each, drawn, known, confidence)
+        needed = _needed_levels(requirements, slots, drawn, known, confidence)
         if not needed:
             continue
-        design = ProtocolDesign(_schedule(each), drawn, each, quiet=QUIET_ROUNDS)
+        design = ProtocolDesign(_schedule(slots), drawn, slots, quiet=QUIET_ROUNDS)
         residue = residue_of(design, requirements.parties, requirements.leavers)
         leaving = 0.0
-        if requirements.leavers and (each, requirements.eavesdropped) == (1, 0.0):
+        if requirements.leavers and (slots, requirements.eavesdropped) == (1, 0.0):
             certainty = {"failure": requirements.failure, "confidence": confidence}
             leaving = leavers_level(drawn, known, requirements.parties, design.injection(), **certainty)
         elif requirements.leavers:

@@ -1,10 +1,10 @@
 """The same jobs with every engine, and with a worker killed in between: what scales on a cluster, and what does not.
 
-    python benchmarks/cluster.py [--jobs 16] [--runs 1500] [--one-account 1000]
+    python benchmarks/cluster.py [--jobs 32] [--runs 3000] [--one-account 1000] [--repeat 3]
 
 One dask scheduler and its workers are processes of their own, as on several machines, with one thread each. Times are
-those of jobs alone, after a few jobs of the same kind; a worker that got none of these loads inca while it is timed.
-Ratios are against one process, in the same run. Results are compared, too: they must be equal.
+those of jobs alone, after every worker has done one of the same kind: medians of a few repetitions, with the shortest
+and the longest. Ratios are against one process, in the same run. Results are compared, too: they must be equal.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))  # the processes are those of the tests
@@ -50,27 +51,34 @@ def seconds(engine: Engine, jobs: Sequence[Job], progress: Callable[[int, int], 
     return time.perf_counter() - began, results
 
 
-def measure(title: str, jobs: Sequence[Job], warm: Sequence[Job], kill: bool) -> None:
+def measure(title: str, jobs: Sequence[Job], warm: Sequence[Job], kill: bool, repeat: int) -> None:
     print(title, flush=True)
     base, expected = 0.0, None
 
     def show(name: str, engine: Engine, progress: Callable[[int, int], None] = lambda done, total: None) -> None:
         nonlocal base, expected
         complete_jobs(warm, engine, None, lambda done, total: None)
-        taken, results = seconds(engine, jobs, progress)
-        base, expected = base or taken, results if expected is None else expected
-        same = "the same results" if results == expected else "OTHER RESULTS"
-        print(f"  {name:34s} {taken:7.1f} s   {base / taken:5.2f} times as fast as serial   {same}", flush=True)
+        times = []
+        for _ in range(repeat if "killed" not in name else 1):
+            taken, results = seconds(engine, jobs, progress)
+            times.append(taken)
+            expected = results if expected is None else expected
+            if results != expected:
+                raise SystemExit(f"{name}: other results")
+        taken = median(times)
+        base = base or taken
+        spread = f"{min(times):.1f} to {max(times):.1f} s"
+        print(f"  {name:34s} {taken:7.1f} s  ({spread:14s})  {base / taken:5.2f} times as fast as serial", flush=True)
 
     with Engine("serial") as engine:
         show("serial", engine)
     with Engine("processes", 2) as engine:
         show("processes, 2", engine)
     for workers in (1, 2):
-        with cluster(workers) as (_, engine):
+        with cluster(workers, warm[0]) as (_, engine):
             show(f"dask, {workers} worker{'s' * (workers > 1)}", engine)
     if kill:
-        with cluster(2) as (processes, engine):
+        with cluster(2, warm[0]) as (processes, engine):
 
             def replace(done: int, total: int) -> None:
                 if done == total // 3:
@@ -81,8 +89,8 @@ def measure(title: str, jobs: Sequence[Job], warm: Sequence[Job], kill: bool) ->
 
 
 @contextmanager
-def cluster(workers: int) -> Iterator[tuple[DaskProcesses, Engine]]:
-    """Start dask's processes, and an engine once all workers are there."""
+def cluster(workers: int, warm: Job) -> Iterator[tuple[DaskProcesses, Engine]]:
+    """Start dask's processes, and an engine once all workers are there and each has done a job."""
     with (
         tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder,
         dask_processes(Path(folder), workers) as processes,
@@ -90,17 +98,19 @@ def cluster(workers: int) -> Iterator[tuple[DaskProcesses, Engine]]:
         Engine("dask", address=processes.address) as engine,
     ):
         client.wait_for_workers(workers, timeout=120)
+        client.run(warm.run, **warm.settings)
         yield processes, engine
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--jobs", type=int, default=16)
-    parser.add_argument("--runs", type=int, default=1500)
+    parser.add_argument("--jobs", type=int, default=32)
+    parser.add_argument("--runs", type=int, default=3000)
     parser.add_argument("--one-account", type=int, default=1000)
+    parser.add_argument("--repeat", type=int, default=3)
     options = parser.parse_args()
     print(f"{available_cores()} cores, shared with whatever else runs")
     many = independent_jobs(options.jobs, options.runs, seed=1)
-    measure(f"{options.jobs} independent jobs of Figure 3", many, independent_jobs(6, 50, seed=2), kill=True)
+    measure(f"{options.jobs} independent jobs of Figure 3", many, independent_jobs(6, 50, seed=2), True, options.repeat)
     alone = one_account(options.one_account)
-    measure(f"one account of {options.one_account} parties: one job", alone, one_account(40) * 4, kill=False)
+    measure(f"one account of {options.one_account} parties: one job", alone, one_account(40) * 4, False, options.repeat)

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from importlib.resources import files
 from typing import Literal
 
@@ -150,10 +150,8 @@ def needed_level(
     tables = level_tables()
     entries = [
         entry
-        for entry in tables.tables
-        if (entry.parties, entry.receivers) == (DRAWN_PARTIES, receivers)
-        and _covers(entry, rounds, known)
-        and entry.eavesdropped >= eavesdropped - 1e-12
+        for entry in _drawn(rounds, receivers)
+        if _covers(entry, rounds, known) and entry.eavesdropped >= eavesdropped - 1e-12
     ]
     if parties < DRAWN_PARTIES:  # half of a run may hide nothing at all, which is likelier among few
         entries = [entry for entry in entries if entry.told == "none"]
@@ -208,6 +206,12 @@ def leavers_level(
     least = float(_upper_limits(np.zeros(1), counts.views, confidence)[0])
     level, _ = _extreme_level(levels, limits, least, failure)
     return always if level is None else min(always, level)
+
+
+@cache
+def _drawn(rounds: int, receivers: int) -> tuple[_Counts, ...]:
+    wanted = DRAWN_PARTIES, rounds, receivers
+    return tuple(entry for entry in level_tables().tables if (entry.parties, entry.rounds, entry.receivers) == wanted)
 
 
 def _covers(entry: _Counts | _LeaverCounts, rounds: int, known: float) -> bool:
@@ -276,8 +280,16 @@ def _upper_limits(exceeding: Array, views: int, confidence: float) -> Array:
 
     One party a view is counted, so counts are binomial.
     """
-    most = np.minimum(exceeding, views - 1)
-    return np.where(exceeding >= views, 1.0, betaincinv(most + 1.0, views - most, confidence))
+    return _limits_of_bytes(np.asarray(exceeding, dtype=np.float64).tobytes(), views, confidence)
+
+
+@lru_cache(maxsize=1024)  # nearly all of the time of a plan, and the same for all numbers of parties
+def _limits_of_bytes(exceeding: bytes, views: int, confidence: float) -> Array:
+    counts = np.frombuffer(exceeding)
+    most = np.minimum(counts, views - 1)
+    limits = np.where(counts >= views, 1.0, betaincinv(most + 1.0, views - most, confidence))
+    limits.setflags(write=False)
+    return limits
 
 
 def late_residue(rounds: int, leaving: float) -> float:

@@ -52,6 +52,21 @@ def test_a_finished_plan_is_there_after_a_reload(window: Watched) -> None:
     assert not [url for url in window.requests if "/api/plan?" in url]  # it was not made again
 
 
+def test_slow_mechanisms_that_were_computed_are_there_after_a_reload(window: Watched) -> None:
+    page = window.page
+    page.goto(window.root + ASKED)
+    chart = page.locator(".shown svg[role=img]").first
+    expect(page.locator(".shown[aria-busy=false]")).to_be_visible()
+    page.get_by_role("button", name="Compute them, too").click()
+    expect(page.get_by_text("They are in the chart above.")).to_be_visible(timeout=120_000)
+    expect(chart).to_contain_text("GOPA")
+    window.requests.clear()
+    page.reload()
+    expect(chart).to_contain_text("GOPA")
+    expect(page.get_by_text("They are in the chart above.")).to_be_visible()
+    assert not [url for url in window.requests if "/api/slow-mechanisms?" in url]
+
+
 def test_a_finished_plan_is_listed_and_leads_back_to_its_requirements(window: Watched) -> None:
     page = planned(window)
     page.get_by_role("link", name="see the list").click()

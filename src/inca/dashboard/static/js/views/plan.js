@@ -5,13 +5,14 @@ import { ask, stream, wasAborted } from "../lib/api.js";
 import { fill, h } from "../lib/dom.js";
 import { count, errorSentence } from "../lib/format.js";
 import { replaceParams } from "../lib/navigation.js";
-import { DEFAULT_REQUIREMENTS, keyOf, LABELS, readRequirements } from "../lib/requirements.js";
+import { DEFAULT_REQUIREMENTS, LABELS, readRequirements } from "../lib/requirements.js";
 import { afterPaint, debounce, LatestRequest, NewestOnly } from "../lib/timing.js";
 import { errorLine } from "../widgets/elements.js";
 import { hint } from "../widgets/hint.js";
 import { LongJob } from "../widgets/long_job.js";
 import { saveButton, shareButton } from "../widgets/picture_buttons.js";
 import { certainty, errorSources, headline, shortHeadline } from "../widgets/plan/error_summary.js";
+import { keepSlowEntry, slowEntries } from "../widgets/plan/kept_entries.js";
 import { LiveEstimates, sameButGuarantee } from "../widgets/plan/live_estimates.js";
 import {
   impossibleMechanisms,
@@ -29,8 +30,6 @@ const QUIET_MS = 150; // without a change until the server is asked
 const RESTING_MS = 60; // without a change until words and tables follow the figures
 const PATIENCE_MS = 700; // until what is there already is shown, at first, and a range that rests on no view
 const MAX_QUICK_MUFFLIATO_PARTIES = 600; // as in inca.dashboard.estimates
-/** @type {Map<string, MechanismEntry[]>} entries of slow mechanisms by requirements: they take long, so they are kept */
-const slowEntries = new Map();
 
 /**
  * @param {EstimateHead} head
@@ -158,23 +157,17 @@ class PlanView {
     );
   }
 
-  /** @param {Requirements} requirements */
-  #slowEntries(requirements) {
-    return slowEntries.get(keyOf(requirements)) ?? [];
-  }
-
   /**
    * @param {MechanismEntry} entry
    * @param {Requirements} asked
    */
   #takeSlow(entry, asked) {
-    const others = this.#slowEntries(asked).filter(({ mechanism }) => mechanism !== entry.mechanism);
-    slowEntries.set(keyOf(asked), [...others, entry]);
+    keepSlowEntry(entry, asked);
     this.draw();
   }
 
   #updateSlow() {
-    const computed = this.#slowEntries(this.requirements).length;
+    const computed = slowEntries(this.requirements).length;
     const all = this.live.head.slow.length || 3;
     const done = computed >= all;
     this.slow.button.disabled = !this.slow.asked && done;
@@ -191,7 +184,7 @@ class PlanView {
   /** All mechanisms that are known. */
   #entries() {
     const planned = planFor(this.requirements)?.entry;
-    return [...(planned ? [planned] : []), ...this.live.entries(), ...this.#slowEntries(this.requirements)];
+    return [...(planned ? [planned] : []), ...this.live.entries(), ...slowEntries(this.requirements)];
   }
 
   /** The names of mechanisms that are being computed for the first time. */

@@ -30,6 +30,12 @@ from inca.jobs.engine import Engine
 from inca.jobs.job import Job
 from inca.reproduction.runs import first_rounds, noise_needed
 
+Progress = Callable[[int, int], None]
+
+
+def say_nothing(done: int, total: int) -> None:
+    """Show no progress."""
+
 
 def independent_jobs(jobs: int, runs: int, seed: int) -> list[Job]:
     """Return jobs of Figure 3, each with runs of its own."""
@@ -45,7 +51,7 @@ def one_account(parties: int) -> list[Job]:
     return [Job(noise_needed, {**setting, "first": 0, "runs": 1, "seed": 1})]
 
 
-def seconds(engine: Engine, jobs: Sequence[Job], progress: Callable[[int, int], None]) -> tuple[float, list[Any]]:
+def seconds(engine: Engine, jobs: Sequence[Job], progress: Progress) -> tuple[float, list[Any]]:
     began = time.perf_counter()
     results = complete_jobs(jobs, engine, None, progress)
     return time.perf_counter() - began, results
@@ -55,11 +61,11 @@ def measure(title: str, jobs: Sequence[Job], warm: Sequence[Job], kill: bool, re
     print(title, flush=True)
     base, expected = 0.0, None
 
-    def show(name: str, engine: Engine, progress: Callable[[int, int], None] = lambda done, total: None) -> None:
+    def show(name: str, engine: Engine, times_to_run: int = repeat, progress: Progress = say_nothing) -> None:
         nonlocal base, expected
-        complete_jobs(warm, engine, None, lambda done, total: None)
+        complete_jobs(warm, engine, None, say_nothing)
         times = []
-        for _ in range(repeat if "killed" not in name else 1):
+        for _ in range(times_to_run):
             taken, results = seconds(engine, jobs, progress)
             times.append(taken)
             expected = results if expected is None else expected
@@ -85,7 +91,7 @@ def measure(title: str, jobs: Sequence[Job], warm: Sequence[Job], kill: bool, re
                     processes.kill(processes.processes[1])
                     processes.start_worker()
 
-            show("dask, 2, one killed and replaced", engine, replace)
+            show("dask, 2, one killed and replaced", engine, 1, replace)
 
 
 @contextmanager

@@ -8,8 +8,8 @@ of all messages is lost, each with its connection, of which both ends learn. Eve
 machines of their own hold it: rounds, digests, three decisions with the signatures of a quorum, settlement, the result.
 Signatures are short hashes, as a thousand parties in one process would verify millions; 48 bytes are added for each.
 
-`exact`: whether all who stayed have the same result, and it is to the last unit the sum of what the cohort put in;
-`conserved`: how often the ledgers of all parties were added up, after every write, with balances and what is on its way
+`result`: whether all who stayed have the same one, and it is to the last unit the sum of what the cohort put in;
+`checks`: how often the ledgers of all parties were added up, after every write, with balances and what is on its way
 equal to what was injected. Either is checked, and a violation ends the benchmark.
 """
 

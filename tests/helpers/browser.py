@@ -99,6 +99,8 @@ def watched(
 def _forget(page: Page, root: str) -> None:
     """Let nothing be left of what was done in a page, or kept by it."""
     page.unroute_all()
+    if page.url.startswith(root):
+        page.evaluate("sessionStorage.clear()")  # which belongs to the window, and is not among the data of an origin
     page.goto("about:blank")
     page.context.clear_cookies()
     session = page.context.new_cdp_session(page)

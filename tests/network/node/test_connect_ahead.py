@@ -9,25 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from helpers import ledgers
 from inca.network.node.connect_ahead import AT_ONCE, ConnectAhead, connected_ahead
 from inca.network.node.transport_setup import limits_for
-from inca.network.protocol.session import SessionConfig
 from inca.network.transport.limits import Limits
 
-SESSION = SessionConfig(
-    id=bytes(32),
-    parties=50,
-    rounds=20,
-    receivers=1,
-    schedule="permutation",
-    quiet=1,
-    dimension=1,
-    sigma_independent=1,
-    sigma_cancelling=1,
-    min_participants=3,
-    start=0.0,
-    period=4.0,
-)
+SESSION = replace(ledgers.SESSION, parties=50, rounds=20, dimension=1, period=4.0)
 
 
 @given(count=st.integers(0, 60), order=st.randoms(use_true_random=False))

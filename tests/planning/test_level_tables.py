@@ -90,22 +90,22 @@ def test_the_drawn_level_leaves_so_few_that_more_would_be_likelier_than_not() ->
 
 
 def test_the_limit_of_a_quantile_is_too_low_as_seldom_as_it_says() -> None:
-    """Needs are exponential; false alarm below 1e-6: six standard errors above 0.1 of 2,000 repetitions."""
+    """Needs are exponential; false alarm below 1e-6: seven standard errors above 0.1 of 600 repetitions."""
     rng, levels = np.random.default_rng(1), np.geomspace(0.5, 50, 400)
     too_low = 0
-    for _ in range(2000):
+    for _ in range(600):
         needs = np.sort(rng.exponential(size=500))
         exceeding = 500 - np.searchsorted(needs, levels, side="right")
         limit = _first_below(levels, _upper_limits(exceeding.astype(float), 500, 0.9), 0.02)
         too_low += limit is not None and math.exp(-limit) > 0.02
-    assert too_low <= 200 + 6 * math.sqrt(2000 * 0.1 * 0.9)
+    assert too_low <= 60 + 7 * math.sqrt(600 * 0.1 * 0.9)
 
 
 def test_a_product_is_too_low_as_seldom_as_it_says() -> None:
     """Two independent exponential needs of 500 views each; false alarm as above. It is hardly ever: both are limits."""
     rng, levels = np.random.default_rng(2), np.geomspace(0.5, 50, 400)
     entry, too_low = drawn(50, 20, 0.3, told="even"), 0
-    for _ in range(2000):
+    for _ in range(600):
         halves = {}
         for told in ("even", "odd"):
             needs = np.sort(rng.exponential(size=500))
@@ -114,7 +114,7 @@ def test_a_product_is_too_low_as_seldom_as_it_says() -> None:
         limit, was_drawn, views = _rarest_level(levels, halves, 0, 0.0004, 0.9)
         assert was_drawn and views == 1000
         too_low += limit is not None and math.exp(-2 * limit) > 0.0004
-    assert 0 < too_low <= 200 + 6 * math.sqrt(2000 * 0.1 * 0.9)
+    assert 0 < too_low <= 60 + 7 * math.sqrt(600 * 0.1 * 0.9)
 
 
 @given(st.integers(6, 12), st.integers(2, 7), st.integers(1, 2), st.integers(0, 3), st.randoms(use_true_random=False))

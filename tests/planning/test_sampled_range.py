@@ -52,7 +52,7 @@ def test_the_error_of_the_plan_lies_in_every_range(
 
 
 def test_with_all_views_the_range_is_the_plans_error() -> None:
-    required = requirements(20, (0.1, 0.1, 0.1))
+    required = requirements(12, (0.1, 0.1, 0.1), messages=11)
     *_, last = error_ranges(required, views=20)
     assert last.views == last.planned_views == 20
     error = plan(required, views=20).expected_mse
@@ -70,7 +70,7 @@ def test_before_any_view_it_reaches_from_the_least_error_to_local_dps() -> None:
 
 def test_the_range_is_of_another_epsilon_but_for_its_unit() -> None:
     """What a page rests on that moves along epsilon without asking again."""
-    one, other = (inca.Requirements(20, epsilon, 1e-5, eavesdropped=0.1, dropout=0.1) for epsilon in (0.5, 2.0))
+    one, other = (inca.Requirements(12, epsilon, 1e-5, eavesdropped=0.1, messages=11) for epsilon in (0.5, 2.0))
     for a, b in zip(error_ranges(one, views=20), error_ranges(other, views=20), strict=True):
         ratio = other.var_local_dp / one.var_local_dp
         assert b.low - b.data == pytest.approx(ratio * (a.low - a.data), rel=1e-4)

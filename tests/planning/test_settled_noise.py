@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 
 import numpy as np
 import pytest
@@ -29,14 +30,16 @@ def test_topped_up_noise_protects_whom_noise_from_the_start_protects(seed: int, 
     adversary = inca.Adversary.random(parties, design.rounds, rng, colluding=requirements.colluding)
     view = inca.View(execution, adversary).of_cohort()
     least = factor / max(1, requirements.honest - leavers)
-    level = math.nan
-    for level in np.geomspace(0.1, 200.0, 40):
+
+    def protects(level: float) -> bool:
         start = inca.NoiseLevels(independent=math.sqrt(least), cancelling=math.sqrt(level))
-        if inca.account(view, start, sensitivity=1.0).max_mu <= 1.0:
-            break
-    else:
-        assume(False)
-    noise = SettledNoise.enough(requirements, design.injection(), factor, float(level))
+        return inca.account(view, start, sensitivity=1.0).max_mu <= 1.0
+
+    levels_tried = np.geomspace(0.1, 200.0, 40).tolist()
+    place = bisect_left(levels_tried, True, key=protects)
+    assume(place < len(levels_tried))
+    level = levels_tried[place]
+    noise = SettledNoise.enough(requirements, design.injection(), factor, level)
     levels = inca.NoiseLevels(
         independent=math.sqrt(noise.start),
         cancelling=math.sqrt(noise.level),

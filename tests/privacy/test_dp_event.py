@@ -11,10 +11,11 @@ import numpy as np
 import pytest
 from dp_accounting.pld import PLDAccountant
 from dp_accounting.rdp import RdpAccountant
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import inca
+from helpers.examples import examples
 from inca.learn.averagers.simulated import SimulatedAverager
 from inca.learn.training.averaging_loop import AveragingLoop
 from inca.learn.training.train import TrainingResult, TrainingStep
@@ -42,8 +43,8 @@ def assert_same(theirs: float, ours: float) -> None:
     assert ours * (1 - NUMERICAL) <= theirs <= ours * (1 + 1e-3)
 
 
-@settings(max_examples=8)
 @given(st.floats(0.1, 4.0), st.floats(1e-9, 1e-2))
+@examples(3, 12)
 def test_epsilon_is_that_of_both_accountants(mu: float, delta: float) -> None:
     ours = float(inca.epsilon_for(mu, delta))
     event = gaussian_dp_event(mu)

@@ -1,4 +1,4 @@
-"""Schedules drawn at random from a seed. Rounds are generated when asked for, never stored."""
+"""Schedules drawn at random from a seed. Rounds are generated when asked for; only those of small schedules are kept."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from inca._base.validation import refuse
 from inca.protocol.schedules.base import Round, Schedule, check_share, check_size
 
 _MAX_PERMUTATIONS = 8  # of a round: redrawing needs about e^k tries for the k-th
+_MAX_KEPT = 10_000  # receivers of a schedule whose rounds are kept: accounts and errors ask for them several times
 
 
 class _RandomSchedule(Schedule):
@@ -35,13 +36,19 @@ class _RandomSchedule(Schedule):
         self._check_fit()
         self.share = self.even_share = check_share(share, self.slots)
         self._source = word_source(seed)
+        self._kept: dict[int, Ids] = {}
 
     def _check_fit(self) -> None:
         """Refuse sizes that this kind cannot serve."""
 
     def round(self, t: int) -> Round:
         """Return round t = 1..T."""
-        return Round(self._draw(self._check_round(t)), self.share)
+        t = self._check_round(t)
+        if self.parties * self.slots * self.rounds > _MAX_KEPT:
+            return Round(self._draw(t), self.share)
+        if t not in self._kept:
+            self._kept[t] = self._draw(t)
+        return Round(self._kept[t].copy(), self.share)
 
     @abstractmethod
     def _draw(self, t: int) -> Ids:
@@ -58,7 +65,7 @@ class _RandomSchedule(Schedule):
 class RandomReceivers(_RandomSchedule):
     """Every party sends to k others, a new uniformly random set in each round (section "Empirical Evaluation").
 
-    Rounds are generated when they are asked for, never stored.
+    Rounds are generated when they are asked for, and those of large schedules never stored.
 
     Args:
         parties: n, at least 2.

@@ -193,11 +193,11 @@ def losses(
     owners = np.concatenate([np.flatnonzero(new) for _, new in again])
     everything = np.concatenate([*rows, *(final[new] for final, new in again)])
     value = everything[:, honest]
-    noise = everything[:, n:].reshape(len(everything), n, rounds)[:, honest].reshape(len(everything), -1)
+    noise = everything[:, n:].reshape(len(everything), n, rounds)[:, honest].reshape(len(everything), honest.size * rounds)
     topup = np.zeros((len(everything), len(publishing)))
     topup[seen + np.arange(len(owners)), owners] = levels.topup
     root = np.hstack([levels.independent * value, levels.cancelling * noise, topup])
     left, scale, _ = np.linalg.svd(root, full_matrices=False)
-    kept = scale > 1e-11 * scale[0]
+    kept = scale > 1e-11 * scale.max(initial=0.0)
     squares = np.square((left.T @ value)[kept] / scale[kept, np.newaxis]).sum(axis=0)
     return dict(zip(honest.tolist(), np.sqrt(squares).tolist(), strict=True))

@@ -70,7 +70,11 @@ def count_leavers(before: list[dict[str, Any]], entries: list[tuple[int, float]]
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("counts", type=Path, nargs="+", help="files of tools/level_draws.py")
-    pack(parser.parse_args().counts)
+    paths: list[Path] = parser.parse_args().counts
+    for path in paths:
+        if not path.is_file():
+            parser.error(f"counts must be files that tools/level_draws.py wrote, got {path}, which is no file")
+    pack(paths)
 
 
 if __name__ == "__main__":

@@ -154,6 +154,14 @@ def test_losses_are_those_of_the_accountant_and_bounded_whoever_believes_what(
             assert different[party] <= limit * (1 + 1e-6)
 
 
+def test_parties_of_whom_nothing_is_seen_lose_nothing() -> None:
+    only_a_colluder_stays = inca.Presence.explicit([[1, 1, 1], [1, 0, 0]])
+    schedule = inca.RandomReceivers(3, rounds=1, seed=1)
+    execution = inca.Execution(schedule, inca.incremental_injection(1), only_a_colluder_stays).settled()
+    agree = cohorts.all_beliefs(execution, cohorts.Beliefs())
+    assert cohorts.losses(execution, [0], LEVELS, [agree]) == {1: 0.0, 2: 0.0}
+
+
 def test_publishing_again_without_a_party_that_published_lays_it_bare() -> None:
     execution = inca.Execution(inca.PermutationReceivers(12, rounds=8, seed=3), inca.incremental_injection(8)).settled()
     levels = inca.NoiseLevels(independent=1.0, cancelling=30.0)

@@ -144,7 +144,7 @@ def test_costs_fall_like_one_over_the_square_of_mu(groups: Grouping) -> None:
     view = example(8, 3)
     cost = costs(view, groups)
     one = design(view, 1.0, cost, groups)
-    for mu, sensitivity in ((0.1, 1.0), (0.5, 1.0), (3.0, 1.0), (1.0, 7.0)):
+    for mu, sensitivity in ((0.1, 1.0), (3.0, 7.0)):
         other = design(view, mu, cost, groups, sensitivity=sensitivity)
         assert other.variances == pytest.approx(one.variances * (sensitivity / mu) ** 2, rel=1e-9)
         assert other.cost == pytest.approx(one.cost * (sensitivity / mu) ** 2, rel=1e-9)

@@ -1,4 +1,4 @@
-"""Schedules drawn at random from a seed. Rounds are generated when asked for; only those of small schedules are kept."""
+"""Schedules drawn at random from a seed. Rounds are drawn when asked for; only those of small schedules are kept."""
 
 from __future__ import annotations
 

@@ -6,15 +6,18 @@ import os
 import re
 import subprocess
 import sys
+from functools import cache
+from typing import Any, cast
 
 import pytest
+import typer.main
 
 import inca
 import inca.errors
 from helpers.command_line import NOISE, Capture, call, refused, run
 from helpers.paths import ROOT
 from inca.cli import app
-from inca.cli.app import EXIT_STATUS, STATUS_MEANING, exit_status
+from inca.cli.app import EXIT_STATUS, STATUS_MEANING, called_path, exit_status, part_of_app
 from inca.cli.node.run import NO_RESULT
 
 ERRORS = [kind for kind in vars(inca.errors).values() if isinstance(kind, type) and kind.__module__ == "inca.errors"]
@@ -112,6 +115,24 @@ VERBS = ["plan", "average", "audit", "attack", "report", "compare", "reproduce",
 VERBS += ["node keygen", "node roster init", "node roster add", "node roster show"]
 VERBS += ["node doctor", "node run", "node status", "learn compare", "learn agree", "learn party"]
 VERBS += ["stats mean", "stats variance", "stats histogram", "stats quantiles", "stats regression"]
+
+
+@cache
+def all_commands() -> Any:
+    return typer.main.get_command(app.app)
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_a_call_reads_the_signature_of_its_own_command_only(verb: str) -> None:
+    """And of no other: the command is the one that is there among all, with the same options in the same order."""
+    path = tuple(verb.split())
+    assert called_path([*path, "--json"]) == path
+    among_all, alone = all_commands(), cast(Any, typer.main.get_command(part_of_app(path)))
+    for word in path:
+        assert word in among_all.commands and list(alone.commands) == [word]
+        among_all, alone = among_all.commands[word], alone.commands[word]
+    assert [parameter.opts for parameter in alone.params] == [parameter.opts for parameter in among_all.params]
+    assert alone.callback.__wrapped__ is among_all.callback.__wrapped__ and alone.help == among_all.help
 
 
 def test_help_is_quick_since_nothing_heavy_is_imported_for_it() -> None:

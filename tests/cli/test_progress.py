@@ -13,7 +13,6 @@ from helpers.command_line import NOISE, Capture
 from inca.cli import progress
 from inca.cli.progress import LINE_EVERY_S, phase_bar, progress_bar
 
-
 AT_ONCE = "import inca.cli.progress\ninca.cli.progress.SHOW_AFTER_S = 0.0\ninca.cli.main()\n"
 """A program that shows its progress from the beginning, however fast the machine is."""
 

@@ -42,10 +42,13 @@ def warm_programs() -> Iterator[Path]:
         with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listening:
             listening.bind(address)
             listening.listen(64)
-            command = [sys.executable, "-P", __file__, str(listening.fileno())]  # -P: no module of this folder is loaded by name
-            environment = os.environ | {"OPENBLAS_NUM_THREADS": "1"}  # a fork has no other threads
+            number = listening.fileno()
             server = subprocess.Popen(
-                command, pass_fds=[listening.fileno()], env=environment, start_new_session=True, stdin=subprocess.DEVNULL
+                [sys.executable, "-P", __file__, str(number)],  # -P: modules of this folder are not to be found by name
+                pass_fds=[number],
+                env=os.environ | {"OPENBLAS_NUM_THREADS": "1"},  # a fork has no threads but its own
+                stdin=subprocess.DEVNULL,
+                start_new_session=True,
             )
         programs = Path(folder) / "bin"
         programs.mkdir()
@@ -110,9 +113,9 @@ def _do(task: dict[str, Any], channels: list[int], place: socket.socket) -> NoRe
         for number, channel in enumerate(channels):
             os.dup2(channel, number)
             os.close(channel)
-        sys.stdin = sys.__stdin__ = open(0, closefd=False)  # noqa: PTH123, SIM115
+        sys.stdin = sys.__stdin__ = open(0, closefd=False)  # noqa: SIM115
         for name, number in (("stdout", 1), ("stderr", 2)):
-            stream = open(number, "w", buffering=1 if os.isatty(number) else -1, closefd=False)  # noqa: PTH123, SIM115
+            stream = open(number, "w", buffering=1 if os.isatty(number) else -1, closefd=False)  # noqa: SIM115
             setattr(sys, name, stream)
             setattr(sys, f"__{name}__", stream)
         os.chdir(task["folder"])

@@ -8,29 +8,45 @@ itself is there already. The slow suite starts everything anew.
 from __future__ import annotations
 
 import contextlib
+import gc
 import io
 import json
 import os
 import runpy
+import shlex
 import signal
 import socket
 import subprocess
 import sys
 import tempfile
-import traceback
 from collections.abc import Iterator
+from multiprocessing import get_context
+from multiprocessing.connection import wait
+from multiprocessing.process import BaseProcess
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
-# Started for every command: it loads no more than it needs, and hands over all that a program gets from its shell.
-_CLIENT = """#!{python} -IS
-import json, os, socket, sys
+# Started for every command: it loads no more than it needs, and hands over all that a program gets from its shell. What
+# would stop the program is passed on; of a program that was killed, it has the end.
+_CLIENT = """import json, os, signal, socket, sys
 
+stopping = {{signal.SIGTERM, signal.SIGINT}}
+signal.pthread_sigmask(signal.SIG_BLOCK, stopping)
 with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as place:
     place.connect({address!r})
-    task = {{"words": sys.argv, "folder": os.getcwd(), "environment": dict(os.environ)}}
+    task = {{"words": sys.argv[1:], "folder": os.getcwd(), "environment": dict(os.environ)}}
     socket.send_fds(place, [json.dumps(task).encode()], [0, 1, 2])
-    sys.exit(int(place.recv(8) or b"70"))
+    program = int(place.recv(32))
+    for number in stopping:
+        signal.signal(number, lambda which, _: os.kill(program, which))
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, stopping)
+    status = int(place.recv(32))
+if status < 0:
+    os.kill(os.getpid(), -status)
+sys.exit(status)
+"""
+_PROGRAM = """#!/bin/sh
+exec {python} -IS {client} {name} "$@"
 """
 
 
@@ -50,10 +66,12 @@ def warm_programs() -> Iterator[Path]:
                 stdin=subprocess.DEVNULL,
                 start_new_session=True,
             )
-        programs = Path(folder) / "bin"
+        programs, client = Path(folder) / "bin", Path(folder) / "client.py"
+        client.write_text(_CLIENT.format(address=address))
         programs.mkdir()
         for name in ("inca", "python"):
-            (programs / name).write_text(_CLIENT.format(python=sys.executable, address=address))
+            text = _PROGRAM.format(python=shlex.quote(sys.executable), client=shlex.quote(str(client)), name=name)
+            (programs / name).write_text(text)
             (programs / name).chmod(0o700)
         try:
             yield programs
@@ -68,26 +86,43 @@ def warm_programs() -> Iterator[Path]:
 
 
 def serve(listening: socket.socket) -> None:
-    """Do tasks, each in a fork, until there comes one without words."""
+    """Do tasks, each in a fork, until there comes one without words and all are done."""
     _load()
-    while True:
-        with contextlib.suppress(ChildProcessError):
-            while os.waitpid(-1, os.WNOHANG)[0]:
-                pass
-        place, _ = listening.accept()
-        message, channels, _, _ = socket.recv_fds(place, 1 << 20, 3)
-        task = json.loads(message)
-        if not task:
-            break
-        if os.fork() == 0:
-            listening.close()
-            _do(task, channels, place)
-        for channel in channels:
-            os.close(channel)
+    gc.freeze()  # collecting what all forks share would copy it
+    running: dict[int, tuple[BaseProcess, socket.socket]] = {}
+    more = True
+    while more or running:
+        for ready in wait([*running, *([listening] if more else [])]):
+            if isinstance(ready, int):
+                process, place = running.pop(ready)
+                process.join()
+                _send(place, process.exitcode or 0)
+                place.close()
+            elif begun := _begin(listening):
+                running[begun[0].sentinel] = begun
+            else:
+                more = False
+
+
+def _begin(listening: socket.socket) -> tuple[BaseProcess, socket.socket] | None:
+    """Begin the next task: return its process, and who waits for it."""
+    place, _ = listening.accept()
+    message, channels, _, _ = socket.recv_fds(place, 1 << 20, 3)
+    task = json.loads(message)
+    if not task:
         place.close()
-    with contextlib.suppress(ChildProcessError):
-        while True:
-            os.wait()
+        return None
+    process = get_context("fork").Process(target=_become, args=(task, channels))
+    process.start()
+    for channel in channels:
+        os.close(channel)
+    _send(place, process.pid or 0)
+    return process, place
+
+
+def _send(place: socket.socket, number: int) -> None:
+    with contextlib.suppress(BrokenPipeError):  # who asked for it was killed
+        place.send(b"%d" % number)
 
 
 def _load() -> None:
@@ -96,56 +131,43 @@ def _load() -> None:
 
     import inca
     import inca.learn
-    import inca.network.membership.roster
+    import inca.network.node.runner
     from inca.network.node.warm_up import warm_up
 
     for name in inca.__all__:
         getattr(inca, name)
     warm_up()
-    with contextlib.redirect_stderr(io.StringIO()):
-        _status(["inca", "node", "roster", "show", "nowhere.json"])
+    with contextlib.redirect_stderr(io.StringIO()), contextlib.suppress(SystemExit):
+        _run(["inca", "node", "roster", "show", "nowhere.json"])
 
 
-def _do(task: dict[str, Any], channels: list[int], place: socket.socket) -> NoReturn:
-    """Be the program that was called, and tell the status with which it ends."""
-    status = 70
-    try:
-        for number, channel in enumerate(channels):
-            os.dup2(channel, number)
-            os.close(channel)
-        sys.stdin = sys.__stdin__ = open(0, closefd=False)  # noqa: SIM115
-        for name, number in (("stdout", 1), ("stderr", 2)):
-            stream = open(number, "w", buffering=1 if os.isatty(number) else -1, closefd=False)  # noqa: SIM115
-            setattr(sys, name, stream)
-            setattr(sys, f"__{name}__", stream)
-        os.chdir(task["folder"])
-        os.environ.clear()
-        os.environ.update(task["environment"])
-        status = _status(task["words"])
-        sys.stdout.flush()
-        sys.stderr.flush()
-    finally:
-        place.send(b"%d" % status)
-        os._exit(status)
+def _become(task: dict[str, Any], channels: list[int]) -> None:
+    """Be the program that was called."""
+    for number, channel in enumerate(channels):
+        os.dup2(channel, number)
+        os.close(channel)
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        by_line = name == "stderr" or os.isatty(number)
+        stream = open(number, "w" if number else "r", buffering=1 if by_line else -1, closefd=False)  # noqa: SIM115
+        setattr(sys, name, stream)
+        setattr(sys, f"__{name}__", stream)
+    os.chdir(task["folder"])
+    os.environ.clear()
+    os.environ.update(task["environment"])
+    _run(task["words"])
 
 
-def _status(words: list[str]) -> int:
-    try:
-        if Path(words[0]).name == "python":
-            sys.argv = words[1:]
-            sys.path.insert(0, "")
-            runpy.run_path(words[1], run_name="__main__")
-        else:
-            from inca.cli import main
+def _run(words: list[str]) -> None:
+    """Run `python FILE ...` or `inca ...`."""
+    if words[0] == "python":
+        sys.argv = words[1:]
+        sys.path.insert(0, "")
+        runpy.run_path(words[1], run_name="__main__")
+    else:
+        from inca.cli import main
 
-            sys.argv = words
-            main()
-    except SystemExit as ended:
-        return ended.code if isinstance(ended.code, int) else int(ended.code is not None)
-    except BaseException:
-        traceback.print_exc()
-        return 1
-    return 0
+        sys.argv = words
+        main()
 
 
 if __name__ == "__main__":

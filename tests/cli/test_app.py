@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 from functools import cache
+from pathlib import Path
 from typing import Any, cast
 
 import pytest
@@ -50,14 +51,16 @@ def test_ctrl_c_is_130(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None
     assert call(capsys) == (130, "", "inca: stopped\n")
 
 
-def test_ctrl_c_stops_a_program() -> None:
+def test_ctrl_c_stops_a_program(programs: Path, tmp_path: Path) -> None:
     """The signal comes when the plan is about to be printed; it is not ignored, as in a shell's background jobs."""
     code = "import os, signal; from inca.cli import main, plan\n"
     code += "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
     code += "import inca.cli.progress; inca.cli.progress.FIRST_LINE_S = 1e9\n"  # however slow the machine
     code += "plan.print_json = lambda document: os.kill(os.getpid(), signal.SIGINT)\nmain()"
+    (tmp_path / "program.py").write_text(code)
     words = ["plan", "--parties", "10", "--epsilon", "1", "--views", "4", "--no-baselines", "--json"]
-    done = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True, check=False, timeout=60)
+    command = [str(programs / "python"), str(tmp_path / "program.py"), *words]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "inca: stopped\n")
 
 

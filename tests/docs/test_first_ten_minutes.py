@@ -1,6 +1,6 @@
 """The first ten minutes of every role, as the page shows them: from an empty folder, on a terminal.
 
-The slow suite starts every program anew, as a reader does; the quick one lets them share what they have to load.
+`make test-all` starts every program anew, as a reader does; `make test` lets them share what they have to load.
 """
 
 from __future__ import annotations

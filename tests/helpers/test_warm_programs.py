@@ -32,11 +32,11 @@ time.sleep(100)
 """
 
 
-def both(programs: Path, folder: Path, text: str, *words: str, **more: Any) -> list[tuple[int, str, str]]:
+def both(loaded_programs: Path, folder: Path, text: str, *words: str, **more: Any) -> list[tuple[int, str, str]]:
     """Run a program in both ways."""
     (folder / "program.py").write_text(text)
     results = []
-    for python in (sys.executable, str(programs / "python")):
+    for python in (sys.executable, str(loaded_programs / "python")):
         command = [python, "program.py", *words]
         done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, timeout=60, **more)
         results.append((done.returncode, done.stdout, done.stderr))
@@ -44,21 +44,21 @@ def both(programs: Path, folder: Path, text: str, *words: str, **more: Any) -> l
 
 
 @pytest.mark.parametrize("ending", ENDINGS)
-def test_they_end_alike(ending: str, programs: Path, tmp_path: Path) -> None:
+def test_they_end_alike(ending: str, loaded_programs: Path, tmp_path: Path) -> None:
     text, status = ENDINGS[ending]
-    own, fork = both(programs, tmp_path, text)
+    own, fork = both(loaded_programs, tmp_path, text)
     assert own[0] == fork[0] == status and own[1] == fork[1] == ""
     assert own[2].splitlines()[-1:] == fork[2].splitlines()[-1:]  # tracebacks differ above the error
 
 
-def test_they_get_words_folder_environment_and_streams_alike(programs: Path, tmp_path: Path) -> None:
-    own, fork = both(programs, tmp_path, TELL, "a b", "c", input="typed", env=os.environ | {"TOLD": "yes"})
+def test_they_get_words_folder_environment_and_streams_alike(loaded_programs: Path, tmp_path: Path) -> None:
+    own, fork = both(loaded_programs, tmp_path, TELL, "a b", "c", input="typed", env=os.environ | {"TOLD": "yes"})
     assert own == fork == (0, f"['a b', 'c'] {tmp_path} yes typed False\nlast\n", "beside\n")
 
 
-def test_a_signal_reaches_the_program(programs: Path, tmp_path: Path) -> None:
+def test_a_signal_reaches_the_program(loaded_programs: Path, tmp_path: Path) -> None:
     (tmp_path / "program.py").write_text(WAIT)
-    command = [str(programs / "python"), "program.py"]
+    command = [str(loaded_programs / "python"), "program.py"]
     with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None and process.stdout.readline() == "ready\n"
         process.send_signal(signal.SIGTERM)

@@ -2,7 +2,7 @@
 
 A program of its own spends most of its time with loading. What it prints, how it ends and what it writes is the same
 here, as it runs the same code with the same words, folder, environment and terminal; but what it would have to load
-itself is there already. The slow suite starts everything anew.
+itself is there already. `make test-all` starts everything anew.
 """
 
 from __future__ import annotations

@@ -1,6 +1,9 @@
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterator
 from importlib.util import find_spec
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -17,6 +20,24 @@ for profile, count in PROFILES.items():
         profile, deadline=None, derandomize=True, max_examples=count, suppress_health_check=[HealthCheck.too_slow]
     )
 settings.load_profile("quick")
+
+
+@pytest.fixture(scope="session")
+def loaded_programs() -> Iterator[Path]:
+    """A folder with `inca` and `python` that have loaded the library already."""
+    from helpers.warm_programs import warm_programs
+
+    with warm_programs() as folder:
+        yield folder
+
+
+@pytest.fixture(scope="session")
+def programs(request: pytest.FixtureRequest) -> Path:
+    """A folder with `inca` and `python`: those that have loaded the library, in `make test-all` those installed."""
+    if request.config.getoption("--hypothesis-profile") == "thorough":
+        return Path(sys.executable).parent
+    folder: Path = request.getfixturevalue("loaded_programs")
+    return folder
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -113,22 +113,27 @@ def test_every_command_has_an_example() -> None:
     assert sorted(COMMANDS) == all_commands()
 
 
-def test_commands_that_need_an_extra_say_which(tmp_path: Path) -> None:
-    (tmp_path / "values.parquet").write_bytes(b"PAR1")
-    asked = [[*name.split(), *COMMANDS[name].split()] for name in NEEDING] + [words.split() for words in OPTIONS]
-    answers = without_extras(CALL, asked, tmp_path)
-    expected = []
+@pytest.fixture(scope="module")
+def answers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Any]]:
+    """Return what commands without their extra print, and then their help, by what is typed."""
+    folder = tmp_path_factory.mktemp("commands")
+    (folder / "values.parquet").write_bytes(b"PAR1")
+    typed = [*(f"{name} {COMMANDS[name]}" for name in NEEDING), *OPTIONS, *(f"{name} --help" for name in NEEDING)]
+    return dict(zip(typed, without_extras(CALL, [words.split() for words in typed], folder), strict=True))
+
+
+def test_commands_that_need_an_extra_say_which(answers: dict[str, list[Any]]) -> None:
     for name in NEEDING:
         extra = next(extra for start, extra in NEEDED_EXTRA.items() if f"inca {name} ".startswith(f"{start} "))
-        expected.append(sentence(f"inca {name}", extra))
-    expected += [sentence(*parts) for parts in OPTIONS.values()]
-    for words, answer, wanted in zip(asked, answers, expected, strict=True):
-        assert answer == [2, "", f"inca: {wanted}\n"], words
+        assert answers[f"{name} {COMMANDS[name]}"] == [2, "", f"inca: {sentence(f'inca {name}', extra)}\n"]
+    for words, parts in OPTIONS.items():
+        assert answers[words] == [2, "", f"inca: {sentence(*parts)}\n"], words
 
 
-def test_help_is_there_without_the_extra(tmp_path: Path) -> None:
-    for status, out, err in without_extras(CALL, [[*name.split(), "--help"] for name in NEEDING], tmp_path):
-        assert (status, err) == (0, "") and "Usage: inca" in out
+def test_help_is_there_without_the_extra(answers: dict[str, list[Any]]) -> None:
+    for name in NEEDING:
+        status, out, err = answers[f"{name} --help"]
+        assert (status, err) == (0, "") and f"Usage: inca {name}" in out
 
 
 @cache

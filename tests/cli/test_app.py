@@ -6,15 +6,19 @@ import os
 import re
 import subprocess
 import sys
+from functools import cache
+from pathlib import Path
+from typing import Any, cast
 
 import pytest
+import typer.main
 
 import inca
 import inca.errors
 from helpers.command_line import NOISE, Capture, call, refused, run
 from helpers.paths import ROOT
 from inca.cli import app
-from inca.cli.app import EXIT_STATUS, STATUS_MEANING, exit_status
+from inca.cli.app import EXIT_STATUS, STATUS_MEANING, called_path, exit_status, part_of_app
 from inca.cli.node.run import NO_RESULT
 
 ERRORS = [kind for kind in vars(inca.errors).values() if isinstance(kind, type) and kind.__module__ == "inca.errors"]
@@ -47,14 +51,16 @@ def test_ctrl_c_is_130(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None
     assert call(capsys) == (130, "", "inca: stopped\n")
 
 
-def test_ctrl_c_stops_a_program() -> None:
+def test_ctrl_c_stops_a_program(programs: Path, tmp_path: Path) -> None:
     """The signal comes when the plan is about to be printed; it is not ignored, as in a shell's background jobs."""
     code = "import os, signal; from inca.cli import main, plan\n"
     code += "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
     code += "import inca.cli.progress; inca.cli.progress.FIRST_LINE_S = 1e9\n"  # however slow the machine
     code += "plan.print_json = lambda document: os.kill(os.getpid(), signal.SIGINT)\nmain()"
+    (tmp_path / "program.py").write_text(code)
     words = ["plan", "--parties", "10", "--epsilon", "1", "--views", "4", "--no-baselines", "--json"]
-    done = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True, check=False, timeout=60)
+    command = [str(programs / "python"), str(tmp_path / "program.py"), *words]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "inca: stopped\n")
 
 
@@ -112,6 +118,24 @@ VERBS = ["plan", "average", "audit", "attack", "report", "compare", "reproduce",
 VERBS += ["node keygen", "node roster init", "node roster add", "node roster show"]
 VERBS += ["node doctor", "node run", "node status", "learn compare", "learn agree", "learn party"]
 VERBS += ["stats mean", "stats variance", "stats histogram", "stats quantiles", "stats regression"]
+
+
+@cache
+def all_commands() -> Any:
+    return typer.main.get_command(app.app)
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_a_call_reads_the_signature_of_its_own_command_only(verb: str) -> None:
+    """And of no other: the command is the one that is there among all, with the same options in the same order."""
+    path = tuple(verb.split())
+    assert called_path([*path, "--json"]) == path
+    among_all, alone = all_commands(), cast(Any, typer.main.get_command(part_of_app(path)))
+    for word in path:
+        assert word in among_all.commands and list(alone.commands) == [word]
+        among_all, alone = among_all.commands[word], alone.commands[word]
+    assert [parameter.opts for parameter in alone.params] == [parameter.opts for parameter in among_all.params]
+    assert alone.callback.__wrapped__ is among_all.callback.__wrapped__ and alone.help == among_all.help
 
 
 def test_help_is_quick_since_nothing_heavy_is_imported_for_it() -> None:

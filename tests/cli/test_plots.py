@@ -39,19 +39,19 @@ def entries(**changes: Any) -> list[ComparisonEntry]:
 
 
 def words(figure: Any) -> str:
-    figure.draw_without_rendering()
     texts = [*figure.texts, *(text for axes in figure.axes for text in axes.texts)]
     return " | ".join(" ".join(text.get_text().split()) for text in texts)
 
 
-def boxes(figure: Any, axes: Any) -> list[Any]:
-    figure.draw_without_rendering()
+def boxes(axes: Any) -> list[Any]:
+    """Return where the texts are, once all is drawn."""
     return sorted((text.get_window_extent() for text in axes.texts if text.get_text()), key=lambda box: box.y0)
 
 
 def test_mechanisms_have_their_names_at_their_ends() -> None:
     with look():
         figure = draw_mechanisms(REQUIREMENTS, entries())
+        figure.draw_without_rendering()
         said = words(figure)
     (axes,) = figure.axes
     assert axes.get_legend() is None
@@ -59,7 +59,7 @@ def test_mechanisms_have_their_names_at_their_ends() -> None:
         assert name in said or name == "secure aggregation, no server"
     assert "secure aggregation (also no server)" in said and "Central DP (weaker promise)" in said
     assert "guessing the middle of the domain" in said
-    labels = boxes(figure, axes)
+    labels = boxes(axes)
     assert len(labels) == len(ERRORS)  # two are one line, and there is the guess
     assert all(lower.y1 <= upper.y0 + 0.5 for lower, upper in pairwise(labels))
     assert all(box.x1 <= figure.bbox.width and box.y0 >= 0 for box in labels)
@@ -124,6 +124,7 @@ def scores() -> list[ComparisonScore]:
 def test_accuracies_have_names_chance_and_bars_in_words() -> None:
     with look():
         figure = draw_accuracies(ComparisonTask("digits", parties=50), scores())
+        figure.draw_without_rendering()
         said = words(figure)
     for part in (
         "Central DP",
@@ -138,6 +139,6 @@ def test_accuracies_have_names_chance_and_bars_in_words() -> None:
     assert "At epsilon 1 with 20 % leaving, inca is right in 71 %; Central DP 72 %, GOPA 31 %" in said
     for axes in figure.axes:
         assert list(axes.get_xticks()) == [0.0, 0.2]
-        labels = boxes(figure, axes)
+        labels = boxes(axes)
         assert all(lower.y1 <= upper.y0 + 0.5 for lower, upper in pairwise(labels))
     assert accuracies_message([]) == "Accuracy at equal privacy"

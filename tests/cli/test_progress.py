@@ -9,15 +9,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from helpers.command_line import MAIN, NOISE, Capture
+from helpers.command_line import NOISE, Capture
 from inca.cli import progress
 from inca.cli.progress import LINE_EVERY_S, phase_bar, progress_bar
 
+AT_ONCE = "import inca.cli.progress\ninca.cli.progress.SHOW_AFTER_S = 0.0\ninca.cli.main()\n"
+"""A program that shows its progress from the beginning, however fast the machine is."""
 
-def on_a_terminal(*words: str) -> tuple[int, bytes, bytes]:
-    """Run the command with a terminal as its stderr; return its status, and what it wrote to stdout and there."""
+
+def on_a_terminal(*command: str) -> tuple[int, bytes, bytes]:
+    """Run a command with a terminal as its stderr; return its status, and what it wrote to stdout and there."""
     main, side = pty.openpty()
-    with subprocess.Popen([*MAIN, *words], stdout=subprocess.PIPE, stderr=side) as process:
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=side) as process:
         os.close(side)
         seen, limit = b"", time.monotonic() + 100
         while time.monotonic() < limit:
@@ -31,9 +34,11 @@ def on_a_terminal(*words: str) -> tuple[int, bytes, bytes]:
     return process.returncode, out, seen
 
 
-def test_it_is_shown_on_a_terminal(tmp_path: Path) -> None:
-    np.save(tmp_path / "v.npy", np.zeros((1000, 1000)))
-    status, out, seen = on_a_terminal("average", str(tmp_path / "v.npy"), "--domain", "0", "1", *NOISE)
+def test_it_is_shown_on_a_terminal(tmp_path: Path, programs: Path) -> None:
+    (tmp_path / "at_once.py").write_text(AT_ONCE)
+    np.save(tmp_path / "v.npy", np.zeros((100, 10)))
+    words = ["average", str(tmp_path / "v.npy"), "--domain", "0", "1", *NOISE]
+    status, out, seen = on_a_terminal(str(programs / "python"), str(tmp_path / "at_once.py"), *words)
     assert status == 0 and b"estimate of the mean" in out
     assert b"running: round" in seen and b"of 20" in seen
 

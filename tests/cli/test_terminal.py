@@ -26,9 +26,9 @@ COMMANDS = {
 
 @pytest.mark.parametrize("verb", COMMANDS)
 def test_lines_fit_and_words_are_whole(
-    verb: str, tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+    verb: str, tmp_path: Path, programs: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    shown = take(Step(COMMANDS[verb], ""), tmp_path)
+    shown = take(Step(COMMANDS[verb], ""), tmp_path, programs)
     assert shown and max(map(len, shown.splitlines())) <= COLUMNS, shown
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path / "elsewhere")

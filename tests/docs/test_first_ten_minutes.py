@@ -1,4 +1,7 @@
-"""The first ten minutes of every role, as the page shows them: from an empty folder, by real processes."""
+"""The first ten minutes of every role, as the page shows them: from an empty folder, on a terminal.
+
+`make test-all` starts every program anew, as a reader does; `make test` lets them share what they have to load.
+"""
 
 from __future__ import annotations
 
@@ -15,8 +18,8 @@ ROLES = sections((ROOT / "docs" / "first-ten-minutes.md").read_text())
 
 
 @pytest.mark.parametrize("role", ROLES)
-def test_what_is_shown_is_printed(role: str, tmp_path: Path) -> None:
-    follow([step for step in ROLES[role] if not step.slow], tmp_path)
+def test_what_is_shown_is_printed(role: str, tmp_path: Path, programs: Path) -> None:
+    follow([step for step in ROLES[role] if not step.slow], tmp_path, programs)
 
 
 @pytest.mark.slow
@@ -25,9 +28,9 @@ def test_the_rest_is_printed_too(role: str, tmp_path: Path) -> None:
     follow(ROLES[role], tmp_path)
 
 
-def follow(steps: list[Step], folder: Path) -> None:
+def follow(steps: list[Step], folder: Path, programs: Path | None = None) -> None:
     for step in steps:
-        shown = take(unhurried(step), folder)
+        shown = take(unhurried(step), folder, programs)
         assert agrees(shown, step.printed), f"{step.command}\nprints\n{shown}\n\nand the page says\n{step.printed}"
 
 

@@ -18,6 +18,9 @@ from inca.reproduction.reproduce import claim_row, read_reproduction
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 
+SLOW = "inca attack "  # twenty thousand runs of each kind
+
+
 def examples() -> list[tuple[str, str, str]]:
     found = []
     for page in PAGES:
@@ -30,9 +33,17 @@ def examples() -> list[tuple[str, str, str]]:
     return found
 
 
-@pytest.mark.parametrize(("page", "command", "output"), examples())
+@pytest.mark.parametrize(
+    ("page", "command", "output"),
+    [pytest.param(*words, marks=[pytest.mark.slow] * words[1].startswith(SLOW)) for words in examples()],
+)
 def test_shown_output_is_printed(
-    page: str, command: str, output: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    page: str,
+    command: str,
+    output: str,
+    programs: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     if command.startswith("inca ") and command != "inca --version" and not set(command) & set("$&|;<>\"'"):
         # Without the start of an interpreter; the others need a shell, or are what is left to a program of its own.
@@ -40,8 +51,8 @@ def test_shown_output_is_printed(
         monkeypatch.setenv("COLUMNS", "100")
         _, out, err = call(capsys, *command.split()[1:])
     else:
-        bin_folder = str(Path(sys.executable).parent)
-        environment = os.environ | {"PATH": bin_folder + os.pathsep + os.environ["PATH"], "COLUMNS": "100"}
+        folder = Path(sys.executable).parent if command == "inca --version" else programs
+        environment = os.environ | {"PATH": f"{folder}{os.pathsep}{os.environ['PATH']}", "COLUMNS": "100"}
         done = subprocess.run(
             command, shell=True, cwd=ROOT, env=environment, capture_output=True, text=True, check=False
         )
@@ -50,10 +61,10 @@ def test_shown_output_is_printed(
     assert printed == [line.rstrip() for line in output.splitlines()], err
 
 
-def test_the_verdicts_on_the_paper_are_those_of_the_data() -> None:
+def test_the_verdicts_on_the_paper_are_those_of_the_data(programs: Path) -> None:
     """Judged anew by this code from the data in docs/reproduction, which are of the paper's full size."""
     done = subprocess.run(
-        [sys.executable, "tools/verdicts.py", "--check"], cwd=ROOT, capture_output=True, text=True, check=False
+        [programs / "python", "tools/verdicts.py", "--check"], cwd=ROOT, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
     documents = sorted((ROOT / "docs" / "reproduction").glob("*/*.json"))

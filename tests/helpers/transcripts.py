@@ -79,8 +79,14 @@ def _command(part: str) -> tuple[str, str]:
     return "\n".join([first, *(line[2:] for line in more)]), "\n".join(lines[len(more) :])
 
 
-def take(step: Step, folder: Path) -> str:
-    """Do one step in a folder, and return what the terminal shows: results, then the sentence of a refusal."""
+def take(step: Step, folder: Path, programs: Path | None = None) -> str:
+    """Do one step in a folder, and return what the terminal shows: results, then the sentence of a refusal.
+
+    Args:
+        step: What to do.
+        folder: Where.
+        programs: A folder with other programs than those that are installed, such as `helpers.warm_programs`.
+    """
     if step.file:
         (folder / step.file).write_text(step.printed)
         return step.printed
@@ -92,7 +98,7 @@ def take(step: Step, folder: Path) -> str:
         process = subprocess.Popen(
             ["bash", "-c", step.command],
             cwd=folder,
-            env=_environment(),
+            env=_environment(programs),
             stdin=subprocess.DEVNULL,
             stdout=slave,
             stderr=errors,
@@ -112,11 +118,11 @@ def take(step: Step, folder: Path) -> str:
     return "\n".join([*text.splitlines(), *refusals])
 
 
-def _environment() -> dict[str, str]:
+def _environment(programs: Path | None) -> dict[str, str]:
     """Return the environment of a reader who has installed inca, without colours."""
     kept = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES", "FORCE_COLOR")}
-    folder = str(Path(sys.executable).parent)
-    return kept | {"PATH": folder + os.pathsep + os.environ["PATH"], "TERM": "dumb", "OPENBLAS_NUM_THREADS": "1"}
+    folders = [str(programs)] * (programs is not None) + [str(Path(sys.executable).parent), os.environ["PATH"]]
+    return kept | {"PATH": os.pathsep.join(folders), "TERM": "dumb", "OPENBLAS_NUM_THREADS": "1"}
 
 
 def _read(master: int, shown: bytearray) -> None:

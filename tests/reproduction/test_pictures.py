@@ -26,7 +26,7 @@ def test_labels_do_not_overlap_and_say_the_message(name: str) -> None:
     for picture in results.pictures:
         with look():
             figure = picture.draw()
-            figure.draw_without_rendering()
+            figure.get_layout_engine().execute(figure)  # as it is before a picture is drawn
         assert MESSAGES[picture.name] in " ".join(figure.get_suptitle().split())
         for axes in figure.axes:
             assert axes.get_legend() is None

@@ -178,12 +178,12 @@ def test_a_prediction_that_cannot_be_made_is_none() -> None:
 
 
 def test_predictions_are_those_of_the_comparison() -> None:
-    requirements = Requirements(20, 1.0, 1e-5, colluding=0.1, dropout=0.1, messages=12)
-    entries = {entry.mechanism: entry for entry in compare(requirements, [0.1], views=8)}
+    requirements = Requirements(16, 1.0, 1e-5, colluding=0.1, dropout=0.1, messages=8)
+    entries = {entry.mechanism: entry for entry in compare(requirements, [0.1], views=2)}
     for name in ("inca, settled", "inca, one leaver late", "inca, the paper's recipe", "GOPA, no leaver late"):
-        predicted = runs.predicted(name, asdict(requirements), views=8)
+        predicted = runs.predicted(name, asdict(requirements), views=2)
         assert predicted is not None and predicted["mse"] == entries[name].mse
-    planned = runs.predicted("inca, planned", asdict(requirements), views=8)
+    planned = runs.predicted("inca, planned", asdict(requirements), views=2)
     assert planned is not None and planned["mse"] == entries["inca, not settled"].mse
 
 

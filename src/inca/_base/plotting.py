@@ -118,7 +118,7 @@ def label_ends(axes: Any, ends: Sequence[LineEnd]) -> list[Any]:
 
     Thin lines lead to names that had to be moved. Returns the texts, from the lowest.
     """
-    axes.figure.draw_without_rendering()  # so that heights are known
+    axes.figure.get_layout_engine().execute(axes.figure)  # so that heights are known; nothing need be drawn for it
     points_per_dot = 72.0 / axes.figure.dpi
     ordered = sorted(ends, key=lambda end: end.y)
     wanted = [float(axes.transData.transform((end.x, end.y))[1]) * points_per_dot for end in ordered]

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from copy import copy
+from functools import cache
 from typing import Annotated, Any, cast
 
 import typer
@@ -173,10 +175,56 @@ def _root(
     del version
 
 
+def _name(entry: Any) -> str:
+    """Return what is typed for a command or a group."""
+    return str(entry.name or entry.callback.__name__)
+
+
+def called_path(words: list[str]) -> tuple[str, ...]:
+    """Return the groups and the command that are called, as far as there are such.
+
+    >>> called_path(["node", "roster", "show", "roster.json"]), called_path(["node", "dance"]), called_path(["--help"])
+    (('node', 'roster', 'show'), ('node',), ())
+    """
+    path: tuple[str, ...] = ()
+    group: Any = app
+    for word in words:
+        if group is None or not (entries := [entry for entry in _entries(group) if _name(entry) == word]):
+            break
+        path = (*path, word)
+        group = getattr(entries[0], "typer_instance", None)
+    return path
+
+
+def _entries(group: typer.Typer) -> list[Any]:
+    return [*group.registered_commands, *group.registered_groups]
+
+
+@cache
+def part_of_app(path: tuple[str, ...]) -> Any:
+    """Return the app with nothing beside what is called: reading all commands' signatures takes as long as loading it.
+
+    Groups on the way are copied; what the path ends with is whole, so that its help lists all commands below it.
+    """
+    return _part(app, path)
+
+
+def _part(group: Any, path: tuple[str, ...]) -> Any:
+    if not path:
+        return group
+    part = copy(group)
+    part.registered_commands = [entry for entry in group.registered_commands if _name(entry) == path[0]]
+    part.registered_groups = [copy(entry) for entry in group.registered_groups if _name(entry) == path[0]]
+    for entry in part.registered_groups:
+        entry.typer_instance = _part(entry.typer_instance, path[1:])
+    return part
+
+
 def main() -> None:
     """Run the command line: an error becomes one sentence on stderr and a status of `EXIT_STATUS`."""
+    path = called_path(sys.argv[1:])
     try:
-        code = app(prog_name="inca", standalone_mode=False)
+        code = (part_of_app(path) if path else app)(prog_name="inca", standalone_mode=False)
     except tuple(kind for kind, _ in EXIT_STATUS) as error:
         if sentence := _sentence(error):
             print_error(f"inca: {sentence}")

@@ -8,9 +8,8 @@ import shutil
 import signal
 import stat
 import subprocess
-import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from helpers.command_line import Capture, call, refused
+from helpers.command_line import MAIN, Capture, call, refused
 from helpers.rosters import SEED, terms
 from inca.network.membership.identity import Identity, read_card
 from inca.network.membership.roster import Roster, read_roster
@@ -39,6 +38,8 @@ OUTSIDE = 999.1827364  # given by bert, and clipped to 240
 class Processes(LocalCluster):
     """A consortium whose parties are commands, each with options of its own."""
 
+    program: Sequence[str] = MAIN
+
     def __post_init__(self) -> None:
         super().__post_init__()
         self.commands: dict[int, subprocess.Popen[bytes]] = {}
@@ -48,7 +49,7 @@ class Processes(LocalCluster):
         words = ["node", "run", str(self.folder / "roster.json"), "--identity", str(place), "--json"]
         words += ["--state", str(place / "sessions"), *options]
         with self.output(i).open("ab") as out, (stdin or Path(os.devnull)).open() as source:
-            command = [sys.executable, "-m", "inca", *words]
+            command = [*self.program, *words]
             self.commands[i] = subprocess.Popen(command, stdin=source, stdout=out, stderr=subprocess.STDOUT)
 
     def output(self, i: int) -> Path:
@@ -65,15 +66,16 @@ class Processes(LocalCluster):
 
 
 @pytest.fixture(scope="module")
-def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Processes]:
+def session(tmp_path_factory: pytest.TempPathFactory, programs: Path) -> Iterator[Processes]:
     """Four processes with values from everywhere; cleo is stopped when all are there, and goes on."""
     # Next to no noise, so that the estimate can be compared; and time for four processes to start on two cores, and for
     # one to start again, however busy the machine is.
     noise = {"sigma_independent": 0.05, "epsilon": 1e9}
-    one_start = _start_duration()
-    start, period = time.time() + 5.0 + 6.0 * one_start, max(2.0, one_start)
+    one_start = _start_duration(programs, tmp_path_factory.mktemp("start"))
+    start, period = time.time() + 8.0 + 8.0 * one_start, max(2.0, one_start)
     agreed = terms(seed=SEED, start=start, period=period, max_clock_skew=0.5, **noise)
     cluster = Processes(tmp_path_factory.mktemp("session"), VALUES, NAMES, agreed)
+    cluster.program = [str(programs / "inca")]
     anna, bert, cleo, dora = (cluster.party_folder(i) / "value.txt" for i in range(4))
     bert.write_text(f"{OUTSIDE}\n")
     cleo.write_text(str(VALUES[2]))
@@ -93,11 +95,13 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Processes]:
         cluster.end()
 
 
-def _start_duration() -> float:
-    """Return how many seconds a node takes to start now."""
-    began = time.monotonic()
+def _start_duration(programs: Path, folder: Path) -> float:
+    """Return how many seconds a node takes to start now: the second one, as the first may wait for the library."""
     code = "from inca.network.node.runner import run_party; from inca.network.node.warm_up import warm_up; warm_up()"
-    subprocess.run([sys.executable, "-c", code], check=True)
+    (folder / "start.py").write_text(code)
+    for _ in range(2):
+        began = time.monotonic()
+        subprocess.run([programs / "python", folder / "start.py"], check=True)
     return time.monotonic() - began
 
 

@@ -130,9 +130,7 @@ class Contributions:
             refuse("the shape of a gradient", shape, f"{self._rows.shape[1:]}, that of the parameters")
 
 
-def _in_blocks(
-    model: RecordModel, parameters: Array, features: NDArray[Any], targets: NDArray[Any]
-) -> Iterator[Array]:
+def _in_blocks(model: RecordModel, parameters: Array, features: NDArray[Any], targets: NDArray[Any]) -> Iterator[Array]:
     """Yield gradients of a party's records, some at a time."""
     block = max(1, _BLOCK_ENTRIES // parameters.size)
     for low in range(0, len(targets), block):

@@ -115,7 +115,7 @@ class Contributions:
                     weight = 1.0 / len(tables[1])
                     for gradients in _in_blocks(self._record_model, parameters, *tables):
                         self._require_shape(gradients.shape[1:])
-                        row += weight * self._clipping.clipped(gradients).sum(axis=0)
+                        row[:] += weight * self._clipping.clipped(gradients).sum(axis=0)
         self._rows *= self._weights
         return self._rows
 

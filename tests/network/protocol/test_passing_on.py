@@ -20,7 +20,7 @@ def of(session: SessionConfig, parties: int) -> SessionConfig:
     return replace(session, parties=parties, min_participants=2)
 
 
-@pytest.mark.parametrize("parties", [2, 3, 4, 5, 7, 8, 9, 16, 17])
+@pytest.mark.parametrize("parties", [2, 3, 4, 5, 7, 8, 9, pytest.param(16, marks=pytest.mark.slow), 17])
 def test_every_item_is_passed_on_to_everyone_once_in_a_logarithm_of_messages(parties: int) -> None:
     """What was asked for is not counted: a proposal may come before the items that it names."""
     room, came, messages = Room(of(PACED, parties)), Counter[tuple[str, int, int]](), Counter[tuple[str, int]]()

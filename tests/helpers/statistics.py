@@ -7,6 +7,7 @@ from functools import cache
 from typing import Any
 
 import numpy as np
+from scipy.stats import beta
 
 from inca import Interval
 from inca._base.types import Array
@@ -22,7 +23,8 @@ EDGES, GRID = np.linspace(-2, 6, 9), np.linspace(-2, 6, 25)[1:-1]
 
 def draws(rng: np.random.Generator, parties: int, per_party: int = 1, columns: int = 0) -> list[Array]:
     """Skewed numbers in [-2, 6]."""
-    return [8 * rng.beta(3, 7, size=(per_party, columns) if columns else per_party) - 2 for _ in range(parties)]
+    shape = (parties, per_party, columns) if columns else (parties, per_party)
+    return list(8 * rng.beta(3, 7, size=shape) - 2)
 
 
 @cache
@@ -43,6 +45,9 @@ def variance(
     return moments(records, averager, loss, rng, **options).variance
 
 
+LAW = beta(3, 7, loc=-2, scale=8)
+"""Of the numbers that are drawn."""
+
 Statistic = Callable[[Records, SimulatedAverager, Any, np.random.Generator], Estimate]
 STATISTICS: dict[str, tuple[Statistic, Callable[[Array], Array], int]] = {
     "mean": (mean, lambda table: table.mean(axis=0), 3),
@@ -59,3 +64,11 @@ STATISTICS: dict[str, tuple[Statistic, Callable[[Array], Array], int]] = {
         0,
     ),
 }
+POPULATION: dict[str, Array] = {
+    "mean": np.full(3, LAW.mean()),
+    "variance": np.full(3, LAW.var()),
+    "covariance": LAW.var() * np.eye(3),
+    "histogram": np.diff(LAW.cdf(EDGES)),
+    "distribution": LAW.cdf(GRID),
+}
+"""What the plain statistic of more and more draws comes to."""

@@ -55,7 +55,7 @@ def test_what_is_refused_takes_nothing() -> None:
 
 def test_the_composed_epsilon_is_an_independent_accountants() -> None:
     budget, accountant = Budget(3.0, 1e-5), PLDAccountant()
-    for mu in budget.split([1.0, 2.0, 3.0, 4.0, 5.0]):
+    for mu in budget.split([1.0, 2.0, 4.0]):
         budget.spend(mu)
         accountant.compose(dp_event.GaussianDpEvent(1.0 / mu))
         theirs = accountant.get_epsilon(1e-5)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import product
 from typing import Any
 
@@ -101,8 +102,9 @@ def test_every_averager_sees_the_same_divisions(monkeypatch: pytest.MonkeyPatch)
 
     monkeypatch.setattr("inca.learn.comparison.trials.divide_records", remembered)
     told: list[tuple[int, int]] = []
+    task = replace(SMALL, steps=1)  # records are divided before the first
     compare_averagers(
-        SMALL, [1.0, 2.0], [0.0, 0.1], seeds=7, kinds=["central", "local"], progress=lambda *at: told.append(at)
+        task, [1.0, 2.0], [0.0, 0.1], seeds=7, kinds=["central", "local"], progress=lambda *at: told.append(at)
     )
     assert len(divisions) == 7 * 5 and len({division.tobytes() for division in divisions}) == 7
     assert told == [(done, 10) for done in range(11)]  # five seeds, then two: for each averager and rate, and without

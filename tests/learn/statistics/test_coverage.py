@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from helpers.coverage import assert_covers, holds, repeat
-from helpers.statistics import DOMAIN, STATISTICS, draws, mean, own
+from helpers.statistics import DOMAIN, LAW, POPULATION, STATISTICS, draws, mean, own
 from inca.learn.averagers.simulated import SimulatedAverager
 from inca.learn.budget import ProtectionLevel
 from inca.learn.statistics.distribution import quantile
@@ -28,8 +28,7 @@ def coverage(
     """Cover the statistic of fixed records, or of the distribution from which each release has fresh ones."""
     statistic, plain, columns = STATISTICS[name]
     averager = SimulatedAverager.of("central", parties, dropout=dropout)
-    many = np.concatenate(draws(np.random.default_rng(0), 1, 400_000, columns)) if target == "population" else None
-    truth = None if many is None else plain(many)
+    truth = POPULATION[name] if target == "population" else None
     fixed = Records.of(draws(np.random.default_rng(1), parties, 2, columns), DOMAIN, level=level)
 
     def once(trial: int, rng: np.random.Generator) -> bool:
@@ -122,16 +121,14 @@ def test_intervals_hold_their_statistic_over_many_releases(
     ],
 )
 def test_intervals_hold_quantiles(share: float, target: IntervalTarget) -> None:
-    averager = SimulatedAverager.of("central", 60)
-    everything = np.concatenate(draws(np.random.default_rng(0), 1, 1_000_000))
+    averager, exact = SimulatedAverager.of("central", 60), float(LAW.ppf(share))
 
     def once(trial: int, rng: np.random.Generator) -> bool:
         records = Records.of(draws(rng, 60, 2), DOMAIN)
-        held = records.everything() if target == "sample" else everything
-        truth = np.quantile(held, share, method="inverted_cdf") if target == "sample" else exact
+        drawn = np.quantile(records.everything(), share, method="inverted_cdf")
+        truth = drawn if target == "sample" else exact
         return holds(quantile(records, share, averager, 2.0, rng).interval(0.9, target), truth)
 
-    exact = float(np.quantile(everything, share))
     assert_covers(repeat(200, once, seed=7), 0.9, at_least=True)
 
 

@@ -180,7 +180,7 @@ def test_the_sensitivity_is_reached() -> None:
     assert moved == pytest.approx(spies[0].seen[0][1]) == pytest.approx(2 * 0.5 * 2 / 8)
 
 
-@pytest.mark.parametrize(("epsilon", "steps"), [(0.5, 3), (3.0, 20), (8.0, 100)])
+@pytest.mark.parametrize(("epsilon", "steps"), [(0.5, 3), (3.0, 20), pytest.param(8.0, 100, marks=pytest.mark.slow)])
 def test_the_composed_epsilon_is_that_of_dp_accounting(epsilon: float, steps: int) -> None:
     budget = Budget(epsilon, 1e-5)
     result = run(records([3] * 4), budget=budget, steps=steps)

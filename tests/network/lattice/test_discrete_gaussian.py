@@ -229,7 +229,7 @@ def check_counts(seen: NDArray[np.int64], expected: NDArray[np.float64]) -> None
     assert chdtrc(expected.size - 1, ((seen - expected) ** 2 / expected).sum()) > 1e-7
 
 
-@pytest.mark.parametrize("sigma", [1, 2, 5])
+@pytest.mark.parametrize("sigma", [1, pytest.param(2, marks=pytest.mark.slow), 5])
 def test_small_samples_follow_the_distribution(sigma: int) -> None:
     most = 4 * sigma - 1  # what lies beyond is one bin
     samples = discrete_gaussian(sigma, COUNT, Keystream(SEED, b"law"))
@@ -239,7 +239,7 @@ def test_small_samples_follow_the_distribution(sigma: int) -> None:
     check_counts(np.append(seen, COUNT - seen.sum()), COUNT * np.append(probability, 1 - probability.sum()))
 
 
-@pytest.mark.parametrize("sigma", [2**32, 2**50])
+@pytest.mark.parametrize("sigma", [pytest.param(2**32, marks=pytest.mark.slow), 2**50])
 def test_large_samples_follow_the_distribution(sigma: int) -> None:
     """The bins are so many steps wide that the normal distribution tells their probabilities."""
     samples = discrete_gaussian(sigma, COUNT, Keystream(SEED, b"law"))

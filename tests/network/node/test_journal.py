@@ -6,16 +6,14 @@ import secrets
 import signal
 import sqlite3
 import stat
-import subprocess
-import sys
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
+from helpers.forked_processes import SESSION, all_said, append_for_ever, forked
 from helpers.ledgers import SESSION as CONFIG
 from inca.errors import InvalidInput, JournalUnusable
 from inca.network.node.journal import Journal, check_disk_space
@@ -38,39 +36,7 @@ from inca.network.protocol.records import (
     Voted,
 )
 
-SESSION = bytes(range(32))
 COHORT = Proposal("cohort", [(3, bytes(32)), (4, b"\xff" * 32)])
-
-# Appends for ever, one transaction after the other, and says after each that it is durable.
-APPENDING = """
-import resource, signal, sys
-from pathlib import Path
-from inca.errors import JournalUnusable
-from inca.network.node.journal import Journal
-from inca.network.protocol.records import Credited
-if len(sys.argv) > 2:
-    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[2]),) * 2)
-journal = Journal(Path(sys.argv[1]), session=bytes(range(32)), party=3)
-for t in range(10**9):
-    try:
-        journal.append([Credited(t, 0, 0, bytes(800)), Credited(t, 1, 0, bytes(800))])
-    except JournalUnusable as error:
-        print(error, flush=True)
-        break
-    print(t, flush=True)
-"""
-
-
-@contextmanager
-def child(path: Path, *most: int) -> Iterator[subprocess.Popen[str]]:
-    """Run it, and kill it at the end; `most` is how large a file may become."""
-    command = [sys.executable, "-c", APPENDING, str(path), *map(str, most)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        try:
-            yield process
-        finally:
-            process.kill()
 
 
 def opened(path: Path, session: bytes = SESSION, party: int = 3) -> Journal:
@@ -114,14 +80,12 @@ def test_every_kind_of_record_comes_back_as_it_was_in_order(path: Path) -> None:
 
 @pytest.mark.parametrize("count", [1, 60])
 def test_what_was_acknowledged_survives_a_kill(path: Path, count: int) -> None:
-    last = -1
-    with child(path) as process:
-        assert process.stdout is not None
-        for line in process.stdout:
-            last = int(line)
-            if last == count:
-                process.send_signal(signal.SIGKILL)
-    assert process.returncode == -signal.SIGKILL and last >= count
+    with forked(append_for_ever, path) as (process, heard):
+        while heard.recv() < count:
+            pass
+        process.kill()
+        last = max([count, *all_said(process, heard)])
+        assert process.exitcode == -signal.SIGKILL
     journal = opened(path)
     rounds = [record.round for record in journal.read() if isinstance(record, Credited)]
     journal.close()
@@ -162,8 +126,8 @@ def test_a_journal_that_others_can_read_or_write_is_refused(path: Path, mode: in
 
 
 def test_one_process_at_a_time(path: Path) -> None:
-    with child(path) as process:
-        assert process.stdout is not None and process.stdout.readline() == "0\n"
+    with forked(append_for_ever, path) as (_, heard):
+        assert heard.recv() == 0
         with pytest.raises(InvalidInput, match="is in use by another process"):
             opened(path)
     opened(path).close()
@@ -240,10 +204,9 @@ def test_a_damaged_record_is_told(path: Path) -> None:
 
 
 def test_a_full_disk_is_told_and_loses_nothing(path: Path) -> None:
-    with child(path, 300_000) as process:
-        out, _ = process.communicate(timeout=240)
-    *numbers, error = out.splitlines()
-    assert process.returncode == 0 and numbers == [str(t) for t in range(len(numbers))] and len(numbers) > 5
+    with forked(append_for_ever, path, 300_000) as (process, heard):
+        *numbers, error = all_said(process, heard)
+        assert process.exitcode == 0 and numbers == list(range(len(numbers))) and len(numbers) > 5
     assert error.startswith(f"the journal {path} cannot be written: ")
     journal = opened(path)
     assert len(journal.read()) == 2 * len(numbers)

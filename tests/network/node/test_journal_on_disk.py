@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import os
 import secrets
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from helpers.forked_processes import forked, open_and_wait
 from inca.network.node.journal import Journal
 from inca.network.protocol.records import Credited, Opened, Record, Sealed, Seeded
 
@@ -159,28 +158,12 @@ def test_closing_leaves_the_seed_in_the_journal_alone(traces: Traces) -> None:
     assert traces.copies(seed) == {}
 
 
-# Writes an opening with a seed, says so, and waits to be killed.
-OPENING = """
-import sys, time
-from pathlib import Path
-from inca.network.node.journal import Journal
-from inca.network.protocol.records import Opened, Seeded
-journal = Journal(Path(sys.argv[1]), session=bytes(range(32)), party=3)
-if not journal.read():
-    journal.append([Opened(bytes(100), bytes.fromhex(sys.argv[2]), bytes(32))])
-journal.append([Seeded(bytes(32))])
-print("written", flush=True)
-time.sleep(1000)
-"""
-
-
 @pytest.mark.parametrize("kills", [1, 2])
 def test_shredding_leaves_no_copy_after_a_kill_either(traces: Traces, kills: int) -> None:
     seed, path = secrets.token_bytes(32), traces.folder / "journal.db"
     for _ in range(kills):
-        command = [sys.executable, "-c", OPENING, str(path), seed.hex()]
-        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-            assert process.stdout is not None and process.stdout.readline() == "written\n"
+        with forked(open_and_wait, path, seed) as (process, heard):
+            assert heard.recv() == "written"
             traces.keep()
             process.kill()
     assert traces.copies(seed)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import subprocess
-import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -13,6 +11,7 @@ import numpy as np
 import pytest
 
 import inca
+from helpers.forked_processes import forked, say_core_limits, say_open_file_limits
 from helpers.rosters import SEED, terms
 from inca.network.membership.identity import Identity
 from inca.network.membership.roster import Roster
@@ -116,12 +115,8 @@ def test_a_lost_connection_is_tried_again_unless_it_was_idle_or_the_end_is_known
 
 def test_a_process_that_takes_part_leaves_no_core_dump() -> None:
     """In a process of its own: the limit cannot be raised again."""
-    program = (
-        "import resource; from inca.network.node.runner import refuse_core_dumps; refuse_core_dumps(); "
-        "print(resource.getrlimit(resource.RLIMIT_CORE))"
-    )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "(0, 0)"
+    with forked(say_core_limits) as (_, heard):
+        assert heard.recv() == (0, 0)
 
 
 LIMITS = {
@@ -133,18 +128,7 @@ LIMITS = {
 
 
 def test_a_process_may_hold_a_connection_to_every_peer_or_refuses() -> None:
-    """In a process for each pair of limits, as the larger one cannot be raised again; all loaded by the same one."""
-    program = (
-        "import os, resource, inca; from inca.network.node.runner import allow_connections\n"
-        f"for limits in {list(LIMITS)}:\n"
-        " if os.fork():\n"
-        "  os.wait()\n"
-        "  continue\n"
-        " resource.setrlimit(resource.RLIMIT_NOFILE, limits)\n"
-        " try: allow_connections(1000); print(resource.getrlimit(resource.RLIMIT_NOFILE), flush=True)\n"
-        " except inca.InvalidInput as error: print(error, flush=True)\n"
-        " os._exit(0)"
-    )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    for said, expected in zip(done.stdout.splitlines(), LIMITS.values(), strict=True):
-        assert said.startswith(expected)
+    """In a process for each pair of limits, as the larger one cannot be raised again."""
+    for limits, expected in LIMITS.items():
+        with forked(say_open_file_limits, limits, 1000) as (_, heard):
+            assert heard.recv().startswith(expected)

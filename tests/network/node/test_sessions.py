@@ -196,7 +196,7 @@ async def of_another_session(rogue: Rogue, me: int) -> None:
             for peer in range(N):
                 if peer != me:
                     transport.send(peer, encode(Ask()))
-            await asyncio.sleep(0.2)
+            await asyncio.sleep(0.6)
 
 
 async def repeat_all(rogue: Rogue, me: int, frames: dict[int, list[bytes]]) -> None:

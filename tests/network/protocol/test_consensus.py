@@ -17,8 +17,7 @@ from inca.network.protocol.context import Effects
 from inca.network.protocol.messages import Message, decode, encode
 from inca.network.protocol.records import Accepted, Decided, Promised, Record, Voted
 
-SEEDS, CHUNK = 80, 40
-MORE = 1120
+FIRST, CHUNK, SEEDS = 20, 40, 1200
 
 
 class Trial:
@@ -129,14 +128,15 @@ class Trial:
 
 
 @pytest.mark.parametrize(
-    "first",
+    "seeds",
     [
-        0,
-        *(pytest.param(first, marks=pytest.mark.slow) for first in range(CHUNK, SEEDS + MORE, CHUNK)),
+        range(FIRST),
+        pytest.param(range(FIRST, CHUNK), marks=pytest.mark.slow),
+        *(pytest.param(range(first, first + CHUNK), marks=pytest.mark.slow) for first in range(CHUNK, SEEDS, CHUNK)),
     ],
 )
-def test_there_is_one_decision_and_it_comes_when_the_network_heals(first: int) -> None:
-    for seed in range(first, first + CHUNK):
+def test_there_is_one_decision_and_it_comes_when_the_network_heals(seeds: range) -> None:
+    for seed in seeds:
         try:
             trial = Trial(seed).run(until=30.0)
         except AssertionError as error:
@@ -160,5 +160,8 @@ def test_acceptors_that_forget_are_caught() -> None:
         try:
             Trial(seed, forgetful=True).run(until=30.0)
         except AssertionError as error:
-            caught.append(str(error))
-    assert sum("different decisions" in violation for violation in caught) >= 5
+            if "different decisions" in str(error):
+                caught.append(str(error))
+        if len(caught) == 5:
+            return
+    raise AssertionError(f"only {len(caught)} of 60 trials had different decisions")

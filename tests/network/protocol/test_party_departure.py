@@ -94,15 +94,16 @@ def test_an_offer_that_follows_a_goodbye_harms_nobody() -> None:
     assert any(isinstance(message, Offer) for _, message in room.said)
 
 
-def test_simulated_sessions_survive_parties_that_are_asked_to_leave() -> None:
+@pytest.mark.parametrize("seeds", [range(12, 20), pytest.param(range(20, 44), marks=pytest.mark.slow)])
+def test_simulated_sessions_survive_parties_that_are_asked_to_leave(seeds: range) -> None:
     """Among losses and crashes, in whatever stage they are; there is a result if a quorum is left."""
     faults = Faults(loss=0.1, delay=0.02, duplication=0.1, crash=0.002, comeback=1.0, leaves=0.2)
     ended, said = 0, 0
-    for seed in range(16):
+    for seed in seeds:
         network = SimulatedNetwork(seed, faults=faults)
         network.run()
         network.check_end()
         left = [m.party for m in network.machines if m.party and "asked to leave" in m.party.reason]
         said += len(left)
         ended += bool(network.results)
-    assert said > 2 and ended > 8
+    assert said > 2 and ended > len(seeds) / 2

@@ -149,20 +149,24 @@ def test_whoever_is_vouched_for_answers_others_while_it_asks_itself() -> None:
     assert answers == [Seen([], 1, 0, [])]
 
 
-def test_a_word_brings_late_parties_in_whatever_else_goes_wrong() -> None:
-    """With lost disks and crashes, too, everything adds up, and nobody publishes twice."""
-    held: dict[bool, int] = {}
-    for vouched in (False, True):
-        held[vouched] = 0
-        for seed in range(12):
+@pytest.mark.parametrize("seeds", [range(3, 9), pytest.param(range(12), marks=pytest.mark.slow)])
+def test_a_word_brings_late_parties_in(seeds: range) -> None:
+    held = dict.fromkeys((False, True), 0)
+    for vouched in held:
+        for seed in seeds:
             network = SimulatedNetwork(seed, faults=Faults(late=0.4, vouched=vouched, delay=0.001))
             network.run()
             network.check()
             network.check_end()
             held[vouched] += bool(network.results)
     assert held[True] > held[False] + 1
+
+
+@pytest.mark.parametrize("seeds", [range(4), pytest.param(range(4, 16), marks=pytest.mark.slow)])
+def test_a_word_for_late_parties_harms_nobody_whatever_else_goes_wrong(seeds: range) -> None:
+    """With lost disks and crashes, too, everything adds up, and nobody publishes twice."""
     bad = Faults(late=0.4, vouched=True, delay=0.02, loss=0.05, crash=0.03, comeback=0.8, disk_loss=0.3, skew=0.1)
-    for seed in range(8):
+    for seed in seeds:
         network = SimulatedNetwork(seed, faults=bad)
         network.run()
         network.check()

@@ -189,7 +189,7 @@ def test_decisions_are_not_sent_again_and_again_to_whoever_asks_in_a_loop() -> N
 
 def test_an_answer_holds_no_more_than_an_honest_party_asks_for() -> None:
     """A member that asks for everything at once, and reads nothing, must not fill the memory."""
-    session = replace(PACED, dimension=200_000, rounds=1)
+    session = replace(PACED, dimension=150_000, rounds=1)
     room = Room(session).open().at_stage(1, "serving")
     room.parties[1].up(room.now, 0)
     items = wants_answered(room.parties[1], room.now, 0, 1)

@@ -154,7 +154,16 @@ def cut(room: Room, begin: float, end: float) -> None:
     room.drops = drops
 
 
-@pytest.mark.parametrize("into", [0.3, 1.1, 2.0, 2.7, *(3.9 + 0.02 * step for step in range(12))])
+AT_THE_END = [3.9 + 0.02 * step for step in range(12)]  # where most is said, and quickly at every third of them
+
+
+@pytest.mark.parametrize(
+    "into",
+    [
+        *(0.3, 1.1, 2.0, 2.7, *AT_THE_END[::3]),
+        *(pytest.param(into, marks=pytest.mark.slow) for into in (*AT_THE_END[1::3], *AT_THE_END[2::3])),
+    ],
+)
 def test_a_cut_of_all_links_for_less_than_a_period_costs_nobody_the_session(into: float) -> None:
     """In rounds, when digests are exchanged, in the consensus, or when final messages are."""
     room = Room(SLOW)

@@ -7,9 +7,10 @@ from dataclasses import replace
 from math import ceil, log2
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from helpers.examples import examples
 from helpers.parties import PACED, START, Room
 from inca.network.protocol.messages import Fetch, Items, Message, Want
 from inca.network.protocol.session import SessionConfig
@@ -19,7 +20,7 @@ def of(session: SessionConfig, parties: int) -> SessionConfig:
     return replace(session, parties=parties, min_participants=2)
 
 
-@pytest.mark.parametrize("parties", [2, 3, 4, 5, 7, 8, 9, 16, 17])
+@pytest.mark.parametrize("parties", [2, 3, 4, 5, 7, 8, 9, pytest.param(16, marks=pytest.mark.slow), 17])
 def test_every_item_is_passed_on_to_everyone_once_in_a_logarithm_of_messages(parties: int) -> None:
     """What was asked for is not counted: a proposal may come before the items that it names."""
     room, came, messages = Room(of(PACED, parties)), Counter[tuple[str, int, int]](), Counter[tuple[str, int]]()
@@ -44,7 +45,7 @@ def test_every_item_is_passed_on_to_everyone_once_in_a_logarithm_of_messages(par
         assert max(messages[kind, me] for me in range(parties)) == ceil(log2(parties))
 
 
-@settings(max_examples=20)
+@examples(10, 60)
 @given(st.integers(3, 12), st.sets(st.integers(0, 11), max_size=4), st.integers(0, 2**16))
 def test_what_is_not_passed_on_is_asked_for(parties: int, silent: set[int], seed: int) -> None:
     """Some pass nothing on unless they are asked: the others have the same result, and soon."""

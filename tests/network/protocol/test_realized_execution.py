@@ -172,7 +172,7 @@ def rounding(session: SessionConfig) -> float:
 
 
 @given(sessions(), st.randoms(use_true_random=False), st.integers(20, 160))
-@examples(50, 150)
+@examples(25, 150)
 def test_settled_weights_are_those_of_the_execution(session: SessionConfig, rng: random.Random, length: int) -> None:
     """Any cohort of parties that were there in the last round, whatever happened before and whoever is not in it."""
     ledgers = lived(session, rng, length)

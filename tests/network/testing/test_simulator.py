@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -42,7 +43,7 @@ def run_session(seed: int) -> SimulatedNetwork:
 
 @pytest.mark.parametrize(
     "seeds",
-    quickly(range(10), range(10, CHUNK), *(range(first, first + CHUNK) for first in range(CHUNK, SEEDS, CHUNK))),
+    quickly(range(6), range(6, CHUNK), *(range(first, first + CHUNK) for first in range(CHUNK, SEEDS, CHUNK))),
 )
 def test_nothing_is_lost_or_counted_twice_under_all_faults(seeds: range) -> None:
     networks = [run_session(seed) for seed in seeds]
@@ -57,7 +58,7 @@ def test_nothing_is_lost_or_counted_twice_under_all_faults_in_many_sessions(firs
         run_session(seed)
 
 
-@pytest.mark.parametrize("seed", [1, 2, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (5, 9))])
+@pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (2, 5, 9))])
 def test_a_seed_decides_everything(seed: int) -> None:
     one, two = run_session(seed), run_session(seed)
     assert (one.steps, one.crashes, one.now) == (two.steps, two.crashes, two.now)
@@ -65,7 +66,7 @@ def test_a_seed_decides_everything(seed: int) -> None:
     assert {i: party.stage for i, party in one.survivors.items()} == {i: p.stage for i, p in two.survivors.items()}
 
 
-@pytest.mark.parametrize("seeds", quickly(range(6), range(6, 16)))
+@pytest.mark.parametrize("seeds", quickly(range(4), range(4, 16)))
 def test_nobody_waits_for_parties_that_have_said_that_they_are_done(seeds: range) -> None:
     """Whoever hears it first leaves first, and those who hear it from nobody would wait a whole period."""
     for seed in seeds:
@@ -78,11 +79,18 @@ def test_nobody_waits_for_parties_that_have_said_that_they_are_done(seeds: range
         assert network.now - known < 0.5 * network.session.period, seed
 
 
-@pytest.mark.parametrize("seeds", quickly(range(8), range(8, 20)))
+@cache
+def faultless(seed: int) -> SimulatedNetwork:
+    """A session in which nothing went wrong, for several tests to look at."""
+    network = SimulatedNetwork(seed, faults=without_faults())
+    network.run()
+    return network
+
+
+@pytest.mark.parametrize("seeds", quickly(range(5), range(5, 20)))
 def test_without_faults_everyone_has_the_exact_result(seeds: range) -> None:
     for seed in seeds:
-        network = SimulatedNetwork(seed, faults=without_faults())
-        network.run()
+        network = faultless(seed)
         network.check_end()
         n, result = network.session.parties, network.results[0]
         assert set(network.results) == result.published == set(range(n)), f"seed {seed}"
@@ -92,13 +100,12 @@ def test_without_faults_everyone_has_the_exact_result(seeds: range) -> None:
         assert result.weight == n * WEIGHT and result.exact and not result.late, f"seed {seed}"
 
 
-@pytest.mark.parametrize("seeds", quickly(range(8), range(8, 20)))
+@pytest.mark.parametrize("seeds", quickly(range(5), range(5, 20)))
 def test_without_faults_every_offer_is_credited_in_its_round(seeds: range) -> None:
     """If the seed is agreed on, that is: whoever is not up yet when others flip the coin counts as down in round 1."""
     for seed in seeds:
-        network = SimulatedNetwork(seed, faults=without_faults())
+        network = faultless(seed)
         if network.session.seed is not None:
-            network.run()
             assert not network.results[0].realized.execution.undelivered, f"seed {seed}"
 
 
@@ -131,7 +138,7 @@ def test_a_result_without_its_ledger_is_caught() -> None:
         network.check_end()
 
 
-@pytest.mark.parametrize("seeds", quickly(range(8), range(8, 20)))
+@pytest.mark.parametrize("seeds", quickly(range(5), range(5, 20)))
 def test_every_offer_is_credited_in_its_round_if_clocks_are_a_bit_off(seeds: range) -> None:
     for seed in seeds:
         network = SimulatedNetwork(seed, faults=Faults(delay=0.001, skew=0.1))
@@ -155,11 +162,11 @@ def stepwise(network: SimulatedNetwork) -> None:
     network.check_end()
 
 
-@pytest.mark.parametrize("first", [0, pytest.param(20, marks=pytest.mark.slow)])
-def test_nobody_publishes_before_commit_or_for_two_cohorts_at_any_time(first: int) -> None:
+@pytest.mark.parametrize("seeds", quickly(range(10), range(10, 20), range(20, 30), range(30, 40)))
+def test_nobody_publishes_before_commit_or_for_two_cohorts_at_any_time(seeds: range) -> None:
     """Commit and a smaller cohort exclude each other: whoever is in a decision holds the one that counts."""
     shrunk = 0
-    for seed in range(first, first + 20):
+    for seed in seeds:
         network = SimulatedNetwork(seed, faults=Faults(loss=0.05, delay=0.02, refusal=0.15, crash=0.01, comeback=0.7))
         stepwise(network)
         chains = [ledger.decided for _, ledger in network.ledgers()]
@@ -173,10 +180,11 @@ def test_nobody_publishes_before_commit_or_for_two_cohorts_at_any_time(first: in
     assert shrunk >= 3
 
 
-def test_settled_sums_are_what_the_cohort_injected_and_topped_up_whoever_left() -> None:
+@pytest.mark.parametrize("seeds", quickly(range(9), range(9, 30)))
+def test_settled_sums_are_what_the_cohort_injected_and_topped_up_whoever_left(seeds: range) -> None:
     """With top-up noise and leavers; `check_end` compares with the ledgers, not with messages."""
     left = topped_up = 0
-    for seed in range(20):
+    for seed in seeds:
         network = SimulatedNetwork(seed, faults=Faults(loss=0.1, delay=0.02, crash=0.01, comeback=0.3))
         network.run()
         network.check_end()
@@ -203,7 +211,7 @@ def cut_all_links(network: SimulatedNetwork, begin: float, duration: float) -> N
     network._at(begin + duration, heal)
 
 
-@pytest.mark.parametrize("seeds", quickly(range(5), *(range(first, first + 11) for first in range(5, 60, 11))))
+@pytest.mark.parametrize("seeds", quickly(range(3), *(range(first, first + 11) for first in range(3, 60, 11))))
 def test_a_cut_of_all_links_shorter_than_a_period_costs_time_and_nothing_else(seeds: range) -> None:
     for seed in seeds:
         session = small(seed)
@@ -220,7 +228,7 @@ def test_a_cut_of_all_links_shorter_than_a_period_costs_time_and_nothing_else(se
         assert result.published == set(range(session.parties)) and result.weight == 6 * WEIGHT, f"seed {seed}"
 
 
-@pytest.mark.parametrize("seeds", quickly(range(4), range(4, 10)))
+@pytest.mark.parametrize("seeds", quickly(range(2), range(2, 10)))
 def test_a_late_leaver_is_named_and_the_others_have_one_result_without_it(seeds: range) -> None:
     for seed in seeds:
         network = SimulatedNetwork(seed, faults=Faults(delay=0.01, comeback=0.0), session=small(seed))
@@ -352,11 +360,17 @@ def breaks(seed: int, faults: Faults, make: MakeParty = plain_party, hasty: bool
     return False
 
 
+@cache
+def harms(seed: int, faults: Faults) -> bool:
+    """Whether a session of parties that keep the rules breaks; several tests ask for the same ones."""
+    return breaks(seed, faults)
+
+
 def seeds_needed(faults: Faults, make: MakeParty = plain_party, *, hasty: bool = False, first: int = 0) -> int:
     """Return how many seeds it takes to see that a rule is broken, where parties that keep it pass."""
     most = 300
     for seed in range(first, first + most):
-        if breaks(seed, faults, make, hasty) and not breaks(seed, faults):
+        if breaks(seed, faults, make, hasty) and not harms(seed, faults):
             return seed - first + 1
     raise AssertionError(f"{most} sessions did not show that a rule was broken")
 
@@ -382,13 +396,14 @@ def test_publishing_before_commit_is_caught() -> None:
 
 def test_settling_again_after_publishing_is_caught() -> None:
     faults = Faults(loss=0.05, delay=0.03, crash=0.015, comeback=0.0)
-    assert seeds_needed(faults, ending_with(Resettling)) <= 60  # 5; 17 of the first 100 show it
+    assert seeds_needed(faults, ending_with(Resettling), first=4) <= 60  # 1; 17 of the first 100 show it
 
 
 def test_publishing_without_settling_is_caught() -> None:
     assert seeds_needed(Faults(loss=0.1, delay=0.03, crash=0.02, comeback=0.0), ending_with(Unsettled)) <= 20
 
 
+@pytest.mark.parametrize("seeds", quickly(range(2), range(2, 8)))
 @pytest.mark.parametrize(
     "faults",
     [
@@ -399,5 +414,5 @@ def test_publishing_without_settling_is_caught() -> None:
         Faults(loss=0.3, delay=0.2, skew=0.9, duplication=0.3, false_hints=0.1),
     ],
 )
-def test_those_faults_harm_nobody_who_keeps_the_rules(faults: Faults) -> None:
-    assert not [seed for seed in range(4) if breaks(seed, faults)]
+def test_those_faults_harm_nobody_who_keeps_the_rules(faults: Faults, seeds: range) -> None:
+    assert not [seed for seed in seeds if harms(seed, faults)]

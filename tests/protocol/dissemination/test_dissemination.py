@@ -204,7 +204,7 @@ def test_an_undefined_estimate_is_infinitely_far() -> None:
     assert result.deviation == 0.0 and broken.deviation == math.inf
 
 
-@pytest.mark.parametrize(("loss", "crash"), [(0.3, 0.0), (0.5, 0.1)])
+@pytest.mark.parametrize(("loss", "crash"), [pytest.param(0.3, 0.0, marks=pytest.mark.slow), (0.5, 0.1)])
 def test_two_parties_by_hand(loss: float, crash: float) -> None:
     """Both call each other, so each message has two ways to go in a round; one crash loses a message."""
     exact = 1 - (1 - crash) ** 2 * (1 - loss**2) ** 2
@@ -267,7 +267,7 @@ def test_epidemic_rounds_are_the_least(n: int, failure: float, loss: float) -> N
 @pytest.mark.parametrize(
     ("n", "rounds", "loss"),
     [
-        (2, 4, 0.3),
+        pytest.param(2, 4, 0.3, marks=pytest.mark.slow),
         (10, 10, 0.0),
         pytest.param(40, 18, 0.2, marks=pytest.mark.slow),
         pytest.param(5, 8, 0.1, marks=pytest.mark.slow),

@@ -207,7 +207,10 @@ def test_drawn_coalitions_can_be_drawn_again() -> None:
     assert {tuple(sorted(coalition)) for coalition in drawn} == set(choose_coalitions(roster, PUBLIC_SEED, 5)[0])
 
 
-@pytest.mark.parametrize(("parties", "colluding", "coalitions"), [(10, 0.3, 1), (30, 0.9, 5), (4, 0.75, 1)])
+@pytest.mark.parametrize(
+    ("parties", "colluding", "coalitions"),
+    [(10, 0.3, 1), (30, 0.9, 5), pytest.param(30, 0.9, 20, marks=pytest.mark.slow), (4, 0.75, 1)],
+)
 def test_every_party_has_a_coalition_to_consider(parties: int, colluding: float, coalitions: int) -> None:
     """Drawn among all parties, none might be without this one: then its loss would be 0, whatever it publishes."""
     cards = tuple(Identity.create(f"p{i}").card("127.0.0.1", 7001 + i) for i in range(parties))

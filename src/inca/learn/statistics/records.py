@@ -105,7 +105,13 @@ class Records:
         if columns == 0:
             refuse("the number of columns", columns, "at least 1")
         lower, upper = _box(domain, columns)
-        return cls(_all_inside(checked, lower, upper, clip), lower, upper, level, scalar=not shape)
+        tables = tuple(
+            table
+            if isinstance(table, RemoteRecords)
+            else _inside(f"data[{party}]", table.reshape(len(table), columns), lower, upper, clip)
+            for party, table in enumerate(checked)
+        )
+        return cls(tables, lower, upper, level, scalar=not shape)
 
     def __repr__(self) -> str:
         return (
@@ -243,32 +249,12 @@ def _end(name: str, end: ArrayLike, columns: int) -> Array:
     return np.full(columns, array.item()) if array.size == 1 else array
 
 
-def _all_inside(
-    tables: Sequence[Array | RemoteRecords], lower: Array, upper: Array, clip: bool
-) -> tuple[Array | RemoteRecords, ...]:
-    """Move all records into the box, or refuse those outside: in one go, as there may be many parties with few each."""
-    held = [table.reshape(len(table), lower.size) for table in tables if not isinstance(table, RemoteRecords)]
-    if not held:
-        return tuple(tables)
-    rows = np.concatenate(held)
+def _inside(name: str, table: Array, lower: Array, upper: Array, clip: bool) -> Array:
     if clip:
-        rows = np.where(np.isnan(rows), lower / 2.0 + upper / 2.0, np.clip(rows, lower, upper))
-    inside, end = list(tables), 0
-    for party, table in enumerate(tables):
-        if not isinstance(table, RemoteRecords):
-            begin, end = end, end + len(table)
-            inside[party] = rows[begin:end]
-    if not clip:
-        _refuse_outside(inside, lower, upper)
-    return tuple(inside)
-
-
-def _refuse_outside(tables: Sequence[Array | RemoteRecords], lower: Array, upper: Array) -> None:
-    for party, table in enumerate(tables):
-        if isinstance(table, RemoteRecords):
-            continue
-        outside = ~((table >= lower) & (table <= upper))
-        if outside.any():
-            row, column = (int(index) for index in np.argwhere(outside)[0])
-            span = f"from {lower[column]:g} to {upper[column]:g}"
-            raise InvalidInput(f"column {column} of data[{party}][{row}] must be {span}, got something else")
+        return np.where(np.isnan(table), lower / 2.0 + upper / 2.0, np.clip(table, lower, upper))
+    outside = ~((table >= lower) & (table <= upper))
+    if outside.any():
+        row, column = (int(index) for index in np.argwhere(outside)[0])
+        span = f"from {lower[column]:g} to {upper[column]:g}"
+        raise InvalidInput(f"column {column} of {name}[{row}] must be {span}, got something else")
+    return table

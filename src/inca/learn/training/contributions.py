@@ -77,16 +77,15 @@ class Contributions:
         local: LocalSteps | None,
         dimensions: int,
     ) -> None:
-        by_record = clipping.level == "record"
-        if by_record and local is not None:
+        self._by_record = clipping.level == "record"
+        if self._by_record and local is not None:
             raise InvalidInput(
                 "local steps cannot be combined with level 'record': clipping does not bound how far one record moves "
                 "them"
             )
-        if by_record and not isinstance(model, RecordModel):
+        if self._by_record and not isinstance(model, RecordModel):
             refuse("model", type(model).__name__, "a model with record_gradients, for level 'record'")
         self._model, self._local, self._clipping = model, local, clipping
-        self._record_model = model if by_record and isinstance(model, RecordModel) else None
         tables = [_checked(f"datasets[{party}]", data) for party, data in enumerate(datasets)]
         sizes = [len(data) if isinstance(data, RemoteRecords) else len(data[1]) for data in tables]
         weights, self.sensitivity = clipping.party_weights(sizes), clipping.sensitivity(sizes)
@@ -103,42 +102,34 @@ class Contributions:
         """
         self._rows.fill(0.0)
         with np.errstate(all="ignore"):  # also in the model: to warn or to raise would depend on records
-            if self._record_model is None:
-                for (_, tables), row in zip(self._held, self._rows, strict=True):
-                    update = self._update(parameters, *tables)
-                    self._require_shape(update.shape)
-                    row[:] = update
-                if self._held:
-                    self._rows[:] = self._clipping.clipped(self._rows)
-            else:
-                for (_, tables), row in zip(self._held, self._rows, strict=True):
-                    weight = 1.0 / len(tables[1])
-                    for gradients in _in_blocks(self._record_model, parameters, *tables):
-                        self._require_shape(gradients.shape[1:])
-                        row[:] += weight * self._clipping.clipped(gradients).sum(axis=0)
+            for (_, tables), row in zip(self._held, self._rows, strict=True):
+                for weight, updates in self._updates(parameters, *tables):
+                    if updates.shape[1:] != row.shape:
+                        refuse("the shape of a gradient", updates.shape[1:], f"{row.shape}, that of the parameters")
+                    row[:] += weight * self._clipping.clipped(updates).sum(axis=0)
         self._rows *= self._weights
         return self._rows
 
-    def _update(self, parameters: Array, features: NDArray[Any], targets: NDArray[Any]) -> Array:
-        """Return a party's one update."""
-        if self._local is not None:
-            return self._local.update(self._model, parameters, features, targets)
-        return np.asarray(self._model.gradient(parameters, features, targets), dtype=np.float64)
-
-    def _require_shape(self, shape: tuple[int, ...]) -> None:
-        if shape != self._rows.shape[1:]:
-            refuse("the shape of a gradient", shape, f"{self._rows.shape[1:]}, that of the parameters")
-
-
-def _in_blocks(model: RecordModel, parameters: Array, features: NDArray[Any], targets: NDArray[Any]) -> Iterator[Array]:
-    """Yield gradients of a party's records, some at a time."""
-    block = max(1, _BLOCK_ENTRIES // parameters.size)
-    for low in range(0, len(targets), block):
-        block_targets = targets[low : low + block]
-        gradients = model.record_gradients(parameters, features[low : low + block], block_targets)
-        if np.ndim(gradients) == 0 or len(gradients) != len(block_targets):
-            refuse("the shape of record_gradients", np.shape(gradients), "one row per record")
-        yield np.asarray(gradients, dtype=np.float64)
+    def _updates(
+        self, parameters: Array, features: NDArray[Any], targets: NDArray[Any]
+    ) -> Iterator[tuple[float, Array]]:
+        """Yield weights and rows to be clipped: the party's one update, or gradients of its records in blocks."""
+        model = self._model
+        if not self._by_record:
+            if self._local is not None:
+                update = self._local.update(model, parameters, features, targets)
+            else:
+                update = model.gradient(parameters, features, targets)
+            yield 1.0, np.asarray(update, dtype=np.float64)[np.newaxis]
+            return
+        assert isinstance(model, RecordModel)
+        block = max(1, _BLOCK_ENTRIES // parameters.size)
+        for low in range(0, len(targets), block):
+            block_targets = targets[low : low + block]
+            gradients = model.record_gradients(parameters, features[low : low + block], block_targets)
+            if np.ndim(gradients) == 0 or len(gradients) != len(block_targets):
+                refuse("the shape of record_gradients", np.shape(gradients), "one row per record")
+            yield 1.0 / len(targets), np.asarray(gradients, dtype=np.float64)
 
 
 def _checked(name: str, data: PartyData | RemoteRecords) -> _Tables | RemoteRecords:

@@ -193,7 +193,8 @@ def losses(
     owners = np.concatenate([np.flatnonzero(new) for _, new in again])
     everything = np.concatenate([*rows, *(final[new] for final, new in again)])
     value = everything[:, honest]
-    noise = everything[:, n:].reshape(len(everything), n, rounds)[:, honest].reshape(len(everything), honest.size * rounds)
+    noise = everything[:, n:].reshape(len(everything), n, rounds)[:, honest]
+    noise = noise.reshape(len(everything), honest.size * rounds)
     topup = np.zeros((len(everything), len(publishing)))
     topup[seen + np.arange(len(owners)), owners] = levels.topup
     root = np.hstack([levels.independent * value, levels.cancelling * noise, topup])

@@ -6,13 +6,16 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser
 
-from helpers.browser import browser
+from helpers.browser import Watched, browser, watched
 from helpers.dashboard_server import CONSORTIUM, Dashboard, running
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def chromium() -> Iterator[Browser]:
-    """A real browser."""
+    """A real browser, for all files of this folder that a process tests.
+
+    While it runs, this thread has an event loop: tests here must run loops of their own in other threads.
+    """
     with browser() as chromium:
         yield chromium
 
@@ -30,3 +33,23 @@ def board(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dashboard]:
     (place / "journal.db").write_text("the private value is 0.123456")
     with running([state], [CONSORTIUM]) as dashboard:
         yield dashboard
+
+
+@pytest.fixture(scope="module")
+def shared_window(chromium: Browser, board: Dashboard) -> Iterator[Watched]:
+    """A page of the module's dashboard."""
+    with watched(chromium, board.root) as window:
+        yield window
+
+
+@pytest.fixture
+def window(shared_window: Watched, request: pytest.FixtureRequest) -> Iterator[Watched]:
+    """The module's page, in which nothing goes wrong; a test that fails leaves nothing of itself to the next."""
+    failed = request.session.testsfailed
+    shared_window.begin()
+    yield shared_window
+    try:
+        shared_window.check()
+    finally:
+        if request.session.testsfailed > failed:
+            shared_window.forget()

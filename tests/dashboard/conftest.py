@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from contextlib import ExitStack
 
 import pytest
 from playwright.sync_api import Browser
@@ -9,15 +10,23 @@ from playwright.sync_api import Browser
 from helpers.browser import Watched, browser, watched
 from helpers.dashboard_server import CONSORTIUM, Dashboard, running
 
+_CHROMIUM = pytest.StashKey[Browser]()
 
-@pytest.fixture(scope="package")
-def chromium() -> Iterator[Browser]:
-    """A real browser, for all files of this folder that a process tests.
 
-    While it runs, this thread has an event loop: tests here must run loops of their own in other threads.
+@pytest.fixture(scope="module")
+def chromium(request: pytest.FixtureRequest) -> Browser:
+    """A real browser, one for all files of this folder that a process tests, which ends when the folder is left.
+
+    Fixtures of packages do that for folders with an __init__.py only. While the browser runs, this thread has an event
+    loop, so that tests in this folder must run others in threads of their own.
     """
-    with browser() as chromium:
-        yield chromium
+    folder: pytest.Collector = request.node.parent
+    if _CHROMIUM not in folder.stash:
+        running_browser = ExitStack()
+        folder.stash[_CHROMIUM] = running_browser.enter_context(browser())
+        folder.addfinalizer(running_browser.close)
+        folder.addfinalizer(lambda: folder.stash.__delitem__(_CHROMIUM))
+    return folder.stash[_CHROMIUM]
 
 
 @pytest.fixture(scope="module")

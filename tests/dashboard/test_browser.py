@@ -138,8 +138,8 @@ def test_the_broken_variant_is_worse(window: Watched) -> None:
 
 # --- all views --------------------------------------------------------------------------------------------------------
 
-ADDRESSES = ("/story", f"/plan?{QUICK}", "/run?parties=12&rounds=8&seed=3", "/adversary?parties=9&colluding=2")
-ADDRESSES += ("/sessions", "/file")
+OF_A_RUN = ("/run?parties=12&rounds=8&seed=3", "/adversary?parties=9&colluding=2")
+ADDRESSES = ("/story", f"/plan?{QUICK}", *OF_A_RUN, "/sessions", "/file")
 NAMELESS = """() => [...document.querySelectorAll("button, a, input, select, canvas, svg[role=img], progress")]
     .filter((control) => control.checkVisibility() && !(control.getAttribute("aria-label")
         || control.labels?.length || control.getAttribute("aria-labelledby") || control.textContent.trim()))

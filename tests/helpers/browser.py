@@ -72,6 +72,7 @@ class Watched:
 
     def begin(self, *, width: int = 1280, height: int = 900, dark: bool = False) -> None:
         """Let a test begin: it may go on in a page of others, and what was before is not its business."""
+        self.page.unroute_all()
         self.page.set_viewport_size({"width": width, "height": height})
         self.page.emulate_media(color_scheme="dark" if dark else "light", reduced_motion="reduce")
         self.requests.clear()

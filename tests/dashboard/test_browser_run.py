@@ -115,7 +115,8 @@ def test_everyone_gone_has_no_estimate_and_says_so(window: Watched) -> None:
 
 
 def test_an_address_can_be_shared(window: Watched) -> None:
-    page = window.visit(f"/run?{RUN}&t=4&absent=2:3-&colluding=1+7&party=2")
+    page = window.page
+    page.goto(f"{window.root}/run?{RUN}&t=4&absent=2:3-&colluding=1+7&party=2")
     expect(page.get_by_text("Round 4 of 8")).to_be_visible()
     said = page.locator("main").inner_text()
     page.reload()

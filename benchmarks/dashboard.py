@@ -81,7 +81,7 @@ def measure_shifts() -> None:
             for width in WIDTHS:
                 with watched(chromium, board.root, width=width) as window:
                     observe_shifts(window.page)
-                    open_view(window.page, board, view)
+                    open_view(window, board, view, load=True)
                     shifts.append(f"{shift_of(window.page):.3f}")
                     shifts.append(f"{shift_of(window.page):.3f}" if move_slider(window.page) else "none")
             print(f"{view:24s} " + " ".join(f"{shift:>12s}" for shift in shifts), flush=True)

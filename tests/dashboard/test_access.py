@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from starlette.responses import PlainTextResponse
@@ -78,7 +79,9 @@ def answered(method: str, headers: dict[str, str], kind: str = "http") -> tuple[
 
     raw = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
     scope = {"type": kind, "method": method, "path": "/", "headers": raw}
-    asyncio.run(AccessControl(application, ["127.0.0.1:8000", "localhost:8000"])(scope, receive, send))
+    control = AccessControl(application, ["127.0.0.1:8000", "localhost:8000"])
+    with ThreadPoolExecutor(1) as elsewhere:  # a browser of other tests may have a loop in this thread
+        elsewhere.submit(lambda: asyncio.run(control(scope, receive, send))).result()
     if kind != "http":
         assert reached == [kind]
         return None, b""

@@ -1,25 +1,18 @@
-"""The dashboard in a real browser: what people do, and that no request leaves the machine and nothing goes wrong."""
+"""Plans and adversaries in a real browser: what people do; no request leaves the machine, and nothing goes wrong."""
 
 from __future__ import annotations
 
-import json
-import random
 import re
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import expect
 
 import inca
-from helpers.browser import Watched, watched
+from helpers.browser import Watched, numbers
 from helpers.dashboard_server import CONSORTIUM, Dashboard, running
-from inca.dashboard.simulated_run import SimulatedRun
-from inca.network.testing.demo import Demo
-
-REFUSED = "the server responded with a status of 400"  # the browser's own line when a question is refused
 
 
 @pytest.fixture(scope="module")
@@ -28,29 +21,13 @@ def board() -> Iterator[Dashboard]:
         yield dashboard
 
 
-@pytest.fixture
-def window(chromium: Browser, board: Dashboard) -> Iterator[Watched]:
-    with watched(chromium, board.root) as window:
-        yield window
-        window.check()
-
-
-def open_at(window: Watched, address: str) -> Page:
-    window.page.goto(window.root + address)
-    return window.page
-
-
-def numbers(text: str) -> list[float]:
-    return [float(word.replace(",", "")) for word in re.findall(r"-?\d[\d,]*\.?\d*(?:e-?\d+)?", text)]
-
-
 # --- plan -------------------------------------------------------------------------------------------------------------
 
 QUICK = "parties=30&epsilon=2&messages=8"
 
 
 def test_moving_a_slider_changes_the_error_and_the_address(window: Watched) -> None:
-    page = open_at(window, f"/plan?{QUICK}")
+    page = window.visit(f"/plan?{QUICK}")
     outcome = page.locator(".outcome")
     expect(outcome).to_contain_text("off")
     expect(page.locator(".shown[aria-busy=false]")).to_be_visible()
@@ -65,7 +42,7 @@ def test_moving_a_slider_changes_the_error_and_the_address(window: Watched) -> N
 
 
 def test_a_plan_is_made_downloaded_and_watched(window: Watched, tmp_path: Path) -> None:
-    page = open_at(window, "/plan?parties=10&epsilon=4&messages=6&dropout=0&colluding=0")
+    page = window.visit("/plan?parties=10&epsilon=4&messages=6&dropout=0&colluding=0")
     expect(page.locator(".shown[aria-busy=false]")).to_be_visible()  # until then the button moves as the chart grows
     page.get_by_role("button", name="Make the plan").click()
     expect(page.get_by_text("Plan for 10 parties")).to_be_visible()
@@ -79,7 +56,7 @@ def test_a_plan_is_made_downloaded_and_watched(window: Watched, tmp_path: Path) 
 
 
 def test_a_plan_that_is_no_better_than_a_guess_is_called_that(window: Watched) -> None:
-    page = open_at(window, "/plan?parties=30&epsilon=0.2&messages=8")
+    page = window.visit("/plan?parties=30&epsilon=0.2&messages=8")
     expect(page.locator(".shown[aria-busy=false]")).to_be_visible()
     expect(page.locator(".outcome .warn")).to_contain_text("guessing its middle would do as well.")
     expect(page.locator(".shown svg[role=img] text").get_by_text("guessing 0.5, the middle")).to_be_visible()
@@ -89,7 +66,7 @@ def test_a_plan_that_is_no_better_than_a_guess_is_called_that(window: Watched) -
 
 
 def test_bad_input_is_named_and_the_page_goes_on(window: Watched) -> None:
-    page = open_at(window, f"/plan?{QUICK}")
+    page = window.visit(f"/plan?{QUICK}")
     expect(page.locator(".outcome")).to_contain_text("off")
     page.get_by_label("Parties", exact=True).fill("1")
     expect(page.get_by_text("Parties must be a whole number from 2")).to_be_visible()
@@ -99,205 +76,15 @@ def test_bad_input_is_named_and_the_page_goes_on(window: Watched) -> None:
 
 
 def test_requirements_that_cannot_be_met_say_why(window: Watched) -> None:
-    page = open_at(window, "/plan?parties=30&messages=1&colluding=0.3")
+    page = window.visit("/plan?parties=30&messages=1&colluding=0.3")
     expect(page.get_by_text(re.compile("cannot meet these requirements", re.I)).first).to_be_visible()
-
-
-# --- run --------------------------------------------------------------------------------------------------------------
-
-RUN = "parties=12&rounds=8&seed=3"
-
-
-def test_stepping_playing_and_scrubbing(window: Watched) -> None:
-    page = open_at(window, "/run?parties=12&rounds=5&seed=3")  # a round plays for a second
-    expect(page.get_by_text("Round 1 of 5")).to_be_visible()
-    page.get_by_role("button", name="One round on").click()
-    expect(page.get_by_text("Round 2 of 5")).to_be_visible()
-    stage = page.locator("canvas").first
-    stage.focus()
-    page.keyboard.press("ArrowRight")
-    expect(page.get_by_text("Round 3 of 5")).to_be_visible()
-    page.keyboard.press("End")
-    expect(page.get_by_text("Round 5 of 5")).to_be_visible()
-    expect(page).to_have_url(re.compile("t=5"))
-    page.keyboard.press("Home")
-    page.get_by_role("button", name=re.compile("play", re.I)).click()
-    expect(page.get_by_text("Round 5 of 5")).to_be_visible()
-
-
-def test_a_party_is_killed_and_comes_back(window: Watched, board: Dashboard) -> None:
-    page = open_at(window, f"/run?{RUN}&t=3&party=5")
-    expect(page.get_by_text("Party 5 is honest and is present")).to_be_visible()
-    page.get_by_role("button", name="Leaves here").click()
-    expect(page).to_have_url(re.compile(r"absent=5%3A4-"))
-    page.locator("canvas").first.focus()
-    page.keyboard.press("ArrowRight")
-    expect(page.get_by_text(re.compile("Round 4 of 8:.*party 5 is absent"))).to_be_visible()
-    page.keyboard.press("ArrowRight")
-    page.get_by_role("button", name="Comes back here").click()
-    expect(page).to_have_url(re.compile(r"absent=5%3A4-5"))
-    page.locator("canvas").first.focus()
-    page.keyboard.press("End")
-    expect(page.get_by_text("Round 8 of 8: 12 parties")).to_be_visible()
-    answer = board.ask("run", parties=12, rounds=8, seed=3, absent="5:4-5")
-    result = page.get_by_role("region", name="The result").inner_text()
-    estimate = pytest.approx(answer["simulation"]["result"]["estimate"], rel=1e-3)
-    assert any(number == estimate for number in numbers(result)), result
-
-
-def test_an_estimate_outside_the_domain_is_moved_in_and_said_to_be(window: Watched, board: Dashboard) -> None:
-    settings = {"parties": 4, "rounds": 5, "sigma_independent": 1200, "sigma_cancelling": 12000}
-    seed = next(
-        seed
-        for seed in range(50)
-        if len(board.ask("run", **settings, seed=seed)["simulation"]["result"]["remarks"]) == 2
-    )
-    address = "&".join(f"{name}={value}" for name, value in settings.items())
-    page = open_at(window, f"/run?{address}&seed={seed}&t=5")
-    result = page.get_by_role("region", name="The result")
-    expect(result).to_contain_text("0 to 240")
-    expect(result.locator(".warn:not(.verdict)").first).to_contain_text("outside [0, 240]")
-    expect(result.locator(".warn").last).to_contain_text("guessing 120, the middle, would do as well.")
-
-
-def test_a_result_is_shown_in_the_domain_with_its_interval(window: Watched, tmp_path: Path) -> None:
-    fields = {"format": "inca-result/1", "session": "00", "party": "anna", "parties": 4, "present": 4, "weight": 4.0}
-    fields |= {"epsilon": 1.0, "wanted": 2.0, "delta": 1e-5, "coalitions": None, "weight_in_doubt": 0.0, "reason": ""}
-    told = {"constrained": 0.0, "interval": [0.0, 146.5], "confidence": 0.95, "remarks": ["It was outside [0, 240]."]}
-    old: dict[str, object] = {}  # an older version told less
-    for name, more, words in (("new", told, "0 to 146.5"), ("old", old, "-222")):
-        content = fields | {"estimate": -222.0, "standard_error": 75.0} | more
-        (tmp_path / f"{name}.json").write_text(json.dumps(content))
-        page = open_at(window, "/file")
-        page.locator("input[type=file]").set_input_files(tmp_path / f"{name}.json")
-        expect(page.get_by_role("region", name="Result")).to_contain_text(words)
-        assert page.get_by_text("It was outside [0, 240].").count() == (name == "new")
-        assert ("-222" in page.locator("main").inner_text()) is (name == "old")
-
-
-def test_what_is_not_exact_about_a_result_is_shown_by_name(window: Watched, tmp_path: Path) -> None:
-    fields = {"session": "00", "party": "anna", "parties": 4, "present": 4, "weight": 4.0, "standard_error": None}
-    fields |= {"epsilon": 1.0, "wanted": 2.0, "delta": 1e-5, "coalitions": None, "reason": "", "estimate": 7.0}
-    pairs = [[2, "dora", "bert", "acknowledged"]]
-    for version, changes, words in (
-        (1, {"in_doubt": [[3, 0, 2]], "weight_in_doubt": 0.25}, "1: nobody can tell whether they arrived; they carry"),
-        (2, {"late": [], "contradictions": []}, "none: all accounts agree"),
-        (2, {"late": ["bert", "cleo"], "contradictions": []}, "bert, cleo: their noise is left in"),
-        (
-            2,
-            {"late": [], "contradictions": pairs},
-            "dora says that round 2 was acknowledged by bert, who does",
-        ),
-    ):
-        (tmp_path / "result.json").write_text(json.dumps(fields | {"format": f"inca-result/{version}"} | changes))
-        open_at(window, "/file").locator("input[type=file]").set_input_files(tmp_path / "result.json")
-        expect(window.page.get_by_role("region", name="Result")).to_contain_text(words)
-
-
-EDIT = """async (edits) => {
-  const { leave, comeBack } = await import("/static/js/lib/absences.js");
-  let words = "";
-  return edits.map(([leaves, party, round]) => (words = (leaves ? leave : comeBack)(words, party, round)));
-}"""
-
-
-def test_edits_of_absences_mean_to_the_page_what_they_mean_to_the_server(window: Watched) -> None:
-    page, rng, rounds, parties = open_at(window, "/file"), random.Random(1), 12, 3
-    for _ in range(40):
-        edits = [(rng.random() < 0.5, rng.randrange(parties), rng.randint(1, rounds)) for _ in range(12)]
-        present = np.ones((rounds + 1, parties), dtype=bool)
-        for (leave, party, at), words in zip(edits, page.evaluate(EDIT, edits), strict=True):
-            if leave:
-                present[at:, party] = False
-            else:  # until its next absence
-                back = at
-                while back <= rounds and not present[back, party]:
-                    present[back, party] = True
-                    back += 1
-            read = SimulatedRun(parties=parties, rounds=rounds, absent=words).execution().presence
-            np.testing.assert_array_equal([read.row(t) for t in range(rounds + 1)], present)
-
-
-def test_everyone_gone_has_no_estimate_and_says_so(window: Watched) -> None:
-    page = open_at(window, "/run?parties=3&rounds=4&absent=0:2-+1:2-+2:2-&t=4")
-    expect(page.get_by_text(re.compile("no estimate", re.I)).first).to_be_visible()
-
-
-def test_an_address_can_be_shared(window: Watched) -> None:
-    page = open_at(window, f"/run?{RUN}&t=4&absent=2:3-&colluding=1+7&party=2")
-    expect(page.get_by_text("Round 4 of 8")).to_be_visible()
-    said = page.locator("main").inner_text()
-    page.reload()
-    expect(page.get_by_text("Round 4 of 8")).to_be_visible()
-    expect(page.locator("main[data-step-ms]")).to_be_visible()
-    assert page.locator("main").inner_text() == said
-
-
-def test_both_charts_are_drawn_as_wide_as_their_cards(window: Watched) -> None:
-    page = open_at(window, f"/run?{RUN}&party=2")
-    drawings = page.locator(".run-drawing svg")
-    expect(drawings).to_have_count(2)
-    expect(drawings.last).to_be_visible()
-    widths = "(drawing) => [drawing.viewBox.baseVal.width, drawing.clientWidth]"
-    for drawing in drawings.all():
-        page.wait_for_function(
-            f"(drawing) => (({widths})(drawing)).every((width) => width > 300)", arg=drawing.element_handle()
-        )
-        drawn, shown = drawing.evaluate(widths)
-        assert abs(drawn - shown) <= 1
-    page.locator(".run-drawing svg").first.click(position={"x": 5, "y": 100})
-    expect(page).to_have_url(re.compile(r"t=0"))
-
-
-def test_views_can_be_left_while_they_are_computing(window: Watched) -> None:
-    page = open_at(window, "/adversary?parties=400&rounds=20")
-    for name in ("Plan", "Adversary", "Run", "Sessions", "Files", "Plan", "Run"):
-        page.get_by_role("navigation").get_by_role("link", name=name, exact=True).click()
-        expect(page.locator("main h1")).to_be_visible()
-    expect(page.get_by_text("Round 1 of 20")).to_be_visible()  # of the run that the menu keeps
-    page.go_back()
-    expect(page.get_by_role("heading", name="Plan", exact=True)).to_be_visible()
-
-
-def test_bad_addresses_are_refused_in_a_sentence(window: Watched) -> None:
-    page = open_at(window, "/run?schedule=star")
-    expect(page.get_by_role("alert").filter(has_text=re.compile(r"star|schedule")).first).to_be_visible()
-    page = open_at(window, "/adversary?parties=5&colluding=0+1+2+3+4")
-    expect(page.get_by_role("alert").filter(has_text="honest").first).to_be_visible()
-    window.errors[:] = [error for error in window.errors if REFUSED not in error]
-
-
-def test_pictures_can_be_saved(window: Watched, tmp_path: Path) -> None:
-    page = open_at(window, f"/run?{RUN}")
-    expect(page.locator("main[data-step-ms]")).to_be_visible()
-    with page.expect_download() as started:
-        page.get_by_role("button", name="Save picture").first.click()
-    started.value.save_as(tmp_path / "run")
-    assert (tmp_path / "run").read_bytes()[:4] in (b"\x89PNG", b"<svg")
-    page = open_at(window, "/adversary?parties=8&colluding=1")
-    with page.expect_download() as started:
-        page.get_by_role("button", name="Save picture").first.click()
-    started.value.save_as(tmp_path / "seen")
-    assert (tmp_path / "seen").stat().st_size > 1000
-
-
-def test_steps_are_fluid_and_two_thousand_parties_open(window: Watched) -> None:
-    """That a step is drawn at all, and its time is told; docs/dashboard.md says how long it takes."""
-    for parties, rounds in ((200, 40), (2000, 40)):
-        page = open_at(window, f"/run?parties={parties}&rounds={rounds}")
-        expect(page.get_by_text(f"Round 1 of {rounds}")).to_be_visible()
-        page.locator("canvas").first.focus()
-        page.keyboard.press("ArrowRight")
-        expect(page.get_by_text(f"Round 2 of {rounds}")).to_be_visible()
-        taken = page.locator("main").get_attribute("data-step-ms")
-        assert taken is not None and float(taken) > 0.0
 
 
 # --- the adversary's view ---------------------------------------------------------------------------------------------
 
 
 def test_switching_the_adversary_changes_what_is_lost(window: Watched, board: Dashboard) -> None:
-    page = open_at(window, "/adversary?parties=10&rounds=6&sigma_cancelling=8&colluding=1")
+    page = window.visit("/adversary?parties=10&rounds=6&sigma_cancelling=8&colluding=1")
     expect(page.get_by_text("worst privacy loss")).to_be_visible()
     one = board.ask("adversary", parties=10, rounds=6, sigma_cancelling=8, colluding="1")["worst"]["epsilon"]
     expect(page.get_by_text(f"{one:.3g}", exact=True).first).to_be_visible()
@@ -313,7 +100,7 @@ def test_switching_the_adversary_changes_what_is_lost(window: Watched, board: Da
 
 def test_nobody_can_be_chosen_instead_of_the_adversary_of_a_file(window: Watched, board: Dashboard) -> None:
     (opened,) = (file for file in board.ask("files")["files"] if file["name"] == "consortium.json")
-    page = open_at(window, f"/adversary?file={opened['id']}")
+    page = window.visit(f"/adversary?file={opened['id']}")
     own = board.ask("adversary", file=opened["id"])["worst"]["epsilon"]
     expect(page.get_by_text(f"{own:.3g}", exact=True).first).to_be_visible()
     page.get_by_role("button", name="Nobody colludes").click()
@@ -325,7 +112,7 @@ def test_nobody_can_be_chosen_instead_of_the_adversary_of_a_file(window: Watched
 
 
 def test_curves_in_the_page_are_the_librarys(window: Watched) -> None:
-    page = open_at(window, "/file")
+    page = window.visit("/file")
     asked = [(mu, epsilon) for mu in (0.05, 0.5, 2.0, 5.0) for epsilon in (0.0, 0.1, 1.0, 5.0)]
     script = """async (asked) => {
       const { deltaFor } = await import("/static/js/lib/normal_distribution.js");
@@ -336,8 +123,7 @@ def test_curves_in_the_page_are_the_librarys(window: Watched) -> None:
 
 
 def test_the_broken_variant_is_worse(window: Watched) -> None:
-    page = open_at(
-        window,
+    page = window.visit(
         "/adversary?parties=8&rounds=6&sigma_independent=0.3&sigma_cancelling=50&eavesdropped=0:*+1:*+2:*+3:*+4:*",
     )
     page.get_by_role("button", name=re.compile("Compare with one noise term")).click()
@@ -350,95 +136,46 @@ def test_the_broken_variant_is_worse(window: Watched) -> None:
     assert numbers(row.inner_text())[0] > 1.2 * numbers(protocol.inner_text())[0]
 
 
-# --- files, themes, sizes ---------------------------------------------------------------------------------------------
+# --- all views --------------------------------------------------------------------------------------------------------
 
-
-def test_a_certificate_and_an_execution_are_opened_from_file(window: Watched, tmp_path: Path) -> None:
-    transcript = inca.read_execution(CONSORTIUM)
-    certificate = inca.certify(transcript, delta=1e-5)
-    certificate.write(tmp_path / "certificate.json")
-    page = open_at(window, "/file")
-    page.locator("input[type=file]").set_input_files(tmp_path / "certificate.json")
-    expect(page.get_by_text(re.compile("worst", re.I)).first).to_be_visible()
-    expect(page).to_have_url(re.compile(r"file=[0-9a-f]{16}"))
-    expect(page.locator("main")).to_contain_text(f"{certificate.worst_epsilon:.3g}")
-    page = open_at(window, "/file")
-    page.get_by_role("link", name="consortium.json").click()
-    page.get_by_role("link", name="Watch the run").click()
-    expect(page).to_have_url(re.compile(r"/run\?.*file="))
-    expect(page.get_by_text("Nothing private is in the file").first).to_be_visible()
-
-
-def test_a_file_that_is_none_of_ours_is_refused(window: Watched, tmp_path: Path) -> None:
-    (tmp_path / "other.json").write_text(json.dumps({"format": "other"}))
-    page = open_at(window, "/file")
-    page.locator("input[type=file]").set_input_files(tmp_path / "other.json")
-    expect(page.get_by_role("alert").filter(has_text="must be a file that inca writes").first).to_be_visible()
-    window.errors[:] = [error for error in window.errors if REFUSED not in error]
-
-
-ADDRESSES = ("/story", f"/plan?{QUICK}", f"/run?{RUN}", "/adversary?parties=9&colluding=2", "/sessions", "/file")
-
-
-@pytest.mark.parametrize("dark", [True, pytest.param(False, marks=pytest.mark.slow)])
-def test_all_views_fit_a_telephone_in_light_and_dark(chromium: Browser, board: Dashboard, dark: bool) -> None:
-    with watched(chromium, board.root, width=390, height=800, dark=dark) as window:
-        for address in ADDRESSES:
-            page = open_at(window, address)
-            expect(page.locator("main h1")).to_be_visible()
-            page.wait_for_load_state("networkidle")
-            assert page.evaluate("document.documentElement.scrollWidth") <= 390, address
-            theme = page.evaluate("getComputedStyle(document.body).backgroundColor")
-            assert (sum(numbers(theme)) < 200) is dark
-        window.check()
+OF_A_RUN = ("/run?parties=12&rounds=8&seed=3", "/adversary?parties=9&colluding=2")
+ADDRESSES = ("/story", f"/plan?{QUICK}", *OF_A_RUN, "/sessions", "/file")
+NAMELESS = """() => [...document.querySelectorAll("button, a, input, select, canvas, svg[role=img], progress")]
+    .filter((control) => control.checkVisibility() && !(control.getAttribute("aria-label")
+        || control.labels?.length || control.getAttribute("aria-labelledby") || control.textContent.trim()))
+    .map((control) => control.outerHTML.slice(0, 120))"""
 
 
 @pytest.mark.parametrize("address", ADDRESSES)
-def test_everything_can_be_reached_and_has_a_name(window: Watched, address: str) -> None:
+@pytest.mark.parametrize("dark", [True, pytest.param(False, marks=pytest.mark.slow)])
+def test_a_view_fits_a_telephone_in_light_and_dark_and_all_in_it_has_a_name(
+    window: Watched, address: str, dark: bool
+) -> None:
     """Every control has a name for screen readers, labels belong to fields, and there is one main heading."""
-    page = open_at(window, address)
+    page = window.page
+    window.begin(width=390, height=800, dark=dark)
+    page.goto(window.root + address)
     expect(page.locator("main h1")).to_have_count(1)
+    expect(page.locator("main h1")).to_be_visible()
     page.wait_for_load_state("networkidle")
-    nameless = page.evaluate(
-        """() => [...document.querySelectorAll("button, a, input, select, canvas, svg[role=img], progress")]
-            .filter((control) => control.checkVisibility() && !(control.getAttribute("aria-label")
-                || control.labels?.length || control.getAttribute("aria-labelledby") || control.textContent.trim()))
-            .map((control) => control.outerHTML.slice(0, 120))"""
-    )
-    assert nameless == []
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    theme = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert (sum(numbers(theme)) < 200) is dark
+    for width in (390, 1280):
+        page.set_viewport_size({"width": width, "height": 900})
+        assert page.evaluate(NAMELESS) == []
     page.keyboard.press("Tab")
     assert page.evaluate("document.activeElement.className") == "skip"
 
 
 def test_the_theme_can_be_changed_and_stays(window: Watched) -> None:
-    page = open_at(window, "/plan")
+    page = window.visit("/plan")
     page.get_by_role("button", name="Change to dark").click()
     page.reload()
     assert page.evaluate("document.documentElement.dataset.theme") == "dark"
+    window.forget()  # or it would be dark in the next test
 
 
 def test_without_sessions_it_says_how_to_watch_some(window: Watched) -> None:
-    page = open_at(window, "/sessions")
+    page = window.visit("/sessions")
     expect(page.get_by_text("--sessions").first).to_be_visible()
-
-
-@pytest.mark.slow
-def test_a_real_session_is_followed_to_its_certificate(chromium: Browser) -> None:
-    with Demo(5, kill=0, restart=0) as demo:
-        home = demo.cluster.party_folder(0)
-        (home / "sessions").mkdir(exist_ok=True)
-        private = float(np.load(home / "value.npy")[0])
-        following = threading.Thread(target=lambda: list(demo.follow()))
-        following.start()
-        with running([home / "sessions"]) as board, watched(chromium, board.root) as window:
-            page = open_at(window, "/sessions")
-            page.get_by_role("link", name="Aachen").first.click()
-            expect(page).to_have_url(re.compile("session="))
-            expect(page.get_by_role("heading", name=re.compile("certificate", re.I)).first).to_be_visible()
-            result = json.loads(next((home / "sessions").glob("*/result.json")).read_text())
-            expect(page.locator("main")).to_contain_text(f"{result['constrained']:.4g}"[:4])
-            answers = board.ask("sessions"), board.ask("session", session=board.ask("sessions")["sessions"][0]["id"])
-            for shown in (page.locator("main").inner_text(), json.dumps(answers)):
-                assert not any(number == pytest.approx(private, rel=1e-6) for number in numbers(shown))
-            window.check()
-        following.join()

@@ -94,50 +94,56 @@ def tab_through(page: Page) -> None:
 
 @pytest.mark.parametrize(("view", "width", "dark"), cases())
 def test_every_view_in_both_sizes_and_themes_by_keyboard(
-    chromium: Browser, board: Dashboard, view: str, width: int, dark: bool
+    window: Watched, board: Dashboard, view: str, width: int, dark: bool
 ) -> None:
-    with watched(chromium, board.root, width=width, dark=dark) as window:
-        open_view(window.page, board, view)
-        theme = window.page.evaluate("document.documentElement.dataset.theme")
-        assert theme == ("dark" if dark else "light")
-        assert window.page.evaluate(CUT_OFF) == []
-        tab_through(window.page)
-        window.check()
+    window.begin(width=width, dark=dark)
+    open_view(window, board, view, load=True)  # else the first control would not be the first that is reached
+    theme = window.page.evaluate("document.documentElement.dataset.theme")
+    assert theme == ("dark" if dark else "light")
+    assert window.page.evaluate(CUT_OFF) == []
+    tab_through(window.page)
 
 
 @pytest.mark.parametrize(
     "view", [pytest.param(view, marks=[] if view == "plan" else [pytest.mark.slow]) for view in VIEWS]
 )
 @pytest.mark.parametrize("width", [640, 320], ids=["half of 1280", "the narrowest that must be borne"])
-def test_nothing_is_cut_off_at_200_percent(chromium: Browser, board: Dashboard, view: str, width: int) -> None:
+def test_nothing_is_cut_off_at_200_percent(window: Watched, board: Dashboard, view: str, width: int) -> None:
     """At 200 % a screen of 1280 shows 640 pixels of a page; 320 are asked for by the rules of the web (WCAG 1.4.10)."""
-    with watched(chromium, board.root, width=width, height=450) as window:
-        open_view(window.page, board, view)
-        assert window.page.evaluate(CUT_OFF) == []
-        window.check()
+    window.begin(width=width, height=450)
+    open_view(window, board, view)
+    assert window.page.evaluate(CUT_OFF) == []
 
 
 MOVING = ["story step 1", "plan", "run", "adversary", "adversary, variants", "sessions", "file", "file, certificate"]
 MOVING += ["run of a file", "adversary of a file"]
+QUICKLY_MOVING = {("plan", 390), ("run", 1280)}
 
 
-@pytest.fixture(params=[390, 1280])
-def window(chromium: Browser, board: Dashboard, request: pytest.FixtureRequest) -> Iterator[Watched]:
-    with watched(chromium, board.root, width=request.param, own=True) as window:
+@pytest.fixture(scope="module")
+def observed_window(chromium: Browser, board: Dashboard) -> Iterator[Watched]:
+    """A page in which movements are added up."""
+    with watched(chromium, board.root, own=True) as window:
         observe_shifts(window.page)
         yield window
-        window.check()
 
 
 @pytest.mark.parametrize(
-    "view", [pytest.param(view, marks=[] if view in ("plan", "run") else [pytest.mark.slow]) for view in MOVING]
+    ("view", "width"),
+    [
+        pytest.param(*case, marks=[] if case in QUICKLY_MOVING else [pytest.mark.slow])
+        for case in product(MOVING, (390, 1280))
+    ],
 )
 def test_nothing_is_pushed_away_while_a_view_loads_or_a_slider_moves(
-    window: Watched, board: Dashboard, view: str
+    observed_window: Watched, board: Dashboard, view: str, width: int
 ) -> None:
-    open_view(window.page, board, view)
-    assert shift_of(window.page) < MAX_SHIFT
-    if move_slider(window.page):
-        assert shift_of(window.page) < MAX_SHIFT
+    page = observed_window.page
+    observed_window.begin(width=width)
+    open_view(observed_window, board, view, load=True)
+    assert shift_of(page) < MAX_SHIFT
+    if move_slider(page):
+        assert shift_of(page) < MAX_SHIFT
     else:
-        expect(window.page.locator("main input[type=range]:visible")).to_have_count(0)
+        expect(page.locator("main input[type=range]:visible")).to_have_count(0)
+    observed_window.check()

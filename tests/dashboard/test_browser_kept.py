@@ -6,35 +6,31 @@ import re
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Page, expect
 
-from helpers.browser import Watched, watched
+from helpers.browser import Watched
 from helpers.dashboard_server import Dashboard, running
 from helpers.paths import FIXTURES
 from inca.dashboard.kept_documents import MAX_KEPT
 
 PLAN = FIXTURES / "version-0.1" / "plan.json"
 CERTIFICATE = FIXTURES / "version-0.1" / "certificate.json"
-ASKED = "/plan?parties=10&epsilon=4&messages=6&dropout=0&colluding=0"
 
 
-@pytest.fixture
+def asked(epsilon: int) -> str:
+    """Return where something is asked that is quickly computed."""
+    return f"/plan?parties=10&epsilon={epsilon}&messages=6&dropout=0&colluding=0"
+
+
+@pytest.fixture(scope="module")
 def board() -> Iterator[Dashboard]:
     with running() as dashboard:
         yield dashboard
 
 
-@pytest.fixture
-def window(chromium: Browser, board: Dashboard) -> Iterator[Watched]:
-    with watched(chromium, board.root) as window:
-        yield window
-        window.check()
-
-
-def planned(window: Watched) -> Page:
-    """Make a plan, and return its page."""
-    page = window.page
-    page.goto(window.root + ASKED)
+def planned(window: Watched, epsilon: int) -> Page:
+    """Make a plan that was not made before, and return its page."""
+    page = window.visit(asked(epsilon))
     expect(page.locator(".shown[aria-busy=false]")).to_be_visible()
     page.get_by_role("button", name="Make the plan").click()
     expect(page.get_by_text("Plan for 10 parties")).to_be_visible()
@@ -42,7 +38,7 @@ def planned(window: Watched) -> Page:
 
 
 def test_a_finished_plan_is_there_after_a_reload(window: Watched) -> None:
-    page = planned(window)
+    page = planned(window, 3)
     text = page.get_by_role("region", name="The plan as text").inner_text()
     window.requests.clear()
     page.reload()
@@ -53,8 +49,7 @@ def test_a_finished_plan_is_there_after_a_reload(window: Watched) -> None:
 
 
 def test_slow_mechanisms_that_were_computed_are_there_after_a_reload(window: Watched) -> None:
-    page = window.page
-    page.goto(window.root + ASKED)
+    page = window.visit(asked(5))
     chart = page.locator(".shown svg[role=img]").first
     expect(page.locator(".shown[aria-busy=false]")).to_be_visible()
     page.get_by_role("button", name="Compute them, too").click()
@@ -68,7 +63,7 @@ def test_slow_mechanisms_that_were_computed_are_there_after_a_reload(window: Wat
 
 
 def test_a_finished_plan_is_listed_and_leads_back_to_its_requirements(window: Watched) -> None:
-    page = planned(window)
+    page = planned(window, 4)
     page.get_by_role("link", name="see the list").click()
     page.get_by_role("region", name="Recently").get_by_role("link", name="Plan for 10 parties, epsilon 4").click()
     expect(page).to_have_url(re.compile(r"/file\?file=[0-9a-f]{16}$"))
@@ -81,18 +76,18 @@ def test_a_finished_plan_is_listed_and_leads_back_to_its_requirements(window: Wa
     expect(page.get_by_role("region", name="Plan", exact=True)).to_be_visible()
 
 
-def test_an_opened_file_is_there_after_a_reload_and_after_going_back(window: Watched) -> None:
-    page = window.page
+def test_an_opened_file_is_there_after_a_reload_and_after_going_back(window: Watched, board: Dashboard) -> None:
+    page, others = window.page, [file["name"] for file in board.ask("files")["files"]]
     for place in (CERTIFICATE, PLAN):
-        page.goto(f"{window.root}/file")
+        window.visit("/file")
         page.locator("input[type=file]").set_input_files(place)
         expect(page).to_have_url(re.compile(r"file=[0-9a-f]{16}"))
         expect(page.get_by_role("heading", level=1)).to_have_text(place.name)
     page.reload()
     expect(page.get_by_role("region", name="Plan", exact=True)).to_be_visible()
     listed = page.get_by_role("region", name="Recently").get_by_role("link")
-    expect(listed).to_have_text(["plan.json", "certificate.json"])
-    listed.last.click()
+    expect(listed).to_have_text(["plan.json", "certificate.json", *others])
+    listed.nth(1).click()
     expect(page.get_by_role("region", name="Certificate")).to_be_visible()
     page.go_back()
     expect(page.get_by_role("region", name="Plan", exact=True)).to_be_visible()
@@ -103,8 +98,8 @@ def test_a_file_that_was_dropped_is_called_that(window: Watched, board: Dashboar
     first, *_ = (
         board.post(f"/api/open?name={number}.json", PLAN.read_bytes()).json["id"] for number in range(MAX_KEPT + 1)
     )
-    window.page.goto(f"{window.root}/file?file={first}")
-    alert = window.page.get_by_role("alert").filter(has_text="not kept any more")
+    page = window.visit(f"/file?file={first}")
+    alert = page.get_by_role("alert").filter(has_text="not kept any more")
     expect(alert).to_have_text(
         "This file is not kept any more: only the last 16 are, with at most 64 MiB together, until the program ends."
     )

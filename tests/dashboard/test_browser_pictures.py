@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Page, expect
 
 import inca
-from helpers.browser import Watched, watched
+from helpers.browser import Watched
 from helpers.dashboard_server import CONSORTIUM, Dashboard, running
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -68,15 +68,14 @@ def board() -> Iterator[Dashboard]:
 
 
 @pytest.fixture(params=[pytest.param(False, marks=pytest.mark.slow), True], ids=["light", "dark"])
-def window(chromium: Browser, board: Dashboard, request: pytest.FixtureRequest) -> Iterator[Watched]:
-    with watched(chromium, board.root, dark=request.param) as window:
-        yield window
-        window.check()
+def window(window: Watched, request: pytest.FixtureRequest) -> Watched:
+    window.begin(dark=request.param)
+    return window
 
 
-def ready(page: Page, address: str) -> None:
+def ready(window: Watched, address: str) -> Page:
     """Open a view, and wait until all of its pictures are there."""
-    page.goto(address)
+    page = window.visit(address)
     if "/plan" in address:
         expect(page.locator(".shown[aria-busy=false]")).to_be_visible()
     elif "/run" in address:
@@ -84,6 +83,7 @@ def ready(page: Page, address: str) -> None:
         expect(page.locator("main:not([aria-busy=true])")).to_be_visible()
     elif "compare" in address:
         expect(page.locator("figure").filter(has_text="One noise term").locator("svg")).to_be_visible()
+    return page
 
 
 def saved(page: Page, folder: Path) -> dict[str, Path]:
@@ -114,8 +114,7 @@ CANVAS = """async () => {
 def test_every_saved_picture_has_its_title_its_legend_and_its_parameters(
     window: Watched, tmp_path: Path, address: str
 ) -> None:
-    page, pictures = window.page, OF_VIEWS[address]
-    ready(page, window.root + address)
+    page, pictures = ready(window, address), OF_VIEWS[address]
     files = saved(page, tmp_path)
     assert set(files) == set(pictures)
     for name, (title, legend, parameters) in pictures.items():
@@ -134,8 +133,7 @@ def test_every_saved_picture_has_its_title_its_legend_and_its_parameters(
 
 def test_the_picture_of_a_certificate_says_against_whom(window: Watched, tmp_path: Path) -> None:
     inca.certify(inca.read_execution(CONSORTIUM), delta=1e-5).write(tmp_path / "certificate.json")
-    page = window.page
-    page.goto(f"{window.root}/file")
+    page = window.visit("/file")
     page.locator("input[type=file]").set_input_files(tmp_path / "certificate.json")
     expect(page.locator(".resizable svg")).to_be_visible()
     words = texts(saved(page, tmp_path)["certificate-losses.svg"].read_text())
@@ -145,7 +143,7 @@ def test_the_picture_of_a_certificate_says_against_whom(window: Watched, tmp_pat
 
 def test_the_pictures_of_a_run_from_a_file_name_the_file(window: Watched, board: Dashboard, tmp_path: Path) -> None:
     (opened,) = (file for file in board.ask("files")["files"] if file["kind"] == "execution")
-    ready(window.page, f"{window.root}/run?file={opened['id']}&party=1")
+    ready(window, f"/run?file={opened['id']}&party=1")
     files = saved(window.page, tmp_path)
     for name, title in (("inca-rounds.svg", "How many are present"), ("inca-party.svg", "The weight of party 1")):
         words = texts(files[name].read_text())
@@ -153,7 +151,7 @@ def test_the_pictures_of_a_run_from_a_file_name_the_file(window: Watched, board:
 
 
 def test_the_picture_has_the_colours_of_the_page(window: Watched, tmp_path: Path) -> None:
-    ready(window.page, f"{window.root}/run?{RUN}")
+    ready(window, f"/run?{RUN}")
     ground = window.page.evaluate("getComputedStyle(document.documentElement).getPropertyValue('--card')").strip()
     drawing = ET.fromstring(saved(window.page, tmp_path)["inca-rounds.svg"].read_text())
     paper = drawing.find(f"{SVG}rect")
@@ -162,8 +160,7 @@ def test_the_picture_has_the_colours_of_the_page(window: Watched, tmp_path: Path
 
 def test_a_picture_that_is_about_to_change_is_not_saved(window: Watched) -> None:
     """Else the parameters below it would be those of another."""
-    page = window.page
-    ready(page, f"{window.root}/run?{RUN}")
+    page = ready(window, f"/run?{RUN}")
     page.evaluate("document.querySelector('main').setAttribute('aria-busy', 'true')")
     page.get_by_role("button", name="Save picture").first.click()
     expect(page.locator("#status")).to_have_text("The picture is being computed: save it when it is there.")

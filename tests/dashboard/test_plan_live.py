@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, Route, expect
+from playwright.sync_api import Page, Route, expect
 
 import inca
-from helpers.browser import Watched, watched
+from helpers.browser import Watched
 from helpers.dashboard_server import Dashboard
 from inca.mechanisms.compare import baselines, evaluate
 from inca.planning.search import plan
@@ -22,17 +22,15 @@ WITH_FORMULAS = ("Central DP", "Local DP", "secure aggregation", "CorDP-DME")
 SAMPLED: dict[str, object] = {"parties": 12, "epsilon": 2, "colluding": 0.1, "eavesdropped": 0.1, "messages": 16}
 
 
-@pytest.fixture
-def window(chromium: Browser, board: Dashboard) -> Iterator[Watched]:
-    with watched(chromium, board.root, height=800) as window:
-        yield window
-        window.check()
-
-
 def opened(window: Watched, address: str) -> Page:
-    window.page.goto(window.root + address)
-    expect(window.page.locator(".shown[aria-busy=false]")).to_be_visible()
-    return window.page
+    page = window.visit(address)
+    expect(page.locator(".shown[aria-busy=false]")).to_be_visible()
+    return page
+
+
+def wait_for(page: Page, condition: Callable[[], bool]) -> None:
+    while not condition():
+        page.wait_for_timeout(50)
 
 
 def own_entries(board: Dashboard, **params: object) -> list[dict[str, Any]]:
@@ -96,8 +94,7 @@ def test_where_the_tables_do_not_reach_the_tradeoff_says_so(
 
 
 def test_formulas_in_the_page_are_the_librarys(window: Watched) -> None:
-    page = window.page
-    page.goto(f"{window.root}/file")
+    page = window.visit("/file")
     sizes = [(2, 0.0, 0.0), (30, 0.1, 0.1), (45, 0.3, 0.3), (200, 0.07, 0.025), (999, 0.0, 0.5), (10_000, 0.2, 0.2)]
     guarantees = [(0.01, 1e-12), (0.5, 1e-5), (3.0, 1e-3), (20.0, 0.1), (0.3, 1e-5)]
     asked: list[dict[str, Any]] = [
@@ -169,13 +166,14 @@ def test_the_tables_are_asked_one_question_at_a_time_and_the_newest_wins(window:
 
     page.route("**/api/tradeoff**", hold)
     parties = page.get_by_label("Parties", exact=True)
-    for number in ("90", "80", "70", "60"):
+    parties.fill("90")
+    wait_for(page, lambda: len(waiting) == 1)  # it is asked once the page is painted; what is filled before replaces it
+    for number in ("80", "70", "60"):
         parties.fill(number)
     page.wait_for_timeout(300)
     assert len(waiting) == 1 and "parties=90" in waiting[0].request.url
     waiting[0].continue_()
-    while len(waiting) < 2:
-        page.wait_for_timeout(50)
+    wait_for(page, lambda: len(waiting) == 2)
     assert "parties=60" in waiting[1].request.url
     waiting[1].continue_()
     own = plan(inca.Requirements(60, 1.0, 1e-5, colluding=0.1, dropout=0.1)).expected_mse
@@ -188,8 +186,7 @@ def test_the_tables_are_asked_one_question_at_a_time_and_the_newest_wins(window:
 
 def test_a_range_is_shown_in_words_and_in_the_picture_and_called_an_estimate(window: Watched) -> None:
     query = "&".join(f"{name}={value}" for name, value in SAMPLED.items())
-    page = window.page
-    page.goto(f"{window.root}/plan?{query}")
+    page = window.visit(f"/plan?{query}")
     outcome = page.locator(".outcome .big")
     expect(outcome).to_contain_text(re.compile(r"about [\d.]+ to [\d.]+ off"))
     words, strong = outcome.evaluate("big => [big.innerText, big.querySelector('strong').innerText]")
@@ -226,18 +223,17 @@ def test_you_are_here_moves_and_points_are_read_by_keys(window: Watched, tmp_pat
     assert "you are here" in (tmp_path / "tradeoff.svg").read_text()
 
 
-def test_results_are_above_the_fold_and_on_a_telephone_the_figure_stays_in_sight(
-    chromium: Browser, board: Dashboard
-) -> None:
-    with watched(chromium, board.root, width=1280, height=800) as window:
-        box = opened(window, "/plan").locator(".shown svg[role=img]").first.bounding_box()
-        assert box is not None and box["y"] + box["height"] <= 800
-    with watched(chromium, board.root, width=390, height=844) as window:
-        page = opened(window, "/plan")
-        slider = page.get_by_label("Epsilon, slider")
-        slider.scroll_into_view_if_needed()
-        expect(page.locator(".brief")).to_be_in_viewport()
-        before = page.locator(".brief").inner_text()
-        slider.evaluate("slider => { slider.value = 0.5; slider.dispatchEvent(new Event('input')); }")
-        expect(page.locator(".brief")).not_to_have_text(before)
-        expect(page.locator(".brief")).to_be_in_viewport()
+def test_results_are_above_the_fold_and_on_a_telephone_the_figure_stays_in_sight(window: Watched) -> None:
+    window.begin(width=1280, height=800)
+    page = opened(window, "/plan")
+    box = page.locator(".shown svg[role=img]").first.bounding_box()
+    assert box is not None and box["y"] + box["height"] <= 800
+    window.begin(width=390, height=844)
+    opened(window, "/plan")
+    slider = page.get_by_label("Epsilon, slider")
+    slider.scroll_into_view_if_needed()
+    expect(page.locator(".brief")).to_be_in_viewport()
+    before = page.locator(".brief").inner_text()
+    slider.evaluate("slider => { slider.value = 0.5; slider.dispatchEvent(new Event('input')); }")
+    expect(page.locator(".brief")).not_to_have_text(before)
+    expect(page.locator(".brief")).to_be_in_viewport()

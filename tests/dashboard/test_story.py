@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from urllib.parse import parse_qsl, urlsplit
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Page, expect
 
-from helpers.browser import Watched, watched
+from helpers.browser import Watched
 from helpers.dashboard_server import Dashboard, running
 
 
@@ -19,17 +19,10 @@ def board() -> Iterator[Dashboard]:
         yield dashboard
 
 
-@pytest.fixture(scope="module")
-def window(chromium: Browser, board: Dashboard) -> Iterator[Watched]:
-    with watched(chromium, board.root) as window:
-        yield window
-        window.check()
-
-
-def opened(window: Watched, address: str = "/") -> Page:
-    window.page.goto(window.root + address)
-    expect(window.page.locator("main[data-ready]")).to_be_visible()
-    return window.page
+def opened(window: Watched) -> Page:
+    page = window.visit("/story")
+    expect(page.locator("main[data-ready]")).to_be_visible()
+    return page
 
 
 def settings_of(page: Page, step: int) -> dict[str, str]:
@@ -39,7 +32,9 @@ def settings_of(page: Page, step: int) -> dict[str, str]:
 
 
 def test_the_first_page_has_six_steps_that_end_in_trying_it(window: Watched, board: Dashboard) -> None:
-    page = opened(window)
+    page = window.page
+    page.goto(f"{window.root}/")
+    expect(page.locator("main[data-ready]")).to_be_visible()
     assert page.url.endswith("/story")
     expect(page.locator(".story-step")).to_have_count(6)
     for step in range(1, 7):
@@ -103,8 +98,5 @@ def test_the_pot_ends_with_a_sliver_of_noise(window: Watched, board: Dashboard) 
 
 @pytest.mark.parametrize("dark", [False, True])
 def test_it_fits_a_telephone(window: Watched, dark: bool) -> None:
-    page = opened(window)
-    page.emulate_media(color_scheme="dark" if dark else "light")
-    page.set_viewport_size({"width": 390, "height": 800})
-    assert page.evaluate("document.documentElement.scrollWidth") <= 390
-    page.set_viewport_size({"width": 1280, "height": 800})
+    window.begin(width=390, height=800, dark=dark)
+    assert opened(window).evaluate("document.documentElement.scrollWidth") <= 390

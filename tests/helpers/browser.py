@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -17,11 +18,23 @@ TIMEOUT_MS = 120_000  # on a busy machine the server's first answer takes many s
 _NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 _QUIET = ("gpu", "quic", "background-networking", "component-update", "sync")
 _FLAGS = ["--no-sandbox", "--no-first-run", *(f"--disable-{feature}" for feature in _QUIET)]
+_FLAGS += ["--renderer-process-limit=1"]  # else it prepares a process for every page that might come next
+_GO_TO = """async (address) => {
+  const { goTo } = await import("/static/js/lib/navigation.js");
+  const { pathname, searchParams } = new URL(address, location.href);
+  scrollTo(0, 0);
+  goTo(pathname.slice(1), Object.fromEntries(searchParams));
+}"""
 
 
 def browser_path() -> str | None:
     """Return where the browser is: INCA_CHROMIUM, or one of the usual names; None if there is none."""
     return os.environ.get("INCA_CHROMIUM") or next(filter(None, map(shutil.which, _NAMES)), None)
+
+
+def numbers(text: str) -> list[float]:
+    """Return all numbers that a page says."""
+    return [float(word.replace(",", "")) for word in re.findall(r"-?\d[\d,]*\.?\d*(?:e-?\d+)?", text)]
 
 
 @contextmanager
@@ -45,6 +58,29 @@ class Watched:
     root: str
     requests: list[str] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
+
+    def visit(self, address: str) -> Page:
+        """Show a view of the dashboard as a link to it does, and return the page.
+
+        Only the first view is loaded: that takes four times as long as to go from one to the next.
+        """
+        if self.page.url.startswith(f"{self.root}/"):
+            self.page.evaluate(_GO_TO, address)
+        else:
+            self.page.goto(self.root + address)
+        return self.page
+
+    def begin(self, *, width: int = 1280, height: int = 900, dark: bool = False) -> None:
+        """Let a test begin: it may go on in a page of others, and what was before is not its business."""
+        self.page.unroute_all()
+        self.page.set_viewport_size({"width": width, "height": height})
+        self.page.emulate_media(color_scheme="dark" if dark else "light", reduced_motion="reduce")
+        self.requests.clear()
+        self.errors.clear()
+
+    def forget(self) -> None:
+        """Let nothing be left of what was done in the page, or kept by it."""
+        _forget(self.page, self.root)
 
     def check(self) -> None:
         """Nothing went wrong, and no request left the machine."""
@@ -71,10 +107,9 @@ def watched(
     if page is None:
         page = browser.new_context(accept_downloads=True).new_page()
         page.set_default_timeout(TIMEOUT_MS)
-    page.set_viewport_size({"width": width, "height": height})
-    page.emulate_media(color_scheme="dark" if dark else "light", reduced_motion="reduce")
     expect.set_options(timeout=TIMEOUT_MS)
     window = Watched(page, root)
+    window.begin(width=width, height=height, dark=dark)
     listeners: dict[str, Callable[[Any], None]] = {
         "request": lambda request: window.requests.append(request.url),
         "pageerror": lambda error: window.errors.append(f"{error}"),

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 
 from playwright.sync_api import Page, expect
 
+from helpers.browser import Watched
 from helpers.dashboard_server import CONSORTIUM, Dashboard, running
 from helpers.paths import FIXTURES
 
@@ -66,18 +67,22 @@ def board_with_files() -> Iterator[Dashboard]:
 
 
 def address_of(board: Dashboard, view: str) -> str:
-    """Return the full address of a view."""
+    """Return the address of a view on a server."""
     known = {file["name"]: file["id"] for file in board.ask("files")["files"]}
     known["session"] = board.ask("sessions")["sessions"][0]["id"]
     address = VIEWS[view]
     for name, identity in known.items():
         address = address.replace(f"{{{name}}}", identity)
-    return board.root + address
+    return address
 
 
-def open_view(page: Page, board: Dashboard, view: str) -> None:
-    """Open a view, and wait until all of it is there."""
-    page.goto(address_of(board, view))
+def open_view(window: Watched, board: Dashboard, view: str, *, load: bool = False) -> None:
+    """Open a view, and wait until all of it is there; `load` asks for a page that is loaded with it."""
+    page, address = window.page, address_of(board, view)
+    if load:
+        page.goto(window.root + address)
+    else:
+        window.visit(address)
     path = VIEWS[view].partition("?")[0]
     expect(page.locator(_READY[path]).first).to_be_visible()
     if "compare" in VIEWS[view]:

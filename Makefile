@@ -2,11 +2,11 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-# Tests run in one process per core and one more, as some wait for clocks and networks; file by file, since the code blocks
+# Tests run in one process per core and two more, as some wait for clocks and networks; file by file, since the code blocks
 # of a page build on each other; in the order of the files, since those with few tests are not the short ones. BLAS threads
 # on top of that would only wait for each other, and every process would compile all tests if bytecode were not kept.
 TESTING := OPENBLAS_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE=
-WORKERS := $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
+WORKERS := $(shell expr $$(getconf _NPROCESSORS_ONLN) + 2)
 PIP := $(BIN)/python -m pip install --disable-pip-version-check --constraint constraints.txt
 DEMO_READY := $(VENV)/.demo-ready
 READY := $(VENV)/.ready

@@ -62,7 +62,7 @@ def all_views(chromium: Browser, folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     (result,) = SESSIONS.glob("*/result.json")
     with running([SESSIONS], [CONSORTIUM, FILES / "certificate.json", FILES / "plan.json", result]) as board:
-        files = {opened["kind"]: opened["id"] for opened in board.ask("files")}
+        files = {opened["kind"]: opened["id"] for opened in board.ask("files")["files"]}
         (session,) = board.ask("sessions")["sessions"]
         views = {
             **{name: address for name, (address, _) in DOCS.items()},

@@ -16,8 +16,9 @@ EXECUTION = ROOT / "examples" / "consortium.json"
 
 
 @pytest.mark.parametrize("times", [1, 2])
-def test_it_serves_until_it_is_interrupted(times: int) -> None:
-    command = [*MAIN, "dashboard", "--no-browser", "--port", "0", str(EXECUTION)]
+def test_it_serves_until_it_is_interrupted(times: int, programs: Path) -> None:
+    program = MAIN if times == 1 else [str(programs / "inca")]
+    command = [*program, "dashboard", "--no-browser", "--port", "0", str(EXECUTION)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None and process.stderr is not None
         try:

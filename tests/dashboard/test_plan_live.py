@@ -12,7 +12,7 @@ import pytest
 from playwright.sync_api import Page, Route, expect
 
 import inca
-from helpers.browser import Watched
+from helpers.browser import TIMEOUT_MS, Watched
 from helpers.dashboard_server import Dashboard
 from inca.mechanisms.compare import baselines, evaluate
 from inca.planning.search import plan
@@ -29,8 +29,11 @@ def opened(window: Watched, address: str) -> Page:
 
 
 def wait_for(page: Page, condition: Callable[[], bool]) -> None:
-    while not condition():
+    for _ in range(TIMEOUT_MS // 50):
+        if condition():
+            return
         page.wait_for_timeout(50)
+    raise TimeoutError(f"a question was not asked within {TIMEOUT_MS} ms")
 
 
 def own_entries(board: Dashboard, **params: object) -> list[dict[str, Any]]:

@@ -49,7 +49,7 @@ def test_the_error_is_within_a_tenth_of_ideal_secure_aggregation(parties: int, d
 def test_every_runs_audit_meets_the_guarantee(dropout: float, late: int) -> None:
     """At full attendance, at half of the leavers and at all of them; exactly, leavers' own losses included."""
     plan = inca.plan(SMALL, late=late)
-    for seed in range(6):
+    for seed in range(4):
         rng = np.random.default_rng(seed)
         execution = plan.execution(seed, inca.Presence.leaving(40, plan.design.rounds, dropout, rng))
         view = inca.View(execution, plan.adversary(rng))
@@ -274,7 +274,7 @@ def test_a_proven_plan_is_as_accurate_at_any_number_of_parties(parties: int) -> 
 @pytest.mark.parametrize("dropout", [0.0, 0.1, 0.2])
 def test_every_run_of_a_proven_plan_meets_the_guarantee(dropout: float) -> None:
     plan = inca.plan(SMALL, proven=True)
-    for seed in range(6):
+    for seed in range(4):
         rng = np.random.default_rng(seed)
         execution = plan.execution(seed, inca.Presence.leaving(40, plan.design.rounds, dropout, rng))
         view = inca.View(execution, plan.adversary(rng))

@@ -58,9 +58,9 @@ javascript:  ## lint, format and types of the dashboard's JavaScript and style s
 check: lint types arrows javascript  ## about a minute: lint, types, arrows, JavaScript, and the tests of what has changed
 	$(TESTING) $(BIN)/python -m pytest -n $(WORKERS) -m 'not slow' $$($(BIN)/python tools/changed_tests.py)
 
-# Beside the tests, some of which wait, as the type checker alone would keep one core busy and leave the other idle.
-test: lint arrows  ## everything that must hold at every commit
-	$(MAKE) --no-print-directory --jobs=2 javascript types quick-tests
+# The other checks beside the tests, which begin first, as they take longest and some of them wait.
+test: lint  ## everything that must hold at every commit
+	$(MAKE) --no-print-directory --jobs=2 quick-tests arrows javascript types
 
 quick-tests: $(READY)
 	$(TESTING) $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder -m 'not slow'

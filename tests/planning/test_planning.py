@@ -143,7 +143,7 @@ def test_needs_are_what_the_tradeoff_finds_one_by_one(seed: int, schedule: str, 
         assert level**2 == pytest.approx(row.max(), rel=5e-3, abs=1e-6)
 
 
-@pytest.mark.parametrize("seeds", [range(6), pytest.param(range(6, 40), marks=pytest.mark.slow)], ids=str)
+@pytest.mark.parametrize("seeds", [range(3), pytest.param(range(3, 40), marks=pytest.mark.slow)], ids=str)
 def test_a_plan_keeps_its_promise_in_fresh_views_at_every_dropout_rate(seeds: range) -> None:
     plan = planned()
     for rate in (0.0, 0.02, 0.05, 0.1):

@@ -97,11 +97,11 @@ def error_ranges(
         InvalidInput: If parties may be away for a while.
 
     Example:
-        >>> first, *_, last = error_ranges(Requirements(10, 1.0, eavesdropped=0.1), views=60)
+        >>> first, *_, last = error_ranges(Requirements(10, 1.0, eavesdropped=0.1), views=20)
         >>> first.views, first.low <= last.low <= last.high < first.high
         (0, True)
         >>> from inca.planning.search import plan
-        >>> error = plan(Requirements(10, 1.0, eavesdropped=0.1), views=60).expected_mse
+        >>> error = plan(Requirements(10, 1.0, eavesdropped=0.1), views=20).expected_mse
         >>> bool(last.low <= error <= last.high)
         True
     """

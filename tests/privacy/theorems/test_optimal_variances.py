@@ -139,7 +139,7 @@ def test_cuts_hold_for_whatever_meets_the_target(groups: Grouping, view: inca.Vi
         assert (cuts @ meets >= 1 - 1e-6).all()
 
 
-@groupings
+@pytest.mark.parametrize("groups", [per_kind, per_round, pytest.param(free, marks=pytest.mark.slow)])
 def test_costs_fall_like_one_over_the_square_of_mu(groups: Grouping) -> None:
     view = example(8, 3)
     cost = costs(view, groups)

@@ -18,7 +18,7 @@ import inca.errors
 from helpers.command_line import NOISE, Capture, call, refused, run
 from helpers.paths import ROOT
 from inca.cli import app
-from inca.cli.app import EXIT_STATUS, STATUS_MEANING, called_path, exit_status, part_of_app
+from inca.cli.app import EXIT_STATUS, STATUS_MEANING, called_path, exit_status, part_of
 from inca.cli.node.run import NO_RESULT
 
 ERRORS = [kind for kind in vars(inca.errors).values() if isinstance(kind, type) and kind.__module__ == "inca.errors"]
@@ -130,7 +130,7 @@ def test_a_call_reads_the_signature_of_its_own_command_only(verb: str) -> None:
     """And of no other: the command is the one that is there among all, with the same options in the same order."""
     path = tuple(verb.split())
     assert called_path([*path, "--json"]) == path
-    among_all, alone = all_commands(), cast(Any, typer.main.get_command(part_of_app(path)))
+    among_all, alone = all_commands(), cast(Any, typer.main.get_command(part_of(app.app, path)))
     for word in path:
         assert word in among_all.commands and list(alone.commands) == [word]
         among_all, alone = among_all.commands[word], alone.commands[word]

@@ -20,12 +20,23 @@ def test_it_prints_a_table_and_plots(capsys: Capture, tmp_path: Path) -> None:
     assert out.endswith(f"The plot is in {plot}.\n")
     assert plot.read_text().startswith("<?xml") and "weaker promise" in plot.read_text()
     assert "guessing the middle of the domain" in plot.read_text()
+    assert_called_a_guess(out)
+
+
+def assert_called_a_guess(out: str) -> None:
     assert re.search(
         r"^At dropout 0\.1, inca, settled: The expected error [\d.]+ is a large part of a range of 1: if all values "
         r"lie in one, guessing its middle would do as well\.$",
         out,
         flags=re.MULTILINE,
     )
+
+
+@pytest.mark.slow
+def test_a_result_that_says_nothing_at_all_is_called_that(capsys: Capture) -> None:
+    status, out, _ = call(capsys, "compare", *SETTING, "--epsilon", 0.05)
+    assert status == 0
+    assert_called_a_guess(out)
 
 
 def test_it_prints_json(capsys: Capture) -> None:

@@ -6,7 +6,6 @@ import json
 import random
 import re
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -20,12 +19,6 @@ from inca.dashboard.simulated_run import SimulatedRun
 from inca.network.testing.demo import Demo
 
 REFUSED = "the server responded with a status of 400"  # the browser's own line when a question is refused
-
-
-@pytest.fixture(scope="module")
-def board() -> Iterator[Dashboard]:
-    with running(opened=[CONSORTIUM]) as dashboard:
-        yield dashboard
 
 
 # --- run --------------------------------------------------------------------------------------------------------------

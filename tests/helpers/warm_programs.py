@@ -20,6 +20,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from importlib import import_module
 from multiprocessing import get_context
 from multiprocessing.connection import wait
 from multiprocessing.process import BaseProcess
@@ -127,13 +128,11 @@ def _send(place: socket.socket, number: int) -> None:
 
 def _load() -> None:
     """Load what most commands do: the names of the library, its kernels, and what reads options."""
-    import networkx  # noqa: F401
-
     import inca
-    import inca.learn
-    import inca.network.node.runner
     from inca.network.node.warm_up import warm_up
 
+    for module in ("networkx", "inca.learn", "inca.network.node.runner"):
+        import_module(module)
     for name in inca.__all__:
         getattr(inca, name)
     warm_up()
@@ -148,7 +147,7 @@ def _become(task: dict[str, Any], channels: list[int]) -> None:
         os.close(channel)
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         by_line = name == "stderr" or os.isatty(number)
-        stream = open(number, "w" if number else "r", buffering=1 if by_line else -1, closefd=False)  # noqa: SIM115
+        stream = os.fdopen(number, "w" if number else "r", buffering=1 if by_line else -1, closefd=False)
         setattr(sys, name, stream)
         setattr(sys, f"__{name}__", stream)
     os.chdir(task["folder"])

@@ -8,7 +8,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from copy import copy
-from functools import cache
 from typing import Annotated, Any, cast
 
 import typer
@@ -200,31 +199,26 @@ def _entries(group: typer.Typer) -> list[Any]:
     return [*group.registered_commands, *group.registered_groups]
 
 
-@cache
-def part_of_app(path: tuple[str, ...]) -> Any:
-    """Return the app with nothing beside what is called: reading all commands' signatures takes as long as loading it.
+def part_of(group: Any, path: tuple[str, ...]) -> Any:
+    """Return a group with nothing beside what is called: reading all commands' signatures takes as long as loading it.
 
     Groups on the way are copied; what the path ends with is whole, so that its help lists all commands below it.
     """
-    return _part(app, path)
-
-
-def _part(group: Any, path: tuple[str, ...]) -> Any:
     if not path:
         return group
     part = copy(group)
     part.registered_commands = [entry for entry in group.registered_commands if _name(entry) == path[0]]
     part.registered_groups = [copy(entry) for entry in group.registered_groups if _name(entry) == path[0]]
     for entry in part.registered_groups:
-        entry.typer_instance = _part(entry.typer_instance, path[1:])
+        entry.typer_instance = part_of(entry.typer_instance, path[1:])
     return part
 
 
 def main() -> None:
     """Run the command line: an error becomes one sentence on stderr and a status of `EXIT_STATUS`."""
-    path = called_path(sys.argv[1:])
+    called = part_of(app, called_path(sys.argv[1:]))
     try:
-        code = (part_of_app(path) if path else app)(prog_name="inca", standalone_mode=False)
+        code = called(prog_name="inca", standalone_mode=False)
     except tuple(kind for kind, _ in EXIT_STATUS) as error:
         if sentence := _sentence(error):
             print_error(f"inca: {sentence}")

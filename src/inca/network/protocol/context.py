@@ -88,8 +88,6 @@ class PartyContext:
 
         A mark alone may be out of date, as not every peer is spoken to in every period.
         """
-        if not self.down:  # mostly so, and asked at every event
-            return set()
         period = self.session.period
         return {peer for peer, since in self.down.items() if self.tried.get(peer, since) >= since + period}
 

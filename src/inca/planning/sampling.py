@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
-from inca._base.threads import available_cores, one_blas_thread
+from inca._base.threads import blas_threads_for
 from inca._base.types import Array
 from inca._base.validation import refuse
 from inca.planning.designs import ProtocolDesign
@@ -163,11 +162,11 @@ def sample_cancelling_noise(
         return np.asarray(ratios * units[:, np.newaxis])
 
     views = []
-    with one_blas_thread(), ThreadPoolExecutor(available_cores()) as pool:
-        for needed in pool.map(needed_in_view, seeds):
-            views.append(needed)
+    with blas_threads_for(parties):
+        for seed in seeds:  # one after the other: two threads take longer below 200 parties, and hardly less above
+            views.append(needed_in_view(seed))
             if on_view_sampled is not None:
-                on_view_sampled()  # here and not in a thread, so that progress is reported in order
+                on_view_sampled()
     return CancellingNoiseSample(factors, tuple(views))
 
 

@@ -15,6 +15,7 @@ from scipy.integrate import quad
 from scipy.stats import norm
 
 import inca
+from inca.privacy import gaussian
 from inca.privacy.gaussian import (
     Rule,
     compose,
@@ -67,6 +68,29 @@ def test_mu_and_epsilon_and_delta_undo_each_other_and_never_promise_too_much(eps
     back = float(epsilon_for(mu, delta))
     assert back == pytest.approx(epsilon, rel=1e-7, abs=1e-12)
     assert float(log_delta(mu, back)) <= math.log(delta) + 1e-12
+
+
+def bisected(mu: float, delta: float) -> float:
+    """The plain search for epsilon: halve until there is no double between."""
+    low, high = 0.0, 1e4
+    while low < (middle := low + (high - low) / 2) < high:
+        low, high = (low, middle) if log_delta(mu, middle) <= math.log(delta) else (middle, high)
+    return high
+
+
+@given(st.lists(shifts, min_size=1, max_size=6), deltas)
+def test_the_search_for_epsilon_finds_what_bisection_finds(several: list[float], delta: float) -> None:
+    """Up to where rounding decides: there, both may stop at any double at which the sign changes."""
+    for mu, epsilon in zip(several, epsilon_for(several, delta), strict=True):
+        assert epsilon == pytest.approx(bisected(mu, delta), rel=1e-10, abs=1e-13)
+
+
+@pytest.mark.parametrize("count", [1, 2, 50, 127, 128, 1000])
+def test_the_least_number_is_exactly_the_threshold(count: int) -> None:
+    thresholds = np.random.default_rng(count).uniform(0.0, 10.0, count) ** 3
+    thresholds[0] = 0.0
+    least = gaussian._least(lambda numbers: numbers >= thresholds, np.zeros(count), np.full(count, 1000.0))
+    assert least.tolist() == thresholds.tolist()
 
 
 @given(shifts, shifts, deltas, deltas)

@@ -28,7 +28,8 @@ Rule = Literal["analytic", "classic"]
 """How mu is turned into (epsilon, delta)."""
 
 _IN_FILES: dict[Rule, str] = {"analytic": "exact", "classic": "classic"}
-_HALVINGS = 200  # ends long before: the midpoint of neighbouring doubles is one of them
+_MAX_STEPS = 200  # of a search for a root, which ends long before, as there is no double between neighbours
+_EVALUATED_AT_ONCE = 127  # as many as take little longer than one
 _SMALL = 1e-2  # shifts below which neighbouring values of erfcx are subtracted by quadrature
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(5)  # exact to about (shift/2)^10
 
@@ -135,7 +136,7 @@ def epsilon_for(mu: ArrayLike, delta: float, rule: Rule = "analytic") -> Array:
     target = math.log(delta)
     # delta <= Phi(a) <= exp(-a^2/2) bounds the root from above.
     above = finite**2 / 2 + finite * math.sqrt(-2 * target)
-    roots = _bisect(lambda budget: log_delta(finite, budget) <= target, np.zeros_like(finite), above)
+    roots = _least(lambda budget: log_delta(finite, budget) <= target, np.zeros_like(finite), above)
     return np.asarray(np.where(np.isinf(distinct), np.inf, roots)[places].reshape(shift.shape))
 
 
@@ -183,23 +184,32 @@ def compose(*losses: ArrayLike) -> Array:
 
 def _difference(x: Array, y: Array, shift: Array) -> Array:
     """Return erfcx(x) - erfcx(y) for x <= y = x + shift / sqrt 2, without cancellation where the shift is small."""
-    plain = erfcx(np.maximum(x, 0.0)) - erfcx(y)
+    plain = np.maximum(erfcx(np.maximum(x, 0.0)) - erfcx(y), 0.0)
+    if not (shift <= _SMALL).any():
+        return plain
     nodes = x[..., np.newaxis] + (_NODES + 1) / 2 * (y - x)[..., np.newaxis]
     slopes = 2 / math.sqrt(math.pi) - 2 * nodes * erfcx(nodes)  # minus the derivative of erfcx
     small = (y - x) / 2 * (slopes @ _WEIGHTS)
-    return np.maximum(np.where(shift <= _SMALL, small, plain), 0.0)
+    return np.where(shift <= _SMALL, np.maximum(small, 0.0), plain)
 
 
-def _bisect(met: Callable[[Array], Flags], low: Array, high: Array) -> Array:
-    """Return, entry by entry, the least double known to satisfy `met`, which holds at `high` and is monotone."""
-    low, high = low.astype(np.float64), high.astype(np.float64)
+def _least(met: Callable[[Array], Flags], low: Array, high: Array) -> Array:
+    """Return, entry by entry, the least double known to satisfy `met`, which holds at `high` and is monotone.
+
+    This is bisection into more than two parts, as `met` takes little longer on many numbers than on one. Where
+    rounding makes `met` waver, the result lies above all that was seen not to satisfy it.
+    """
+    cuts = max(1, _EVALUATED_AT_ONCE // max(1, low.size))
+    parts = np.arange(1, cuts + 1).reshape(-1, *(1,) * low.ndim) / (cuts + 1)
     high = np.where(met(low), low, high)
-    for _ in range(_HALVINGS):
-        middle = low + (high - low) / 2
-        if not ((middle > low) & (middle < high)).any():
+    for _ in range(_MAX_STEPS):
+        between = low + (high - low) * parts
+        if not ((between > low) & (between < high)).any():
             break
-        good = met(middle)
-        high, low = np.where(good, middle, high), np.where(good, low, middle)
+        bad = np.concatenate([np.ones_like(low[np.newaxis], dtype=bool), ~met(between) & (between < high)])
+        bounds = np.concatenate([low[np.newaxis], between, high[np.newaxis]])
+        last = cuts - np.argmax(bad[::-1], axis=0, keepdims=True)
+        low, high = (np.take_along_axis(bounds, last + step, axis=0)[0] for step in (0, 1))
     return high
 
 
@@ -208,7 +218,7 @@ def _analytic_mu(epsilon: float, delta: float) -> float:
     target, high = math.log(delta), 1.0
     while log_delta(high, epsilon) <= target:
         high *= 2.0
-    too_much = _bisect(lambda shift: log_delta(shift, epsilon) > target, np.zeros(1), np.array([high]))
+    too_much = _least(lambda shift: log_delta(shift, epsilon) > target, np.zeros(1), np.array([high]))
     return float(np.nextafter(too_much[0], 0.0))
 
 

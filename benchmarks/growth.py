@@ -332,7 +332,7 @@ def picture() -> None:
             axes.set(xscale="log", yscale="log", xlabel="parties", xlim=(50, 10**9))
             axes.set_title(title, loc="left")
             axes.grid(axis="y")
-            label_ends(axes, ends)
+            label_ends({axes: ends})
         headline(
             figure,
             "If all publish, the error stays beside Central DP's at any n; the end of a session grows with n, and "

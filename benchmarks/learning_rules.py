@@ -270,7 +270,7 @@ def draw(means: dict[tuple[int, float, float], float], usual: float, epsilon: fl
             LineEnd("most frequent class", lengths[-1], chance, COLLUDER),
         ]
         axes.legend(frameon=False, fontsize=8, loc="lower left", bbox_to_anchor=(0.0, 0.12))  # lines begin too close
-        label_ends(axes, ends)
+        label_ends({axes: ends})
         save(figure, path)
     print(f"wrote {path}")
 

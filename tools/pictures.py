@@ -50,12 +50,13 @@ def draw_run(axes: Any) -> None:
     axes.set_xticks(range(0, 21, 5))
     estimate = float(np.asarray(outcome.estimate))
     label_ends(
-        axes,
-        [
-            LineEnd(f"their sum over\ntheir weight: {estimate:.3f}", 20, estimate, OWN, bold=True),
-            LineEnd(f"exact mean {values.mean():.3f}", 20, float(values.mean()), INK),
-            LineEnd("messages of 40\nof 1,000 parties;\n100 leave", 20, -1.2, BASELINE),
-        ],
+        {
+            axes: [
+                LineEnd(f"their sum over\ntheir weight: {estimate:.3f}", 20, estimate, OWN, bold=True),
+                LineEnd(f"exact mean {values.mean():.3f}", 20, float(values.mean()), INK),
+                LineEnd("messages of 40\nof 1,000 parties;\n100 leave", 20, -1.2, BASELINE),
+            ]
+        }
     )
 
 
@@ -80,10 +81,8 @@ def draw_error(axes: Any) -> None:
     )
     last = np.cumsum([0.0, *(height[-1] for height in heights)])
     middles = (last[1:] + last[:-1]) / 2
-    label_ends(
-        axes,
-        [LineEnd(name, 30, middle, colour) for (name, (_, colour)), middle in zip(parts.items(), middles, strict=True)],
-    )
+    named = zip(parts.items(), middles, strict=True)
+    label_ends({axes: [LineEnd(name, 30, middle, colour) for (name, (_, colour)), middle in named]})
 
 
 def main() -> None:

@@ -151,7 +151,7 @@ def draw_hiding(path: Path) -> None:
     axes.set(ylim=(0, 1.12))
     axes.legend(frameon=False, loc="center right", title="cancelling noise")
     axes.set_title("The more noise cancels, the fewer hidden messages suffice", loc="left")
-    label_ends(axes, [LineEnd(name, 102, height, SOFT) for height, name in levels])
+    label_ends({axes: [LineEnd(name, 102, height, SOFT) for height, name in levels]})
     save(figure, path)
 
 

@@ -29,7 +29,7 @@ def test_names_at_the_ends_of_lines_do_not_overlap() -> None:
     figure, axes = canvas(5, 4)
     axes.plot([0, 1], [1, 2])
     ends = [LineEnd(f"line {number}\nof two" if number % 2 else f"line {number}", 1, 1.5, INK) for number in range(9)]
-    label_ends(axes, ends)
+    label_ends({axes: ends})
     figure.draw_without_rendering()
     boxes = sorted((text.get_window_extent() for text in axes.texts if text.get_text()), key=lambda box: box.y0)
     assert len(boxes) == 9

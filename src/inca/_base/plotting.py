@@ -6,7 +6,7 @@ Colours are in `inca._base.palette`. Pictures need matplotlib.
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from io import BytesIO
 from itertools import accumulate, pairwise
@@ -113,12 +113,19 @@ class LineEnd(NamedTuple):
     bold: bool = False
 
 
-def label_ends(axes: Any, ends: Sequence[LineEnd]) -> list[Any]:
+def label_ends(ends: Mapping[Any, Sequence[LineEnd]]) -> None:
     """Write names beside the right ends of lines, moved apart where they would overlap; call it when all is drawn.
 
-    Thin lines lead to names that had to be moved. Returns the texts, from the lowest.
+    Thin lines lead to names that had to be moved. `ends` has those of all axes of a figure that have such names: to
+    know how high they are takes longer than all the rest.
     """
-    axes.figure.get_layout_engine().execute(axes.figure)  # so that heights are known; nothing need be drawn for it
+    for figure in {axes.figure for axes in ends}:
+        figure.get_layout_engine().execute(figure)  # so that heights are known; nothing need be drawn for it
+    for axes, its_ends in ends.items():
+        _label_ends(axes, its_ends)
+
+
+def _label_ends(axes: Any, ends: Sequence[LineEnd]) -> None:
     points_per_dot = 72.0 / axes.figure.dpi
     ordered = sorted(ends, key=lambda end: end.y)
     wanted = [float(axes.transData.transform((end.x, end.y))[1]) * points_per_dot for end in ordered]
@@ -152,7 +159,6 @@ def label_ends(axes: Any, ends: Sequence[LineEnd]) -> list[Any]:
                 arrowprops=leader,
                 annotation_clip=False,
             )
-    return texts
 
 
 def spread(wanted: Sequence[float], heights: Sequence[float], low: float, high: float) -> list[float]:

@@ -104,7 +104,7 @@ def draw_mechanisms(requirements: Requirements, entries: Sequence[ComparisonEntr
     axes.set(xlabel="parties that leave", ylabel="mean squared error / Central DP's")
     headline(figure, mechanisms_message(entries))
     caption(figure, _mechanisms_caption(requirements, entries))
-    label_ends(axes, ends)
+    label_ends({axes: ends})
     return figure
 
 
@@ -227,7 +227,7 @@ def draw_losses(certificate: Certificate, wanted: float | None = None) -> Any:
         + (", a cross if above what is wanted" if not inside.all() else "")
         + ". Dashed: the losses that the same noise would give were everything, or nothing but the sum, seen.",
     )
-    label_ends(axes, ends)
+    label_ends({axes: ends})
     return figure
 
 
@@ -309,8 +309,7 @@ def draw_accuracies(task: ComparisonTask, scores: Sequence[ComparisonScore]) -> 
         f"{task.steps} steps; epsilon and delta {_small(task.delta)} are for the whole training and protect one "
         f"{task.level}. Means of {seeds} divisions of the records; bars are two standard errors to either side.",
     )
-    for axes in panels:
-        label_ends(axes, ends[axes])
+    label_ends(ends)
     return figure
 
 

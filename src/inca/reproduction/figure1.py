@@ -265,5 +265,5 @@ def _draw(rows: Sequence[Row]) -> Any:
         f"If {percent(last['colluding'])} collude, inca has {last['theory'] / central['theory']:.2g} times "
         f"Central DP's error, and Local DP {local['theory'] / central['theory']:,.0f} times",
     )
-    label_ends(axes, ends)
+    label_ends({axes: ends})
     return figure

@@ -231,7 +231,7 @@ def _draw(rows: Sequence[Row], runs: int) -> Any:
         )
         for k in RECEIVERS
     ]
-    label_ends(right, ends)
+    label_ends({right: ends})
     for k in RECEIVERS:
         right.plot([1.015], [heights[k]], _MARKERS[k], ms=4, color=colours[k], clip_on=False,
                    transform=right.get_yaxis_transform())  # fmt: skip

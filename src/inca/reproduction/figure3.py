@@ -236,6 +236,5 @@ def _draw(least: Sequence[Row], beyond: Sequence[Row], runs: int) -> Any:
         f"{last[-1]['rounds']} where only one session in a billion may fail",
     )
     left.text(0.02, 0.98, "points: simulated\nlines: closed form", va="top", color=SOFT, transform=left.transAxes)
-    label_ends(left, left_ends)
-    label_ends(right, right_ends)
+    label_ends({left: left_ends, right: right_ends})
     return figure

@@ -291,8 +291,7 @@ def _draw(rows: Sequence[Row]) -> Any:
         f"Private whoever leaves, inca has {percent(round(worst / most, 2))} of the error of GOPA if "
         f"{percent(rates[-1])} leave, half of them late",
     )
-    for axes, its_ends in ends.items():
-        label_ends(axes, its_ends)
+    label_ends(ends)
     return figure
 
 
@@ -355,6 +354,5 @@ def _draw_planned(rows: Sequence[Row]) -> Any:
         f"With {planned[-1]['messages']} messages each and {percent(rates[0])} leaving, a planned inca has "
         f"{planned[-1]['relative']:.2g} times Central DP's error, without a server",
     )
-    for axes in every:
-        label_ends(axes, ends[axes])
+    label_ends(ends)
     return figure

@@ -197,8 +197,8 @@ def draw(rows: Sequence[Row]) -> Any:
     ends = dict(_ends(rows, _LOWEST))
     lowest_four = LineEnd("the lowest four: see right", last, math.sqrt(min(ends.values()) * max(ends.values())), INK)
     guessing = LineEnd("guessing the middle of the domain", last, guess, COLLUDER)
-    label_ends(all_axes, [*(_LOOKS[name].end(last, y) for name, y in _ends(rows, upper)), guessing, lowest_four])
-    label_ends(low_axes, [_LOOKS[name].end(last, y) for name, y in ends.items()])
+    all_ends = [*(_LOOKS[name].end(last, y) for name, y in _ends(rows, upper)), guessing, lowest_four]
+    label_ends({all_axes: all_ends, low_axes: [_LOOKS[name].end(last, y) for name, y in ends.items()]})
     return figure
 
 

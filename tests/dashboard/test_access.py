@@ -13,7 +13,9 @@ from helpers.dashboard_server import CONSORTIUM, Dashboard
 from inca.dashboard.access import AccessControl
 
 
-@pytest.mark.parametrize("path", ["/plan", "/api/files", "/api/sessions", "/static/css/base.css", "/nothing"])
+@pytest.mark.parametrize(
+    "path", ["/plan", "/api/files", "/api/sessions", "/static/0123456789abcdef/css/base.css", "/nothing"]
+)
 def test_another_host_name_is_refused(board: Dashboard, path: str) -> None:
     """A page elsewhere could give this machine's address a name of its own."""
     for host in ("evil.example", f"evil.example:{board.port}", "127.0.0.1", f"127.0.0.1:{board.port + 1}"):

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
@@ -14,17 +16,40 @@ from inca.dashboard.api import DashboardApi
 from inca.dashboard.questions import PlanQuestion
 
 
-@pytest.mark.parametrize("path", ["/static/../server.py", "/static/%2e%2e/server.py", "/static/..%2fserver.py"])
+def static_place(board: Dashboard, page: str = "/plan") -> str:
+    """Return where the files are that a page loads."""
+    (script,) = re.findall(r'src="(/static/[0-9a-f]{16})/js/app.js"', board.get(page).body.decode())
+    return str(script)
+
+
+@pytest.mark.parametrize("path", ["../server.py", "%2e%2e/server.py", "..%2fserver.py", "js"])
 def test_only_static_files_are_served(board: Dashboard, path: str) -> None:
-    assert board.get(path).status == 404
+    assert board.get(f"{static_place(board)}/{path}").status == 404
 
 
 def test_all_pages_and_what_they_load_are_there(board: Dashboard) -> None:
-    for page in ("/", "/plan", "/run", "/adversary", "/sessions", "/file"):
-        assert b'src="/static/js/app.js"' in board.get(page).body
+    (place,) = {static_place(board, page) for page in ("/", "/plan", "/run", "/adversary", "/sessions", "/file")}
     for name in ("plan", "run", "adversary", "sessions", "file"):
-        answer = board.get(f"/static/js/views/{name}.js")
+        answer = board.get(f"{place}/js/views/{name}.js")
         assert answer.status == 200 and "javascript" in answer.headers["content-type"]
+    for path in re.findall(r'(?:src|href)="(/static/[^"]+)"', board.get("/plan").body.decode()):
+        assert board.get(path).status == 200
+
+
+def test_browsers_keep_files_and_nothing_else(board: Dashboard) -> None:
+    assert "immutable" in board.get(f"{static_place(board)}/js/app.js").headers["cache-control"]
+    for path in ("/plan", "/api/files", "/nothing", f"{static_place(board)}/nothing.js"):
+        assert board.get(path).headers["cache-control"] == "no-store"
+
+
+def test_changed_files_have_another_address(tmp_path: Path) -> None:
+    digests = set()
+    for name, text in (("a.js", "1"), ("a.js", "2"), ("b.js", "2"), ("b.js", "")):
+        (tmp_path / name).write_text(text)
+        digests.add(app._digest(tmp_path))
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "b.js").rename(tmp_path / "folder" / "b.js")
+    assert len(digests | {app._digest(tmp_path)}) == 5
 
 
 def test_an_address_decides_everything(board: Dashboard) -> None:

@@ -115,7 +115,7 @@ def test_curves_in_the_page_are_the_librarys(window: Watched) -> None:
     page = window.visit("/file")
     asked = [(mu, epsilon) for mu in (0.05, 0.5, 2.0, 5.0) for epsilon in (0.0, 0.1, 1.0, 5.0)]
     script = """async (asked) => {
-      const { deltaFor } = await import("/static/js/lib/normal_distribution.js");
+      const { deltaFor } = await import(new URL("lib/normal_distribution.js", document.scripts[0].src));
       return asked.map(([mu, epsilon]) => deltaFor(mu, epsilon));
     }"""
     exact = [float(inca.delta_for(mu, epsilon)) for mu, epsilon in asked]

@@ -104,3 +104,15 @@ def test_a_file_that_was_dropped_is_called_that(window: Watched, board: Dashboar
         "This file is not kept any more: only the last 16 are, with at most 64 MiB together, until the program ends."
     )
     window.errors[:] = [error for error in window.errors if "status of 400" not in error]
+
+
+def test_what_a_view_consists_of_is_not_asked_for_again(window: Watched) -> None:
+    page = window.visit("/story")
+    expect(page.locator("main h1")).to_be_visible()
+    page.reload()
+    expect(page.locator("main h1")).to_be_visible()
+    sizes = page.evaluate(
+        """() => performance.getEntriesByType("resource").filter((file) => file.name.includes("/static/"))
+          .map((file) => [file.name, file.transferSize])"""
+    )
+    assert len(sizes) > 20 and not [name for name, size in sizes if size > 0]

@@ -104,7 +104,7 @@ def texts(drawing: str) -> str:
 
 
 CANVAS = """async () => {
-  const { selfExplained, asSvg } = await import("/static/js/widgets/saved_picture.js");
+  const { selfExplained, asSvg } = await import(new URL("widgets/saved_picture.js", document.scripts[0].src));
   const canvas = document.querySelector("main canvas");
   return await asSvg(selfExplained(canvas, canvas.className === "stage" ? "A run, round 3 of 6" : undefined)).text();
 }"""

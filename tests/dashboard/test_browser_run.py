@@ -79,7 +79,7 @@ def test_an_estimate_outside_the_domain_is_moved_in_and_said_to_be(window: Watch
 
 
 EDIT = """async (edits) => {
-  const { leave, comeBack } = await import("/static/js/lib/absences.js");
+  const { leave, comeBack } = await import(new URL("lib/absences.js", document.scripts[0].src));
   let words = "";
   return edits.map(([leaves, party, round]) => (words = (leaves ? leave : comeBack)(words, party, round)));
 }"""

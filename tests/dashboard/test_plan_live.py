@@ -105,7 +105,8 @@ def test_formulas_in_the_page_are_the_librarys(window: Watched) -> None:
         for (n, c, d), (e, delta) in itertools.product(sizes, guarantees)
     ]
     script = """async (asked) => {
-      const { byFormula, formulaErrors, headOf } = await import("/static/js/widgets/plan/closed_forms.js");
+      const place = new URL("widgets/plan/closed_forms.js", document.scripts[0].src);
+      const { byFormula, formulaErrors, headOf } = await import(place);
       return asked.map((question) => [[...formulaErrors(question)], headOf(question, []),
         Object.fromEntries([...formulaErrors(question)].map(([name, error]) =>
           [name, byFormula({}, error, question).remark]))]);
@@ -229,8 +230,10 @@ def test_you_are_here_moves_and_points_are_read_by_keys(window: Watched, tmp_pat
 def test_results_are_above_the_fold_and_on_a_telephone_the_figure_stays_in_sight(window: Watched) -> None:
     window.begin(width=1280, height=800)
     page = opened(window, "/plan")
-    box = page.locator(".shown svg[role=img]").first.bounding_box()
-    assert box is not None and box["y"] + box["height"] <= 800
+    page.wait_for_function("""() => {  // as it may be about to be drawn again, in the width of its card
+      const box = document.querySelector(".shown svg[role=img]")?.getBoundingClientRect();
+      return box && box.height > 0 && box.bottom <= 800;
+    }""")
     window.begin(width=390, height=844)
     opened(window, "/plan")
     slider = page.get_by_label("Epsilon, slider")

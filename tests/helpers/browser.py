@@ -20,7 +20,7 @@ _QUIET = ("gpu", "quic", "background-networking", "component-update", "sync")
 _FLAGS = ["--no-sandbox", "--no-first-run", *(f"--disable-{feature}" for feature in _QUIET)]
 _FLAGS += ["--renderer-process-limit=1"]  # else it prepares a process for every page that might come next
 _GO_TO = """async (address) => {
-  const { goTo } = await import("/static/js/lib/navigation.js");
+  const { goTo } = await import(new URL("lib/navigation.js", document.scripts[0].src));
   const { pathname, searchParams } = new URL(address, location.href);
   scrollTo(0, 0);
   goTo(pathname.slice(1), Object.fromEntries(searchParams));

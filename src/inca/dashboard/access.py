@@ -26,7 +26,6 @@ _RESPONSE_HEADERS = {
     "Referrer-Policy": "no-referrer",
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
-    "Cache-Control": "no-store",
 }
 
 
@@ -49,7 +48,9 @@ class AccessControl:
 
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
-                MutableHeaders(scope=message).update(_RESPONSE_HEADERS)
+                headers = MutableHeaders(scope=message)
+                headers.update(_RESPONSE_HEADERS)
+                headers.setdefault("Cache-Control", "no-store")  # but for files that are the same for everyone
             await send(message)
 
         if why := self._refusal(scope["method"], scope["path"], Headers(scope=scope)):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import threading
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -32,7 +33,7 @@ with importing("inca.dashboard", extra="dashboard"):
     from starlette.concurrency import run_in_threadpool
     from starlette.middleware import Middleware
     from starlette.requests import Request
-    from starlette.responses import FileResponse, RedirectResponse, Response
+    from starlette.responses import HTMLResponse, RedirectResponse, Response
     from starlette.routing import BaseRoute, Mount, Route
     from starlette.staticfiles import StaticFiles
 
@@ -49,23 +50,41 @@ def application(api: DashboardApi, hosts: Iterable[str]) -> Starlette:
         api: What answers questions.
         hosts: The hosts, with their port, that it answers to.
     """
+    place = f"/static/{_digest(_STATIC)}"
+    page = (_STATIC / "index.html").read_text(encoding="utf-8").replace("/static", place)
     return Starlette(
         routes=[
             Route("/", lambda request: RedirectResponse("/story")),
-            *(Route(f"/{page}", _page) for page in _PAGES),
+            *(Route(f"/{name}", lambda request: HTMLResponse(page)) for name in _PAGES),
             *_question_routes(api),
             *_streamed_routes(api),
             Route("/api/open", _open_route(api), methods=["POST"]),
             Route("/api/execution", _download_route(api)),
-            Mount("/static", StaticFiles(directory=_STATIC)),
+            Mount(place, _UnchangingFiles(directory=_STATIC)),
         ],
         middleware=[Middleware(AccessControl, hosts=hosts)],
         exception_handlers={IncaError: _refused},
     )
 
 
-async def _page(request: Request) -> Response:
-    return FileResponse(_STATIC / "index.html")
+def _digest(folder: Path) -> str:
+    """Return a short digest of the names and contents of all files in a folder."""
+    digest = hashlib.sha256()
+    for path in sorted(path for path in folder.rglob("*") if path.is_file()):
+        digest.update(f"{path.relative_to(folder)}\n{path.stat().st_size}\n".encode() + path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+class _UnchangingFiles(StaticFiles):
+    """Files that browsers keep, as their address has the digest of their contents: others have another address.
+
+    A view consists of 40 of them, and to ask for them again takes as long as to show it.
+    """
+
+    def file_response(self, *args: Any, **kwargs: Any) -> Response:
+        response = super().file_response(*args, **kwargs)
+        response.headers["Cache-Control"] = "max-age=31536000, immutable"
+        return response
 
 
 def _question_routes(api: DashboardApi) -> list[BaseRoute]:

@@ -1,9 +1,10 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from contextlib import ExitStack
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -22,13 +23,31 @@ for profile, count in PROFILES.items():
 settings.load_profile("quick")
 
 
-@pytest.fixture(scope="session")
-def loaded_programs() -> Iterator[Path]:
-    """A folder with `inca` and `python` that have loaded the library already."""
+_PROGRAMS = pytest.StashKey[Path]()
+
+
+def _warm_programs(config: pytest.Config) -> Path:
+    """Return where they are until the tests end."""
     from helpers.warm_programs import warm_programs
 
-    with warm_programs() as folder:
-        yield folder
+    if _PROGRAMS not in config.stash:
+        held = ExitStack()
+        config.stash[_PROGRAMS] = held.enter_context(warm_programs())
+        config.add_cleanup(held.close)
+    return config.stash[_PROGRAMS]
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """Let all processes that test share the programs: to load them takes seconds."""
+    node.workerinput["programs"] = str(_warm_programs(node.config))
+
+
+@pytest.fixture(scope="session")
+def loaded_programs(pytestconfig: pytest.Config) -> Path:
+    """A folder with `inca` and `python` that have loaded the library already."""
+    shared = getattr(pytestconfig, "workerinput", {}).get("programs")
+    return Path(shared) if shared else _warm_programs(pytestconfig)
 
 
 @pytest.fixture(scope="session")

@@ -53,7 +53,7 @@ exec {python} -IS {client} {name} "$@"
 
 @contextlib.contextmanager
 def warm_programs() -> Iterator[Path]:
-    """Hold a folder with the two programs, to be put in front of a shell's PATH."""
+    """Hold a folder with the two programs, to be put in front of a shell's PATH; they load when first called."""
     with tempfile.TemporaryDirectory() as folder:
         address = f"{folder}/socket"
         with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listening:
@@ -64,7 +64,7 @@ def warm_programs() -> Iterator[Path]:
                 [sys.executable, "-P", __file__, str(number)],  # -P: modules of this folder are not to be found by name
                 pass_fds=[number],
                 env=os.environ | {"OPENBLAS_NUM_THREADS": "1"},  # a fork has no threads but its own
-                stdin=subprocess.DEVNULL,
+                stdin=subprocess.PIPE,  # which ends when nobody holds the programs any longer, even if that was killed
                 start_new_session=True,
             )
         programs, client = Path(folder) / "bin", Path(folder) / "client.py"
@@ -76,10 +76,8 @@ def warm_programs() -> Iterator[Path]:
             (programs / name).chmod(0o700)
         try:
             yield programs
-            with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as place:
-                place.connect(address)
-                place.send(b"{}")
-            assert server.wait(60.0) == 0
+            server.communicate(timeout=60.0)
+            assert server.returncode == 0
         finally:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(server.pid, signal.SIGKILL)
@@ -87,32 +85,32 @@ def warm_programs() -> Iterator[Path]:
 
 
 def serve(listening: socket.socket) -> None:
-    """Do tasks, each in a fork, until there comes one without words and all are done."""
-    _load()
-    gc.freeze()  # collecting what all forks share would copy it
+    """Do tasks, each in a fork, until the standard input ends and all are done."""
     running: dict[int, tuple[BaseProcess, socket.socket]] = {}
-    more = True
+    more, loaded = True, False
     while more or running:
-        for ready in wait([*running, *([listening] if more else [])]):
-            if isinstance(ready, int):
+        for ready in wait([*running, *([listening, sys.stdin.fileno()] if more else [])]):
+            if ready == sys.stdin.fileno():
+                more = False
+            elif isinstance(ready, int):
                 process, place = running.pop(ready)
                 process.join()
                 _send(place, process.exitcode or 0)
                 place.close()
-            elif begun := _begin(listening):
-                running[begun[0].sentinel] = begun
             else:
-                more = False
+                if not loaded:
+                    _load()
+                    gc.freeze()  # collecting what all forks share would copy it
+                    loaded = True
+                begun = _begin(listening)
+                running[begun[0].sentinel] = begun
 
 
-def _begin(listening: socket.socket) -> tuple[BaseProcess, socket.socket] | None:
+def _begin(listening: socket.socket) -> tuple[BaseProcess, socket.socket]:
     """Begin the next task: return its process, and who waits for it."""
     place, _ = listening.accept()
     message, channels, _, _ = socket.recv_fds(place, 1 << 20, 3)
     task = json.loads(message)
-    if not task:
-        place.close()
-        return None
     process = get_context("fork").Process(target=_become, args=(task, channels))
     process.start()
     for channel in channels:

@@ -222,10 +222,14 @@ def test_idle_connections_close_and_open_again(network: TlsNetwork) -> None:
             assert log.losses[0][1].cause is FailureCause.IDLE
             a.send(1, b"y")
             await other.reach(2)
-            for _ in range(20):  # one side speaks, the other listens: that is no silence
+            calm = opened = 0
+            while calm < 30:  # one side speaks, the other listens: that is no silence
+                before = time.monotonic()
                 await asyncio.sleep(0.1)
                 a.send(1, b"z")
-            assert a.connected and log.ups == [1, 1]
+                calm = calm + 1 if time.monotonic() - before < 0.5 else 0  # but a busy machine may cause one
+                opened = len(log.ups) if calm < 10 else opened
+            assert a.connected and len(log.ups) == opened >= 2
             assert not log.downs and not log.unsent_tokens and not log.violations and not other.violations
 
     run(main())

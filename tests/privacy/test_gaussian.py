@@ -15,6 +15,8 @@ from scipy.integrate import quad
 from scipy.stats import norm
 
 import inca
+from inca._base.kernels import Flags
+from inca._base.types import Array
 from inca.privacy import gaussian
 from inca.privacy.gaussian import (
     Rule,
@@ -89,8 +91,25 @@ def test_the_search_for_epsilon_finds_what_bisection_finds(several: list[float],
 def test_the_least_number_is_exactly_the_threshold(count: int) -> None:
     thresholds = np.random.default_rng(count).uniform(0.0, 10.0, count) ** 3
     thresholds[0] = 0.0
-    least = gaussian._least(lambda numbers: numbers >= thresholds, np.zeros(count), np.full(count, 1000.0))
-    assert least.tolist() == thresholds.tolist()
+    for first in (True, False):
+        least = gaussian._least(
+            lambda numbers: numbers >= thresholds, np.zeros(count), np.full(count, 1000.0), first=first
+        )
+        assert least.tolist() == thresholds.tolist()
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_where_rounding_decides_the_search_errs_on_the_side_that_promises_less(count: int) -> None:
+    """An epsilon is too small if anything seen above it does not keep the promise; a mu is too large if it is above
+    anything that does not keep it."""
+    thresholds = np.linspace(0.2, 0.3, count)
+
+    def wavering(numbers: Array) -> Flags:
+        return (numbers >= thresholds) & ~((numbers > 0.45) & (numbers < 0.55))
+
+    for first, expected in ((True, thresholds), (False, np.full(count, 0.55))):
+        least = gaussian._least(wavering, np.zeros(count), np.ones(count), first=first)
+        assert least.tolist() == expected.tolist()
 
 
 @given(shifts, shifts, deltas, deltas)

@@ -136,7 +136,7 @@ def epsilon_for(mu: ArrayLike, delta: float, rule: Rule = "analytic") -> Array:
     target = math.log(delta)
     # delta <= Phi(a) <= exp(-a^2/2) bounds the root from above.
     above = finite**2 / 2 + finite * math.sqrt(-2 * target)
-    roots = _least(lambda budget: log_delta(finite, budget) <= target, np.zeros_like(finite), above)
+    roots = _least(lambda budget: log_delta(finite, budget) <= target, np.zeros_like(finite), above, first=False)
     return np.asarray(np.where(np.isinf(distinct), np.inf, roots)[places].reshape(shift.shape))
 
 
@@ -193,23 +193,25 @@ def _difference(x: Array, y: Array, shift: Array) -> Array:
     return np.where(shift <= _SMALL, np.maximum(small, 0.0), plain)
 
 
-def _least(met: Callable[[Array], Flags], low: Array, high: Array) -> Array:
+def _least(met: Callable[[Array], Flags], low: Array, high: Array, *, first: bool) -> Array:
     """Return, entry by entry, the least double known to satisfy `met`, which holds at `high` and is monotone.
 
-    This is bisection into more than two parts, as `met` takes little longer on many numbers than on one. Where
-    rounding makes `met` waver, the result lies above all that was seen not to satisfy it.
+    This is bisection into more than two parts, as `met` takes little longer on many numbers than on one. Rounding may
+    make `met` waver: then the result is the first place that was seen to satisfy it, or lies above the last place that
+    was seen not to.
     """
     cuts = max(1, _EVALUATED_AT_ONCE // max(1, low.size))
     parts = np.arange(1, cuts + 1).reshape(-1, *(1,) * low.ndim) / (cuts + 1)
+    no = np.zeros_like(low, dtype=bool)
     high = np.where(met(low), low, high)
     for _ in range(_MAX_STEPS):
         between = low + (high - low) * parts
         if not ((between > low) & (between < high)).any():
             break
-        bad = np.concatenate([np.ones_like(low[np.newaxis], dtype=bool), ~met(between) & (between < high)])
         bounds = np.concatenate([low[np.newaxis], between, high[np.newaxis]])
-        last = cuts - np.argmax(bad[::-1], axis=0, keepdims=True)
-        low, high = (np.take_along_axis(bounds, last + step, axis=0)[0] for step in (0, 1))
+        good = np.concatenate([[no], met(between) & (between > low) | (between >= high), [~no]])
+        place = np.argmax(good, axis=0) if first else len(good) - np.argmax(~good[::-1], axis=0)
+        low, high = (np.take_along_axis(bounds, place[np.newaxis] - step, axis=0)[0] for step in (1, 0))
     return high
 
 
@@ -218,7 +220,7 @@ def _analytic_mu(epsilon: float, delta: float) -> float:
     target, high = math.log(delta), 1.0
     while log_delta(high, epsilon) <= target:
         high *= 2.0
-    too_much = _least(lambda shift: log_delta(shift, epsilon) > target, np.zeros(1), np.array([high]))
+    too_much = _least(lambda shift: log_delta(shift, epsilon) > target, np.zeros(1), np.array([high]), first=True)
     return float(np.nextafter(too_much[0], 0.0))
 
 

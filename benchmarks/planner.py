@@ -4,6 +4,7 @@ python benchmarks/planner.py settled       settled plans: time, error, simulatio
 python benchmarks/planner.py explicit      levels by the explicit bound beside exact ones (2 minutes)
 python benchmarks/planner.py claims        not settled: plan, paper's recipe, baselines; runs and audits (15 minutes)
 python benchmarks/planner.py plans         how long plans take, from 50 parties to a million (8 minutes)
+python benchmarks/planner.py threads       views one after the other, and in threads (1 minute)
 python benchmarks/planner.py tails         levels extrapolated from 100 views, held against 2,000 fresh ones (4 minutes)
 python benchmarks/planner.py populations   needs in sub-populations of growing size (2 minutes)
 python benchmarks/planner.py exposure      which of its messages a party's need depends on (1 minute)
@@ -16,6 +17,7 @@ import math
 import sys
 import time
 from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from multiprocessing import get_context
 from typing import Any
@@ -23,6 +25,7 @@ from typing import Any
 import numpy as np
 
 import inca
+from inca._base.threads import available_cores, one_blas_thread
 from inca._base.types import Array
 from inca.mechanisms.cordp import CorDP
 from inca.mechanisms.gopa import Gopa
@@ -227,6 +230,35 @@ def plans() -> None:
         print(f"{parties:9,} parties  {seconds:4.0f} s  error {relative:.3g} x Local DP  {plan.design}", flush=True)
 
 
+# --- threads ---
+
+
+def sample_twice(parties: int, seeds: range) -> tuple[float, float]:
+    """Return how many milliseconds a view takes one after the other, and in as many threads as there are cores."""
+    requirements, design = replace(REQUIREMENTS, parties=parties), ProtocolDesign("permutation", 20, quiet=2)
+    factors = candidate_factors(requirements, parties)
+
+    def sample(seed: int) -> None:
+        Tradeoff(sample_view(requirements, design, parties, 0.1, seed)).least_ratios(factors / requirements.honest)
+
+    with one_blas_thread(), ThreadPoolExecutor(available_cores()) as pool:
+        start = time.perf_counter()
+        list(map(sample, seeds))
+        middle = time.perf_counter()
+        list(pool.map(sample, seeds))
+    return 1e3 * (middle - start) / len(seeds), 1e3 * (time.perf_counter() - middle) / len(seeds)
+
+
+def threads(views: int = 24) -> None:
+    print(
+        f"a view of 20 rounds, a tenth colluding and leaving: one after the other, and in {available_cores()} threads"
+    )
+    for parties in (20, 50, 100, 200, 400):
+        pairs = [sample_twice(parties, range(views * attempt, views * (attempt + 1))) for attempt in range(5)]
+        one, several = (min(times) for times in zip(*pairs, strict=True))
+        print(f"{parties:4} parties  {one:5.1f} ms  {several:5.1f} ms   threads take {several / one:.2f} times as long")
+
+
 # --- tails ---
 
 
@@ -389,6 +421,7 @@ if __name__ == "__main__":
         "explicit": explicit,
         "claims": claims,
         "plans": plans,
+        "threads": threads,
         "tails": tails,
         "populations": populations,
         "exposure": exposure,

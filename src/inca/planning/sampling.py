@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
-from inca._base.threads import blas_threads_for
+from inca._base.threads import available_cores, one_blas_thread
 from inca._base.types import Array
 from inca._base.validation import refuse
 from inca.planning.designs import ProtocolDesign
@@ -33,6 +34,7 @@ MIN_SAMPLED_PARTIES = 240
 PAPER_FACTOR = 1.3
 """What the paper multiplies the least independent variance with, "providing a good balance" (section on dropouts)."""
 _PARTIES_PER_MESSAGE = 4  # in a sub-population, so that a party seldom meets another one twice
+_MIN_PARTIES_FOR_THREADS = 200  # with fewer, threads wait for the interpreter longer than they work without it
 _MAX_PARTIES_OF_A_RUN = 100_000  # in an execution that is sampled for its error
 _MAX_SENDERS = 400_000  # parties in all executions that are sampled for the error of one design
 _FACTORS = 40
@@ -162,11 +164,12 @@ def sample_cancelling_noise(
         return np.asarray(ratios * units[:, np.newaxis])
 
     views = []
-    with blas_threads_for(parties):
-        for seed in seeds:  # one after the other: two threads take longer below 200 parties, and hardly less above
-            views.append(needed_in_view(seed))
+    with one_blas_thread(), ThreadPoolExecutor(available_cores()) as pool:
+        in_threads = parties >= _MIN_PARTIES_FOR_THREADS
+        for needed in pool.map(needed_in_view, seeds) if in_threads else map(needed_in_view, seeds):
+            views.append(needed)
             if on_view_sampled is not None:
-                on_view_sampled()
+                on_view_sampled()  # here and not in a thread, so that progress is reported in order
     return CancellingNoiseSample(factors, tuple(views))
 
 

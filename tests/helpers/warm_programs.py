@@ -20,6 +20,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from functools import cache
 from importlib import import_module
 from multiprocessing import get_context
 from multiprocessing.connection import wait
@@ -87,7 +88,7 @@ def warm_programs() -> Iterator[Path]:
 def serve(listening: socket.socket) -> None:
     """Do tasks, each in a fork, until the standard input ends and all are done."""
     running: dict[int, tuple[BaseProcess, socket.socket]] = {}
-    more, loaded = True, False
+    more = True
     while more or running:
         for ready in wait([*running, *([listening, sys.stdin.fileno()] if more else [])]):
             if ready == sys.stdin.fileno():
@@ -98,10 +99,7 @@ def serve(listening: socket.socket) -> None:
                 _send(place, process.exitcode or 0)
                 place.close()
             else:
-                if not loaded:
-                    _load()
-                    gc.freeze()  # collecting what all forks share would copy it
-                    loaded = True
+                _load()
                 begun = _begin(listening)
                 running[begun[0].sentinel] = begun
 
@@ -124,8 +122,9 @@ def _send(place: socket.socket, number: int) -> None:
         place.send(b"%d" % number)
 
 
+@cache
 def _load() -> None:
-    """Load what most commands do: the names of the library, its kernels, and what reads options."""
+    """Load what most commands do, once: the names of the library, its kernels, and what reads options."""
     import inca
     from inca.network.node.warm_up import warm_up
 
@@ -136,6 +135,7 @@ def _load() -> None:
     warm_up()
     with contextlib.redirect_stderr(io.StringIO()), contextlib.suppress(SystemExit):
         _run(["inca", "node", "roster", "show", "nowhere.json"])
+    gc.freeze()  # collecting what all forks share would copy it
 
 
 def _become(task: dict[str, Any], channels: list[int]) -> None:

@@ -1,12 +1,13 @@
-"""Files that are written whole or not at all, and JSON without numbers that JSON does not know."""
+"""Files that are written whole or not at all, JSON without numbers that JSON does not know, and digests of files."""
 
 from __future__ import annotations
 
 import errno
+import hashlib
 import json
 import math
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import IO, Any
 
@@ -73,3 +74,11 @@ def null_for_infinity(value: Any) -> Any:
             return value
         return [null_for_infinity(entry) for entry in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def files_digest(folder: Path, names: Iterable[str]) -> str:
+    """Return a digest of the names and contents of files in a folder."""
+    digest = hashlib.sha256()
+    for name in names:
+        digest.update(name.encode() + b"\0" + (folder / name).read_bytes() + b"\0")
+    return digest.hexdigest()

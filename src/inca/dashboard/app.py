@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import threading
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any
 import msgspec
 
 from inca._base.extras import importing
+from inca._base.files import files_digest
 from inca.dashboard.access import AccessControl
 from inca.dashboard.api import DashboardApi
 from inca.dashboard.documents import MAX_BYTES
@@ -68,11 +68,9 @@ def application(api: DashboardApi, hosts: Iterable[str]) -> Starlette:
 
 
 def _digest(folder: Path) -> str:
-    """Return a short digest of the names and contents of all files in a folder."""
-    digest = hashlib.sha256()
-    for path in sorted(path for path in folder.rglob("*") if path.is_file()):
-        digest.update(f"{path.relative_to(folder)}\n{path.stat().st_size}\n".encode() + path.read_bytes())
-    return digest.hexdigest()[:16]
+    """Return a short digest of all files in a folder."""
+    names = sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
+    return files_digest(folder, names)[:16]
 
 
 class _UnchangingFiles(StaticFiles):

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 from functools import cache
 from pathlib import Path
 
 import inca
+from inca._base.files import files_digest
 
 _PACKAGE = Path(inca.__file__).parent
 _WORKERS = {"reproduction": ("reproduction/runs.py", "reproduction/rounds_to_connect.py"), "learn": ("learn/",)}
@@ -38,7 +38,4 @@ def counted_sources(room: str) -> list[str]:
 @cache
 def source_digest(room: str) -> str:
     """Return a digest of these files."""
-    digest = hashlib.sha256()
-    for name in counted_sources(room):
-        digest.update(name.encode() + b"\0" + (_PACKAGE / name).read_bytes() + b"\0")
-    return digest.hexdigest()
+    return files_digest(_PACKAGE, counted_sources(room))

@@ -222,14 +222,14 @@ def test_idle_connections_close_and_open_again(network: TlsNetwork) -> None:
             assert log.losses[0][1].cause is FailureCause.IDLE
             a.send(1, b"y")
             await other.reach(2)
-            calm = opened = 0
-            while calm < 30:  # one side speaks, the other listens: that is no silence
+            stalls = 0
+            for _ in range(20):  # one side speaks, the other listens: that is no silence
                 before = time.monotonic()
                 await asyncio.sleep(0.1)
                 a.send(1, b"z")
-                calm = calm + 1 if time.monotonic() - before < 0.5 else 0  # but a busy machine may cause one
-                opened = len(log.ups) if calm < 10 else opened
-            assert a.connected and len(log.ups) == opened >= 2
+                stalls += time.monotonic() - before > 0.5  # but a busy machine may cause one
+            await until(lambda: a.connected)
+            assert [1, 1] <= log.ups <= [1, 1] + [1] * stalls
             assert not log.downs and not log.unsent_tokens and not log.violations and not other.violations
 
     run(main())

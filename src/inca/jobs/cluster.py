@@ -15,6 +15,7 @@ import pickle
 import time
 import warnings
 from collections.abc import Generator, Iterator, Sequence
+from concurrent.futures import CancelledError
 from contextlib import ExitStack, contextmanager, suppress
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -133,10 +134,12 @@ def _next_outcome(client: Client, finished: SimpleQueue[Future]) -> tuple[int, s
     while True:
         with suppress(Empty, TimeoutError):
             future = finished.get(timeout=LOOK_EVERY_S)
-            if future.status in ("cancelled", "error"):
-                _refuse(client, future)
+            if future.status == "error":
+                _refuse(future)
             try:
                 outcome: tuple[int, str] = future.result(timeout=LOOK_EVERY_S)
+            except CancelledError:  # also of a job that was done, if its result was not fetched before
+                raise WorkerLost(f"the scheduler at {_address(client)} is gone, or has dropped the work") from None
             except TimeoutError:
                 finished.put(future)  # the result was lost with its worker before it was fetched: worked out again
                 raise
@@ -150,10 +153,8 @@ def _next_outcome(client: Client, finished: SimpleQueue[Future]) -> tuple[int, s
             raise WorkerLost(f"there has been no worker at {where} for {WORKER_TIMEOUT_S:.0f} s: dask worker {where}")
 
 
-def _refuse(client: Client, future: Future) -> NoReturn:
-    """Say why a job has no result."""
-    if future.status == "cancelled":
-        raise WorkerLost(f"the scheduler at {_address(client)} is gone, or has dropped the work")
+def _refuse(future: Future) -> NoReturn:
+    """Say why a job failed."""
     error = future.exception()
     if type(error).__name__ == "KilledWorker":
         raise WorkerLost(

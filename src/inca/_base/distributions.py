@@ -2,7 +2,8 @@
 
 That module takes longer to load than all else that a plan needs, and its methods spend most of their time on checks of
 their arguments. What it calls in the end is loaded with `scipy.special`, where the names are private; should they move,
-`scipy.stats` is asked after all. Arguments are not checked: the callers have done it.
+`scipy.stats` is asked after all. What they return may be above 1 by rounding, and is cut there, as `scipy.stats` does.
+Arguments are not checked: the callers have done it.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ from inca._base.types import Array
 def _load(distribution: str, function: str) -> Any:
     """Return what works out a function of a distribution, with its arguments in the order of `scipy.special`."""
     try:
-        return getattr(import_module("scipy.special._ufuncs"), f"_{distribution}_{function}")
+        rounded = getattr(import_module("scipy.special._ufuncs"), f"_{distribution}_{function}")
+        return rounded if function == "ppf" else lambda *arguments: np.minimum(rounded(*arguments), 1.0)
     except (ImportError, AttributeError):
         method = getattr(getattr(import_module("scipy.stats"), distribution), function)
         if distribution == "binom":

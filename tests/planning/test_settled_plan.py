@@ -109,9 +109,10 @@ def test_a_thousand_runs_have_the_expected_error_and_fifty_audits_hold(dropout: 
     mechanism = Inca(inca.plan(requirements))
     expected, measured = mechanism.expected_error(dropout).mse, measure(mechanism, np.random.default_rng(7), dropout)
     assert abs(measured.mse - expected) < 4.9 * measured.standard_error
+    rounds = mechanism.plan.design.rounds
     for seed in range(50):
         rng = np.random.default_rng(seed)
-        execution = mechanism.plan.execution(seed, inca.Presence.leaving(200, 20, dropout, rng))
+        execution = mechanism.plan.execution(seed, inca.Presence.leaving(200, rounds, dropout, rng))
         view = inca.View(execution, mechanism.plan.adversary(rng))
         assert inca.account(view, mechanism.plan.noise_levels_of(execution), sensitivity=1.0).max_mu <= requirements.mu
 

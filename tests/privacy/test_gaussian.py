@@ -112,6 +112,22 @@ def test_where_rounding_decides_the_search_errs_on_the_side_that_promises_less(c
         assert least.tolist() == expected.tolist()
 
 
+def test_mu_is_below_and_epsilon_above_all_that_rounding_disputes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Delta is too large from mu = 0.5 on, and from epsilon = 2 down, but for a stretch where it wavers."""
+
+    def wavering(mu: Array, epsilon: Array) -> Array:
+        shift, budget = np.broadcast_arrays(mu, epsilon)
+        too_much = (
+            (shift >= 0.5) & ~((shift > 0.55) & (shift < 0.6)) & (budget < 2.0) & ~((budget > 1.3) & (budget < 1.5))
+        )
+        return np.where(too_much, 0.0, -100.0)
+
+    monkeypatch.setattr(gaussian, "log_delta", wavering)
+    monkeypatch.setattr(gaussian, "_analytic_mu", gaussian._analytic_mu.__wrapped__)
+    assert gaussian.mu_for(1.0, 1e-5) == np.nextafter(0.5, 0.0)
+    assert gaussian.epsilon_for(1.0, 1e-5) == 2.0
+
+
 @given(shifts, shifts, deltas, deltas)
 def test_epsilon_grows_with_mu_and_as_delta_falls(mu: float, other: float, delta: float, less: float) -> None:
     low, high = sorted((mu, other))

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 import inca
@@ -50,10 +50,16 @@ def test_blocks_cost_less_than_one_percent(
             assert -1e-9 <= blocked - full < 0.01
 
 
+def log_quotient(a: int, b: int) -> float:
+    """Return log(a / b), by the one of two formulas that does not cancel digits."""
+    return math.log(a / b) if 2 * a < b else math.log1p((a - b) / b)
+
+
 @given(st.integers(2, 10**6), st.integers(2, 10**6), st.integers(1, 5000))
+@example(part=2, rest=475_711, draws=2)
 def test_draws_without_replacement_are_bounded_from_both_sides(part: int, rest: int, draws: int) -> None:
     assume(draws <= part)
-    exact = sum(math.log1p(-rest / (part + rest - j)) for j in range(draws))
+    exact = math.fsum(log_quotient(part - j, part + rest - j) for j in range(draws))
     below, above = (
         float(_cut_probabilities.log_all_within(np.array(float(part)), np.array(float(rest)), draws, above=side))
         for side in (False, True)

@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from helpers.strategies import generator
@@ -75,7 +75,7 @@ def is_balanced(f: list[int], messages: list[Message], prime: int) -> bool:
 
 @st.composite
 def sent(draw: st.DrawFn) -> tuple[list[Message], int, int]:
-    """Messages of `inner` parties, at least one of each, to each other and to some that send nothing."""
+    """Messages of `inner` parties, at least one of each, to each other and, over them, to some that send nothing."""
     inner, silent = draw(st.integers(1, 8)), draw(st.integers(1, 4))
     rng, few = generator(draw(st.integers(0, 2**32))), draw(st.booleans())
     messages: list[Message] = []
@@ -85,6 +85,10 @@ def sent(draw: st.DrawFn) -> tuple[list[Message], int, int]:
             heads = rng.choice(others, size=min(len(others), int(rng.integers(1, 4))), replace=False).tolist()
             equal = rng.random() < 0.5
             messages.append((sender, {head: 0.25 if equal else float(rng.uniform(0.05, 0.3)) for head in heads}))
+    leading = set(range(inner, inner + silent))
+    for _ in range(inner):
+        leading |= {sender for sender, parts in messages if not leading.isdisjoint(parts)}
+    assume(len(leading) == inner + silent)
     return messages, inner, inner + silent
 
 

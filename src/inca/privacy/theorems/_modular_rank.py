@@ -25,7 +25,9 @@ def rank_and_null_vector(
     """Return the rank of the messages' vectors, at most `needed`, and a random f modulo a prime orthogonal to them.
 
     Message m of `sender[m]` went to `heads` start[m] to start[m+1]-1, which got the `fractions`; senders are columns
-    below `inner` of `width`. A rank below `needed` is told after two primes have agreed.
+    below `inner` of `width`, each sends something, and from each of them messages lead over others to a column that
+    sends nothing. So one random combination for each sender makes `inner` independent rows: their determinant is a sum
+    over forests that lead there (matrix-tree theorem). A rank below `needed` is told after two primes have agreed.
     """
     limit = min(needed, sender.size)
     first = np.zeros(sender.size, dtype=bool)
@@ -80,8 +82,9 @@ def combine(
 ) -> None:
     """Fill `out` with random combinations of the messages' vectors: row i < inner of i's `own`, the others of all.
 
-    Such combinations have the rank of what they combine but for a probability of about rows / p, and never more.
-    Message m went to `heads` start[m] to start[m+1]-1, which got the fractions `residues`.
+    Such combinations have the rank of what they combine but for a probability of about rows / p, and never more, if
+    own messages lead as in `rank_and_null_vector`. Message m went to `heads` start[m] to start[m+1]-1, which got the
+    fractions `residues`.
     """
     rows = out.shape[0]
     for m in range(sender.size):

@@ -194,8 +194,8 @@ def test_the_dashboard_has_all_that_it_loads(full: Environment, tmp_path: Path) 
 
 def _loaded(address: str) -> int:
     """Fetch a page and all that it and its scripts and styles name; return how many files there are."""
-    views = (ROOT / "src/inca/dashboard/static/js/views").glob("*.js")  # the page loads them by their names
-    waiting, done = [address, *(urljoin(address, f"static/js/views/{view.name}") for view in views)], set[str]()
+    views = list((ROOT / "src/inca/dashboard/static/js/views").glob("*.js"))
+    waiting, done = [address], set[str]()
     while waiting:
         url = waiting.pop()
         if url in done or not url.startswith(address.partition("?")[0].rstrip("/")):
@@ -205,4 +205,6 @@ def _loaded(address: str) -> int:
             text = answer.read().decode()
         pattern = _IMPORTED if url.endswith(".js") else _LINKED
         waiting += [urljoin(url, name) for name in pattern.findall(text)]
+        if url.endswith("/js/app.js"):  # which loads them by their names
+            waiting += [urljoin(url, f"views/{view.name}") for view in views]
     return len(done)

@@ -338,8 +338,9 @@ def test_whatever_a_text_holds_it_stays_a_text(text: str) -> None:
     assert [image["alt"] for image in tree.having("img")] == [text]
     if text.strip():
         assert tree.inside("h1") == tree.inside("li") == [text.strip()]
-        assert tree.inside("th")[-1] == text.replace("_", " ").strip()
         assert tree.inside("td").count(text.strip()) >= 4 + 3 + 1 + MAX_OPEN_ROWS + 1 + 1
+    if heading := text.replace("_", " ").strip():
+        assert tree.inside("th")[-1] == heading
 
 
 def test_the_same_input_gives_the_same_page() -> None:

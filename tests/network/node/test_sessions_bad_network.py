@@ -225,6 +225,7 @@ count, ports = int(sys.argv[1]), [int(port) for port in sys.argv[2:]]
 resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
 most = min(4096, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 2)
 held = []
+sys.stdin.readline()
 for i in range(count):
     one = socket.socket()
     one.setblocking(False)
@@ -242,7 +243,7 @@ sys.stdin.read()
 
 @contextmanager
 def many_connections(parties: TwelveParties, count: int) -> Iterator[subprocess.Popen[str]]:
-    """Open so many connections from one address, as fast as a process of its own can."""
+    """Start a process that opens so many connections from one address, as fast as it can, once it is sent a line."""
     ports = [str(port) for _, port in parties.addresses]
     with subprocess.Popen(
         [sys.executable, "-c", CONNECTIONS, str(count), *ports],
@@ -258,11 +259,12 @@ def many_connections(parties: TwelveParties, count: int) -> Iterator[subprocess.
 
 @pytest.mark.slow
 def test_ten_thousand_connections_from_one_address(tmp_path: Path) -> None:
-    parties, done = TwelveParties(tmp_path, rounds=20, min_round_duration=0.2), threading.Event()
+    parties, done = TwelveParties(tmp_path, rounds=20, min_round_duration=0.5), threading.Event()
 
     async def storm() -> None:
-        await asyncio.sleep(parties.setup.session.start - time.time() - 1.0)
         with many_connections(parties, 10_000) as child:
+            await asyncio.sleep(parties.setup.session.start - time.time() - 1.0)
+            print(file=child.stdin, flush=True)
             assert child.stdout is not None
             assert await asyncio.to_thread(child.stdout.readline) == "10000\n"
             done.set()

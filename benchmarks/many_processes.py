@@ -36,7 +36,7 @@ SAMPLE = 10  # processes whose memory is looked at
 class Peak:
     """The most that was seen at once, in a sample of the processes: to look at the pages of one takes long."""
 
-    pss: float = 0.0  # MiB, of a process on average: its own pages, and its part of those that are shared
+    pss: float = 0.0  # MiB, of all processes: their own pages, and those that they share
     own: float = 0.0  # MiB, that one process shares with nobody
     files: int = 0  # open, of one process
     cpu: dict[int, float] = field(default_factory=dict)  # seconds of each process, when it was seen last
@@ -47,7 +47,7 @@ class Peak:
         sample = random.sample(sorted(pids.values()), min(SAMPLE, len(pids)))
         memory = [held for pid in sample if (held := memory_of(pid))[0] > 0.0]
         if memory:
-            self.pss = max(self.pss, sum(pss for pss, _ in memory) / len(memory))
+            self.pss = max(self.pss, sum(pss for pss, _ in memory) / len(memory) * len(pids))
             self.own = max([self.own, *(own for _, own in memory)])
 
 
@@ -88,7 +88,8 @@ class Crowd(Trial):
         where = ", ".join(f"{count} {stage}" for stage, count in stages.most_common())
         print(
             f"  {time.time() - self.began:6.0f} s  {len(running)} run: {where}; "
-            f"{self.peak.pss:.0f} MiB and {np.mean(list(self.peak.cpu.values())):.2f} s of CPU a party",
+            f"{self.peak.pss / len(self.cluster.names):.0f} MiB and "
+            f"{np.mean(list(self.peak.cpu.values())):.2f} s of CPU a party",
             flush=True,
         )
 
@@ -120,7 +121,7 @@ def many(options: argparse.Namespace) -> None:
         for stage, times in held.entered().items():
             line(f"  {stage}", f"{times[0]:8.1f} s first, {np.median(times):.1f} s median, {times[-1]:.1f} s last")
         line("CPU of a party, from fork to end", f"{np.mean(list(held.peak.cpu.values())):8.2f} s")
-        line("memory of all at once (PSS)", f"{held.peak.pss * n / 1024:8.2f} GiB, {held.peak.pss:.1f} MiB a party")
+        line("memory of all at once (PSS)", f"{held.peak.pss / 1024:8.2f} GiB, {held.peak.pss / n:.1f} MiB a party")
         line("  of one, its own alone, at most", f"{held.peak.own:8.1f} MiB")
         line("open files of one, at most", f"{held.peak.files:8d}")
         events = Counter(entry["event"] for i in held.undisturbed for entry in held.cluster.log(i))

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from helpers.pace import allowance
 from inca._base.types import Array
 from inca.errors import IncaError, NoResult, SequencePaused
 from inca.learn.averagers.base import RemoteRecords
@@ -79,7 +80,7 @@ class SequenceProcesses:
     """
 
     def __init__(self, folder: Path) -> None:
-        pace = SPARE * max(1.0, measure_start_up(len(SIZES)) / IDLE_START_UP_S)
+        pace = SPARE * allowance() * max(1.0, measure_start_up(len(SIZES)) / IDLE_START_UP_S)
         self.interval, self.gathering = INTERVAL_S * pace, GATHERING_S * pace
         self.folder = folder
         self.roster = agree(folder, LEAD_S * pace, period=PERIOD_S * pace)

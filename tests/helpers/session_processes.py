@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from helpers.pace import allowance
 from inca.network.membership.identity import Identity
 from inca.network.membership.roster import Roster
 from inca.network.membership.terms import Terms
@@ -39,7 +40,7 @@ from inca.protocol.transcript import Transcript
 # from an address of their own (127.0.0.2): an address that misbehaves is refused with all that connect from there.
 #
 # All times are in proportion to how long a part of a node's work takes on this machine right now, and processes have
-# loaded the program before a start is agreed on.
+# loaded the program before a start is agreed on. Should the machine get slower later, `helpers.pace` says what happens.
 
 N = 12
 LAST = N - 1
@@ -101,7 +102,7 @@ class TwelveParties:
             terms = Terms(**(fields | changes))
             return Roster("a test", terms, tuple(cards))
 
-        self.slowness = measure_slowness(self.identities, roster(1.0))
+        self.slowness = allowance() * measure_slowness(self.identities, roster(1.0))
         self.setup = SessionSetup(roster(self.slowness))
 
     @property

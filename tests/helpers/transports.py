@@ -19,6 +19,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509.oid import NameOID
 
+from helpers.pace import allowance
 from inca.network.transport.failures import Failure
 from inca.network.transport.frames import BYE, HEADER, HELLO, Bye, Hello
 from inca.network.transport.interface import TransportConfig, TransportEvents
@@ -137,6 +138,7 @@ class TlsNetwork:
         **limits: Any,
     ) -> AsyncIterator[tuple[Transport, RecordedEvents]]:
         events = RecordedEvents()
+        limits = {name: allowance() * limit if name.endswith("_timeout_s") else limit for name, limit in limits.items()}
         config = TransportConfig(
             me=me,
             addresses=self.addresses,

@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 
 from helpers.command_line import MAIN, Capture, call, refused
+from helpers.pace import allowance
 from helpers.rosters import SEED, terms
 from inca.network.membership.identity import Identity, read_card
 from inca.network.membership.roster import Roster, read_roster
@@ -26,6 +27,8 @@ from inca.network.protocol.messages import unpack
 from inca.network.protocol.records import Began, Credited, Opened
 from inca.network.testing.local_cluster import LocalCluster, free_ports
 from inca.protocol.execution_files import digest, read_execution
+
+pytestmark = pytest.mark.real_time
 
 NAMES = ("anna", "bert", "cleo", "dora")
 VALUES = np.array([61.7283945, 207.3648591, 118.2736459, 93.8172635])
@@ -57,7 +60,7 @@ class Processes(LocalCluster):
 
     def terminate(self, i: int) -> None:
         self.commands[i].send_signal(signal.SIGTERM)  # before the first round it can come back
-        assert self.commands[i].wait(5.0) == 1
+        assert self.commands[i].wait(5.0 * allowance()) == 1
 
     def end(self) -> None:
         for process in self.commands.values():
@@ -72,7 +75,7 @@ def session(tmp_path_factory: pytest.TempPathFactory, programs: Path) -> Iterato
     # one to start again, however busy the machine is.
     noise = {"sigma_independent": 0.05, "epsilon": 1e9}
     one_start = _start_duration(programs, tmp_path_factory.mktemp("start"))
-    start, period = time.time() + 8.0 + 8.0 * one_start, max(2.0, one_start)
+    start, period = time.time() + allowance() * (8.0 + 8.0 * one_start), allowance() * max(2.0, one_start)
     agreed = terms(seed=SEED, start=start, period=period, max_clock_skew=0.5, **noise)
     cluster = Processes(tmp_path_factory.mktemp("session"), VALUES, NAMES, agreed)
     cluster.program = [str(programs / "inca")]
@@ -90,6 +93,7 @@ def session(tmp_path_factory: pytest.TempPathFactory, programs: Path) -> Iterato
         cluster.run(2)  # the value is not needed any more
         for process in cluster.commands.values():
             process.wait(max(1.0, start + 10.0 * period - time.time()))
+        assert cluster.result(0)["weight"] >= 3.5  # what cleo misses at most: it asks the others first
         yield cluster
     finally:
         cluster.end()
@@ -115,9 +119,9 @@ def _until(holds: Callable[[], bool], seconds: float = 60.0) -> None:
 def test_all_have_the_same_result(session: Processes) -> None:
     results = [session.result(i) for i in range(4)]
     assert [process.returncode for process in session.commands.values()] == [0] * 4
-    weight = results[0]["weight"] - 3.0  # cleo asks the others first, and may miss a round by that
+    weight = results[0]["weight"] - 3.0
     expected = (VALUES[0] + 240.0 + weight * VALUES[2] + VALUES[3]) / (3.0 + weight)
-    assert 0.5 <= weight <= 1.0
+    assert weight <= 1.0
     for i, result in enumerate(results):
         assert abs(result["estimate"] - expected) < 0.5 and result["present"] == 4 and result["reason"] == ""
         assert (result["party"], result["session"]) == (NAMES[i], session.roster.session.hex())

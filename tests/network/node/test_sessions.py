@@ -7,6 +7,7 @@ import json
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -38,6 +39,8 @@ from inca.network.transport.failures import FailureCause
 from inca.network.transport.limits import Limits
 from inca.protocol.execution_files import digest, read_execution
 
+pytestmark = pytest.mark.real_time
+
 
 @pytest.fixture(scope="module", autouse=True)
 def loaded() -> None:
@@ -63,6 +66,8 @@ class Quiet:
         running = {i: self.parties.node(i, Recording) for i in range(N)}
         self.ends = asyncio.run(hold(self.parties, {i: node.run() for i, node in running.items()}))
         self.frames: dict[int, list[tuple[int, bytes]]] = {i: vars(node)["frames"] for i, node in running.items()}
+        self.result = common_result(self.parties, self.ends)
+        assert self.result.weight == N * 2**40  # nobody has missed a round
 
 
 @pytest.fixture(scope="module")
@@ -71,11 +76,9 @@ def quiet(tmp_path_factory: pytest.TempPathFactory) -> Quiet:
 
 
 def test_without_faults_everyone_has_the_exact_result(quiet: Quiet) -> None:
-    parties = quiet.parties
-    result = common_result(parties, quiet.ends)
+    parties, result = quiet.parties, quiet.result
     assert result.published == frozenset(range(N))
     assert result.realized.cohort == frozenset(range(N)) and not result.realized.contradictions
-    assert result.weight == N * 2**40
     reports = {i: write_report(parties.session_folder(i), parties.setup, i, end) for i, end in quiet.ends.items()}
     first = reports[0]
     for other in reports.values():
@@ -114,11 +117,11 @@ async def mute(parties: TwelveParties, i: int, *, tls: bool) -> None:
         await asyncio.sleep(0.05)
 
 
-def impatient(monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
+def impatient(monkeypatch: pytest.MonkeyPatch, **timeouts: Any) -> None:
     """Let all nodes wait less for others: what they do then is the same."""
 
     def limits(session: SessionConfig) -> Limits:
-        return replace(limits_for(session), handshake_timeout_s=seconds, hello_timeout_s=seconds)
+        return replace(limits_for(session), **timeouts)
 
     monkeypatch.setattr(node_module, "limits_for", limits)
 
@@ -126,7 +129,7 @@ def impatient(monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
 @pytest.mark.parametrize("tls", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_silent_peer_is_named_and_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tls: bool) -> None:
     parties = TwelveParties(tmp_path, rounds=6)
-    impatient(monkeypatch, 1.5 * parties.slowness)
+    impatient(monkeypatch, **{"hello_timeout_s" if tls else "handshake_timeout_s": 2.0 * parties.slowness})
     result = common_result(
         parties, asyncio.run(hold(parties, nodes(parties, range(LAST)), mute(parties, LAST, tls=tls)))
     )

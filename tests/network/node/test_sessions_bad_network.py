@@ -61,6 +61,8 @@ from inca.network.protocol.messages import (
 )
 from inca.network.protocol.signed_items import KINDS, Digest, Ready
 
+pytestmark = pytest.mark.real_time
+
 
 @pytest.fixture(scope="module", autouse=True)
 def loaded() -> None:

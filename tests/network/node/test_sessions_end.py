@@ -15,7 +15,7 @@ from helpers.cut_links import EightProcesses, N
 from inca.network.node.journal import Journal
 from inca.network.protocol.records import Opened
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.real_time]
 Agree = Callable[..., EightProcesses]
 
 

@@ -27,6 +27,8 @@ from inca.errors import InvalidInput
 from inca.network.node.node import Node, SessionEnd
 from inca.network.node.warm_up import warm_up
 
+pytestmark = pytest.mark.real_time
+
 
 @pytest.fixture(scope="module", autouse=True)
 def loaded() -> None:

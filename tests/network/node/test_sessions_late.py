@@ -10,7 +10,7 @@ import pytest
 
 from helpers.cut_links import EightProcesses, N
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.real_time]
 
 
 @pytest.fixture

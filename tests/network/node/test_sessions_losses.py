@@ -26,6 +26,8 @@ from inca.network.testing.delivered_loss import DeliveredMessages
 from inca.privacy.gaussian import epsilon_for, mu_for
 from inca.protocol.noise_levels import NoiseLevels
 
+pytestmark = pytest.mark.real_time
+
 # Little noise that cancels, so that what a coalition is sent makes a difference.
 TERMS: dict[str, Any] = {
     "colluding": 0.1,

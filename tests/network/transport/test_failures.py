@@ -13,6 +13,8 @@ from inca.errors import PeerUnreachable, TransportViolation
 from inca.network.transport.failures import FailureCause, describe_failure
 from inca.network.transport.frames import Bye
 
+pytestmark = pytest.mark.real_time
+
 
 def tls_error(reason: str) -> ssl.SSLError:
     error = ssl.SSLError(1, reason)

@@ -12,6 +12,8 @@ import pytest
 from helpers.transports import RecordedEvents, TlsNetwork, packed, raw, run, until
 from inca.network.transport.frames import DATA, Bye, Hello
 
+pytestmark = pytest.mark.real_time
+
 
 @pytest.fixture(scope="module")
 def network(tmp_path_factory: pytest.TempPathFactory) -> TlsNetwork:

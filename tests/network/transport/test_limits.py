@@ -16,6 +16,8 @@ from inca.network.transport.failures import FailureCause
 from inca.network.transport.frames import Hello
 from inca.network.transport.limits import Limits, TokenBuckets, Violations
 
+pytestmark = pytest.mark.real_time
+
 
 @pytest.fixture(scope="module")
 def network(tmp_path_factory: pytest.TempPathFactory) -> TlsNetwork:

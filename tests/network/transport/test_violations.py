@@ -16,6 +16,8 @@ from inca.errors import PeerUnreachable
 from inca.network.transport.failures import FailureCause
 from inca.network.transport.frames import DATA, HEADER, HELLO, PING, Bye, Hello
 
+pytestmark = pytest.mark.real_time
+
 
 @pytest.fixture(scope="module")
 def network(tmp_path_factory: pytest.TempPathFactory) -> TlsNetwork:

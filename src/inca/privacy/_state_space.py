@@ -6,7 +6,8 @@ take from the variance of u_i is the loss:
     mu_i^2 = h_i^T Sigma^-1 h_i = (var(u_i) - var(u_i | y)) / var(u_i)^2.
 
 Everything is in units of sigma_independent: var(u_i) = 1, and `ratio` is sigma_cancelling / sigma_independent.
-A round costs sparse work on n_H^2 entries and a dense update of 4 n_H^2 for each message observed in it.
+A round costs sparse work on n_H^2 entries and a dense update of 4 n_H^2 for each message observed in it; in the first
+rounds, when a message tells of few parties, an update of the entries of those alone.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.linalg.blas import dsyrk, dtrsm
 from scipy.linalg.lapack import dpotrf
 
@@ -31,6 +33,7 @@ _TILE_ROWS, _TILE_COLUMNS = 32, 128  # of a block that is mirrored: as much as s
 _ROWS_COPIED = 16  # at a time
 _RANGES_PER_CORE = 16  # so that little is worked out twice next to the diagonal
 _MIN_ROWS_TO_CUT, _MIN_RANGE_ROWS = 400, 64  # or columns: from which on to use threads, and the least piece
+_FEW = 1 / 16  # of all values and states: if a message tells of more, BLAS is quicker on several messages at once
 _EPS = float(np.finfo(np.float64).eps)
 
 
@@ -80,10 +83,15 @@ class _Filter:
         self.states[settling, settled] = self.states[settled, settling] = first**2
         self.gained = np.zeros(self.size)
         self.error = _EPS
+        self.sparse = True  # messages may still tell of few values and states
 
     def observe(self, t: int) -> None:
         """Condition on the known messages computed in round t < T: y_i = z_i + m_i."""
         places, noise = self.recursion.observed(t)
+        if self.sparse:
+            done = self._observe_one_by_one(places, noise)
+            self.sparse = done == places.size
+            places, noise = places[done:], noise[done:]
         if not places.size:
             return
         # Columns of arrays stored by columns: one contiguous copy each.
@@ -97,6 +105,14 @@ class _Filter:
         self._in_ranges(len(of_values), _condition, self.values, of_values)
         self._in_ranges(len(of_states), subtract_product, self.cross, of_values, of_states, None)
         self._in_ranges(len(of_states), _condition, self.states, of_states)
+
+    def _observe_one_by_one(self, places: NDArray[np.intp], noise: Array) -> int:
+        """Condition on messages one after the other, up to the first that tells of many; return how many were done."""
+        variances = np.diagonal(self.states)[places] + noise
+        blocks = self.values, self.cross, self.states
+        done, pivots = _condition_one_by_one(*blocks, self.gained, places, noise, int(_FEW * sum(self.cross.shape)))
+        self._check(pivots[:done], variances[:done])
+        return int(done)
 
     def advance(self, t: int) -> None:
         """Go on to round t."""
@@ -128,14 +144,20 @@ class _Filter:
         return full + np.triu(full, 1).T, self.error
 
     def _root(self, covariance: Array) -> Array:
-        """Return the lower Cholesky factor; keep track of how much its smallest pivot amplifies rounding."""
+        """Return the lower Cholesky factor."""
         variances = np.diagonal(covariance).copy()
         root, failed = dpotrf(covariance, lower=1, overwrite_a=1)
         if failed:
             raise SingularView
-        least = float((np.diagonal(root) ** 2 / variances).min())
-        self.error = max(self.error, _EPS * np.sqrt(self.size) / least)
+        self._check(np.diagonal(root) ** 2, variances)
         return np.asarray(root)
+
+    def _check(self, pivots: Array, variances: Array) -> None:
+        """Keep track of how much the smallest pivot, of the variance that it is left of, amplifies rounding."""
+        if not (pivots > 0.0).all():
+            raise SingularView
+        least = float((pivots / variances).min(initial=1.0))
+        self.error = max(self.error, _EPS * np.sqrt(self.size) / least)
 
     def _in_ranges(self, count: int, job: Callable[..., None], *arguments: object) -> None:
         """Do a job on ranges of rows or columns 0..count-1 in all threads, or at once where that would not pay."""
@@ -152,6 +174,44 @@ def _condition(p: Array, gain: Array, lo: int, hi: int) -> None:
     """Do p -= gain gain^T for columns lo..hi-1 above the diagonal, and for the same entries below it."""
     subtract_product(p, gain, gain, hi, lo, hi)
     _mirror(p, lo, hi)
+
+
+@compiled
+def _condition_one_by_one(
+    values: Array, cross: Array, states: Array, gained: Array, places: NDArray[np.intp], noise: Array, few: int
+) -> tuple[int, Array]:
+    """Observe states with noise, one after the other, until one has covariances with more than a few values and states.
+
+    Returns how many were observed, and the variance of each given those before it: it stops after one that is not
+    above 0 as well.
+    """
+    told, gain, variances = np.empty(few, dtype=np.int64), np.empty(few), np.empty(places.size)
+    for q in range(places.size):
+        place, of_values, of_all = places[q], 0, 0
+        for part in range(2):
+            column = (cross if part == 0 else states)[:, place]
+            for a in range(column.size):
+                if column[a] != 0.0:
+                    if of_all == few:
+                        return q, variances
+                    told[of_all], gain[of_all] = a, column[a]
+                    of_all += 1
+            if part == 0:
+                of_values = of_all
+        variances[q] = states[place, place] + noise[q]
+        if not variances[q] > 0.0:
+            return q + 1, variances
+        gain[:of_all] /= np.sqrt(variances[q])
+        for b in range(of_values):
+            gained[told[b]] += gain[b] ** 2
+            for a in range(of_values):
+                values[told[a], told[b]] -= gain[a] * gain[b]
+        for b in range(of_values, of_all):
+            for a in range(of_values):
+                cross[told[a], told[b]] -= gain[a] * gain[b]
+            for a in range(of_values, of_all):
+                states[told[a], told[b]] -= gain[a] * gain[b]
+    return places.size, variances
 
 
 @compiled

@@ -111,7 +111,9 @@ class _Filter:
         variances = np.diagonal(self.states)[places] + noise
         blocks = self.values, self.cross, self.states
         done, pivots = _condition_one_by_one(*blocks, self.gained, places, noise, int(_FEW * sum(self.cross.shape)))
-        self._check(pivots[:done], variances[:done])
+        if not (pivots[:done] > 0.0).all():
+            raise SingularView
+        self._note_rounding(pivots[:done], variances[:done])
         return int(done)
 
     def advance(self, t: int) -> None:
@@ -149,13 +151,11 @@ class _Filter:
         root, failed = dpotrf(covariance, lower=1, overwrite_a=1)
         if failed:
             raise SingularView
-        self._check(np.diagonal(root) ** 2, variances)
+        self._note_rounding(np.diagonal(root) ** 2, variances)
         return np.asarray(root)
 
-    def _check(self, pivots: Array, variances: Array) -> None:
-        """Keep track of how much the smallest pivot, of the variance that it is left of, amplifies rounding."""
-        if not (pivots > 0.0).all():
-            raise SingularView
+    def _note_rounding(self, pivots: Array, variances: Array) -> None:
+        """Keep track of how much rounding is amplified where least is left of a variance."""
         least = float((pivots / variances).min(initial=1.0))
         self.error = max(self.error, _EPS * np.sqrt(self.size) / least)
 
@@ -177,6 +177,18 @@ def _condition(p: Array, gain: Array, lo: int, hi: int) -> None:
 
 
 @compiled
+def _collect(column: Array, told: NDArray[np.int64], entries: Array, used: int) -> int:
+    """Append the entries that are not 0, and where they are; return how many there are, or one more than fit."""
+    for a in range(column.size):
+        if column[a] != 0.0:
+            if used >= told.size:
+                return told.size + 1
+            told[used], entries[used] = a, column[a]
+            used += 1
+    return used
+
+
+@compiled
 def _condition_one_by_one(
     values: Array, cross: Array, states: Array, gained: Array, places: NDArray[np.intp], noise: Array, few: int
 ) -> tuple[int, Array]:
@@ -187,17 +199,11 @@ def _condition_one_by_one(
     """
     told, gain, variances = np.empty(few, dtype=np.int64), np.empty(few), np.empty(places.size)
     for q in range(places.size):
-        place, of_values, of_all = places[q], 0, 0
-        for part in range(2):
-            column = (cross if part == 0 else states)[:, place]
-            for a in range(column.size):
-                if column[a] != 0.0:
-                    if of_all == few:
-                        return q, variances
-                    told[of_all], gain[of_all] = a, column[a]
-                    of_all += 1
-            if part == 0:
-                of_values = of_all
+        place = places[q]
+        of_values = _collect(cross[:, place], told, gain, 0)
+        of_all = _collect(states[:, place], told, gain, of_values)
+        if of_all > few:
+            return q, variances
         variances[q] = states[place, place] + noise[q]
         if not variances[q] > 0.0:
             return q + 1, variances

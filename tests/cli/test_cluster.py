@@ -37,6 +37,7 @@ def finish(process: subprocess.Popen[str], folder: Path, words: list[str]) -> by
 
 
 @pytest.mark.slow
+@pytest.mark.real_time  # Ctrl-C must come before the last job is done, which a machine that stalls may miss
 @pytest.mark.parametrize("words", [REPRODUCE, COMPARE], ids=["reproduce", "learn compare"])
 def test_a_killed_worker_and_an_interruption_change_no_number(words: list[str], tmp_path: Path) -> None:
     serial, kept = start(words, tmp_path / "serial", "serial")

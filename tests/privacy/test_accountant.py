@@ -368,7 +368,7 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
     ),
     (
         lambda: losses_of(VIEW, independent=1.0, cancelling=1.0, method="fast"),
-        "method must be auto, dense or state-space, got 'fast'",
+        "method must be auto, dense, state-space or conjugate-gradients, got 'fast'",
     ),
     (
         lambda: losses_of(inca.View(EARLY), independent=1.0, cancelling=1.0, method="state-space"),

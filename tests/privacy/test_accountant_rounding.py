@@ -13,7 +13,7 @@ import inca
 from helpers import reference
 from helpers.executions import intended, present_flags
 from inca.errors import SingularView
-from inca.privacy import _dense, _state_space, accountant
+from inca.privacy import _conjugate_gradients, _dense, _state_space, accountant
 from inca.privacy.accountant import Losses, information
 from inca.protocol.rounding import Rounding
 
@@ -36,8 +36,18 @@ def exact(view: inca.View, levels: inca.NoiseLevels) -> list[Fraction]:
     return reference.losses(weights, present_flags(execution), c, z, seen, view.honest.tolist(), *variances)
 
 
-@pytest.mark.parametrize("method", ["dense", "state-space"])
-@pytest.mark.parametrize("cancelling", [3.0, 3e4])
+@pytest.mark.parametrize(
+    ("method", "cancelling"),
+    [
+        ("dense", 3.0),
+        ("dense", 3e4),
+        ("state-space", 3.0),
+        ("state-space", 3e4),
+        ("conjugate-gradients", 3.0),
+        ("conjugate-gradients", 3e4),
+        ("conjugate-gradients", 2e7),  # where the filter no longer tells a loss
+    ],
+)
 def test_a_loss_is_that_of_exact_fractions_or_a_trifle_more(method: Any, cancelling: float) -> None:
     levels = inca.NoiseLevels(independent=2.0, cancelling=cancelling)
     view = a_view()
@@ -50,11 +60,20 @@ def test_a_loss_is_that_of_exact_fractions_or_a_trifle_more(method: Any, cancell
 
 
 class Told:
-    """Lets both methods return squares and errors that are made up."""
+    """Lets all methods return squares and errors that are made up; without an error a method gives up."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, *, fast: float | None, plain: float, fits: bool = True) -> None:
+    def __init__(
+        self,
+        monkeypatch: pytest.MonkeyPatch,
+        *,
+        fast: float | None,
+        plain: float,
+        fits: bool = True,
+        products: float | None = None,
+    ) -> None:
         self.asked: list[str] = []
-        self.fast, self.plain = fast, plain
+        self.fast, self.plain, self.products = fast, plain, products
+        monkeypatch.setattr(_conjugate_gradients, "information", self.conjugate_gradients)
         monkeypatch.setattr(_state_space, "information", self.state_space)
         monkeypatch.setattr(_dense, "information", self.dense)
         monkeypatch.setattr(_dense, "information_matrix", self.matrix)
@@ -66,6 +85,13 @@ class Told:
         if self.fast is None:
             raise SingularView("made up")
         return np.array([4.0, 16.0]), self.fast
+
+    def conjugate_gradients(self, view: Any, ratio: float, places: Any, progress: Any, *, topup: float) -> Any:
+        self.asked.append("conjugate-gradients")
+        assert (ratio, topup) == (15.0, 0.0)
+        if self.products is None:
+            raise SingularView
+        return np.array([36.0, 64.0]), self.products
 
     def dense(self, view: Any, levels: inca.NoiseLevels) -> Any:
         self.asked.append("dense")
@@ -100,6 +126,16 @@ def test_the_error_that_is_told_is_added_and_a_large_one_handed_over(
         assert squares == pytest.approx(np.array([1.0, 4.0]) * (1 + fast), rel=1e-14)
 
 
+def test_a_view_too_large_for_the_dense_method_is_handed_over_to_conjugate_gradients(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for fast in (None, 2e-6):
+        told = Told(monkeypatch, fast=fast, plain=1e-7, fits=False, products=1e-8)
+        squares, taken = information(a_view(), LEVELS)
+        assert told.asked == ["state-space", "conjugate-gradients"] and taken == "conjugate-gradients"
+        assert squares == pytest.approx(np.array([9.0, 16.0]) * (1 + 1e-8), rel=1e-14)
+
+
 @pytest.mark.parametrize(
     ("fast", "plain", "fits", "method"),
     [
@@ -130,10 +166,10 @@ def test_the_plain_method_is_taken_where_it_was_asked_for(monkeypatch: pytest.Mo
 def test_noise_levels_may_be_seven_decades_apart_and_no_more(ratio: float, fine: bool) -> None:
     levels = inca.NoiseLevels(independent=1.0, cancelling=ratio)
     if fine:
-        assert accountant._choose_method(a_view(), levels, "auto") == "state-space"
+        assert accountant._suits(a_view(), levels, "auto")
     else:
         with pytest.raises(inca.InvalidInput, match="sigma_cancelling / sigma_independent must be from 1e-07 to 1e"):
-            accountant._choose_method(a_view(), levels, "auto")
+            accountant._suits(a_view(), levels, "auto")
 
 
 def test_without_one_kind_of_noise_the_plain_method_is_taken() -> None:
@@ -141,7 +177,7 @@ def test_without_one_kind_of_noise_the_plain_method_is_taken() -> None:
         inca.NoiseLevels(independent=0.0, cancelling=1.0),
         inca.NoiseLevels(independent=1.0, cancelling=0.0),
     ):
-        assert accountant._choose_method(a_view(), levels, "auto") == "dense"
+        assert not accountant._suits(a_view(), levels, "auto")
 
 
 def test_the_worst_party_is_the_one_that_loses_most() -> None:

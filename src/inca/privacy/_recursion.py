@@ -22,14 +22,15 @@ part in transfers inside the cohort only,
 where again known messages drop out. In the end s_i plus top-up noise is observed. Of a party whose exchanges with
 others are all known, s is z, and needs no state of its own.
 
-Here is what both filters, on the CPU and on another device, have in common: which states there are, which of them are
-observed with how much noise, and the sparse step of each round. Everything is in units of sigma_independent:
-var(u_i) = 1, and `ratio` is sigma_cancelling / sigma_independent.
+Here is what both filters, on the CPU and on another device, and the operator of `_covariance_operator` have in common:
+which states there are, which of them are observed with how much noise, and the sparse step of each round. Everything
+is in units of sigma_independent: var(u_i) = 1, and `ratio` is sigma_cancelling / sigma_independent.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,27 +42,31 @@ from inca.privacy.view import View
 
 @dataclass(frozen=True, eq=False)
 class Step:
-    """The way from one round to the next: states' = Phi states + changes (masks of hidden messages) + share u_owner."""
+    """The way from one round to the next: states' = Phi states + changes (masks of what is sent) + share u_owner."""
 
     starts: Ids
     states: Ids
     changes: Array
-    """What a unit of each hidden message changes, by columns (CSC with `starts` and `states`)."""
+    """What a unit of each message that takes part changes, by columns (CSC with `starts` and `states`)."""
     masks: Array
     """The variance of the mask of each honest party's message."""
-    phi: tuple[Ids, Ids, Array]
-    """Phi by rows (CSR: starts, sources, entries); the first entry of a row is that of its diagonal."""
     share: Array
     """What each state is given of its owner's noisy value."""
+
+    @cached_property
+    def phi(self) -> tuple[Ids, Ids, Array]:
+        """Phi by rows (CSR: starts, sources, entries); the first entry of a row is that of its diagonal."""
+        return _transition(self.starts, self.states, self.changes, self.share.size)
 
 
 class Recursion:
     """The states z of all honest parties, then s of those who settle apart, and what becomes of them round by round.
 
-    State number k belongs to the honest party number `owner[k]`. Rounds are to be asked for in order.
+    State number k belongs to the honest party number `owner[k]`. Rounds are to be asked for in order. Known messages
+    drop out, as a filter needs it, or take part as all others do, as Sigma itself needs it.
     """
 
-    def __init__(self, view: View, ratio: float, topup: float) -> None:
+    def __init__(self, view: View, ratio: float, topup: float, *, known_drop_out: bool = True) -> None:
         self.view, self.size = view, view.honest.size
         self.var_topup = topup**2
         injection = view.execution.injection
@@ -69,8 +74,10 @@ class Recursion:
             raise TypeError("the state-space method needs an injection of the incremental family")
         self.mask_variances = (ratio * injection.mask_scales) ** 2
         self.first_share = float(injection.value[0])
+        known = view.known_when_sent[:, view.honest]
+        self.taking_part = ~known if known_drop_out else np.ones_like(known)
         values = np.arange(self.size, dtype=np.int32)
-        settling = values[_settles_apart(view)]
+        settling = values[_settles_apart(view, self.taking_part)]
         self.owner = np.concatenate([values, settling])
         self.settled_place = np.full(self.size, -1, dtype=np.int32)  # of each honest party's s among the states
         self.settled_place[settling] = self.size + np.arange(settling.size, dtype=np.int32)
@@ -94,36 +101,34 @@ class Recursion:
         return np.where(self.settled_place[seen] >= 0, self.settled_place[seen], seen), noise
 
     def advance(self, t: int) -> Step:
-        """Go on to round t: z += (W - I) (z + m) + c u and s += (W^S - I) (z + m) + c u, with hidden messages alone."""
+        """Go on to round t: z += (W - I) (z + m) + c u and s += (W^S - I) (z + m) + c u, with those that take part."""
         view, honest = self.view, self.view.honest
         here = view.active[t, honest]
-        hidden = here & ~view.known_when_sent[t - 1, honest]
+        sending = here & self.taking_part[t - 1]
         self.attended += view.active[t - 1, honest]
         share = np.where(here, view.execution.injection.value[self.attended], 0.0)
         step = view.execution.sends(t)
         receivers, fractions = self.place[step.receivers[honest]], step.fractions[honest]
-        starts, states, changes = _changes(receivers, fractions, hidden, self.settled_place, self.inside)
-        phi = _transition(starts, states, changes, self.owner.size)
+        starts, states, changes = _changes(receivers, fractions, sending, self.settled_place, self.inside)
         masks = self.mask_variances[self.attended - 1]
-        return Step(starts, states, changes, masks, phi, share[self.owner])
+        return Step(starts, states, changes, masks, share[self.owner])
 
 
-def _settles_apart(view: View) -> Flags:
+def _settles_apart(view: View, taking_part: Flags) -> Flags:
     """Return which honest parties need a state of their own for their settled messages.
 
-    Those of the cohort that have exchanged a hidden message with others. All other s and z differ by what is known.
+    Those of the cohort that have exchanged a message with others. All other s and z differ by what drops out.
     """
     execution, honest = view.execution, view.honest
     apart = np.zeros(execution.parties, dtype=bool)
     cohort = execution.cohort if execution.settlement_matters else None
     if cohort is None:
         return apart[honest]
-    honestly = np.zeros(execution.parties, dtype=bool)
-    honestly[honest] = True
+    sending = np.zeros(execution.parties, dtype=bool)
     for t in range(1, execution.rounds + 1):
         receivers = execution.sends(t).receivers
-        hidden = honestly & ~view.known_when_sent[t - 1]
-        crosses = (receivers >= 0) & (cohort[receivers] != cohort[:, np.newaxis]) & hidden[:, np.newaxis]
+        sending[honest] = taking_part[t - 1]
+        crosses = (receivers >= 0) & (cohort[receivers] != cohort[:, np.newaxis]) & sending[:, np.newaxis]
         apart |= crosses.any(axis=1)
         apart[receivers[crosses]] = True
     return np.asarray((apart & cohort)[honest])
@@ -131,9 +136,9 @@ def _settles_apart(view: View) -> Flags:
 
 @compiled
 def _changes(
-    receivers: Ids, fractions: Array, hidden: Flags, settled_place: Ids, inside: Flags
+    receivers: Ids, fractions: Array, sending: Flags, settled_place: Ids, inside: Flags
 ) -> tuple[Ids, Ids, Array]:
-    """Return what a unit of each honest party's hidden message changes, by columns (CSC: starts, states, entries).
+    """Return what a unit of the message of each who is sending changes, by columns (CSC: starts, states, entries).
 
     That is W - I for the states z, and W^S - I for the states s, if both ends are inside the cohort. A share that came
     back (receiver is the sender) changes nothing, as what goes to nobody (-1).
@@ -143,7 +148,7 @@ def _changes(
     states, entries = np.empty(2 * size * (slots + 1), dtype=np.int32), np.empty(2 * size * (slots + 1))
     q = 0
     for i in range(size):
-        if hidden[i]:
+        if sending[i]:
             own, settled = q, -1
             states[own], entries[own] = i, 0.0
             q += 1

@@ -8,6 +8,7 @@ party i, and epsilon and delta follow from mu_i.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -15,20 +16,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from inca._base.types import Array, Progress
-from inca._base.validation import finite_float, refuse
+from inca._base.validation import finite_float, integer, refuse
 from inca.errors import InvalidInput, SingularView
-from inca.privacy import _dense, _device, _state_space, gaussian
+from inca.privacy import _conjugate_gradients, _dense, _device, _state_space, gaussian
+from inca.privacy._covariance_operator import WIDTH
 from inca.privacy._device import Device
 from inca.privacy.gaussian import Rule
 from inca.privacy.view import View
 from inca.protocol.noise_levels import NoiseLevels
 from inca.protocol.rounding import Rounding
 
-Method = Literal["auto", "dense", "state-space"]
+Method = Literal["auto", "dense", "state-space", "conjugate-gradients"]
 
 MAX_NOISE_RATIO = 1e7  # of the two levels; beyond, double precision does not tell the losses apart
 _HAND_OVER_ERROR = 2.5e-10  # estimated relative error of mu^2 from which on the dense method is taken where it can be
 _MAX_ERROR = 1e-6  # and from which on a loss is refused rather than named
+_PAYS_BELOW = 6_500  # see `_few_products`; measured by benchmarks/privacy.py --eight
+_MAX_FILTERED = 15_000  # honest parties up to whom the filter is tried if conjugate gradients do not suffice
 _TOO_CLOSE = (
     "the observed messages are so nearly dependent that double precision does not tell the loss; "
     "noise levels closer to each other would help"
@@ -42,9 +46,9 @@ class Losses:
     mu is the mu of Gaussian differential privacy (Dong, Roth, Su 2022): mu_i = sensitivity sqrt(h_i^T Sigma^-1 h_i).
 
     Attributes:
-        honest: The ids of the honest parties.
+        honest: The ids of the honest parties, or of those that were asked for.
         mu: Their losses, in the same order; infinity where a value is given away.
-        method: How they were computed: `dense`, `state-space`, `tradeoff` or `composed`.
+        method: How they were computed: `dense`, `state-space`, `conjugate-gradients`, `tradeoff` or `composed`.
 
     Example:
         >>> losses = Losses(np.array([0, 2]), np.array([0.1, 0.3]))
@@ -58,12 +62,12 @@ class Losses:
 
     @property
     def worst_party(self) -> int:
-        """The id of the honest party with the largest loss."""
+        """The id of the party with the largest of these losses."""
         return int(self.honest[int(np.argmax(self.mu))])
 
     @property
     def max_mu(self) -> float:
-        """The largest loss of an honest party."""
+        """The largest of these losses."""
         return float(self.mu.max())
 
     def epsilon(self, delta: float, rule: Rule = "analytic") -> Array:
@@ -110,11 +114,12 @@ def account(
     noise_levels: NoiseLevels,
     *,
     sensitivity: float,
+    parties: Iterable[int] | None = None,
     method: Method = "auto",
     device: Device | None = None,
     progress: Progress | None = None,
 ) -> Losses:
-    """Return the exact loss of every honest party against the adversary of `view` (Theorem 1).
+    """Return the exact loss of every honest party, or of some, against the adversary of `view` (Theorem 1).
 
     mu_i^2 = sensitivity^2 h_i^T Sigma^-1 h_i with Sigma = sigma_*^2 B B^T + sigma_Delta^2 A A^T, and h_i the column of
     B that belongs to party i.
@@ -123,18 +128,22 @@ def account(
         view: What the adversary knows.
         noise_levels: sigma_* and sigma_Delta. A level of 0 is allowed, and may give an infinite loss.
         sensitivity: How far one party's value can move, in Euclidean distance; see `Domain.sensitivity`.
+        parties: The ids of honest parties whose losses are wanted; None for all. Of a few parties the losses take
+            seconds in a view of a hundred thousand, and minutes in one of a million. The largest of these is not the
+            largest of all.
         method: `dense` writes the linear system down and takes any injection; `state-space` is fast and takes the
-            incremental family with noise above 0; both give the same numbers. `auto` chooses.
+            incremental family with noise above 0; `conjugate-gradients` takes the same, and is faster for few parties
+            or very many. All give the same numbers. `auto` chooses.
         device: Where the state-space method works: `cpu`, or `cuda` for a GPU, which needs PyTorch; both give the same
             numbers. None takes a GPU if there is one and the view is large enough for it to pay.
-        progress: Called with (rounds done, T+1), by the state-space method only.
+        progress: Called with (steps done, all steps), by the fast methods only.
 
     Returns:
-        The losses, never understated by rounding.
+        The losses, in the order of `parties` if these are given; never understated by rounding.
 
     Raises:
-        InvalidInput: If the method does not suit, the device is not there or too small, or double precision does not
-            suffice.
+        InvalidInput: If a party is not honest, the method does not suit, the device is not there or too small, or
+            double precision does not suffice.
 
     Example:
         >>> import inca
@@ -143,12 +152,16 @@ def account(
         >>> losses = account(view, inca.NoiseLevels(independent=1.0, cancelling=10.0), sensitivity=1.0)
         >>> round(losses.max_mu, 4), round(float(losses.epsilon(delta=1e-5).max()), 3)
         (0.1563, 0.554)
+        >>> of_two = account(view, inca.NoiseLevels(independent=1.0, cancelling=10.0), sensitivity=1.0, parties=[7, 49])
+        >>> of_two.honest.tolist(), bool(of_two.max_mu <= losses.max_mu)
+        ([7, 49], True)
     """
     distance = finite_float("sensitivity", sensitivity, min=0.0)
-    squares, taken = information(view, noise_levels, method=method, device=device, progress=progress)
+    places = None if parties is None else _places(view, parties)
+    squares, taken = information(view, noise_levels, places=places, method=method, device=device, progress=progress)
     with np.errstate(invalid="ignore"):
         mu = np.where(squares == 0, 0.0, np.sqrt(squares) * distance) if distance > 0 else np.zeros_like(squares)
-    return Losses(view.honest, mu, taken)
+    return Losses(view.honest if places is None else view.honest[places], mu, taken)
 
 
 def compose(*losses: Losses) -> Losses:
@@ -186,30 +199,91 @@ def information(
     noise_levels: NoiseLevels,
     *,
     matrix: bool = False,
+    places: NDArray[np.intp] | None = None,
     method: Method = "auto",
     device: Device | None = None,
     progress: Progress | None = None,
 ) -> tuple[Array, str]:
     """Return mu_i^2 for unit sensitivity, or all of B^T Sigma^-1 B, and the method that was taken in the end.
 
-    Losses are rounded up by their estimated error, handed over to the dense method where that is needed and
-    possible, and refused where double precision does not tell them.
+    `places` says whose, by their places in `view.honest`; there is no matrix of some. Losses are rounded up by their
+    estimated error, handed over to a more exact or a plainer method where that is needed and possible, and refused
+    where double precision does not tell them.
     """
-    chosen = _choose_method(view, noise_levels, method)
-    on_gpu = _device.on_gpu(device, view, suits=chosen == "state-space")
-    if chosen == "state-space":
+    order, device = _order(view, noise_levels, matrix, places, method, device)
+    for taken, following in zip(order, [*order[1:], None], strict=True):
         try:
-            squares, error = _filtered(view, noise_levels, matrix, device if on_gpu else "cpu", progress)
+            if taken == "conjugate-gradients":
+                squares, error = _by_products(view, noise_levels, places, progress)
+            elif taken == "state-space":
+                squares, error = _filtered(view, noise_levels, matrix, device, progress)
+            else:
+                squares, error = (_dense.information_matrix if matrix else _dense.information)(view, noise_levels)
         except SingularView:
-            squares, error = np.empty(0), np.inf
-        if error <= (_HAND_OVER_ERROR if method == "auto" and view.fits else _MAX_ERROR):
-            return squares / noise_levels.independent**2 * (1.0 + error), "state-space"
-        if method == "state-space" or not view.fits:
-            raise InvalidInput(_TOO_CLOSE)
-    squares, error = (_dense.information_matrix if matrix else _dense.information)(view, noise_levels)
-    if error > _MAX_ERROR:
-        raise InvalidInput(_TOO_CLOSE)
-    return squares * (1.0 + error), "dense"
+            continue
+        if error <= (_HAND_OVER_ERROR if following == "dense" else _MAX_ERROR):
+            some = places is not None and taken != "conjugate-gradients"
+            return (squares[places] if some else squares) * (1.0 + error), taken
+    raise InvalidInput(_TOO_CLOSE)
+
+
+def _order(
+    view: View,
+    noise_levels: NoiseLevels,
+    matrix: bool,
+    places: NDArray[np.intp] | None,
+    method: Method,
+    device: Device | None,
+) -> tuple[tuple[Method, ...], Device | None]:
+    """Return the methods to be tried one after the other, and the device for the filter; None is a GPU, if it can."""
+    suits = _suits(view, noise_levels, method)
+    wanted = view.honest.size if places is None else places.size
+    few = method == "auto" and suits and not matrix and device != "cuda"
+    few = few and _few_products(view, noise_levels, wanted)
+    if few and (places is not None or not _device.on_gpu(device, view, suits=True)):
+        filtered = ("state-space",) if view.honest.size <= _MAX_FILTERED else ()
+        return ("conjugate-gradients", *filtered, *(("dense",) if view.fits else ())), "cpu"
+    order: tuple[Method, ...] = (method,)
+    if method == "auto":
+        plainer: tuple[Method, ...] = ("dense",) if view.fits else () if matrix else ("conjugate-gradients",)
+        order = ("state-space", *plainer) if suits else ("dense",)
+    on_gpu = _device.on_gpu(device, view, suits=order[0] == "state-space")
+    return order, device if on_gpu else "cpu"
+
+
+def _places(view: View, parties: Iterable[int]) -> NDArray[np.intp]:
+    """Return where these parties are in `view.honest`."""
+    ids = [integer("party", party, min=0) for party in parties]
+    if not ids:
+        refuse("the number of parties whose losses are wanted", 0, "at least 1")
+    if len(set(ids)) < len(ids):
+        refuse("parties", ids, "different from each other")
+    places = np.searchsorted(view.honest, ids)
+    for party, place in zip(ids, places, strict=True):
+        if place == view.honest.size or view.honest[place] != party:
+            must_be = f"an honest one of parties 0..{view.execution.parties - 1}"
+            refuse("a party whose loss is wanted", party, must_be)
+    return np.asarray(places)
+
+
+def _few_products(view: View, noise_levels: NoiseLevels, wanted: int) -> bool:
+    """Return whether conjugate gradients for so many parties are faster than the filter.
+
+    A filter takes time in proportion to rows n_H^2, conjugate gradients to T n_H for each party, at least one batch of
+    which goes with a batch of random right-hand sides. With little cancelling noise they need many more products.
+    """
+    products = _PAYS_BELOW * view.execution.rounds * max(wanted, 2 * WIDTH)
+    return noise_levels.ratio >= 1.0 and products < len(view.rows) * view.honest.size
+
+
+def _by_products(
+    view: View, noise_levels: NoiseLevels, places: NDArray[np.intp] | None, progress: Progress | None
+) -> tuple[Array, float]:
+    """Return what conjugate gradients give, and the estimate of its relative error."""
+    ratio, topup = noise_levels.ratio, noise_levels.topup / noise_levels.independent
+    wanted = np.arange(view.honest.size) if places is None else places
+    squares, error = _conjugate_gradients.information(view, ratio, wanted, progress, topup=topup)
+    return squares / noise_levels.independent**2, error
 
 
 def _filtered(
@@ -217,6 +291,13 @@ def _filtered(
 ) -> tuple[Array, float]:
     """Return what the state-space method gives, and the estimate of its relative error; None is a GPU, if it can."""
     ratio, topup = noise_levels.ratio, noise_levels.topup / noise_levels.independent
+    squares, error = _on_device(view, ratio, topup, matrix, device, progress)
+    return squares / noise_levels.independent**2, error
+
+
+def _on_device(
+    view: View, ratio: float, topup: float, matrix: bool, device: Device | None, progress: Progress | None
+) -> tuple[Array, float]:
     if device != "cpu":
         try:
             return _device.information(view, ratio, progress, topup=topup, matrix=matrix)
@@ -227,14 +308,15 @@ def _filtered(
     return _state_space.information(view, ratio, progress, topup=topup, matrix=matrix)
 
 
-def _choose_method(view: View, noise_levels: NoiseLevels, method: str) -> str:
-    if method not in ("auto", "dense", "state-space"):
-        refuse("method", method, "auto, dense or state-space")
+def _suits(view: View, noise_levels: NoiseLevels, method: str) -> bool:
+    """Return whether the fast methods can be used; refuse one that was asked for and cannot."""
+    if method not in ("auto", "dense", "state-space", "conjugate-gradients"):
+        refuse("method", method, "auto, dense, state-space or conjugate-gradients")
     noisy = noise_levels.independent > 0 and noise_levels.cancelling > 0
     suits = noisy and view.execution.injection.mask_scales is not None
-    if method == "state-space" and not suits:
-        refuse("method", method, "dense, as state-space needs the incremental family and noise above 0")
+    if method in ("state-space", "conjugate-gradients") and not suits:
+        refuse("method", method, f"dense, as {method} needs the incremental family and noise above 0")
     if noisy and not 1 / MAX_NOISE_RATIO <= noise_levels.ratio <= MAX_NOISE_RATIO:
         must_be = f"from {1 / MAX_NOISE_RATIO:g} to {MAX_NOISE_RATIO:g}, where double precision suffices"
         refuse("sigma_cancelling / sigma_independent", noise_levels.ratio, must_be)
-    return "state-space" if suits and method != "dense" else "dense"
+    return suits

@@ -185,7 +185,8 @@ def roster_of_forty() -> Roster:
 def test_drawn_coalitions_are_of_the_agreed_size_distinct_and_follow_from_session_seed_and_party() -> None:
     roster, party = roster_of_forty(), 17
     coalitions, complete = choose_coalitions(roster, PUBLIC_SEED, party)
-    assert not complete and len(coalitions) == 25 == len(set(coalitions))  # 82,251 there are: a meeting is unlikely
+    # There are 82,251 and keys are new in every run: two draws meet with 0.4 %, four pairs with less than 1e-10.
+    assert not complete and 22 <= len(coalitions) == len(set(coalitions)) <= 25
     assert coalitions == sorted(coalitions)
     others = set(range(40)) - {party}
     for coalition in coalitions:  # 8 % of 40 are 3.2: four collude

@@ -26,7 +26,7 @@ from inca._base.kernels import Ids
 from inca._base.types import Array, Progress
 from inca._base.validation import refuse
 from inca.errors import InvalidInput, SingularView
-from inca.privacy._recursion import Recursion, Step
+from inca.privacy._recursion import Recursion, Step, rounding
 from inca.privacy.view import View
 
 Device = Literal["cpu", "cuda"]
@@ -50,7 +50,7 @@ def on_gpu(device: Device | None, view: View, *, suits: bool) -> bool:
     if device == "cpu" or (device is None and not (suits and view.honest.size >= WORTH_IT)):
         return False
     if device == "cuda" and not suits:
-        refuse("device", device, "cpu, as the dense method, which this view or method needs, runs there alone")
+        refuse("device", device, "cpu, as the dense method and conjugate gradients run there alone")
     missing = _what_is_missing()
     if missing is None:
         needed, free = bytes_needed(view), _free_bytes()
@@ -205,7 +205,7 @@ class _DeviceFilter:
         least = float((covariance.diagonal() ** 2 / before).min())
         if not least > 0.0:  # nor a NaN, which a factorisation on a GPU does not tell
             raise SingularView
-        self.error = max(self.error, _EPS * float(np.sqrt(self.recursion.size)) / least)
+        self.error = max(self.error, rounding(self.recursion.size, least))
         return covariance
 
     def _divide(self, rows: Any, root: Any) -> None:

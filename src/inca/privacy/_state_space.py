@@ -26,7 +26,7 @@ from inca._base.threads import available_cores, blas_threads_for, one_blas_threa
 from inca._base.types import Array, Progress
 from inca.errors import SingularView
 from inca.privacy._blas import divide_by_root, subtract_product
-from inca.privacy._recursion import Recursion
+from inca.privacy._recursion import Recursion, rounding
 from inca.privacy.view import View
 
 _TILE_ROWS, _TILE_COLUMNS = 32, 128  # of a block that is mirrored: as much as stays in the cache
@@ -157,7 +157,7 @@ class _Filter:
     def _note_rounding(self, pivots: Array, variances: Array) -> None:
         """Keep track of how much rounding is amplified where least is left of a variance."""
         least = float((pivots / variances).min(initial=1.0))
-        self.error = max(self.error, _EPS * np.sqrt(self.size) / least)
+        self.error = max(self.error, rounding(self.size, least))
 
     def _in_ranges(self, count: int, job: Callable[..., None], *arguments: object) -> None:
         """Do a job on ranges of rows or columns 0..count-1 in all threads, or at once where that would not pay."""

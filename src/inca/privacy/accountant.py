@@ -29,7 +29,7 @@ from inca.protocol.rounding import Rounding
 Method = Literal["auto", "dense", "state-space", "conjugate-gradients"]
 
 MAX_NOISE_RATIO = 1e7  # of the two levels; beyond, double precision does not tell the losses apart
-_HAND_OVER_ERROR = 2.5e-10  # estimated relative error of mu^2 from which on the dense method is taken where it can be
+_HAND_OVER_ERROR = 1.6e-8  # estimated relative error of mu^2 from which on the dense method is taken where it can be
 _MAX_ERROR = 1e-6  # and from which on a loss is refused rather than named
 _PAYS_BELOW = 6_500  # see `_few_products`; measured by benchmarks/privacy.py --eight
 _MAX_FILTERED = 15_000  # honest parties up to whom the filter is tried if conjugate gradients do not suffice

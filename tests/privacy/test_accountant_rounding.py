@@ -208,7 +208,7 @@ def test_what_whole_numbers_add_is_added_to_every_loss() -> None:
 @pytest.mark.parametrize(("n", "rounds", "k", "colluding"), [(24, 5, 2, 0.1), (60, 8, 1, 0.2), (200, 10, 2, 0.3)])
 def test_the_filter_says_no_less_than_its_rounding(ratio: float, n: int, rounds: int, k: int, colluding: float) -> None:
     """Beside conjugate gradients, which keep all digits at any ratio of the levels."""
-    for seed in range(4):
+    for seed in range(2):
         execution = inca.Execution(inca.RandomReceivers(n, rounds, k, seed=seed), inca.incremental_injection(rounds))
         adversary = inca.Adversary.random(n, rounds, np.random.default_rng(seed), colluding=colluding)
         view = inca.View(execution, adversary)

@@ -56,7 +56,7 @@ def test_late_and_lost_shares(execution: inca.Execution, seed: int, ratio: float
 
 @pytest.mark.parametrize(("k", "colluding"), [(1, 0.0), (1, 0.1), (1, 0.6), (1, 0.95), (3, 0.2)])
 def test_larger_views(k: int, colluding: float) -> None:
-    view = drawn(150, 10, k, colluding=colluding)
+    view = drawn(80, 10, k, colluding=colluding)
     for ratio in (0.1, 1.0, 30.0, 1e3):
         compare(view, ratio)
 

@@ -126,6 +126,7 @@ class TestSomeParties:
         ("parties", "message"),
         [
             ([], "the number of parties whose losses are wanted must be at least 1, got 0"),
+            (5, "parties must be the ids of some honest parties, got 5"),
             ([3, 3], "parties must be different from each other, got"),
             ([-1], "party must be at least 0, got -1"),
             ([True], "party must be an integer, at least 0, got True"),
@@ -133,7 +134,7 @@ class TestSomeParties:
             ([40], "a party whose loss is wanted must be an honest one of parties 0..39, got 40"),
         ],
     )
-    def test_whoever_cannot_be_meant_is_refused(self, parties: list[Any], message: str) -> None:
+    def test_whoever_cannot_be_meant_is_refused(self, parties: Any, message: str) -> None:
         with pytest.raises(inca.InvalidInput, match=message):
             inca.account(drawn(), LEVELS, sensitivity=1.0, parties=parties)
 

@@ -253,6 +253,8 @@ def _order(
 
 def _places(view: View, parties: Iterable[int]) -> NDArray[np.intp]:
     """Return where these parties are in `view.honest`."""
+    if not isinstance(parties, Iterable):
+        refuse("parties", parties, "the ids of some honest parties")
     ids = [integer("party", party, min=0) for party in parties]
     if not ids:
         refuse("the number of parties whose losses are wanted", 0, "at least 1")

@@ -12,7 +12,7 @@ DEMO_READY := $(VENV)/.demo-ready
 READY := $(VENV)/.ready
 NODE_READY := node_modules/.ready
 
-.PHONY: help demo check test test-all quick-tests lint types arrows javascript bench mutants conservation golden pictures reproduction site clean
+.PHONY: help demo check test test-all quick-tests lint types arrows javascript bench mutants conservation golden formats pictures reproduction site clean
 
 help:  ## what can be made
 	@grep -hE '^[a-z-]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 16
@@ -90,12 +90,15 @@ conservation: $(READY)  ## 10,000 simulated sessions with all faults together, t
 golden: $(READY)  ## write the golden vectors anew, in exact rational arithmetic
 	$(BIN)/python tools/golden_vectors.py
 
+formats: $(READY)  ## write the tables of docs/format.md and the JSON schemas from the code
+	$(BIN)/python tools/formats.py
+
 pictures: $(READY)  ## draw the pictures of the README and the docs
 	$(BIN)/python tools/pictures.py
 	$(BIN)/python tools/pictures_accountant.py
 	$(BIN)/python tools/pictures_settlement.py
 	$(BIN)/python tools/screens.py
-	$(BIN)/inca audit examples/consortium.json --plot docs/pictures/losses.png
+	$(BIN)/inca audit examples/consortium.json --plot docs/pictures/losses.svg
 	$(BIN)/inca compare --plot docs/pictures/compare.png
 	$(BIN)/inca learn compare --data digits --epsilon 2 --epsilon 8 --epsilon 32 --seeds 20 --plot docs/pictures/learning.png
 

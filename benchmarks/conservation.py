@@ -19,12 +19,15 @@ from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field, fields
+from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+
+from helpers.delivered_loss import worst_ratio
+from helpers.simulated_network import SimulatedNetwork
 from inca._base.threads import available_cores
 from inca.network.protocol.context import Effects
 from inca.network.protocol.records import Left
-from inca.network.testing.delivered_loss import worst_ratio
-from inca.network.testing.simulator import SimulatedNetwork
 
 _TOLERANCE = 1e-6  # of losses that are worked out in two ways
 _CHUNK = 25  # sessions that a worker takes at a time

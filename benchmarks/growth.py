@@ -3,7 +3,6 @@
 python benchmarks/growth.py plans        the plan at each size: rounds, noise, error, bytes, seconds (seconds)
 python benchmarks/growth.py audit        exact losses of runs of the plans, to 10^6 parties (a quarter of an hour)
 python benchmarks/growth.py end          bytes of the end of a session, today and beyond (a minute)
-python benchmarks/growth.py gossip       rounds of push-sum that average settled messages, to 10^6 parties (2 minutes)
 python benchmarks/growth.py different    error and loss if parties differ in whom they take for gone (5 minutes)
 python benchmarks/growth.py picture      writes docs/pictures/growth.png
 """
@@ -24,7 +23,7 @@ from numpy.typing import NDArray
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from benchmarks.different_cohorts import Beliefs, all_beliefs, expected_error, losses
-from benchmarks.session_bytes import beyond, counted, push_sum_bytes, rounds_bytes, today
+from benchmarks.session_bytes import beyond, counted, rounds_bytes, today
 
 import inca
 from inca._base.palette import BASELINE, CANCELLING, COLLUDER, DATA, OWN
@@ -34,7 +33,6 @@ from inca.mechanisms.secure_aggregation import SecureAggregation
 from inca.network.lattice.fixed_point import granularity_for
 from inca.privacy.gaussian import epsilon_for
 from inca.privacy.theorems.failure_bounds import least_rounds
-from inca.protocol.dissemination import push_sum
 
 ROOT = Path(__file__).parents[1]
 SIZES = (50, 1000, 10**6, 10**9)
@@ -79,7 +77,7 @@ def plans() -> None:
             failure, delta = (1e-6 / n if small and not proven else 1e-6), (1e-5 / n if small and proven else 1e-5)
             requirements = required(n, delta=delta, failure=failure)
             start = time.perf_counter()
-            plan = inca.plan(requirements, proven=proven)
+            plan = inca.plan(requirements, inca.PlanOptions(proven=proven))
             seconds, central = time.perf_counter() - start, requirements.central_mse
             assert plan.late_budget is not None
             if n == SIZES[0]:
@@ -103,7 +101,7 @@ def plans() -> None:
     for n in SIZES[1:]:
         late, central = n // LATE, required(n).central_mse
         for name, guarded in (("without", 0), ("for it", late)):
-            plan = inca.plan(required(n), late=guarded)
+            plan = inca.plan(required(n), inca.PlanOptions(late=guarded))
             noise = late_noise(plan, late)
             print(
                 f"{written(n):>9} {late:9,} late  {name:8} T {plan.design.rounds:2}  factor {plan.factor:4}  "
@@ -192,26 +190,6 @@ def end() -> None:
         ended = sum(count for name, count in received.items() if name not in ("Offer", "Ack"))
         least = today(n, ROUNDS, DIMENSION, signature=16)
         print(f"{n:9}  end {amount(ended):>8}, {ended / (least.words + least.decisions):.2f} times the formula's least")
-
-
-def gossip() -> None:
-    print("rounds of push-sum until everybody's estimate is within a tenth of the standard error; messages of a plan,")
-    print("settled, a tenth left; bytes that a party sends, one coordinate")
-    for n in (10**3, 10**4, 10**5, 10**6):
-        working(f"{n:,} parties")
-        requirements = required(n)
-        plan = inca.plan(requirements)
-        rng = np.random.default_rng(n)
-        execution = plan.execution(1, inca.Presence.leaving(n, plan.design.rounds, 0.1, rng))
-        start = time.perf_counter()
-        outcome = inca.simulate(execution, rng.random(n), plan.noise_levels_of(execution), rng)
-        simulated = time.perf_counter() - start
-        spread = push_sum(outcome, 0.1 * math.sqrt(plan.budget.noise), rng)
-        print(
-            f"{written(n):>9}  {spread.rounds:3} rounds  {amount(push_sum_bytes(spread.rounds, 1)):>8}"
-            f"   ({simulated:.1f} s to simulate the run)",
-            flush=True,
-        )
 
 
 # --- different opinions on who left ---------------------------------------------------------------------------------
@@ -315,7 +293,7 @@ def picture() -> None:
     sizes = [50, *(lead * 10**power for power in range(2, 9) for lead in (1, 2, 5)), 10**9]
     needs = [required(n, dropout=0.0) for n in sizes]
     settled = [inca.plan(each) for each in needs]
-    guarded = [inca.plan(each, late=max(1, each.parties // LATE)) for each in needs]
+    guarded = [inca.plan(each, inca.PlanOptions(late=max(1, each.parties // LATE))) for each in needs]
     relative = {
         "Local DP": ([each.local_mse / each.central_mse for each in needs], BASELINE),
         "inca, all publish": (
@@ -365,7 +343,7 @@ def picture() -> None:
 
 
 if __name__ == "__main__":
-    parts = {"plans": plans, "audit": audit, "end": end, "gossip": gossip, "different": different, "picture": picture}
+    parts = {"plans": plans, "audit": audit, "end": end, "different": different, "picture": picture}
     chosen = sys.argv[1:] or list(parts)
     if unknown := [name for name in chosen if name not in parts]:
         sys.exit(f"{unknown[0]} is not one of {', '.join(parts)}")

@@ -22,10 +22,13 @@ import sys
 import time
 from collections import Counter
 from dataclasses import replace
+from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+
+from helpers.network_faults import PERIOD, Faults, random_session
+from helpers.simulated_network import SimulatedNetwork
 from inca.network.protocol.messages import Items, Message
-from inca.network.testing.faults import PERIOD, Faults, random_session
-from inca.network.testing.simulator import SimulatedNetwork
 
 SIGNATURE_BYTES = 64 - 16  # that an Ed25519 signature has more than a simulated one
 SHOWN_EVERY_S = 20.0

@@ -12,12 +12,16 @@ is what the last party took until it had the result, by what is needed.
 from __future__ import annotations
 
 import argparse
+import sys
 from dataclasses import replace
 from itertools import pairwise
+from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+
+from helpers.network_faults import Faults, random_session
+from helpers.simulated_network import SimulatedNetwork
 from inca.network.protocol.context import Effects
-from inca.network.testing.faults import Faults, random_session
-from inca.network.testing.simulator import SimulatedNetwork
 
 ROUND, WORD, DECISION = 2, 1, 5  # one-way delays
 NEEDED = {"digests": WORD, "agreeing": 3 * DECISION + WORD, "publishing": WORD}

@@ -23,10 +23,19 @@ from sklearn.datasets import load_breast_cancer
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import train_test_split
 
+from inca import Conditions
 from inca._base.randomness import fill, split
 from inca._base.threads import available_cores
 from inca._base.types import Array
-from inca.learn import Budget, Clipping, LogisticModel, PrivateLogisticRegression, SimulatedAverager, train
+from inca.learn import (
+    Budget,
+    Clipping,
+    LogisticModel,
+    PrivateLogisticRegression,
+    SimulatedAverager,
+    TrainingRules,
+    train,
+)
 from inca.learn.budget import ProtectionLevel
 from inca.learn.training.contributions import PartyData
 from inca.mechanisms.inca import Inca
@@ -91,7 +100,7 @@ def speed(averager: SimulatedAverager, parameters: int, steps: int) -> None:
     datasets = made_up(n, model.features)
     budget, rng = Budget(8.0, 1e-5), np.random.default_rng(1)
     clock = time.perf_counter()
-    train(model, datasets, averager, budget, steps, rng, clipping=Clipping(1.0), on_step=on_step)
+    train(model, datasets, averager, budget, steps, rng, TrainingRules(Clipping(1.0)), on_step=on_step)
     usual, noise, gradients = float(np.median(seconds)), float(np.median(alone)), model.seconds / steps
     terms = n * parameters * (rounds + 1)
     print(f"{steps} steps of {n} parties, {parameters:,} parameters, {rounds} rounds of gossip each; medians")
@@ -109,7 +118,9 @@ def memory(averager: SimulatedAverager, parameters: int) -> None:
         model = LogisticModel(size // _CLASSES, _CLASSES)
         datasets = made_up(averager.parties, model.features)
         tracemalloc.start()
-        train(model, datasets, averager, Budget(8.0, 1e-5), steps, np.random.default_rng(1), clipping=Clipping(1.0))
+        train(
+            model, datasets, averager, Budget(8.0, 1e-5), steps, np.random.default_rng(1), TrainingRules(Clipping(1.0))
+        )
         peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
         table = 8 * averager.parties * model.parameters.size
@@ -183,7 +194,9 @@ if __name__ == "__main__":
     size, steps, seeds = (5000, 10, 5) if options.quick else (options.parameters, options.steps, options.seeds)
     views = 10 if options.quick else 100
     started = time.perf_counter()
-    planned = SimulatedAverager.of("inca", options.parties, colluding=0.1, dropout=0.1, views=views, releases=steps)
+    planned = SimulatedAverager.of(
+        "inca", options.parties, Conditions(colluding=0.1, dropout=0.1), views=views, releases=steps
+    )
     print(f"plan made in {time.perf_counter() - started:.1f} s (a tenth colluding, a tenth leaving in every step)")
     speed(planned, size, steps)
     memory(planned, size)

@@ -28,7 +28,7 @@ import numpy as np
 import torch
 from sklearn.datasets import load_wine
 
-from inca import Interval, mu_for
+from inca import Conditions, Interval, mu_for
 from inca._base.palette import BASELINE, COLLUDER, SOFT, shades
 from inca._base.plotting import LineEnd, canvas, caption, headline, label_ends, look, save
 from inca._base.types import Array
@@ -125,7 +125,7 @@ def not_private(data: str, kind: str, seed: int) -> float:
 
 @cache
 def averager(kind: str, steps: int) -> SimulatedAverager:
-    return SimulatedAverager.of(kind, PARTIES, colluding=COLLUDING, dropout=DROPOUT, releases=steps + 1)
+    return SimulatedAverager.of(kind, PARTIES, Conditions(colluding=COLLUDING, dropout=DROPOUT), releases=steps + 1)
 
 
 def accuracy(setting: Setting, seed: int) -> float:

@@ -1,7 +1,6 @@
 """What the planner brings, and whether what it relies on holds. Prints tables; each part can be asked for alone.
 
 python benchmarks/planner.py settled       settled plans: time, error, simulations, audits, levels (10 minutes)
-python benchmarks/planner.py explicit      levels by the explicit bound beside exact ones (2 minutes)
 python benchmarks/planner.py claims        not settled: plan, paper's recipe, baselines; runs and audits (15 minutes)
 python benchmarks/planner.py plans         how long plans take, from 50 parties to a million (8 minutes)
 python benchmarks/planner.py threads       views one after the other, and in threads (1 minute)
@@ -36,7 +35,6 @@ from inca.planning.level_tables import needed_level
 from inca.planning.sampling import candidate_factors, sample_cancelling_noise, sample_view
 from inca.privacy.calibration import Tradeoff
 from inca.privacy.tail_quantile import tail_level
-from inca.privacy.theorems.explicit_bound import explicit_bound
 from inca.protocol.schedules import Round
 
 REQUIREMENTS = inca.Requirements(parties=200, epsilon=0.2, delta=1e-5, colluding=0.1, messages=20)
@@ -83,7 +81,10 @@ def claims(runs: int = 1000) -> None:
     print("dropout  planned  paper  ratio  GOPA 1/2  ratio  GOPA 1/4  GOPA one  CorDP  simulated         audits")
     for rate in RATES:
         requirements = replace(REQUIREMENTS, dropout=rate)
-        plan, paper = inca.plan(requirements, settlement="none"), inca.plan(requirements, recipe="paper")
+        plan, paper = (
+            inca.plan(requirements, inca.PlanOptions(settlement="none")),
+            inca.plan(requirements, inca.PlanOptions(recipe="paper")),
+        )
         gopas = [Gopa(requirements, late=0.5), Gopa(requirements, late=0.25), Gopa(requirements, late_leavers=1)]
         half, quarter, one = (gopa.expected_error(rate).mse / central for gopa in gopas)
         own, old = plan.expected_mse / central, paper.expected_mse / central
@@ -100,8 +101,8 @@ def claims(runs: int = 1000) -> None:
     print("the worst of", runs, "sampled views instead of an extrapolated tail, planned and paper alike:")
     for rate in RATES:
         requirements = replace(REQUIREMENTS, dropout=rate)
-        plan = inca.plan(requirements, settlement="none", views=100)
-        paper = inca.plan(requirements, recipe="paper", views=100)
+        plan = inca.plan(requirements, inca.PlanOptions(settlement="none", views=100))
+        paper = inca.plan(requirements, inca.PlanOptions(recipe="paper", views=100))
         errors = [worst_of(either, runs) for either in (plan, paper)]
         print(f"{rate:7g}  planned {errors[0] / central:6.2f}  paper {errors[1] / central:6.2f}  ", end="")
         print(f"ratio {errors[0] / errors[1]:.2f}", flush=True)
@@ -194,29 +195,6 @@ def exceeding_once(job: tuple[int, float, int]) -> float:
     return float((losses.mu > 1.0).mean())
 
 
-# --- a bound without linear algebra ---
-
-
-def explicit(views: int = 400) -> None:
-    print("levels that suffice by the explicit bound, and exactly: median, 99 % and 99.9 % quantile; factor 1.1")
-    for parties, known, rounds, quiet in ((200, 0.1, 24, 12), (200, 0.1, 24, 1), (200, 0.3, 24, 12), (50, 0.1, 40, 28)):
-        jobs = [(parties, known, rounds, quiet, seed) for seed in range(views)]
-        drawn = np.concatenate(spread(explicit_once, jobs), axis=1)
-        bound, exact = np.quantile(drawn, [0.5, 0.99, 0.999], axis=1, method="higher").T
-        print(f"{parties:5} parties, {known:g} known, {rounds} rounds, last {quiet} quiet  ", end="")
-        print("bound", *(f"{level:.3g}" for level in bound), " exact", *(f"{level:.3g}" for level in exact), flush=True)
-
-
-def explicit_once(job: tuple[int, float, int, int, int]) -> Array:
-    """The levels of all honest parties of a view, by the bound and exactly."""
-    parties, known, rounds, quiet, seed = job
-    design = ProtocolDesign("permutation", rounds, quiet=quiet)
-    execution = inca.Execution(design.draw_schedule(parties, seed), design.injection())
-    view = inca.View(execution, inca.Adversary(range(round(known * parties))))
-    target = np.array([1.1 / view.honest.size])
-    return np.stack([explicit_bound(view).least_levels(1.1), Tradeoff(view).least_ratios(target)[0] * target[0]])
-
-
 # --- plans ---
 
 
@@ -224,7 +202,7 @@ def plans() -> None:
     print("seconds for a plan, epsilon 0.2, delta 1e-5, a tenth colluding, a tenth leaving, 20 messages")
     for parties in (50, 200, 1000, 5000, 10**6):
         start = time.perf_counter()
-        plan = inca.plan(replace(REQUIREMENTS, parties=parties, dropout=0.1), settlement="none")
+        plan = inca.plan(replace(REQUIREMENTS, parties=parties, dropout=0.1), inca.PlanOptions(settlement="none"))
         seconds = time.perf_counter() - start
         relative = plan.expected_mse / plan.requirements.local_mse
         print(f"{parties:9,} parties  {seconds:4.0f} s  error {relative:.3g} x Local DP  {plan.design}", flush=True)
@@ -302,7 +280,9 @@ def populations() -> None:
         row = []
         for rate in (0.0, 0.1):
             needs = np.concatenate(
-                sample_cancelling_noise(requirements, design, parties, rate, range(count), np.array([2.0])).views,
+                sample_cancelling_noise(
+                    requirements, design, parties, (rate, 0.0), range(count), np.array([2.0])
+                ).views,
                 axis=1,
             )
             row.append("  ".join(f"{level:.4f}" for level in np.quantile(needs[0], [0.5, 0.99, 0.999])))
@@ -418,7 +398,6 @@ def ideas(views: int = 80, names: tuple[str, ...] = ()) -> None:
 if __name__ == "__main__":
     parts = {
         "settled": settled,
-        "explicit": explicit,
         "claims": claims,
         "plans": plans,
         "threads": threads,

@@ -8,12 +8,19 @@ from __future__ import annotations
 
 import math
 import random
+import sys
 from collections import Counter
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, NamedTuple
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+
 
 import msgspec
 
+from helpers.network_faults import random_session, without_faults
+from helpers.simulated_network import SimulatedNetwork
 from inca.network.protocol.messages import (
     ACKED,
     Account,
@@ -26,8 +33,6 @@ from inca.network.protocol.messages import (
 )
 from inca.network.protocol.session import quorum_of
 from inca.network.protocol.signed_items import Digest, Final, Kind, Ready
-from inca.network.testing.faults import random_session, without_faults
-from inca.network.testing.simulator import SimulatedNetwork
 
 SIGNATURE, HASH, SECRET = 64, 32, 32  # bytes; Ed25519, SHA-256
 NUMBER = 8  # bytes of a coordinate or a weight
@@ -105,12 +110,6 @@ def beyond(parties: int, rounds: int, dimension: int) -> BeyondBytes:
     depth = math.ceil(math.log(max(2, parties), FANOUT) - 1e-9)
     pushes = math.ceil(math.log2(parties))
     return BeyondBytes(2 * rounds * len(encode(Items([word]))), (FANOUT + 1) * sums, 4 * depth, pushes * parties // 8)
-
-
-def push_sum_bytes(rounds_of_gossip: int, dimension: int) -> int:
-    """Return what a party sends to average settled messages by push-sum, one push and its answer a round."""
-    push = Offer(rounds_of_gossip, 0, bytes(SUM_NUMBER * (dimension + 1)))
-    return rounds_of_gossip * (len(encode(push)) + len(encode(Ack(rounds_of_gossip, 0))))
 
 
 class _Counting(SimulatedNetwork):

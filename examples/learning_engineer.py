@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from scipy.special import softmax
 from sklearn.linear_model import LogisticRegression
 
+from inca import Conditions
 from inca._base.types import Array
 from inca.learn import (
     Adam,
@@ -23,6 +24,7 @@ from inca.learn import (
     Clipping,
     PrivateLogisticRegression,
     SimulatedAverager,
+    TrainingRules,
     divide_records,
     load_dataset,
     train,
@@ -64,7 +66,7 @@ class Network:
 def main() -> None:
     """Train on both data sets and print a table."""
     # One plan serves all trainings here: it depends on the parties and not on their data.
-    averager = SimulatedAverager.of("inca", PARTIES, dropout=DROPOUT, views=10, releases=STEPS)
+    averager = SimulatedAverager.of("inca", PARTIES, Conditions(dropout=DROPOUT), views=10, releases=STEPS)
     print(
         f"{PARTIES} parties, a tenth of them leaves in every one of {STEPS} steps; each party's records are protected"
     )
@@ -85,7 +87,7 @@ def main() -> None:
         network, budget = Network(known.features.shape[1], known.classes), Budget(epsilon, DELTA)
         datasets = [(known.features[groups == party], known.target[groups == party]) for party in range(PARTIES)]
         clipping, optimizer = Clipping(max_norm=0.25), Adam(rate=0.1)
-        result = train(network, datasets, averager, budget, STEPS, rng, clipping=clipping, optimizer=optimizer)
+        result = train(network, datasets, averager, budget, STEPS, rng, TrainingRules(clipping, optimizer=optimizer))
         own = float(np.mean(network.predict(result.parameters, unseen.features) == unseen.target))
         assert budget.epsilon_spent <= epsilon * (1 + 1e-6)
 

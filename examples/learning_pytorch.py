@@ -17,6 +17,7 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
+from inca import Conditions
 from inca.learn import (
     AveragingLoop,
     Budget,
@@ -86,7 +87,7 @@ def main(seeds: int) -> None:
         "Local DP": ("local", EPSILON),
     }
     averagers = {
-        kind: SimulatedAverager.of(kind, PARTIES, colluding=COLLUDING, dropout=DROPOUT, releases=STEPS)
+        kind: SimulatedAverager.of(kind, PARTIES, Conditions(colluding=COLLUDING, dropout=DROPOUT), releases=STEPS)
         for kind in ("central", "inca", "local")
     }
     scores: dict[str, list[float]] = {name: [] for name in rows}

@@ -15,6 +15,9 @@ from typing import Any
 
 import numpy as np
 
+from inca._base.types import Array
+from inca.planning.leavers import leaver_bounds
+from inca.protocol.injection import Injection
 from level_draws import FACTORS, LEVELS_PER_FACTOR, NAMES, QUIET, TABLES, Setting
 
 LEAVING = (0.0, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5)
@@ -46,7 +49,6 @@ def pack(paths: list[Path]) -> None:
 def count_leavers(before: list[dict[str, Any]], entries: list[tuple[int, float]]) -> list[dict[str, Any]]:
     """Draw how much leavers need (docs/settlement.md), for all (rounds, known) that are not counted yet."""
     from inca import incremental_injection
-    from inca.planning.leavers import draw_leaver_bounds
 
     done = {(row["parties"], row["rounds"], row["known"]) for row in before}
     rows = list(before)
@@ -65,6 +67,22 @@ def count_leavers(before: list[dict[str, Any]], entries: list[tuple[int, float]]
             rows.append(row | {"exceeding": exceeding.tolist()})
             print(f"leavers: {rows[-1]}", flush=True)
     return rows
+
+
+def draw_leaver_bounds(parties: int, known: float, injection: Injection, count: int, rng: np.random.Generator) -> Array:
+    """Draw bounds of leavers of runs with one receiver a round, uniform among the others.
+
+    `known` is the fraction of the parties that colludes or leaves, the drawn leaver among them.
+
+    >>> from inca import incremental_injection
+    >>> drawn = draw_leaver_bounds(50, 0.3, incremental_injection(20, quiet=1), 1000, np.random.default_rng(1))
+    >>> bool(drawn.max() < 7.2), round(float(np.median(drawn)), 1)
+    (True, 0.7)
+    """
+    others = parties - 1
+    unknown = parties - int(np.ceil(known * parties - 1e-9))
+    receivers = rng.integers(others, size=(count, injection.rounds))
+    return leaver_bounds(receivers, receivers < unknown, injection)
 
 
 def main() -> None:

@@ -27,7 +27,7 @@ import sys
 import tempfile
 import time
 import tomllib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -351,11 +351,15 @@ def examine(file: str, folder: Path, at_most: int, *, survivors: bool) -> FileRe
     session = Session(file, mutants, original, test_files, survivors=survivors)
     operators = dict(_operators())
     log = folder / "log.txt"
+
+    def mutated(mutant: Mutant) -> str:
+        return str(mutate_code(source, operators[mutant.operator], mutant.occurrence))
+
     tests = [*TESTS[file], str(copied.relative_to(folder))]
     try:
         waiting = [mutant for mutant in mutants if mutant.key not in session.noticed]
         if waiting:
-            _try_all(waiting, session, operators, mutate_code, copied, source, folder, tests, log)
+            _try_all(waiting, session, mutated, copied, folder, tests, log)
         noticed, too_long = session.noticed, session.too_long
     finally:
         copied.write_text(source)
@@ -367,10 +371,8 @@ def examine(file: str, folder: Path, at_most: int, *, survivors: bool) -> FileRe
 def _try_all(
     waiting: list[Mutant],
     session: Session,
-    operators: dict[str, Any],
-    mutate_code: Any,
+    mutated: Callable[[Mutant], str],
     copied: Path,
-    source: str,
     folder: Path,
     tests: list[str],
     log: Path,
@@ -382,7 +384,7 @@ def _try_all(
     for mutant in waiting:
         for compiled in (copied.parent / "__pycache__").glob(f"{copied.stem}.*"):
             compiled.unlink()
-        copied.write_text(mutate_code(source, operators[mutant.operator], mutant.occurrence))
+        copied.write_text(mutated(mutant))
         outcome = run_tests(folder, tests, log, limit_s, keep_bytecode=False)
         session.add(mutant, outcome)
         if outcome == "passed":

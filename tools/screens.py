@@ -7,8 +7,11 @@ python tools/screens.py --all FOLDER  every view, light and dark, on a screen an
 from __future__ import annotations
 
 import argparse
+import json
 import sys
+from contextlib import AbstractContextManager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from playwright.sync_api import Browser, expect
 
@@ -16,10 +19,10 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 from helpers.browser import browser, watched
 from helpers.dashboard_server import CONSORTIUM, Dashboard, running
+from helpers.ended_sessions import write_session
 from helpers.paths import ROOT
+from inca.documents.result import ResultDocument
 
-FILES = ROOT / "tests" / "fixtures" / "version-0.1"
-SESSIONS = FILES / "session" / "party-001" / "sessions"
 RUN = "/run?parties=14&rounds=12&absent=5:5-+9:4-7&colluding=2+11&party=8&seed=4"
 DOCS = {
     "story": ("/story?step=4", 800),
@@ -50,6 +53,18 @@ def take(chromium: Browser, board: Dashboard, address: str, picture: Path, *, he
         window.check()
 
 
+def _files(state: Path) -> AbstractContextManager[Dashboard]:
+    """Serve a session that has ended, and a file of every kind."""
+    write_session(state / "new")
+    result = ResultDocument.read(state / "new" / "result.json")
+    session = (state / "new").rename(state / result.session[:16])
+    status = {"session": result.session, "party": result.party, "stage": "over", "round": 8, "rounds": 8, "attended": 8}
+    status |= {"open_offers": 0, "connected": 7, "reason": "", "updated": 1.9e9, "process": 2**30}  # which has ended
+    (session / "status.json").write_text(json.dumps(status))
+    plan = ROOT / "examples" / "waiting-times-plan.json"
+    return running([state], [CONSORTIUM, session / "certificate.json", plan, session / "result.json"])
+
+
 def for_docs(chromium: Browser) -> None:
     """Write docs/pictures/dashboard-*.png."""
     with running() as board:
@@ -60,8 +75,7 @@ def for_docs(chromium: Browser) -> None:
 def all_views(chromium: Browser, folder: Path) -> None:
     """Write a picture of every view in every look."""
     folder.mkdir(parents=True, exist_ok=True)
-    (result,) = SESSIONS.glob("*/result.json")
-    with running([SESSIONS], [CONSORTIUM, FILES / "certificate.json", FILES / "plan.json", result]) as board:
+    with TemporaryDirectory() as state, _files(Path(state)) as board:
         files = {opened["kind"]: opened["id"] for opened in board.ask("files")["files"]}
         (session,) = board.ask("sessions")["sessions"]
         views = {

@@ -1,5 +1,9 @@
 # The public names of inca, listed once: type checkers read this file, and so does `inca` itself, which loads a name
 # when it is first used. Whatever is not listed here, in inca.learn or in inca.network is internal.
+from ._base.options import ByHand as ByHand
+from ._base.options import Conditions as Conditions
+from ._base.options import Guarantee as Guarantee
+from ._base.options import PlanOptions as PlanOptions
 from ._base.randomness import PublicSeed as PublicSeed
 from ._base.randomness import SystemNormals as SystemNormals
 from ._base.version import __version__ as __version__
@@ -59,3 +63,7 @@ from .protocol.transcript import AgreedGuarantee as AgreedGuarantee
 from .protocol.transcript import Transcript as Transcript
 
 __all__: list[str]
+from .reporting.content import content as content
+from .reporting.parts import Content as Content
+from .reporting.verdict import Verdict as Verdict
+from .reporting.verdict import verdict as verdict

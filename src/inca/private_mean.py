@@ -7,35 +7,40 @@ from __future__ import annotations
 
 import math
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from inca._base.options import ByHand, Guarantee
 from inca._base.randomness import SystemNormals
 from inca._base.types import Array, Progress
-from inca._base.validation import between_0_and_1, generator, refuse
-from inca.errors import InvalidInput
+from inca._base.validation import between_0_and_1, generator, method_of, refuse
+from inca._base.version import __version__
+from inca.documents.average import AverageDocument, NoiseParts
+from inca.documents.document import finite_or_none
+from inca.documents.result import Numbers
 from inca.planning.designs import ProtocolDesign
-from inca.planning.plan import SETTLEMENTS, Plan
+from inca.planning.plan import Plan
 from inca.planning.requirements import Requirements
 from inca.planning.search import plan as make_plan
 from inca.privacy.certificate import Certificate, certify
-from inca.privacy.gaussian import Rule
 from inca.protocol.adversary import Adversary, RandomAdversary
 from inca.protocol.domain import Domain, falls_short
 from inca.protocol.execution import Execution
+from inca.protocol.execution_files import agreed_fields
 from inca.protocol.expected_error import ErrorBudget, expected_error
 from inca.protocol.noise_levels import NoiseLevels
 from inca.protocol.presence import Presence
 from inca.protocol.simulation import simulate
 from inca.protocol.transcript import Transcript
 from inca.protocol.usefulness import EstimateInDomain
+from inca.reporting.verdict import verdict
 
 AUDIT_UP_TO = 5000
-"""Parties up to which a run is audited by default; more take minutes and gigabytes."""
+"""Parties up to which a run is audited; `inca.certify` audits larger ones, in minutes and gigabytes."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,66 +92,84 @@ class PrivateMean:
 
     @property
     def guarantee_holds(self) -> bool | None:
-        """Whether the audited loss is at most the required epsilon; None if no audit was made."""
-        if self.plan is None or self.certificate is None:
-            return None
-        return self.certificate.worst_epsilon <= self.plan.requirements.epsilon
+        """Whether this run keeps the guarantee that was asked for; None if that was not audited."""
+        return None if self.certificate is None else verdict(self.certificate.document()).kept
+
+    def document(self, columns: Sequence[str] = (), truth: Array | None = None) -> AverageDocument:
+        """Return the mean as a document.
+
+        Args:
+            columns: Names of the coordinates.
+            truth: The exact mean, to be shown beside the estimate; it is not private.
+        """
+        execution, error, plan, certificate = (
+            self.transcript.execution,
+            self.expected_error,
+            self.plan,
+            self.certificate,
+        )
+        adversary, nobody = self.transcript.known_adversary, self.transcript.execution.weight == 0.0
+        return AverageDocument(
+            inca=__version__,
+            columns=tuple(columns) or None,
+            estimate=_numbers(self.estimate),
+            withheld=self.withheld,
+            unconstrained=_numbers(self.unconstrained),
+            interval=None if self.interval is None else (_plain(self.interval[0]), _plain(self.interval[1])),
+            confidence=self.confidence,
+            says_nothing=self.says_nothing,
+            remarks=self.remarks,
+            parties=execution.parties,
+            present=self.present,
+            weight=execution.weight,
+            epsilon=None if certificate is None else finite_or_none(certificate.worst_epsilon),
+            delta=None if plan is None else plan.requirements.delta,
+            audited=certificate is not None,
+            agreed=None if plan is None else agreed_fields(plan.agreed),
+            met=self.guarantee_holds,
+            colluding=len(adversary.colluding),
+            eavesdropped=len(adversary.eavesdropped),
+            standard_error=None if nobody else finite_or_none(self.standard_error),
+            worst_case_error=None if nobody else finite_or_none(error.total**0.5),
+            variance=None if nobody else NoiseParts(independent=error.independent, cancelling=error.cancelling),
+            mean=_numbers(truth),
+            plan=None if plan is None else plan.document(),
+        )
+
+
+def _numbers(value: float | Array | None) -> Numbers | None:
+    return None if value is None else _plain(value)
+
+
+def _plain(value: float | Array) -> Numbers:
+    return float(value) if np.ndim(value) == 0 else tuple(np.asarray(value).tolist())
 
 
 def average(
     values: ArrayLike,
     domain: Domain,
+    noise: Guarantee | Plan | ByHand,
     *,
-    epsilon: float | None = None,
-    delta: float = 1e-5,
     adversary: Adversary | RandomAdversary | None = None,
-    dropout: float = 0.0,
-    messages: int = 20,
-    rule: Rule = "analytic",
-    plan: Plan | None = None,
-    noise_levels: NoiseLevels | None = None,
-    design: ProtocolDesign | None = None,
-    rounds: int | None = None,
-    receivers: int | None = None,
-    settlement: str | None = None,
-    late: int = 0,
-    views: int = 300,
-    presence: Callable[[int, int], Presence] | None = None,
-    clip: bool = False,
-    audit: bool | None = None,
+    absences: float | Callable[[int, int], Presence] | None = None,
     confidence: float = 0.95,
     rng: np.random.Generator | None = None,
     progress: Callable[[str, int, int], None] | None = None,
 ) -> PrivateMean:
     """Estimate the mean of one value or vector per party with differential privacy, by Algorithm 2.
 
-    Say how much noise in one of three ways: `epsilon`, for which a plan of least error is made; a `plan` made before;
-    or `noise_levels`, which promise nothing. With a plan, the realized execution is audited, and the estimate is
-    withheld if the guarantee does not hold for it.
+    Choose the noise in one of three ways: a `Guarantee`, for which a plan of least error is made; a `Plan` made before;
+    or `ByHand`, which promises nothing. With a guarantee or a plan, the realized execution of up to 5,000 parties is
+    audited, and the estimate is withheld if the guarantee does not hold for it.
 
     Args:
         values: One number or one row of numbers per party.
         domain: The public set that every value lies in: `inca.Interval(low, high)` or `inca.Ball(radius)`.
-        epsilon: The required epsilon of every honest party.
-        delta: The required delta.
-        adversary: Against whom values are protected: `inca.RandomAdversary(colluding=0.1)` for a tenth of the parties,
-            whoever they are, or an `inca.Adversary` with ids. Required with `epsilon`: there is no default promise.
-        dropout: The fraction of parties that leaves for good; planned for and simulated.
-        messages: How many messages a party may send.
-        rule: `analytic` or, as in the paper, `classic`.
-        plan: A plan made by `inca.plan` or read by `inca.read_plan`.
-        noise_levels: Noise for a run without a guarantee.
-        design: The protocol of a run without a guarantee; by default 20 rounds with random receivers.
-        rounds: Fixes the number of rounds that a plan may choose.
-        receivers: Fixes the number of receivers per round that a plan may choose.
-        settlement: "settled": those who stay undo what they exchanged with leavers, who then leave no noise behind;
-            "none": Algorithm 2 as it is. By default as the plan says, settled for a plan to be made, and "none" with
-            `noise_levels`.
-        late: How many late leavers a plan guards against: parties that settle and then do not publish.
-        views: How many random views a plan is calibrated on, where it is not looked up.
-        presence: Who is there, as a function of (parties, rounds), instead of `dropout` parties leaving at random.
-        clip: Whether values outside the domain are moved in; else they are refused.
-        audit: Whether to account for the realized execution; by default up to 5,000 parties.
+        noise: `inca.Guarantee(epsilon=0.5, colluding=0.1)`, a plan made by `inca.plan` or read by `inca.read_plan`, or
+            `inca.ByHand(sigma_independent=2, sigma_cancelling=20)`.
+        adversary: Against whom the run is audited, at least as large as planned; by default drawn of the planned size.
+        absences: The fraction of the parties that leaves for good, at random times, or who is there, as a function of
+            (parties, rounds). By default the `dropout` of a guarantee; else nobody leaves.
         confidence: How likely each interval is to cover its mean, at least.
         rng: Makes the run repeatable, for research: NOT private. By default the operating system's randomness.
         progress: Called with (`plan`, `run` or `audit`; steps done; steps in all).
@@ -155,7 +178,8 @@ def average(
         The estimate with its interval, certificate, plan and expected error, and with what must be said of it.
 
     Raises:
-        InvalidInput: If values lie outside the domain, or arguments do not go together.
+        InvalidInput: If values lie outside the domain (`domain.validate(values, clip=True)` moves them in), or a plan
+            is not for them.
         RequirementsNotMet: If no plan meets the guarantee.
 
     Example:
@@ -164,11 +188,7 @@ def average(
         >>> mean = inca.average(
         ...     waiting,
         ...     inca.Interval(0, 240),
-        ...     epsilon=4.0,
-        ...     adversary=inca.RandomAdversary(colluding=0.1),
-        ...     dropout=0.05,
-        ...     messages=10,
-        ...     views=10,
+        ...     inca.Guarantee(epsilon=4.0, colluding=0.1, dropout=0.05, messages=10),
         ...     rng=np.random.default_rng(2),
         ... )
         >>> low, high = mean.interval
@@ -177,8 +197,8 @@ def average(
 
         With a smaller epsilon, what so few parties can say is no more than a guess:
 
-        >>> levels = inca.NoiseLevels(independent=400.0, cancelling=4000.0)
-        >>> few = inca.average(waiting[:4], inca.Interval(0, 240), noise_levels=levels, rng=np.random.default_rng(25))
+        >>> loud = inca.ByHand(sigma_independent=400.0, sigma_cancelling=4000.0)
+        >>> few = inca.average(waiting[:4], inca.Interval(0, 240), loud, rng=np.random.default_rng(25))
         >>> few.estimate, few.interval, few.says_nothing
         (0.0, (0.0, 240.0), True)
         >>> for sentence in few.remarks:
@@ -187,67 +207,56 @@ def average(
         The standard error 200 is a large part of the range [0, 240]: guessing 120, the middle, would do as well.
     """
     between_0_and_1("confidence", confidence)
-    table = domain.validate(values, clip=clip)
+    method_of("domain", domain, "validate", "a domain, such as inca.Interval(low, high)")
+    if progress is not None:
+        method_of("progress", progress, "__call__", "a function")
+    if not isinstance(adversary, (Adversary, RandomAdversary, type(None))):
+        refuse("adversary", adversary, "an inca.RandomAdversary or inca.Adversary")
+    table = domain.validate(values)
     n, dimensions = len(table), table[:1].size
     source = np.random.default_rng() if rng is None else generator(rng)
-    _check_combinations(epsilon, plan, noise_levels, design, rounds, receivers, settlement, late)
     sensitivity = domain.sensitivity(dimensions)
-    if epsilon is not None:
-        size = _required_size(adversary, n)
-        requirements = Requirements(
-            parties=n,
-            epsilon=epsilon,
-            delta=delta,
-            colluding=size.colluding,
-            eavesdropped=size.eavesdropped,
-            dropout=dropout,
-            messages=messages,
-            rule=rule,
-            sensitivity=sensitivity,
-            variance=sensitivity**2 / 12.0 / dimensions,  # uniform in an interval, each coordinate
-        )
-        plan = make_plan(
-            requirements,
-            rounds=rounds,
-            receivers=receivers,
-            settlement=settlement or "settled",
-            late=late,
-            views=views,
-            progress=_phase(progress, "plan"),
-        )
-    elif plan is not None:
-        _check_plan(plan, n, sensitivity, adversary)
+    plan: Plan | None = None
+    if isinstance(noise, Guarantee):
+        if absences is None:
+            absences = noise.dropout
+        required = noise if isinstance(noise, Requirements) else Requirements.of(noise, domain, n, dimensions)
+        plan = make_plan(required, progress=_phase(progress, "plan"))
+    elif isinstance(noise, Plan):
+        plan = noise
+    elif isinstance(noise, ByHand):
+        design, levels, settles = _by_hand(noise)
+    else:
+        refuse("noise", noise, "an inca.Guarantee, an inca.Plan or an inca.ByHand")
     if plan is not None:
-        design, noise_levels = plan.design, plan.noise_levels
-    assert noise_levels is not None
-    design = design or ProtocolDesign("random", rounds=20)
+        _check_plan(plan, n, sensitivity, adversary)
+        design, levels, settles = plan.design, plan.noise_levels, plan.settlement == "settled"
     seed = secrets.randbits(63) if rng is None else int(source.integers(2**63))
-    there = presence or partial(Presence.leaving, fraction=dropout, rng=source)
-    settles = (settlement if plan is None else plan.settlement) == "settled"
+    leaving = 0.0 if absences is None else absences
+    there = leaving if callable(leaving) else partial(Presence.leaving, fraction=leaving, rng=source)
     execution = Execution(design.draw_schedule(n, seed), design.injection(), there(n, design.rounds))
     execution = execution.settled() if settles else execution
-    noise_levels = noise_levels if plan is None else plan.noise_levels_of(execution)
+    levels = levels if plan is None else plan.noise_levels_of(execution)
     noise_source = SystemNormals() if rng is None else source
-    outcome = simulate(execution, table, noise_levels, noise_source, progress=_phase(progress, "run"))
+    outcome = simulate(execution, table, levels, noise_source, progress=_phase(progress, "run"))
     transcript = Transcript(
         execution,
-        sigma_independent=noise_levels.independent,
-        sigma_cancelling=noise_levels.cancelling,
-        sigma_topup=noise_levels.topup,
+        sigma_independent=levels.independent,
+        sigma_cancelling=levels.cancelling,
+        sigma_topup=levels.topup,
         adversary=_observer(adversary, plan, n, design.rounds, source),
         sensitivity=sensitivity,
         agreed=None if plan is None else plan.agreed,
     )
     certificate = None
-    if plan is not None and (n <= AUDIT_UP_TO if audit is None else audit):
-        required = plan.requirements
+    if plan is not None and n <= AUDIT_UP_TO:
         certificate = certify(
             transcript,
-            sensitivity=required.sensitivity,
-            rule=required.rule,
+            sensitivity=plan.requirements.sensitivity,
+            rule=plan.requirements.rule,
             progress=_phase(progress, "audit"),
         )
-    error = expected_error(execution, noise_levels, dimensions=dimensions, domain=domain)
+    error = expected_error(execution, levels, dimensions=dimensions, domain=domain)
     mean = PrivateMean(None, None, confidence, certificate, plan, error, transcript, dimensions)
     if outcome.estimate is None:
         return replace(mean, withheld="none of the parties was present at the end")
@@ -264,40 +273,18 @@ def average(
     )
 
 
-def _check_combinations(
-    epsilon: float | None,
-    plan: Plan | None,
-    noise_levels: NoiseLevels | None,
-    design: ProtocolDesign | None,
-    rounds: int | None,
-    receivers: int | None,
-    settlement: str | None,
-    late: int,
-) -> None:
-    """Refuse arguments that do not go together, before any work."""
-    ways = {"epsilon": epsilon, "plan": plan, "noise_levels": noise_levels}
-    named = [name for name, value in ways.items() if value is not None]
-    if not named:
-        raise InvalidInput("epsilon, plan or noise_levels must say how much noise there is, got none of them")
-    if len(named) > 1:
-        raise InvalidInput(f"{named[0]} cannot be combined with {named[1]}")
-    if noise_levels is None and design is not None:
-        raise InvalidInput("design cannot be combined with epsilon or plan, which decide it")
-    if epsilon is None and (rounds is not None or receivers is not None):
-        fixed, hint = "receivers" if rounds is None else "rounds", ": say it in design" if plan is None else ""
-        raise InvalidInput(f"{fixed} cannot be combined with {named[0]}{hint}")
-    if settlement is not None and settlement not in SETTLEMENTS:
-        refuse("settlement", settlement, " or ".join(SETTLEMENTS))
-    if plan is not None and settlement is not None:
-        raise InvalidInput("settlement cannot be combined with plan, which decides it")
-    if epsilon is None and late:
-        raise InvalidInput(f"late cannot be combined with {named[0]}: it is for a plan to be made")
-
-
-def _required_size(adversary: Adversary | RandomAdversary | None, parties: int) -> RandomAdversary:
-    if adversary is None:
-        refuse("adversary", None, "whom values are protected against, such as inca.RandomAdversary(colluding=0.1)")
-    return adversary.fractions(parties) if isinstance(adversary, Adversary) else adversary
+def _by_hand(noise: ByHand) -> tuple[ProtocolDesign, NoiseLevels, bool]:
+    """Return the design, the levels of noise, and whether those who stay settle."""
+    assert noise.sigma_independent is not None and noise.sigma_cancelling is not None
+    design = ProtocolDesign(
+        noise.schedule,
+        rounds=20 if noise.rounds is None else noise.rounds,
+        receivers=1 if noise.receivers is None else noise.receivers,
+        quiet=noise.quiet_rounds,
+        kind=noise.injection,
+    )
+    levels = NoiseLevels(independent=noise.sigma_independent, cancelling=noise.sigma_cancelling)
+    return design, levels, noise.settlement == "settled"
 
 
 def _check_plan(plan: Plan, parties: int, sensitivity: float, adversary: Adversary | RandomAdversary | None) -> None:

@@ -67,6 +67,10 @@ def test_other_things_are_no_integers(value: Any, limits: dict[str, int], expect
     assert sentence(integer, "rounds", value, **limits) == expected
 
 
+def test_integers_that_python_does_not_write_are_refused_all_the_same() -> None:
+    assert sentence(integer, "rounds", 10**5000, max=8) == "rounds must be from 0 to 8, got a huge integer"
+
+
 @pytest.mark.parametrize("value", [2, 2.0, np.float32(2.0), np.int64(2), np.array(2.0), Fraction(2)])
 def test_finite_floats_are_taken(value: Any) -> None:
     for taken in (finite_float("sigma", value), finite_float("sigma", value, 0.0, 2.0), positive("sigma", value)):
@@ -90,6 +94,10 @@ def test_finite_floats_are_taken(value: Any) -> None:
         (None, {}, "sigma must be a finite number, got None"),
         ([1.0, 2.0], {}, "sigma must be a finite number, got [1.0, 2.0]"),
         (1j, {}, "sigma must be a finite number, got 1j"),
+        (np.complex128(1j), {}, "sigma must be a finite number, got 1j"),
+        (np.array([2.0]), {}, "sigma must be a finite number, got array([2.])"),
+        (np.datetime64(5, "ns"), {}, "sigma must be a finite number, got 5"),
+        (10**400, {}, "sigma must be a finite number, got 1" + 56 * "0" + "..."),
     ],
 )
 def test_other_things_are_no_finite_floats(value: Any, limits: dict[str, float], expected: str) -> None:
@@ -132,6 +140,11 @@ def test_arrays_are_taken_in_rows() -> None:
     assert finite_array("end", 2, (0, 1), "a number or one per column").tolist() == [2.0]
 
 
+HIDDEN = (
+    "noise must be an array of numbers, (n,) or (n, d), got a masked array that hides some (fill or drop them first)"
+)
+
+
 @pytest.mark.parametrize(
     ("value", "expected"),
     [
@@ -141,14 +154,31 @@ def test_arrays_are_taken_in_rows() -> None:
         (1.0, "the shape of noise must be (n,) or (n, d), got ()"),
         (np.ones((2, 2, 2)), "the shape of noise must be (n,) or (n, d), got (2, 2, 2)"),
         ([0.25, "x"], "noise must be an array of numbers, (n,) or (n, d), got a list that is not one"),
-        ("0.25", "the shape of noise must be (n,) or (n, d), got ()"),
+        ("0.25", "noise must be an array of numbers, (n,) or (n, d), got a str that is not one"),
         ([[1.0], [2.0, 3.0]], "noise must be an array of numbers, (n,) or (n, d), got a list that is not one"),
         ({"a": 1}, "noise must be an array of numbers, (n,) or (n, d), got a dict that is not one"),
-        (None, "the shape of noise must be (n,) or (n, d), got ()"),
+        (None, "noise must be an array of numbers, (n,) or (n, d), got a NoneType that is not one"),
+        ((x for x in [1.0]), "noise must be an array of numbers, (n,) or (n, d), got a generator that is not one"),
+        ([10**400], "noise must be an array of numbers, (n,) or (n, d), got a list that is not one"),
+        ([True, False], "noise must be an array of numbers, (n,) or (n, d), got a list that is not one"),
+        (np.array([True]), "noise must be an array of numbers, (n,) or (n, d), got an array of bool"),
+        (np.array([1j]), "noise must be an array of numbers, (n,) or (n, d), got an array of complex128"),
+        (np.array([1.0, None]), "noise must be an array of numbers, (n,) or (n, d), got an array of object"),
+        (np.array(["1"]), "noise must be an array of numbers, (n,) or (n, d), got an array of <U1"),
+        (np.array(["2026-01-01"], "M8[D]"), "noise must be an array of numbers, (n,) or (n, d), got an array of date"),
+        (np.array([3], "m8[s]"), "noise must be an array of numbers, (n,) or (n, d), got an array of timedelta64[s]"),
+        (np.ma.array([1.0, 2.0], mask=[False, True]), HIDDEN),
+        ([np.ma.array([1.0], mask=[True]), [2.0]], HIDDEN),
     ],
 )
 def test_other_things_are_no_arrays(value: Any, expected: str) -> None:
-    assert sentence(finite_array, "noise", value, (1, 2), "(n,) or (n, d)") == expected
+    assert sentence(finite_array, "noise", value, (1, 2), "(n,) or (n, d)").startswith(expected)
+
+
+def test_a_mask_that_hides_nothing_is_no_reason_to_refuse() -> None:
+    masked = np.ma.array([1.0, 2.0], mask=[False, False])
+    assert finite_array("noise", masked, (1,), "(n,)").tolist() == [1.0, 2.0]
+    assert type(finite_array("noise", masked, (1,), "(n,)")) is np.ndarray
 
 
 def test_generators_are_taken() -> None:

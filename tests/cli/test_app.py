@@ -6,20 +6,21 @@ import os
 import re
 import subprocess
 import sys
-from functools import cache
+from dataclasses import is_dataclass
+from inspect import signature
 from pathlib import Path
-from typing import Any, cast
+from typing import cast, get_type_hints
 
+import docstring_parser
 import pytest
-import typer.main
 
 import inca
 import inca.errors
 from helpers.command_line import NOISE, Capture, call, refused, run
 from helpers.paths import ROOT
 from inca.cli import app
-from inca.cli.app import EXIT_STATUS, STATUS_MEANING, called_path, exit_status, part_of
-from inca.cli.node.run import NO_RESULT
+from inca.cli.app import COMMANDS, EXIT_STATUS, STATUS_MEANING, build, commands, exit_status
+from inca.cli.usage import NO_RESULT
 
 ERRORS = [kind for kind in vars(inca.errors).values() if isinstance(kind, type) and kind.__module__ == "inca.errors"]
 HEAVY = "{'numpy', 'numba', 'scipy', 'msgspec', 'cryptography', 'matplotlib', 'starlette'}"
@@ -33,10 +34,10 @@ def test_the_table_of_exit_statuses_has_every_error(
     expected = 2 if issubclass(kind, inca.InvalidInput) else 1
     assert exit_status(error) == expected
 
-    def fail(**named: object) -> None:
+    def fail(words: list[str]) -> int:
         raise error
 
-    monkeypatch.setattr(app, "app", fail)
+    monkeypatch.setattr(app, "_run", fail)
     assert call(capsys) == (expected, "", "inca: a sentence\n")
 
 
@@ -47,7 +48,7 @@ def test_ctrl_c_is_130(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None
     assert exit_status(KeyboardInterrupt()) == 130
     monkeypatch.setattr(inca, "read_execution", interrupt)
     assert call(capsys, "audit", "run.json") == (130, "", "inca: stopped\n")
-    monkeypatch.setattr(app, "app", interrupt)
+    monkeypatch.setattr(app, "_run", interrupt)
     assert call(capsys) == (130, "", "inca: stopped\n")
 
 
@@ -74,8 +75,8 @@ def test_all_statuses_are_explained_in_the_help_and_on_the_page(capsys: Capture)
 
 
 USAGE: dict[str, tuple[list[object], str]] = {
-    "missing option": (["plan", "--parties", 10], "--epsilon must be said; inca plan --help tells what it is"),
-    "missing argument": (["average", *NOISE], "VALUES must be said; inca average --help tells what it is"),
+    "missing option": (["plan", "--parties", 10], "missing option --epsilon; see inca plan --help"),
+    "missing argument": (["average", *NOISE], "missing argument VALUES; see inca average --help"),
     "unknown option": (["average", "x.csv", *NOISE, "--foo"], "inca average has no option --foo; see --help"),
     "unknown command": (["averge"], "inca has no command 'averge'; did you mean 'average'?"),
     "unknown node command": (["node", "dance"], "inca node has no command 'dance'; see --help"),
@@ -86,11 +87,17 @@ USAGE: dict[str, tuple[list[object], str]] = {
     "not an integer": (["plan", "--parties", 1.5, "--epsilon", 1], "--parties must be an integer, got '1.5'"),
     "half a domain": (["average", "x.csv", *NOISE, "--domain", 1], "--domain must be followed by 2 values"),
     "half an option": (["plan", "--parties", 10, "--epsilon"], "--epsilon must be followed by a value"),
-    "misspelled": (["plan", "--foo=3"], "inca plan has no option --foo; did you mean --out?"),
+    "misspelled": (["plan", "--epsilo=3"], "inca plan has no option --epsilo; did you mean --epsilon?"),
+    "misspelled word": (
+        ["plan", "--parties", 9, "--epsilon", 1, "--settlement", "setled"],
+        "--settlement must be settled or none, got 'setled'; did you mean settled?",
+    ),
+    "twice": (["plan", "--parties", 9, "--epsilon", 1, "--epsilon", 2], "--epsilon must be given once, got it again"),
+    "a flag twice": (["demo", "--json", "--json"], "--json must be given once, got it again"),
     "a flag with a value": (["plan", "--json=3"], "--json must stand alone, got a value"),
     "too much": (["plan", "3", "--parties", 10, "--epsilon", 1], "inca plan takes no such argument, got 3"),
-    "too few": (["demo", "--parties", 3], "--parties must be at least 4, got '3'"),
-    "too many": (["demo", "--parties", 61], "--parties must be at most 60, got '61'"),
+    "too few": (["demo", "--parties", 3], "--parties must be from 4 to 60, got 3"),
+    "too many": (["demo", "--parties", 61], "--parties must be from 4 to 60, got 61"),
     "epsilon 0": (["plan", "--parties", 10, "--epsilon", 0], "epsilon must be above 0, got 0.0"),
     "audit for epsilon 0": (["audit", "x.json", "--epsilon", 0], "--epsilon must be above 0, got 0.0"),
     "attack for epsilon 0": (["attack", "x.json", "--epsilon", 0], "--epsilon must be above 0, got 0.0"),
@@ -114,28 +121,26 @@ def test_the_version(capsys: Capture) -> None:
     assert run("--version").stdout == f"inca {inca.__version__}\n"
 
 
-VERBS = ["plan", "average", "audit", "attack", "report", "compare", "reproduce", "demo", "dashboard"]
-VERBS += ["node keygen", "node roster init", "node roster add", "node roster show"]
-VERBS += ["node doctor", "node run", "node status", "learn compare", "learn agree", "learn party"]
-VERBS += ["stats mean", "stats variance", "stats histogram", "stats quantiles", "stats regression"]
+VERBS = list(COMMANDS)
 
 
-@cache
-def all_commands() -> Any:
-    return typer.main.get_command(app.app)
-
-
-@pytest.mark.parametrize("verb", VERBS)
-def test_a_call_reads_the_signature_of_its_own_command_only(verb: str) -> None:
-    """And of no other: the command is the one that is there among all, with the same options in the same order."""
-    path = tuple(verb.split())
-    assert called_path([*path, "--json"]) == path
-    among_all, alone = all_commands(), cast(Any, typer.main.get_command(part_of(app.app, path)))
-    for word in path:
-        assert word in among_all.commands and list(alone.commands) == [word]
-        among_all, alone = among_all.commands[word], alone.commands[word]
-    assert [parameter.opts for parameter in alone.params] == [parameter.opts for parameter in among_all.params]
-    assert alone.callback.__wrapped__ is among_all.callback.__wrapped__ and alone.help == among_all.help
+def test_every_option_is_declared_once_and_has_one_help() -> None:
+    """With the same text wherever it is; verbs may have other defaults."""
+    helps: dict[str, set[str | None]] = {}
+    declared: dict[str, set[str]] = {}
+    for path, command in commands(build()):
+        verb = command.default_command
+        assert verb is not None and len(signature(verb).parameters) <= 8, path
+        for argument in command.assemble_argument_collection(parse_docstring=True):
+            if not argument.children and argument.index is None:
+                helps.setdefault(argument.name, set()).add(argument.parameter.help)
+        groups = [group for group in get_type_hints(verb).values() if is_dataclass(group)]
+        for kind in {kind for group in groups for kind in cast(type, group).__mro__[:-1]}:
+            for text in docstring_parser.parse_from_object(kind).params:
+                declared.setdefault(text.arg_name, set()).add(kind.__qualname__)
+    assert len(helps) > 90
+    assert {name: texts for name, texts in helps.items() if len(texts) > 1 or not all(texts)} == {}
+    assert {name: kinds for name, kinds in declared.items() if len(kinds) > 1} == {}
 
 
 def test_help_is_quick_since_nothing_heavy_is_imported_for_it() -> None:
@@ -162,18 +167,13 @@ def test_every_verb_has_an_example(verb: str, capsys: Capture, monkeypatch: pyte
     monkeypatch.setenv("COLUMNS", "200")
     status, out, _ = call(capsys, *verb.split(), "--help")
     assert status == 0 and f"inca {verb} " in out.split("Example:")[1]
-    assert "<bool>" not in out and f"Usage: inca {verb} " in out
+    assert "<bool>" not in out and f"Usage: inca {verb} " in out and "Exit status: 0 done;" in out
 
 
-@pytest.mark.parametrize(("words", "expected"), [("inca pl", ["plan"]), ("inca node led", ["ledger"])])
-def test_shells_complete_commands(words: str, expected: list[str]) -> None:
-    typed = {"COMP_WORDS": words, "COMP_CWORD": str(len(words.split()) - 1), "_INCA_COMPLETE": "complete_bash"}
-    command = [sys.executable, "-m", "inca"]
-    done = subprocess.run(command, env=os.environ | typed, capture_output=True, text=True, check=False)
-    assert done.stdout.split() == expected and done.returncode == 0
-
-
-@pytest.mark.parametrize("group", [[], ["node"], ["node", "roster"], ["learn"], ["stats"]])
-def test_flags_of_groups_look_like_flags(capsys: Capture, group: list[str]) -> None:
-    _, out, _ = call(capsys, *group, "--help")
-    assert "--help" in out and "<bool>" not in out
+def test_shells_complete_commands_and_options() -> None:
+    script = build().generate_completion(shell="bash")
+    for words, expected in (("inca pl", "plan"), ("inca node led", "ledger"), ("inca plan --eps", "--epsilon")):
+        typed = words.split()
+        ask = f"{script}\nCOMP_WORDS=({words}); COMP_CWORD={len(typed) - 1}; _inca; echo ${{COMPREPLY[@]}}"
+        done = subprocess.run(["bash", "-c", ask], capture_output=True, text=True, check=False)
+        assert done.stdout.split() == [expected], (words, done.stderr)

@@ -45,10 +45,14 @@ def test_it_reports_promise_and_attack(runs: Path, capsys: Capture) -> None:
     for achieved, promised in zip(report["rms_error"], report["standard_error"], strict=True):
         assert low < 1000 * (achieved / promised) ** 2 < high
     assert max(report["uninformed_error"]) < report["prior_error"]
-    status, out, _ = call(capsys, *words, "--party", 9, "--epsilon", 100)
-    assert status == 0 and "9   as asked" in out and "holds for every honest party" in out
+    status, out, _ = call(capsys, *words, "--victim", 9, "--epsilon", 100)
+    assert status == 0 and "9   as asked" in out and "\nKept: Every honest party loses epsilon " in out
+    report = json.loads(call(capsys, *words, "--epsilon", 100, "--json")[1])
+    assert (report["required"], report["kept"]) == (100.0, True) and report["verdict"].startswith("Kept: ")
     status, out, _ = call(capsys, *words, "--epsilon", 0.5)
-    assert status == 1 and "does NOT hold: party" in out
+    assert (
+        status == 1 and "\nBroken: An honest party loses epsilon " in out and "the required epsilon 0.5 at delta" in out
+    )
     assert "Even an adversary who knows all other values errs by" in out
 
 
@@ -73,8 +77,8 @@ def test_it_draws_an_adversary_and_takes_levels(runs: Path, capsys: Capture) -> 
         ([*BARE], "bare.npz must say sigma_independent, or --sigma-independent must, got neither"),
         ([*BARE, "--sigma-independent", 1], "bare.npz must say sigma_cancelling, or --sigma-cancelling must"),
         (["run.json", "--domain", 0, 0.5], "--domain must be at least as long as the file's sensitivity (1), got"),
-        (["run.json", "--party", 1], "--party must be the id of an honest party of 20, got 1"),
-        (["run.json", "--party", 20], "--party must be the id of an honest party of 20, got 20"),
+        (["run.json", "--victim", 1], "--victim must be the id of an honest party of 20, got 1"),
+        (["run.json", "--victim", 20], "--victim must be the id of an honest party of 20, got 20"),
         (["run.json", "--delta", 2], "--delta must be from 0 to 1, got 2.0"),
         (["run.json", "--epsilon", -1], "--epsilon must be above 0, got -1.0"),
         (["run.json", "--trials", 0], "--trials must be at least 1, got 0"),

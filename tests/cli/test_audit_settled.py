@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -49,12 +50,14 @@ def test_losses_are_exact_or_a_bound_for_those_who_settled(capsys: Capture, path
 
 
 def test_what_holds_is_said_of_those_it_is_known_of(capsys: Capture, path: Path) -> None:
-    out = call(capsys, "audit", path, "--epsilon", 50)[1]
-    assert "9 parties settled; losses are exact" in out and "sigma_topup 0.5" in out
-    assert "holds for every honest party, against this adversary." in out
-    out = call(capsys, "audit", path, "--epsilon", 50, "--leavers-collude")[1]
-    assert "9 parties settled; losses are leavers counted as colluders" not in out
-    assert "holds for every honest party that settled, against this adversary." in out
+    out = call(capsys, "audit", path, "--epsilon", 50, "--details")[1]
+    sentence = " ".join(out.split())
+    assert "9 of 12 parties settled\n" in out and "  Basis of losses    exact\n" in out and "top-up 0.5" in out
+    assert re.search(r" Kept Every honest party loses epsilon \S+ or less, within the required epsilon 50 ", sentence)
+    out = call(capsys, "audit", path, "--epsilon", 50, "--leavers-collude", "--details")[1]
+    sentence = " ".join(out.split())
+    assert "  Basis of losses    leavers counted as colluders\n" in out and "loses epsilon at most" in out
+    assert re.search(r" Kept Every honest party that settled loses epsilon at most \S+, within the required", sentence)
 
 
 def test_where_nobody_settles_losses_are_exact_and_the_report_says_so(capsys: Capture, path: Path) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from helpers.command_line import Capture, call, refused
+from helpers.command_line import Capture, call, instead, refused
 
 SETTING: list[object] = ["--parties", 16, "--epsilon", 1, "--messages", 8, "--dropout", 0.1, "--views", 2]
 
@@ -52,7 +52,7 @@ def test_it_prints_json(capsys: Capture) -> None:
 
 
 def test_a_mechanism_that_cannot_be_calibrated_says_why(capsys: Capture) -> None:
-    status, out, _ = call(capsys, "compare", *SETTING, "--messages", 1)
+    status, out, _ = call(capsys, "compare", *instead(SETTING, "--messages", 1))
     assert status == 0 and "inca, settled: messages " in " ".join(out.split())
 
 

@@ -13,9 +13,11 @@ from typing import Any
 import pytest
 
 from helpers.command_line import Capture, call, refused
+from helpers.documents import certificate
 from helpers.paths import ROOT
 from inca.cli.demo import served
 from inca.network.testing import demo
+from inca.reporting.content import content
 
 SESSION = ROOT / "tests" / "fixtures" / "version-0.1" / "session" / "party-001" / "sessions"
 
@@ -44,7 +46,7 @@ REPORT: dict[str, Any] = {
     "cohort": 10,
     "seconds": 4.5,
     "lattice": "equal, to the last unit",
-    "certificate": "Certificate of privacy",
+    "certificate": certificate(),
 }
 
 
@@ -76,7 +78,7 @@ def pretended(monkeypatch: pytest.MonkeyPatch) -> type[Pretended]:
 
 
 def test_it_prints_what_happens_and_the_result(capsys: Capture, pretended: type[Pretended]) -> None:
-    status, out, err = call(capsys, "demo", "--parties", 12, "--kill", 3, "--restart", 2, "--keep")
+    status, out, err = call(capsys, "demo", "--parties", 12, "--kill", 3, "--restart", 2, "--keep-files")
     assert status == 0 and err == "12 processes start\n"
     assert pretended.asked["parties"] == 12 and pretended.asked["kill"] == 3 and pretended.asked["keep"] is True
     assert 2 in pretended.asked.values()
@@ -85,11 +87,16 @@ def test_it_prints_what_happens_and_the_result(capsys: Capture, pretended: type[
         assert part in out
     expected = "interval     40.0 to 103.0 min for all, whatever those who left held, with a probability of 95%\n"
     assert expected in out
+    assert out.endswith(f"\n\n{content(certificate())}\n")
 
 
 def test_it_prints_json(capsys: Capture, pretended: type[Pretended]) -> None:
     status, out, _ = call(capsys, "demo", "--json")
-    assert status == 0 and json.loads(out) == REPORT and pretended.asked["kill"] == 3
+    assert (
+        status == 0
+        and json.loads(out) == REPORT | {"certificate": json.loads(json.dumps(certificate().as_fields()))}
+        and pretended.asked["kill"] == 3
+    )
 
 
 def test_no_common_result_is_status_1(

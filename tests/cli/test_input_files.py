@@ -183,6 +183,17 @@ def test_what_is_not_numbers_is_refused(tmp_path: Path, monkeypatch: pytest.Monk
     np.save("v.npy", np.array(["a", "b"]))
     with pytest.raises(InvalidInput, match=r"v.npy is not a NumPy file of numbers: it holds an array of <U1"):
         read_values(Path("v.npy"))
+    np.save("v.npy", np.empty(0))
+    assert read_values(Path("v.npy")).values.size == 0  # which the domain refuses
+    days = pa.array([1, 2], pa.date32())
+    for column, kind in (
+        (pa.array([True, False]), "bool"),
+        (days, "date32"),
+        (days.cast(pa.timestamp("s")), "timestamp"),
+    ):
+        pq.write_table(pa.table({"a": column}), "v.parquet")
+        with pytest.raises(InvalidInput, match=rf"column 'a' of v.parquet must hold numbers, got the type {kind}"):
+            read_values(Path("v.parquet"))
     pq.write_table(pa.table({"a": ["x", "y"], "b": [1.0, None]}), "v.parquet")
     with pytest.raises(InvalidInput, match=r"column 'a' of v.parquet must hold numbers, got the type string"):
         read_values(Path("v.parquet"), ["a"])

@@ -5,12 +5,10 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import Any
 
-import numpy as np
-
 import inca
 from inca._base.palette import BASELINE, COLLUDER, INK, OWN
 from inca._base.plotting import look
-from inca.cli.plots import accuracies_message, draw_accuracies, draw_losses, draw_mechanisms, mechanisms_message
+from inca.cli.plots import accuracies_message, draw_accuracies, draw_mechanisms, mechanisms_message
 from inca.learn.comparison.compare import ComparisonScore
 from inca.learn.comparison.trials import ComparisonTask
 from inca.mechanisms.base import MeasuredError
@@ -91,21 +89,6 @@ def test_the_title_has_the_ratio_and_the_caption_the_setting() -> None:
     impossible = [ComparisonEntry("inca, settled", 0.1, None, None, None, "", False, "too few messages")]
     assert mechanisms_message(impossible) == "inca cannot be settled in this setting at 10 % dropout"
     assert "Not possible" in words(draw_mechanisms(REQUIREMENTS, impossible + entries()[-3:]))
-
-
-def test_the_wanted_epsilon_is_marked_and_judged() -> None:
-    execution = inca.Execution(inca.RandomReceivers(20, rounds=8, seed=1), inca.incremental_injection(8))
-    transcript = inca.Transcript(
-        execution, sigma_independent=2.0, sigma_cancelling=3.0, adversary=inca.Adversary([0]), sensitivity=1.0
-    )
-    certificate = inca.certify(transcript)
-    worst = float(certificate.epsilon.max())
-    said = words(draw_losses(certificate, 2 * worst))
-    assert f"No honest party loses more than epsilon {worst:.3g}" in said and f"wanted: {2 * worst:.3g}" in said
-    assert "if only the sum were seen" in said and "cross" not in said
-    between = float(np.sort(certificate.epsilon)[-2:].mean())
-    assert "1 of 19 honest parties loses more than the wanted" in words(draw_losses(certificate, between))
-    assert "wanted" not in words(draw_losses(certificate))
 
 
 def scores() -> list[ComparisonScore]:

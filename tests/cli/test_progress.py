@@ -39,7 +39,7 @@ def test_it_is_shown_on_a_terminal(tmp_path: Path, programs: Path) -> None:
     np.save(tmp_path / "v.npy", np.zeros((100, 10)))
     words = ["average", str(tmp_path / "v.npy"), "--domain", "0", "1", *NOISE]
     status, out, seen = on_a_terminal(str(programs / "python"), str(tmp_path / "at_once.py"), *words)
-    assert status == 0 and b"estimate of the mean" in out
+    assert status == 0 and b"  Mean  " in out
     assert b"running: round" in seen and b"of 20" in seen
 
 

@@ -101,7 +101,7 @@ def test_all_reproduces_all(capsys: Capture, tmp_path: Path, monkeypatch: pytest
     ("words", "sentence"),
     [
         (["fig5"], "figure must be one of fig1, fig2, fig3, fig4, all, got 'fig5'"),
-        (["fig3", "--engine", "spark"], "engine must be one of processes, serial, dask, got 'spark'"),
+        (["fig3", "--engine", "spark"], "--engine must be one of processes, serial, dask, got 'spark'"),
         (["fig3", "--workers", 0], "workers must be at least 1, got 0"),
         (["fig3", "--seed", -1], f"seed must be from 0 to {2**63 - 1}, got -1"),
         (["fig3", "--address", "tcp://x:1"], "address cannot be combined with engine processes, only with dask"),

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from contextlib import ExitStack
 
@@ -8,6 +7,7 @@ import pytest
 from playwright.sync_api import Browser
 
 from helpers.browser import Watched, browser, watched
+from helpers.dashboard_documents import write_ended_session
 from helpers.dashboard_server import CONSORTIUM, Dashboard, running
 
 _CHROMIUM = pytest.StashKey[Browser]()
@@ -33,13 +33,7 @@ def chromium(request: pytest.FixtureRequest) -> Browser:
 def board(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dashboard]:
     """A dashboard that watches a session and has opened an execution."""
     state = tmp_path_factory.mktemp("state")
-    place = state / "0123456789abcdef"
-    place.mkdir()
-    fields = {"session": "0123456789abcdef" * 4, "party": "anna", "stage": "rounds", "round": 3, "rounds": 20}
-    fields |= {"attended": 3, "open_offers": 0, "connected": 4, "reason": "", "updated": 1.0, "process": 1}
-    (place / "status.json").write_text(json.dumps(fields))
-    (place / "result.json").write_text(json.dumps({"format": "inca-result/1", "estimate": 0.5}))
-    (place / "journal.db").write_text("the private value is 0.123456")
+    (write_ended_session(state) / "journal.db").write_text("the private value is 0.123456")
     with running([state], [CONSORTIUM]) as dashboard:
         yield dashboard
 

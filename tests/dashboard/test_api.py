@@ -12,8 +12,8 @@ from helpers.dashboard_server import CONSORTIUM, RUN, Dashboard
 
 
 def test_enough_noise_is_enough(board: Dashboard) -> None:
-    asked = RUN | {"sigma_independent": 4.0, "colluding": "1", "epsilon": 4.0, "delta": 1e-5}
-    level = board.ask("sufficient-noise", **asked)["sigma_cancelling"]
+    asked = RUN | {"sigma_independent": 4.0, "colluding": "1", "delta": 1e-5}
+    level = board.ask("sufficient-noise", epsilon=4.0, **asked)["sigma_cancelling"]
     worst = board.ask("adversary", **asked | {"sigma_cancelling": level * (1 + 1e-6)})["worst"]["epsilon"]
     assert worst == pytest.approx(4.0, rel=1e-3) and worst <= 4.0 * (1 + 1e-4)
 

@@ -14,6 +14,7 @@ from inca._base.types import Progress
 from inca.dashboard import app
 from inca.dashboard.api import DashboardApi
 from inca.dashboard.questions import PlanQuestion
+from inca.reporting.svg import FIGURE_STYLE
 
 
 def static_place(board: Dashboard, page: str = "/plan") -> str:
@@ -32,8 +33,10 @@ def test_all_pages_and_what_they_load_are_there(board: Dashboard) -> None:
     for name in ("plan", "run", "adversary", "sessions", "file"):
         answer = board.get(f"{place}/js/views/{name}.js")
         assert answer.status == 200 and "javascript" in answer.headers["content-type"]
-    for path in re.findall(r'(?:src|href)="(/static/[^"]+)"', board.get("/plan").body.decode()):
+    for path in re.findall(r'(?:src|href)="(/(?:static/|figures)[^"]+)"', board.get("/plan").body.decode()):
         assert board.get(path).status == 200
+    drawn = board.get("/figures.css")
+    assert drawn.body.decode() == FIGURE_STYLE and drawn.headers["content-type"].startswith("text/css")
 
 
 def test_browsers_keep_files_and_nothing_else(board: Dashboard) -> None:

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from playwright.sync_api import Page, expect
 
 from helpers.browser import Watched
+from helpers.dashboard_documents import certificates
 from helpers.dashboard_server import Dashboard, running
 from helpers.paths import FIXTURES
 from inca.dashboard.kept_documents import MAX_KEPT
 
 PLAN = FIXTURES / "version-0.1" / "plan.json"
-CERTIFICATE = FIXTURES / "version-0.1" / "certificate.json"
 
 
 def asked(epsilon: int) -> str:
@@ -39,10 +40,10 @@ def planned(window: Watched, epsilon: int) -> Page:
 
 def test_a_finished_plan_is_there_after_a_reload(window: Watched) -> None:
     page = planned(window, 3)
-    text = page.get_by_role("region", name="The plan as text").inner_text()
+    text = page.get_by_role("region", name="Plan for 10 parties").inner_text()
     window.requests.clear()
     page.reload()
-    expect(page.get_by_role("region", name="The plan as text")).to_have_text(text, use_inner_text=True)
+    expect(page.get_by_role("region", name="Plan for 10 parties")).to_have_text(text, use_inner_text=True)
     expect(page.get_by_role("button", name="Make the plan")).to_be_disabled()
     expect(page.locator(".shown svg[role=img]").first).to_contain_text("inca, planned")
     assert not [url for url in window.requests if "/api/plan?" in url]  # it was not made again
@@ -67,30 +68,33 @@ def test_a_finished_plan_is_listed_and_leads_back_to_its_requirements(window: Wa
     page.get_by_role("link", name="see the list").click()
     page.get_by_role("region", name="Recently").get_by_role("link", name="Plan for 10 parties, epsilon 4").click()
     expect(page).to_have_url(re.compile(r"/file\?file=[0-9a-f]{16}$"))
-    expect(page.get_by_role("region", name="Plan", exact=True)).to_contain_text("epsilon 4 at delta")
+    expect(page.get_by_role("region", name="Plan for 10 parties")).to_contain_text("epsilon 4 at delta")
     page.reload()
-    expect(page.get_by_role("region", name="Plan", exact=True)).to_contain_text("epsilon 4 at delta")
+    expect(page.get_by_role("region", name="Plan for 10 parties")).to_contain_text("epsilon 4 at delta")
     page.get_by_role("link", name="Open in Plan").click()
     expect(page.get_by_text("The plan for these requirements is made.")).to_be_visible()
     page.go_back()
-    expect(page.get_by_role("region", name="Plan", exact=True)).to_be_visible()
+    expect(page.get_by_role("region", name="Plan for")).to_be_visible()
 
 
-def test_an_opened_file_is_there_after_a_reload_and_after_going_back(window: Watched, board: Dashboard) -> None:
+def test_an_opened_file_is_there_after_a_reload_and_after_going_back(
+    window: Watched, board: Dashboard, tmp_path: Path
+) -> None:
+    certificates()["within"].write(tmp_path / "certificate.json")
     page, others = window.page, [file["name"] for file in board.ask("files")["files"]]
-    for place in (CERTIFICATE, PLAN):
+    for place in (tmp_path / "certificate.json", PLAN):
         window.visit("/file")
         page.locator("input[type=file]").set_input_files(place)
         expect(page).to_have_url(re.compile(r"file=[0-9a-f]{16}"))
         expect(page.get_by_role("heading", level=1)).to_have_text(place.name)
     page.reload()
-    expect(page.get_by_role("region", name="Plan", exact=True)).to_be_visible()
+    expect(page.get_by_role("region", name="Plan for")).to_be_visible()
     listed = page.get_by_role("region", name="Recently").get_by_role("link")
     expect(listed).to_have_text(["plan.json", "certificate.json", *others])
     listed.nth(1).click()
-    expect(page.get_by_role("region", name="Certificate")).to_be_visible()
+    expect(page.get_by_role("region", name="Certificate of privacy")).to_be_visible()
     page.go_back()
-    expect(page.get_by_role("region", name="Plan", exact=True)).to_be_visible()
+    expect(page.get_by_role("region", name="Plan for")).to_be_visible()
     expect(page.get_by_text(f"keeps the last {MAX_KEPT}, with at most 64 MiB together")).to_be_visible()
 
 

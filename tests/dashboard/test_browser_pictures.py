@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
-import inca
 from helpers.browser import Watched
+from helpers.dashboard_documents import certificates
 from helpers.dashboard_server import CONSORTIUM, Dashboard, running
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -132,17 +132,29 @@ def test_every_saved_picture_has_its_title_its_legend_and_its_parameters(
 
 
 def test_the_picture_of_a_certificate_says_against_whom(window: Watched, tmp_path: Path) -> None:
-    inca.certify(inca.read_execution(CONSORTIUM), delta=1e-5).write(tmp_path / "certificate.json")
+    certificates()["within"].write(tmp_path / "certificate.json")
     page = window.visit("/file")
     page.locator("input[type=file]").set_input_files(tmp_path / "certificate.json")
-    expect(page.locator(".resizable svg")).to_be_visible()
-    words = texts(saved(page, tmp_path)["certificate-losses.svg"].read_text())
-    for expected in ("Certificate of privacy", "loss of an honest party", "delta 0.00001", "colluding ", "execution "):
+    expect(page.locator("figure svg")).to_be_visible()
+    drawing = saved(page, tmp_path)["the-loss-of-every-honest-party.svg"].read_text()
+    words = texts(drawing)
+    for expected in (
+        "Certificate of privacy: The loss of every honest party",
+        "an honest party",
+        "required, ",
+        "Epsilon at delta 1e-05, exact losses; 1 of 9 parties collude",
+        "9 parties, 8 rounds",
+    ):
         assert expected in words, words
+    bars = [part for part in ET.fromstring(drawing).iter(f"{SVG}rect") if part.get("class") == "a"]
+    own = window.page.evaluate("getComputedStyle(document.documentElement).getPropertyValue('--own')").strip()
+    colour = "rgb({}, {}, {})".format(*(int(own[at : at + 2], 16) for at in (1, 3, 5)))
+    assert len(bars) == 8 and all(f"fill: {colour}" in (bar.get("style") or "") for bar in bars)
+    assert "paint-order: stroke" in drawing  # or the halo of letters would cover them
 
 
 def test_the_pictures_of_a_run_from_a_file_name_the_file(window: Watched, board: Dashboard, tmp_path: Path) -> None:
-    (opened,) = (file for file in board.ask("files")["files"] if file["kind"] == "execution")
+    (opened,) = (file for file in board.ask("files")["files"] if file["kind"] == "an execution")
     ready(window, f"/run?file={opened['id']}&party=1")
     files = saved(window.page, tmp_path)
     for name, title in (("inca-rounds.svg", "How many are present"), ("inca-party.svg", "The weight of party 1")):

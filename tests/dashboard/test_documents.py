@@ -6,17 +6,25 @@ import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qs
 
+import msgspec
 import pytest
 
 import inca
+from helpers.dashboard_documents import as_json, certificates, proven_plan
 from helpers.dashboard_server import CONSORTIUM, Dashboard
 from helpers.paths import FIXTURES
+from inca.dashboard.questions import PlanQuestion
+from inca.documents.document import Document
+from inca.reporting.content import content
+from inca.reporting.execution import execution_content
+from inca.reporting.verdict import verdict
 
 
 def test_an_execution_is_opened_and_looked_at(board: Dashboard, tmp_path: Path) -> None:
     opened = board.post("/api/open?name=run.json", CONSORTIUM.read_bytes()).json
-    assert opened["kind"] == "execution"
+    assert opened["kind"] == "an execution"
     run = board.ask("run", file=opened["id"])
     assert run["simulation"] is None
     transcript = inca.read_execution(CONSORTIUM)
@@ -51,11 +59,12 @@ def test_files_that_are_none_of_ours_are_refused(board: Dashboard, name: str, co
 
 def test_a_plan_that_is_no_better_than_a_guess_says_so(board: Dashboard) -> None:
     fields = json.loads((FIXTURES / "version-0.1" / "plan.json").read_text())
-    for mse, count in ((1e-4, 0), (0.09, 1), (None, 0), ("much", 0)):
+    for mse, count in ((1e-4, 0), (0.09, 1), (None, 1)):
         content = json.dumps(fields | {"expected_mse": mse}).encode()
         identity = board.post("/api/open?name=plan.json", content).json["id"]
-        remarks = board.ask("file", file=identity)["remarks"]
-        assert len(remarks) == count and all("guessing its middle would do as well" in words for words in remarks)
+        verdict = board.ask("file", file=identity)["content"]["verdict"]
+        remarks = [sentence["text"] for sentence in verdict if sentence["badge"] == "uninformative"]
+        assert len(remarks) == count and all(words.endswith(" would do as well.") for words in remarks)
 
 
 def test_files_at_the_start_are_open(board: Dashboard) -> None:
@@ -102,17 +111,80 @@ def test_whatever_a_file_is_called_it_is_opened_or_refused_in_a_sentence(board: 
     answer = board.post(f"/api/open?name={name}", CONSORTIUM.read_bytes())
     assert answer.status in (200, 400), answer
     assert (answer.status == 400) == (name.endswith(".npz") or name in HOSTILE)
-    assert "error" in answer.json or answer.json["kind"] == "execution"
+    assert "error" in answer.json or answer.json["kind"] == "an execution"
     if name in HOSTILE:
         assert answer.json["error"].startswith("the name of a file must be")
 
 
 @pytest.mark.parametrize(
-    ("kind", "content"),
-    [("result", b'{"format": "inca-result/2"}'), ("certificate", b'{"format": "inca-certificate/1", "parties": 3}')],
+    ("content", "wrong"),
+    [
+        (b'{"format": "inca-result/2"}', "as a result: inca: is missing"),
+        (b'{"format": "inca-certificate/2", "parties": 3}', "as a certificate: inca: is missing"),
+    ],
 )
-def test_an_empty_file_is_not_shown_as_a_verdict(board: Dashboard, kind: str, content: bytes) -> None:
+def test_an_empty_file_is_not_shown_as_a_verdict(board: Dashboard, content: bytes, wrong: str) -> None:
     answer = board.post("/api/open?name=empty.json", content)
-    assert (
-        answer.status == 400 and f"empty.json must have all that a {kind} has, got one without" in answer.json["error"]
-    )
+    assert answer.status == 400 and answer.json["error"] == f"empty.json cannot be read {wrong}"
+
+
+@pytest.mark.parametrize("name", ["certificate.json", "session/party-001/sessions/8bb0349916f7a6f6/result.json"])
+def test_files_of_versions_before_any_release_are_refused_in_a_sentence(board: Dashboard, name: str) -> None:
+    answer = board.post("/api/open?name=old.json", (FIXTURES / "version-0.1" / name).read_bytes())
+    assert answer.status == 400 and "old.json: must be a file that this version of inca writes" in answer.json["error"]
+
+
+def test_a_certificate_that_contradicts_itself_is_refused_in_a_sentence(board: Dashboard) -> None:
+    fields = certificates()["within"].as_fields()
+    fields |= {"mu": [2.0 * mu for mu in fields["mu"]], "worst": fields["worst"] | {"mu": 2.0 * fields["worst"]["mu"]}}
+    answer = board.post("/api/open?name=x.json", json.dumps(fields).encode())
+    assert answer.status == 400
+    assert answer.json["error"].startswith("x.json cannot be read as a certificate: epsilon: must follow from mu")
+
+
+def shown(board: Dashboard, document: Document) -> dict[str, Any]:
+    """Return what is shown of a document."""
+    data = msgspec.json.encode(document.as_fields())
+    identity = board.post("/api/open?name=x.json", data).json["id"]
+    return dict(board.ask("file", file=identity))
+
+
+@pytest.mark.parametrize("why", certificates())
+def test_a_certificate_is_shown_as_reporting_words_it(board: Dashboard, why: str) -> None:
+    document = certificates()[why]
+    answer = shown(board, document)
+    assert verdict(document).why == why and answer["content"]["verdict"][0]["text"] == verdict(document).text
+    assert answer["kind"] == "a certificate" and answer["links"] == []
+    assert answer["content"] == as_json(content(document))
+
+
+def test_an_execution_is_shown_without_accounting(board: Dashboard) -> None:
+    identity = board.post("/api/open?name=run.json", CONSORTIUM.read_bytes()).json["id"]
+    answer = board.ask("file", file=identity)
+    assert answer["content"] == as_json(execution_content(inca.read_execution(CONSORTIUM)))
+    assert answer["content"]["verdict"][0]["standing"] == "unknown"
+    for words, place in (("Watch the run", "/run"), ("See the adversary's view", "/adversary")):
+        assert [words, f"{place}?file={identity}"] in answer["links"]
+        assert board.get(place, file=identity).status == 200
+    assert board.ask("run", file=identity)["simulation"] is None
+
+
+def test_a_plan_leads_to_the_plan_view_and_to_a_run_of_it(board: Dashboard) -> None:
+    plan = proven_plan()
+    links = {words: parse_qs(href.partition("?")[2]) for words, href in shown(board, plan)["links"]}
+    asked = {name: params[0] for name, params in links["Open in Plan"].items()}
+    requirements = PlanQuestion.parse(asked).requirements
+    assert all(getattr(requirements, name) == getattr(plan.requirements, name) for name in asked) and len(asked) == 7
+    run = {name: params[0] for name, params in links["Watch a run of it"].items()}
+    answer = board.ask("run", **run)
+    assert (answer["parties"], answer["rounds"]) == (plan.requirements.parties, plan.rounds)
+    # A record moves a value of a simulated run by 240 minutes over 60 patients; a value of the plan can move by 1.
+    assert answer["sigma_independent"] == pytest.approx(4.0 * plan.sigma_independent, rel=1e-5)
+    assert answer["sigma_cancelling"] == pytest.approx(4.0 * plan.sigma_cancelling, rel=1e-5)
+
+
+def test_a_plan_for_more_parties_than_can_be_looked_at_leads_to_a_run_of_fewer(board: Dashboard) -> None:
+    requirements = msgspec.structs.replace(proven_plan().requirements, parties=1_000_000)
+    links = shown(board, msgspec.structs.replace(proven_plan(), requirements=requirements))["links"]
+    (run,) = (href for words, href in links if words == "Watch a run of it with 5,000 parties")
+    assert parse_qs(run.partition("?")[2])["parties"] == ["5000"]

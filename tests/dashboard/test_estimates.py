@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 
 import inca
+from helpers.dashboard_documents import as_json
 from helpers.dashboard_server import Dashboard
 from inca.mechanisms.central_local import LocalDP
+from inca.reporting.plan import plan_content
 
 REQUIRED = {"parties": 30, "epsilon": 2.0, "delta": 1e-5, "colluding": 0.1, "dropout": 0.1, "messages": 8}
 
@@ -42,6 +44,7 @@ def test_a_plan_is_told_with_progress_and_can_be_used(board: Dashboard, tmp_path
     (tmp_path / "plan.json").write_text(json.dumps(last["plan"]))
     plan = inca.read_plan(tmp_path / "plan.json")
     assert plan.requirements.parties == 12 and last["entry"]["mse"] == pytest.approx(plan.expected_mse)
+    assert last["content"] == as_json(plan_content(plan.document()))
 
 
 def test_requirements_that_cannot_be_met_are_answered(board: Dashboard) -> None:
@@ -51,4 +54,4 @@ def test_requirements_that_cannot_be_met_are_answered(board: Dashboard) -> None:
     (refused,) = board.get("/api/plan", **REQUIRED | {"epsilon": 0}).lines
     assert "epsilon must be above 0, got 0.0" in refused["error"]
     (unread,) = board.get("/api/estimate", **REQUIRED | {"parties": "few"}).lines
-    assert unread["error"] == "parties must be a whole number, got 'few'"
+    assert unread["error"] == "parties: must be a whole number, got text"

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from helpers.dashboard_documents import certificates
 from helpers.dashboard_server import CONSORTIUM, Dashboard, running
 from helpers.paths import FIXTURES
 from inca.dashboard import kept_documents
@@ -64,17 +65,31 @@ def test_a_server_forgets_the_oldest_and_says_so(own_board: Dashboard) -> None:
     )
 
 
-def test_what_somebody_added_to_a_file_is_not_kept(own_board: Dashboard) -> None:
-    fields = json.loads(PLAN) | {"values": [0.123456], "note": "0.123456"}
-    identity = own_board.post("/api/open?name=plan.json", json.dumps(fields).encode()).json["id"]
-    assert b"0.123456" not in own_board.get("/api/file", file=identity).body
+@pytest.mark.parametrize("added", [{"values": [0.123456]}, {"note": "0.123456"}])
+def test_a_field_that_no_format_has_is_refused_and_nothing_of_it_is_kept(
+    own_board: Dashboard, added: dict[str, object]
+) -> None:
+    """It may be private."""
+    documents = (json.loads(PLAN), certificates()["within"].as_fields(), json.loads(CONSORTIUM.read_bytes()))
+    for fields in documents:
+        answer = own_board.post("/api/open?name=x.json", json.dumps(fields | added).encode())
+        (name,) = added
+        assert answer.status == 400 and answer.json["error"].endswith(f": {name}: is not a field of this format")
+        assert b"0.123456" not in answer.body
+    assert own_board.ask("files")["files"] == []
+
+
+def test_what_is_kept_of_a_file_does_not_show_itself() -> None:
+    kept = KeptDocuments()
+    file = kept.open("plan.json", PLAN)
+    assert repr(file) == f"OpenedFile(id='{file.id}', name='plan.json', kind='a plan')" and repr(file) in repr(kept)
 
 
 def test_a_finished_plan_is_kept_and_not_made_again(own_board: Dashboard, monkeypatch: pytest.MonkeyPatch) -> None:
     *_, answer = own_board.get("/api/plan", **QUICK).lines
     (listed,) = own_board.ask("files")["files"]
-    assert listed["kind"] == "plan" and listed["name"] == "Plan for 10 parties, epsilon 4"
-    assert own_board.ask("file", file=listed["id"])["fields"] == answer["plan"]
+    assert listed["kind"] == "a plan" and listed["name"] == "Plan for 10 parties, epsilon 4"
+    assert own_board.ask("file", file=listed["id"])["content"] == answer["content"]
     (kept,) = own_board.ask("plans")
     assert kept["id"] == listed["id"] and kept["requirements"]["epsilon"] == 4
     monkeypatch.setattr("inca.dashboard.api.full_plan", None)  # it cannot be called any more

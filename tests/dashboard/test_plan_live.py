@@ -69,7 +69,7 @@ def test_the_tradeoff_is_that_of_plans_with_so_many_rounds(board: Dashboard) -> 
     required = inca.Requirements(60, 1.0, 1e-5, colluding=0.1, dropout=0.1, messages=30)
     assert [point["messages"] for point in answer["points"]] == [7, 9, 11, 15, 21, 31]
     for point in answer["points"]:
-        exact = plan(required, rounds=point["rounds"])
+        exact = plan(required, inca.PlanOptions(rounds=point["rounds"]))
         assert required.var_local_dp * point["noise"] + answer["data"] == pytest.approx(exact.expected_mse)
         assert exact.late_budget is not None
         late = required.var_local_dp * point["late"] + answer["late_data"]

@@ -61,7 +61,7 @@ $ python two.py && \\
 2
 three
 $ inca audit nowhere.json
-inca: nowhere.json cannot be read: No such file or directory
+inca: nowhere.json cannot be read as an execution: No such file or directory
 ```
 <!-- slow -->
 ```console

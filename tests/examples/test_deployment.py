@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from inca.cli.app import STATUS_MEANING
-from inca.cli.node.run import NO_RESULT
+from inca.cli.usage import NO_RESULT
 
 ROOT = Path(__file__).parents[2]
 UNIT = ROOT / "examples" / "inca-node.service"

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import typer.main
-
 from helpers.paths import EXAMPLES
-from inca.cli.app import app
+from inca.cli.app import build, commands
 
 STATS = "--party clinic --column pressure --domain 80 200 --epsilon 1"
 TERMS = "--rounds 4 --sigma-independent 3 --sigma-cancelling 30 --epsilon 1 --min-participants 3 --domain 0 1"
@@ -24,7 +21,7 @@ COMMANDS: dict[str, str] = {
     "attack": "run.json --domain 0 240 --trials 100",
     "compare": "--parties 20 --epsilon 1 --messages 8 --dropout 0 --views 4",
     "reproduce": "fig3 --quick --workers 1 --out figures",
-    "demo": "--parties 4 --kill 0 --restart 0 --keep --json",
+    "demo": "--parties 4 --kill 0 --restart 0 --keep-files --json",
     "dashboard": "run.json --no-browser --port 0",
     "node keygen": "anna --host 127.0.0.1 --port 7001 --out anna",
     "node card": "--identity anna --host 127.0.0.1 --port 7002",
@@ -53,15 +50,7 @@ ANSWERS_NO = {"learn party": "the first session of the study was held without th
 
 def all_commands() -> list[str]:
     """Return all commands of the program, by the words that are typed."""
-    return sorted(_below(typer.main.get_command(app), ()))
-
-
-def _below(group: Any, words: tuple[str, ...]) -> Iterator[str]:
-    for name, command in group.commands.items():
-        if hasattr(command, "commands"):
-            yield from _below(command, (*words, name))
-        else:
-            yield " ".join((*words, name))
+    return sorted(path for path, _ in commands(build()))
 
 
 def write_inputs(folder: Path) -> None:

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from functools import cache
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
-import typer.main
 
 MAIN = [sys.executable, "-m", "inca"]
 NOISE = ["--sigma-independent", "2", "--sigma-cancelling", "20"]
 
 Capture = pytest.CaptureFixture[str]
-
-_built = cache(typer.main.get_command)  # a program reads all signatures once; here it would be once for every call
 
 
 def run(*words: object, **more: Any) -> subprocess.CompletedProcess[str]:
@@ -28,12 +25,23 @@ def call(capsys: Capture, *words: object) -> tuple[int, str, str]:
     from inca.cli import main
 
     with pytest.MonkeyPatch.context() as patch, pytest.raises(SystemExit) as ended:
-        patch.setattr(typer.main, "get_command", _built)
         patch.setattr("inca.cli.progress.FIRST_LINE_S", 1e9)  # how long it takes here says nothing
         patch.setattr(sys, "argv", ["inca", *map(str, words)])
         main()
     printed = capsys.readouterr()
     return int(ended.value.code or 0), printed.out, printed.err
+
+
+def instead(words: Sequence[object], *others: object) -> list[object]:
+    """Return the words of a command with others, which stand instead of the same options: these are given once."""
+    kept: list[object] = []
+    taken = {word for word in others if str(word).startswith("--")}
+    keep = True
+    for word in words:
+        if str(word).startswith("--"):
+            keep = word not in taken
+        kept += [word] * keep
+    return [*kept, *others]
 
 
 def refused(capsys: Capture, *words: object) -> str:

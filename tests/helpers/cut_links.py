@@ -18,6 +18,7 @@ from inca.errors import IncaError
 from inca.network.membership.identity import Identity
 from inca.network.membership.roster import read_roster
 from inca.network.membership.terms import Terms
+from inca.network.node.node import NodeOptions
 from inca.network.node.runner import run_party
 from inca.network.node.session_setup import SessionSetup
 from inca.network.testing.local_cluster import FORK_SERVER, LocalCluster, free_ports, measure_start_up
@@ -165,18 +166,16 @@ def _run_behind(
     with (home / "output.txt").open("a", buffering=1) as output, redirect_stdout(output), redirect_stderr(output):
         try:
             setup, identity = SessionSetup(read_roster(roster)), Identity.read(home)
-            fields = run_party(
+            result = run_party(
                 setup,
                 identity,
                 session,
                 lambda: np.load(home / "value.npy"),
-                listen=("127.0.0.1", port),
+                NodeOptions(listen=("127.0.0.1", port), first_start=first_start, serve_s=serve_s),
                 shred=shred,
-                first_start=first_start,
-                serve_s=serve_s,
                 leave_on_sigterm=True,
             )
         except IncaError as error:
             print(error)
             sys.exit(1)
-        sys.exit(fields is None or fields["estimate"] is None)
+        sys.exit(result is None or result.estimate is None)

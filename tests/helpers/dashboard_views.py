@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from playwright.sync_api import Page, expect
 
 from helpers.browser import Watched
+from helpers.dashboard_documents import write_ended_session
 from helpers.dashboard_server import CONSORTIUM, Dashboard, running
 from helpers.paths import FIXTURES
 
-SESSIONS = FIXTURES / "version-0.1" / "session" / "party-001" / "sessions"
-_CERTIFICATE = FIXTURES / "version-0.1" / "certificate.json"
 _PLAN = FIXTURES / "version-0.1" / "plan.json"
 
 VIEWS = {
@@ -26,6 +27,7 @@ VIEWS = {
     "file": "/file",
     "file, certificate": "/file?file={certificate.json}",
     "file, plan": "/file?file={plan.json}",
+    "file, result": "/file?file={result.json}",
     "file, execution": "/file?file={consortium.json}",
     "run of a file": "/run?file={consortium.json}",
     "adversary of a file": "/adversary?file={consortium.json}",
@@ -62,8 +64,11 @@ _MOVE = """async () => {
 @contextmanager
 def board_with_files() -> Iterator[Dashboard]:
     """Serve a dashboard that has something to show in every view."""
-    with running([SESSIONS], [CONSORTIUM, _CERTIFICATE, _PLAN]) as board:
-        yield board
+    with TemporaryDirectory() as folder:
+        session = write_ended_session(Path(folder))
+        files = [session / "result.json", session / "certificate.json", CONSORTIUM, _PLAN]
+        with running([Path(folder)], files) as board:
+            yield board
 
 
 def address_of(board: Dashboard, view: str) -> str:

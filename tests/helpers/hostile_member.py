@@ -9,6 +9,8 @@ from typing import Any, TypeVar
 import msgspec
 import numpy as np
 
+from helpers.network_faults import Faults
+from helpers.simulated_network import SimulatedNetwork, plain_party
 from inca.network.protocol.agreement.ballot_signatures import BallotSignatures
 from inca.network.protocol.context import Effects
 from inca.network.protocol.ledger import Ledger
@@ -54,8 +56,6 @@ from inca.network.protocol.signed_items import (
     SignedItems,
     Verify,
 )
-from inca.network.testing.faults import Faults
-from inca.network.testing.simulator import SimulatedNetwork, plain_party
 
 LIMITS = (0, 1, 2, 3, 7, 2**31, 2**32 - 1)
 NUMBERS = (0, 1, -1, WEIGHT, -WEIGHT, 2**61, 2**62 - 1, -(2**62) + 1)

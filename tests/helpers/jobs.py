@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 from collections.abc import Generator, Sequence
@@ -10,7 +9,7 @@ from functools import cache
 from typing import Any
 
 from inca.jobs.engine import Engine
-from inca.jobs.job import Job, library_versions, perform_job
+from inca.jobs.job import Job, perform_job
 from inca.reproduction.runs import first_rounds, gopa_needed, noise_needed
 
 JOBS = [
@@ -18,11 +17,9 @@ JOBS = [
     Job(
         noise_needed,
         {
-            "parties": 30,
+            "requirements": {"parties": 30, "colluding": 0.1, "dropout": 0.1},
             "receivers": 1,
             "rounds": 8,
-            "colluding": 0.1,
-            "dropout": 0.1,
             "own": [0.07, 0.2],
             "first": 0,
             "runs": 3,
@@ -32,9 +29,8 @@ JOBS = [
     Job(
         gopa_needed,
         {
-            "parties": 30,
+            "requirements": {"parties": 30, "colluding": 0.1},
             "exchanges": 8,
-            "colluding": 0.1,
             "early": 2,
             "late": 1,
             "own": 0.07,
@@ -54,7 +50,7 @@ def silent(done: int, total: int) -> None:
 @cache
 def expected_results() -> list[Any]:
     """Return the results of these jobs, done here."""
-    return [json.loads(perform_job(0, job, job.source, library_versions())[1]) for job in JOBS]
+    return [perform_job(job, *job.origin) for job in JOBS]
 
 
 class CountingEngine(Engine):

@@ -44,20 +44,19 @@ class MadeUpSampling:
         requirements: inca.Requirements,
         design: ProtocolDesign,
         parties: int,
-        dropout: float,
+        attendance: tuple[float, float],
         seeds: Iterable[int],
         factors: Array,
         on_view_sampled: Any = None,
         *,
-        away: float = 0.0,
         settled: bool = False,
     ) -> CancellingNoiseSample:
         assert not settled
-        self.calls.append({"parties": parties, "attendance": (dropout, away), "seeds": list(seeds)})
+        self.calls.append({"parties": parties, "attendance": attendance, "seeds": list(seeds)})
         views = []
         for seed in self.calls[-1]["seeds"]:
             drawn = np.random.default_rng(seed).exponential(size=(1, self._parties))
-            views.append(self._scales[dropout] * drawn / factors[:, np.newaxis])
+            views.append(self._scales[attendance[0]] * drawn / factors[:, np.newaxis])
             if on_view_sampled is not None:
                 on_view_sampled()
         self.samples.append(CancellingNoiseSample(factors, tuple(views)))

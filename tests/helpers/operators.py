@@ -20,10 +20,10 @@ def scaled_sigma(operator: Operator) -> Array:
     return np.hstack([np.empty((operator.height, 0)), *columns])[:, : operator.height]
 
 
-def scaled_b(operator: Operator, honest: int) -> Array:
-    """Return scale B."""
+def scaled_b(operator: Operator, honest: int, given_sums: bool = False) -> Array:
+    """Return scale B, or what sums of final messages leave of it."""
     columns, room = [], workspace(operator)
     for lo in range(0, honest, WIDTH):
         columns.append(np.empty((operator.height, WIDTH)))
-        columns_of_b(operator, np.arange(lo, min(lo + WIDTH, honest)), columns[-1], room)
+        columns_of_b(operator, np.arange(lo, min(lo + WIDTH, honest)), columns[-1], room, given_sums)
     return np.hstack(columns)[:, :honest]

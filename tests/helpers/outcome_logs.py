@@ -28,9 +28,14 @@ def digest_of(average: Array) -> bytes:
     return hashlib.sha256(average.tobytes() + BEACON).digest()
 
 
+def result_of(average: Array, standard_error: float | None = None) -> SessionResult:
+    """The result of a session with that average, and always the same beacon."""
+    return SessionResult(average, standard_error, BEACON)
+
+
 def log_of(folder: Path, outcomes: Outcomes) -> OutcomeLog:
     """Write so many outcomes; the k-th average has a standard error of k / 10."""
     log = OutcomeLog(folder)
     for number, average in enumerate(outcomes, 1):
-        log.append(number, None if average is None else SessionResult(average, 0.1 * number, BEACON))
+        log.append(number, None if average is None else result_of(average, 0.1 * number))
     return log

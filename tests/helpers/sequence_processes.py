@@ -24,7 +24,7 @@ from inca.learn.statistics.records import Records
 from inca.learn.training.clipping import Clipping
 from inca.learn.training.models import LogisticModel
 from inca.learn.training.optimizers import SGD
-from inca.learn.training.train import train
+from inca.learn.training.train import TrainingRules, train
 from inca.network.membership.identity import Identity
 from inca.network.membership.roster import Roster, read_roster
 from inca.network.membership.terms import Terms
@@ -163,9 +163,7 @@ def _learn(folder: Path, home: Path, i: int, interval: float, gathering: float) 
             budget,
             STEPS,
             rng,
-            clipping=CLIPPING,
-            optimizer=SGD(2.0),
-            mu=budget.part(1.0 / (STEPS + 1)),
+            TrainingRules(CLIPPING, optimizer=SGD(2.0), mu=budget.part(1.0 / (STEPS + 1))),
             on_step=lambda step, parameters: print("step", step, parameters),
         )
         fields: dict[str, Any] = {

@@ -97,7 +97,7 @@ class TwelveParties:
                 "max_clock_skew": 0.4 * slowness * period,
                 "min_round_duration": min_round_duration,
                 "seed": seed,
-                "sigma_topup": (0.0, 0.25, 0.5),
+                "sigma_topup": (0.0, 0.25, *[0.5] * 9),
             }
             terms = Terms(**(fields | changes))
             return Roster("a test", terms, tuple(cards))

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import beta
 
-from inca import Interval
+from inca import Conditions, Interval
 from inca._base.types import Array
 from inca.learn.averagers.simulated import SimulatedAverager
 from inca.learn.statistics.distribution import distribution
@@ -30,7 +30,7 @@ def draws(rng: np.random.Generator, parties: int, per_party: int = 1, columns: i
 @cache
 def own() -> SimulatedAverager:
     """inca for 12 parties; the plan takes seconds, so it is made once for all tests."""
-    return SimulatedAverager.of("inca", 12, dropout=0.2, messages=8, views=10)
+    return SimulatedAverager.of("inca", 12, Conditions(dropout=0.2, messages=8), views=10)
 
 
 def mean(

@@ -11,7 +11,7 @@ import pytest
 from helpers.dask_processes import DaskProcesses, dask_processes, finished_jobs
 from helpers.jobs import JOBS, CountingEngine, ending_its_worker, expected_results, silent
 from inca.errors import InvalidInput, MissingLibrary, WorkerLost
-from inca.jobs import cluster as module
+from inca.jobs import engine as module
 from inca.jobs.checkpoint import Checkpoint, complete_jobs
 from inca.jobs.engine import Engine
 from inca.jobs.job import Job

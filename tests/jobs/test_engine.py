@@ -9,7 +9,7 @@ import pytest
 
 from helpers.jobs import JOBS, expected_results, silent
 from inca.errors import InvalidInput
-from inca.jobs import cluster
+from inca.jobs import engine as module
 from inca.jobs.checkpoint import Checkpoint, complete_jobs
 from inca.jobs.engine import Engine
 from inca.jobs.job import Job, library_versions, perform_job
@@ -50,9 +50,9 @@ def test_a_real_cluster_gives_the_same(tmp_path: Path) -> None:
 
 def test_a_worker_with_other_code_refuses() -> None:
     with pytest.raises(InvalidInput, match=r"a worker's source code of inca must be the same as here \(0{16}\), got '"):
-        perform_job(0, JOBS[0], "0" * 64, library_versions())
+        perform_job(JOBS[0], "0" * 64, library_versions())
     with pytest.raises(InvalidInput, match=r"a worker's libraries must be the same as here \(numpy 1\), got 'numpy "):
-        perform_job(0, JOBS[0], JOBS[0].source, "numpy 1")
+        perform_job(JOBS[0], JOBS[0].origin[0], "numpy 1")
 
 
 def test_an_error_in_a_worker_reaches_the_caller(tmp_path: Path) -> None:
@@ -77,7 +77,7 @@ def test_bad_engines_are_refused(arguments: dict[str, Any], sentence: str) -> No
 @pytest.mark.filterwarnings("default")
 @pytest.mark.parametrize("address", ["tcp://127.0.0.1:9", "nowhere at all"])
 def test_a_cluster_that_does_not_answer_is_refused(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cluster, "ANSWER_TIMEOUT_S", 1.0)
+    monkeypatch.setattr(module, "ANSWER_TIMEOUT_S", 1.0)
     with (
         pytest.raises(InvalidInput, match=f"address must be that of a dask scheduler, got '{address}'"),
         Engine("dask", address=address),

@@ -45,7 +45,7 @@ def test_records_and_parties_do_not_share_a_budget() -> None:
     with pytest.raises(InvalidInput, match=r"the level of a release must be 'record', as of those .*'party'"):
         budget.spend(0.01, level="party")
     assert budget.spent == spent and budget.level == "record"
-    with pytest.raises(InvalidInput, match="level must be one of record, party, got 'person'"):
+    with pytest.raises(InvalidInput, match="level must be record or party, got 'person'"):
         budget.spend(0.01, level="person")  # type: ignore[arg-type]
 
 
@@ -138,7 +138,7 @@ def test_a_fraction_of_a_budget_is_one_of_its_squares() -> None:
 
 @pytest.mark.parametrize("weights", [[], [1.0, 0.0], [1.0, -1.0], [1.0, math.inf], [math.nan]])
 def test_weights_that_split_nothing_are_refused(weights: list[float]) -> None:
-    with pytest.raises(InvalidInput, match="weights must be at least one number, all above 0"):
+    with pytest.raises(InvalidInput, match=r"weights(\[\d\])? must be (at least one|a finite) number"):
         Budget(1.0, 1e-5).split(weights)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from inca import Interval, InvalidInput
+from inca import Conditions, Interval, InvalidInput
 from inca.errors import BudgetExceeded
 from inca.learn.averagers.simulated import SimulatedAverager
 from inca.learn.budget import Budget
@@ -22,7 +22,7 @@ from inca.learn.statistics.regression import linear_regression
 from inca.learn.statistics.release import average_features
 from inca.learn.training.clipping import Clipping
 from inca.learn.training.models import LogisticModel
-from inca.learn.training.train import TrainingResult, train
+from inca.learn.training.train import TrainingResult, TrainingRules, train
 
 PARTIES = 12
 NUMBERS = Records.of([[0.5]] * PARTIES, Interval(0, 1))
@@ -31,13 +31,13 @@ NUMBERS = Records.of([[0.5]] * PARTIES, Interval(0, 1))
 @cache
 def planned() -> SimulatedAverager:
     """inca for thirty releases with a failure probability of 3e-6 in all: 1e-7 each."""
-    return SimulatedAverager.of("inca", PARTIES, messages=8, views=10, releases=30, failure=3e-6)
+    return SimulatedAverager.of("inca", PARTIES, Conditions(messages=8, failure=3e-6), views=10, releases=30)
 
 
 def steps(averager: SimulatedAverager, budget: Budget, count: int, mu: float | None = 0.01) -> TrainingResult:
     datasets = [(np.ones((2, 2)), np.array([0, 1]))] * PARTIES
     rng = np.random.default_rng(1)
-    return train(LogisticModel(2, 2), datasets, averager, budget, count, rng, clipping=Clipping(1.0), mu=mu)
+    return train(LogisticModel(2, 2), datasets, averager, budget, count, rng, TrainingRules(Clipping(1.0), mu=mu))
 
 
 class Listening:

@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from helpers.averages import averaged
+from helpers.outcome_logs import result_of
 from helpers.paths import ROOT
 from helpers.sequence_processes import SIZES, agree
 from helpers.studies import FIELDS, HISTOGRAM, LOGISTIC, QUANTILES, REGRESSION, Place
@@ -34,13 +35,12 @@ from inca.learn.study import Study
 from inca.learn.study_run import run_study
 from inca.learn.training.models import LogisticModel
 from inca.network.membership.roster import Roster
-from inca.network.sequence.outcome_log import SessionResult
 
 
 def test_moments_have_names_and_intervals(tmp_path: Path) -> None:
     place = Place(tmp_path)
     place.outcome_log.append(
-        1, SessionResult(averaged(place.averager(), Records.of(place.tables, place.study.bounds), "moments"), 1e-7)
+        1, result_of(averaged(place.averager(), Records.of(place.tables, place.study.bounds), "moments"), 1e-7)
     )
     answer = run_study(place.study, place.averager(), place.tables[1], [])
     truth = place.everything()
@@ -56,7 +56,7 @@ def test_moments_have_names_and_intervals(tmp_path: Path) -> None:
 def test_an_answer_tells_how_likely_the_plan_fails(tmp_path: Path, failure: float | None) -> None:
     place = Place(tmp_path, failure=failure)
     records = Records.of(place.tables, place.study.bounds)
-    place.outcome_log.append(1, SessionResult(averaged(place.averager(), records, "moments"), 1e-7))
+    place.outcome_log.append(1, result_of(averaged(place.averager(), records, "moments"), 1e-7))
     answer = run_study(place.study, place.averager(), place.tables[1], [])
     assert (answer["delta"], answer["failure_probability"]) == (1e-5, failure)
 
@@ -82,17 +82,20 @@ def test_no_private_value_is_shown_when_records_are_refused(tmp_path: Path) -> N
 
 def test_numbers_outside_are_clipped_and_training_goes_on(tmp_path: Path) -> None:
     place = Place(tmp_path, **(LOGISTIC | {"steps": 1}))
-    place.outcome_log.append(1, SessionResult(np.zeros(3)))
+    place.outcome_log.append(1, result_of(np.zeros(3)))
     table = place.tables[1].copy()
-    table[0], table[1] = (7777.25, np.nan), (np.inf, -np.inf)
+    table[0], table[1] = (7777.25, -7777.25), (1e300, -1e300)
     assert run_study(place.study, place.averager(), table, ["yes"] * 9)["steps_without_result"] == 0
+    table[1, 0] = np.nan
+    with pytest.raises(InvalidInput, match=r"data\[1\]\[1, 0\] must be a finite number"):
+        run_study(place.study, place.averager(), table, ["yes"] * 9)
 
 
 def test_a_regression_is_that_of_all_records(tmp_path: Path) -> None:
     place = Place(tmp_path, **REGRESSION)
     tables = [table[:, ::-1].copy() for table in place.tables]
     place.outcome_log.append(
-        1, SessionResult(averaged(place.averager(), Records.of(tables, place.study.bounds), "regression"), 1e-9)
+        1, result_of(averaged(place.averager(), Records.of(tables, place.study.bounds), "regression"), 1e-9)
     )
     answer = run_study(place.study, place.averager(), tables[1], [])
     x, y = place.everything()[:, 1], place.everything()[:, 0]
@@ -106,7 +109,7 @@ def test_a_histogram_is_that_of_all_records(tmp_path: Path, bins: int | list[flo
     place = Place(tmp_path, **(HISTOGRAM | {"bins": bins}))
     records, edges = Records.of(place.tables, place.study.bounds), place.study.histogram_edges()
     average = averaged(place.averager(), records, "histogram", edges)
-    place.outcome_log.append(1, SessionResult(average, 1e-7))
+    place.outcome_log.append(1, result_of(average, 1e-7))
     answer = run_study(place.study, place.averager(), place.tables[1], [])
     truth = np.histogram(place.everything(), edges)[0] / len(place.everything())
     assert [row["value"] for row in answer["bins"]] == pytest.approx(truth.tolist(), abs=1e-9)
@@ -121,7 +124,7 @@ def test_quantiles_are_those_of_all_records(tmp_path: Path) -> None:
     place = Place(tmp_path, **(QUANTILES | {"quantiles": wanted}))
     records = Records.of(place.tables, place.study.bounds)
     average = averaged(place.averager(), records, "quantiles", place.study.quantile_shares())
-    place.outcome_log.append(1, SessionResult(average, 1e-9))
+    place.outcome_log.append(1, result_of(average, 1e-9))
     answer = run_study(place.study, place.averager(), place.tables[1], [])
     truth = np.quantile(place.everything(), wanted, method="inverted_cdf")
     for row, share, record in zip(answer["quantiles"], wanted, truth, strict=True):
@@ -214,7 +217,7 @@ def test_weights_are_for_the_columns_as_they_are(tmp_path: Path) -> None:
     """One step from 0 along a known average: the score of a record is that of the scaled columns."""
     place = Place(tmp_path, **(LOGISTIC | {"steps": 1, "rate": 1.0}))
     gradient = np.array([0.3, -0.2, 0.1])
-    place.outcome_log.append(1, SessionResult(gradient))
+    place.outcome_log.append(1, result_of(gradient))
     answer = run_study(place.study, place.averager(), place.tables[1], ["yes", "no", "no"] * 3)
     (row,) = answer["coefficients"].values()
     assert list(answer["coefficients"]) == ["yes"] and answer["steps_without_result"] == 0
@@ -226,7 +229,7 @@ def test_weights_are_for_the_columns_as_they_are(tmp_path: Path) -> None:
 
 def test_three_classes_have_a_row_each_and_a_step_without_result_is_counted(tmp_path: Path) -> None:
     place = Place(tmp_path, **(LOGISTIC | {"classes": ["a", "b", "c"]}))
-    place.outcome_log.append(1, SessionResult(np.zeros(9)))
+    place.outcome_log.append(1, result_of(np.zeros(9)))
     place.outcome_log.append(2, None)
     answer = run_study(place.study, place.averager(), place.tables[1], ["a"] * 9)
     assert list(answer["intercept"]) == ["a", "b", "c"] and answer["steps_without_result"] == 1

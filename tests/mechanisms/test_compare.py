@@ -87,7 +87,7 @@ def test_bad_input_is_refused() -> None:
 
 
 def test_inca_is_a_mechanism_like_any_other_for_vectors_too() -> None:
-    own = Inca(inca.plan(replace(REQUIREMENTS, dropout=0.1), recipe="paper", views=10))
+    own = Inca(inca.plan(replace(REQUIREMENTS, dropout=0.1), inca.PlanOptions(recipe="paper", views=10)))
     estimate = own.run(np.ones((16, 3)), np.random.default_rng(1), dropout=0.1)
     assert isinstance(estimate, np.ndarray) and estimate.shape == (3,)
     assert own.run(np.ones(16), np.random.default_rng(1), dropout=1.0) is None

@@ -8,8 +8,9 @@ import networkx as nx
 import numpy as np
 import pytest
 
+from helpers.gossip_graphs import graph_of
 from inca._base.types import Array
-from inca.mechanisms.gossip_matrix import GossipGraph, gossip_from_matrix, gossip_graph
+from inca.mechanisms.gossip_matrix import GossipGraph, gossip_graph
 from inca.mechanisms.muffliato import GossipLoss, Muffliato
 from inca.planning.requirements import Requirements
 from inca.privacy.gaussian import epsilon_for, mu_for
@@ -20,7 +21,7 @@ SMALL = Requirements(parties=16, epsilon=0.5, delta=1e-5, sensitivity=3.0)
 
 def some(name: str) -> GossipGraph:
     if name == "ring":
-        return gossip_from_matrix(nx.to_numpy_array(nx.cycle_graph(16)) / 3 + np.eye(16) / 3)
+        return graph_of(nx.to_numpy_array(nx.cycle_graph(16)) / 3 + np.eye(16) / 3)
     return gossip_graph(name, 16, np.random.default_rng(1))
 
 

@@ -411,7 +411,6 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
     (lambda: Gopa(REQUIREMENTS, late=1.5), "late must be from 0 to 1, got 1.5"),
     (lambda: Gopa(REQUIREMENTS, late_leavers=-1), "late_leavers must be at least 0, got -1"),
     (lambda: Gopa(REQUIREMENTS, views=10), "views must be at least 100, got 10"),
-    (lambda: Gopa(REQUIREMENTS, seed=-1), "seed must be at least 0, got -1"),
     (lambda: Gopa(REQUIREMENTS, factor=1.0), "factor must be above 1, got 1.0"),
     (lambda: CorDP(REQUIREMENTS, factor=0.5), "factor must be above 1, got 0.5"),
     (

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 import inca
 from inca.planning.designs import ProtocolDesign
-from inca.planning.leavers import draw_leaver_bounds, leaver_bounds, level_that_protects_leavers
+from inca.planning.leavers import leaver_bounds, level_that_protects_leavers
+from level_tables import draw_leaver_bounds
 
 seeds = st.integers(0, 2**32 - 1)
 

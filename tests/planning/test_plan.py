@@ -1,9 +1,8 @@
-"""What a plan says of itself."""
+"""What people read of a plan."""
 
 from __future__ import annotations
 
 import math
-import re
 from dataclasses import replace
 from functools import cache
 
@@ -11,8 +10,10 @@ import numpy as np
 import pytest
 
 import inca
+from helpers.documents import words
 from helpers.paths import ROOT
 from inca.planning.plan import AlternativeDesign, SamplingDetails
+from inca.reporting.content import content
 
 REQUIREMENTS = inca.Requirements(parties=20, epsilon=1.0, delta=1e-5, colluding=0.1, dropout=0.1, messages=10)
 
@@ -34,39 +35,44 @@ def test_a_plans_adversary_is_as_large_as_is_required() -> None:
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [
-        ({"colluding": 0.1}, "against            2 random colluding parties\n"),
-        ({"colluding": 0.0, "eavesdropped": 0.25}, "against            eavesdroppers on 0.25 of all messages\n"),
+        ({"colluding": 0.1}, "2 random colluding parties"),
+        ({"colluding": 0.05}, "1 random colluding party"),
+        ({"colluding": 0.0, "eavesdropped": 0.25}, "eavesdroppers on 0.25 of all messages"),
         (
             {"colluding": 0.1, "eavesdropped": 0.25},
-            "against            2 random colluding parties and eavesdroppers on 0.25 of all messages\n",
+            "2 random colluding parties and eavesdroppers on 0.25 of all messages",
         ),
-        ({"colluding": 0.0}, "against            whoever knows who sent to whom and sees the final messages\n"),
+        ({"colluding": 0.0}, "only those who read the final messages"),
     ],
 )
-def test_a_plan_says_whom_it_is_against(changes: dict[str, float], sentence: str) -> None:
-    assert sentence in str(replace(written_plan(), requirements=replace(REQUIREMENTS, **changes)))  # type: ignore[arg-type]
+def test_a_plan_says_which_adversary_it_is_against(changes: dict[str, float], sentence: str) -> None:
+    plan = replace(written_plan(), requirements=replace(REQUIREMENTS, **changes))  # type: ignore[arg-type]
+    assert f"  Against            {sentence}\n" in words(plan)
 
 
 @pytest.mark.parametrize(
     ("parts", "sentence"),
     [
-        ((0.03, 0.01, 0.0), "75.0% independent noise, 25.0% noise left by leavers, 0.0% lost values\n"),
-        ((1.0, 1.0, 8.0), "10.0% independent noise, 10.0% noise left by leavers, 80.0% lost values\n"),
-        ((math.inf, 0.0, math.inf), "0 % independent noise, 0 % noise left by leavers, 0 % lost values\n"),
-        ((0.0, 0.0, 0.0), "0 % independent noise, 0 % noise left by leavers, 0 % lost values\n"),
+        ((0.03, 0.01, 0.0), "75.0% independent noise, 25.0% cancelling noise that is left, 0.0% lost values"),
+        ((1.0, 1.0, 8.0), "10.0% independent noise, 10.0% cancelling noise that is left, 80.0% lost values"),
     ],
 )
 def test_a_plan_says_what_its_error_consists_of(parts: tuple[float, float, float], sentence: str) -> None:
-    assert "  of which           " + sentence in str(replace(written_plan(), budget=inca.ErrorBudget(*parts)))
+    assert f"  Error is made of   {sentence}\n" in words(replace(written_plan(), budget=inca.ErrorBudget(*parts)))
+
+
+@pytest.mark.parametrize("parts", [(math.inf, 0.0, math.inf), (0.0, 0.0, 0.0)])
+def test_an_error_that_is_zero_or_infinite_has_no_parts(parts: tuple[float, float, float]) -> None:
+    assert "Error is made of" not in words(replace(written_plan(), budget=inca.ErrorBudget(*parts)))
 
 
 @pytest.mark.parametrize(("colluding", "factor", "local"), [(0.9, 2.0, True), (0.9, 1.99, False), (0.95, 1.0, False)])
-def test_two_honest_parties_who_hide_nothing_are_told_that_it_is_local_dp(
+def test_a_plan_of_two_honest_parties_that_hide_nothing_is_called_local_dp(
     colluding: float, factor: float, local: bool
 ) -> None:
     """Each adds as much noise as if it were alone; one that is alone could do nothing else."""
     plan = replace(written_plan(), requirements=replace(REQUIREMENTS, colluding=colluding), factor=factor)
-    assert ("this is Local DP" in str(plan)) == local
+    assert ("this is Local DP" in words(plan)) == local
 
 
 SETTLED = inca.Requirements(parties=200, epsilon=1.0, delta=1e-5, colluding=0.1, dropout=0.1)
@@ -75,45 +81,50 @@ SETTLED = inca.Requirements(parties=200, epsilon=1.0, delta=1e-5, colluding=0.1,
 @pytest.mark.parametrize(
     ("late", "sentence"),
     [
-        (0, r"  1 late leaver      \S+ mean squared = \S+ x Central DP, if it settles and does not publish\n"),
-        (1, r"  1 late leaver      \S+ mean squared = \S+ x Central DP, if it settles and does not publish\n"),
-        (3, r"  3 late leavers     \S+ mean squared = \S+ x Central DP, if they settle and do not publish\n"),
+        (0, "1 party settles and then publishes nothing"),
+        (1, "1 party settles and then publishes nothing"),
+        (3, "3 parties settle and then publish nothing"),
     ],
 )
 def test_a_plan_says_what_late_leavers_cost(late: int, sentence: str) -> None:
-    assert re.search(sentence, str(inca.plan(SETTLED, late=late)))
+    plan = inca.plan(SETTLED, inca.PlanOptions(late=late))
+    assert plan.late_budget is not None
+    error = f"{math.sqrt(plan.late_budget.total):.4g} root mean square"
+    assert f"  Late leavers       {error} if {sentence}\n" in words(plan)
 
 
 def test_a_plan_says_how_much_noise_is_added_at_the_end_if_parties_leave() -> None:
     plan = inca.plan(SETTLED)
-    line = "  settled            who stays undoes what it exchanged with leavers"
-    assert f"{line}; 20 leavers: sigma_topup {plan.sigma_topup(20):.6g}\n" in str(plan)
-    assert f"{line}\n" in str(inca.plan(replace(SETTLED, dropout=0.0)))
+    assert f"  Top-up noise       {plan.sigma_topup(20):.6g} if 20 leave\n" in words(plan)
+    everyone_stays = words(inca.plan(replace(SETTLED, dropout=0.0)))
+    assert "  Settlement         settled\n" in everyone_stays and "Top-up noise" not in everyone_stays
 
 
 def test_a_plan_says_if_its_result_says_nothing() -> None:
-    assert "note " not in str(inca.plan(SETTLED))
+    badges = [sentence.badge for sentence in content(inca.plan(SETTLED)).verdict]
+    assert "uninformative" not in badges
     hopeless = inca.plan(replace(SETTLED, epsilon=0.001))
-    assert f"\n  note               {hopeless.remark}" in str(hopeless) and "guessing its middle" in hopeless.remark
+    assert f"\n  Uninformative      {hopeless.remark}\n" in words(hopeless) and "guessing its middle" in hopeless.remark
 
 
 @pytest.mark.parametrize(
-    ("parties", "checked", "words"),
+    ("parties", "checked", "how"),
     [
-        (20, 0, "7 views of 20 parties each at dropout 0, 0.1;\n"),
-        (10, 0, "7 views of 10 parties (sub-populations) each at dropout 0, 0.1;\n"),
-        (20, 1, "7 views of 20 parties each at dropout 0, 0.1; checked on 1 whole view;\n"),
-        (20, 3, "7 views of 20 parties each at dropout 0, 0.1; checked on 3 whole views;\n"),
+        (20, 0, "7 views of 20 parties at each dropout rate (0, 0.1)"),
+        (10, 0, "7 views of 10 parties (sub-populations) at each dropout rate (0, 0.1)"),
+        (20, 3, "7 views of 20 parties at each dropout rate (0, 0.1), checked on 3 more"),
     ],
 )
-def test_a_plan_says_how_its_level_is_known(parties: int, checked: int, words: str) -> None:
+def test_a_plan_says_how_its_level_is_known(parties: int, checked: int, how: str) -> None:
     sampling = SamplingDetails(7, parties, (0.0, 0.1), 0.9, checked)
-    text = str(replace(written_plan(), sampling=sampling, structure_bound=2e-8))
-    assert f"  level              extrapolated, confidence 0.9: {words}" in text
-    assert "\n                     that messages hide too little: 2e-08, proven\n" in text
+    text = words(replace(written_plan(), sampling=sampling, structure_bound=2e-8))
+    assert f"  Noise level        extrapolated, confidence 0.9: {how}\n" in text
+    assert "  Too little hidden  with probability at most 2e-08\n" in text
 
 
-@pytest.mark.parametrize(("relative", "words"), [(1.25, "25.0% larger"), (0.9, "10.0% smaller")])
-def test_a_plan_says_what_more_messages_would_bring(relative: float, words: str) -> None:
-    more = AlternativeDesign("another", 40, relative)
-    assert f"\n  with  40 messages  the error would be {words}" in str(replace(written_plan(), further=(more,)))
+@pytest.mark.parametrize("relative", [1.25, 0.9])
+def test_a_plan_says_what_more_messages_would_bring(relative: float) -> None:
+    plan = replace(written_plan(), further=(AlternativeDesign("another", 40, relative),))
+    (table,) = (table for table in content(plan).tables if table.heading.startswith("Other numbers of messages"))
+    assert table.columns == ("error", "messages", "design") and "this plan = 1" in table.heading
+    assert table.rows == ((f"{relative:g}", "40", "another"),)

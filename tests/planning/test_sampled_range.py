@@ -46,7 +46,7 @@ def test_the_error_of_the_plan_lies_in_every_range(
 ) -> None:
     required = requirements(parties, adversary, messages=40)
     ranges = list(error_ranges(required, receivers=receivers, views=40))
-    check(ranges, plan(required, receivers=receivers, views=40).expected_mse)
+    check(ranges, plan(required, inca.PlanOptions(receivers=receivers, views=40)).expected_mse)
     assert ranges[0].views == 0 and len(ranges) >= 3
     assert ranges[-1].high < 0.2 * ranges[0].high  # no longer Local DP's
 
@@ -55,7 +55,7 @@ def test_with_all_views_the_range_is_the_plans_error() -> None:
     required = requirements(12, (0.1, 0.1, 0.1), messages=11)
     *_, last = error_ranges(required, views=20)
     assert last.views == last.planned_views == 20
-    error = plan(required, views=20).expected_mse
+    error = plan(required, inca.PlanOptions(views=20)).expected_mse
     assert last.low == pytest.approx(error, rel=1e-8) and last.high == pytest.approx(error, rel=1e-8)
 
 
@@ -106,8 +106,8 @@ def test_the_error_of_the_plan_lies_in_every_range_on_a_grid(
         ranges = list(error_ranges(required, receivers=receivers))
     except RequirementsNotMet:
         with pytest.raises(RequirementsNotMet):
-            plan(required, receivers=receivers)
+            plan(required, inca.PlanOptions(receivers=receivers))
         return
     if receivers == 1 and adversary[1] == 0.0:
         return  # looked up: there is no sampled plan to compare with
-    check(ranges, plan(required, receivers=receivers).expected_mse)
+    check(ranges, plan(required, inca.PlanOptions(receivers=receivers)).expected_mse)

@@ -106,7 +106,7 @@ def test_with_exactly_what_it_needs_a_party_loses_exactly_what_it_may(parties: i
     """As the accountant has it; among 15, a sub-population, needs are larger by the party's own share of the noise."""
     factors = np.array([1.5, 3.0, 17.0])
     seeds, tried = [11, 12], 0
-    sample = sample_cancelling_noise(SMALL, DESIGN, parties, 0.2, seeds, factors, away=0.1)
+    sample = sample_cancelling_noise(SMALL, DESIGN, parties, (0.2, 0.1), seeds, factors)
     honest = 17 if parties == 20 else 13
     assert sample.factors is factors and sample.size == 2 * honest
     for seed, needs in zip(seeds, sample.views, strict=True):
@@ -130,10 +130,12 @@ def test_views_are_in_the_order_of_their_seeds_and_each_is_told() -> None:
     calls: list[int] = []
     seeds = [5, 6, 7]
     factors = np.array([2.0])
-    together = sample_cancelling_noise(SMALL, DESIGN, 20, 0.0, seeds, factors, lambda: calls.append(1))
+    together = sample_cancelling_noise(SMALL, DESIGN, 20, (0.0, 0.0), seeds, factors, lambda: calls.append(1))
     assert len(calls) == 3
     for seed, view in zip(seeds, together.views, strict=True):
-        np.testing.assert_array_equal(view, sample_cancelling_noise(SMALL, DESIGN, 20, 0.0, [seed], factors).views[0])
+        np.testing.assert_array_equal(
+            view, sample_cancelling_noise(SMALL, DESIGN, 20, (0.0, 0.0), [seed], factors).views[0]
+        )
 
 
 def test_levels_are_those_of_the_tail_factor_by_factor() -> None:
@@ -211,7 +213,7 @@ def test_in_settled_runs_leavers_count_as_colluders_and_the_others_have_topped_u
     """Recomputed: at what each survivor needs, its exact loss against colluders and leavers together is the allowed."""
     requirements = inca.Requirements(24, 1.0, 1e-5, colluding=0.125, dropout=0.25, messages=6)
     design, factor = ProtocolDesign("permutation", 6, quiet=1), 1.6
-    sample = sample_cancelling_noise(requirements, design, 24, 0.25, [5], np.array([factor]), settled=True)
+    sample = sample_cancelling_noise(requirements, design, 24, (0.25, 0.0), [5], np.array([factor]), settled=True)
     (needs,) = sample.views[0]
     rng = np.random.default_rng((5, 1))
     presence = inca.Presence.leaving(24, 6, 0.25, rng)

@@ -81,7 +81,7 @@ def test_the_level_is_the_largest_over_full_attendance_and_two_dropout_rates(
     monkeypatch: pytest.MonkeyPatch, worst: float, confidence: float
 ) -> None:
     sampled = Sampled(monkeypatch, {0.0: 0.02, 0.1: 0.02, 0.2: 0.02} | {worst: 0.1})
-    plan = inca.plan(REQUIREMENTS, recipe="paper", views=VIEWS, confidence=confidence)
+    plan = inca.plan(REQUIREMENTS, inca.PlanOptions(recipe="paper", views=VIEWS), confidence=confidence)
     assert sampled.attendances == [(0.0, 0.0), (0.1, 0.0), (0.2, 0.0)]
     assert plan.factor == pytest.approx(1.3 * 36 / 28)
     expected = REQUIREMENTS.var_local_dp * sampled.levels(confidence)[0]
@@ -103,7 +103,7 @@ def test_settled_plans_are_calibrated_on_settled_views(settled: bool) -> None:
             REQUIREMENTS,
             design,
             40,
-            dropout,
+            (dropout, 0.0),
             range(10**6 + 4 * number, 10**6 + 4 * number + 4),
             factors,
             lambda: None,
@@ -124,7 +124,7 @@ def test_every_attendance_is_sampled_as_often_as_asked_for_from_seeds_of_its_own
 ) -> None:
     """A view that chose a design, or calibrated another attendance, calibrates nothing."""
     sampled = Sampled(monkeypatch, {0.0: 0.1, 0.1: 0.1, 0.2: 0.1})
-    inca.plan(REQUIREMENTS, recipe="paper", views=VIEWS)
+    inca.plan(REQUIREMENTS, inca.PlanOptions(recipe="paper", views=VIEWS))
     assert [len(seeds) for seeds in sampled.seeds] == [VIEWS] * 3
     used = [seed for seeds in sampled.seeds for seed in seeds]
     assert len(set(used)) == 3 * VIEWS and min(used) >= 10**5 and max(used) < 10**9
@@ -146,14 +146,14 @@ def test_attendances_are_full_and_as_bad_as_may_be(
 ) -> None:
     rates = {rate: 0.1 for rate, _ in expected}
     sampled = Sampled(monkeypatch, rates)
-    inca.plan(replace(REQUIREMENTS, messages=40, **changes), recipe="paper", views=4)  # type: ignore[arg-type]
+    inca.plan(replace(REQUIREMENTS, messages=40, **changes), inca.PlanOptions(recipe="paper", views=4))  # type: ignore[arg-type]
     assert sampled.attendances == expected
 
 
 def test_noise_is_rounded_up_by_a_billionth() -> None:
     """A loss of exactly what is allowed is not exceeded by rounding, and hardly any noise is added for it."""
     alone = inca.Requirements(parties=10, epsilon=1.0, delta=1e-5, colluding=0.9, messages=4)
-    plan = inca.plan(alone, settlement="none", views=4)
+    plan = inca.plan(alone, inca.PlanOptions(settlement="none", views=4))
     ratio = plan.noise_levels.independent**2 / alone.var_local_dp
     assert 1.0 < ratio <= 1.0 + 1e-8
     view = sample_view(alone, plan.design, 10, 0.0, 1)
@@ -164,7 +164,7 @@ def test_the_balance_is_that_of_least_error(monkeypatch: pytest.MonkeyPatch) -> 
     sampled = Sampled(monkeypatch, {0.0: 0.004, 0.1: 0.012, 0.2: 0.008})
     monkeypatch.setattr(search, "candidate_factors", lambda requirements, parties: FACTORS)
     monkeypatch.setattr(search, "DesignScorer", Scored(lambda design: 1.0))
-    plan = inca.plan(REQUIREMENTS, settlement="none", views=VIEWS)
+    plan = inca.plan(REQUIREMENTS, inca.PlanOptions(settlement="none", views=VIEWS))
     factors = FACTORS
     value = REQUIREMENTS.value_variance / REQUIREMENTS.var_local_dp
     levels = sampled.levels()
@@ -183,7 +183,7 @@ def test_the_balance_is_that_of_least_error(monkeypatch: pytest.MonkeyPatch) -> 
 def test_a_need_that_no_noise_meets_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     Sampled(monkeypatch, {0.0: 0.1, 0.1: math.inf, 0.2: 0.1})
     with pytest.raises(inca.RequirementsNotMet, match="recipe paper does not meet the requirements"):
-        inca.plan(REQUIREMENTS, recipe="paper", views=4)
+        inca.plan(REQUIREMENTS, inca.PlanOptions(recipe="paper", views=4))
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -199,7 +199,9 @@ def test_the_design_of_least_error_is_chosen_and_the_others_are_told(
     steps: list[tuple[int, int]] = []
     requirements = replace(REQUIREMENTS, messages=18)
     plan = inca.plan(
-        requirements, settlement="none", views=100, progress=lambda done, total: steps.append((done, total))
+        requirements,
+        inca.PlanOptions(settlement="none", views=100),
+        progress=lambda done, total: steps.append((done, total)),
     )
 
     kinds = candidate_designs(requirements)
@@ -233,11 +235,11 @@ def test_few_views_are_never_fewer_than_four(monkeypatch: pytest.MonkeyPatch) ->
     scored = Scored(lambda design: 1.0)
     Sampled(monkeypatch, {0.0: 0.1})
     monkeypatch.setattr(search, "DesignScorer", scored)
-    plan = inca.plan(replace(REQUIREMENTS, dropout=0.0), settlement="none", views=10)
+    plan = inca.plan(replace(REQUIREMENTS, dropout=0.0), inca.PlanOptions(settlement="none", views=10))
     assert [views for views, _ in scored.made] == [4, 4]
     assert plan.further == ()  # where nobody leaves, more messages bring nothing
     with pytest.raises(inca.InvalidInput, match="views must be at least 2, got 1"):
-        inca.plan(REQUIREMENTS, views=1)
+        inca.plan(REQUIREMENTS, inca.PlanOptions(views=1))
 
 
 def test_who_is_away_now_and_then_costs_error_so_more_messages_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -248,7 +250,9 @@ def test_who_is_away_now_and_then_costs_error_so_more_messages_are_told(monkeypa
     steps: list[tuple[int, int]] = []
     requirements = replace(REQUIREMENTS, dropout=0.0, away=0.05, messages=18)
     plan = inca.plan(
-        requirements, settlement="none", views=10, progress=lambda done, total: steps.append((done, total))
+        requirements,
+        inca.PlanOptions(settlement="none", views=10),
+        progress=lambda done, total: steps.append((done, total)),
     )
     assert len(plan.further) == 2
     kinds = candidate_designs(requirements)

@@ -11,6 +11,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import inca
+from inca.errors import InvalidInput
 from inca.planning.designs import ProtocolDesign
 from inca.planning.settled_noise import SettledNoise
 
@@ -67,9 +68,53 @@ def test_all_survivors_together_have_the_factor_at_least() -> None:
         assert plan.settled_noise.total(leavers) * (54 - leavers) >= plan.factor * (1 - 1e-8)
 
 
-def test_if_more_leave_than_any_top_up_helps_it_is_local_dps() -> None:
-    noise = example(parties=12).settled_noise
-    assert noise.total(11) == pytest.approx(1.0) or noise.total(11) >= noise.factor
+OVERRUN = [
+    {"parties": 60, "colluding": 0.1, "dropout": 0.0, "messages": 8},
+    {"parties": 60, "colluding": 0.2, "dropout": 0.0, "messages": 10},
+    {"parties": 60, "colluding": 0.3, "dropout": 0.05, "messages": 20},
+]
+
+
+@pytest.mark.parametrize("changes", OVERRUN, ids=["8 rounds", "10 rounds", "20 rounds"])
+@pytest.mark.parametrize("leaving", [0.5, 0.6])
+def test_more_leavers_than_planned_leave_all_others_protected(changes: dict[str, float], leaving: float) -> None:
+    """Against coalitions of the full size among those who stay, exactly; losses were up to 4.1 times too large."""
+    plan = example(**changes)
+    for seed in range(6):
+        rng = np.random.default_rng((seed, 60))
+        presence = inca.Presence.leaving(60, plan.design.rounds, leaving, rng)
+        execution = plan.execution(seed, presence)
+        stay = np.flatnonzero(presence.row(plan.design.rounds))
+        colluding = rng.choice(stay, plan.requirements.colluders, replace=False).tolist()
+        view = inca.View(execution, inca.Adversary(colluding))
+        for seen in (view, view.of_cohort()):  # with the losses of those who left, and without
+            assert inca.account(seen, plan.noise_levels_of(execution), sensitivity=1.0).max_mu <= plan.requirements.mu
+
+
+@given(seeds, st.floats(0.02, 0.9), st.floats(0.2, 40.0))
+def test_a_party_on_its_own_is_protected_by_what_it_tops_up(seed: int, start: float, level: float) -> None:
+    """It meets colluders alone, and loses what is allowed: the bound is exact there."""
+    rounds = int(np.random.default_rng(seed).integers(2, 12))
+    requirements, injection = inca.Requirements(4, 1.0, 1e-5, colluding=0.5), inca.incremental_injection(rounds)
+    noise = SettledNoise(requirements, injection, 1.1, level, start)
+    assume(noise.covers(1))
+    schedule, cohort = inca.PermutationReceivers(4, rounds, seed=seed), np.arange(4) < 3
+    execution = inca.Execution(schedule, injection, cohort=cohort)
+    view = inca.View(execution, inca.Adversary([1, 2])).of_cohort()
+    levels = inca.NoiseLevels(
+        independent=math.sqrt(start), cancelling=math.sqrt(level), topup=math.sqrt(noise.topup(1))
+    )
+    assert inca.account(view, levels, sensitivity=1.0).max_mu == pytest.approx(1.0, abs=1e-6)
+
+
+def test_too_little_cancelling_noise_covers_no_more_leavers_than_planned() -> None:
+    requirements, injection = inca.Requirements(20, 1.0, 1e-5, dropout=0.2), inca.incremental_injection(20, quiet=1)
+    little, much = (SettledNoise.enough(requirements, injection, 1.1, level) for level in (6.0, 8.0))
+    assert little.covers(4) and not little.covers(5) and much.covers(5) and much.covers(20)
+    with pytest.raises(InvalidInput, match="leavers must be few enough"):
+        little.topup(5)
+    with pytest.raises(InvalidInput, match="leavers must be few enough"):
+        little.error(5)
 
 
 def test_one_honest_survivor_counts_on_itself_alone() -> None:
@@ -122,7 +167,9 @@ def test_the_total_makes_up_for_what_is_topped_up_and_for_no_more(leavers: int) 
 def test_without_cancelling_noise_no_top_up_is_known_to_suffice() -> None:
     requirements = inca.Requirements(20, 1.0, 1e-5, dropout=0.2)
     noise = SettledNoise(requirements, inca.incremental_injection(6), factor=1.5, level=0.0, start=1.5 / 20)
-    assert noise.total(0) == 1.5 / 20 and noise.total(4) == 1.0
+    assert noise.total(0) == 1.5 / 20 and not noise.covers(4) and not noise.covers(5)
+    with pytest.raises(InvalidInput, match=r"leavers must be few enough .* \(planned for: 4\), got 5"):
+        noise.total(5)
     enough = SettledNoise.enough(requirements, inca.incremental_injection(6), 1.5, 0.0)
     assert enough.start == pytest.approx(1.5 / 16) and enough.topup(4) == 0.0
 

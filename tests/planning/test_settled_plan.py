@@ -6,12 +6,13 @@ import math
 import tracemalloc
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
 
 import inca
+from helpers.documents import words
 from inca.errors import InvalidInput, RequirementsNotMet
 from inca.mechanisms.base import measure
 from inca.mechanisms.inca import Inca
@@ -48,7 +49,7 @@ def test_the_error_is_within_a_tenth_of_ideal_secure_aggregation(parties: int, d
 @pytest.mark.parametrize("late", [0, 1])
 def test_every_runs_audit_meets_the_guarantee(dropout: float, late: int) -> None:
     """At full attendance, at half of the leavers and at all of them; exactly, leavers' own losses included."""
-    plan = inca.plan(SMALL, late=late)
+    plan = inca.plan(SMALL, inca.PlanOptions(late=late))
     for seed in range(4):
         rng = np.random.default_rng(seed)
         execution = plan.execution(seed, inca.Presence.leaving(40, plan.design.rounds, dropout, rng))
@@ -70,7 +71,7 @@ def test_levels_are_looked_up_where_colluders_and_leavers_are_known(colluding: f
 def test_a_plan_protects_leavers_where_survivors_would_need_less_noise(dropout: float) -> None:
     """Many late leavers make the factor large, so that survivors need little cancelling noise; leavers need as much."""
     requirements = replace(REQUIREMENTS, dropout=dropout)
-    plan = inca.plan(requirements, late=30)
+    plan = inca.plan(requirements, inca.PlanOptions(late=30))
     level = plan.noise_levels.cancelling**2 / requirements.var_local_dp
     rounds, known, injection = plan.design.rounds, 0.1 + dropout, plan.design.injection()
     needed = leavers_level(rounds, known, 200, injection, failure=requirements.failure, confidence=0.95)
@@ -80,7 +81,7 @@ def test_a_plan_protects_leavers_where_survivors_would_need_less_noise(dropout: 
 
 def test_if_nobody_leaves_noise_is_for_survivors_alone() -> None:
     requirements = replace(REQUIREMENTS, colluding=0.05, dropout=0.0, messages=30)
-    plan = inca.plan(requirements, late=30)
+    plan = inca.plan(requirements, inca.PlanOptions(late=30))
     survivors = needed_level(plan.design.rounds, 0.05, plan.factor, 200, failure=requirements.failure, confidence=0.95)
     assert survivors is not None
     assert plan.noise_levels.cancelling**2 / requirements.var_local_dp == pytest.approx(survivors.level, rel=1e-6)
@@ -91,13 +92,13 @@ def test_a_plan_without_any_rounds_is_refused() -> None:
     for receivers in (None, 1, 2):
         for rounds in (0, -3):
             with pytest.raises(InvalidInput, match="rounds must be at least 1"):
-                inca.plan(REQUIREMENTS, rounds=rounds, receivers=receivers)
+                inca.plan(REQUIREMENTS, inca.PlanOptions(rounds=rounds, receivers=receivers))
     with pytest.raises(InvalidInput, match="rounds must be at least 1"):
-        inca.plan(REQUIREMENTS, rounds=0, proven=True)
+        inca.plan(REQUIREMENTS, inca.PlanOptions(rounds=0, proven=True))
 
 
 def test_fixed_rounds_are_looked_up_too() -> None:
-    plan = inca.plan(REQUIREMENTS, rounds=10)
+    plan = inca.plan(REQUIREMENTS, inca.PlanOptions(rounds=10))
     assert plan.design.rounds == 10 and plan.sampling.kind == "drawn"
 
 
@@ -133,20 +134,20 @@ def test_the_error_grows_with_the_number_that_really_left() -> None:
 
 
 def test_guarding_against_late_leavers_trades_error_without_them_for_error_with_them() -> None:
-    careless, careful = inca.plan(REQUIREMENTS), inca.plan(REQUIREMENTS, late=1)
+    careless, careful = inca.plan(REQUIREMENTS), inca.plan(REQUIREMENTS, inca.PlanOptions(late=1))
     assert careless.late_budget is not None and careful.late_budget is not None
     assert careless.expected_mse < careful.expected_mse < careful.late_budget.total < careless.late_budget.total / 1.5
-    three = inca.plan(REQUIREMENTS, late=3)
+    three = inca.plan(REQUIREMENTS, inca.PlanOptions(late=3))
     assert three.late_budget is not None and three.late_budget.total > careful.late_budget.total
 
 
 def test_a_smaller_probability_of_failure_is_extrapolated_and_says_so() -> None:
     rare, plan = (inca.plan(replace(REQUIREMENTS, failure=failure)) for failure in (1e-9, 1e-12))
-    assert rare.sampling.kind == "drawn" and rare.failure_probability == 1e-9 and "drawn with confidence" in str(rare)
+    assert rare.sampling.kind == "drawn" and rare.failure_probability == 1e-9 and "drawn, confidence" in words(rare)
     assert plan.sampling.kind == "extrapolated" and plan.failure_probability == 1e-12
     levels = [one.noise_levels.cancelling for one in (inca.plan(REQUIREMENTS), rare, plan)]
     assert levels[0] < levels[1] < levels[2]
-    assert "extrapolated beyond what was drawn, confidence 0.95" in str(plan)
+    assert "extrapolated beyond what was drawn, confidence 0.95" in words(plan)
 
 
 @pytest.mark.parametrize(
@@ -162,7 +163,7 @@ def test_a_smaller_probability_of_failure_is_extrapolated_and_says_so() -> None:
 )
 def test_what_was_not_drawn_is_sampled_and_the_audit_holds(changes: dict[str, float], fixed: dict[str, int]) -> None:
     requirements = replace(SMALL, **changes)  # type: ignore[arg-type]
-    plan = inca.plan(requirements, views=20, **fixed)  # type: ignore[arg-type]
+    plan = inca.plan(requirements, inca.PlanOptions(views=20, **fixed))  # type: ignore[arg-type]
     assert plan.settlement == "settled" and plan.sampling.kind == "extrapolated" and plan.sampling.views == 20
     known = replace(requirements, colluding=(requirements.colluders + requirements.leavers) / requirements.parties)
     bound = math.exp(plan.design.log_failure(replace(known, dropout=0.0)))  # that messages hide too little
@@ -183,7 +184,7 @@ def test_what_was_not_drawn_is_sampled_and_the_audit_holds(changes: dict[str, fl
 def test_eavesdroppers_and_two_receivers_are_looked_up_and_the_audit_holds(eavesdropped: float, receivers: int) -> None:
     requirements = replace(SMALL, parties=60, eavesdropped=eavesdropped, messages=20 * receivers)
     for failure in (1e-6, 1e-9):
-        plan = inca.plan(replace(requirements, failure=failure), receivers=receivers)
+        plan = inca.plan(replace(requirements, failure=failure), inca.PlanOptions(receivers=receivers))
         assert plan.sampling.looked_up and plan.sampling.kind == "drawn" and plan.failure_probability == failure
         assert plan.design.receivers == receivers
         assert requirements.central_mse < plan.expected_mse < 2.5 * requirements.central_mse
@@ -196,18 +197,18 @@ def test_eavesdroppers_and_two_receivers_are_looked_up_and_the_audit_holds(eaves
 
 
 def test_an_honest_party_among_colluders_has_the_noise_of_local_dp() -> None:
-    plan = inca.plan(inca.Requirements(2, 1.0, 1e-5, colluding=0.5, messages=5), views=4)
+    plan = inca.plan(inca.Requirements(2, 1.0, 1e-5, colluding=0.5, messages=5), inca.PlanOptions(views=4))
     assert plan.noise_levels.independent == pytest.approx(math.sqrt(plan.requirements.var_local_dp))
     assert plan.settled_noise.topup(1) == 0.0
 
 
 def test_late_leavers_are_for_settled_runs_and_leave_someone() -> None:
     with pytest.raises(InvalidInput, match="late must be 0 without settlement"):
-        inca.plan(SMALL, settlement="none", late=1)
+        inca.plan(SMALL, inca.PlanOptions(settlement="none", late=1))
     with pytest.raises(InvalidInput, match="late must be from 0 to 31, got 32"):
-        inca.plan(SMALL, late=32)
+        inca.plan(SMALL, inca.PlanOptions(late=32))
     with pytest.raises(InvalidInput, match="settlement must be settled or none, got 'paid'"):
-        inca.plan(SMALL, settlement="paid")
+        inca.plan(SMALL, inca.PlanOptions(settlement=cast(Any, "paid")))
     with pytest.raises(InvalidInput, match="confidence must be between 0 and 1"):
         inca.plan(SMALL, confidence=1.0)
 
@@ -219,17 +220,17 @@ def test_too_few_messages_are_refused_with_how_many_would_do() -> None:
 
 @pytest.mark.parametrize("late", [0, 2])
 def test_a_settled_plan_is_a_file_that_is_read_again(tmp_path: Path, late: int) -> None:
-    plan = inca.plan(SMALL, late=late)
+    plan = inca.plan(SMALL, inca.PlanOptions(late=late))
     plan.write(tmp_path / "plan.json")
     assert inca.read_plan(tmp_path / "plan.json") == plan
-    fields = plan.as_dict()
-    assert fields["settlement"] == "settled" and fields["late"] == late and len(fields["sigma_topup"]) == 9
+    fields = plan.document().as_fields()
+    assert fields["settlement"] == "settled" and plan.document().late == late and len(fields["sigma_topup"]) == 9
     assert fields["sigma_topup"][0] == 0.0 and fields["expected_mse_late"] > fields["expected_mse"]
     assert fields["sigma_topup"][8] == plan.sigma_topup(8)
 
 
 def test_a_plan_for_a_billion_lists_a_thousand_top_ups() -> None:
-    assert len(inca.plan(replace(REQUIREMENTS, parties=10**9)).as_dict()["sigma_topup"]) == 1001
+    assert len(inca.plan(replace(REQUIREMENTS, parties=10**9)).document().sigma_topup) == 1001
 
 
 def test_executions_that_do_not_settle_as_planned_are_refused() -> None:
@@ -247,7 +248,7 @@ def test_executions_that_do_not_settle_as_planned_are_refused() -> None:
     with pytest.raises(InvalidInput, match="settlement of the execution must be settled, as planned, got 'none'"):
         plan.check(inca.Transcript(unsettled, **levels))
     with pytest.raises(InvalidInput, match="only settled runs top up"):
-        _ = inca.plan(SMALL, recipe="paper", views=10).settled_noise
+        _ = inca.plan(SMALL, inca.PlanOptions(recipe="paper", views=10)).settled_noise
 
 
 def test_rosters_take_plans_that_settle_with_their_top_up() -> None:
@@ -258,15 +259,15 @@ def test_rosters_take_plans_that_settle_with_their_top_up() -> None:
     terms = Terms.from_plan(plan, dimension=1, radius=SMALL.sensitivity / 2, **when)
     assert terms.sigma_topup == tuple(plan.sigma_topup(leavers) for leavers in range(4)) and terms.topup(2) > 0.0
     with pytest.raises(InvalidInput, match="settlement of the plan must be settled, as sessions settle, got 'none'"):
-        Terms.from_plan(inca.plan(SMALL, recipe="paper", views=10), dimension=1, radius=0.5, **when)
+        Terms.from_plan(inca.plan(SMALL, inca.PlanOptions(recipe="paper", views=10)), dimension=1, radius=0.5, **when)
 
 
 @pytest.mark.parametrize("parties", [2, 3, 10, 50, 200, 10**9])
 def test_a_proven_plan_is_as_accurate_at_any_number_of_parties(parties: int) -> None:
     requirements = replace(REQUIREMENTS, parties=parties)
-    plan = inca.plan(requirements, proven=True)
+    plan = inca.plan(requirements, inca.PlanOptions(proven=True))
     ideal = SecureAggregation(requirements).expected_error(0.1).budget
-    assert plan.sampling.kind == "proven" and "proven for any number of parties" in str(plan)
+    assert plan.sampling.kind == "proven" and "proven for any number of parties" in words(plan)
     assert plan.budget.noise <= 1.1 * ideal.noise
     assert plan.failure_probability == plan.structure_bound <= requirements.failure / 2
     assert plan.design.messages <= 20
@@ -274,7 +275,7 @@ def test_a_proven_plan_is_as_accurate_at_any_number_of_parties(parties: int) -> 
 
 @pytest.mark.parametrize("dropout", [0.0, 0.1, 0.2])
 def test_every_run_of_a_proven_plan_meets_the_guarantee(dropout: float) -> None:
-    plan = inca.plan(SMALL, proven=True)
+    plan = inca.plan(SMALL, inca.PlanOptions(proven=True))
     for seed in range(4):
         rng = np.random.default_rng(seed)
         execution = plan.execution(seed, inca.Presence.leaving(40, plan.design.rounds, dropout, rng))
@@ -285,7 +286,9 @@ def test_every_run_of_a_proven_plan_meets_the_guarantee(dropout: float) -> None:
 
 def test_a_proven_plan_counts_leavers_among_those_who_may_cut_parties_off() -> None:
     """The fewest rounds in which messages connect those who stay: more if more leave, and one fewer would not do."""
-    calm, usual = (inca.plan(replace(REQUIREMENTS, dropout=dropout), proven=True) for dropout in (0.0, 0.2))
+    calm, usual = (
+        inca.plan(replace(REQUIREMENTS, dropout=dropout), inca.PlanOptions(proven=True)) for dropout in (0.0, 0.2)
+    )
     assert calm.design.rounds < usual.design.rounds
     bounds = [
         failure_bound(200, 60, rounds, schedule="permutation")
@@ -293,12 +296,12 @@ def test_a_proven_plan_counts_leavers_among_those_who_may_cut_parties_off() -> N
     ]
     assert bounds[1] <= REQUIREMENTS.failure / 2 < bounds[0]
     assert usual.failure_probability == pytest.approx(bounds[1])
-    tenth = inca.plan(REQUIREMENTS, proven=True)  # 20 colluders and 20 leavers are 40
+    tenth = inca.plan(REQUIREMENTS, inca.PlanOptions(proven=True))  # 20 colluders and 20 leavers are 40
     expected = failure_bound(200, 40, tenth.design.rounds, schedule="permutation")
     assert tenth.failure_probability == pytest.approx(expected)
     with pytest.raises(RequirementsNotMet, match="allow at least"):
-        inca.plan(replace(REQUIREMENTS, messages=usual.design.rounds - 1, dropout=0.2), proven=True)
-    longer = inca.plan(REQUIREMENTS, proven=True, rounds=15)
+        inca.plan(replace(REQUIREMENTS, messages=usual.design.rounds - 1, dropout=0.2), inca.PlanOptions(proven=True))
+    longer = inca.plan(REQUIREMENTS, inca.PlanOptions(proven=True, rounds=15))
     assert longer.design.rounds == 15 and longer.noise_levels.cancelling > usual.noise_levels.cancelling
 
 
@@ -306,16 +309,16 @@ def test_if_colluders_and_leavers_may_be_everyone_local_dp_is_advised() -> None:
     requirements = replace(SMALL, parties=10, colluding=0.5, dropout=0.5, messages=30)
     for proven in (False, True):
         with pytest.raises(RequirementsNotMet, match="use Local DP"):
-            inca.plan(requirements, views=4, proven=proven)
+            inca.plan(requirements, inca.PlanOptions(views=4, proven=proven))
 
 
 def test_a_proven_plan_of_one_round_has_no_quiet_one_and_no_doubt() -> None:
-    plan = inca.plan(replace(REQUIREMENTS, parties=3, dropout=0.0), proven=True)
+    plan = inca.plan(replace(REQUIREMENTS, parties=3, dropout=0.0), inca.PlanOptions(proven=True))
     assert (plan.design.rounds, plan.design.quiet) == (1, 0) and plan.sampling.confidence == 1.0
 
 
 def test_a_proven_plan_is_read_as_it_was_written(tmp_path: Path) -> None:
-    plan = inca.plan(SMALL, proven=True)
+    plan = inca.plan(SMALL, inca.PlanOptions(proven=True))
     plan.write(tmp_path / "plan.json")
     again = inca.read_plan(tmp_path / "plan.json")
     assert again.sampling == plan.sampling and again.failure_probability == plan.failure_probability
@@ -332,43 +335,51 @@ def test_a_proven_plan_is_read_as_it_was_written(tmp_path: Path) -> None:
 )
 def test_what_has_no_proven_level_is_refused(arguments: dict[str, Any], sentence: str) -> None:
     with pytest.raises(InvalidInput, match=sentence):
-        inca.plan(REQUIREMENTS, proven=True, **arguments)
+        inca.plan(REQUIREMENTS, inca.PlanOptions(proven=True, **arguments))
 
 
 def test_absences_have_no_proven_level() -> None:
     with pytest.raises(InvalidInput, match="away must be 0 for a proven level"):
-        inca.plan(replace(REQUIREMENTS, away=0.1), proven=True)
+        inca.plan(replace(REQUIREMENTS, away=0.1), inca.PlanOptions(proven=True))
 
 
 TAPPED = inca.Requirements(parties=16, epsilon=1.0, delta=1e-5, dropout=0.2, eavesdropped=0.05, messages=24)
 
 
 def test_what_was_not_drawn_is_sampled_with_all_messages_and_a_last_quiet_round() -> None:
-    tapped, twice = inca.plan(TAPPED, views=4), inca.plan(replace(TAPPED, eavesdropped=0.0), receivers=2, views=4)
+    tapped, twice = (
+        inca.plan(TAPPED, inca.PlanOptions(views=4)),
+        inca.plan(replace(TAPPED, eavesdropped=0.0), inca.PlanOptions(receivers=2, views=4)),
+    )
     assert str(tapped.design) == "permutation, 24 rounds, 1 receiver, value in shares, last 1 quiet"
     assert str(twice.design) == "random, 12 rounds, 2 receivers, value in shares, last 1 quiet"
     pair = inca.Requirements(parties=2, epsilon=1.0, delta=1e-5, messages=5)
-    assert str(inca.plan(pair, rounds=1, views=4).design) == "permutation, 1 rounds, 1 receiver, value in shares"
-    assert str(inca.plan(pair, rounds=2, views=4).design).endswith(
+    assert (
+        str(inca.plan(pair, inca.PlanOptions(rounds=1, views=4)).design)
+        == "permutation, 1 rounds, 1 receiver, value in shares"
+    )
+    assert str(inca.plan(pair, inca.PlanOptions(rounds=2, views=4)).design).endswith(
         "2 rounds, 1 receiver, value in shares, last 1 quiet"
     )
 
 
 def test_a_sampled_plan_protects_leavers_and_its_error_is_that_of_its_noise() -> None:
     requirements = replace(TAPPED, parties=60)
-    plan = inca.plan(requirements, late=2, views=4)
+    plan = inca.plan(requirements, inca.PlanOptions(late=2, views=4))
     level = plan.noise_levels.cancelling**2 / requirements.var_local_dp
     assert plan.factor < requirements.honest and level >= level_that_protects_leavers(plan.design.injection())
     expected = plan.settled_noise.error(requirements.leavers).independent
     assert plan.budget.independent == pytest.approx(expected, rel=1e-8)
-    stay = inca.plan(replace(requirements, dropout=0.0), late=2, views=4)  # nobody leaves: less is enough
+    stay = inca.plan(
+        replace(requirements, dropout=0.0), inca.PlanOptions(late=2, views=4)
+    )  # nobody leaves: less is enough
     assert stay.noise_levels.cancelling**2 < 0.5 * level * requirements.var_local_dp
 
 
 def test_a_plan_for_absences_has_their_error() -> None:
     """Who misses rounds enters with a part of its weight: values are lost though nobody leaves."""
     requirements = replace(TAPPED, dropout=0.0, eavesdropped=0.0, away=0.2, messages=40)
-    plan = inca.plan(requirements, views=4)
+    plan = inca.plan(requirements, inca.PlanOptions(views=4))
     assert plan.budget.data > 0.0 and plan.late_budget is not None and plan.late_budget.data == plan.budget.data
     assert plan.budget.independent > plan.settled_noise.error(0).independent
     assert inca.plan(replace(requirements, away=0.0)).budget.data == 0.0
@@ -384,11 +395,11 @@ def test_what_a_late_leaver_leaves_is_looked_up_where_it_was_drawn() -> None:
 @pytest.mark.parametrize("proven", [False, True])
 def test_a_plan_for_a_billion_parties_holds_nothing_for_each_of_them(proven: bool) -> None:
     requirements = replace(REQUIREMENTS, parties=10**9)
-    inca.plan(REQUIREMENTS, proven=proven)  # loads the tables
+    inca.plan(REQUIREMENTS, inca.PlanOptions(proven=proven))  # loads the tables
     tracemalloc.start()
     try:
-        plan = inca.plan(requirements, proven=proven)
-        plan.as_dict()
+        plan = inca.plan(requirements, inca.PlanOptions(proven=proven))
+        plan.document()
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()

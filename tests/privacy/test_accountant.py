@@ -364,11 +364,11 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
     ),
     (
         lambda: losses_of(VIEW, independent=1.0, cancelling=1e9),
-        "sigma_cancelling / sigma_independent must be from 1e-07 to 1e+07, where double precision suffices",
+        "sigma_cancelling / sigma_independent must be from 1e-08 to 1e+08, where double precision suffices",
     ),
     (
         lambda: losses_of(VIEW, independent=1.0, cancelling=1.0, method="fast"),
-        "method must be auto, dense, state-space or conjugate-gradients, got 'fast'",
+        "method must be one of auto, dense, state-space, conjugate-gradients, got 'fast'",
     ),
     (
         lambda: losses_of(inca.View(EARLY), independent=1.0, cancelling=1.0, method="state-space"),

@@ -147,9 +147,9 @@ def test_no_attack_beats_the_accountant(view: View, seed: int, levels: NoiseLeve
     # False alarms: 250 cases of 4e-9, that is 1e-6 in all. The sensitivity makes guessing neither hopeless nor easy.
     mu = account(view, levels, sensitivity=1.0).mu[view.honest.tolist().index(party)]
     sensitivity = 2.0 if mu in (0.0, math.inf) else float(rng.uniform(0.2, 4.0)) / float(mu)
-    found = distinguish(
-        view, party, levels, delta, rng, trials=int(rng.integers(1, 600)), sensitivity=sensitivity, false_alarm=4e-9
-    )
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(attack, "FALSE_ALARM", 4e-9)
+        found = distinguish(view, party, levels, delta, rng, trials=int(rng.integers(1, 600)), sensitivity=sensitivity)
     assert found.mu == pytest.approx(mu * sensitivity, rel=1e-6)
     assert 0.0 <= found.epsilon_lower <= float(epsilon_for(mu * sensitivity, delta)) * (1 + 1e-9)
 

@@ -229,9 +229,9 @@ def test_how_far_values_move_is_what_noise_is_found_for() -> None:
     assert tradeoff.sigma_independent(0.3, sigma_cancelling=10.0, sensitivity=2.0) == pytest.approx(2.0 * own)
     assert tradeoff.sigma_cancelling(0.3, sigma_independent=1.0, sensitivity=0.0) == 0.0
     assert tradeoff.sigma_independent(0.3, sigma_cancelling=1.0, sensitivity=0.0) == 0.0
-    calibrated = inca.calibrate([VIEW], 0.6, sigma_independent=1.0, sensitivity=2.0)
+    calibrated = inca.calibrate([VIEW], 0.6 / 2.0, sigma_independent=1.0)
     assert calibrated.level == pytest.approx(once) and (calibrated.quantile, calibrated.confidence) == (1.0, 0.999)
-    assert inca.calibrate([VIEW], 0.6, sigma_cancelling=10.0, sensitivity=4.0).level == pytest.approx(2.0 * own)
+    assert inca.calibrate([VIEW], 0.6 / 4.0, sigma_cancelling=10.0).level == pytest.approx(2.0 * own)
 
 
 def test_the_level_that_a_refusal_names_is_where_noise_begins_to_suffice() -> None:

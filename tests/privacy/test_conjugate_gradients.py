@@ -10,12 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import inca
-from helpers.operators import scaled_sigma
 from helpers.strategies import executions, generator, interrupted, seeds, settled
 from helpers.views import adversary_of, incremental_ones
 from inca._base.types import Array
 from inca.privacy import _conjugate_gradients, _dense, _state_space, accountant
-from inca.privacy._covariance_operator import workspace
 
 LEVELS = inca.NoiseLevels(independent=1.0, cancelling=8.0)
 
@@ -32,7 +30,7 @@ def compare(view: inca.View, ratio: float, topup: float = 0.0) -> None:
     levels = inca.NoiseLevels(independent=1.0, cancelling=ratio, topup=topup)
     expected, its_error = _dense.information(view, levels)
     np.testing.assert_allclose(squares, expected, rtol=1e-9, atol=1e-15)
-    assert error < 1e-6
+    assert np.max(error) < 1e-6
     assert (squares * (1.0 + error) >= expected * (1.0 - 10.0 * its_error) - 1e-18).all()
 
 
@@ -88,17 +86,6 @@ def test_no_combination_of_messages_that_is_hardly_masked_is_missed(ratio: float
     assert (squares[25:] >= sums * (1.0 - 1e-9)).all()
 
 
-def test_random_right_hand_sides_find_the_smallest_eigenvalue() -> None:
-    for view in (drawn(120, 10), drawn(120, 10, 2, colluding=0.4), groups(3, 20, 10)):
-        system = _conjugate_gradients._Deflated(view, 20.0, 0.0)
-        operator = system.operator
-        sigma = scaled_sigma(operator)
-        deflated = sigma - np.outer(system.image, system.image) / system.quotient
-        truth = np.linalg.eigvalsh(deflated)[1]  # the first is 0, in the direction that was taken off
-        found = system.smallest_eigenvalue(workspace(operator))
-        assert truth / 3.0 <= found <= truth
-
-
 class TestSomeParties:
     def test_they_lose_what_they_lose_among_all(self) -> None:
         view = drawn()
@@ -120,7 +107,7 @@ class TestSomeParties:
             progress=lambda done, steps: told.append((done, steps)),
         )
         np.testing.assert_allclose(losses.mu, inca.account(view, LEVELS, sensitivity=1.0, method="dense").mu, rtol=1e-9)
-        assert told == [(done, 8) for done in range(1, 9)]
+        assert told == [(done, 7) for done in range(1, 8)]
 
     @pytest.mark.parametrize(
         ("parties", "message"),
@@ -209,6 +196,16 @@ class TestEnds:
         )
         compare(inca.View(execution, inca.Adversary(colluding=[0])), 5.0)
 
+    def test_a_party_that_injects_nothing_in_total(self) -> None:
+        """c = (1, -1, 1): absent in round 1, it injects 1 - 1 = 0, and its final message may depend on others."""
+        injection = inca.Injection([1.0, -1.0, 1.0], [[1.0, 0.0], [-1.0, 1.0], [0.0, -1.0]])
+        presence = inca.Presence.explicit([[1, 1, 1], [0, 1, 1], [1, 1, 1]])
+        execution = inca.Execution(inca.ExplicitSchedule([[[1], [2], [0]]] * 2), injection, presence)
+        with pytest.raises(inca.InvalidInput, match="so nearly dependent"):
+            losses_of(inca.View(execution))
+        settled = inca.View(execution.settled())
+        compare(settled, 5.0, topup=0.4)
+
     def test_everyone_absent(self) -> None:
         execution = inca.Execution(
             inca.RandomReceivers(4, 3, seed=2),
@@ -233,4 +230,4 @@ def test_a_thousand_parties_as_by_the_filter() -> None:
         some, error = _conjugate_gradients.information(view, 13.0, places, topup=topup)
         expected, _ = _state_space.information(view, 13.0, topup=topup)
         np.testing.assert_allclose(some, expected[places], rtol=1e-10)
-        assert error < 1e-10
+        assert np.max(error) < 1e-10

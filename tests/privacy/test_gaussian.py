@@ -16,10 +16,10 @@ from scipy.stats import norm
 
 import inca
 from inca._base.kernels import Flags
+from inca._base.options import Rule
 from inca._base.types import Array
 from inca.privacy import gaussian
 from inca.privacy.gaussian import (
-    Rule,
     compose,
     delta_for,
     epsilon_for,
@@ -258,3 +258,34 @@ def test_delta_has_twelve_digits_wherever_quadrature_takes_over(mu: float, epsil
     if exact > 1e-280:
         with ctx.workprec(300):
             assert abs(arb(float(delta_for(mu, epsilon))) / exact - 1) < 1e-12
+
+
+EXTREME_DELTAS = [0.5, 1e-5, 1e-100, 1e-300, 1e-308, 1e-320]
+EXTREME_BUDGETS = [0.0, 1e-300, 1e-90, 1e-15, 1e-8, 1.0, 1e4, 1e8, 1e13, 1e30, 1e100, 1e300, 1.7e308]
+
+
+@pytest.mark.parametrize("delta", EXTREME_DELTAS)
+@pytest.mark.parametrize("epsilon", EXTREME_BUDGETS)
+def test_no_epsilon_or_delta_is_so_extreme_that_the_noise_is_too_small(epsilon: float, delta: float) -> None:
+    """At epsilon 1e-15 and delta 1e-100 rounding hid the shift: the real delta was 1e-20."""
+    mu = mu_for(epsilon, delta)
+    assert mu == 0.0 or mu >= 1e-100
+    if mu > 0.0:
+        with ctx.workprec(4000):
+            shift, budget = arb(mu), arb(epsilon)
+            above, below = ((budget / shift + sign * shift / 2) / arb(2).sqrt() for sign in (-1, 1))
+            second = budget.exp() * below.erfc() / 2 if epsilon <= 1e8 else arb(0)  # a share of at most 1e-5 then
+            assert (above.erfc() / 2 - second) / arb(delta) < 1 + (1e-9 if epsilon <= 1e8 else 1e-5)
+        assert float(epsilon_for(mu, delta)) <= epsilon * (1 + 1e-6) + 1e-15
+
+
+@pytest.mark.parametrize("mu", [1e8, 1e100, 1e200, 1.7e308])
+def test_a_huge_loss_has_a_huge_epsilon(mu: float) -> None:
+    with np.errstate(over="raise", invalid="raise", divide="raise"):
+        epsilon = float(epsilon_for(mu, 1e-300))
+    assert epsilon >= mu * (mu / 2)
+    assert delta_for(mu, 1e30) == 1.0 or mu * mu / 2 < 1e30
+
+
+def test_the_classic_rule_takes_every_delta_above_0() -> None:
+    assert mu_for(0.5, 1e-320, "classic") == pytest.approx(0.5 / math.sqrt(2 * (math.log(1.25) - math.log(1e-320))))

@@ -45,7 +45,7 @@ def test_messages_observed_one_by_one_tell_what_they_tell_at_once(
         at_once, its_error = _state_space.information(view, ratio, topup=0.3, matrix=True)
         patch.setattr(_state_space, "_FEW", few)
         one_by_one, error = _state_space.information(view, ratio, topup=0.3, matrix=True)
-    np.testing.assert_allclose(one_by_one, at_once, rtol=1e-9, atol=1e3 * its_error)
+    np.testing.assert_allclose(one_by_one, at_once, rtol=1e-9, atol=1e3 * float(its_error))
     assert error == pytest.approx(its_error, rel=1e-3)
 
 

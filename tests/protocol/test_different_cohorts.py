@@ -212,4 +212,3 @@ def test_the_formulas_of_the_page_are_those_of_the_encodings() -> None:
         assert end.proposer == pytest.approx(576 * 10**12, rel=0.01)
         assert design.partners == pytest.approx(250 * rounds, rel=0.01)
         assert design.tree == pytest.approx(3536 + 272 * d, rel=0.01)
-        assert sizes.push_sum_bytes(64, d) == pytest.approx(64 * (34 + 16 * d), rel=0.01)

@@ -172,6 +172,8 @@ def run_small(**changes: object) -> inca.Outcome:
         ({"independent": -1}, "sigma_independent must be at least 0, got -1"),
         ({"cancelling": np.inf}, "sigma_cancelling must be a finite number, at least 0, got inf"),
         ({"cancelling": np.nan}, "sigma_cancelling must be a finite number, at least 0, got nan"),
+        ({"cancelling": 1e13}, "sigma_cancelling must be at most 1e[+]12 times .*, got '1e[+]13 times'"),
+        ({"independent": 0.0, "cancelling": 1e10}, "sigma_cancelling must be at most 1e[+]09 times the largest value"),
         (
             {"noise_levels": None},
             r"noise_levels must be inca\.NoiseLevels\(independent=\.\.\., cancelling=\.\.\.\), got None",

@@ -89,7 +89,8 @@ class _First(RandomReceivers):
 @pytest.mark.parametrize("dropout", [0.0, 0.2])
 def test_noise_needed_is_just_enough(dropout: float) -> None:
     n, rounds, own = 30, 8, [0.06, 0.3]
-    results = np.array(runs.noise_needed(n, 1, rounds, 0.1, dropout, own, first=2, runs=3, seed=SEED))
+    required = {"parties": n, "colluding": 0.1, "dropout": dropout}
+    results = np.array(runs.noise_needed(required, 1, rounds, own, first=2, runs=3, seed=SEED))
     assert results.shape == (3, 2, 2)
     assert (results[..., 0] >= results[..., 1] * (1 - 1e-9)).all()  # Theorem 4 never asks for less than the exact loss
     for run in range(3):
@@ -107,13 +108,14 @@ def test_noise_needed_is_just_enough(dropout: float) -> None:
 
 
 def test_too_little_independent_noise_is_infinite() -> None:
-    assert np.isinf(runs.noise_needed(30, 1, 8, 0.1, 0.0, [0.01], first=0, runs=2, seed=SEED)).all()
+    required = {"parties": 30, "colluding": 0.1}
+    assert np.isinf(runs.noise_needed(required, 1, 8, [0.01], first=0, runs=2, seed=SEED)).all()
 
 
 @pytest.mark.parametrize(("early", "late"), [(0, 0), (3, 0), (2, 3)])
 def test_gopa_needs_just_enough(early: int, late: int) -> None:
     n, k, own = 30, 8, 0.08
-    results = runs.gopa_needed(n, k, 0.1, early, late, own, first=0, runs=4, seed=SEED)
+    results = runs.gopa_needed({"parties": n, "colluding": 0.1}, k, early, late, own, first=0, runs=4, seed=SEED)
     for run, level in enumerate(results):
         _, rng = drawn(run, 3, early, late)
         graph = random_graph(n, k, rng, rows=n)
@@ -126,7 +128,8 @@ def test_gopa_needs_just_enough(early: int, late: int) -> None:
 
 
 def test_late_leavers_lower_what_gopa_needs() -> None:
-    needs = [max(runs.gopa_needed(40, 8, 0.1, 0, late, 0.06, first=0, runs=20, seed=SEED)) for late in (0, 6)]
+    required = {"parties": 40, "colluding": 0.1}
+    needs = [max(runs.gopa_needed(required, 8, 0, late, 0.06, first=0, runs=20, seed=SEED)) for late in (0, 6)]
     assert needs[1] < needs[0]
 
 

@@ -7,6 +7,7 @@ import inspect
 import re
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from functools import cached_property
 from itertools import pairwise
 from pkgutil import resolve_name
@@ -82,6 +83,8 @@ def properties(kind: type[Any]) -> Iterator[tuple[str, str, str]]:
 
 def _class(name: str, kind: type[Any], links: Mapping[str, str], heading: str) -> Iterator[str]:
     doc = parsed(inspect.getdoc(kind) or "")
+    if inherited := {name: text for base in kind.__mro__[:0:-1] for name, text in documented_fields(base).items()}:
+        doc = replace(doc, parameters=inherited | documented_fields(kind))
     constructed = bool(doc.parameters)
     yield _signature(f"class {name}", parameters(kind), None) if constructed else f"```python\nclass {name}\n```"
     bases = [base.__name__ for base in kind.__bases__ if base.__name__ in links]

@@ -31,13 +31,6 @@ LIBRARIES: dict[str, dict[str, str]] = {
 def require_extra(what: str, extra: str) -> None:
     """Refuse `what` unless all libraries of an extra can be imported; none of them is imported for it.
 
-    Args:
-        what: Who needs them, as the beginning of a sentence: "inca demo".
-        extra: The extra.
-
-    Raises:
-        MissingLibrary: If one is not installed.
-
     Example:
         >>> require_extra("inca demo", "network")
     """
@@ -50,13 +43,6 @@ def importing(what: str, extra: str) -> Iterator[None]:
     """Surround imports from the libraries of an extra, which `what` needs.
 
     A library that is installed but broken is another matter, and keeps its own error.
-
-    Args:
-        what: Who needs them, as the beginning of a sentence.
-        extra: The extra.
-
-    Raises:
-        MissingLibrary: If one is not installed.
 
     Example:
         >>> with importing("a regular graph", extra="graphs"):

@@ -68,7 +68,7 @@ def null_for_infinity(value: Any) -> Any:
     """
     if isinstance(value, dict):
         return {name: null_for_infinity(entry) for name, entry in value.items()}
-    if isinstance(value, list):
+    if isinstance(value, (list, tuple)):
         kinds = set(map(type, value))  # long lists of numbers are common, and looked through fast
         if kinds == {int} or (kinds == {float} and all(map(math.isfinite, value))):
             return value

@@ -15,13 +15,7 @@ _POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
 
 
 def html_page(title: str, body: Iterable[str], style: str = "") -> str:
-    """Return a page.
-
-    Args:
-        title: Its title, as text.
-        body: Elements.
-        style: Style sheets beyond the common one.
-    """
+    """Return a page."""
     head = [
         '<meta charset="utf-8">',
         f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">',

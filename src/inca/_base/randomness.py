@@ -8,6 +8,7 @@ independent ones, so that results do not depend on the number of threads.
 from __future__ import annotations
 
 import hashlib
+import math
 import os
 from dataclasses import dataclass
 
@@ -30,7 +31,7 @@ class Seed:
     seed: int
 
     def __post_init__(self) -> None:
-        integer("seed", self.seed)
+        integer("seed", self.seed, max=math.inf)
 
     def state(self, label: tuple[int, ...]) -> Words:
         """Return the xoshiro256++ state with which the words of `label` begin."""

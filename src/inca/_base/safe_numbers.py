@@ -15,16 +15,6 @@ _LEAST_SHARE = 1e-12  # of an interval's ends, that it must be wide: else next t
 def safe_length(name: str, value: float) -> float:
     """Return a length that vectors can be clipped to, or refuse it.
 
-    Args:
-        name: What it is called.
-        value: The length.
-
-    Returns:
-        The length as a float.
-
-    Raises:
-        InvalidInput: If it is not above 0, or its square is out of the range of doubles.
-
     Example:
         >>> safe_length("max_norm", 2)
         2.0
@@ -41,17 +31,6 @@ def safe_length(name: str, value: float) -> float:
 
 def safe_width(name: str, low: float, high: float) -> float:
     """Return the width of the interval [low, high], or refuse one that records cannot be scaled by.
-
-    Args:
-        name: What the width is called.
-        low: The lower end, finite.
-        high: The upper end, finite and above the lower one.
-
-    Returns:
-        The width.
-
-    Raises:
-        InvalidInput: If the width, or what it is next to the ends, is out of the range of doubles.
 
     Example:
         >>> safe_width("the width of age", 0.0, 120.0)

@@ -5,33 +5,26 @@ Modules of verbs import nothing heavy before they are called, so that `inca --he
 
 from __future__ import annotations
 
+import os
 import sys
-from collections.abc import Iterator
-from copy import copy
-from typing import Annotated, Any, cast
+from collections.abc import Iterator, Sequence
+from importlib import import_module
+from itertools import takewhile
+from typing import Any
 
-import typer
-from typer.core import TyperCommand, TyperGroup
+from cyclopts import App, Parameter
+from cyclopts.exceptions import CycloptsError
 
 from inca._base.extras import require_extra
-from inca.cli import attack, audit, average, compare, dashboard, demo, plan, reproduce
-from inca.cli.learn import agree, party
-from inca.cli.learn import compare as learn_compare
-from inca.cli.node import card, doctor, keygen, ledger, reschedule, roster, run, status
-from inca.cli.options import usage_sentence
+from inca.cli.options import GROUPS, OPTIONS
 from inca.cli.printing import print_error
-from inca.cli.report import report
-from inca.cli.stats import histogram, moments, quantiles, regression
+from inca.cli.usage import NO_RESULT, refuse_fractions, usage_sentence
 from inca.errors import IncaError, InvalidInput
-
-UsageError = cast(type[Exception], typer.BadParameter.__base__)
-"""What the option parser raises: an unknown option, a missing argument, a word where a number must be."""
 
 EXIT_STATUS: tuple[tuple[type[BaseException], int], ...] = (
     (InvalidInput, 2),
-    (UsageError, 2),
+    (CycloptsError, 2),
     (IncaError, 1),
-    (typer.Abort, 130),
     (KeyboardInterrupt, 130),
 )
 """What the command exits with after an error: the first row that applies. Without one it is 0, or what a verb says."""
@@ -40,7 +33,7 @@ STATUS_MEANING = {
     0: "done",
     1: "the answer is no: there is no result, or a required guarantee does not hold",
     2: "the options or the input were refused",
-    run.NO_RESULT: "a session has ended without a result, and starting the party again changes nothing",
+    NO_RESULT: "a session has ended without a result, and starting the party again changes nothing",
     130: "stopped by Ctrl-C",
 }
 
@@ -55,177 +48,137 @@ NEEDED_EXTRA = {
 }
 """The extra that a command, or all commands of a group, cannot do without; others need one for some options only."""
 
+COMMANDS = {
+    "plan": "plan:plan",
+    "average": "average:average",
+    "audit": "audit:audit",
+    "attack": "attack:attack",
+    "report": "report.report:report",
+    "compare": "compare:compare",
+    "reproduce": "reproduce:reproduce",
+    "demo": "demo:demo",
+    "dashboard": "dashboard:dashboard",
+    "node keygen": "node.keygen:keygen",
+    "node card": "node.card:card",
+    "node roster init": "node.roster:init",
+    "node roster add": "node.roster:add",
+    "node roster show": "node.roster:show",
+    "node roster reschedule": "node.reschedule:reschedule",
+    "node doctor": "node.doctor:doctor",
+    "node run": "node.run:run",
+    "node status": "node.status:status",
+    "node ledger": "node.ledger:ledger",
+    "stats mean": "stats.moments:mean",
+    "stats variance": "stats.moments:variance",
+    "stats histogram": "stats.histogram:histogram",
+    "stats quantiles": "stats.quantiles:quantiles",
+    "stats regression": "stats.regression:regression",
+    "learn compare": "learn.compare:compare",
+    "learn agree": "learn.agree:agree",
+    "learn party": "learn.party:party",
+}
+"""All commands, and where they are: a module is imported when its command is called, or listed in help."""
 
-def _with_plain_flags(parameters: list[Any]) -> list[Any]:
-    """Let flags look like flags in a command's help: they take no value, so none is shown behind them."""
-    for parameter in parameters:
-        if getattr(parameter, "is_flag", False):
-            parameter.metavar = ""
-    return parameters
-
-
-class _Command(TyperCommand):
-    def get_params(self, ctx: Any) -> list[Any]:
-        """Return the options and arguments."""
-        return _with_plain_flags(super().get_params(ctx))
-
-    def invoke(self, ctx: Any) -> Any:
-        """Run the command, or refuse it where its extra is missing: here, so that its help is there without it."""
-        for start, extra in NEEDED_EXTRA.items():
-            if f"{ctx.command_path} ".startswith(f"{start} "):
-                require_extra(ctx.command_path, extra)
-        return super().invoke(ctx)
-
-
-class _Group(TyperGroup):
-    def get_params(self, ctx: Any) -> list[Any]:
-        """Return the options and arguments."""
-        return _with_plain_flags(super().get_params(ctx))
-
-
-app = typer.Typer(
-    cls=_Group,
-    help="Private averages without a server: n parties learn the mean of their values and nobody learns a value.",
-    epilog="Exit status: " + "; ".join(f"{number} {meaning}" for number, meaning in STATUS_MEANING.items()) + ".",
-    no_args_is_help=True,
-    add_completion=True,
-    pretty_exceptions_enable=False,
-    rich_markup_mode="markdown",
-)
-node_app = typer.Typer(
-    cls=_Group,
-    help="A real party on a real network: its identity, the roster that all parties share, and its sessions.",
-    no_args_is_help=True,
-)
-roster_app = typer.Typer(
-    cls=_Group,
-    help="The roster: who takes part, and on which terms. All parties hold the same file; its hash names the session.",
-    no_args_is_help=True,
-)
-learn_app = typer.Typer(cls=_Group, help="Statistics and models made of private averages.", no_args_is_help=True)
-stats_app = typer.Typer(
-    cls=_Group,
-    help="Statistics of a file of records, each from one private average for a wanted epsilon, with intervals.",
-    no_args_is_help=True,
-)
-
-app.command()(plan.plan)
-app.command()(average.average)
-app.command()(audit.audit)
-app.command()(attack.attack)
-app.command()(report.report)
-app.command()(compare.compare)
-app.command()(reproduce.reproduce)
-app.command()(demo.demo)
-app.command()(dashboard.dashboard)
-app.add_typer(node_app, name="node")
-app.add_typer(stats_app, name="stats")
-app.add_typer(learn_app, name="learn")
-
-node_app.command()(keygen.keygen)
-node_app.command()(card.card)
-node_app.add_typer(roster_app, name="roster")
-node_app.command()(doctor.doctor)
-node_app.command()(run.run)
-node_app.command()(status.status)
-node_app.command()(ledger.ledger)
-
-roster_app.command()(roster.init)
-roster_app.command()(roster.add)
-roster_app.command()(roster.show)
-roster_app.command()(reschedule.reschedule)
-
-stats_app.command()(moments.mean)
-stats_app.command()(moments.variance)
-stats_app.command()(histogram.histogram)
-stats_app.command()(quantiles.quantiles)
-stats_app.command()(regression.regression)
-
-learn_app.command()(learn_compare.compare)
-learn_app.command()(agree.agree)
-learn_app.command()(party.party)
+TEXTS = {
+    "": "Private averages without a server: n parties learn the mean of their values and nobody learns a value.",
+    "node": "A real party on a real network: its identity, the roster that all parties share, and its sessions.",
+    "node roster": "The roster: who takes part, and on which terms. All parties hold the same file; its hash names the "
+    "session.",
+    "stats": "Statistics of a file of records, each from one private average for a wanted epsilon, with intervals.",
+    "learn": "Statistics and models made of private averages.",
+}
 
 
-def _commands(group: typer.Typer) -> Iterator[Any]:
-    yield from group.registered_commands
-    for inner in group.registered_groups:
-        if inner.typer_instance is not None:
-            yield from _commands(inner.typer_instance)
+def _version() -> str:
+    from importlib.metadata import version
+
+    return f"inca {version('inca')}"
 
 
-for _registered in _commands(app):
-    _registered.cls = _Command
+def _default(value: Any) -> str | None:
+    """Say a default as it would be typed; none is shown for a flag, nor for an option that may be repeated."""
+    if value is None or isinstance(value, bool) or value == []:
+        return None
+    values = value if isinstance(value, list) else [value]
+    return ", ".join(f"{number:g}" if isinstance(number, float) else str(number) for number in values)
 
 
-def _print_version(asked: bool) -> None:
-    if asked:
-        from importlib.metadata import version
+def build(words: Sequence[str] = ()) -> App:
+    """Return the command line; if the words that were typed name a group, its help describes all commands in it.
 
-        typer.echo(f"inca {version('inca')}")
-        raise typer.Exit
-
-
-@app.callback()
-def _root(
-    version: Annotated[
-        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
-    ] = False,
-) -> None:
-    del version
-
-
-def _name(entry: Any) -> str:
-    """Return what is typed for a command or a group."""
-    return str(entry.name or entry.callback.__name__)
-
-
-def called_path(words: list[str]) -> tuple[str, ...]:
-    """Return the groups and the command that are called, as far as there are such.
-
-    >>> called_path(["node", "roster", "show", "roster.json"]), called_path(["node", "dance"]), called_path(["--help"])
-    (('node', 'roster', 'show'), ('node',), ())
+    Modules of other commands are imported when they are called.
     """
-    path: tuple[str, ...] = ()
-    group: Any = app
-    for word in words:
-        if group is None or not (entries := [entry for entry in _entries(group) if _name(entry) == word]):
-            break
-        path = (*path, word)
-        group = getattr(entries[0], "typer_instance", None)
-    return path
+    called = " ".join(takewhile(lambda word: not word.startswith("-"), words))
+    epilog = "Exit status: " + "; ".join(f"{number} {meaning}" for number, meaning in STATUS_MEANING.items()) + "."
+    apps: dict[str, App] = {}
+    for path, text in TEXTS.items():
+        apps[path] = App(
+            name=path.rpartition(" ")[2] or "inca",
+            help=text,
+            help_flags=["--help"],
+            help_format="plaintext",  # loading Markdown takes long
+            help_epilogue=None if path else epilog,
+            version=None if path else _version,
+            version_flags=[] if path else ["--version"],
+            default_parameter=Parameter(negative=(), show_default=_default),
+            group_parameters=GROUPS[OPTIONS],
+            print_error=False,
+            exit_on_error=False,
+            suppress_keyboard_interrupt=False,
+            result_action="return_value",
+            config=refuse_fractions,
+            sort_key=len(COMMANDS) + len(apps),
+        )
+        if path:
+            apps[path.rpartition(" ")[0]].command(apps[path])
+    for number, (path, place) in enumerate(COMMANDS.items()):
+        group, _, name = path.rpartition(" ")
+        more: dict[str, Any] = {"name": name, "sort_key": number, "help_format": "markdown"}
+        module, _, function = place.partition(":")
+        if group == called:
+            apps[group].command(getattr(import_module(f"inca.cli.{module}"), function), **more)
+        else:
+            apps[group].command(f"inca.cli.{place}", **more)
+    if not called:  # what installs completion takes long to import
+        apps[""].register_install_completion_command()
+    return apps[""]
 
 
-def _entries(group: typer.Typer) -> list[Any]:
-    return [*group.registered_commands, *group.registered_groups]
-
-
-def part_of(group: Any, path: tuple[str, ...]) -> Any:
-    """Return a group with nothing beside what is called: reading all commands' signatures takes as long as loading it.
-
-    Groups on the way are copied; what the path ends with is whole, so that its help lists all commands below it.
-    """
-    if not path:
-        return group
-    part = copy(group)
-    part.registered_commands = [entry for entry in group.registered_commands if _name(entry) == path[0]]
-    part.registered_groups = [copy(entry) for entry in group.registered_groups if _name(entry) == path[0]]
-    for entry in part.registered_groups:
-        entry.typer_instance = part_of(entry.typer_instance, path[1:])
-    return part
+def commands(group: App, path: tuple[str, ...] = ()) -> Iterator[tuple[str, App]]:
+    """Yield all commands below a group, by what is typed behind `inca`."""
+    for name, command in group.resolved_commands().items():
+        if command.default_command is not None and not name.startswith("-"):
+            yield " ".join((*path, name)), command
+        elif not name.startswith("-"):
+            yield from commands(command, (*path, name))
 
 
 def main() -> None:
     """Run the command line: an error becomes one sentence on stderr and a status of `EXIT_STATUS`."""
-    called = part_of(app, called_path(sys.argv[1:]))
     try:
-        code = called(prog_name="inca", standalone_mode=False)
+        status = _run(sys.argv[1:])
+        sys.stdout.flush()
+    except BrokenPipeError:  # of a reader that has read enough, such as `head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise SystemExit(1) from None
     except tuple(kind for kind, _ in EXIT_STATUS) as error:
-        if sentence := _sentence(error):
-            print_error(f"inca: {sentence}")
+        print_error(f"inca: {_sentence(error)}")
         raise SystemExit(exit_status(error)) from None
-    if code == exit_status(KeyboardInterrupt()):  # the option parser has caught it
-        print("inca: stopped", file=sys.stderr)
-    raise SystemExit(code if isinstance(code, int) else 0)
+    raise SystemExit(status)
+
+
+def _run(words: list[str]) -> int:
+    app = build(words)
+    command, bound, _ = app.parse_args(words)
+    if not command.__module__.startswith("inca."):  # help, the version, or completion
+        command(*bound.args, **bound.kwargs)
+        return 0 if {"--help", "--version", "--install-completion", "__complete"} & set(words) else 2
+    called = " ".join(("inca", *app.parse_commands(words)[0]))
+    for start, extra in NEEDED_EXTRA.items():
+        if f"{called} ".startswith(f"{start} "):
+            require_extra(called, extra)
+    command(*bound.args, **bound.kwargs)
+    return 0
 
 
 def exit_status(error: BaseException) -> int:
@@ -238,8 +191,6 @@ def exit_status(error: BaseException) -> int:
 
 
 def _sentence(error: BaseException) -> str:
-    if isinstance(error, IncaError):
-        return str(error)
-    if isinstance(error, UsageError):  # without a message it was a call without arguments: the help has been printed
+    if isinstance(error, CycloptsError):
         return usage_sentence(error)
-    return "stopped"
+    return str(error) if isinstance(error, IncaError) else "stopped"

@@ -4,23 +4,19 @@ from __future__ import annotations
 
 import math
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
+from typing import TYPE_CHECKING, Any
 
 from inca.cli.options import (
-    OUTPUT,
-    Bounds,
+    ATTACK,
+    AuditedLoss,
     ExecutionFile,
-    RandomColluding,
-    RandomEavesdropped,
-    ReportedDelta,
-    RequiredEpsilon,
-    SigmaCancelling,
-    SigmaIndependent,
+    Json,
+    OtherAdversary,
+    OtherNoise,
+    options,
     override_execution,
 )
-from inca.cli.printing import print_json, print_rows, print_text
+from inca.cli.printing import print_content, print_json, print_text
 from inca.cli.progress import phase_bar
 
 if TYPE_CHECKING:
@@ -31,39 +27,31 @@ if TYPE_CHECKING:
     from inca import Interval, Transcript, View
     from inca._base.types import Array
 
-ATTACK = "Attack"
 MAX_RUNS = 1000
 """Runs in which errors of reconstruction are measured."""
 MAX_NOISE_TERMS = 1 << 24
 """Noise terms that these runs may take: in large executions there are fewer of them."""
 
 
+@options(ATTACK)
+class Guesses:
+    """What is guessed, and how often."""
+
+    victim: int | None = None
+    """The id of the party whose value to guess. Default: the one that loses most."""
+    trials: int = 20_000
+    """Runs to guess in with the lowest value, and as many with the highest."""
+
+
 def attack(
     execution: ExecutionFile,
-    epsilon: RequiredEpsilon = None,
-    delta: ReportedDelta = None,
-    colluding: RandomColluding = None,
-    eavesdropped: RandomEavesdropped = None,
-    sigma_independent: SigmaIndependent = None,
-    sigma_cancelling: SigmaCancelling = None,
-    domain: Bounds = None,
-    party: Annotated[
-        int | None,
-        typer.Option(help="Whose value to guess. Default: the party that loses most.", rich_help_panel=ATTACK),
-    ] = None,
-    trials: Annotated[
-        int,
-        typer.Option(
-            help="Runs to guess in with the lowest value, and as many with the highest.", rich_help_panel=ATTACK
-        ),
-    ] = 20_000,
-    seed: Annotated[
-        int | None,
-        typer.Option(help="Repeat the same random adversary, values and noise.", rich_help_panel=ATTACK),
-    ] = None,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print JSON; null stands for infinity.", rich_help_panel=OUTPUT)
-    ] = False,
+    /,
+    *,
+    required: AuditedLoss = AuditedLoss(),
+    adversary: OtherAdversary = OtherAdversary(),
+    noise: OtherNoise = OtherNoise(),
+    guesses: Guesses = Guesses(),
+    output: Json = Json(),
 ) -> None:
     """Attack an execution as well as an adversary can, and set the outcome against the promise.
 
@@ -82,32 +70,33 @@ def attack(
 
     import inca
     from inca._base.validation import finite_float, integer, positive
+    from inca.reporting.verdict import verdict_on
 
+    epsilon, seed = required.epsilon, adversary.seed
     if epsilon is not None:
         positive("--epsilon", epsilon)
-    integer("--trials", trials, min=1)
+    integer("--trials", guesses.trials, min=1)
     rng = np.random.default_rng(None if seed is None else (integer("--seed", seed), 1))
     transcript = inca.read_execution(execution)
-    delta = finite_float("--delta", transcript.delta if delta is None else delta, 0.0, 1.0)
-    bounds = _bounds(transcript, domain)
-    transcript = override_execution(transcript, colluding, eavesdropped, seed, sigma_independent, sigma_cancelling)
+    delta = finite_float("--delta", transcript.delta if required.delta is None else required.delta, 0.0, 1.0)
+    bounds = _bounds(transcript, noise.domain)
+    transcript = override_execution(transcript, adversary, noise)
     for name in ("sigma_independent", "sigma_cancelling"):
         if getattr(transcript, name) is None:
             raise inca.InvalidInput(f"{execution} must say {name}, or --{name.replace('_', '-')} must, got neither")
     view = inca.View(transcript.execution, transcript.known_adversary)
     with phase_bar({"account": "accounting: round", "guess": "guessing: trial"}) as progress:
-        report = _report(view, transcript, bounds, delta, party, trials, rng, progress)
+        report = _report(view, transcript, bounds, delta, guesses, rng, progress)
+    outcome = None
     if epsilon is not None:
-        report["wanted"] = {
-            "epsilon": epsilon,
-            "met": max(report["worst"]["epsilon"], report["epsilon_lower"]) <= epsilon,
-        }
-    if as_json:
+        outcome = verdict_on(max(report["worst"]["epsilon"], report["epsilon_lower"]), epsilon, delta)
+        report |= {"required": epsilon, "kept": outcome.kept, "verdict": str(outcome)}
+    if output.json:
         print_json(report)
     else:
         _show(report, bounds)
-    if epsilon is not None and not report["wanted"]["met"]:
-        raise typer.Exit(1)
+    if outcome is not None and outcome.refused:
+        raise SystemExit(1)
 
 
 def _bounds(transcript: Transcript, domain: tuple[float, float] | None) -> Interval:
@@ -130,8 +119,7 @@ def _report(
     transcript: Transcript,
     bounds: Interval,
     delta: float,
-    party: int | None,
-    trials: int,
+    asked: Guesses,
     rng: np.random.Generator,
     progress: Callable[[str, int, int], None],
 ) -> dict[str, Any]:
@@ -140,8 +128,9 @@ def _report(
     from inca._base.validation import refuse
     from inca.privacy.attack import distinguish, reconstruct, watch
 
+    party, trials = asked.victim, asked.trials
     if party is not None and party not in view.honest:
-        refuse("--party", party, f"the id of an honest party of {view.execution.parties}")
+        refuse("--victim", party, f"the id of an honest party of {view.execution.parties}")
     levels = transcript.noise_levels
     accounted = account(view, levels, sensitivity=bounds.sensitivity(), progress=partial(progress, "account"))
     losses = accounted.in_whole_numbers(transcript.rounding)
@@ -191,29 +180,27 @@ def _rms(errors: Array) -> list[float]:
 
 
 def _show(report: dict[str, Any], bounds: Interval) -> None:
-    from inca.privacy.certificate import in_words
+    from inca.reporting.parts import Content, Row, rounded_up
 
     party, place = report["party"], report["honest"].index(report["party"])
     promised, achieved = report["standard_error"][place], report["rms_error"][place]
     blind_guess = f"(a blind guess {report['prior_error']:.6g})"
-    print_rows(
-        [
-            ("party", f"{party}   {'who loses most' if party == report['worst']['party'] else 'as asked'}"),
-            ("promised error", f"{in_words(promised)}   of an adversary who knows all other values"),
-            ("achieved error", f"{in_words(achieved)}   root mean square in {report['runs']} runs"),
-            ("knowing no value", f"{in_words(report['uninformed_error'][place])}   {blind_guess}"),
-            ("exact epsilon", f"{in_words(report['epsilon'])}   at delta {report['delta']:g}"),
-            ("attack shows", f"{in_words(report['epsilon_lower'])}   or more, in {report['trials']} runs of each kind"),
-        ]
-    )
+    facts = [
+        ("party", f"{party}   {'who loses most' if party == report['worst']['party'] else 'as asked'}"),
+        ("promised error", f"{_size(promised)}   of an adversary who knows all other values"),
+        ("achieved error", f"{_size(achieved)}   root mean square in {report['runs']} runs"),
+        ("knowing no value", f"{_size(report['uninformed_error'][place])}   {blind_guess}"),
+        ("exact epsilon", f"{rounded_up(report['epsilon'])}   at delta {report['delta']:g}"),
+        ("attack shows", f"{_size(report['epsilon_lower'])}   or more, in {report['trials']} runs of each kind"),
+    ]
+    print_content(Content("What an attack achieves", rows=tuple(Row(*fact, detail=False) for fact in facts)))
     print_text(_meaning(report, promised, achieved, bounds))
-    if "wanted" in report:
-        required = f"The required guarantee ({report['wanted']['epsilon']:g}, {report['delta']:g})-DP"
-        if report["wanted"]["met"]:
-            print_text(f"{required} holds for every honest party of this execution.")
-        else:
-            worst = report["worst"]
-            print_text(f"{required} does NOT hold: party {worst['party']} has epsilon {in_words(worst['epsilon'])}.")
+    if "verdict" in report:
+        print_text(report["verdict"])
+
+
+def _size(error: float) -> str:
+    return "infinite" if math.isinf(error) else f"{error:.6g}"
 
 
 def _meaning(report: dict[str, Any], promised: float, achieved: float, bounds: Interval) -> str:

@@ -2,96 +2,52 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
+from functools import partial
+from typing import TYPE_CHECKING, Literal
 
 from inca.cli.options import (
-    ADVERSARY,
-    NOISE,
-    OUTPUT,
-    AsJson,
-    Bounds,
+    OPTIONS,
+    AuditAdversary,
+    AuditedPrivacy,
+    AuditNoise,
+    AuditOutput,
     ExecutionFile,
-    RandomColluding,
-    RandomEavesdropped,
-    ReportedDelta,
-    RequiredEpsilon,
-    SigmaCancelling,
-    SigmaIndependent,
-    device_named,
+    PlanFile,
     domain_of,
-    known_sensitivity,
+    names,
+    options,
     override_execution,
     refuse_combination,
-    rule_named,
 )
-from inca.cli.printing import OutputFiles, print_json, print_next, print_text, terminal_width
+from inca.cli.printing import OutputFiles, print_content, print_json, print_next
 from inca.cli.progress import progress_bar
 from inca.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from inca import Certificate
-    from inca.privacy.theorems.preconditions import TheoremCheck
-    from inca.protocol.transcript import AgreedGuarantee
+    from pathlib import Path
+
+    from inca import Domain, Transcript
+    from inca.documents.certificate import CertificateDocument
+
+
+@options(OPTIONS)
+class DeviceChoice:
+    """Where losses are worked out."""
+
+    device: Literal["cpu", "cuda"] | None = None
+    """cpu, or cuda: account on a GPU, which needs PyTorch. Default: a GPU if available and faster."""
 
 
 def audit(
-    context: typer.Context,
     execution: ExecutionFile,
-    epsilon: RequiredEpsilon = None,
-    delta: ReportedDelta = None,
-    rule: Annotated[
-        str,
-        typer.Option(help="analytic (exact), or classic: the paper's constant, for epsilon below 1."),
-    ] = "analytic",
-    plan: Annotated[
-        Path | None,
-        typer.Option(
-            help="Check the execution against this plan: its design, noise, guarantee and the size of its adversary."
-        ),
-    ] = None,
-    colluding: RandomColluding = None,
-    eavesdropped: RandomEavesdropped = None,
-    seed: Annotated[
-        int | None, typer.Option(help="Draw the same random adversary again.", rich_help_panel=ADVERSARY)
-    ] = None,
-    leavers_collude: Annotated[
-        bool,
-        typer.Option(
-            "--leavers-collude",
-            help="Count parties that did not settle as colluders: a bound for those who did, whatever the others did.",
-            rich_help_panel=ADVERSARY,
-        ),
-    ] = False,
-    sigma_independent: SigmaIndependent = None,
-    sigma_cancelling: SigmaCancelling = None,
-    sensitivity: Annotated[
-        float | None,
-        typer.Option(
-            help="Largest distance between two values that a party may hold; where the file does not say it.",
-            rich_help_panel=NOISE,
-        ),
-    ] = None,
-    domain: Bounds = None,
-    ball: Annotated[
-        float | None,
-        typer.Option(help="RADIUS: instead, every value has at most this Euclidean norm.", rich_help_panel=NOISE),
-    ] = None,
-    dimensions: Annotated[int, typer.Option(help="Coordinates of a value, with --domain.", rich_help_panel=NOISE)] = 1,
-    device: Annotated[
-        str | None,
-        typer.Option(
-            help="cpu, or cuda: account on a GPU, which needs PyTorch. Default: a GPU if it is there and pays."
-        ),
-    ] = None,
-    certificate: Annotated[
-        Path | None, typer.Option(help="Write the certificate (JSON) here.", rich_help_panel=OUTPUT)
-    ] = None,
-    plot: Annotated[Path | None, typer.Option(help="Plot all losses: .png or .svg.", rich_help_panel=OUTPUT)] = None,
-    as_json: AsJson = False,
+    /,
+    *,
+    required: AuditedPrivacy = AuditedPrivacy(),
+    plan: PlanFile = PlanFile(),
+    adversary: AuditAdversary = AuditAdversary(),
+    noise: AuditNoise = AuditNoise(),
+    device: DeviceChoice = DeviceChoice(),
+    output: AuditOutput = AuditOutput(),
 ) -> None:
     """Tell exactly what an adversary learns of each honest party from an execution.
 
@@ -106,116 +62,76 @@ def audit(
     inca audit run.json --colluding 0.1 --domain 0 240
     """
     import inca
-    from inca._base.validation import integer, positive
-    from inca.privacy.theorems.preconditions import conditions
+    from inca._base.validation import integer, positive, refuse
 
-    refuse_combination(context, "plan", "epsilon", "delta", "rule", "sensitivity", "domain", "ball", "dimensions")
-    refuse_combination(context, "ball", "domain")
-    refuse_combination(context, "sensitivity", "domain", "ball", "dimensions")
-    if epsilon is not None:
-        positive("--epsilon", epsilon)
-    files = OutputFiles(certificate=certificate, plot=plot)
-    bounds = None if domain is None and ball is None else domain_of(domain, ball)
-    if integer("--dimensions", dimensions, min=1) > 1 and bounds is None:
+    refuse_combination("--plan", *names(AuditedPrivacy), "--sensitivity", "--domain", "--ball", "--dimensions")
+    refuse_combination("--ball", "--domain")
+    refuse_combination("--sensitivity", "--domain", "--ball", "--dimensions")
+    if required.epsilon is not None:
+        positive("--epsilon", required.epsilon)
+    if output.plot is not None and output.plot.suffix != ".svg":
+        refuse("--plot", str(output.plot), "a file name that ends in .svg")
+    files = OutputFiles(certificate=output.certificate, figure=output.plot)
+    bounds = None if noise.domain is None and noise.ball is None else domain_of(noise)
+    if integer("--dimensions", noise.dimensions, min=1) > 1 and bounds is None:
         raise InvalidInput("--dimensions must be combined with --domain or --ball")
     transcript = inca.read_execution(execution)
-    if leavers_collude and transcript.execution.cohort is None:
+    if adversary.leavers_collude and transcript.execution.cohort is None:
         raise InvalidInput("--leavers-collude must be combined with an execution in which a cohort settles")
-    agreed = transcript.agreed
-    if plan is not None:
-        followed = inca.read_plan(plan)
+    agreed, delta, rule = transcript.agreed, required.delta, required.rule
+    if plan.plan is not None:
+        followed = inca.read_plan(plan.plan)
         followed.check(transcript)
         agreed = followed.requirements.agreed
         sensitivity, delta, rule = followed.requirements.sensitivity, agreed.delta, followed.requirements.rule
-    elif sensitivity is None:
-        sensitivity = known_sensitivity(transcript, bounds, dimensions)
-    if seed is not None and transcript.adversary is not None and colluding is None and eavesdropped is None:
+    else:
+        sensitivity = _sensitivity(noise, bounds, transcript)
+    drawn = adversary.colluding is not None or adversary.eavesdropped is not None
+    if adversary.seed is not None and transcript.adversary is not None and not drawn:
         raise InvalidInput("--seed must be combined with --colluding or --eavesdropped, which draw an adversary")
-    transcript = override_execution(
-        transcript, colluding, eavesdropped, seed, sigma_independent, sigma_cancelling, agreed
-    )
+    transcript = override_execution(transcript, adversary, noise, agreed)
     with progress_bar("round") as progress:
         result = inca.certify(
             transcript,
             sensitivity=sensitivity,
             delta=delta,
-            rule=rule_named(rule),
-            basis="leavers counted as colluders" if leavers_collude else "exact",
-            device=device_named(device),
+            rule=rule,
+            basis="leavers counted as colluders" if adversary.leavers_collude else "exact",
+            device=device.device,
             progress=progress,
         )
-        checks = conditions(result.theorem_inputs)
-    required = GuaranteeCheck.of(result, epsilon, agreed)
-    files.write("certificate", result.write)
-    files.write("plot", lambda path: _plot(result, path, required))
-    if as_json:
-        print_json(_report(result, checks, required))
+        document = result.document(agreed, required.epsilon, conditions=True)
+    outcome = inca.verdict(document)
+    files.write("certificate", document.write)
+    files.write("figure", partial(_draw, document))
+    if output.json:
+        print_json(document.as_fields() | {"kept": outcome.kept, "verdict": str(outcome)})
     else:
-        _show(result, checks, required)
-    files.finish(announce=not as_json)
-    if not as_json:
+        print_content(inca.content(document), details=output.details)
+    files.finish(announce=not output.json)
+    if not output.json:
         print_next(f"inca attack {execution}, to see how far the best attack gets")
-    if required is not None and required.met is False:
-        raise typer.Exit(1)
+    if outcome.refused and (document.required is not None or document.agreed is not None):
+        raise SystemExit(1)
 
 
-def _plot(result: Certificate, path: Path, required: GuaranteeCheck | None) -> None:
-    from inca.cli.plots import plot_losses
-
-    plot_losses(result, path, None if required is None else required.epsilon)
-
-
-@dataclass(frozen=True)
-class GuaranteeCheck:
-    """Whether a guarantee holds: the one that was asked for, or the one that was agreed.
-
-    Args:
-        epsilon: Its epsilon.
-        delta: Its delta.
-        met: Whether it holds; None if the adversary is smaller than agreed, so that nothing is known.
-        whose: For whom that is known.
-    """
-
-    epsilon: float
-    delta: float
-    met: bool | None
-    whose: str = "every honest party"
-
-    @classmethod
-    def of(cls, result: Certificate, epsilon: float | None, agreed: AgreedGuarantee | None) -> GuaranteeCheck | None:
-        """Return the check that is due, if any is."""
-        whose = cls.whose if result.basis == "exact" else "every honest party that settled"
-        if epsilon is not None:
-            return cls(epsilon, result.delta, result.worst_epsilon <= epsilon, whose)
-        if agreed is None or result.delta > agreed.delta:
-            return None
-        execution, adversary = result.transcript.execution, result.transcript.known_adversary
-        enough = adversary.at_least(agreed.adversary, execution.parties, execution.rounds)
-        holds = result.worst_epsilon <= agreed.epsilon
-        return cls(agreed.epsilon, agreed.delta, holds if enough or not holds else None, whose)
-
-    def __str__(self) -> str:
-        guarantee = f"({self.epsilon:g}, {self.delta:g})-DP"
-        if self.met is None:
-            return (
-                f"Whether the agreed guarantee {guarantee} holds is not known: this adversary is smaller than agreed."
-            )
-        holds = "holds" if self.met else "does NOT hold"
-        return f"The required guarantee {guarantee} {holds} for {self.whose}, against this adversary."
+def _sensitivity(noise: AuditNoise, bounds: Domain | None, transcript: Transcript) -> float:
+    """Return how far a value can move: as an option says, else as the file does; else refuse."""
+    if noise.sensitivity is not None:
+        return noise.sensitivity
+    if bounds is not None:
+        return bounds.sensitivity(noise.dimensions)
+    if transcript.sensitivity is None:
+        raise InvalidInput(
+            "the file must say the sensitivity of its values, or --sensitivity, --domain or --ball must, got neither"
+        )
+    return transcript.sensitivity
 
 
-def _report(result: Certificate, checks: list[TheoremCheck], required: GuaranteeCheck | None) -> dict[str, Any]:
-    report = {"settlement": "none", "basis": result.basis} | result.as_dict()
-    report["conditions"] = [{"name": check.name, "holds": check.holds, "why": check.why} for check in checks]
-    if required is not None:
-        report["wanted"] = {"epsilon": required.epsilon, "met": required.met}
-    return report
+def _draw(document: CertificateDocument, path: Path) -> None:
+    from inca._base.files import write_whole
+    from inca.reporting.certificate import loss_figure
+    from inca.reporting.picture import picture
 
-
-def _show(result: Certificate, checks: list[TheoremCheck], required: GuaranteeCheck | None) -> None:
-    print_text(result.text(terminal_width() or 100))
-    print_text("  conditions")
-    for check in checks:
-        print_text(f"    {'holds' if check.holds else 'fails'}  {check.name}: {check.why}")
-    if required is not None:
-        print_text(str(required))
+    drawn = picture(loss_figure(document)).encode()
+    write_whole(path, lambda stream: stream.write(drawn))

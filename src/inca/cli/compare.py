@@ -3,26 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
-
-from inca.cli.options import (
-    CONDITIONS,
-    OUTPUT,
-    AsJson,
-    Colluding,
-    Delta,
-    Eavesdropped,
-    Epsilon,
-    Failure,
-    Messages,
-    Parties,
-    Rule,
-    Views,
-    rule_named,
-)
+from inca.cli.options import OPTIONS, ComparedConditions, ComparedPrivacy, JsonPlot, SampledViews, options
 from inca.cli.printing import OutputFiles, print_json, print_next, print_table, print_text
 from inca.cli.progress import progress_bar
 
@@ -33,25 +16,21 @@ if TYPE_CHECKING:
 GUESS = "guessing the middle of the domain"
 
 
+@options(OPTIONS)
+class Simulation:
+    """Whether mechanisms are simulated."""
+
+    runs: int = 0
+    """Also simulate each mechanism this many times, to check its expected error."""
+
+
 def compare(
-    parties: Parties = 200,
-    epsilon: Epsilon = 0.2,
-    delta: Delta = 1e-5,
-    colluding: Colluding = 0.1,
-    eavesdropped: Eavesdropped = 0.0,
-    dropout: Annotated[
-        list[float] | None,
-        typer.Option(help="A dropout rate; may be repeated. Default: 0.05, 0.1, 0.2.", rich_help_panel=CONDITIONS),
-    ] = None,
-    messages: Messages = 20,
-    failure: Failure = 1e-6,
-    rule: Rule = "analytic",
-    views: Views = 300,
-    runs: Annotated[
-        int, typer.Option(help="Also simulate each mechanism this many times, to check its expected error.")
-    ] = 0,
-    plot: Annotated[Path | None, typer.Option(help="Plot the errors: .png or .svg.", rich_help_panel=OUTPUT)] = None,
-    as_json: AsJson = False,
+    *,
+    privacy: ComparedPrivacy = ComparedPrivacy(),
+    conditions: ComparedConditions = ComparedConditions(),
+    sampled: SampledViews = SampledViews(),
+    simulation: Simulation = Simulation(),
+    output: JsonPlot = JsonPlot(),
 ) -> None:
     """Compare the expected error of all mechanisms at equal privacy, by one accounting rule, as parties leave.
 
@@ -66,23 +45,13 @@ def compare(
     from inca.mechanisms.compare import compare as compare_mechanisms
     from inca.mechanisms.compare import guess_mse
 
-    files = OutputFiles(plot=plot)
-    requirements = inca.Requirements(
-        parties=parties,
-        epsilon=epsilon,
-        delta=delta,
-        colluding=colluding,
-        eavesdropped=eavesdropped,
-        messages=messages,
-        failure=failure,
-        rule=rule_named(rule),
-    )
+    files = OutputFiles(plot=output.plot)
+    rates = conditions.dropout
+    requirements = inca.Requirements(**vars(privacy), **{**vars(conditions), "dropout": 0.0})
     with progress_bar("mechanism") as progress:
-        entries = compare_mechanisms(
-            requirements, dropout or [0.05, 0.1, 0.2], runs=runs, views=views, progress=progress
-        )
+        entries = compare_mechanisms(requirements, rates, runs=simulation.runs, views=sampled.views, progress=progress)
     files.write("plot", lambda path: plot_mechanisms(requirements, entries, path))
-    if as_json:
+    if output.json:
         guess = guess_mse(requirements)
         print_json(
             {
@@ -94,9 +63,12 @@ def compare(
         )
     else:
         _show(requirements, entries)
-    files.finish(announce=not as_json)
-    if not as_json:
-        print_next(f"inca plan --parties {parties} --epsilon {epsilon:g} --colluding {colluding:g} --out plan.json")
+    files.finish(announce=not output.json)
+    if not output.json:
+        print_next(
+            f"inca plan --parties {privacy.parties} --epsilon {privacy.epsilon:g} --colluding {conditions.colluding:g} "
+            "--out plan.json"
+        )
 
 
 def _show(requirements: Requirements, entries: list[ComparisonEntry]) -> None:

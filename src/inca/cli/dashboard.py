@@ -2,39 +2,42 @@
 
 from __future__ import annotations
 
+from dataclasses import field
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from cyclopts import Parameter
 
+from inca.cli.options import OPTIONS, Address, options
 from inca.cli.printing import print_text
 
 
+@options(OPTIONS)
+class Page(Address):
+    """Where the page is, and what it follows."""
+
+    host: str = "127.0.0.1"
+    port: int = 8765
+    sessions: Annotated[list[Path], Parameter(metavar="FOLDER")] = field(default_factory=list)
+    """Follow the sessions of nodes on this machine: a --state folder, or one above."""
+    no_browser: bool = False
+    """Do not open it in this machine's browser."""
+
+
 def dashboard(
-    files: Annotated[
-        list[Path] | None,
-        typer.Argument(metavar="[FILE]...", help="Executions, certificates, plans or results to open."),
-    ] = None,
-    sessions: Annotated[
-        list[Path] | None,
-        typer.Option(
-            metavar="FOLDER",
-            help="Follow the sessions of nodes on this machine: a --state folder, or one above; may be repeated.",
-        ),
-    ] = None,
-    host: Annotated[
-        str, typer.Option(help="The address to listen on; any other than 127.0.0.1 lets other machines in.")
-    ] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="The port to listen on; 0 takes a free one.")] = 8765,
-    browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open it in this machine's browser.")] = True,
+    files: Annotated[list[Path] | None, Parameter(help="Executions, certificates, plans or results to open.")] = None,
+    /,
+    *,
+    page: Page = Page(),
 ) -> None:
     """Plan, watch a run, see it from an adversary's view, and follow sessions, in a browser on this machine.
 
     Nothing leaves the machine and nothing is fetched from elsewhere. Values are made up, or stay hidden: a real party's
-    value is never shown. Ctrl-C stops it.
+    value is never shown. A --host other than 127.0.0.1 lets other machines in; --port 0 takes a free one. Ctrl-C stops
+    it.
 
     Example:  inca dashboard execution.json --sessions anna-state
     """
     from inca.dashboard.serve import serve
 
-    serve(files or [], sessions or [], host, port, echo=print_text, browser=browser)
+    serve(files or [], page.sessions, page.host, page.port, echo=print_text, browser=not page.no_browser)

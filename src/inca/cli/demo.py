@@ -8,12 +8,11 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
-
-from inca.cli.options import AsJson
-from inca.cli.printing import print_json, print_text
+from inca._base.options import Size
+from inca.cli.options import OPTIONS, Json, options
+from inca.cli.printing import print_content, print_json, print_text
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -23,16 +22,22 @@ if TYPE_CHECKING:
 EVENTS_SHOWN = 6
 
 
-def demo(
-    parties: Annotated[int, typer.Option(min=4, max=60, help="Processes to start.")] = 12,
-    kill: Annotated[int, typer.Option(min=0, help="How many of them to kill (SIGKILL) in mid-session.")] = 3,
-    restart: Annotated[int, typer.Option(min=0, help="How many of the killed to start again.")] = 1,
-    keep: Annotated[bool, typer.Option(help="Keep all files of the parties, and say where they are.")] = False,
-    dashboard: Annotated[
-        bool, typer.Option("--dashboard", help="Show it in a browser as it happens, until Ctrl-C.")
-    ] = False,
-    as_json: AsJson = False,
-) -> None:
+@options(OPTIONS)
+class Show(Size):
+    """How many processes there are, and what happens to them."""
+
+    parties: int = 12
+    kill: int = 3
+    """How many of them to kill (SIGKILL) in mid-session."""
+    restart: int = 1
+    """How many of the killed to start again."""
+    keep_files: bool = False
+    """Keep all files of the parties, and say where they are."""
+    dashboard: bool = False
+    """Show it in a browser as it happens, until Ctrl-C."""
+
+
+def demo(*, show: Show = Show(), output: Json = Json()) -> None:
     """Run a session of real processes over TLS on this machine, kill some of them, and show the result.
 
     Every process is a clinic with an identity, a private value (the mean waiting time of its 60 patients, from 0 to 240
@@ -43,35 +48,36 @@ def demo(
     Example:  inca demo --parties 12 --kill 3 --restart 1
     """
     from inca._base.extras import require_extra
-    from inca._base.validation import refuse
+    from inca._base.validation import integer, refuse
     from inca.network.protocol.session import quorum_of
     from inca.network.testing.demo import Demo
 
-    quorum = quorum_of(parties)
+    parties, kill = integer("--parties", show.parties, 4, 60), integer("--kill", show.kill)
+    quorum, restart = quorum_of(parties), integer("--restart", show.restart)
     if kill > parties - quorum:
         refuse("--kill", kill, f"at most {parties - quorum}, as {quorum} of {parties} parties must agree on a result")
     if restart > kill:
         refuse("--restart", restart, f"at most --kill ({kill})")
-    if dashboard:
+    if show.dashboard:
         require_extra("inca demo --dashboard", "dashboard")
     with (
-        Demo(parties, kill=kill, restart=restart, keep=keep) as session,
-        served(session.folder) if dashboard else nullcontext(),
+        Demo(parties, kill=kill, restart=restart, keep=show.keep_files) as session,
+        served(session.folder) if show.dashboard else nullcontext(),
     ):
-        if as_json or not sys.stderr.isatty():
+        if output.json or not sys.stderr.isatty():
             for event in session.follow():
                 print(event, file=sys.stderr, flush=True)
         else:
             _watch(session)
         report = session.report()
-        if as_json:
-            print_json(report)
+        if output.json:
+            print_json(_plain(report))
         else:
             _show(report)
-        if dashboard:
+        if show.dashboard:
             _wait_for_interrupt()
     if not report["agreed"]:
-        raise typer.Exit(1)
+        raise SystemExit(1)
 
 
 @contextmanager
@@ -121,9 +127,16 @@ def _table(session: Demo) -> Table:
     return table
 
 
+def _plain(report: dict[str, Any]) -> dict[str, Any]:
+    """Return the report for JSON."""
+    return report | ({"certificate": report["certificate"].as_fields()} if "certificate" in report else {})
+
+
 def _show(report: dict[str, Any]) -> None:
     from rich.console import Console
     from rich.table import Table
+
+    from inca.reporting.content import content
 
     table = Table(title=f"{report['parties']} parties, {report['rounds']} rounds; # took part, . was absent")
     for heading in ("party", "process", "rounds", "estimate", "own loss"):
@@ -149,6 +162,6 @@ def _show(report: dict[str, Any]) -> None:
     print_text(f"lattice      {report['lattice']}")
     print_text(f"time         {report['seconds']:.1f} s from the start of the first round to the last party's end")
     print_text("")
-    print_text(report["certificate"])
+    print_content(content(report["certificate"]))
     if report["folder"]:
         print_text(f"\nAll files are in {report['folder']}.")

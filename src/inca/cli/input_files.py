@@ -47,12 +47,7 @@ _COMMA_DECIMAL = re.compile(r"\s*[+-]?\d+,\d+\s*")
 
 @dataclass(frozen=True)
 class ValueTable:
-    """The parties' values, one row per party.
-
-    Attributes:
-        values: An (n,) array for one column, else (n, d).
-        names: What the columns are called; nothing if the file does not say.
-    """
+    """The parties' values, one row per party."""
 
     values: Array
     names: tuple[str, ...] = ()
@@ -65,13 +60,6 @@ def read_values(path: Path, columns: Sequence[str] = ()) -> ValueTable:
     """Read one row per party from CSV, Parquet (.parquet) or NumPy (.npy).
 
     A column that numbers the rows is refused unless it is asked for by name: its mean says nothing, and costs privacy.
-
-    Args:
-        path: The file. A CSV file may have a header or not.
-        columns: Names of the columns to take, of a file that has names; all of them if there are none.
-
-    Returns:
-        The values, and the names of their columns.
     """
     check_table_file("VALUES", path, *_SUFFIXES)
     try:
@@ -79,7 +67,7 @@ def read_values(path: Path, columns: Sequence[str] = ()) -> ValueTable:
             if columns:
                 raise InvalidInput(f"--column cannot be combined with {path}: a NumPy file has no column names")
             values = read_numpy(path)
-            _refuse_ids(path, (), values.reshape(len(values), -1) if values.ndim in (1, 2) else values)
+            _refuse_ids(path, (), values[:, np.newaxis] if values.ndim == 1 else values)
             return ValueTable(values)
         names, table = _read_parquet(path, columns) if path.suffix == ".parquet" else _read_csv(path, columns)
     except UnicodeDecodeError:
@@ -104,16 +92,7 @@ def read_numpy(path: Path) -> Array:
 
 
 def check_table_file(argument: str, path: Path, *suffixes: str) -> None:
-    """Refuse what is no file, too large, or known by its first bytes to be no table.
-
-    Args:
-        argument: What the file is called in the command's help.
-        path: The file.
-        suffixes: Which kinds are read beside CSV: `.parquet`, `.npy`.
-
-    Raises:
-        InvalidInput: If it is none of these.
-    """
+    """Refuse what is no file, too large, or known by its first bytes to be no table."""
     if path.is_dir():
         raise InvalidInput(f"{argument} must be a file, got the folder {path}")
     if not path.is_file():
@@ -175,7 +154,10 @@ def _parquet_column(path: Path, table: Any, name: str) -> Array:
     if column.null_count:
         raise InvalidInput(f"{where}, got {column.null_count} empty cells{_advice(table.column_names)}")
     try:
-        return np.asarray(column.to_numpy(), dtype=np.float64)
+        numbers = column.to_numpy()
+        if numbers.dtype.kind in "bmM":  # NumPy would count booleans and dates
+            raise TypeError
+        return np.asarray(numbers, dtype=np.float64)
     except (TypeError, ValueError):
         raise InvalidInput(f"{where}, got the type {column.type}{_advice(table.column_names)}") from None
 
@@ -240,16 +222,7 @@ def _append_row(
 
 
 def number_in(cell: str, where: str, advice: str = "") -> float:
-    """Return the number in a cell.
-
-    Args:
-        cell: Its text, which is private and not part of a refusal.
-        where: Where it is.
-        advice: What may help if it is no number.
-
-    Raises:
-        InvalidInput: If it is no number.
-    """
+    """Return the number in a cell."""
     if (value := _number(cell)) is not None:
         return value
     if not cell.strip():

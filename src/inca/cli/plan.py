@@ -3,32 +3,10 @@
 from __future__ import annotations
 
 from functools import partial
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
-
-from inca.cli.options import (
-    CONDITIONS,
-    OUTPUT,
-    AsJson,
-    Away,
-    Colluding,
-    Delta,
-    Dropout,
-    Eavesdropped,
-    Epsilon,
-    Failure,
-    Late,
-    Messages,
-    Parties,
-    Rule,
-    Sensitivity,
-    Settlement,
-    Views,
-    rule_named,
-)
-from inca.cli.printing import OutputFiles, print_json, print_next, print_table, print_text
+from inca.cli.options import OUTPUT, JsonOut, PlanConditions, Planning, PlanRequirements, options, part_of
+from inca.cli.printing import OutputFiles, print_content, print_json, print_next, print_table, print_text
 from inca.cli.progress import phase_bar
 
 if TYPE_CHECKING:
@@ -36,45 +14,20 @@ if TYPE_CHECKING:
     from inca._base.types import Progress
 
 
+@options(OUTPUT)
+class PlanOutput(JsonOut):
+    """What is printed of a plan, and where it goes."""
+
+    no_baselines: bool = False
+    """Do without the comparison with other mechanisms at the same guarantee."""
+
+
 def plan(
-    parties: Parties,
-    epsilon: Epsilon,
-    delta: Delta = 1e-5,
-    colluding: Colluding = 0.0,
-    eavesdropped: Eavesdropped = 0.0,
-    dropout: Dropout = 0.0,
-    away: Away = 0.0,
-    messages: Messages = 20,
-    rounds: Annotated[
-        int | None, typer.Option(help="Fix the number of rounds instead of choosing it.", rich_help_panel=CONDITIONS)
-    ] = None,
-    receivers: Annotated[
-        int | None,
-        typer.Option(help="Fix the receivers per party and round instead of choosing.", rich_help_panel=CONDITIONS),
-    ] = None,
-    settlement: Settlement = "settled",
-    late: Late = 0,
-    proven: Annotated[
-        bool,
-        typer.Option(
-            "--proven",
-            help="Take cancelling noise that is proven to suffice, not drawn; one late leaver ruins the result.",
-            rich_help_panel=CONDITIONS,
-        ),
-    ] = False,
-    failure: Failure = 1e-6,
-    rule: Rule = "analytic",
-    sensitivity: Sensitivity = 1.0,
-    recipe: Annotated[
-        str,
-        typer.Option(help="best, or paper: equal shares, random receivers, 1.3 times the least independent noise."),
-    ] = "best",
-    views: Views = 300,
-    baselines: Annotated[
-        bool, typer.Option(help="Compare with other mechanisms at the same guarantee.", rich_help_panel=OUTPUT)
-    ] = True,
-    out: Annotated[Path | None, typer.Option(help="Write the plan (JSON) here.", rich_help_panel=OUTPUT)] = None,
-    as_json: AsJson = False,
+    *,
+    required: PlanRequirements,
+    conditions: PlanConditions = PlanConditions(),
+    planning: Planning = Planning(),
+    output: PlanOutput = PlanOutput(),
 ) -> None:
     """Find the parameters of least error for a guarantee that holds at every dropout rate up to --dropout.
 
@@ -87,50 +40,25 @@ def plan(
     """
     import inca
 
-    files = OutputFiles(plan=out)
-    requirements = inca.Requirements(
-        parties=parties,
-        epsilon=epsilon,
-        delta=delta,
-        colluding=colluding,
-        eavesdropped=eavesdropped,
-        dropout=dropout,
-        away=away,
-        messages=messages,
-        rule=rule_named(rule),
-        sensitivity=sensitivity,
-        failure=failure,
-    )
+    files = OutputFiles(plan=output.out)
+    requirements = part_of(inca.Requirements, required, conditions)
     with phase_bar({"plan": "view", "baselines": "baseline"}) as progress:
         best = inca.plan(
             requirements,
-            rounds=rounds,
-            receivers=receivers,
-            settlement=settlement,
-            late=late,
-            proven=proven,
-            recipe=recipe,
-            views=views,
+            planning,
             progress=partial(progress, "plan"),
         )
-        others = _baselines(requirements, partial(progress, "baselines")) if baselines else []
+        others = _baselines(requirements, partial(progress, "baselines")) if not output.no_baselines else []
     files.write("plan", best.write)
-    if as_json:
-        print_json(
-            {
-                **best.as_dict(),
-                "settlement": best.settlement,
-                "rivals": others,
-                "remarks": [best.remark] if best.remark else [],
-            }
-        )
+    if output.json:
+        print_json(best.document().as_fields() | {"settlement": best.settlement, "baselines": others})
     else:
-        print_text(str(best))
+        print_content(inca.content(best), details=output.details)
         if others:
             _show_baselines(best, others)
-    files.finish(announce=not as_json)
-    if not as_json:
-        file = out or "PLAN, after --out PLAN here"
+    files.finish(announce=not output.json)
+    if not output.json:
+        file = output.out or "PLAN, after --out PLAN here"
         print_next(f"inca average VALUES --domain LOW HIGH --plan {file}")
         if best.settlement == "settled":
             print_next(f"inca node roster init NAME --domain LOW HIGH --start TIME --out ROSTER --plan {file}")
@@ -164,6 +92,7 @@ def _show_baselines(best: Plan, others: list[dict[str, Any]]) -> None:
             notes.append(f"{name}: {other['why_not']}")
             continue
         rows.append((name, [f"{error:.4g}", f"{error / best.expected_mse:.3g}", f"{other['messages']:,.0f}"]))
+    print_text("")
     heading = f"Beside it, at dropout {best.requirements.dropout:g}"
     print_table(heading, ["mean squared error", "x this plan", "messages"], rows)
     if any(other["weaker"] for other in others):

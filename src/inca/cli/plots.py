@@ -26,10 +26,9 @@ from inca._base.plotting import (
     save,
 )
 from inca._base.validation import refuse
-from inca.privacy.gaussian import epsilon_for
 
 if TYPE_CHECKING:
-    from inca import Certificate, Requirements
+    from inca import Requirements
     from inca.learn.comparison.compare import ComparisonScore
     from inca.learn.comparison.trials import ComparisonTask
     from inca.mechanisms.compare import ComparisonEntry
@@ -180,74 +179,6 @@ def _joined(names: Sequence[str]) -> str:
 def _small(number: float) -> str:
     """Return a small number as people write it: 1e-5."""
     return f"{number:g}".replace("e-0", "e-")
-
-
-def plot_losses(certificate: Certificate, path: Path, wanted: float | None = None) -> None:
-    """Plot every honest party's epsilon, sorted, between what Central and Local DP would give with the same noise.
-
-    Args:
-        certificate: The losses.
-        path: The file.
-        wanted: The epsilon that was asked for or agreed; marked, and judged by the title.
-    """
-    with look():
-        save(draw_losses(certificate, wanted), path)
-
-
-def draw_losses(certificate: Certificate, wanted: float | None = None) -> Any:
-    """Return the figure of all losses."""
-    epsilon = np.sort(certificate.epsilon)
-    finite = epsilon[np.isfinite(epsilon)]
-    figure, axes = canvas(8, 4.2)
-    places = np.arange(1, finite.size + 1)
-    inside = np.ones(finite.size, dtype=bool) if wanted is None else finite <= wanted
-    axes.plot(places[inside], finite[inside], "o", ms=4, color=OWN)
-    axes.plot(places[~inside], finite[~inside], "X", ms=5, color=COLLUDER)
-    right = max(epsilon.size, 1)
-    axes.set_xlim(0, right + 1)
-    ends = []
-    sigma = certificate.transcript.sigma_independent
-    if sigma:
-        shifts = certificate.sensitivity / sigma * np.array([1.0, 1.0 / np.sqrt(epsilon.size)])
-        local, central = epsilon_for(shifts, certificate.delta, certificate.rule)
-        for level, name in ((local, "if all messages were seen\n(Local DP)"), (central, "if only the sum were seen")):
-            if np.isfinite(level) and level > 0:
-                axes.axhline(level, ls="--", color=BASELINE, lw=OTHER_WIDTH, zorder=1)
-                ends.append(LineEnd(f"{name}: {level:.3g}", right, float(level), SOFT))
-    if wanted is not None:
-        axes.axhline(wanted, ls="-", color=INK, lw=1.5, zorder=1)
-        ends.append(LineEnd(f"wanted: {wanted:.3g}", right, wanted, INK, bold=True))
-    if finite.size and finite[0] > 0:
-        plain_log_scale(axes.yaxis)
-    axes.set(xlabel="honest parties, sorted by what they lose", ylabel=f"epsilon at delta {_small(certificate.delta)}")
-    headline(figure, losses_message(epsilon, wanted))
-    caption(
-        figure,
-        "Every point is an honest party's exact loss against the colluders and eavesdroppers of this execution"
-        + (", a cross if above what is wanted" if not inside.all() else "")
-        + ". Dashed: the losses that the same noise would give were everything, or nothing but the sum, seen.",
-    )
-    label_ends({axes: ends})
-    return figure
-
-
-def losses_message(epsilon: Any, wanted: float | None) -> str:
-    """Return what the losses say.
-
-    Example:
-        >>> losses_message(np.array([0.5, 0.92]), 1.0)
-        'No honest party loses more than epsilon 0.92, and 1 is wanted'
-        >>> losses_message(np.array([0.5, np.inf]), 1.0)
-        '1 of 2 honest parties has no guarantee'
-    """
-    count, unprotected = epsilon.size, int((~np.isfinite(epsilon)).sum())
-    if unprotected:
-        return f"{unprotected} of {count} honest parties {'has' if unprotected == 1 else 'have'} no guarantee"
-    above = 0 if wanted is None else int((epsilon > wanted).sum())
-    if above:
-        return f"{above} of {count} honest parties {'loses' if above == 1 else 'lose'} more than the wanted {wanted:g}"
-    told = "" if wanted is None else f", and {wanted:g} is wanted"
-    return f"No honest party loses more than epsilon {float(epsilon.max(initial=0.0)):.3g}{told}"
 
 
 def plot_accuracies(task: ComparisonTask, scores: Sequence[ComparisonScore], path: Path) -> None:

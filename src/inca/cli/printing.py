@@ -7,40 +7,34 @@ import re
 import shutil
 import sys
 import textwrap
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
-
-import typer
+from typing import TYPE_CHECKING, Any
 
 from inca._base.files import check_writable, null_for_infinity
 from inca.errors import InvalidInput
 
-NUMBERS_SHOWN, INTERVALS_SHOWN = 6, 3
+if TYPE_CHECKING:
+    from inca.reporting.parts import Content
 
 
 def print_json(document: Any) -> None:
     """Print a document as one line of JSON, with null for numbers that JSON does not know."""
-    typer.echo(json.dumps(null_for_infinity(document), allow_nan=False))
+    print(json.dumps(null_for_infinity(document), allow_nan=False), flush=True)
 
 
-def print_rows(rows: Iterable[tuple[str, str]]) -> None:
-    """Print names in bold beside what they are."""
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
+def print_content(content: Content, *, details: bool = False) -> None:
+    """Print what is to be said of a document, in lines as long as the terminal is wide."""
+    from inca.reporting.terminal import text
 
-    table = Table(show_header=False, box=None, padding=(0, 2, 0, 0))
-    for name, text in rows:  # never as markup: names of columns come from files
-        table.add_row(Text(name, style="bold"), Text(text))
-    Console().print(table)
+    print(text(content, terminal_width() or 100, details=details))
 
 
 def print_text(text: str) -> None:
     """Print lines of text, wrapped between words to the width of the terminal; elsewhere they stay as they are."""
     if (width := terminal_width()) is not None:
         text = wrapped(text, width)
-    typer.echo(text)
+    print(text, flush=True)
 
 
 def terminal_width() -> int | None:
@@ -70,12 +64,11 @@ def wrapped(text: str, width: int) -> str:
     """
     lines = []
     for line in text.splitlines():
-        name = re.match(r" *(- |(?:holds|fails)  |\S+(?: \S+)* {2,})?", line)
+        name = re.match(r" *(?:\S+(?: \S+)* {2,})?", line)
         indent = len(name[0]) if name is not None and len(name[0]) < width // 2 else 0
-        under = " " * (indent or 4)
-        lines += textwrap.wrap(
-            line, width, subsequent_indent=under, break_long_words=False, break_on_hyphens=False
-        ) or [""]
+        wrapper = textwrap.TextWrapper(width, subsequent_indent=" " * (indent or 4), break_long_words=False)
+        wrapper.break_on_hyphens = False
+        lines.append(wrapper.fill(line))
     return "\n".join(lines)
 
 
@@ -83,13 +76,6 @@ class OutputFiles:
     """The files that a verb writes beside what it prints: checked before the work, and written after it.
 
     Should writing fail after all, the result is printed all the same, and the refusal comes last.
-
-    Args:
-        paths: What each file holds, by the name of its option, and where it is to be; None where it was not asked for.
-            A `plot` and a `picture` must be pictures.
-
-    Raises:
-        InvalidInput: If one of them cannot be written, or two are the same.
     """
 
     def __init__(self, **paths: Path | None) -> None:
@@ -138,15 +124,9 @@ def in_columns(rows: Sequence[Sequence[str]]) -> list[str]:
 
 
 def print_table(heading: str, columns: Sequence[str], rows: Sequence[tuple[str, Sequence[str]]]) -> None:
-    """Print names and, right-aligned, their cells; columns that do not fit on a line go into a table below.
-
-    Args:
-        heading: What stands above the names.
-        columns: What stands above the cells.
-        rows: A name, and one cell for each column.
-    """
+    """Print names and, right-aligned, their cells; columns that do not fit on a line go into a table below."""
     for line in tables(heading, columns, rows, shutil.get_terminal_size().columns):
-        typer.echo(line)
+        print(line, flush=True)
 
 
 def tables(heading: str, columns: Sequence[str], rows: Sequence[tuple[str, Sequence[str]]], width: int) -> list[str]:
@@ -177,31 +157,3 @@ def tables(heading: str, columns: Sequence[str], rows: Sequence[tuple[str, Seque
             "  ".join([name.ljust(widest), *texts]).rstrip() for name, *texts in zip(names, *aligned, strict=True)
         ]
     return lines
-
-
-def numbers(value: float | Sequence[float], names: Sequence[str] = ()) -> str:
-    """Return a number, or the first few of several, behind what they are called if they have names.
-
-    >>> numbers(0.25), numbers([0.5] * 9), numbers([0.5, 2.0], ["age", "size"])
-    ('0.25', '0.5, 0.5, 0.5, 0.5, 0.5, 0.5, ... (9 numbers)', 'age 0.5, size 2')
-    """
-    values = [value] if isinstance(value, (int, float)) else value
-    return _first_few([f"{number:.6g}" for number in values[:NUMBERS_SHOWN]], len(values), names, "numbers")
-
-
-def intervals(low: float | Sequence[float], high: float | Sequence[float], names: Sequence[str] = ()) -> str:
-    """Return an interval, or the first few of several, behind what they are called if they have names.
-
-    >>> intervals(0.25, 0.5), intervals([0.0] * 9, [0.5] * 9)
-    ('0.25 to 0.5', '0 to 0.5, 0 to 0.5, 0 to 0.5, ... (9 intervals)')
-    """
-    if isinstance(low, (int, float)) or isinstance(high, (int, float)):
-        return _first_few([f"{low:.6g} to {high:.6g}"], 1, names, "intervals")
-    ends = list(zip(low, high, strict=True))
-    shown = [f"{lower:.6g} to {upper:.6g}" for lower, upper in ends[:INTERVALS_SHOWN]]
-    return _first_few(shown, len(ends), names, "intervals")
-
-
-def _first_few(shown: Sequence[str], count: int, names: Sequence[str], kind: str) -> str:
-    texts = [f"{name} {text}" for name, text in zip(names, shown, strict=False)] if names else shown
-    return ", ".join(texts) if len(shown) == count else f"{', '.join(texts)}, ... ({count:,} {kind})"

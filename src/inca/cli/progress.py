@@ -28,22 +28,14 @@ STARTING = "starting"
 
 @contextmanager
 def progress_bar(unit: str) -> Iterator[Callable[[int, int], None]]:
-    """Show "unit 3 of 20", a bar and the time left on a terminal; elsewhere a line now and then.
-
-    Yields:
-        What is to be called with (steps done, steps in all).
-    """
+    """Show "unit 3 of 20", a bar and the time left on a terminal; elsewhere a line now and then."""
     with phase_bar({unit: unit}) as show:
         yield lambda done, total: show(unit, done, total)
 
 
 @contextmanager
 def phase_bar(units: Mapping[str, str]) -> Iterator[Callable[[str, int, int], None]]:
-    """Show the progress of work in phases, one bar after the other; `units` says what each phase counts.
-
-    Yields:
-        What is to be called with (phase, steps done, steps in all).
-    """
+    """Show the progress of work in phases, one bar after the other; `units` says what each phase counts."""
     from rich.console import Console
 
     console = Console(stderr=True)

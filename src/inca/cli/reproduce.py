@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from cyclopts import Parameter
 
-from inca.cli.options import OUTPUT, Address, AsJson, EngineKind, Workers
+from inca.cli.options import OPTIONS, OUTPUT, JsonOut, RunSeed, Workers, options
 from inca.cli.printing import print_json, print_text
 from inca.cli.progress import progress_bar
 
@@ -15,27 +15,31 @@ if TYPE_CHECKING:
     from inca.reproduction.reproduce import Reproduction
 
 
+@options(OPTIONS)
+class Extent(RunSeed):
+    """How much is computed."""
+
+    quick: bool = False
+    """Fewer runs and settings: all four in a minute."""
+    keep: bool = False
+    """Keep the reproduced data that are there; compute only what stands beside a figure."""
+    seed: int = 0
+
+
+@options(OUTPUT)
+class Reproduced(JsonOut):
+    """Where results go, and finished work that an interrupted run resumes from."""
+
+    out: Path = Path("reproduction")
+
+
 def reproduce(
-    figure: Annotated[str, typer.Argument(metavar="FIGURE", help="fig1, fig2, fig3, fig4, or all.")],
-    quick: Annotated[bool, typer.Option("--quick", help="Fewer runs and settings: all four in a minute.")] = False,
-    seed: Annotated[int, typer.Option(help="Everything random follows from it.")] = 0,
-    keep: Annotated[
-        bool,
-        typer.Option(
-            "--keep", help="Keep the reproduced data that are there; compute only what stands beside a figure."
-        ),
-    ] = False,
-    engine: EngineKind = "processes",
-    workers: Workers = None,
-    address: Address = None,
-    out: Annotated[
-        Path,
-        typer.Option(
-            help="Folder for results, and for finished work that an interrupted run resumes from.",
-            rich_help_panel=OUTPUT,
-        ),
-    ] = Path("reproduction"),
-    as_json: AsJson = False,
+    figure: Annotated[str, Parameter(help="fig1, fig2, fig3, fig4, or all.")],
+    /,
+    *,
+    extent: Extent = Extent(),
+    workers: Workers = Workers(),
+    output: Reproduced = Reproduced(),
 ) -> None:
     """Reproduce the figures of the paper's evaluation and check its claims against the data.
 
@@ -56,14 +60,14 @@ def reproduce(
 
     names = figure_names(figure)
     reproductions = []
-    with Engine(engine, workers, address) as started:
+    with Engine(workers.engine, workers.workers, workers.address) as started:
         for name in names:
             reproductions.append(
-                reproduce_figure(name, out, quick=quick, seed=seed, keep=keep, engine=started, report=progress_bar)
+                reproduce_figure(name, output.out, **vars(extent), engine=started, report=progress_bar)
             )
-            if not as_json:
+            if not output.json:
                 _show(reproductions[-1])
-    if as_json:
+    if output.json:
         print_json([_document(reproduction) for reproduction in reproductions])
 
 

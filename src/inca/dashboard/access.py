@@ -30,12 +30,7 @@ _RESPONSE_HEADERS = {
 
 
 class AccessControl:
-    """ASGI middleware: refuse requests to other hosts or from other sites; browsers load nothing from elsewhere.
-
-    Args:
-        app: The application that is protected.
-        hosts: The hosts, with their port, that it answers to.
-    """
+    """ASGI middleware: refuse requests to other hosts or from other sites; browsers load nothing from elsewhere."""
 
     def __init__(self, app: ASGIApp, hosts: Iterable[str]) -> None:
         self._app, self._hosts = app, frozenset(hosts)

@@ -23,17 +23,7 @@ _PRIOR = (DOMAIN.low + DOMAIN.high) / 2.0, (DOMAIN.high - DOMAIN.low) ** 2 / 12.
 
 
 def adversary_view(run: ShownRun, adversary: Adversary, delta: float, sensitivity: float) -> dict[str, Any]:
-    """Return the losses of all honest parties, what is seen, and the adversary's best guesses.
-
-    Args:
-        run: The run that it observes; a file must name both noise levels.
-        adversary: Who observes it.
-        delta: At which epsilon is told.
-        sensitivity: How far a value can move.
-
-    Returns:
-        Losses in the order of `honest`; null where one is infinite, and for guesses that cannot be made.
-    """
+    """Return the losses of all honest parties, what is seen, and the adversary's best guesses."""
     noise_levels = run.transcript.noise_levels
     view = View(run.execution, adversary)
     losses = account(view, noise_levels, sensitivity=sensitivity).in_whole_numbers(run.transcript.rounding)

@@ -36,15 +36,7 @@ _MAX_RUNS_KEPT = 8
 
 
 class DashboardApi:
-    """Answers to the questions of pages, as objects for JSON.
-
-    Args:
-        session_folders: The `--state` folders that are watched.
-        files: Files to open.
-
-    Raises:
-        InvalidInput: If a file cannot be read.
-    """
+    """Answers to the questions of pages, as objects for JSON."""
 
     def __init__(self, session_folders: Sequence[Path], files: Iterable[Path]) -> None:
         self._folders, self._documents = list(session_folders), KeptDocuments()
@@ -99,8 +91,7 @@ class DashboardApi:
 
     def file(self, question: FileQuestion) -> dict[str, Any]:
         """Return a file that was opened before."""
-        document = self._documents[question.file]
-        return document.summary() | {"fields": document.fields, "remarks": document.remarks}
+        return self._documents[question.file].answer()
 
     def plan(self, question: PlanQuestion, progress: Progress) -> dict[str, Any]:
         """Return the plan, as `inca plan` makes it; one that was made before is not made again."""
@@ -125,10 +116,10 @@ class DashboardApi:
         return one_session(self._folders, question.session)
 
     def _run(self, question: RunQuestion) -> ShownRun:
-        if not isinstance(question.run, str):
-            return self._simulated(question.run)
-        if (run := self._documents[question.run].run) is None:
-            refuse("file", question.run, "the id of an execution")
+        if question.file is None:
+            return self._simulated(question.settings)
+        if (run := self._documents[question.file].run) is None:
+            refuse("file", question.file, "the id of an execution")
         return run
 
 

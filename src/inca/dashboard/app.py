@@ -27,6 +27,7 @@ from inca.dashboard.questions import (
 )
 from inca.dashboard.streaming import Emit, streamed
 from inca.errors import IncaError, InvalidInput
+from inca.reporting.svg import FIGURE_STYLE
 
 with importing("inca.dashboard", extra="dashboard"):
     from starlette.applications import Starlette
@@ -44,12 +45,7 @@ _PAGES = ("story", "plan", "run", "adversary", "sessions", "file")
 
 
 def application(api: DashboardApi, hosts: Iterable[str]) -> Starlette:
-    """Return the application.
-
-    Args:
-        api: What answers questions.
-        hosts: The hosts, with their port, that it answers to.
-    """
+    """Return the application."""
     place = f"/static/{_digest(_STATIC)}"
     page = (_STATIC / "index.html").read_text(encoding="utf-8").replace("/static", place)
     return Starlette(
@@ -60,6 +56,7 @@ def application(api: DashboardApi, hosts: Iterable[str]) -> Starlette:
             *_streamed_routes(api),
             Route("/api/open", _open_route(api), methods=["POST"]),
             Route("/api/execution", _download_route(api)),
+            Route("/figures.css", lambda request: Response(FIGURE_STYLE, media_type="text/css")),
             Mount(place, _UnchangingFiles(directory=_STATIC)),
         ],
         middleware=[Middleware(AccessControl, hosts=hosts)],

@@ -1,110 +1,93 @@
-"""Files that were opened: executions to look at, and certificates, plans and results to read."""
+"""Files that were opened: what `inca.reporting` says of them, and where a page leads to from them.
+
+Files are read strictly. A field that no format knows is refused rather than kept, as it may be private.
+"""
 
 from __future__ import annotations
 
 import hashlib
-import json
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 from inca._base.validation import refuse
-from inca.dashboard.shown_run import ShownRun
-from inca.dashboard.simulated_run import MAX_MESSAGES
+from inca.dashboard.shown_run import DOMAIN, ShownRun
+from inca.dashboard.simulated_run import MAX_MESSAGES, MAX_PARTIES, SimulatedRun
+from inca.documents.execution import ExecutionDocument
+from inca.documents.formats import FORMATS, format_of
+from inca.documents.plan import PlanDocument
 from inca.errors import InvalidInput
 from inca.protocol.execution_files import read_execution
-from inca.protocol.usefulness import remark_on_error
+from inca.reporting.content import content
+from inca.reporting.execution import execution_content
+from inca.reporting.parts import Content
+from inca.reporting.verdict import Worded
 
 MAX_BYTES = 1 << 26
 _MAX_NAME = 255
-KINDS = {
-    "inca-certificate/1": "certificate",
-    "inca-plan/1": "plan",
-    "inca-result/1": "result",
-    "inca-result/2": "result",
-    "inca-execution/1": "execution",
-    "inca-execution/2": "execution",
-}
-"""What a file is, by its format."""
+REQUIRED = ("parties", "epsilon", "delta", "colluding", "eavesdropped", "dropout", "messages")
+"""What the Plan view can set of a plan's requirements."""
 
-
-_REQUIRED = {
-    "certificate": ("parties", "rounds", "honest", "epsilon", "delta", "worst", "adversary", "sensitivity"),
-    "plan": ("wish", "rounds", "schedule", "expected_mse", "central_mse", "error", "sampling"),
-    "result": ("session", "party", "parties", "estimate", "epsilon", "wanted", "delta"),
-}
-"""Without these there is nothing to show: an empty file must not look like a verdict."""
-
-_SHOWN = {
-    "certificate": (
-        *(*_REQUIRED["certificate"], "full_attendance", "notion", "rank", "sigma_independent", "sigma_cancelling"),
-        *("rule", "execution", "inca", "assumptions"),
-    ),
-    "plan": (
-        *(*_REQUIRED["plan"], "receivers", "quiet_rounds", "injection", "sigma_independent", "sigma_cancelling"),
-        *("standard_error", "local_mse", "failure_probability", "considered", "further"),
-    ),
-    "result": (
-        *(*_REQUIRED["result"], "name", "constrained", "interval", "confidence", "remarks", "standard_error"),
-        *("present", "coalition", "coalitions", "all_coalitions", "in_doubt", "weight_in_doubt", "cohort", "late"),
-        *("contradictions", "weight", "reason", "execution"),
-    ),
-}
-"""What a page shows of a file. Nothing else of it is kept: whatever somebody added to a file may be private."""
+PageLink = tuple[str, str]
+"""The words of a link, and where it leads to."""
 
 
 @dataclass(frozen=True, repr=False)
-class Document:
-    """A file: its kind, its fields as far as they are shown (none of an execution), its run if it is an execution."""
+class OpenedFile:
+    """A file: its kind, what is to be said of it, links to other views of it, and its run if it is an execution."""
 
     id: str
     name: str
     kind: str
-    fields: dict[str, Any]
+    content: Content
+    links: tuple[PageLink, ...] = ()
     run: ShownRun | None = None
 
     def __repr__(self) -> str:
-        return f"Document(id={self.id!r}, name={self.name!r}, kind={self.kind!r}, {len(self.fields)} fields)"
-
-    @property
-    def remarks(self) -> list[str]:
-        """What must be said of a plan: if guessing the middle of the domain would do as well."""
-        if self.kind != "plan":
-            return []
-        try:
-            remark = remark_on_error(float(self.fields["expected_mse"]), float(self.fields["wish"]["sensitivity"]))
-        except (KeyError, TypeError, ValueError):  # a file that is no plan but for its format
-            return []
-        return [remark] if remark else []
+        return f"OpenedFile(id={self.id!r}, name={self.name!r}, kind={self.kind!r})"
 
     def summary(self) -> dict[str, str]:
         """Return what a list of files shows."""
         return {"id": self.id, "name": self.name, "kind": self.kind}
 
+    def answer(self) -> dict[str, Any]:
+        """Return what a page shows."""
+        return self.summary() | {"content": self.content, "links": self.links}
 
-def read_document(name: str, content: bytes) -> Document:
+
+def read_file(name: str, data: bytes) -> OpenedFile:
     """Read a file of any kind.
 
-    Args:
-        name: Its name; folders in it are left out.
-        content: What is in it.
-
-    Raises:
-        InvalidInput: If its name or its size cannot be borne, or it is not a file of inca.
-
     Example:
-        >>> read_document("x.json", b"{}")
+        >>> read_file("x.json", b"{}")
         Traceback (most recent call last):
             ...
-        inca.errors.InvalidInput: x.json must be a file that inca writes (inca-certificate/1, inca-plan/1, \
-inca-result/1, inca-result/2, inca-execution/1, inca-execution/2), got something else
+        inca.errors.InvalidInput: x.json: must be a file that this version of inca writes (inca-certificate/2, \
+inca-plan/1, inca-result/2, inca-average/1, inca-execution/1, inca-execution/2), got 'something else'
     """
-    if len(content) > MAX_BYTES:
-        refuse("the size of the file", len(content), f"at most {MAX_BYTES} bytes")
+    if len(data) > MAX_BYTES:
+        refuse("the size of the file", len(data), f"at most {MAX_BYTES} bytes")
     short = _short_name(name)
-    digest = hashlib.sha256(short.encode() + b"\0" + content).hexdigest()[:16]
-    return _read(digest, short, content)
+    identity = hashlib.sha256(short.encode() + b"\0" + data).hexdigest()[:16]
+    kind = ExecutionDocument if short.endswith(".npz") else FORMATS[format_of(data, short)]
+    if kind is ExecutionDocument:
+        run = _run(short, data)
+        links = _execution_links(identity)
+        return OpenedFile(identity, short, kind.kind, execution_content(run.transcript), links, run)
+    document = kind.decode(data, short)
+    assert isinstance(document, Worded)
+    try:
+        return opened(identity, short, document)
+    except InvalidInput as error:  # its numbers contradict each other
+        raise InvalidInput(f"{short} cannot be read as {kind.kind}: {error}") from None
+
+
+def opened(identity: str, name: str, document: Worded) -> OpenedFile:
+    """Return a document as a file that was opened."""
+    links = _plan_links(document) if isinstance(document, PlanDocument) else ()
+    return OpenedFile(identity, name, document.kind, content(document), links)
 
 
 def _short_name(name: str) -> str:
@@ -117,26 +100,10 @@ def _short_name(name: str) -> str:
     return short
 
 
-def _read(digest: str, name: str, content: bytes) -> Document:
-    if name.endswith(".npz"):
-        return Document(digest, name, "execution", {}, _run(name, content))
-    try:
-        fields = json.loads(content)
-        kind = KINDS[fields["format"]]
-    except (ValueError, KeyError, TypeError, RecursionError):
-        formats = ", ".join(KINDS)
-        raise InvalidInput(f"{name} must be a file that inca writes ({formats}), got something else") from None
-    if kind == "execution":
-        return Document(digest, name, kind, {}, _run(name, content))
-    if missing := [required for required in _REQUIRED[kind] if required not in fields]:
-        raise InvalidInput(f"{name} must have all that a {kind} has, got one without {', '.join(missing)}")
-    return Document(digest, name, kind, {shown: fields[shown] for shown in _SHOWN[kind] if shown in fields})
-
-
-def _run(name: str, content: bytes) -> ShownRun:
+def _run(name: str, data: bytes) -> ShownRun:
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder) / ("execution.npz" if name.endswith(".npz") else "execution.json")  # whatever it is called
-        place.write_bytes(content)
+        place.write_bytes(data)
         try:
             transcript = read_execution(place)
         except InvalidInput as error:
@@ -145,3 +112,34 @@ def _run(name: str, content: bytes) -> ShownRun:
     if (messages := execution.parties * execution.rounds * execution.schedule.slots) > MAX_MESSAGES:
         refuse("the number of messages in the file", messages, f"at most {MAX_MESSAGES:,} to look at")
     return ShownRun(transcript)
+
+
+def _execution_links(identity: str) -> tuple[PageLink, ...]:
+    views = (("Watch the run", "/run"), ("See the adversary's view", "/adversary"), ("Download it", "/api/execution"))
+    return tuple((words, f"{place}?file={identity}") for words, place in views)
+
+
+def _plan_links(document: PlanDocument) -> tuple[PageLink, ...]:
+    """Return links to the Plan view, and to a simulated run with the noise of the plan in units of its values."""
+    required = document.requirements
+    unit = DOMAIN.sensitivity() / SimulatedRun().records / (required.sensitivity or 1.0)
+    parties = min(required.parties, MAX_PARTIES, MAX_MESSAGES // max(1, document.rounds * document.receivers))
+    some = "" if parties == required.parties else f" with {parties:,} parties"
+    run = urlencode(
+        {
+            "parties": parties,
+            "rounds": document.rounds,
+            "receivers": document.receivers,
+            "schedule": document.schedule,
+            "quiet": document.quiet_rounds,
+            "injection": document.injection.kind or "incremental",
+            "sigma_independent": f"{unit * document.sigma_independent:.6g}",
+            "sigma_cancelling": f"{unit * document.sigma_cancelling:.6g}",
+        }
+    )
+    plan = urlencode({name: getattr(required, name) for name in REQUIRED})
+    return (
+        ("Open in Plan", f"/plan?{plan}"),
+        (f"Watch a run of it{some}", f"/run?{run}"),
+        (f"See the adversary's view of it{some}", f"/adversary?{run}"),
+    )

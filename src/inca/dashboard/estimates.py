@@ -13,6 +13,7 @@ from itertools import islice
 from typing import Any
 
 from inca._base.files import null_for_infinity
+from inca._base.options import PlanOptions
 from inca._base.types import Progress
 from inca.dashboard.questions import PlanQuestion
 from inca.errors import IncaError
@@ -26,6 +27,7 @@ from inca.planning.sampling import OnViewSampled
 from inca.planning.search import plan
 from inca.planning.settled_plan import is_looked_up, looked_up_errors
 from inca.protocol.usefulness import remark_on_error
+from inca.reporting.plan import plan_content
 
 QUICK_ESTIMATE = "inca, quick estimate"
 FINAL_MESSAGES = 1
@@ -39,15 +41,6 @@ def quick_estimates(question: PlanQuestion, on_views_sampled: OnViewSampled | No
 
     Where plans are looked up that is the plan's own error. Elsewhere it is a range that the plan's error lies in,
     several times, from more sampled views each time; the error of such an entry is the upper end of its range.
-
-    Args:
-        question: What is required.
-        on_views_sampled: Called after every few sampled views.
-
-    Yields:
-        First a `head` with the numbers of parties, the largest squared error of guessing the middle of the domain and
-        the names of slow mechanisms, then entries. The `parts` of an entry are where its error comes from: independent
-        noise, cancelling noise that is left, lost values. Its `remark` says if a guess would do as well.
     """
     requirements = question.requirements
     mechanisms = list(baselines(requirements))
@@ -69,35 +62,23 @@ def quick_estimates(question: PlanQuestion, on_views_sampled: OnViewSampled | No
 
 
 def looked_up_estimate(requirements: Requirements) -> dict[str, Any] | None:
-    """Return the entry of the plan where it is looked up, which takes milliseconds; None where views are sampled.
-
-    Args:
-        requirements: What is required.
-    """
+    """Return the entry of the plan where it is looked up, which takes milliseconds; None where views are sampled."""
     return _own_entry(QUICK_ESTIMATE, plan(requirements)) if is_looked_up(requirements) else None
 
 
 def full_plan(question: PlanQuestion, progress: Progress) -> dict[str, Any]:
-    """Make the plan, as `inca plan` does.
-
-    Args:
-        question: What is required.
-        progress: Called with the steps done and their total.
-
-    Returns:
-        Its `entry` among the mechanisms, the `plan` as a file holds it, and its `text`.
-    """
-    best = plan(question.requirements, views=question.views, progress=progress)
-    entry = _own_entry("inca, planned", best)
-    return dict(null_for_infinity({"entry": entry, "plan": best.as_dict(), "text": str(best)}))
+    """Make the plan, as `inca plan` does."""
+    best = plan(question.requirements, PlanOptions(views=question.views), progress=progress)
+    document = best.document()
+    return {
+        "entry": _own_entry("inca, planned", best),
+        "plan": document.as_fields(),
+        "content": plan_content(document),
+    }
 
 
 def slow_mechanisms(question: PlanQuestion) -> Iterator[dict[str, Any]]:
-    """Yield an entry for each mechanism that takes long.
-
-    Args:
-        question: What is required.
-    """
+    """Yield an entry for each mechanism that takes long."""
     for name, make in baselines(question.requirements):
         if _is_slow(name, question.requirements):
             yield _baseline(name, make, question.requirements)
@@ -179,14 +160,6 @@ def tradeoff(question: PlanQuestion) -> dict[str, Any]:
 
     What noise leaves is in units of s^2 / mu^2: neither the best design nor these numbers depend on epsilon or delta
     (docs/planner.md), so that a page can move along them by itself.
-
-    Args:
-        question: What is required.
-
-    Returns:
-        `points`, by rising messages, with the variance that noise leaves, if all who settle publish (`noise`) and if
-        one does not (`late`); the squared errors of lost values, the same for all points (`data`, `late_data`); why
-        there are no points (`why_not`), and the `entry` of the plan where it is looked up.
     """
     requirements = question.requirements
     designs = list(looked_up_errors(requirements))

@@ -1,4 +1,4 @@
-"""What pages ask: the parameters of an address, parsed in one place into one object per question.
+"""What pages ask: the parameters of an address, converted in one place into one object per question.
 
 What cannot be understood is refused in a sentence; what an address leaves out has its default.
 """
@@ -6,11 +6,15 @@ What cannot be understood is refused in a sentence; what an address leaves out h
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
-from typing import Any, Self, TypeVar
+from dataclasses import dataclass
+from typing import Annotated, Self
 
-from inca._base.validation import finite_float, integer, positive, refuse
+import msgspec
+
+from inca._base.validation import refuse
 from inca.dashboard.simulated_run import SimulatedRun
+from inca.documents.document import plain_error
+from inca.errors import InvalidInput
 from inca.planning.requirements import Requirements
 
 Params = Mapping[str, str]
@@ -19,111 +23,72 @@ Params = Mapping[str, str]
 NOBODY = "none"
 """How an address names the adversary of nobody: where it names none, that of the file counts."""
 
-_DEFAULT_REQUIREMENTS = {
-    "parties": 200,
-    "epsilon": 0.5,
-    "delta": 1e-5,
-    "colluding": 0.1,
-    "eavesdropped": 0.0,
-    "dropout": 0.1,
-    "messages": 20,
-}
 DEFAULT_VIEWS = 300
 """On how many sampled views a plan is calibrated: as many as `inca plan` takes."""
-_MAX_VIEWS = 10_000
-_Value = TypeVar("_Value", int, float, str)
+
+_Probability = Annotated[float, msgspec.Meta(ge=0.0, le=1.0)]
+_Positive = Annotated[float, msgspec.Meta(gt=0.0, le=1e300)]
 
 
 @dataclass(frozen=True)
 class AdversaryChoice:
-    """Who colludes and which messages are eavesdropped on; None where the address does not say, as a file may.
-
-    Args:
-        colluding: Ids of parties.
-        eavesdropped: Rounds and parties; None instead of a party stands for all messages of the round.
-
-    Example:
-        >>> AdversaryChoice.parse({"colluding": "4 1", "eavesdropped": "2:3 5:*"})
-        AdversaryChoice(colluding=(4, 1), eavesdropped=((2, 3), (5, None)))
-    """
+    """Who colludes, and which messages (round, party or None for all) are eavesdropped on; None: as a file says."""
 
     colluding: tuple[int, ...] | None = None
     eavesdropped: tuple[tuple[int, int | None], ...] | None = None
 
+
+class _Question(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     @classmethod
     def parse(cls, params: Params) -> Self:
-        """Read an address."""
-        return cls(
-            None if (ids := params.get("colluding")) is None else _ids(ids),
-            None if (messages := params.get("eavesdropped")) is None else tuple(map(_message, messages.split())),
+        """Read an address, or refuse it in a sentence that names the parameter."""
+        try:
+            return msgspec.convert(params, cls, strict=False)
+        except msgspec.ValidationError as error:
+            raise InvalidInput(plain_error(error)) from None
+
+
+class RunQuestion(SimulatedRun, _Question, frozen=True):
+    """A run, round by round, and who observes it; with `file`, the run of an open file instead of a simulated one.
+
+    Example:
+        >>> RunQuestion.parse({"parties": "30", "colluding": "4 1", "eavesdropped": "2:3 5:*"}).adversary
+        AdversaryChoice(colluding=(4, 1), eavesdropped=((2, 3), (5, None)))
+    """
+
+    file: str | None = None
+    colluding: str | None = None
+    eavesdropped: str | None = None
+
+    @property
+    def settings(self) -> SimulatedRun:
+        """The settings of the simulated run alone: questions about one run share them."""
+        return SimulatedRun(*(getattr(self, name) for name in SimulatedRun.__struct_fields__))
+
+    @property
+    def adversary(self) -> AdversaryChoice:
+        """Who observes the run."""
+        ids, messages = "" if self.colluding == NOBODY else self.colluding, self.eavesdropped
+        return AdversaryChoice(
+            None if ids is None else tuple(map(_party, ids.split())),
+            None if messages is None else tuple(map(_message, messages.split())),
         )
 
 
-@dataclass(frozen=True)
-class RunQuestion:
-    """A run, round by round, and who observes it.
+class AdversaryQuestion(RunQuestion, frozen=True):
+    """What an adversary makes of a run, at this delta, if a value can move this far; None: as the run says."""
 
-    Args:
-        run: The settings of a simulated run, or the id of an open file.
-        adversary: Who observes it.
-
-    Example:
-        >>> RunQuestion.parse({"file": "0123456789abcdef"}).run
-        '0123456789abcdef'
-    """
-
-    run: SimulatedRun | str
-    adversary: AdversaryChoice
-
-    @classmethod
-    def parse(cls, params: Params) -> Self:
-        """Read an address."""
-        defaults = {field.name: field.default for field in fields(SimulatedRun)}
-        run = params["file"] if "file" in params else SimulatedRun(**_values(params, defaults))
-        return cls(run, AdversaryChoice.parse(params), **cls._more(params))
-
-    @classmethod
-    def _more(cls, params: Params) -> dict[str, Any]:
-        """Return the fields that a question of a child class has besides."""
-        return {}
+    delta: _Probability = 1e-5
+    sensitivity: _Positive | None = None
 
 
-@dataclass(frozen=True)
-class AdversaryQuestion(RunQuestion):
-    """What an adversary makes of a run, at this delta, if a value can move this far; None: as the run says.
+class NoiseQuestion(AdversaryQuestion, frozen=True):
+    """How much cancelling noise keeps everyone's loss against an adversary below this epsilon."""
 
-    Example:
-        >>> AdversaryQuestion.parse({}).delta
-        1e-05
-    """
-
-    delta: float
-    sensitivity: float | None
-
-    @classmethod
-    def _more(cls, params: Params) -> dict[str, Any]:
-        sensitivity = positive("sensitivity", _value(params, "sensitivity", 1.0)) if params.get("sensitivity") else None
-        return {"delta": finite_float("delta", _value(params, "delta", 1e-5), 0.0, 1.0), "sensitivity": sensitivity}
+    epsilon: _Positive = 1.0
 
 
-@dataclass(frozen=True)
-class NoiseQuestion(AdversaryQuestion):
-    """How much cancelling noise keeps everyone's loss against an adversary below this epsilon.
-
-    Example:
-        >>> NoiseQuestion.parse({"epsilon": "2"}).epsilon
-        2.0
-    """
-
-    epsilon: float
-
-    @classmethod
-    def _more(cls, params: Params) -> dict[str, Any]:
-        return super()._more(params) | {"epsilon": positive("epsilon", _value(params, "epsilon", 1.0))}
-
-
-@dataclass(frozen=True)
-class PlanQuestion:
+class PlanQuestion(_Question, frozen=True):
     """What is required of a plan, and on how many sampled views it is calibrated.
 
     Example:
@@ -131,68 +96,41 @@ class PlanQuestion:
         3
     """
 
-    requirements: Requirements
-    views: int
+    parties: int = 200
+    epsilon: float = 0.5
+    delta: float = 1e-5
+    colluding: float = 0.1
+    eavesdropped: float = 0.0
+    dropout: float = 0.1
+    messages: int = 20
+    views: Annotated[int, msgspec.Meta(ge=2, le=10_000)] = DEFAULT_VIEWS
 
-    @classmethod
-    def parse(cls, params: Params) -> Self:
-        """Read an address; its default number of views is that of `inca plan`."""
-        views = integer("views", _value(params, "views", DEFAULT_VIEWS), 2, _MAX_VIEWS)
-        return cls(Requirements(**_values(params, _DEFAULT_REQUIREMENTS)), views)
+    def __post_init__(self) -> None:
+        _ = self.requirements  # which refuses what no plan can meet
 
-
-@dataclass(frozen=True)
-class FileQuestion:
-    """A file that was opened before, by its id.
-
-    Example:
-        >>> FileQuestion.parse({"file": "0123456789abcdef"}).file
-        '0123456789abcdef'
-    """
-
-    file: str
-
-    @classmethod
-    def parse(cls, params: Params) -> Self:
-        """Read an address."""
-        return cls(params.get("file", ""))
+    @property
+    def requirements(self) -> Requirements:
+        """What is required."""
+        return Requirements(**{name: getattr(self, name) for name in self.__struct_fields__ if name != "views"})
 
 
-@dataclass(frozen=True)
-class SessionQuestion:
-    """A session of a node on this machine, by its id.
+class FileQuestion(_Question, frozen=True):
+    """A file that was opened before, by its id."""
 
-    Example:
-        >>> SessionQuestion.parse({"session": "0123456789abcdef.anna"}).session
-        '0123456789abcdef.anna'
-    """
-
-    session: str
-
-    @classmethod
-    def parse(cls, params: Params) -> Self:
-        """Read an address."""
-        return cls(params.get("session", ""))
+    file: str = ""
 
 
-def _values(params: Params, defaults: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: _value(params, name, default) for name, default in defaults.items()}
+class SessionQuestion(_Question, frozen=True):
+    """A session of a node on this machine, by its id."""
+
+    session: str = ""
 
 
-def _value(params: Params, name: str, default: _Value) -> _Value:
-    """Read a number or a word of the same kind as its default."""
-    if name not in params:
-        return default
+def _party(word: str) -> int:
     try:
-        return type(default)(params[name])
+        return int(word)
     except ValueError:
-        refuse(name, params[name], "a whole number" if isinstance(default, int) else "a number")
-
-
-def _ids(words: str) -> tuple[int, ...]:
-    if words == NOBODY:
-        return ()
-    return tuple(_value({"an id in colluding": word}, "an id in colluding", 0) for word in words.split())
+        refuse("an id in colluding", word, "a whole number")
 
 
 def _message(entry: str) -> tuple[int, int | None]:

@@ -19,16 +19,7 @@ _DIGITS = 6  # more than a screen shows, and a third of the bytes
 
 
 def run_view(run: ShownRun, adversary: Adversary) -> dict[str, Any]:
-    """Return who sends to whom, who is present, and all weights; in a simulation also messages and estimates.
-
-    Args:
-        run: The run.
-        adversary: Who observes it; refused if the run has no such parties or messages.
-
-    Returns:
-        `receivers[t-1][i]`: those that party i sends to in round t, where a share that was returned has i itself
-        (erratum E1), and `intended` those that it was meant for; `simulation`: null for a run that really happened.
-    """
+    """Return who sends to whom, who is present, and all weights; in a simulation also messages and estimates."""
     execution = run.execution
     adversary.check(execution)
     rounds = range(1, execution.rounds + 1)

@@ -29,19 +29,7 @@ def serve(
     echo: Callable[[str], None],
     browser: bool = False,
 ) -> None:
-    """Listen, say where, and answer until interrupted.
-
-    Args:
-        files: Files to open.
-        sessions: `--state` folders of nodes, or folders that hold some, to follow their sessions.
-        host: The address to listen on.
-        port: The port to listen on; 0 takes a free one.
-        echo: Called with sentences for the terminal.
-        browser: Whether to open it in this machine's browser.
-
-    Raises:
-        InvalidInput: If a folder is not there, a file cannot be read, or nobody can listen at that address.
-    """
+    """Listen, say where, and answer until interrupted."""
     for folder in sessions:
         if not folder.is_dir():
             refuse("--sessions", str(folder), "an existing folder")
@@ -68,15 +56,7 @@ def serve(
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """Return a listening socket.
-
-    Args:
-        host: The address to listen on.
-        port: The port to listen on; 0 takes a free one.
-
-    Raises:
-        InvalidInput: If that is not possible.
-    """
+    """Return a listening socket."""
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
         return socket.create_server((host, port), family=family)
@@ -86,10 +66,6 @@ def listen(host: str, port: int) -> socket.socket:
 
 def host_names(host: str, port: int) -> list[str]:
     """Return what browsers may call this server: the host as given and, on this machine, its usual names.
-
-    Args:
-        host: The address that it listens on.
-        port: The port that it listens on.
 
     Example:
         >>> host_names("127.0.0.1", 8765)

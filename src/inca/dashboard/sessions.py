@@ -12,7 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from inca._base.validation import refuse
-from inca.errors import InvalidInput
+from inca.documents.certificate import CertificateDocument
+from inca.documents.result import ResultDocument
+from inca.reporting.parts import Content
+from inca.reporting.session import session_content
 
 _SHOWN: tuple[str, ...] = ("session", "party", "stage", "round", "rounds", "attended", "open_offers", "connected")
 _SHOWN += ("reason", "updated", "running", "ended")
@@ -22,11 +25,7 @@ _MAX_EVENTS = 30
 
 
 def all_sessions(folders: Sequence[Path]) -> list[dict[str, Any]]:
-    """Return the status of every session in these folders, however deep, the latest first.
-
-    Args:
-        folders: `--state` folders, or folders that hold some.
-    """
+    """Return the status of every session in these folders, however deep, the latest first."""
     from inca.network.node.event_log import statuses  # the network's libraries are an extra
 
     sessions = []
@@ -57,27 +56,17 @@ def _state_folders(folder: Path) -> list[Path]:
 
 
 def one_session(folders: Sequence[Path], identity: str) -> dict[str, Any]:
-    """Return the status of one session, and its result and certificate once they are there.
-
-    Args:
-        folders: `--state` folders, or folders that hold some.
-        identity: Its `id` among all sessions.
-
-    Raises:
-        InvalidInput: If there is no such session.
-    """
+    """Return the status of one session, and what is to be said of it once it has ended."""
     for status in all_sessions(folders):
         if status["id"] == identity:
-            place = Path(status["folder"]) / status["session"][:16]
-            return {"status": status} | {name: _public(place / f"{name}.json") for name in ("result", "certificate")}
+            return {"status": status, "content": _content(Path(status["folder"]) / status["session"][:16])}
     refuse("session", identity, "one in the folders that are watched")
 
 
-def _public(place: Path) -> dict[str, Any] | None:
-    try:
-        fields: dict[str, Any] = json.loads(place.read_text())
-    except FileNotFoundError:
+def _content(place: Path) -> Content | None:
+    result, certificate = place / "result.json", place / "certificate.json"
+    if not result.exists():  # it is written last
         return None
-    except (OSError, ValueError):
-        raise InvalidInput(f"{place} cannot be read: it must be what a node writes") from None
-    return fields
+    return session_content(
+        ResultDocument.read(result), CertificateDocument.read(certificate) if certificate.exists() else None
+    )

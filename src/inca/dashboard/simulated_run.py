@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+import msgspec
 import numpy as np
 
 from inca._base.validation import finite_float, integer, refuse
@@ -22,25 +21,8 @@ _GRAPHS = {"hypercube": hypercube_graph, "complete": complete_graph}
 _INJECTIONS = ("incremental", "early", "single", "plain")
 
 
-@dataclass(frozen=True)
-class SimulatedRun:
+class SimulatedRun(msgspec.Struct, frozen=True):
     """The settings of a simulated run.
-
-    Args:
-        parties: How many parties there are.
-        rounds: How many rounds there are.
-        receivers: To how many others a party sends in a round; graphs determine it by themselves.
-        schedule: Who sends to whom: permutation, random, distinct, hypercube or complete.
-        injection: How value and noise enter: incremental and early are the protocol's, single and plain are broken.
-        quiet: The last rounds in which no portion of a value enters any more.
-        sigma_independent: The level of the independent noise.
-        sigma_cancelling: The level of the cancelling noise.
-        seed: Decides everything random.
-        records: How many records each value is the mean of, such as patients: one of them moves it by so much less.
-        absent: Who is absent and when: entries PARTY:ROUND, PARTY:FIRST-LAST or PARTY:FIRST- such as `3:4-7 5:2-`.
-
-    Raises:
-        InvalidInput: If it cannot be run, or has more messages than can be looked at.
 
     Example:
         >>> SimulatedRun(parties=4, rounds=3, absent="1:2-").execution().published.tolist()

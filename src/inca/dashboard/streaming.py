@@ -27,11 +27,7 @@ class _ClientGone(Exception):
 
 
 def streamed(work: Callable[[Emit], None]) -> Response:
-    """Return a response of one JSON object per line, and stop the work when its reader has gone.
-
-    Args:
-        work: Called in a thread with what sends a line.
-    """
+    """Return a response of one JSON object per line, and stop the work when its reader has gone."""
 
     async def lines() -> AsyncIterator[bytes]:
         loop, queue, gone = asyncio.get_running_loop(), asyncio.Queue[bytes | None](), threading.Event()

@@ -42,6 +42,7 @@ from .training.optimizers import Adam as Adam
 from .training.optimizers import Optimizer as Optimizer
 from .training.torch_module import TorchModel as TorchModel
 from .training.train import TrainingResult as TrainingResult
+from .training.train import TrainingRules as TrainingRules
 from .training.train import TrainingStep as TrainingStep
 from .training.train import train as train
 

@@ -13,10 +13,13 @@ import math
 from collections.abc import Sequence
 from typing import Any, Literal, NoReturn, get_args
 
-from inca._base.validation import finite_float, integer, positive, refuse
+import numpy as np
+
+from inca._base.options import Rule
+from inca._base.validation import finite_array, finite_float, integer, one_of, positive, refuse
 from inca.errors import BudgetExceeded, InvalidInput
 from inca.privacy.dp_event import gaussian_dp_event
-from inca.privacy.gaussian import Rule, epsilon_for, mu_for
+from inca.privacy.gaussian import epsilon_for, mu_for
 
 ProtectionLevel = Literal["record", "party"]
 """What the guarantee protects: each record, or each party with all its records."""
@@ -179,10 +182,12 @@ class Budget:
             >>> [round(mu, 3) for mu in Budget(1.0, 1e-5).split([1, 1, 2])]
             [0.134, 0.134, 0.19]
         """
-        if not weights or not all(math.isfinite(weight) and weight > 0.0 for weight in weights):
-            refuse("weights", list(weights), "at least one number, all above 0")
-        rest, total = self.rest(), math.fsum(weights)
-        return [rest * math.sqrt(weight / total) for weight in weights]
+        shares = finite_array("weights", weights, (1,), "at least one number, all above 0")
+        if not (shares.size and (shares > 0.0).all()):
+            refuse("weights", shares.tolist(), "at least one number, all above 0")
+        shares = shares / shares.max()  # so that their sum is finite
+        parts: list[float] = (self.rest() * np.sqrt(shares / math.fsum(shares))).tolist()
+        return parts
 
     def spend(
         self,
@@ -255,13 +260,16 @@ class Budget:
         square, count = positive("mu", mu) ** 2, integer("releases", releases, min=1)
         self._check_level(level)
         failures, planned = self._failures, self._planned
-        if failure_probability != 0.0:
+        failure = None
+        if failure_probability is not None:
+            failure = finite_float("failure_probability", failure_probability, 0.0, 1.0)
+        if failure != 0.0:
             planned += count
             self._check_planned(planned, planned_releases)
-            if failure_probability is None or failures is None:
+            if failure is None or failures is None:
                 failures = None
             else:
-                failures += count * finite_float("failure_probability", failure_probability, 0.0, 1.0)
+                failures += count * failure
                 self._check_failures(failures)
         if self._squares + square > self._mu**2 * (1.0 + _ROUNDING_SLACK):
             raise BudgetExceeded(
@@ -271,8 +279,8 @@ class Budget:
         return self._squares + square, failures, planned
 
     def _check_level(self, level: ProtectionLevel | None) -> None:
-        if level is not None and level not in get_args(ProtectionLevel):
-            refuse("level", level, f"one of {', '.join(get_args(ProtectionLevel))}")
+        if level is not None:
+            one_of("level", level, get_args(ProtectionLevel))
         if None not in (level, self._level) and level != self._level:
             refuse(
                 "the level of a release",
@@ -282,7 +290,7 @@ class Budget:
 
     @staticmethod
     def _check_planned(planned: int, most: int | None) -> None:
-        if most is not None and planned > most:
+        if most is not None and planned > integer("planned_releases", most):
             refuse("the number of releases of a budget", planned, f"at most {most}, which the averager was made for")
 
     def _check_failures(self, failures: float) -> None:

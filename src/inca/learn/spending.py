@@ -16,12 +16,7 @@ ReleaseLoss = float | Budget
 
 @dataclass(frozen=True)
 class ReleaseCost:
-    """What releases cost.
-
-    Attributes:
-        mu: The loss of one of them.
-        failure_probability: How likely the plan behind them fails in any of them; it adds to delta. None: not known.
-    """
+    """What releases cost."""
 
     mu: float
     failure_probability: float | None
@@ -31,19 +26,6 @@ def take_release(
     loss: ReleaseLoss, averager: Averager, level: ProtectionLevel, fraction: float | None = None
 ) -> ReleaseCost:
     """Take one release off its budget, if it has one.
-
-    Args:
-        loss: The budget, or the mu of the release.
-        averager: Who is to release it.
-        level: What it protects.
-        fraction: The part of the budget to spend; all that is left by default.
-
-    Returns:
-        Its cost.
-
-    Raises:
-        BudgetExceeded: If less is left of the budget.
-        InvalidInput: If budget, averager and level do not go together.
 
     Example:
         >>> from inca.learn import SimulatedAverager
@@ -67,20 +49,6 @@ def take_releases(
     budget: Budget, averager: Averager, level: ProtectionLevel, releases: int, mu: float | None = None
 ) -> ReleaseCost:
     """Take several releases of equal loss off a budget.
-
-    Args:
-        budget: The budget.
-        averager: Who is to release them.
-        level: What they protect.
-        releases: How many there are.
-        mu: The loss of one; by default they use up all that is left.
-
-    Returns:
-        Their cost.
-
-    Raises:
-        BudgetExceeded: If less is left of the budget.
-        InvalidInput: If budget, averager and level do not go together.
 
     Example:
         >>> from inca.learn import SimulatedAverager

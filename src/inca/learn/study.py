@@ -10,7 +10,7 @@ import hashlib
 import json
 import math
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import msgspec
 import numpy as np
@@ -18,7 +18,7 @@ from msgspec import UNSET, UnsetType
 
 from inca._base.safe_numbers import safe_length, safe_width
 from inca._base.types import Array
-from inca._base.validation import between_0_and_1, finite_float, integer, positive, refuse
+from inca._base.validation import between_0_and_1, file_path, finite_float, instance, integer, one_of, positive, refuse
 from inca.errors import InvalidInput
 from inca.learn.budget import Budget, ProtectionLevel
 from inca.learn.statistics.distribution import QUANTILE_POINTS, even_grid
@@ -77,12 +77,15 @@ class Study(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     interval: float | None = None
     gathering: float | None = None
     format: str = FORMAT
-    # Left out of files where they are not set: the id of a study without them is that of version 0.1.
+    # Left out of files where they are not set, as tasks that do not have them refuse them.
     bins: int | list[float] | UnsetType = UNSET
     quantiles: list[float] | UnsetType = UNSET
     points: int | UnsetType = UNSET
 
     def __post_init__(self) -> None:
+        one_of("task", self.task, get_args(StudyTask))
+        for name, field in (("columns", self.columns), ("records", self.records)):
+            instance(name, field, dict, "a mapping by name")
         if self.format != FORMAT:
             refuse("format", self.format, FORMAT)
         if not self.columns:
@@ -244,6 +247,7 @@ def read_study(path: str | Path) -> Study:
     Raises:
         InvalidInput: If the file cannot be read, or is not a study that makes sense.
     """
+    file_path("path", path)
     try:
         fields = msgspec.json.decode(Path(path).read_bytes(), type=dict[str, Any])
         if fields.get("format") != FORMAT:
@@ -273,7 +277,7 @@ def read_records(path: str | Path, study: Study, *, clip: bool = False) -> tuple
     """
     names = study.inputs + ([study.target] if study.task == "logistic" and study.target else [])
     try:
-        with Path(path).open(newline="", encoding="utf-8-sig") as file:
+        with file_path("path", path).open(newline="", encoding="utf-8-sig") as file:
             rows = list(csv.reader(file))
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not a CSV file in UTF-8"

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from inca._base.files import null_for_infinity
 from inca._base.types import Array
 from inca._base.validation import refuse
 from inca.errors import InvalidInput
@@ -24,7 +25,7 @@ from inca.learn.study import Study
 from inca.learn.training.clipping import Clipping
 from inca.learn.training.models import LogisticModel
 from inca.learn.training.optimizers import SGD
-from inca.learn.training.train import train
+from inca.learn.training.train import TrainingRules, train
 
 ANSWER_FORMAT = "inca-answer/1"
 
@@ -41,12 +42,13 @@ def run_study(
         averager: This party's side of the sessions.
         table: This party's records, one row each, with the study's columns in its order.
         labels: The classes of the records, for the task "logistic".
-        clip: Whether numbers outside their bounds are silently moved to them (NaN to the middle). Without, they are
-            refused before the first session.
+        clip: Whether numbers outside their bounds are silently moved to them. Without, they are refused before the
+            first session, as missing ones always are.
 
     Returns:
-        The answer (`inca-answer/1`), the same for all parties. What is promised is its `epsilon` at `delta` plus
-        `failure_probability`, which is null if the roster does not say what its plan was made for.
+        The answer (`inca-answer/1`), the same for all parties; an end of an interval without a bound is null. What is
+        promised is its `epsilon` at `delta` plus `failure_probability`, which is null if the roster does not say what
+        its plan was made for.
 
     Raises:
         InvalidInput: If the records are not as the study says, or study and roster do not belong together.
@@ -72,7 +74,7 @@ def run_study(
         "delta": study.delta,
         "failure_probability": budget.failure_probability,
     }
-    return about | guarantee | answer
+    return dict(null_for_infinity(about | guarantee | answer))
 
 
 def _statistic(
@@ -128,8 +130,7 @@ def _logistic(
         budget,
         study.steps,
         rng,
-        clipping=Clipping(study.clip, study.level),
-        optimizer=SGD(study.rate, study.momentum),
+        TrainingRules(Clipping(study.clip, study.level), optimizer=SGD(study.rate, study.momentum)),
     )
     weights = result.parameters.reshape(model.rows, -1)
     slopes, heights = weights[:, :-1] / half, weights[:, -1] - (weights[:, :-1] * centre / half).sum(axis=1)

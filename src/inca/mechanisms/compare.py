@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from inca._base.options import PlanOptions
 from inca._base.types import Progress
 from inca._base.validation import finite_float, integer, refuse
 from inca.errors import IncaError
@@ -50,18 +51,11 @@ def own_mechanisms(requirements: Requirements, views: int = 300) -> Iterator[Nam
     """Yield the ways to run inca: settled with no and with one late leaver, not settled, and as the paper does.
 
     With a late leaver the plan guards against one, which costs a little if there is none.
-
-    Args:
-        requirements: What they are planned for.
-        views: How many random views calibrate those that are not looked up.
-
-    Yields:
-        A name and a function without arguments that makes the mechanism.
     """
-    yield "inca, settled", lambda: Inca(plan(requirements, views=views))
-    yield "inca, one leaver late", lambda: Inca(plan(requirements, late=1, views=views), late_leavers=1)
-    yield "inca, not settled", lambda: Inca(plan(requirements, settlement="none", views=views))
-    yield "inca, the paper's recipe", lambda: Inca(plan(requirements, recipe="paper", views=views))
+    yield "inca, settled", lambda: Inca(plan(requirements, PlanOptions(views=views)))
+    yield "inca, one leaver late", lambda: Inca(plan(requirements, PlanOptions(late=1, views=views)), late_leavers=1)
+    yield "inca, not settled", lambda: Inca(plan(requirements, PlanOptions(settlement="none", views=views)))
+    yield "inca, the paper's recipe", lambda: Inca(plan(requirements, PlanOptions(recipe="paper", views=views)))
 
 
 def baselines(requirements: Requirements, views: int = 200) -> Iterator[NamedFactory]:
@@ -103,12 +97,6 @@ def guess_mse(requirements: Requirements) -> float:
 
     The domain is an interval as long as the sensitivity s, so the mean is at most s / 2 from its middle. An estimate
     whose error is above this says nothing.
-
-    Args:
-        requirements: What is required; only its sensitivity counts.
-
-    Returns:
-        The squared error for the worst values. For values that are not all at one end a guess is better still.
 
     Example:
         >>> requirements = Requirements(parties=200, epsilon=0.2, delta=1e-5)

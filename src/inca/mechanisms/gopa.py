@@ -50,7 +50,6 @@ class Gopa(Pairwise):
             (`Presence.leaving`); those of the last round are late.
         noise_levels: Noise to be used as it is: nothing is chosen then, and nothing promised.
         views: How many random graphs are sampled, at least 100.
-        seed: The seed that they are drawn from.
 
     Raises:
         InvalidInput: If messages are eavesdropped, or no cancelling noise makes up for the factor.
@@ -65,6 +64,8 @@ class Gopa(Pairwise):
     """
 
     name = "GOPA"
+    seed = 0
+    """What random graphs are drawn from."""
 
     def __init__(
         self,
@@ -77,7 +78,6 @@ class Gopa(Pairwise):
         rounds: int | None = None,
         noise_levels: NoiseLevels | None = None,
         views: int = 200,
-        seed: int = 0,
     ) -> None:
         super().__init__(requirements)
         others = requirements.parties - 1
@@ -89,7 +89,6 @@ class Gopa(Pairwise):
         if late_leavers is not None and rounds is not None:
             refuse("rounds", rounds, "None if late_leavers is a number")
         self.views = integer("views", views, min=100)
-        self.seed = integer("seed", seed)
         self.sampled_parties = min(requirements.parties, _MAX_SAMPLED_PARTIES)
         if noise_levels is not None:
             self._use(noise_levels)
@@ -275,16 +274,6 @@ def fewest_neighbours(
 
     Counted are those among the m honest parties that publish, of which it is one. It picks a hypergeometric number of
     the m; each one of those not picked picks it with probability k/(n-1).
-
-    Args:
-        parties: How many parties there are: n.
-        exchanges: How many others each party picks: k.
-        publishing: m, or the numbers that it may be.
-        probability: How likely a party may have fewer neighbours.
-        weights: The probabilities of these numbers, if there are several.
-
-    Returns:
-        The number of neighbours, d.
 
     Example:
         >>> [fewest_neighbours(200, 20, 180, probability) for probability in (0.5, 1e-3, 1e-9)]

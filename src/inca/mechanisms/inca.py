@@ -40,6 +40,7 @@ class Inca(Mechanism):
 
     def __init__(self, plan: Plan, late_leavers: int = 0) -> None:
         super().__init__(plan.requirements)
+        plan.noise_levels.refuse_uncancelled()
         self.plan = plan
         self.settled = plan.settlement == "settled"
         self.late_leavers = integer("late_leavers", late_leavers, min=0, max=None if self.settled else 0)
@@ -47,6 +48,11 @@ class Inca(Mechanism):
             self.name = "inca, the paper's recipe"
         else:
             self.name = "inca, settled" if self.settled else "inca, not settled"
+
+    @property
+    def failure_probability(self) -> float:
+        """How likely the guarantee fails for a party, at most, as the plan states it; it adds to delta."""
+        return self.plan.failure_probability
 
     @property
     def messages(self) -> float:

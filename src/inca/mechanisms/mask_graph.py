@@ -111,14 +111,6 @@ def privacy_failure(requirements: Requirements, neighbours: int, leavers: int) -
 
     The quorum is the largest with which recovery fails rarely enough; the more are needed, the fewer colluders can do.
 
-    Args:
-        requirements: The colluders, and the failure probability, which here is recovery's.
-        neighbours: How many others a party shares keys with; of an odd number, other than all, one counts for nothing.
-        leavers: How many parties may leave.
-
-    Returns:
-        Exposure and a split together, at most 1.
-
     Example:
         >>> requirements = Requirements(200, 0.2, 1e-5, colluding=0.1, dropout=0.1)
         >>> [f"{privacy_failure(requirements, neighbours, leavers=20):.1g}" for neighbours in (40, 28, 20, 1)]

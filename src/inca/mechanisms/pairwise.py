@@ -52,14 +52,6 @@ def losses(
     With L the Laplacian of the graph that joins the honest, party i's mu is s times the root of the i-th diagonal entry
     of (sigma_independent^2 I + sigma_cancelling^2 L)^-1 (Sabater, Bellet, Ramon 2022).
 
-    Args:
-        adjacency: The symmetric (n, n) matrix of joined pairs.
-        honest: One flag per party: whether it does not collude.
-        noise_levels: The independent noise, and that of each pairwise term.
-        early: One flag per party: whether it is missed before publication; by default nobody.
-        late: One flag per party: whether it leaves in the round of publication; by default nobody.
-        sensitivity: s, the largest distance between two values of a party.
-
     Example:
         >>> triangle, noise_levels = 1 - np.eye(3), NoiseLevels(independent=1.0, cancelling=10.0)
         >>> losses(triangle, [True, True, True], noise_levels).round(3).tolist()  # the least possible is 1 / sqrt(3)

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from inca._base.validation import integer
-from inca.errors import InvalidInput, RequirementsNotMet
+from inca.errors import RequirementsNotMet
 from inca.planning.requirements import Requirements
-from inca.privacy.theorems.failure_bounds import SCHEDULES, least_rounds, log_failure_bound
+from inca.privacy.theorems.failure_bounds import (
+    SCHEDULES,
+    log_failure_bound,
+    log_isolation_random,
+    log_settled_bound,
+)
 from inca.protocol.injection import Injection, early_injection, incremental_injection
 from inca.protocol.schedules import Schedule, random_schedule
 
@@ -52,11 +58,22 @@ class ProtocolDesign:
         """Return the same design with so many more rounds."""
         return replace(self, rounds=self.rounds + rounds)
 
-    def log_failure(self, requirements: Requirements) -> float:
+    def log_failure(self, requirements: Requirements, *, settled: bool = False) -> float:
         """Return the log of the proven bound on the probability that messages hide too little (Theorem 2's rank).
 
-        It holds at full attendance, and for those who stay if as many leave or are away as is required.
+        It holds at full attendance, and for those who stay if as many leave or are away as is required. In settled runs
+        a message to or from a leaver hides no party.
         """
+        if settled:
+            return log_settled_bound(
+                requirements.parties,
+                requirements.colluders,
+                self.rounds,
+                receivers=self.receivers,
+                schedule=self.schedule,
+                eavesdropped=requirements.eavesdropped,
+                absent=(requirements.leavers, requirements.away),
+            )
         return max(
             log_failure_bound(
                 requirements.parties,
@@ -71,9 +88,34 @@ class ProtocolDesign:
             for leavers, away in {(0, 0.0), (requirements.leavers, requirements.away)}
         )
 
-    def hides_enough(self, requirements: Requirements) -> bool:
+    def log_cut_off(self, requirements: Requirements, factor: float) -> float:
+        """Return the log of how likely a given party of a settled run is cut off from so many that its loss is larger.
+
+        No level of cancelling noise helps a party if those whom hidden messages join with it have too little
+        independent noise together: less than a factor of 1 (Theorem 2). With one receiver this is a proven upper bound,
+        else the probability that a party, or any where that matters, has no hidden message at all. No party is taken to
+        be away.
+        """
+        n, colluders, leavers = requirements.parties, requirements.colluders, requirements.leavers
+        lacking, eavesdropped = 1.0 - 1.0 / factor, requirements.eavesdropped
+        if self.receivers == 1:
+            return log_settled_bound(
+                n,
+                colluders,
+                self.rounds,
+                schedule=self.schedule,
+                eavesdropped=eavesdropped,
+                absent=(leavers, 0.0),
+                lacking=lacking,
+            )
+        known = colluders + leavers
+        isolated = log_isolation_random(n, known, self.rounds, receivers=self.receivers, eavesdropped=eavesdropped)
+        anyone = lacking * (n - known) < 1.0  # if one is missing, all others have too little noise
+        return min(0.0, isolated + (math.log(requirements.honest) if anyone else 0.0))
+
+    def hides_enough(self, requirements: Requirements, *, settled: bool = False) -> bool:
         """Return whether that bound is at most half of the failure probability that is allowed."""
-        return self.log_failure(requirements) <= math.log(requirements.failure / 2.0)
+        return self.log_failure(requirements, settled=settled) <= math.log(requirements.failure / 2.0)
 
     def __str__(self) -> str:
         receivers = "1 receiver" if self.receivers == 1 else f"{self.receivers} receivers"
@@ -93,17 +135,6 @@ def candidate_designs(
     """Return the kinds of design within the message budget whose messages hide enough; see `with_quiet_rounds`.
 
     Half of the allowed failure probability is theirs, for messages that hide too little.
-
-    Args:
-        requirements: What is required.
-        rounds: The number of rounds, if it is fixed.
-        receivers: The number of receivers per round, if it is fixed.
-
-    Returns:
-        At least one design.
-
-    Raises:
-        RequirementsNotMet: If there is none; the sentence says why, and what could be done.
 
     Example:
         >>> for design in candidate_designs(Requirements(200, 0.2, 1e-5, colluding=0.1, messages=20), receivers=1):
@@ -137,11 +168,13 @@ def designs_that_hide_enough(
     designs: list[ProtocolDesign],
     rounds: int | None = None,
     receivers: int | None = None,
+    *,
+    settled: bool = False,
 ) -> list[ProtocolDesign]:
     """Return the designs whose messages hide enough; refuse, with what could be done, if there are none."""
-    if sufficient := [design for design in designs if design.hides_enough(requirements)]:
+    if sufficient := [design for design in designs if design.hides_enough(requirements, settled=settled)]:
         return sufficient
-    raise RequirementsNotMet(_why_not(requirements, rounds, receivers or 1))
+    raise RequirementsNotMet(_why_not(requirements, rounds, receivers or 1, settled))
 
 
 def with_quiet_rounds(design: ProtocolDesign) -> list[ProtocolDesign]:
@@ -151,7 +184,7 @@ def with_quiet_rounds(design: ProtocolDesign) -> list[ProtocolDesign]:
     return [replace(design, quiet=quiet) for quiet in QUIET_ROUNDS if quiet < design.rounds]
 
 
-def _why_not(requirements: Requirements, rounds: int | None, receivers: int) -> str:
+def _why_not(requirements: Requirements, rounds: int | None, receivers: int, settled: bool) -> str:
     """Say why no design within the message budget suffices, and what would."""
     messages, failure = requirements.messages, requirements.failure
     local_dp = f"Local DP, which needs no hidden messages, at a mean squared error of {requirements.local_mse:.3g}"
@@ -166,20 +199,13 @@ def _why_not(requirements: Requirements, rounds: int | None, receivers: int) -> 
     longest = ProtocolDesign(schedule, max(1, messages // receivers), receivers)
     too_few = (
         f"messages is {messages}, and so few hidden messages fail to protect someone with probability "
-        f"{math.exp(longest.log_failure(requirements)):.2g}, more than the allowed {failure:g}"
+        f"{math.exp(longest.log_failure(requirements, settled=settled)):.2g}, more than the allowed {failure:g}"
     )
-    try:
-        enough = receivers * least_rounds(
-            requirements.parties,
-            requirements.colluders,
-            failure / 2.0,
-            receivers=receivers,
-            schedule=schedule,
-            eavesdropped=requirements.eavesdropped,
-            leavers=requirements.leavers,
-            away=requirements.away,
-            max_rounds=_MAX_ROUNDS,
-        )
-    except InvalidInput:
+    enough = bisect_left(
+        range(1, _MAX_ROUNDS + 1),
+        True,
+        key=lambda total: ProtocolDesign(schedule, total, receivers).hides_enough(requirements, settled=settled),
+    )
+    if enough == _MAX_ROUNDS:
         return f"{too_few}; more messages would not help: use {local_dp}"
-    return f"{too_few}: allow at least {enough} messages, or use {local_dp}"
+    return f"{too_few}: allow at least {receivers * (enough + 1)} messages, or use {local_dp}"

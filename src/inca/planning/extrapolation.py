@@ -41,11 +41,10 @@ def extrapolated_levels(
             requirements,
             design,
             parties,
-            dropout,
+            (dropout, away),
             range(FIRST_SEED + number * views, FIRST_SEED + (number + 1) * views),
             factors,
             on_view_sampled,
-            away=away,
             settled=settled,
         )
         for number, (dropout, away) in enumerate(attendances(requirements))

@@ -34,14 +34,6 @@ def leaver_bounds(receivers: NDArray[np.integer], hidden: Flags, injection: Inje
 
     A leaver that sent in fewer rounds loses no more.
 
-    Args:
-        receivers: Whom each leaver sent to, (leavers, T).
-        hidden: Which of these messages go to honest parties that settle and are not eavesdropped on, (leavers, T).
-        injection: How values enter: incrementally, with a mask of the same variance in every round.
-
-    Returns:
-        One bound per leaver: at most the sum of C_t^2, which is the bound if no message is hidden.
-
     Example:
         >>> from inca import incremental_injection
         >>> receivers = np.array([[1, 2, 3], [1, 2, 3], [1, 1, 1]])
@@ -62,28 +54,3 @@ def leaver_bounds(receivers: NDArray[np.integer], hidden: Flags, injection: Inje
         passed_on[places, receivers[:, t]] = before + sent
         held += injection.value[t + 1] - sent
     return np.minimum(bound, level_that_protects_leavers(injection))
-
-
-def draw_leaver_bounds(parties: int, known: float, injection: Injection, count: int, rng: np.random.Generator) -> Array:
-    """Draw leavers of runs with one receiver a round, uniform among the others, some of whom are known.
-
-    Args:
-        parties: How many parties a run has.
-        known: The fraction of them that colludes or leaves, the drawn leaver among them.
-        injection: How values enter.
-        count: How many leavers are drawn.
-        rng: Decides whom they send to.
-
-    Returns:
-        Their bounds.
-
-    Example:
-        >>> from inca import incremental_injection
-        >>> drawn = draw_leaver_bounds(50, 0.3, incremental_injection(20, quiet=1), 1000, np.random.default_rng(1))
-        >>> bool(drawn.max() < 7.2), round(float(np.median(drawn)), 1)
-        (True, 0.7)
-    """
-    others = parties - 1
-    unknown = parties - int(np.ceil(known * parties - 1e-9))
-    receivers = rng.integers(others, size=(count, injection.rounds))
-    return leaver_bounds(receivers, receivers < unknown, injection)

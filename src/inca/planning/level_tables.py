@@ -75,14 +75,7 @@ class _LevelTables(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True)
 class NeededLevel:
-    """A level, and how it is known.
-
-    Attributes:
-        level: What at most the allowed fraction of the parties needs more than.
-        drawn: Whether counts show it with the stated confidence; else it is extrapolated from them.
-        views: How many views were counted.
-        known: The fraction of the parties that was known in them.
-    """
+    """A level, and how it is known."""
 
     level: float
     drawn: bool
@@ -124,19 +117,6 @@ def needed_level(
     drawn, the level is one step higher. A probability too small to be counted is the product of two that are not; one
     that is too small for these as well is extrapolated, with levels growing twice as fast as the counts show.
 
-    Args:
-        rounds: One of `drawn_rounds`.
-        known: The fraction of the parties that collude or leave.
-        factor: One of the factors of the tables.
-        parties: How many parties there are.
-        failure: The allowed probability, for a party.
-        confidence: That of the level.
-        receivers: How many each party sends to in a round.
-        eavesdropped: The fraction of the messages of every round that is eavesdropped on.
-
-    Returns:
-        The level; None if nothing drawn tells it.
-
     Example:
         >>> usual = needed_level(20, 0.3, 1.05, 50, failure=1e-6, confidence=0.95)
         >>> round(usual.level, 1), usual.drawn
@@ -177,14 +157,6 @@ def leavers_level(
     It rests on a proven bound for each leaver (`inca.planning.leavers`), which is drawn where it depends on whom a
     party sends to; it is never more than what suffices whoever that is. The fewer parties the larger it is, so there
     are entries for 10 and for 50.
-
-    Args:
-        rounds: The number of rounds.
-        known: The fraction of the parties that collude or leave.
-        parties: How many parties there are.
-        injection: How values enter.
-        failure: The allowed probability, for a leaver.
-        confidence: That of the level.
 
     Example:
         >>> from inca import incremental_injection
@@ -250,14 +222,7 @@ def _rarest_level(
 
 
 def _extreme_level(levels: Array, limits: Array, least: float, failure: float) -> tuple[float | None, bool]:
-    """Return the level that is exceeded with at most the allowed probability, and whether it was drawn.
-
-    Args:
-        levels: The levels.
-        limits: Upper confidence limits of the probabilities that they are exceeded.
-        least: The limit if nobody was seen to exceed a level: counts say nothing of smaller probabilities.
-        failure: The allowed probability.
-    """
+    """Return the level that is exceeded with at most the allowed probability, and whether it was drawn."""
     level = _first_below(levels, limits, max(failure, least))
     if level is None or failure >= least:
         return level, True
@@ -294,10 +259,6 @@ def _limits_of_bytes(exceeding: bytes, views: int, confidence: float) -> Array:
 
 def late_residue(rounds: int, leaving: float) -> float:
     """Return the variance that one late leaver leaves in the settled sum, per unit of cancelling variance.
-
-    Args:
-        rounds: One of `drawn_rounds`.
-        leaving: The fraction of the parties that left before.
 
     Example:
         >>> round(late_residue(20, 0.0), 1), late_residue(20, 0.1) > 1.5

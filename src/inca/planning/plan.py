@@ -11,12 +11,13 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from inca._base.files import write_json
-from inca._base.validation import integer, refuse
+from inca._base.validation import file_path, integer, refuse
 from inca._base.version import __version__
+from inca.documents.document import finite_or_none, infinite_if_none
+from inca.documents.fields import ErrorParts
+from inca.documents.plan import AlternativeFields, PlanDocument, RequirementFields, SamplingFields
 from inca.errors import InvalidInput
 from inca.planning.designs import ProtocolDesign
-from inca.planning.plan_summary import describe
 from inca.planning.requirements import Requirements
 from inca.planning.settled_noise import SettledNoise
 from inca.privacy.gaussian import rule_from_file, rule_to_file
@@ -29,28 +30,13 @@ from inca.protocol.presence import Presence
 from inca.protocol.transcript import AgreedGuarantee, Transcript
 from inca.protocol.usefulness import remark_on_error
 
-FORMAT = "inca-plan/1"
 SETTLEMENTS = ("settled", "none")
 _MOST_TOPUPS = 1000  # in the list of a file; `factor` and sums of the injection give the others (docs/settlement.md)
 
 
 @dataclass(frozen=True)
 class SamplingDetails:
-    """How the level of the cancelling noise is known.
-
-    Attributes:
-        views: How many random views of `parties` parties each, a sub-population if these are fewer than all, were
-            sampled for each of the dropout rates in `dropouts`.
-        parties: How many parties a view has.
-        dropouts: The rates; empty for drawn views, in which leavers count as colluders.
-        confidence: That of the level.
-        checked: On how many further views of all parties the level was checked exactly.
-        kind: "proven" if the level suffices in every view in which hidden messages connect the honest parties
-            (`inca.privacy.theorems.connected_bound`), "drawn" if counts show it with that confidence
-            (`inca.planning.level_tables`), "extrapolated" if it is beyond what was sampled
-            (`inca.privacy.tail_quantile`).
-        known: If the level is proven or was drawn, the fraction of the parties that collude or leave in it.
-    """
+    """How the level of the cancelling noise is known."""
 
     views: int
     parties: int
@@ -100,7 +86,7 @@ class Plan:
     Example:
         >>> import inca
         >>> requirements = inca.Requirements(parties=20, epsilon=1.0, delta=1e-5, messages=8)
-        >>> plan = inca.plan(requirements, recipe="paper", views=10)
+        >>> plan = inca.plan(requirements, inca.PlanOptions(recipe="paper", views=10))
         >>> print(plan.design)
         random, 8 rounds, 1 receiver, value in shares
         >>> plan.execution(seed=1).rounds, plan.failure_probability < requirements.failure
@@ -132,17 +118,19 @@ class Plan:
         """A sentence if guessing the middle of the domain would do as well as a run; else empty."""
         return remark_on_error(self.expected_mse, self.requirements.sensitivity)
 
-    @property
+    @cached_property
     def failure_probability(self) -> float:
         """How likely an honest party's loss exceeds what is allowed, at most; it adds to delta.
 
         It is over random schedules, adversaries and leavers. Where views were sampled, or the level is proven, it even
-        bounds the probability that this happens to any party of a run.
+        bounds the probability that this happens to any party of a run. It is never less than the probability that
+        hidden messages join a party with too few others (C8), whatever a file says.
         """
-        if self.sampling.looked_up:
-            return self.requirements.failure
         exceeded = 0.0 if self.sampling.kind == "proven" else self.requirements.failure / 2.0
-        return self.structure_bound + exceeded
+        stated = self.requirements.failure if self.sampling.looked_up else self.structure_bound + exceeded
+        if self.settlement != "settled" or self.settled_noise.start >= 1.0:  # Local DP's noise hides without messages
+            return stated
+        return max(stated, math.exp(self.design.log_cut_off(self.requirements, self.factor)))
 
     @cached_property
     def settled_noise(self) -> SettledNoise:
@@ -161,11 +149,16 @@ class Plan:
     def sigma_topup(self, leavers: int) -> float:
         """Return the level of the noise that each party adds when it settles.
 
+        If more leave than planned, each party adds so much that it is protected whoever else is there.
+
         Args:
             leavers: How many parties have left.
 
         Returns:
             The standard deviation; 0 without settlement.
+
+        Raises:
+            InvalidInput: If more leave than planned, and no top-up is known to suffice.
 
         Example:
             >>> import inca
@@ -238,93 +231,64 @@ class Plan:
         if actual is None or not math.isclose(actual, planned, rel_tol=1e-12):
             refuse(f"{name} of the execution", actual, f"{planned:.12g}, as planned")
 
-    def as_dict(self) -> dict[str, Any]:
-        """Return all fields for JSON, under the names of the file format."""
-        requirements, design = self.requirements, self.design
-        return {
-            "format": FORMAT,
-            "inca": __version__,
-            "wish": _requirements_fields(requirements),
-            "recipe": self.recipe,
-            "rounds": design.rounds,
-            "receivers": design.receivers,
-            "schedule": design.schedule,
-            "quiet_rounds": design.quiet,
-            "injection": injection_fields(design.injection()),
-            "factor": self.factor,
-            "sigma_independent": self.noise_levels.independent,
-            "sigma_cancelling": self.noise_levels.cancelling,
-            "expected_mse": self.expected_mse,
-            "error": asdict(self.budget),
-            "standard_error": self.standard_error,
-            "central_mse": requirements.central_mse,
-            "local_mse": requirements.local_mse,
-            "failure_probability": self.failure_probability,
-            "structure_bound": self.structure_bound,
-            "sampling": _sampling_fields(self.sampling),
-            "considered": [asdict(alternative) for alternative in self.considered],
-            "further": [asdict(alternative) for alternative in self.further],
-            **(self._settled_fields() if self.settlement == "settled" else {}),
-        }
-
-    def _settled_fields(self) -> dict[str, Any]:
-        assert self.late_budget is not None
-        listed = range(min(self.requirements.leavers, _MOST_TOPUPS) + 1)
-        return {
-            "settlement": self.settlement,
-            "sigma_topup": [self.sigma_topup(leavers) for leavers in listed],
-            "late": self.late,
-            "expected_mse_late": self.late_budget.total,
-            "error_late": asdict(self.late_budget),
-        }
+    def document(self) -> PlanDocument:
+        """Return the plan as a document."""
+        requirements, design, late = self.requirements, self.design, self.late_budget
+        wanted: dict[str, Any] = {name: getattr(requirements, name) for name in RequirementFields.__struct_fields__}
+        chosen: dict[str, Any] = {"recipe": self.recipe, "settlement": self.settlement}
+        listed = range(min(requirements.leavers, _MOST_TOPUPS) + 1) if self.settlement == "settled" else ()
+        return PlanDocument(
+            inca=__version__,
+            requirements=RequirementFields(**wanted | {"rule": rule_to_file(requirements.rule)}),
+            rounds=design.rounds,
+            receivers=design.receivers,
+            schedule=design.schedule,
+            quiet_rounds=design.quiet,
+            injection=injection_fields(design.injection()),
+            factor=self.factor,
+            sigma_independent=self.noise_levels.independent,
+            sigma_cancelling=self.noise_levels.cancelling,
+            expected_mse=finite_or_none(self.expected_mse),
+            error=_error_parts(self.budget),
+            standard_error=self.standard_error,
+            central_mse=requirements.central_mse,
+            local_mse=requirements.local_mse,
+            failure_probability=self.failure_probability,
+            structure_bound=self.structure_bound,
+            sampling=SamplingFields(**_renamed(asdict(self.sampling), kind="source")),
+            considered=tuple(map(_alternative_fields, self.considered)),
+            further=tuple(map(_alternative_fields, self.further)),
+            sigma_topup=tuple(self.sigma_topup(leavers) for leavers in listed),
+            late=self.late,
+            expected_mse_late=None if late is None else finite_or_none(late.total),
+            error_late=None if late is None else _error_parts(late),
+            **chosen,
+        )
 
     def write(self, path: str | Path) -> None:
         """Write the plan as JSON (`inca-plan/1`), whole or not at all."""
-        write_json(path, self.as_dict(), indent=1)
-
-    def __str__(self) -> str:
-        return describe(self)
+        self.document().write(path)
 
 
-def _sampling_fields(sampling: SamplingDetails) -> dict[str, Any]:
-    """Return how the level is known, for JSON; sampled plans stay what they were before any were looked up."""
-    fields = asdict(sampling)
-    if sampling.known is None:
-        del fields["kind"], fields["known"]
-    return fields
+def _error_parts(budget: ErrorBudget) -> ErrorParts:
+    return ErrorParts(**{name: finite_or_none(part) for name, part in asdict(budget).items()})
 
 
-def _requirements_fields(requirements: Requirements) -> dict[str, Any]:
-    """Return the requirements for JSON; plans for nobody away stay what they were before there was such a field."""
-    fields = asdict(requirements) | {"rule": rule_to_file(requirements.rule)}
-    if requirements.away == 0.0:
-        del fields["away"]
-    return fields
+def _budget(parts: ErrorParts) -> ErrorBudget:
+    return ErrorBudget(**{name: infinite_if_none(part) for name, part in msgspec.structs.asdict(parts).items()})
 
 
-class _PlanDocument(msgspec.Struct):
-    """The fields that are read; what can be computed from them, or only explains them, is not."""
+def _alternative_fields(alternative: AlternativeDesign) -> AlternativeFields:
+    relative = finite_or_none(alternative.relative_mse)
+    return AlternativeFields(design=alternative.design, messages=alternative.messages, relative_mse=relative)
 
-    format: str
-    recipe: str
-    rounds: int
-    receivers: int
-    schedule: str
-    quiet_rounds: int
-    injection: dict[str, Any]
-    factor: float
-    sigma_independent: float
-    sigma_cancelling: float
-    error: dict[str, float]
-    standard_error: float
-    structure_bound: float
-    sampling: dict[str, Any]
-    requirements: dict[str, Any] = msgspec.field(name="wish")
-    considered: list[dict[str, Any]] = []
-    further: list[dict[str, Any]] = []
-    settlement: str = "none"
-    late: int = 0
-    error_late: dict[str, float] | None = None
+
+def _alternative(fields: AlternativeFields) -> AlternativeDesign:
+    return AlternativeDesign(fields.design, fields.messages, infinite_if_none(fields.relative_mse))
+
+
+def _renamed(fields: dict[str, Any], **names: str) -> dict[str, Any]:
+    return {names.get(name, name): entry for name, entry in fields.items()}
 
 
 def read_plan(path: str | Path) -> Plan:
@@ -342,49 +306,38 @@ def read_plan(path: str | Path) -> Plan:
     Example:
         >>> import inca, tempfile
         >>> from pathlib import Path
-        >>> plan = inca.plan(inca.Requirements(20, 1.0, 1e-5, messages=8), recipe="paper", views=10)
+        >>> plan = inca.plan(inca.Requirements(20, 1.0, messages=8), inca.PlanOptions(recipe="paper", views=10))
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     plan.write(Path(folder) / "plan.json")
         ...     read_plan(Path(folder) / "plan.json") == plan
         True
     """
+    document = PlanDocument.read(file_path("path", path))
     try:
-        text = Path(path).read_bytes()
-    except OSError as error:
-        raise InvalidInput(f"{path} cannot be read as a plan: {error.strerror or error}") from None
-    try:
-        return _plan(msgspec.json.decode(text, type=_PlanDocument))
-    except (msgspec.DecodeError, TypeError, InvalidInput) as error:
-        raise InvalidInput(f"{path} cannot be read as a plan: {error}") from None
+        return _plan(document)
+    except InvalidInput as error:
+        raise InvalidInput(f"{path} cannot be read as {document.kind}: {error}") from None
 
 
-def _plan(document: _PlanDocument) -> Plan:
-    if document.format != FORMAT:
-        refuse("format", document.format, FORMAT)
-    if document.settlement not in SETTLEMENTS:
-        refuse("settlement", document.settlement, " or ".join(SETTLEMENTS))
-    if (document.settlement == "settled") != (document.error_late is not None):
-        raise InvalidInput("error_late must be there if and only if the plan is settled")
-    kind = "early" if document.injection.get("kind") == "early" else "incremental"
+def _plan(document: PlanDocument) -> Plan:
+    fields, sampling = msgspec.structs.asdict(document.requirements), msgspec.structs.asdict(document.sampling)
+    kind = "early" if document.injection.kind == "early" else "incremental"
     design = ProtocolDesign(document.schedule, document.rounds, document.receivers, document.quiet_rounds, kind)
     if injection_fields(design.injection()) != document.injection:
         raise InvalidInput(f"injection must have the stated number of quiet rounds ({document.quiet_rounds})")
-    rule = rule_from_file(document.requirements.get("rule", "exact"))
     return Plan(
-        requirements=Requirements(**document.requirements | {"rule": rule}),
+        requirements=Requirements(**fields | {"rule": rule_from_file(document.requirements.rule)}),
         design=design,
         recipe=document.recipe,
         factor=document.factor,
         noise_levels=NoiseLevels(independent=document.sigma_independent, cancelling=document.sigma_cancelling),
-        budget=ErrorBudget(**document.error),
+        budget=_budget(document.error),
         standard_error=document.standard_error,
         structure_bound=document.structure_bound,
-        sampling=SamplingDetails(
-            **document.sampling | {"dropouts": tuple(document.sampling.get("dropouts", ()))},
-        ),
-        considered=tuple(AlternativeDesign(**alternative) for alternative in document.considered),
-        further=tuple(AlternativeDesign(**alternative) for alternative in document.further),
+        sampling=SamplingDetails(**_renamed(sampling, source="kind")),
+        considered=tuple(map(_alternative, document.considered)),
+        further=tuple(map(_alternative, document.further)),
         settlement=document.settlement,
         late=document.late,
-        late_budget=None if document.error_late is None else ErrorBudget(**document.error_late),
+        late_budget=None if document.error_late is None else _budget(document.error_late),
     )

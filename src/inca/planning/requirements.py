@@ -5,37 +5,21 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
+from inca._base.options import Away, Guarantee, Sensitivity, Size
 from inca._base.validation import between_0_and_1, finite_float, integer, positive, refuse
-from inca.privacy.gaussian import Rule, mu_for
+from inca.privacy.gaussian import mu_for
 from inca.protocol.adversary import rounded_up
+from inca.protocol.domain import Domain
 from inca.protocol.transcript import AgreedGuarantee
 
 
 @dataclass(frozen=True)
-class Requirements:
+class Requirements(Guarantee, Sensitivity, Away, Size):
     """(epsilon, delta)-DP for every honest one of n parties, against a random adversary, in spite of dropouts.
 
     All mechanisms are calibrated to the same requirements, so that they can be compared. The guarantee allows a shift
     mu, the mu of mu-GDP (Dong, Roth, Su 2022): what the adversary sees tells two values of a party apart no better
     than one draw tells N(0, 1) from N(mu, 1).
-
-    Args:
-        parties: How many parties there are: n.
-        epsilon: The epsilon of the guarantee, above 0.
-        delta: The delta of the guarantee, between 0 and 1.
-        colluding: The fraction of the parties that collude, rounded up to whole parties.
-        eavesdropped: The fraction of each round's messages that are eavesdropped, rounded up to whole messages.
-        dropout: The largest fraction of the parties that leaves for good.
-        away: The probability with which a party misses a round, whatever happens in others, and comes back. Those who
-            have not left are back in the last round.
-        messages: The most messages that a party may send.
-        rule: How mu becomes (epsilon, delta): "analytic" (Balle, Wang 2018), or "classic", the paper's constant.
-        sensitivity: The largest Euclidean distance between two values of a party.
-        failure: The probability with which the guarantee may fail for a party: that, over random schedules, adversaries
-            and leavers, its loss is larger. It adds to delta. Where views are sampled, and for all other mechanisms,
-            it even bounds the probability that this happens to any party of a run.
-        variance: The variance of the values, per coordinate; by default that of values uniform on an interval as long
-            as the sensitivity.
 
     Raises:
         InvalidInput: If a number is out of its range, nobody is left honest or present, or no Gaussian noise gives
@@ -47,18 +31,9 @@ class Requirements:
         (20, 180, 265.8)
     """
 
-    parties: int
-    epsilon: float
-    delta: float = 1e-5
-    colluding: float = 0.0
-    eavesdropped: float = 0.0
-    dropout: float = 0.0
-    messages: int = 20
-    rule: Rule = "analytic"
-    sensitivity: float = 1.0
-    failure: float = 1e-6
     variance: float | None = None
-    away: float = 0.0
+    """The variance of the values, per coordinate; by default that of values uniform on an interval as long as the
+    sensitivity."""
 
     def __post_init__(self) -> None:
         integer("parties", self.parties, min=2, max=2**31 - 1)
@@ -77,6 +52,19 @@ class Requirements:
             refuse("dropout", self.dropout, f"a fraction that leaves one of {self.parties} parties present")
         if not 0.0 < self.mu < float("inf"):
             refuse("(epsilon, delta)", (self.epsilon, self.delta), "a guarantee that some Gaussian noise gives")
+
+    @classmethod
+    def of(cls, guarantee: Guarantee, domain: Domain, parties: int, dimensions: int = 1) -> Requirements:
+        """Return what a guarantee requires for values in a domain.
+
+        Example:
+            >>> from inca.protocol.domain import Interval
+            >>> Requirements.of(Guarantee(epsilon=1.0, colluding=0.1), Interval(0, 240), parties=30).sensitivity
+            240.0
+        """
+        sensitivity = domain.sensitivity(dimensions)
+        variance = sensitivity**2 / 12.0 / dimensions  # uniform in an interval, each coordinate
+        return cls(**vars(guarantee), parties=parties, sensitivity=sensitivity, variance=variance)
 
     @cached_property
     def mu(self) -> float:

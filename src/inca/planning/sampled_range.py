@@ -51,18 +51,7 @@ _ROUNDING = 1e-9
 
 @dataclass(frozen=True)
 class ErrorRange:
-    """Between which expected squared errors a plan will lie, and what that is known from.
-
-    Attributes:
-        low: The least, per coordinate.
-        high: The largest, per coordinate.
-        data: The part of both that is lost values.
-        views: How many views were sampled at each of the dropout rates.
-        rates: How many dropout rates these are.
-        planned_views: How many views the plan samples at each of them; once there are as many, both ends are its error.
-        design: The design.
-        noise: Noise that suffices by the upper levels.
-    """
+    """Between which expected squared errors a plan will lie, and what that is known from."""
 
     low: float
     high: float
@@ -83,25 +72,13 @@ def error_ranges(
 ) -> Iterator[ErrorRange]:
     """Yield ranges of the expected error of the settled plan, the next one never wider, as views are sampled.
 
-    Args:
-        requirements: What is required; nobody may be away for a while.
-        receivers: The number of receivers a round, if it is fixed.
-        views: How many views the plan samples at each dropout rate.
-        on_views_sampled: Called after every few views; whoever no longer waits may raise something there.
-
-    Yields:
-        The first range before any view is sampled; the last one from so many views as take seconds.
-
-    Raises:
-        RequirementsNotMet: If no design meets the requirements.
-        InvalidInput: If parties may be away for a while.
-
     Example:
         >>> first, *_, last = error_ranges(Requirements(10, 1.0, eavesdropped=0.1), views=20)
         >>> first.views, first.low <= last.low <= last.high < first.high
         (0, True)
+        >>> from inca._base.options import PlanOptions
         >>> from inca.planning.search import plan
-        >>> error = plan(Requirements(10, 1.0, eavesdropped=0.1), views=20).expected_mse
+        >>> error = plan(Requirements(10, 1.0, eavesdropped=0.1), PlanOptions(views=20)).expected_mse
         >>> bool(last.low <= error <= last.high)
         True
     """
@@ -121,13 +98,7 @@ def error_ranges(
 
 
 class LevelBounds:
-    """Bounds on the level that a plan will take, for every factor, by the first of its views.
-
-    Args:
-        requirements: What is required.
-        design: The design of the plan.
-        planned_views: How many views the plan samples at each dropout rate.
-    """
+    """Bounds on the level that a plan will take, for every factor, by the first of its views."""
 
     def __init__(self, requirements: Requirements, design: ProtocolDesign, planned_views: int) -> None:
         self.requirements, self.design, self.planned_views = requirements, design, planned_views
@@ -150,7 +121,7 @@ class LevelBounds:
             for start in range(first + len(self.samples[number]), first + views, _VIEWS_AT_ONCE):
                 seeds = range(start, min(start + _VIEWS_AT_ONCE, first + views))
                 more = sample_cancelling_noise(
-                    self.requirements, self.design, self.parties, dropout, seeds, self.factors, settled=True
+                    self.requirements, self.design, self.parties, (dropout, 0.0), seeds, self.factors, settled=True
                 )
                 self.take(number, more.views)
                 if on_views_sampled is not None:

@@ -141,19 +141,18 @@ def sample_cancelling_noise(
     requirements: Requirements,
     design: ProtocolDesign,
     parties: int,
-    dropout: float,
+    attendance: tuple[float, float],
     seeds: Iterable[int],
     factors: Array,
     on_view_sampled: OnViewSampled | None = None,
     *,
-    away: float = 0.0,
     settled: bool = False,
 ) -> CancellingNoiseSample:
-    """Sample views of so many parties at a dropout rate, and work out how much cancelling noise their parties need.
+    """Sample views of so many parties at (dropout, away), and work out how much cancelling noise their parties need.
 
     In settled runs leavers count as colluders, and the others have topped up their noise.
     """
-    honest = _honest_of(requirements, parties)
+    honest, (dropout, away) = _honest_of(requirements, parties), attendance
     targets = np.minimum(factors / (max(1, honest - round(dropout * parties)) if settled else honest), 1.0)
     # In a sub-population its own noise protects a party more; see `candidate_factors`.
     units = targets if parties == requirements.parties else targets * (1.0 + targets)
@@ -228,13 +227,6 @@ def sample_late_residue(design: ProtocolDesign, parties: int, leaving: float, *,
 
     A late leaver is a party that settles and then does not publish. It hardly depends on the number of parties, and
     several late leavers leave that many times as much (docs/settlement.md).
-
-    Args:
-        design: The schedule, rounds, receivers and injection.
-        parties: How many parties the sampled runs have.
-        leaving: The fraction of them that has left before.
-        runs: How many runs are sampled, with one late leaver each.
-        seed: What they are drawn from.
 
     Example:
         >>> design = ProtocolDesign("permutation", rounds=10, quiet=1)

@@ -38,16 +38,7 @@ class DesignScore:
 
 @dataclass(frozen=True)
 class DesignScorer:
-    """Scores designs on the same few views.
-
-    Args:
-        requirements: What is required.
-        views: How many views are sampled at each dropout rate.
-        parties_of_a_view: The most parties that a view has, if its design needs no more; by default as many as a plan
-            is calibrated on.
-        on_view_sampled: Called after each view.
-        parties_of_a_run: The most parties of the executions that are sampled for their error; by default all.
-    """
+    """Scores designs on the same few views."""
 
     requirements: Requirements
     views: int
@@ -65,10 +56,8 @@ class DesignScorer:
         # Early injection has no fast route, and is so far behind that a few views show it.
         seeds = range(self.views if design.kind == "incremental" else max(4, self.views // 4))
         samples = [
-            sample_cancelling_noise(
-                requirements, design, parties, dropout, seeds, factors, self.on_view_sampled, away=away
-            )
-            for dropout, away in sorted({(0.0, 0.0), (requirements.dropout, requirements.away)})
+            sample_cancelling_noise(requirements, design, parties, attendance, seeds, factors, self.on_view_sampled)
+            for attendance in sorted({(0.0, 0.0), (requirements.dropout, requirements.away)})
         ]
         errors = sample_error(self._for_runs(), design, requirements.dropout, _RUNS_PER_VIEW * self.views)
         # Few samples say little about a probability of 1e-6: to compare designs, one that they do show is better.

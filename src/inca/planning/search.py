@@ -12,8 +12,9 @@ from dataclasses import replace
 
 import numpy as np
 
+from inca._base.options import PlanOptions
 from inca._base.types import Array, Progress
-from inca._base.validation import between_0_and_1, integer, refuse
+from inca._base.validation import between_0_and_1, instance, integer, method_of, one_of, refuse
 from inca.errors import RequirementsNotMet
 from inca.planning.designs import ProtocolDesign, candidate_designs, designs_that_hide_enough, with_quiet_rounds
 from inca.planning.extrapolation import attendances, extrapolated_levels
@@ -42,14 +43,8 @@ _CHECK_SEED = 10**9  # the first one: what a design was chosen or calibrated on 
 
 def plan(
     requirements: Requirements,
+    options: PlanOptions | None = None,
     *,
-    rounds: int | None = None,
-    receivers: int | None = None,
-    settlement: str = "settled",
-    late: int = 0,
-    proven: bool = False,
-    recipe: str = "best",
-    views: int = 300,
     confidence: float = 0.95,
     progress: Progress | None = None,
 ) -> Plan:
@@ -61,19 +56,7 @@ def plan(
 
     Args:
         requirements: The guarantee, the adversary, the dropouts and the message budget.
-        rounds: The number of rounds T, if it is fixed.
-        receivers: The number of receivers k per round, if it is fixed.
-        settlement: "settled": those who stay undo what they exchanged with leavers, so that these leave no noise
-            behind. "none": Algorithm 2 as it is.
-        late: How many late leavers to guard against, parties that settle and then do not publish. With 0 it
-            is the error if all who settle publish that is least, but for one run in a thousand; a plan always tells
-            the error with one as well.
-        proven: Take a level of cancelling noise that is proven to suffice whenever hidden messages connect all honest
-            parties that stay, and a proven bound on the probability that they do not, at any number of parties. It
-            is far larger than what is drawn; that costs nothing unless a leaver is late.
-        recipe: "best" searches; "paper" takes the paper's own design without settlement: equal shares in all rounds,
-            random receivers, and independent variance 1.3 s^2 / (mu^2 n (1 - dropout - colluding)).
-        views: How many random views calibrate the cancelling noise, at each of the dropout rates.
+        options: What is fixed, and how the plan is found; by default nothing is fixed.
         confidence: The confidence of the cancelling noise that is extrapolated from them.
         progress: Called with the views done and their total.
 
@@ -92,11 +75,16 @@ def plan(
         >>> best.expected_mse < 1.5 * requirements.central_mse  # a trusted curator's error, with everybody present
         True
     """
+    instance("requirements", requirements, Requirements)
+    options = instance("options", PlanOptions() if options is None else options, PlanOptions)
+    if progress is not None:
+        method_of("progress", progress, "__call__", "a function")
+    rounds, receivers, late, proven = options.rounds, options.receivers, options.late, options.proven
+    settlement, recipe, views = options.settlement or "settled", options.recipe, options.views
     integer("views", views, min=2)
-    if recipe not in ("best", "paper"):
-        refuse("recipe", recipe, "best or paper")
-    if settlement not in SETTLEMENTS:
-        refuse("settlement", settlement, " or ".join(SETTLEMENTS))
+    one_of("recipe", recipe, ("best", "paper"))
+    one_of("settlement", settlement, SETTLEMENTS)
+    instance("proven", proven, bool)
     integer("late", late, min=0, max=requirements.survivors - 1)
     between_0_and_1("confidence", confidence)
     if recipe == "best" and settlement == "settled":

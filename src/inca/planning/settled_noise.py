@@ -1,8 +1,8 @@
 """How much noise a settled run has in all, by how many really left, and the error that it leaves.
 
 All is in units of s^2 / mu^2, the variance of Local DP's noise. Every party starts with enough independent noise for
-everybody present, and tops it up when it settles, so that those who stayed have enough together. Two things are proven
-in docs/settlement.md, and used here:
+everybody present, and tops it up when it settles, so that those who stayed have enough together. Three things are
+proven in docs/settlement.md, and used here:
 
 - Noise that comes at the end hides earlier messages a little less than noise from the start. With a part phi of the
   variance V topped up, and a = phi sqrt(V / var_cancelling) sqrt(sum_t C_t^2), where C_t is the part of the value that
@@ -10,6 +10,9 @@ in docs/settlement.md, and used here:
   that cancelling noise can have in a squared loss.
 - A leaver, whatever colluders saw of it, loses at most sqrt(sum_t C_t^2 / level) times the allowed mu, and usually
   much less (`inca.planning.leavers`).
+- A party that tops up by var_topup loses at most 1 / sqrt(start + 1 / (1 / var_topup + sum_t C_t^2 / level)) times the
+  allowed mu, whoever else is there and whatever is known of them. If more leave than planned, levels promise nothing,
+  and this is what every party that stays relies on.
 """
 
 from __future__ import annotations
@@ -18,6 +21,7 @@ import math
 from dataclasses import dataclass
 from functools import cached_property
 
+from inca._base.validation import refuse
 from inca.planning.leavers import level_that_protects_leavers
 from inca.planning.requirements import Requirements
 from inca.protocol.expected_error import ErrorBudget
@@ -29,15 +33,7 @@ _ITERATIONS = 60
 
 @dataclass(frozen=True)
 class SettledNoise:
-    """The noise of a settled run, in units of s^2 / mu^2.
-
-    Args:
-        requirements: What is required.
-        injection: How values enter.
-        factor: The independent variance of the honest survivors together, at least.
-        level: The variance of a cancelling noise term.
-        start: The independent variance of each party from the start.
-    """
+    """The noise of a settled run, in units of s^2 / mu^2."""
 
     requirements: Requirements
     injection: Injection
@@ -47,18 +43,7 @@ class SettledNoise:
 
     @classmethod
     def enough(cls, requirements: Requirements, injection: Injection, factor: float, level: float) -> SettledNoise:
-        """Return noise that suffices up to the required number of leavers.
-
-        Args:
-            requirements: What is required.
-            injection: How values enter.
-            factor: The factor.
-            level: The level that survivors need with it if all independent noise is there from the start, and that
-                leavers need.
-
-        Returns:
-            The noise: from the start, where topping it up would take much more of it.
-        """
+        """Return noise that suffices up to the required number of leavers."""
         noise = cls(requirements, injection, factor, level, min(1.0, factor / requirements.honest))
         planned = noise._sufficient(requirements.leavers)
         least = min(1.0, factor / noise.staying(requirements.leavers))
@@ -73,12 +58,6 @@ class SettledNoise:
         """Return noise between whose errors that of `enough` lies, whatever the level is between two levels.
 
         The larger the level, the less noise a top-up takes; where it would take too much there is none.
-
-        Args:
-            requirements: What is required.
-            injection: How values enter.
-            factor: The factor.
-            levels: The least level and the largest.
         """
         first, last = (cls.enough(requirements, injection, factor, level) for level in levels)
         leavers = requirements.leavers
@@ -103,10 +82,29 @@ class SettledNoise:
     def total(self, leavers: int) -> float:
         """Return the independent variance of each survivor, top-up included, if so many leave.
 
-        If so many more leave than planned that no top-up is known to suffice, it is Local DP's.
+        If more leave than planned, it is what each party needs on its own.
         """
-        sufficient = self._sufficient(leavers)
-        return max(1.0, self.start) if sufficient is None else sufficient
+        sufficient, planned = self._known_to_suffice(leavers), self.requirements.leavers
+        if sufficient is None:
+            refuse("leavers", leavers, f"few enough for a top-up that is known to suffice (planned for: {planned})")
+        return sufficient
+
+    def covers(self, leavers: int) -> bool:
+        """Return whether a top-up is known to suffice if so many leave."""
+        return self._known_to_suffice(leavers) is not None
+
+    def _known_to_suffice(self, leavers: int) -> float | None:
+        planned = self._sufficient(leavers) if leavers <= self.requirements.leavers else None
+        return self._alone if planned is None else planned
+
+    @property
+    def _alone(self) -> float | None:
+        """The variance, top-up included, that protects a party whoever else is there; None if none does."""
+        if self.start >= 1.0:
+            return self.start
+        if self.level * (1.0 / (1.0 - self.start)) <= self._spread**2:
+            return None
+        return self.start + 1.0 / (1.0 / (1.0 - self.start) - self._spread**2 / self.level)
 
     def _sufficient(self, leavers: int) -> float | None:
         least = self.factor / self.staying(leavers)
@@ -133,13 +131,7 @@ class SettledNoise:
         return self.total(leavers) - self.start
 
     def error(self, leavers: int, late: int = 0, residue: float = 0.0) -> ErrorBudget:
-        """Return the expected error of the estimate, in closed form.
-
-        Args:
-            leavers: How many left before settling.
-            late: How many settled, but did not publish.
-            residue: What a late leaver leaves in the sum, per unit of cancelling variance.
-        """
+        """Return the expected error of the estimate, in closed form."""
         requirements = self.requirements
         staying = requirements.parties - leavers - late
         if staying < 1:

@@ -96,7 +96,7 @@ def settled_plan(
         budget=best.expected,
         standard_error=0.0,
         # Drawn views include those in which messages hide too little.
-        structure_bound=0.0 if best.basis.looked_up else math.exp(best.design.log_failure(_known(requirements))),
+        structure_bound=0.0 if best.basis.looked_up else math.exp(best.design.log_failure(requirements, settled=True)),
         sampling=best.basis,
         considered=tuple(
             AlternativeDesign(str(other.design), other.design.messages, other.expected.total / best.expected.total)
@@ -137,15 +137,15 @@ def _proven(requirements: Requirements, late: int, rounds: int | None, receivers
         refuse("receivers", receivers, "1 for a proven level")
     if requirements.away > 0.0:
         refuse("away", requirements.away, "0 for a proven level")
-    known = _known(requirements)
     longest = requirements.messages if rounds is None else integer("rounds", rounds, min=1)
     fitting = [ProtocolDesign("permutation", total) for total in range(1, min(longest, requirements.messages) + 1)]
-    enough = designs_that_hide_enough(known, fitting if rounds is None else fitting[-1:], rounds, receivers)
+    tried = fitting if rounds is None else fitting[-1:]
+    enough = designs_that_hide_enough(requirements, tried, rounds, receivers, settled=True)
     design = replace(enough[0], quiet=min(QUIET_ROUNDS, enough[0].rounds - 1))
     level = connected_level(requirements.honest, design.rounds, _PROVEN_FACTOR)
     if requirements.leavers:
         level = max(level, level_that_protects_leavers(design.injection()))
-    basis = SamplingDetails(0, requirements.parties, (), 1.0, 0, kind="proven", known=known.colluding)
+    basis = SamplingDetails(0, requirements.parties, (), 1.0, 0, kind="proven", known=_known(requirements))
     residue = residue_of(design, requirements.parties, requirements.leavers)
     return _candidate(requirements, design, _PROVEN_FACTOR, level, basis, late, residue)
 
@@ -159,7 +159,7 @@ def _looked_up(
     slots = receivers or 1
     if rounds is not None and slots * integer("rounds", rounds, min=1) > requirements.messages:
         return
-    known = (requirements.colluders + requirements.leavers) / requirements.parties
+    known = _known(requirements)
     for drawn in drawn_rounds():
         if slots * drawn > requirements.messages or (rounds is not None and drawn != rounds):
             continue
@@ -174,7 +174,11 @@ def _looked_up(
             leaving = leavers_level(drawn, known, requirements.parties, design.injection(), **certainty)
         elif requirements.leavers:
             leaving = level_that_protects_leavers(design.injection())  # whatever was seen of them
+        allowed = math.log(requirements.failure)
+        surely = design.log_cut_off(requirements, 1.0) <= allowed  # with any factor
         for factor, one in needed.items():
+            if not surely and design.log_cut_off(requirements, factor) > allowed:
+                continue  # no level is enough as often, whatever the tables extrapolate
             kind = "drawn" if one.drawn else "extrapolated"
             basis = SamplingDetails(one.views, DRAWN_PARTIES, (), confidence, 0, kind=kind, known=one.known)
             yield _candidate(requirements, design, factor, max(one.level, leaving), basis, late, residue)
@@ -238,9 +242,6 @@ def looked_up_errors(requirements: Requirements) -> Iterator[tuple[ProtocolDesig
 
     The second error is that with one late leaver.
 
-    Args:
-        requirements: What is required; its number of messages does not count.
-
     Example:
         >>> for design, error, late in looked_up_errors(Requirements(100, 1.0, colluding=0.3, dropout=0.2)):
         ...     print(design.rounds, round(error.total, 6), round(late.total, 4))
@@ -259,14 +260,6 @@ def sampled_design(
 ) -> ProtocolDesign:
     """Return the design of a settled run whose noise is sampled: as many rounds as the messages allow.
 
-    Args:
-        requirements: What is required.
-        rounds: The number of rounds, if it is fixed.
-        receivers: The number of receivers a round, if it is fixed; else one.
-
-    Raises:
-        RequirementsNotMet: If its messages hide too little; the sentence says what could be done.
-
     Example:
         >>> print(sampled_design(Requirements(100, 1.0, away=0.1)))
         permutation, 20 rounds, 1 receiver, value in shares, last 1 quiet
@@ -275,7 +268,7 @@ def sampled_design(
     longest = requirements.messages // k if rounds is None else integer("rounds", rounds, min=1)
     design = ProtocolDesign(_schedule(k), max(1, longest), k, quiet=min(QUIET_ROUNDS, max(0, longest - 1)))
     fitting = [design] if longest >= 1 and longest * k <= requirements.messages else []
-    (design,) = designs_that_hide_enough(_known(requirements), fitting, rounds, receivers)
+    (design,) = designs_that_hide_enough(requirements, fitting, rounds, receivers, settled=True)
     return design
 
 
@@ -292,25 +285,16 @@ def leavers_protected(requirements: Requirements, design: ProtocolDesign, factor
 
 
 def residue_of(design: ProtocolDesign, parties: int, leavers: int) -> float:
-    """Return the variance that one late leaver leaves in the settled sum: looked up where possible, else sampled.
-
-    Args:
-        design: The schedule, rounds, receivers and injection.
-        parties: How many parties there are.
-        leavers: How many of them left before.
-    """
+    """Return the variance that one late leaver leaves in the settled sum: looked up where possible, else sampled."""
     if design == ProtocolDesign("permutation", design.rounds, quiet=QUIET_ROUNDS) and design.rounds in drawn_rounds():
         return late_residue(design.rounds, leavers / parties)
     few = min(parties, _MOST_RESIDUE_PARTIES)
     return sample_late_residue(design, few, min(leavers / parties, 1.0 - 1.0 / few), runs=_RESIDUE_RUNS)
 
 
-def _known(requirements: Requirements) -> Requirements:
-    """Return the requirements with leavers counted as colluders, if anyone else is left."""
-    known = requirements.colluders + requirements.leavers
-    if known >= requirements.parties:
-        return requirements
-    return replace(requirements, colluding=known / requirements.parties, dropout=0.0)
+def _known(requirements: Requirements) -> float:
+    """Return the fraction of the parties that collude or leave, at most."""
+    return min(1.0, (requirements.colluders + requirements.leavers) / requirements.parties)
 
 
 def _candidate(

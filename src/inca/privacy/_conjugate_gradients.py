@@ -4,19 +4,18 @@ A product takes time and memory in proportion to n T (`_covariance_operator`), s
 seconds, where a filter, which carries n^2 numbers, would need terabytes.
 
 How many products it takes depends on the eigenvalues of Sigma. With rows of variance about 1 all of them lie between
-some hundredths and some tens, but for one: the sum of all final messages, from which all masks cancel, has a variance
-of 1 / ratio^2. Its part is worked out exactly and taken off (deflation: Nicolaides 1987; Saad et al. 2000), with w the
-weights of that sum:
+some hundredths and some tens, but for one of each group of parties that exchange hidden messages: all masks cancel from
+the sum of its final messages, whose variance is 1 / ratio^2 of that of others. What these sums tell is worked out
+exactly, and the rest given them (`_covariance_operator`), which is deflation (Nicolaides 1987; Saad et al. 2000):
 
-    h^T Sigma^-1 h = (w^T h)^2 / w^T Sigma w + g^T Sigma^-1 g,   g = h - Sigma w (w^T h) / w^T Sigma w,
+    h^T Sigma^-1 h = w_i^2 / q + g^T S^+ g,
 
-and the rest is well-conditioned: some 20 products, however many parties there are, and fewer with more cancelling
-noise. From x, which conjugate gradients make of g, and what it leaves, r = g - Sigma x, follows
+with S and g what is left of Sigma and h. That is well-conditioned: some 20 products, however many parties there are,
+and fewer with more cancelling noise.
 
-    g^T Sigma^-1 g = x^T (g + r) + r^T Sigma^-1 r,   where   r^T Sigma^-1 r <= r^T r / (smallest eigenvalue).
-
-The last is what is not known of a loss. The smallest eigenvalue is estimated from random right-hand sides, which are
-sure to have a part in every direction; taken from h_i themselves, one of which they hardly know could be missed.
+From x, which conjugate gradients make of g, and what it leaves, r = g - S x, follow a lower bound on g^T S^+ g,
+x^T (g + r), and noise that imitates a change of the value, whose cost is an upper bound (`imitate`). They go on until
+both agree. The upper bound is stated: it holds whatever x is, and whatever rounding did to it.
 """
 
 from __future__ import annotations
@@ -26,136 +25,102 @@ from queue import SimpleQueue
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import eigvalsh_tridiagonal
 
 from inca._base.threads import available_cores, one_blas_thread
 from inca._base.types import Array, Progress
 from inca.errors import SingularView
 from inca.privacy._covariance_operator import (
     WIDTH,
+    Operator,
     Workspace,
     columns_of_b,
     covariance_operator,
+    imitate,
     multiply,
-    unmasked_sum,
+    of_sums,
     workspace,
 )
 from inca.privacy.view import View
 
 _MOST_STEPS = 300
-_LEFT = 3e-11  # of a loss: when to stop; what is left is added to the loss
-_LEFT_OF_PROBE = 1e-4  # the same for random right-hand sides, of which eigenvalues alone are wanted
-_MARGIN = 2.0  # by which the smallest eigenvalue may be less than the estimate
-_SEED = 23  # of the random right-hand sides: the same view has the same losses
-_EPS, _TINY = float(np.finfo(np.float64).eps), float(np.finfo(np.float64).tiny)
+_LEFT = 1e-15  # of the square of a right-hand side: when to look at the bounds first
+_LESS = 1e-4  # of that at the next look
+_CLOSE = 3e-11  # how much of a loss may lie between the bounds for no more looks
+_NO_BETTER = 0.3  # of what was between them: there will be no less
+_MAX_GAP = 4e-7  # and if there can be none
+_EPS = float(np.finfo(np.float64).eps)
 
 
 def information(
     view: View, ratio: float, parties: NDArray[np.intp], progress: Progress | None = None, *, topup: float = 0.0
-) -> tuple[Array, float]:
-    """Return mu_i^2 of some honest parties in units of sigma_independent, and an estimate of its relative error.
+) -> tuple[Array, Array]:
+    """Return mu_i^2 of some honest parties in units of sigma_independent, and bounds on their relative errors.
 
     `parties` are their places in `view.honest`. Needs an injection of the incremental family and a ratio above 0;
     `topup` is sigma_topup / sigma_independent. `progress` is told how many batches of parties are done.
     """
-    system = _Deflated(view, ratio, topup)
-    if not system.operator.height:
-        return np.zeros(parties.size), _EPS
+    operator = covariance_operator(view, ratio, topup, given_sums=True)
+    if not operator.height:
+        return np.zeros(parties.size), np.zeros(parties.size)
+    final = slice(operator.rows[-2], operator.rows[-1])
+    settling = operator.settling[operator.owner[operator.places[final]]]
+    if not ((operator.topup[final] > 0.0) | np.isfinite(settling)).all() or not (operator.total > 0.0).all():
+        raise SingularView  # a final message that holds nothing of its owner's value may depend on other messages
     batches = [parties[lo : lo + WIDTH] for lo in range(0, parties.size, WIDTH)]
-    steps = len(batches) + 1
     with one_blas_thread():  # the threads are ours
-        room = workspace(system.operator)
-        system.smallest = system.smallest_eigenvalue(room)
-        if progress is not None:
-            progress(1, steps)
         rooms: SimpleQueue[Workspace] = SimpleQueue()
-        rooms.put(room)
         threads = min(available_cores(), len(batches))
-        for _ in range(threads - 1):
-            rooms.put(workspace(system.operator))
+        for _ in range(threads):
+            rooms.put(workspace(operator))
 
         def of(batch: NDArray[np.intp]) -> tuple[Array, Array]:
             room = rooms.get()
             try:
-                return system.losses(batch, room)
+                return _losses(operator, batch, room)
             finally:
                 rooms.put(room)
 
-        squares, left = [], []
+        squares, errors = [], []
         with ThreadPoolExecutor(threads) as pool:
-            for done, (of_batch, its_left) in enumerate(pool.map(of, batches), start=2):
+            for done, (of_batch, its_errors) in enumerate(pool.map(of, batches), start=1):
                 squares.append(of_batch)
-                left.append(its_left)
+                errors.append(its_errors)
                 if progress is not None:
-                    progress(done, steps)
-    result, unknown = np.concatenate(squares), np.concatenate(left)
-    told = result > 0.0
-    rounding = _EPS * np.sqrt(system.operator.height) / system.smallest
-    return result, float((unknown[told] / result[told]).max(initial=0.0)) + rounding
+                    progress(done, len(batches))
+    return np.concatenate(squares), np.concatenate(errors)
 
 
-class _Deflated:
-    """Sigma without what it has in the direction w of the sum of all final messages: Sigma - Sigma w (Sigma w)^T / q.
-
-    q = w^T Sigma w; 0 if there is no such sum.
-    """
-
-    def __init__(self, view: View, ratio: float, topup: float) -> None:
-        self.operator = operator = covariance_operator(view, ratio, topup)
-        self.weights = np.empty(operator.height)
-        unmasked_sum(operator, self.weights)
-        vectors = np.zeros((operator.height, WIDTH))
-        vectors[:, 0] = self.weights
-        multiply(operator, vectors, vectors, workspace(operator))
-        self.image = vectors[:, 0].copy()
-        self.quotient = float(self.weights @ self.image)
-        self.smallest = 0.0
-
-    def multiply(self, vectors: Array, out: Array, room: Workspace) -> None:
-        """Write the product to `out`."""
-        multiply(self.operator, vectors, out, room)
-        if self.quotient > 0.0:
-            out -= self.image[:, np.newaxis] * (self.image @ vectors / self.quotient)
-
-    def take_off(self, right: Array) -> Array:
-        """Take off what right-hand sides have in the direction w, in place; return its part of each loss."""
-        if not self.quotient > 0.0:
-            return np.zeros(right.shape[1])
-        sums = self.weights @ right
-        right -= self.image[:, np.newaxis] * (sums / self.quotient)
-        return np.asarray(sums**2 / self.quotient)
-
-    def smallest_eigenvalue(self, room: Workspace) -> float:
-        """Return an estimate of the smallest eigenvalue of what is left of Sigma, from random right-hand sides."""
-        right = np.random.default_rng(_SEED).standard_normal((self.operator.height, WIDTH))
-        rounding = _EPS**2 * self.operator.height * _by_column(right, right)
-        self.take_off(right)
-        run, smallest = _ConjugateGradients(right, rounding), 1.0
-        while (run.squared > _LEFT_OF_PROBE * smallest * run.gained).any() and run.steps < _MOST_STEPS:
-            self.multiply(run.direction, run.product, room)
+def _losses(operator: Operator, parties: NDArray[np.intp], room: Workspace) -> tuple[Array, Array]:
+    """Return mu_i^2 of up to WIDTH honest parties, and by which part of it they may be more."""
+    right = np.empty((operator.height, WIDTH))
+    columns_of_b(operator, parties, right, room)
+    size = _by_column(right, right)
+    columns_of_b(operator, parties, right, room, given_sums=True)
+    apart = np.zeros(WIDTH)
+    apart[: parties.size] = [of_sums(operator, int(party)) for party in parties]
+    solution, left, product, goal, steps = np.zeros_like(right), right, np.empty_like(right), _LEFT, 0
+    result, gap = np.zeros(WIDTH), np.where(size > 0.0, np.inf, 0.0)  # nothing is seen of the others
+    while True:
+        run = _ConjugateGradients(left, np.maximum(goal, _EPS**2 * operator.height) * size)
+        while run.squared.any() and steps < _MOST_STEPS:
+            multiply(operator, run.direction, run.product, room)
             run.step()
-            smallest = run.smallest_eigenvalue()
-        if not smallest > _EPS * self.operator.height:
-            raise SingularView
-        return smallest / _MARGIN
-
-    def losses(self, parties: NDArray[np.intp], room: Workspace) -> tuple[Array, Array]:
-        """Return mu_i^2 of up to WIDTH honest parties, and how much more they may be."""
-        right = np.empty((self.operator.height, WIDTH))
-        columns_of_b(self.operator, parties, right, room)
-        rounding = _EPS**2 * self.operator.height * _by_column(right, right)
-        apart = self.take_off(right)
-        run = _ConjugateGradients(right, rounding)
-        while (run.squared > _LEFT * self.smallest * (apart + run.gained)).any():
-            if run.steps == _MOST_STEPS:
-                raise SingularView
-            self.multiply(run.direction, run.product, room)
-            run.step()
+            steps += 1
+        solution += run.solution
         # What is left of the right-hand side is worked out anew, as rounding adds up from step to step.
-        self.multiply(run.solution, run.product, room)
-        left = right - run.product
-        squares = apart + _by_column(run.solution, right + left)
-        return squares[: parties.size], _by_column(left, left)[: parties.size] / self.smallest
+        multiply(operator, solution, product, room)
+        left = right - product
+        upper = imitate(operator, parties, solution, room)
+        its_gap = np.abs(upper - apart - _by_column(solution, right + left))
+        better, before = its_gap < gap * upper, gap.copy()
+        result[better], gap[better] = upper[better], its_gap[better] / upper[better]
+        if not ((gap > _CLOSE) & (gap < _NO_BETTER * before)).any() or steps == _MOST_STEPS:
+            break
+        left[:, gap <= _CLOSE] = 0.0
+        goal *= _LESS
+    if not (gap <= _MAX_GAP).all():
+        raise SingularView
+    return result[: parties.size], gap[: parties.size]
 
 
 class _ConjugateGradients:
@@ -169,40 +134,19 @@ class _ConjugateGradients:
         self.product = np.empty_like(right)
         self.rounding, self.squared = rounding, _without(rounding, _by_column(right, right))
         """Of each right-hand side, the square of what is left of it; 0 from where on that is rounding alone."""
-        self.gained = np.zeros(right.shape[1])
-        """x^T (right-hand side) so far: the sum of step length times what was left, squared."""
         self.steps = 0
-        self._lengths: list[Array] = []
-        self._ratios: list[Array] = []
 
     def step(self) -> None:
-        length = self.squared / np.maximum(_by_column(self.direction, self.product), _TINY)
-        self.gained += length * self.squared
+        curvature = _by_column(self.direction, self.product)
+        goes_on = (self.squared > 0.0) & (curvature > _EPS**2 * self.squared)
+        length = np.divide(self.squared, curvature, out=np.zeros_like(curvature), where=goes_on)
         self.solution += length * self.direction
         self.left -= length * self.product
-        squared = _without(self.rounding, _by_column(self.left, self.left))
-        ratio = squared / np.maximum(self.squared, _TINY)
-        self.direction *= ratio
+        squared = np.where(goes_on, _without(self.rounding, _by_column(self.left, self.left)), 0.0)
+        self.direction *= np.divide(squared, self.squared, out=np.zeros_like(squared), where=goes_on)
         self.direction += self.left
         self.squared = squared
         self.steps += 1
-        self._lengths.append(length)
-        self._ratios.append(ratio)
-
-    def smallest_eigenvalue(self) -> float:
-        """Return the smallest Ritz value: that of the tridiagonal matrices of Lanczos, which the steps define."""
-        columns = zip(np.array(self._lengths).T, np.array(self._ratios).T, strict=True)
-        return min(_smallest_ritz_value(lengths, ratios) for lengths, ratios in columns)
-
-
-def _smallest_ritz_value(lengths: Array, ratios: Array) -> float:
-    taken = int((lengths > 0.0).sum())  # none are after the last
-    if not taken:
-        return 1.0
-    inverse, ratios = 1.0 / lengths[:taken], ratios[: taken - 1]
-    diagonal = inverse.copy()
-    diagonal[1:] += ratios * inverse[:-1]
-    return float(eigvalsh_tridiagonal(diagonal, np.sqrt(ratios) * inverse[:-1])[0])
 
 
 def _without(rounding: Array, squared: Array) -> Array:

@@ -23,6 +23,7 @@ from inca.protocol.noise_levels import NoiseLevels
 
 _EPS = float(np.finfo(np.float64).eps)
 _PIVOT_GAP = 1e4  # factor that must lie between pivots that count and pivots that are rounding
+_LEAST_SIZE = 20  # of rows, for their rounding: few rows were off by more than the number of their columns
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,9 +69,11 @@ def factor(rows: Array, *, basis: bool = False) -> Factored:
             "the observed messages are so nearly dependent that double precision does not tell the loss "
             f"(the smallest relative pivot must be at least {_PIVOT_GAP * rounding:.1e}, got {pivots[rank - 1]:.1e})"
         )
-    error = rounding / (pivots[rank - 1] if rank else 1.0)
     basis_kept, upper = np.array(q[:, :rank], np.float64), np.array(r[: len(rows)], np.float64)  # below is 0
-    return Factored(scale, order.astype(np.intp), rank, basis_kept, upper, float(error))
+    # Rows that are off by so much of their length change a shortest solution by that times the norm of the inverse.
+    inverse = solve_triangular(upper[:rank, :rank], np.eye(rank), check_finite=False)
+    error = 2.0 * _EPS * (max(rows.shape) + _LEAST_SIZE) * max(1.0, float(np.linalg.norm(inverse)))
+    return Factored(scale, order.astype(np.intp), rank, basis_kept, upper, error)
 
 
 def information(view: View, noise_levels: NoiseLevels) -> tuple[Array, float]:

@@ -24,9 +24,9 @@ from scipy.sparse import csc_array, diags_array
 
 from inca._base.kernels import Ids
 from inca._base.types import Array, Progress
-from inca._base.validation import refuse
+from inca._base.validation import one_of, refuse
 from inca.errors import InvalidInput, SingularView
-from inca.privacy._recursion import Recursion, Step, rounding
+from inca.privacy._recursion import PROBES, Probes, Recursion, Step
 from inca.privacy.view import View
 
 Device = Literal["cpu", "cuda"]
@@ -36,7 +36,6 @@ _TILE = 4096  # rows and columns of a piece of a matrix product: large enough fo
 _PANEL = 1024  # columns that are factored at once; what is right of them is a matrix product
 _BAND = 1024  # columns of a covariance that are mixed at once: the memory beside the three blocks
 _MARGIN = 1.05  # of memory, for what libraries keep for themselves
-_EPS = float(np.finfo(np.float64).eps)
 
 
 def on_gpu(device: Device | None, view: View, *, suits: bool) -> bool:
@@ -45,8 +44,8 @@ def on_gpu(device: Device | None, view: View, *, suits: bool) -> bool:
     Asked for a GPU that is not there or too small, it refuses. Unasked it takes the CPU, and warns if a GPU that is
     there has too little memory, since the CPU takes far longer than its owner may expect.
     """
-    if device not in (None, "cpu", "cuda"):
-        refuse("device", device, "cpu, cuda or None")
+    if device is not None:
+        one_of("device", device, ("cpu", "cuda"))
     if device == "cpu" or (device is None and not (suits and view.honest.size >= WORTH_IT)):
         return False
     if device == "cuda" and not suits:
@@ -85,12 +84,8 @@ def information(
     topup: float = 0.0,
     matrix: bool = False,
     device: str = "cuda",
-) -> tuple[Array, float]:
-    """Return what `_state_space.information` does, worked out on a device of PyTorch.
-
-    Raises:
-        MemoryError: If the device has too little memory after all.
-    """
+) -> tuple[Array, Array | float]:
+    """Return what `_state_space.information` does, worked out on a device of PyTorch."""
     torch, rounds = _torch(), view.execution.rounds
     try:
         with torch.no_grad():
@@ -109,11 +104,7 @@ def information(
 
 
 def eigenvectors(matrix: Array, device: str = "cuda") -> tuple[Array, Array]:
-    """Return the eigenvalues of a symmetric matrix in rising order, and the eigenvectors as columns.
-
-    Raises:
-        MemoryError: If the device has too little memory.
-    """
+    """Return the eigenvalues of a symmetric matrix in rising order, and the eigenvectors as columns."""
     torch = _torch()
     try:
         values, vectors = torch.linalg.eigh(torch.from_numpy(matrix).to(device))
@@ -123,31 +114,37 @@ def eigenvectors(matrix: Array, device: str = "cuda") -> tuple[Array, Array]:
 
 
 class _DeviceFilter:
-    """The covariance of (u, states) given what was observed so far, in three blocks of the device's memory."""
+    """The covariance of (u, states) given what was observed so far, in three blocks of the device's memory.
+
+    Some probes for rounding stand behind the values u, and are worked on as these are (`Probes`).
+    """
 
     def __init__(self, torch: Any, recursion: Recursion, device: str) -> None:
         self.torch, self.recursion = torch, recursion
         self.options = {"dtype": torch.float64, "device": device}
         size, count, first = recursion.size, recursion.owner.size, recursion.first_share
         self.owner = self._sent(recursion.owner)
-        self.values = torch.eye(size, **self.options)
-        self.cross = torch.zeros(count, size, **self.options)
+        self.values = torch.eye(size + PROBES, **self.options)
+        self.cross = torch.zeros(count, size + PROBES, **self.options)
         self.cross[self._sent(np.arange(count)), self.owner] = first
         self.states = torch.zeros(count, count, **self.options)
         self.states.diagonal().fill_(first**2)
         settling = np.flatnonzero(recursion.settled_place >= 0)  # their two states begin as the same
         own, settled = self._sent(settling), self._sent(recursion.settled_place[settling])
         self.states[own, settled] = self.states[settled, own] = first**2
-        self.gained = torch.zeros(size, **self.options)
-        self.error = _EPS
+        self.gained = torch.zeros(size + PROBES, **self.options)
+        self.probes = Probes(size)
 
     def observe(self, t: int) -> None:
         """Condition on the known messages computed in round t < T."""
+        self._probe()
         places, noise = self.recursion.observed(t)
         if places.size:
             observed = self._sent(places)
             of_states, of_values = self.states[observed], self.cross[observed]
-            root = self._root(of_states[:, observed], noise)
+            covariance = of_states[:, observed]
+            covariance.diagonal().add_(self._sent(noise))
+            root = self._root(covariance)
             self._divide(of_states, root)
             self._divide(of_values, root)
             self._gain(of_values)
@@ -156,6 +153,15 @@ class _DeviceFilter:
             self.cross.addmm_(of_states.T, of_values, alpha=-1)
         self._mirror(self.states)
         self._mirror(self.values)
+
+    def _probe(self) -> None:
+        """Move the probes as rounding may move the values and states."""
+        size = self.recursion.size
+        variances = (block.diagonal().cpu().numpy() for block in (self.values[:size, :size], self.states))
+        of_values, of_states = (self._sent(moved) for moved in self.probes.drawn(*variances))
+        self.values[:size, size:] += of_values.T
+        self.values[size:, :size] += of_values
+        self.cross[:, size:] += of_states.T
 
     def advance(self, t: int) -> None:
         """Go on to round t: the covariance of the next states with the old ones, with u, and then with each other."""
@@ -170,29 +176,58 @@ class _DeviceFilter:
         masks = (changes @ diags_array(step.masks) @ changes.T).tocoo()
         self.states[self._sent(masks.row), self._sent(masks.col)] += self._sent(masks.data)
 
-    def information(self, matrix: bool) -> tuple[Array, float]:
+    def information(self, matrix: bool) -> tuple[Array, Array | float]:
         """Condition on the final messages and return what all observations took from the variance of u."""
+        self._probe()
         places, noise = self.recursion.final()
-        last = self.cross
+        size, last = self.recursion.size, self.cross
         if places.size:
             covariance = self.states
             if not np.array_equal(places, np.arange(len(last))):
                 observed = self._sent(places)
                 last, covariance = last[observed], covariance[observed[:, None], observed]
-            self._divide(last, self._root(covariance, noise))
+            covariance.diagonal().add_(self._sent(noise))
+            self._observe_sums(covariance, last, noise)
+            self._divide(last, self._root(covariance))
             self._gain(last)
+        told = self._sent(self.probes.injected.T) - self.values[:size, size:]
+        if places.size:
+            told += last[:, :size].T @ last[:, size:]
+        losses = self.gained[:size].cpu().numpy()
+        error = self.probes.error(told.cpu().numpy(), losses)
         if not matrix:
-            return self.gained.cpu().numpy(), self.error
+            return losses, error
         self.values.neg_().diagonal().add_(1.0)
         if places.size:
             self._add_gram(self.values, last, 1)
         self._mirror(self.values)
-        return self.values.cpu().numpy(), self.error
+        return self.values[:size, :size].cpu().numpy(), float(error @ losses)
 
-    def _root(self, covariance: Any, noise: Array) -> Any:
-        """Replace a covariance plus noise by its lower Cholesky factor; keep track of how rounding is amplified."""
-        covariance.diagonal().add_(self._sent(noise))
-        before, count = covariance.diagonal().clone(), len(covariance)
+    def _observe_sums(self, covariance: Any, last: Any, noise: Array) -> None:
+        """Condition on the sums that are free of masks, as `_state_space` does."""
+        weights, seen = self.recursion.weights, self.recursion.view.known[-1, self.recursion.view.honest]
+        of_party = np.cumsum(seen) - 1
+        for group in self.recursion.sums():
+            members, rows = self._sent(group), self._sent(of_party[group])
+            weight, of_noise = self._sent(weights[group]), self._sent(noise[of_party[group]])
+            of_values, of_rows = self.values[:, members] @ weight, last[:, members] @ weight
+            of_rows[rows] += of_noise
+            variance = float(weight @ of_values[members] + of_noise.sum())
+            if not variance > 0.0:
+                raise SingularView
+            gain, of_rows = of_values / variance**0.5, of_rows / variance**0.5
+            self.gained += gain**2
+            self.values.addr_(gain, gain, alpha=-1)
+            covariance.addr_(of_rows, of_rows, alpha=-1)
+            last.addr_(of_rows, gain, alpha=-1)
+            gone = int(of_party[group[-1]])
+            covariance[gone] = covariance[:, gone] = 0.0
+            covariance[gone, gone] = 1.0
+            last[gone] = 0.0
+
+    def _root(self, covariance: Any) -> Any:
+        """Replace a covariance by its lower Cholesky factor."""
+        count = len(covariance)
         for lo, hi in _pieces(count, _PANEL):
             root, failed = self.torch.linalg.cholesky_ex(covariance[lo:hi, lo:hi])
             if int(failed):
@@ -202,10 +237,8 @@ class _DeviceFilter:
                 below = self.torch.linalg.solve_triangular(root.T, covariance[hi:, lo:hi], upper=True, left=False)
                 covariance[hi:, lo:hi] = below
                 self._add_gram(covariance[hi:, hi:], below.T, -1)
-        least = float((covariance.diagonal() ** 2 / before).min())
-        if not least > 0.0:  # nor a NaN, which a factorisation on a GPU does not tell
+        if not float(covariance.diagonal().min()) > 0.0:  # nor a NaN, which a factorisation on a GPU does not tell
             raise SingularView
-        self.error = max(self.error, rounding(self.recursion.size, least))
         return covariance
 
     def _divide(self, rows: Any, root: Any) -> None:
@@ -270,7 +303,7 @@ class _Mixing:
             for rows, sources, entries in self.slots:
                 mixed.index_add_(0, rows, band[sources].mul_(entries))
             values = of_values[:, lo:hi]
-            mixed.addcmul_(values if self.as_owned else values[self.owner], self.share)
+            mixed.addcmul_(values[: len(mixed)] if self.as_owned else values[self.owner], self.share)
             target[:, lo:hi] = mixed
 
 

@@ -26,7 +26,7 @@ from inca._base.threads import available_cores, blas_threads_for, one_blas_threa
 from inca._base.types import Array, Progress
 from inca.errors import SingularView
 from inca.privacy._blas import divide_by_root, subtract_product
-from inca.privacy._recursion import Recursion, rounding
+from inca.privacy._recursion import PROBES, Probes, Recursion
 from inca.privacy.view import View
 
 _TILE_ROWS, _TILE_COLUMNS = 32, 128  # of a block that is mirrored: as much as stays in the cache
@@ -34,17 +34,16 @@ _ROWS_COPIED = 16  # at a time
 _RANGES_PER_CORE = 16  # so that little is worked out twice next to the diagonal
 _MIN_ROWS_TO_CUT, _MIN_RANGE_ROWS = 400, 64  # or columns: from which on to use threads, and the least piece
 _FEW = 1 / 16  # of all values and states: if a message tells of more, BLAS is quicker on several messages at once
-_EPS = float(np.finfo(np.float64).eps)
 
 
 def information(
     view: View, ratio: float, progress: Progress | None = None, *, topup: float = 0.0, matrix: bool = False
-) -> tuple[Array, float]:
-    """Return mu_i^2 of every honest party in units of sigma_independent, and an estimate of its relative error.
+) -> tuple[Array, Array | float]:
+    """Return mu_i^2 of every honest party in units of sigma_independent, and bounds on their relative errors.
 
     Needs an injection of the incremental family and a ratio above 0; `topup` is sigma_topup / sigma_independent. With
-    `matrix` it returns all of B^T Sigma^-1 B, of which the losses are the diagonal. `progress` is told how many of T+1
-    rounds are done.
+    `matrix` it returns all of B^T Sigma^-1 B, of which the losses are the diagonal, and a bound on the norm of its
+    error. `progress` is told how many of T+1 rounds are done.
     """
     rounds = view.execution.rounds
     with ThreadPoolExecutor(available_cores()) as pool:
@@ -67,27 +66,29 @@ class _Filter:
 
         values  cov(u, u),        cross  cov(u, states),        states  cov(states, states)
 
-    Of the two symmetric ones a half is worked out and mirrored, for whole columns to be read later.
+    Of the two symmetric ones a half is worked out and mirrored, for whole columns to be read later. Some probes for
+    rounding stand behind the values u, and are worked on as these are (`Probes`).
     """
 
     def __init__(self, recursion: Recursion, pool: ThreadPoolExecutor) -> None:
         self.recursion, self.size, self.pool = recursion, recursion.size, pool
         owner, first, numbers = recursion.owner, recursion.first_share, np.arange(recursion.owner.size)
-        self.values = np.asfortranarray(np.eye(self.size))
-        self.cross, self.next_cross = (np.zeros((self.size, owner.size), order="F") for _ in range(2))
+        self.values = np.asfortranarray(np.eye(self.size + PROBES))
+        self.cross, self.next_cross = (np.zeros((self.size + PROBES, owner.size), order="F") for _ in range(2))
         self.states, self.next_states = (np.zeros((owner.size, owner.size), order="F") for _ in range(2))
         self.cross[owner, numbers] = first
         self.states[numbers, numbers] = first**2
         settling = np.flatnonzero(recursion.settled_place >= 0)  # their two states begin as the same
         settled = recursion.settled_place[settling]
         self.states[settling, settled] = self.states[settled, settling] = first**2
-        self.gained = np.zeros(self.size)
-        self.error = _EPS
+        self.gained = np.zeros(self.size + PROBES)
+        self.probes = Probes(self.size)
         self.sparse = True  # messages may still tell of few values and states
 
     def observe(self, t: int) -> None:
         """Condition on the known messages computed in round t < T: y_i = z_i + m_i."""
         places, noise = self.recursion.observed(t)
+        self._probe()
         if self.sparse:
             done = self._observe_one_by_one(places, noise)
             self.sparse = done == places.size
@@ -106,14 +107,20 @@ class _Filter:
         self._in_ranges(len(of_states), subtract_product, self.cross, of_values, of_states, None)
         self._in_ranges(len(of_states), _condition, self.states, of_states)
 
+    def _probe(self) -> None:
+        """Move the probes as rounding may move the values and states."""
+        size = self.size
+        of_values, of_states = self.probes.drawn(self.values.diagonal()[:size], self.states.diagonal())
+        self.values[:size, size:] += of_values.T
+        self.values[size:, :size] += of_values
+        self.cross[size:] += of_states
+
     def _observe_one_by_one(self, places: NDArray[np.intp], noise: Array) -> int:
         """Condition on messages one after the other, up to the first that tells of many; return how many were done."""
-        variances = np.diagonal(self.states)[places] + noise
         blocks = self.values, self.cross, self.states
         done, pivots = _condition_one_by_one(*blocks, self.gained, places, noise, int(_FEW * sum(self.cross.shape)))
         if not (pivots[:done] > 0.0).all():
             raise SingularView
-        self._note_rounding(pivots[:done], variances[:done])
         return int(done)
 
     def advance(self, t: int) -> None:
@@ -122,42 +129,62 @@ class _Filter:
         how = (*step.phi, step.share, owner)
         self._in_ranges(owner.size, _advance_cross, self.values, self.cross, self.next_cross, *how)
         blocks = self.values, self.next_cross, self.states, self.next_states
-        self._in_ranges(owner.size, _advance_states, *blocks, *how, *_diagonal_and_rest(*step.phi))
+        self._in_ranges(owner.size, _advance_states, *blocks, *how, self.size, *_diagonal_and_rest(*step.phi))
         self._in_ranges(owner.size, _mirror, self.next_states)
         _add_masks(self.next_states, step.starts, step.states, step.changes, step.masks)
         self.cross, self.next_cross = self.next_cross, self.cross
         self.states, self.next_states = self.next_states, self.states
 
-    def information(self, matrix: bool) -> tuple[Array, float]:
+    def information(self, matrix: bool) -> tuple[Array, Array | float]:
         """Condition on the final messages and return what all observations took from the variance of u."""
         del self.next_cross, self.next_states  # to make room
+        self._probe()
         places, noise = self.recursion.final()
         if places.size == len(self.states):  # all of them, in order: no copies
             covariance, last = self.states, self.cross
         else:
             covariance, last = np.asfortranarray(self.states.T[places].T[places]), self.cross.T[places].T
+        told = self.probes.injected.T.copy()
         if places.size:
             covariance[np.diag_indices_from(covariance)] += noise
+            self._observe_sums(covariance, last, noise)
             last = dtrsm(1.0, self._root(covariance), last, side=1, lower=1, trans_a=1, overwrite_b=1)
+        size = self.size
+        told += last[:size] @ last[size:].T - self.values[:size, size:]
+        losses = self.gained[:size] + np.einsum("ij,ij->i", last[:size], last[:size])
+        error = self.probes.error(told, losses)
         if not matrix:
-            return self.gained + np.einsum("ij,ij->i", last, last), self.error
-        upper = np.eye(self.size) - self.values
-        full = np.triu(dsyrk(1.0, last, beta=1.0, c=np.asfortranarray(upper), lower=0))
-        return full + np.triu(full, 1).T, self.error
+            return losses, error
+        upper = np.eye(size) - self.values[:size, :size]
+        full = np.triu(dsyrk(1.0, last[:size], beta=1.0, c=np.asfortranarray(upper), lower=0))
+        return full + np.triu(full, 1).T, float(error @ losses)
+
+    def _observe_sums(self, covariance: Array, last: Array, noise: Array) -> None:
+        """Condition on the sums of final messages that are free of masks, and leave out one message of each.
+
+        Beside the covariance of final messages, that of their sums is tiny, and would drown in its rounding. From the
+        values, whose weighted sums they are, it is worked out without.
+        """
+        weights, seen = self.recursion.weights, self.recursion.view.known[-1, self.recursion.view.honest]
+        of_party = np.cumsum(seen) - 1
+        for group in self.recursion.sums():
+            rows, weight = of_party[group], weights[group]
+            of_values, of_rows = self.values[:, group] @ weight, weight @ last[group]
+            of_rows[rows] += noise[rows]
+            variance = float(weight @ of_values[group] + noise[rows].sum())
+            if not variance > 0.0:
+                raise SingularView
+            gain, of_rows = of_values / np.sqrt(variance), of_rows / np.sqrt(variance)
+            self.gained += gain**2
+            told = np.flatnonzero(gain), np.flatnonzero(of_rows)
+            _condition_on_sum(self.values, covariance, last, gain, of_rows, *told, int(rows[-1]))
 
     def _root(self, covariance: Array) -> Array:
         """Return the lower Cholesky factor."""
-        variances = np.diagonal(covariance).copy()
         root, failed = dpotrf(covariance, lower=1, overwrite_a=1)
         if failed:
             raise SingularView
-        self._note_rounding(np.diagonal(root) ** 2, variances)
         return np.asarray(root)
-
-    def _note_rounding(self, pivots: Array, variances: Array) -> None:
-        """Keep track of how much rounding is amplified where least is left of a variance."""
-        least = float((pivots / variances).min(initial=1.0))
-        self.error = max(self.error, rounding(self.size, least))
 
     def _in_ranges(self, count: int, job: Callable[..., None], *arguments: object) -> None:
         """Do a job on ranges of rows or columns 0..count-1 in all threads, or at once where that would not pay."""
@@ -218,6 +245,35 @@ def _condition_one_by_one(
             for a in range(of_values, of_all):
                 states[told[a], told[b]] -= gain[a] * gain[b]
     return places.size, variances
+
+
+@compiled
+def _condition_on_sum(
+    values: Array,
+    covariance: Array,
+    last: Array,
+    gain: Array,
+    of_rows: Array,
+    told: NDArray[np.intp],
+    rows: NDArray[np.intp],
+    gone: int,
+) -> None:
+    """Take off what a sum tells of values and final messages, and put a number of its own in place of one of these.
+
+    Given the sum and the other messages of its group, that message is known.
+    """
+    for b in told:
+        for a in told:
+            values[a, b] -= gain[a] * gain[b]
+    for b in rows:
+        for a in rows:
+            covariance[a, b] -= of_rows[a] * of_rows[b]
+        for a in told:
+            last[a, b] -= gain[a] * of_rows[b]
+    covariance[gone] = 0.0
+    covariance[:, gone] = 0.0
+    covariance[gone, gone] = 1.0
+    last[:, gone] = 0.0
 
 
 @compiled
@@ -284,6 +340,7 @@ def _advance_states(
     phi: Array,
     share: Array,
     owner: Ids,
+    size: int,
     kept: Array,
     receiving: Ids,
     sending: Ids,
@@ -296,7 +353,7 @@ def _advance_states(
     With X = cov(u, next states) and C = diag(c) that is Phi cov Phi^T + C X + (C X)^T - C cov(u, u) C, the rows and
     columns of u being taken by owner. Some rows of X are copied at a time, since they do not lie together.
     """
-    count, size = share.size, len(values)
+    count = share.size
     mixed, rows = np.empty(count), np.empty((_ROWS_COPIED, count))
     for first in range(lo, hi, _ROWS_COPIED):
         last = min(first + _ROWS_COPIED, hi)

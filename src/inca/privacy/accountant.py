@@ -10,26 +10,26 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
+from inca._base.options import Rule
 from inca._base.types import Array, Progress
-from inca._base.validation import finite_float, integer, refuse
+from inca._base.validation import finite_float, instance, integer, one_of, refuse
 from inca.errors import InvalidInput, SingularView
 from inca.privacy import _conjugate_gradients, _dense, _device, _state_space, gaussian
 from inca.privacy._covariance_operator import WIDTH
 from inca.privacy._device import Device
-from inca.privacy.gaussian import Rule
 from inca.privacy.view import View
 from inca.protocol.noise_levels import NoiseLevels
 from inca.protocol.rounding import Rounding
 
 Method = Literal["auto", "dense", "state-space", "conjugate-gradients"]
 
-MAX_NOISE_RATIO = 1e7  # of the two levels; beyond, double precision does not tell the losses apart
-_HAND_OVER_ERROR = 1.6e-8  # estimated relative error of mu^2 from which on the dense method is taken where it can be
+MAX_NOISE_RATIO = 1e8  # of the two levels; beyond, double precision does not tell the losses apart
+_HAND_OVER_ERROR = 1.6e-8  # bound on the relative error of mu^2 from which on the dense method is tried where it can be
 _MAX_ERROR = 1e-6  # and from which on a loss is refused rather than named
 _PAYS_BELOW = 6_500  # see `_few_products`; measured by benchmarks/privacy.py --eight
 _MAX_FILTERED = 15_000  # honest parties up to whom the filter is tried if conjugate gradients do not suffice
@@ -157,6 +157,10 @@ def account(
         ([7, 49], True)
     """
     distance = finite_float("sensitivity", sensitivity, min=0.0)
+    instance("view", view, View)
+    instance("noise_levels", noise_levels, NoiseLevels)
+    if device is not None:
+        one_of("device", device, get_args(Device))
     places = None if parties is None else _places(view, parties)
     squares, taken = information(view, noise_levels, places=places, method=method, device=device, progress=progress)
     with np.errstate(invalid="ignore"):
@@ -185,6 +189,8 @@ def compose(*losses: Losses) -> Losses:
     """
     if not losses:
         refuse("the number of losses", 0, "at least 1")
+    for release in losses:
+        instance("losses", release, Losses)
     common = losses[0].honest
     for release in losses[1:]:
         common = np.intersect1d(common, release.honest, assume_unique=True)
@@ -198,20 +204,42 @@ def information(
     view: View,
     noise_levels: NoiseLevels,
     *,
-    matrix: bool = False,
     places: NDArray[np.intp] | None = None,
     method: Method = "auto",
     device: Device | None = None,
     progress: Progress | None = None,
 ) -> tuple[Array, str]:
-    """Return mu_i^2 for unit sensitivity, or all of B^T Sigma^-1 B, and the method that was taken in the end.
+    """Return mu_i^2 for unit sensitivity, rounded up by its error, and the method that was taken in the end.
 
-    `places` says whose, by their places in `view.honest`; there is no matrix of some. Losses are rounded up by their
-    estimated error, handed over to a more exact or a plainer method where that is needed and possible, and refused
-    where double precision does not tell them.
+    `places` says whose, by their places in `view.honest`. Losses are handed over to a more exact or a plainer method
+    where that is needed and possible, and refused where double precision does not tell them.
     """
+    squares, error, taken = _tried(view, noise_levels, False, places, method, device, progress)
+    return squares * (1.0 + error), taken
+
+
+def information_matrix(
+    view: View, noise_levels: NoiseLevels, *, device: Device | None = None
+) -> tuple[Array, float, str]:
+    """Return all of B^T Sigma^-1 B, a bound on the norm of its error, and the method, for noise above 0."""
+    squares, error, taken = _tried(view, noise_levels, True, None, "auto", device, None)
+    return squares, float(error) / noise_levels.independent**2, taken
+
+
+def _tried(
+    view: View,
+    noise_levels: NoiseLevels,
+    matrix: bool,
+    places: NDArray[np.intp] | None,
+    method: Method,
+    device: Device | None,
+    progress: Progress | None,
+) -> tuple[Array, Array | float, str]:
+    """Return what the first method gives whose error is small enough, and that error: relative, if not of a matrix."""
     order, device = _order(view, noise_levels, matrix, places, method, device)
+    enough: tuple[Array, Array | float, str] | None = None  # if no plainer method does better
     for taken, following in zip(order, [*order[1:], None], strict=True):
+        error: Array | float
         try:
             if taken == "conjugate-gradients":
                 squares, error = _by_products(view, noise_levels, places, progress)
@@ -221,10 +249,19 @@ def information(
                 squares, error = (_dense.information_matrix if matrix else _dense.information)(view, noise_levels)
         except SingularView:
             continue
-        if error <= (_HAND_OVER_ERROR if following == "dense" else _MAX_ERROR):
-            some = places is not None and taken != "conjugate-gradients"
-            return (squares[places] if some else squares) * (1.0 + error), taken
-    raise InvalidInput(_TOO_CLOSE)
+        except InvalidInput:
+            if enough is None:
+                raise
+            continue
+        if places is not None and taken != "conjugate-gradients":
+            squares, error = squares[places], np.broadcast_to(error, squares.shape)[places]
+        if np.max(error) <= (_HAND_OVER_ERROR if following == "dense" else _MAX_ERROR):
+            return squares, error, taken
+        if np.max(error) <= _MAX_ERROR:
+            enough = squares, error, taken
+    if enough is None:
+        raise InvalidInput(_TOO_CLOSE)
+    return enough
 
 
 def _order(
@@ -280,7 +317,7 @@ def _few_products(view: View, noise_levels: NoiseLevels, wanted: int) -> bool:
 
 def _by_products(
     view: View, noise_levels: NoiseLevels, places: NDArray[np.intp] | None, progress: Progress | None
-) -> tuple[Array, float]:
+) -> tuple[Array, Array | float]:
     """Return what conjugate gradients give, and the estimate of its relative error."""
     ratio, topup = noise_levels.ratio, noise_levels.topup / noise_levels.independent
     wanted = np.arange(view.honest.size) if places is None else places
@@ -290,7 +327,7 @@ def _by_products(
 
 def _filtered(
     view: View, noise_levels: NoiseLevels, matrix: bool, device: Device | None, progress: Progress | None
-) -> tuple[Array, float]:
+) -> tuple[Array, Array | float]:
     """Return what the state-space method gives, and the estimate of its relative error; None is a GPU, if it can."""
     ratio, topup = noise_levels.ratio, noise_levels.topup / noise_levels.independent
     squares, error = _on_device(view, ratio, topup, matrix, device, progress)
@@ -299,7 +336,7 @@ def _filtered(
 
 def _on_device(
     view: View, ratio: float, topup: float, matrix: bool, device: Device | None, progress: Progress | None
-) -> tuple[Array, float]:
+) -> tuple[Array, Array | float]:
     if device != "cpu":
         try:
             return _device.information(view, ratio, progress, topup=topup, matrix=matrix)
@@ -312,8 +349,7 @@ def _on_device(
 
 def _suits(view: View, noise_levels: NoiseLevels, method: str) -> bool:
     """Return whether the fast methods can be used; refuse one that was asked for and cannot."""
-    if method not in ("auto", "dense", "state-space", "conjugate-gradients"):
-        refuse("method", method, "auto, dense, state-space or conjugate-gradients")
+    one_of("method", method, get_args(Method))
     noisy = noise_levels.independent > 0 and noise_levels.cancelling > 0
     suits = noisy and view.execution.injection.mask_scales is not None
     if method in ("state-space", "conjugate-gradients") and not suits:

@@ -28,7 +28,6 @@ from scipy.special import betainccinv, betaincinv, ndtr
 from inca._base.types import Array, Progress
 from inca._base.validation import finite_array, finite_float, generator, integer, party_values, positive, refuse
 from inca.errors import InvalidInput
-from inca.privacy.accountant import MAX_NOISE_RATIO
 from inca.privacy.gaussian import epsilon_for
 from inca.privacy.view import View, noise_root
 from inca.protocol.injection import Injection
@@ -36,10 +35,15 @@ from inca.protocol.noise import Noise, draw_noise
 from inca.protocol.noise_levels import NoiseLevels
 from inca.protocol.simulation import Outcome, simulate
 
+_MAX_NOISE_RATIO = 1e7  # of the levels, up to which a covariance written down tells an estimator
 _SAFE = 1e-7  # reciprocal condition number above which a covariance is inverted without a closer look
 _RANK = 1e-12  # singular values below this part of the largest one count as zero
 _OUTSIDE = 1e-8  # a column with more than this part of its length outside the range of Sigma is free of noise
 _BATCH_TERMS = 1 << 22  # of noise simulated at a time
+
+
+FALSE_ALARM = 1e-6
+"""How likely a bound from guesses is wrong, at most."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,7 +177,6 @@ def distinguish(
     *,
     sensitivity: float,
     trials: int = 100_000,
-    false_alarm: float = 1e-6,
     progress: Progress | None = None,
 ) -> Distinguished:
     """Bound epsilon from below: guess from simulated runs whether `party` holds 0 or `sensitivity`, and count errors.
@@ -183,7 +186,7 @@ def distinguish(
 
         1 - false negatives <= e^epsilon false positives + delta,
 
-    and Clopper-Pearson limits on the four rates hold together but for `false_alarm`. The thresholds are fixed before
+    and Clopper-Pearson limits on the four rates hold together but for `FALSE_ALARM`. The thresholds are fixed before
     the first trial, where the limits are expected to say most. Trials are columns of one long vector per party.
 
     >>> import inca
@@ -198,7 +201,7 @@ def distinguish(
     chosen = integer("party", party, 0, view.execution.parties - 1)
     if chosen not in view.honest:
         refuse("party", party, "an honest party")
-    delta, alarm = finite_float("delta", delta, 0.0, 1.0), finite_float("false_alarm", false_alarm, 0.0, 1.0)
+    delta, alarm = finite_float("delta", delta, 0.0, 1.0), FALSE_ALARM
     high, count = positive("sensitivity", sensitivity), integer("trials", trials, min=1)
     generator(rng)
     estimators, errors = _informed(view, noise_levels)
@@ -277,8 +280,8 @@ def _seen(view: View, outcome: Outcome) -> Array:
 
 
 def _check_ratio(noise_levels: NoiseLevels) -> None:
-    if noise_levels.cancelling > MAX_NOISE_RATIO * noise_levels.independent > 0.0:
-        must_be = f"at most {MAX_NOISE_RATIO:g}, where double precision suffices"
+    if noise_levels.cancelling > _MAX_NOISE_RATIO * noise_levels.independent > 0.0:
+        must_be = f"at most {_MAX_NOISE_RATIO:g}, where double precision suffices"
         refuse("sigma_cancelling / sigma_independent", noise_levels.ratio, must_be)
 
 

@@ -7,6 +7,9 @@ With M the covariance, per unit of cancelling noise, of the best unbiased estima
 whatever the two levels are (apply Woodbury's identity to Theorem 1's Sigma; fact F4). So one factorisation at one ratio
 of the levels, and the eigenvectors of the n_H x n_H result, give all losses for all levels: with g the eigenvalues at
 ratio r0, those at ratio r are g / (g + (r/r0)^2 (1 - g)). Finding a level is then a root of a monotone function.
+
+That function of g is operator monotone: a matrix at r0 that is rounded up by a multiple of the unit matrix gives a
+matrix at r that is no less than the true one, so that no loss is understated and no level too low.
 """
 
 from __future__ import annotations
@@ -24,10 +27,10 @@ from scipy.optimize import brentq
 from inca._base.distributions import binom_ppf
 from inca._base.threads import blas_threads_for
 from inca._base.types import Array
-from inca._base.validation import finite_float, positive, refuse
+from inca._base.validation import finite_float, instance, positive, refuse
 from inca.errors import InvalidInput
 from inca.privacy._device import Device, eigenvectors, on_gpu
-from inca.privacy.accountant import Losses, information
+from inca.privacy.accountant import Losses, account, information_matrix
 from inca.privacy.tail_quantile import least_ratios
 from inca.privacy.theorems.preconditions import TheoremCheck, shifts
 from inca.privacy.view import View
@@ -35,6 +38,9 @@ from inca.protocol.noise_levels import NoiseLevels
 
 _REFERENCE_RATIO = 10.0  # of the levels, at which the view is factored: near those that calibration finds
 _SURE = 1e-12  # how near to 1 an eigenvalue counts as 1, per honest party
+_MAX_ERROR = 1e-6  # of mu^2, from which on losses are worked out anew,
+_NO_LOSS = 1e-12  # unless they are next to nothing
+_EPS = float(np.finfo(np.float64).eps)
 _ROUND_UP = 1.0 + 1e-9  # a level found is raised by this much, so that rounding does not break the promise
 
 
@@ -58,12 +64,15 @@ class Tradeoff:
     """
 
     def __init__(self, view: View, *, device: Device | None = None) -> None:
-        self.view = view
+        self.view = instance("view", view, View)
         levels = NoiseLevels(independent=1.0, cancelling=_REFERENCE_RATIO)
-        matrix, taken = information(view, levels, matrix=True, device=device)
+        matrix, bound, taken = information_matrix(view, levels, device=device)
         g, vectors = _eigenvectors(matrix, taken == "state-space" and on_gpu(device, view, suits=True))
-        self._g = np.where(g > 1.0 - _SURE * g.size, 1.0, np.maximum(g, 0.0))
+        error = bound + 8.0 * _EPS * g.size  # of the matrix, and of eigenvalues
+        self._g = np.where(g > 1.0 - _SURE * g.size, 1.0, np.clip(g + error, 0.0, 1.0))
+        self._least = np.clip(g - error, 0.0, 1.0)
         self._vectors = vectors
+        self._device = device
 
     @cached_property
     def _squares(self) -> Array:
@@ -77,14 +86,21 @@ class Tradeoff:
             sensitivity: How far one party's value can move, in Euclidean distance.
 
         Returns:
-            The losses, as `inca.account` would give them.
+            The losses, as `inca.account` would give them. Far from the levels at which the view was factored, where
+            that does not tell them to a millionth, `inca.account` gives them.
 
         Raises:
-            InvalidInput: If there is no independent noise, or the sensitivity is negative.
+            InvalidInput: If there is no independent noise, the sensitivity is negative, or double precision does not
+                suffice.
         """
         positive("sigma_independent", noise_levels.independent)
         distance = finite_float("sensitivity", sensitivity, min=0.0)
-        squares = self._squared_losses(noise_levels.independent, noise_levels.cancelling)
+        independent, cancelling = noise_levels.independent, noise_levels.cancelling
+        squares = self._squared_losses(independent, cancelling)
+        least = self._squares @ self._parts(self._least, independent, cancelling)
+        if (squares * (1.0 - _MAX_ERROR) > least + _NO_LOSS / independent**2).any():
+            levels = NoiseLevels(independent=independent, cancelling=cancelling)
+            return account(self.view, levels, sensitivity=distance, device=self._device)
         return Losses(self.view.honest, distance * np.sqrt(squares), "tradeoff")
 
     def sigma_cancelling(self, mu: float, *, sigma_independent: float, sensitivity: float = 1.0) -> float:
@@ -178,13 +194,18 @@ class Tradeoff:
 
     def _squared_losses(self, independent: float, cancelling: float) -> Array:
         """Return mu_i^2 for unit sensitivity at these levels; infinite where nothing hides."""
-        with np.errstate(divide="ignore", invalid="ignore"):
-            part = self._g / (independent**2 * self._g + (cancelling / _REFERENCE_RATIO) ** 2 * (1.0 - self._g))
-        part = np.where(self._g == 0.0, 0.0, part)
+        part = self._parts(self._g, independent, cancelling)
         if np.isinf(part).any():
             given_away = (self._squares[:, np.isinf(part)] > _SURE).any(axis=1)
             return np.where(given_away, np.inf, self._squares @ np.where(np.isinf(part), 0.0, part))
         return np.asarray(self._squares @ part)
+
+    @staticmethod
+    def _parts(g: Array, independent: float, cancelling: float) -> Array:
+        """Return the eigenvalues at these levels, of those where the view was factored; 0 / 0 is 0."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            part = g / (independent**2 * g + (cancelling / _REFERENCE_RATIO) ** 2 * (1.0 - g))
+        return np.where(g == 0.0, 0.0, part)
 
 
 @dataclass(frozen=True, eq=False)
@@ -211,7 +232,6 @@ def calibrate(
     *,
     sigma_independent: float | None = None,
     sigma_cancelling: float | None = None,
-    sensitivity: float = 1.0,
     quantile: float = 1.0,
     confidence: float = 0.999,
     device: Device | None = None,
@@ -224,10 +244,10 @@ def calibrate(
 
     Args:
         views: What adversaries know of executions; for a quantile, drawn at random.
-        mu: The largest loss that is allowed, above 0; see `inca.mu_for`.
+        mu: The largest loss that is allowed if a value can move by 1, above 0: `inca.mu_for(epsilon, delta)`, over how
+            far it can move (the sensitivity).
         sigma_independent: The level of the independent noise, to find the cancelling one.
         sigma_cancelling: The level of the cancelling noise, to find the independent one; instead of the former.
-        sensitivity: How far one party's value can move, in Euclidean distance.
         quantile: For which fraction of the distribution of views the level suffices; 1 stands for all of `views`.
         confidence: How sure that is, for a quantile below 1.
         device: Where to factor the views: `cpu`, `cuda` for a GPU, or None to choose; see `inca.account`.
@@ -258,10 +278,10 @@ def calibrate(
     for view in views:
         tradeoff = Tradeoff(view, device=device)
         if sigma_independent is not None:
-            samples.append(tradeoff.sigma_cancelling(mu, sigma_independent=sigma_independent, sensitivity=sensitivity))
+            samples.append(tradeoff.sigma_cancelling(mu, sigma_independent=sigma_independent))
         else:
             assert sigma_cancelling is not None
-            samples.append(tradeoff.sigma_independent(mu, sigma_cancelling=sigma_cancelling, sensitivity=sensitivity))
+            samples.append(tradeoff.sigma_independent(mu, sigma_cancelling=sigma_cancelling))
         if progress is not None:
             progress(len(samples))
     if not samples:

@@ -8,36 +8,31 @@ to add top-up noise.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from textwrap import fill
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
-import numpy as np
-
-from inca._base.files import null_for_infinity, write_json
+from inca._base.options import Rule
 from inca._base.types import Array, Progress
-from inca._base.validation import finite_float, refuse
+from inca._base.validation import finite_float, instance, one_of, refuse
 from inca._base.version import __version__
+from inca.documents.certificate import CertificateDocument, ConditionFields, RankFields, WorstLoss
+from inca.documents.document import finite_or_none
+from inca.documents.fields import AdversaryFields, Basis
 from inca.privacy._device import Device
 from inca.privacy.accountant import Losses, account
 from inca.privacy.dp_event import gaussian_dp_event
-from inca.privacy.gaussian import Rule, rule_to_file
 from inca.privacy.theorems.hidden_messages import HiddenRank
 from inca.privacy.theorems.preconditions import TheoremInputs
+from inca.privacy.theorems.preconditions import conditions as theorem_checks
 from inca.privacy.view import View
 from inca.protocol.domain import falls_short
 from inca.protocol.execution import Execution
-from inca.protocol.execution_files import digest
+from inca.protocol.execution_files import agreed_fields, digest
 from inca.protocol.noise_levels import NoiseLevels
 from inca.protocol.schedules import Schedule
-from inca.protocol.transcript import Transcript
-
-FORMAT = "inca-certificate/1"
-
-Basis = Literal["exact", "leavers counted as colluders"]
+from inca.protocol.transcript import AgreedGuarantee, Transcript
 
 ASSUMPTIONS = (
     "All parties follow the protocol, and honest parties keep their values and noise to themselves.",
@@ -136,43 +131,61 @@ class Certificate:
         """
         return gaussian_dp_event(self.worst_mu)
 
-    def as_dict(self) -> dict[str, Any]:
-        """Return all fields for JSON; null stands for an infinite loss, that is, for no guarantee."""
+    def document(
+        self, agreed: AgreedGuarantee | None = None, required: float | None = None, *, conditions: bool = False
+    ) -> CertificateDocument:
+        """Return the certificate as a document.
+
+        Args:
+            agreed: What was agreed on; by default what the transcript says.
+            required: The epsilon that is asked for against this adversary, if any.
+            conditions: Whether to check the conditions of the theorems, which takes a while for many parties.
+
+        Example:
+            >>> import inca
+            >>> execution = inca.Execution(inca.RandomReceivers(9, rounds=4, seed=1), inca.incremental_injection(4))
+            >>> levels = {"sigma_independent": 1.0, "sigma_cancelling": 10.0, "sensitivity": 1.0}
+            >>> certificate = certify(inca.Transcript(execution, **levels, adversary=inca.Adversary([0])))
+            >>> certificate.document().worst_epsilon == certificate.worst_epsilon
+            True
+        """
         transcript, execution = self.transcript, self.transcript.execution
-        party, mu = self.losses.worst_party, self.losses.max_mu
-        fields: dict[str, Any] = {
-            "format": FORMAT,
-            "inca": __version__,
-            "execution": f"sha256:{digest(transcript)}",
-            "parties": execution.parties,
-            "rounds": execution.rounds,
-            "sigma_independent": transcript.sigma_independent,
-            "sigma_cancelling": transcript.sigma_cancelling,
-            "sensitivity": self.sensitivity,
-            "notion": transcript.known_adversary.notion,
-            "adversary": {
-                "colluding": list(transcript.known_adversary.colluding),
-                "eavesdropped": [list(message) for message in transcript.known_adversary.eavesdropped],
-            },
-            "rule": rule_to_file(self.rule),
-            "delta": self.delta,
-            "honest": self.losses.honest.tolist(),
-            "mu": self.losses.mu.tolist(),
-            "epsilon": self.epsilon.tolist(),
-            "worst": {"party": party, "mu": mu, "epsilon": float(self.epsilon.max())},
-            "full_attendance": None,
-            "rank": {"hidden": self.rank.hidden, "needed": self.rank.needed, "met": self.rank.met},
-            "total_weight": float(execution.total_weights.sum()),
-            "route": self.losses.method,
-            "assumptions": list(self.assumptions),
-        }
-        if execution.cohort is not None:
-            fields |= {"settlement": "settled", "basis": self.basis, "sigma_topup": transcript.sigma_topup}
+        adversary, agreed = transcript.known_adversary, agreed or transcript.agreed
+        full = None
         if self.full_attendance is not None:
-            party, mu = self.full_attendance.worst_party, self.full_attendance.max_mu
-            largest = float(self.full_attendance.epsilon(self.delta, self.rule).max())
-            fields["full_attendance"] = {"party": party, "mu": mu, "epsilon": largest}
-        return dict(null_for_infinity(fields))
+            full = _worst(self.full_attendance, self.full_attendance.epsilon(self.delta, self.rule))
+        return CertificateDocument(
+            inca=__version__,
+            execution=f"sha256:{digest(transcript)}",
+            parties=execution.parties,
+            rounds=execution.rounds,
+            sigma_independent=transcript.noise_levels.independent,
+            sigma_cancelling=transcript.noise_levels.cancelling,
+            sigma_topup=transcript.sigma_topup,
+            sensitivity=self.sensitivity,
+            settlement="none" if execution.cohort is None else "settled",
+            settled=0 if execution.cohort is None else int(execution.cohort.sum()),
+            basis=self.basis,
+            adversary=AdversaryFields(colluding=adversary.colluding, eavesdropped=adversary.eavesdropped),
+            notion=adversary.notion,
+            rule=self.rule,
+            delta=self.delta,
+            honest=tuple(self.losses.honest.tolist()),
+            mu=tuple(map(finite_or_none, self.losses.mu.tolist())),
+            epsilon=tuple(map(finite_or_none, self.epsilon.tolist())),
+            worst=_worst(self.losses, self.epsilon),
+            full_attendance=full,
+            rank=RankFields(hidden=self.rank.hidden, needed=self.rank.needed, met=self.rank.met),
+            total_weight=float(execution.total_weights.sum()),
+            route=self.losses.method,
+            agreed=None if agreed is None else agreed_fields(agreed),
+            required=required,
+            conditions=tuple(
+                ConditionFields(name=check.name, holds=check.holds, why=check.why)
+                for check in (theorem_checks(self.theorem_inputs) if conditions else ())
+            ),
+            assumptions=self.assumptions,
+        )
 
     def write(self, path: str | Path) -> None:
         """Write the certificate as JSON, completely or not at all.
@@ -183,53 +196,13 @@ class Certificate:
         Raises:
             InvalidInput: If it cannot be written.
         """
-        write_json(path, self.as_dict())
+        self.document().write(path)
 
-    def __str__(self) -> str:
-        return self.text()
 
-    def text(self, width: int = 100) -> str:
-        """Return the certificate for people.
-
-        Args:
-            width: How long lines of the assumptions may be.
-
-        Returns:
-            Several lines.
-        """
-        fields, execution = self.as_dict(), self.transcript.execution
-        worst, full = fields["worst"], fields["full_attendance"]
-        least, median, most = (float(of(self.epsilon)) for of in (np.min, np.median, np.max))
-        seen = f"{len(fields['adversary']['colluding'])} of {execution.parties} parties collude"
-        if count := len(fields["adversary"]["eavesdropped"]):
-            seen += f", {count} messages are eavesdropped on"
-        topup = f", sigma_topup {in_words(self.transcript.sigma_topup)}" if self.transcript.sigma_topup > 0.0 else ""
-        lines = [
-            f"Certificate of privacy ({FORMAT})",
-            f"  execution          {fields['execution'][:23]}...  "
-            f"{execution.parties} parties, {execution.rounds} rounds",
-            f"  adversary          {seen}  ({fields['notion']})",
-            f"  noise              sigma_independent {in_words(fields['sigma_independent'])}, "
-            f"sigma_cancelling {in_words(fields['sigma_cancelling'])}{topup}; sensitivity {in_words(self.sensitivity)}",
-            f"  worst loss         epsilon {in_words(worst['epsilon'])} at delta {self.delta:g} ({self.rule} rule), "
-            f"mu {in_words(worst['mu'])}, party {worst['party']}",
-            f"  all honest         epsilon from {in_words(least)} over {in_words(median)} (median) to {in_words(most)}",
-        ]
-        if execution.cohort is not None:
-            members = int(execution.cohort.sum())
-            rests = "losses are exact" if self.basis == "exact" else "losses are bounds: leavers counted as colluders"
-            lines.insert(2, f"  settlement         {members} parties settled; {rests}")
-        if full is not None:
-            more = " and all shares arrived" if execution.undelivered else ""
-            largest = f"epsilon {in_words(full['epsilon'])} at worst, had nobody been absent{more}"
-            lines.append(f"  full attendance    {largest}")
-        met = "met" if self.rank.met else "NOT met"
-        lines += [
-            f"  hidden messages    rank {self.rank.hidden} of {self.rank.needed} needed: {met} ({self.rank.how})",
-            "  assumptions",
-            *(fill(text, width, initial_indent="    - ", subsequent_indent="      ") for text in self.assumptions),
-        ]
-        return "\n".join(lines)
+def _worst(losses: Losses, epsilon: Array) -> WorstLoss:
+    return WorstLoss(
+        party=losses.worst_party, mu=finite_or_none(losses.max_mu), epsilon=finite_or_none(float(epsilon.max()))
+    )
 
 
 def certify(
@@ -273,14 +246,14 @@ def certify(
         >>> certify(inca.Transcript(execution, **levels, adversary=adversary, sensitivity=1.0))
         Certificate(Execution(parties=50, rounds=10), Collusion DP, epsilon=0.554193, delta=1e-05)
     """
+    instance("transcript", transcript, Transcript)
     delta = finite_float("delta", transcript.delta if delta is None else delta, 0.0, 1.0)
     sensitivity = _known_sensitivity(transcript, sensitivity)
     execution, adversary = transcript.execution, transcript.known_adversary
     size = (execution.parties, execution.rounds)
     if intended is not None and (meant := (intended.parties, intended.rounds)) != size:
         refuse("the (parties, rounds) of intended", meant, f"those of the execution, {size}")
-    if basis not in get_args(Basis):
-        refuse("basis", basis, " or ".join(get_args(Basis)))
+    one_of("basis", basis, get_args(Basis))
     if basis != "exact" and execution.cohort is None:
         refuse("basis", basis, "exact, as nobody settles")
     view, levels = View(execution, adversary), transcript.noise_levels
@@ -310,8 +283,3 @@ def _known_sensitivity(transcript: Transcript, stated: float | None) -> float:
     if falls_short(stated, least := transcript.sensitivity or 0.0):
         refuse("sensitivity", stated, f"at least {least:g}, as the execution says")
     return finite_float("sensitivity", stated, min=0.0)
-
-
-def in_words(value: float | None) -> str:
-    """Write a loss for people; null and infinity are "infinite"."""
-    return "infinite" if value is None or math.isinf(value) else f"{value:.6g}"

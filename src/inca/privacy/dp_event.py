@@ -22,16 +22,6 @@ def gaussian_dp_event(mu: float) -> Any:
     sensitivity of a Gaussian event for that of adding or removing a record; by privacy loss distributions it then
     counts twice the loss, which is safe and more than needed.
 
-    Args:
-        mu: The loss, at least 0; infinity if there is no guarantee.
-
-    Returns:
-        A `GaussianDpEvent`; a `NonPrivateDpEvent` for an infinite loss, a `NoOpDpEvent` for none.
-
-    Raises:
-        MissingLibrary: If dp_accounting is not installed.
-        InvalidInput: If mu is not a loss.
-
     Example:
         >>> gaussian_dp_event(0.5)
         GaussianDpEvent(noise_multiplier=2.0)

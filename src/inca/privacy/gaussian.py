@@ -14,23 +14,24 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import erfcx, ndtr
 
 from inca._base.kernels import Flags
+from inca._base.options import Rule
 from inca._base.types import Array
-from inca._base.validation import finite_float, refuse
+from inca._base.validation import finite_float, one_of, real_array, refuse
 
-Rule = Literal["analytic", "classic"]
 """How mu is turned into (epsilon, delta)."""
 
 _IN_FILES: dict[Rule, str] = {"analytic": "exact", "classic": "classic"}
 _MAX_STEPS = 200  # of a search for a root, which ends long before, as there is no double between neighbours
 _EVALUATED_AT_ONCE = 127  # as many as take little longer than one
 _SMALL = 1e-2  # shifts below which neighbouring values of erfcx are subtracted by quadrature
+_LEAST_MU = 1e-100  # whose square, which budgets add up, is still a double
+_LARGEST_EPSILON = 1e13  # above, rounding in mu/2 - epsilon/mu could be seen in delta
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(5)  # exact to about (shift/2)^10
 
 
@@ -55,14 +56,15 @@ def log_delta(mu: ArrayLike, epsilon: ArrayLike) -> Array:
     """Return ln delta(epsilon) of mu-GDP by the analytic rule; shapes are broadcast.
 
     With a = mu/2 - epsilon/mu and b = a - mu, e^epsilon Phi(b) = e^(-a^2/2) erfcx(-b / sqrt 2) / 2, so neither
-    e^epsilon nor the tails ever leave the range of doubles.
+    e^epsilon nor the tails ever leave the range of doubles. A finite epsilon above 1e13 counts as 1e13, so that delta
+    is never too small.
 
     >>> float(np.exp(log_delta(1.0, 1.0)).round(6))
     0.126937
     """
     shift, budget = np.broadcast_arrays(np.asarray(mu, dtype=np.float64), np.asarray(epsilon, dtype=np.float64))
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        a = shift / 2 - budget / shift
+        a = shift / 2 - np.minimum(budget, _LARGEST_EPSILON) / shift
         x, y = -a / math.sqrt(2), (shift - a) / math.sqrt(2)
         tail = -a * a / 2 + np.log(_difference(x, y, shift) / 2)  # for a <= 0, or a small shift
         bulk = np.log(np.maximum(ndtr(a) - np.exp(-a * a / 2) * erfcx(y) / 2, 0.0))  # for a > 0
@@ -134,9 +136,12 @@ def epsilon_for(mu: ArrayLike, delta: float, rule: Rule = "analytic") -> Array:
     distinct, places = np.unique(shift, return_inverse=True)
     finite = np.where(np.isinf(distinct), 0.0, distinct)
     target = math.log(delta)
-    # delta <= Phi(a) <= exp(-a^2/2) bounds the root from above.
-    above = finite**2 / 2 + finite * math.sqrt(-2 * target)
-    roots = _least(lambda budget: log_delta(finite, budget) <= target, np.zeros_like(finite), above, first=False)
+    # delta <= Phi(a) <= exp(-a^2/2) bounds the root from above, closely where it is too large to be searched for.
+    with np.errstate(over="ignore"):
+        above = finite * (finite / 2 + math.sqrt(-2 * target)) * (1 + 1e-15)
+    high = np.minimum(above, _LARGEST_EPSILON)
+    roots = _least(lambda budget: log_delta(finite, budget) <= target, np.zeros_like(finite), high, first=False)
+    roots = np.where(above < _LARGEST_EPSILON, roots, above)
     return np.asarray(np.where(np.isinf(distinct), np.inf, roots)[places].reshape(shift.shape))
 
 
@@ -151,7 +156,7 @@ def mu_for(epsilon: float, delta: float, rule: Rule = "analytic") -> float:
         rule: `analytic` or `classic`.
 
     Returns:
-        mu, rounded down; infinity where any loss is allowed.
+        mu, rounded down, to 0 below 1e-100; infinity where any loss is allowed.
 
     Raises:
         InvalidInput: If epsilon or delta is out of range, or the rule unknown.
@@ -165,12 +170,12 @@ def mu_for(epsilon: float, delta: float, rule: Rule = "analytic") -> float:
         if budget >= 1.0:
             refuse("epsilon", epsilon, "below 1 for the classic rule, which is proven only there")
         constant = _classic_constant(delta)
-        return budget / constant if constant > 0 else math.inf
-    if delta == 1.0 or math.isinf(budget):
-        return math.inf
-    if delta == 0.0:
-        return 0.0
-    return _analytic_mu(budget, delta)
+        mu = budget / constant if constant > 0 else math.inf
+    elif delta == 1.0 or math.isinf(budget):
+        mu = math.inf
+    else:
+        mu = _analytic_mu(budget, delta) if delta > 0.0 else 0.0
+    return mu if mu >= _LEAST_MU else 0.0
 
 
 def compose(*losses: ArrayLike) -> Array:
@@ -187,9 +192,10 @@ def _difference(x: Array, y: Array, shift: Array) -> Array:
     plain = np.maximum(erfcx(np.maximum(x, 0.0)) - erfcx(y), 0.0)
     if not (shift <= _SMALL).any():
         return plain
-    nodes = x[..., np.newaxis] + (_NODES + 1) / 2 * (y - x)[..., np.newaxis]
+    width = shift / math.sqrt(2)  # y - x would lose its digits, or all of a shift below an ulp of x
+    nodes = x[..., np.newaxis] + (_NODES + 1) / 2 * width[..., np.newaxis]
     slopes = 2 / math.sqrt(math.pi) - 2 * nodes * erfcx(nodes)  # minus the derivative of erfcx
-    small = (y - x) / 2 * (slopes @ _WEIGHTS)
+    small = width / 2 * (slopes @ _WEIGHTS)
     return np.where(shift <= _SMALL, np.maximum(small, 0.0), plain)
 
 
@@ -218,6 +224,9 @@ def _least(met: Callable[[Array], Flags], low: Array, high: Array, *, first: boo
 @lru_cache  # training asks for the same guarantee in every step
 def _analytic_mu(epsilon: float, delta: float) -> float:
     target, high = math.log(delta), 1.0
+    if epsilon > _LARGEST_EPSILON:  # by the bound of `epsilon_for`, solved for mu
+        tail = math.sqrt(-2 * target)
+        return 2 * (epsilon / (tail + math.hypot(tail, math.sqrt(2) * math.sqrt(epsilon)))) * (1 - 1e-15)
     while log_delta(high, epsilon) <= target:
         high *= 2.0
     too_much = _least(lambda shift: log_delta(shift, epsilon) > target, np.zeros(1), np.array([high]), first=True)
@@ -225,17 +234,16 @@ def _analytic_mu(epsilon: float, delta: float) -> float:
 
 
 def _classic_constant(delta: float) -> float:
-    return math.inf if delta == 0 else math.sqrt(max(0.0, 2 * math.log(1.25 / delta)))
+    return math.inf if delta == 0 else math.sqrt(max(0.0, 2 * (math.log(1.25) - math.log(delta))))
 
 
-def _check_rule(rule: str) -> Rule:
-    if rule not in _IN_FILES:
-        refuse("rule", rule, "analytic or classic")
+def _check_rule(rule: Rule) -> Rule:
+    one_of("rule", rule, _IN_FILES)
     return rule
 
 
 def _check_mu(mu: ArrayLike) -> Array:
-    shift = np.asarray(mu, dtype=np.float64)
+    shift = real_array("mu", mu, "or a number")
     if not (shift >= 0).all():
         refuse("mu", float(shift[~(shift >= 0)].flat[0]), "at least 0")
     return shift
@@ -243,4 +251,4 @@ def _check_mu(mu: ArrayLike) -> Array:
 
 def _check_epsilon(epsilon: float) -> float:
     """Return epsilon; unlike other numbers, it may be infinite."""
-    return math.inf if epsilon == math.inf else finite_float("epsilon", epsilon, min=0.0)
+    return math.inf if isinstance(epsilon, float) and epsilon == math.inf else finite_float("epsilon", epsilon, min=0.0)

@@ -120,7 +120,7 @@ def _exceeded(excess: Array, weights: Array, allowed: Array) -> Array:
     spread = mean - 2.0 * product
     shape = np.clip(2.0 - mean / np.where(spread > 0.0, spread, np.inf), 0.0, _MAX_SHAPE)
     shape = np.where(spread > 0.0, shape, 0.0)
-    decades = np.log(count / np.maximum(np.minimum(allowed, count), np.finfo(float).tiny))
+    decades = np.log(count) - np.log(np.maximum(np.minimum(allowed, count), np.finfo(float).smallest_subnormal))
     growth = np.where(shape > 1e-6, np.expm1(shape * decades) / np.maximum(shape, 1e-6), decades)
     level = mean * (1.0 - shape) * growth
     if excess.size:

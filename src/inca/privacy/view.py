@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from inca._base.kernels import Flags
 from inca._base.types import Array
-from inca._base.validation import integer, refuse
+from inca._base.validation import instance, integer, refuse
 from inca.errors import InvalidInput
 from inca.protocol.adversary import Adversary
 from inca.protocol.execution import Execution
@@ -52,8 +52,8 @@ class View:
     """
 
     def __init__(self, execution: Execution, adversary: Adversary | None = None) -> None:
-        self.execution = execution
-        self.adversary = adversary or Adversary()
+        self.execution = instance("execution", execution, Execution)
+        self.adversary = Adversary() if adversary is None else instance("adversary", adversary, Adversary)
         self.honest: NDArray[np.intp] = self.adversary.honest(execution.parties)
         """The ids of the honest parties, in the order of the columns of B."""
 

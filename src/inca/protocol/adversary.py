@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from inca._base.kernels import Flags
-from inca._base.validation import finite_float, generator, integer, refuse
+from inca._base.validation import finite_float, generator, instance, integer, listed, refuse
 from inca.protocol.execution import Execution
 
 
@@ -39,13 +39,10 @@ class Adversary:
     eavesdropped: tuple[tuple[int, int], ...] = ()
 
     def __init__(self, colluding: Iterable[int] = (), eavesdropped: Iterable[tuple[int, int]] = ()) -> None:
-        ids = sorted(integer("an id in colluding", party) for party in colluding)
+        ids = sorted(integer("an id in colluding", party) for party in listed("colluding", colluding, "ids"))
         if len(set(ids)) < len(ids):
             refuse("colluding", ids, "a list with every id at most once")
-        messages = {
-            (integer("a round in eavesdropped", t), integer("an id in eavesdropped", party))
-            for t, party in eavesdropped
-        }
+        messages = {_message(entry) for entry in listed("eavesdropped", eavesdropped, "pairs (t, i)")}
         object.__setattr__(self, "colluding", tuple(ids))
         object.__setattr__(self, "eavesdropped", tuple(sorted(messages)))
 
@@ -98,6 +95,7 @@ class Adversary:
             >>> Adversary(colluding=[3, 1]).fractions(10).colluding
             0.2
         """
+        integer("parties", parties, min=1)
         by_round = Counter(t for t, _ in self.eavesdropped)
         return RandomAdversary(
             colluding=len(self.colluding) / parties, eavesdropped=max(by_round.values(), default=0) / parties
@@ -118,8 +116,11 @@ class Adversary:
             >>> Adversary(colluding=[3, 1]).at_least(RandomAdversary(colluding=0.2), parties=11, rounds=5)
             False
         """
+        instance("size", size, RandomAdversary)
+        integer("parties", parties, min=1)
         by_round = Counter(t for t, _ in self.eavesdropped)
-        least = min(by_round[t] for t in range(rounds))
+        # Without rounds there is no message to eavesdrop on.
+        least = min((by_round[t] for t in range(integer("rounds", rounds))), default=math.inf)
         enough = rounded_up("eavesdropped", size.eavesdropped, parties)
         return len(self.colluding) >= rounded_up("colluding", size.colluding, parties) and least >= enough
 
@@ -139,7 +140,7 @@ class Adversary:
         Raises:
             InvalidInput: If an id or a message is unknown there.
         """
-        n, rounds = execution.parties, execution.rounds
+        n, rounds = instance("execution", execution, Execution).parties, execution.rounds
         self._check_ids(n)
         for t, party in self.eavesdropped:
             if t > rounds or party >= n:
@@ -162,7 +163,7 @@ class Adversary:
             >>> Adversary(colluding=[1]).honest(3).tolist()
             [0, 2]
         """
-        self._check_ids(parties)
+        self._check_ids(integer("parties", parties, min=1))
         flags = np.ones(parties, dtype=bool)
         flags[list(self.colluding)] = False
         if not flags.any():
@@ -194,8 +195,8 @@ class Adversary:
             >>> Adversary(colluding=[1]).observed(swap).tolist()
             [[True, True, False], [True, True, True]]
         """
-        n, rounds = execution.parties, execution.rounds
         self.check(execution)
+        n, rounds = execution.parties, execution.rounds
         self.honest(n)
         colludes = np.zeros(n + 1, dtype=bool)  # the last place stands for receiver -1, nobody
         colludes[list(self.colluding)] = True
@@ -254,6 +255,14 @@ class RandomAdversary:
             The adversary.
         """
         return Adversary.random(parties, rounds, rng, colluding=self.colluding, eavesdropped=self.eavesdropped)
+
+
+def _message(entry: tuple[int, int]) -> tuple[int, int]:
+    try:
+        t, party = entry
+    except (TypeError, ValueError):
+        refuse("an entry of eavesdropped", entry, "a message (t, i)")
+    return integer("a round in eavesdropped", t), integer("an id in eavesdropped", party)
 
 
 def rounded_up(name: str, fraction: float, parties: int) -> int:

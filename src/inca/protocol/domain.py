@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from inca._base.safe_numbers import safe_length, safe_width
 from inca._base.types import Array
-from inca._base.validation import finite_array, finite_float, refuse
+from inca._base.validation import finite_array, finite_float, integer, refuse
 from inca.errors import InvalidInput
 
 _SAME = 1e-12  # relative difference below which two sensitivities are the same but for rounding
@@ -97,7 +97,7 @@ class Interval:
         Returns:
             The largest Euclidean distance between two values.
         """
-        return (self.high - self.low) * math.sqrt(dimensions)
+        return (self.high - self.low) * math.sqrt(integer("dimensions", dimensions, min=1))
 
     def validate(self, values: ArrayLike, *, clip: bool = False) -> Array:
         """Return the values if every coordinate lies in [low, high].
@@ -157,7 +157,7 @@ class Ball:
         Returns:
             The largest Euclidean distance between two values.
         """
-        del dimensions
+        integer("dimensions", dimensions, min=1)
         return 2.0 * self.radius
 
     def validate(self, values: ArrayLike, *, clip: bool = False) -> Array:

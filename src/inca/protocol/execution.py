@@ -32,7 +32,7 @@ from numpy.typing import ArrayLike
 
 from inca._base.kernels import Flags
 from inca._base.types import Array
-from inca._base.validation import integer, party_values, refuse
+from inca._base.validation import flags, instance, integer, listed, party_values, refuse
 from inca.errors import InvalidInput
 from inca.protocol.injection import Injection
 from inca.protocol.mixing import deliver, mixed, mixed_back, redirected
@@ -81,11 +81,12 @@ class Execution:
         *,
         published: Flags | None = None,
         undelivered: Iterable[Sequence[int]] = (),
-        cohort: Flags | None = None,
+        cohort: ArrayLike | None = None,
     ) -> None:
-        self.schedule = schedule
-        self.injection = injection
-        self.presence = presence or Presence.everyone(schedule.parties, schedule.rounds)
+        self.schedule = instance("schedule", schedule, Schedule)
+        self.injection = instance("injection", injection, Injection)
+        everyone = Presence.everyone(schedule.parties, schedule.rounds)
+        self.presence = everyone if presence is None else instance("presence", presence, Presence)
         if injection.rounds != schedule.rounds:
             must_be = f"that of the schedule ({schedule.rounds})"
             refuse("the number of rounds of the injection", injection.rounds, must_be)
@@ -99,7 +100,9 @@ class Execution:
         else:
             who = self.cohort if published is None else published
             self.published = _among("published", who, self.cohort, "in the cohort")
-        self.undelivered = tuple(sorted(undelivered_entry(entry, *size) for entry in undelivered))
+        self.undelivered = tuple(
+            sorted(undelivered_entry(entry, *size) for entry in listed("undelivered", undelivered, "offers"))
+        )
         self._check_undelivered()
 
     def __repr__(self) -> str:
@@ -139,10 +142,7 @@ class Execution:
         Raises:
             InvalidInput: If there are not n booleans.
         """
-        flags = np.asarray(lost, dtype=bool)
-        if flags.shape != (self.parties,):
-            refuse("the shape of lost", flags.shape, f"({self.parties},)")
-        return self._with(self.cohort, self.published & ~flags)
+        return self._with(self.cohort, self.published & ~flags("lost", lost, (self.parties,)))
 
     def settled(self, cohort: ArrayLike | None = None) -> Execution:
         """Return the same execution with final messages that are settled, and published by all of the cohort.
@@ -166,9 +166,9 @@ class Execution:
             [0.0, 2.0, 1.0]
         """
         last = self.presence.row(self.rounds)
-        return self._with(last if cohort is None else np.asarray(cohort), None)
+        return self._with(last if cohort is None else cohort, None)
 
-    def _with(self, cohort: Flags | None, published: Flags | None) -> Execution:
+    def _with(self, cohort: ArrayLike | None, published: Flags | None) -> Execution:
         parts = self.schedule, self.injection, self.presence
         return Execution(*parts, published=published, undelivered=self.undelivered, cohort=cohort)
 
@@ -392,10 +392,13 @@ class Execution:
         return float(self.message_weights[self.published].sum())
 
 
-def _among(name: str, flags: ArrayLike, those: Flags, must_be: str) -> Flags:
+def _among(name: str, booleans: ArrayLike, those: Flags, must_be: str) -> Flags:
     """Return n booleans that nobody can change; refuse others, and true ones where `those` are not."""
-    checked = np.array(flags)
-    if checked.shape != those.shape or checked.dtype != np.bool_:
+    try:
+        checked = np.array(booleans)
+    except ValueError:  # rows of different lengths
+        checked = np.empty(0)
+    if checked.shape != those.shape or checked.dtype != np.bool_:  # 0 and 1 might be meant as ids
         refuse(name, f"{checked.dtype} of shape {checked.shape}", f"bool of shape {those.shape}")
     if (stray := checked & ~those).any():
         who = "a published party" if name == "published" else "a party of the cohort"

@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from inca._base.kernels import Flags
 from inca._base.types import Array
-from inca._base.validation import finite_float, integer, party_values, refuse
+from inca._base.validation import finite_float, instance, integer, party_values, refuse
 from inca.errors import InvalidInput
 from inca.protocol.domain import Ball, Domain, Interval
 from inca.protocol.execution import Execution
@@ -165,6 +165,8 @@ def expected_error(
         >>> round(error.total, 9)  # sigma_independent^2 / n
         0.04
     """
+    instance("execution", execution, Execution)
+    instance("noise_levels", noise_levels, NoiseLevels)
     var_independent, var_cancelling = noise_levels.independent**2, noise_levels.cancelling**2
     x = None if values is None else party_values(values, execution.parties)
     d = integer("dimensions", dimensions, min=1) if x is None else x[:1].size

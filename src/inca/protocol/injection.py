@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from inca._base.types import Array
-from inca._base.validation import finite_array, integer, refuse
+from inca._base.validation import finite_array, flags, integer, refuse
 from inca.errors import InvalidInput
 
 _TOLERANCE = 1e-9  # relative; for sums that must be exact up to rounding and for invertibility
@@ -116,9 +116,7 @@ class Injection:
             >>> c.tolist(), z[-1].tolist()
             ([0.25, 0.0, 0.25, 0.25], [-0.0, -1.0, -0.0])
         """
-        here = np.asarray(present, dtype=bool)
-        if here.shape != (self.rounds + 1,):
-            refuse("the shape of present", here.shape, f"({self.rounds + 1},)")
+        here = flags("present", present, (self.rounds + 1,))
         before = np.concatenate(([0], np.cumsum(here)[:-1]))
         c = np.where(here, self.value[before], 0.0)
         z = np.where(here[:, np.newaxis], self.noise[before], 0.0)

@@ -8,7 +8,7 @@ import numpy as np
 
 from inca._base.randomness import Normals, check_normals, fill, split
 from inca._base.types import Array
-from inca._base.validation import integer, refuse
+from inca._base.validation import instance, integer, refuse
 from inca.protocol.execution import Execution
 from inca.protocol.noise_levels import NoiseLevels
 
@@ -59,6 +59,7 @@ def draw_noise(execution: Execution, noise_levels: NoiseLevels, rng: Normals, *,
         Noise(independent of shape (10, 1), cancelling of (10, 3, 1))
     """
     levels, source = check_source(noise_levels, rng)
+    instance("execution", execution, Execution)
     n, rounds, d = execution.parties, execution.rounds, integer("dimensions", dimensions, min=1)
     blocks = spans(n * d, BLOCK_ENTRIES)
     streams = split(source, len(blocks))

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
-from inca._base.validation import finite_float
+from inca._base.validation import finite_float, refuse
+
+_LARGEST_RATIO = 1e12  # of the levels at which rounding adds less than a millionth to the variance of what remains
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,5 +35,14 @@ class NoiseLevels:
 
     @property
     def ratio(self) -> float:
-        """The cancelling level over the independent one."""
-        return self.cancelling / self.independent
+        """The cancelling level over the independent one; infinite if there is no independent noise."""
+        return self.cancelling / self.independent if self.independent > 0.0 else math.inf
+
+    def refuse_uncancelled(self) -> None:
+        """Refuse levels at which doubles leave cancelling noise behind; whole numbers, on a network, do not."""
+        if self.independent > 0.0 and self.ratio > _LARGEST_RATIO:
+            must_be = (
+                f"at most {_LARGEST_RATIO:g} times sigma_independent, since doubles cannot cancel more (plans that may "
+                "fail with a larger probability need less)"
+            )
+            refuse("sigma_cancelling", f"{self.ratio:.3g} times", must_be)

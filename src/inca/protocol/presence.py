@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from inca._base.kernels import Flags
-from inca._base.validation import finite_float, generator, integer, refuse
+from inca._base.validation import file_path, finite_float, generator, integer, refuse
 from inca.errors import InvalidInput
 
 _COLUMNS = ("party", "leaves", "returns")
@@ -175,7 +175,7 @@ class Presence:
         """
         n, t = _check_size(parties, rounds)
         flags = np.ones((t + 1, n), dtype=bool)
-        for line, (party, leaves, returns) in _csv_rows(Path(path)):
+        for line, (party, leaves, returns) in _csv_rows(file_path("path", path)):
             where = f"line {line} of {path}"
             who = integer(f"party in {where}", party, 0, n - 1)
             start = integer(f"leaves in {where}", leaves, 1, t)

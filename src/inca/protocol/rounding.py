@@ -12,13 +12,6 @@ from inca._base.validation import finite_float
 class Rounding:
     """A loss mu of real numbers becomes at most mu / (1 + excess) + mu_added in whole ones (docs/rounding.md).
 
-    Args:
-        excess: By which fraction the noise that was drawn exceeds the stated levels, per unit of the sensitivity.
-        mu_added: What rounding adds to every loss.
-
-    Raises:
-        InvalidInput: If a number is out of its range.
-
     Example:
         >>> import numpy as np
         >>> Rounding(excess=0.25, mu_added=0.01).loss(np.array([0.5, np.inf]))
@@ -33,12 +26,5 @@ class Rounding:
         finite_float("rounding.mu_added", self.mu_added, min=0.0)
 
     def loss(self, mu: Array) -> Array:
-        """Return losses in whole numbers.
-
-        Args:
-            mu: Losses in real ones, with the stated noise levels.
-
-        Returns:
-            One loss each, never below that in real numbers with the noise that was drawn.
-        """
+        """Return losses in whole numbers."""
         return mu / (1.0 + self.excess) + self.mu_added

@@ -24,7 +24,7 @@ from inca._base.kernels import renew_all, renew_some
 from inca._base.randomness import Normals, fill, split
 from inca._base.threads import available_cores
 from inca._base.types import Array, Progress
-from inca._base.validation import finite_array, integer, party_values, refuse
+from inca._base.validation import finite_array, instance, integer, party_values, refuse
 from inca.errors import InvalidInput
 from inca.protocol.execution import Execution
 from inca.protocol.noise import BLOCK_ENTRIES, Noise, check_source, draw_noise, draw_topup, spans
@@ -33,6 +33,7 @@ from inca.protocol.schedules import Round
 from inca.protocol.undelivered import refuse_late
 
 _ONE_THREAD_ENTRIES = 4096  # of values up to which a run stays in one thread
+_LARGEST_RATIO = 1e9  # of cancelling noise to values; what rounding leaves of it is then below a millionth of them
 _CACHE_LINE_COLUMNS = 8  # coordinates that share a line of the cache: threads that mix fewer would disturb each other
 
 
@@ -119,6 +120,7 @@ def simulate(
         >>> round(outcome.estimate, 9), outcome.weight
         (0.25, 1000.0)
     """
+    instance("execution", execution, Execution)
     refuse_late(
         [entry for entry in execution.late if entry.back], "runs with shares that come back later are not simulated"
     )
@@ -132,13 +134,17 @@ def simulate(
         levels, source = check_source(noise_levels, rng)
         if levels.topup > 0 and execution.cohort is None:
             refuse("sigma_topup", levels.topup, "0, as nobody settles")
+        levels.refuse_uncancelled()
+        if levels.independent == 0.0 and levels.cancelling > _LARGEST_RATIO * float(np.abs(x).max()) > 0.0:
+            must_be = f"at most {_LARGEST_RATIO:g} times the largest value, since doubles cannot cancel more"
+            refuse("sigma_cancelling", levels.cancelling, must_be)
         if execution.injection.mask_scales is not None and not execution.late:
             run = _IncrementalRun(execution, x, levels, source, record, workers, report)
             return run.outcome(rows.shape, draw_topup(levels, source, x.shape))
         noise = draw_noise(execution, levels, source, dimensions=x.shape[1])
     elif not (noise_levels is None and rng is None):
         raise InvalidInput("noise cannot be combined with noise_levels or rng")
-    return _run_all_terms(execution, x, noise, record, report, rows.shape)
+    return _run_all_terms(execution, x, instance("noise", noise, Noise), record, report, rows.shape)
 
 
 def _run_all_terms(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
 
-from inca._base.validation import finite_float, refuse
+from inca._base.validation import finite_float, instance, refuse
 from inca.protocol.adversary import Adversary, RandomAdversary
 from inca.protocol.execution import Execution
 from inca.protocol.noise_levels import NoiseLevels
@@ -20,8 +20,8 @@ class AgreedGuarantee:
         delta: Its delta.
         colluding: The fraction of the parties that may collude.
         eavesdropped: The fraction of each round's messages that may be eavesdropped on.
-        failure: How likely, over random schedules, adversaries and leavers, the loss of any honest party is larger in
-            an execution; it adds to delta. None: not known.
+        failure: How likely, over random schedules, adversaries and leavers, the loss of a given honest party is larger
+            in an execution; it adds to delta. None: not known.
 
     Raises:
         InvalidInput: If a number is out of range.
@@ -94,8 +94,11 @@ class Transcript:
     rounding: Rounding | None = None
 
     def __post_init__(self) -> None:
+        instance("execution", self.execution, Execution)
         if self.adversary is not None:
-            self.adversary.check(self.execution)
+            instance("adversary", self.adversary, Adversary).check(self.execution)
+        if self.agreed is not None:
+            instance("agreed", self.agreed, AgreedGuarantee)
         for name in ("sigma_independent", "sigma_cancelling", "sigma_topup", "sensitivity"):
             if getattr(self, name) is not None:
                 finite_float(name, getattr(self, name), min=0.0)

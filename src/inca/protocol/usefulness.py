@@ -28,14 +28,6 @@ def says_nothing(standard_error: float, half_width: float, lost: float = 0.0) ->
     interval is then as wide as the domain. Without lost values this is a standard error of a quarter of the range. The
     rule is kind to the estimate, since the mean of values that differ lies nearer to the middle than its ends do.
 
-    Args:
-        standard_error: The root of the expected squared error; for vectors, of the squared length.
-        half_width: How far the middle can be from the mean: half of an interval's width, the radius of a ball.
-        lost: By how much values that dropouts took with them can move the mean at most.
-
-    Returns:
-        Whether a guess would do as well.
-
     Example:
         >>> says_nothing(0.3, half_width=0.5), says_nothing(0.1, half_width=0.5)
         (True, False)
@@ -47,13 +39,6 @@ def remark_on_error(mse: float, sensitivity: float) -> str:
     """Return what to say of an expected error if only the sensitivity is known, as in a plan.
 
     The domain is taken to be an interval as long as the sensitivity.
-
-    Args:
-        mse: The expected squared error.
-        sensitivity: The largest distance between two values.
-
-    Returns:
-        A sentence if guessing the middle would do as well; else nothing.
 
     Example:
         >>> remark_on_error(0.0961, sensitivity=1.0).partition(": ")[0]
@@ -76,16 +61,6 @@ def remark_on_noise(
     domain: Domain, standard_error: float, *, dimensions: int = 1, lost: float = 0.0, name: str = "standard error"
 ) -> str:
     """Return what to say of the error of an estimate in a domain.
-
-    Args:
-        domain: The public set that every value lies in.
-        standard_error: The root of the expected squared error in each coordinate.
-        dimensions: The number of coordinates d.
-        lost: By how much, as a distance, lost values can move the mean.
-        name: What the error is called.
-
-    Returns:
-        A sentence if guessing the middle would do as well; else nothing.
 
     Example:
         >>> remark_on_noise(Interval(0, 1), 0.31)

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from inca._base.options import Rule
 from inca._base.palette import BASELINE, INK, OWN, SOFT
 from inca._base.plotting import (
     OTHER_WIDTH,
@@ -24,7 +25,6 @@ from inca._base.plotting import (
 from inca.jobs.job import Job
 from inca.mechanisms.muffliato import Muffliato, Stopping
 from inca.planning.requirements import Requirements
-from inca.privacy.gaussian import Rule
 from inca.reproduction.figure_reproduction import (
     Claim,
     DataTable,

@@ -22,13 +22,7 @@ _SURE = 5.0  # standard errors
 
 
 class Figure4Claims:
-    """The paper's claims in one mode.
-
-    Args:
-        mode: The paper's mode, or ours.
-        rows: The errors in that mode.
-        steps: The steps between the modes.
-    """
+    """The paper's claims in one mode."""
 
     def __init__(self, mode: str, rows: Sequence[Row], steps: Sequence[Row]) -> None:
         self.mode, self.steps = mode, steps

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.optimize import brentq
 
+from inca._base.options import Rule
 from inca._base.types import Array
 from inca.errors import InvalidInput
 from inca.jobs.job import Job
@@ -24,7 +25,6 @@ from inca.mechanisms.gopa import Gopa
 from inca.mechanisms.pairwise import complete_loss, complete_ratio
 from inca.planning.requirements import Requirements
 from inca.planning.sampling import paper_factor
-from inca.privacy.gaussian import Rule
 from inca.protocol.noise_levels import NoiseLevels
 from inca.reproduction.figure_reproduction import PerformJobs, Row, chunks, mean_and_error
 from inca.reproduction.runs import errors, gopa_errors, gopa_needed, noise_needed
@@ -87,14 +87,7 @@ def late_leavers(kind: str, dropout: float) -> int:
 
 
 class Figure4Data:
-    """Calibrates and runs inca's designs and the baselines of Figure 4b.
-
-    Args:
-        designs: The designs of inca.
-        dropouts: The dropout rates.
-        runs: How often each is run, for calibration and again for the error.
-        seed: Everything random follows from it.
-    """
+    """Calibrates and runs inca's designs and the baselines of Figure 4b."""
 
     def __init__(self, designs: Sequence[Figure4Design], dropouts: Sequence[float], runs: int, seed: int) -> None:
         self.designs, self.dropouts, self.runs, self.seed = designs, dropouts, runs, seed
@@ -133,11 +126,9 @@ class Figure4Data:
             Job(
                 noise_needed,
                 {
-                    "parties": PARTIES,
+                    "requirements": {"parties": PARTIES, "colluding": COLLUDING, "dropout": rate},
                     "receivers": design.receivers,
                     "rounds": design.rounds,
-                    "colluding": COLLUDING,
-                    "dropout": rate,
                     "own": own,
                     "first": first,
                     "runs": runs,
@@ -152,9 +143,8 @@ class Figure4Data:
             Job(
                 gopa_needed,
                 {
-                    "parties": PARTIES,
+                    "requirements": {"parties": PARTIES, "colluding": COLLUDING},
                     "exchanges": EXCHANGES,
-                    "colluding": COLLUDING,
                     "early": early,
                     "late": late,
                     "own": own_noise(rate),

@@ -48,15 +48,7 @@ CAPTION = (
 
 
 class SettledErrors(NamedTuple):
-    """The errors of panel (d).
-
-    Attributes:
-        dropouts: The dropout rates.
-        messages: How many messages a party may send.
-        views: How many random views calibrate what is not looked up.
-        runs: How often inca settled is run.
-        seed: Everything random follows from it.
-    """
+    """The errors of panel (d)."""
 
     dropouts: Sequence[float]
     messages: int
@@ -65,12 +57,7 @@ class SettledErrors(NamedTuple):
     seed: int
 
     def table(self, perform: PerformJobs, planned: Sequence[Row]) -> DataTable:
-        """Return expected errors of all mechanisms, and simulated ones of inca settled.
-
-        Args:
-            perform: Performs jobs.
-            planned: The rows of panel (c): what they have is not computed again.
-        """
+        """Return expected errors of all mechanisms, and simulated ones of inca settled."""
         settings = [(name, rate) for name in MECHANISMS for rate in self.dropouts if _has_leavers(name, rate)]
         rows = {setting: self._known(*setting, planned) for setting in settings}
         missing = [setting for setting, row in rows.items() if row is None]

@@ -87,12 +87,7 @@ class FigureResults:
 
 
 class FigureReproduction(ABC):
-    """A figure of the paper.
-
-    Args:
-        seed: Everything random follows from it.
-        quick: Whether fewer runs, which show the same, replace the full size of the paper.
-    """
+    """A figure of the paper."""
 
     name: ClassVar[str]
     title: ClassVar[str]
@@ -119,12 +114,7 @@ class FigureReproduction(ABC):
         return {}
 
     def compute_supplement(self, perform: PerformJobs, tables: Sequence[DataTable]) -> list[DataTable]:
-        """Return data of ours that stand beside the figure, apart from its reproduction; none by default.
-
-        Args:
-            perform: Performs jobs.
-            tables: The reproduced data; what is there already is not computed again.
-        """
+        """Return data of ours that stand beside the figure, apart from its reproduction; none by default."""
         return []
 
     def supplement_pictures(self, supplement: Sequence[DataTable]) -> list[Picture]:

@@ -20,8 +20,7 @@ from inca._base.version import __version__
 from inca.errors import InvalidInput
 from inca.jobs.checkpoint import Checkpoint, complete_jobs
 from inca.jobs.engine import Engine
-from inca.jobs.job import Job
-from inca.jobs.sources import source_digest
+from inca.jobs.job import Job, source_digest
 from inca.reproduction.figure1 import Figure1
 from inca.reproduction.figure2 import Figure2
 from inca.reproduction.figure3 import Figure3
@@ -74,24 +73,6 @@ def reproduce(
 
     There will be a page (.html), the data (.json, and .csv for each table), the pictures (.png and .svg), and the
     finished jobs (work.jsonl): called again after an interruption, only the rest is done.
-
-    Args:
-        name: The figure, fig1 to fig4.
-        folder: Where its own folder will be, named after it, fig1 or fig1-quick.
-        quick: Whether fewer runs, which show the same, replace the full size of the paper.
-        seed: Everything random follows from it.
-        keep: Whether the reproduced data that the folder has are kept as they are. Only what stands beside the figure
-            is computed; verdicts, pictures and the page are made anew.
-        engine: One that was started; by default processes on this machine.
-        report: Shows progress.
-
-    Returns:
-        The results, and where they are.
-
-    Raises:
-        InvalidInput: If there is no such figure, the folder cannot be written, or there are no data to keep, or those
-            of another seed.
-        WorkerLost: If a worker process died; called again, the work resumes.
 
     Example:
         >>> import tempfile
@@ -169,17 +150,7 @@ def figure_names(figure: str) -> list[str]:
 
 
 def read_reproduction(path: str | Path) -> tuple[FigureReproduction, FigureResults]:
-    """Read the data of a reproduction and evaluate it anew; pictures can be drawn from it without any run.
-
-    Args:
-        path: The JSON file, of format `inca-reproduction/1`.
-
-    Returns:
-        The figure, and its results from this data.
-
-    Raises:
-        InvalidInput: If the file cannot be read, or is not the data of a reproduction.
-    """
+    """Read the data of a reproduction and evaluate it anew; pictures can be drawn from it without any run."""
     document = _document(path)
     try:
         figure = figure_named(document["name"], document["stamp"]["seed"], document["stamp"]["quick"])

@@ -73,11 +73,9 @@ def rounds_met(
 
 
 def noise_needed(
-    parties: int,
+    requirements: dict[str, Any],
     receivers: int,
     rounds: int,
-    colluding: float,
-    dropout: float,
     own: list[float],
     first: int,
     runs: int,
@@ -87,11 +85,12 @@ def noise_needed(
 
     Infinite where none will do.
     """
-    requirements = Requirements(parties, 1.0, 1e-5, colluding=colluding)
+    required = Requirements(epsilon=1.0, delta=1e-5, **requirements)
+    parties, dropout = required.parties, required.dropout
     design = ProtocolDesign("random", rounds, receivers)
     needed = []
     for run_seed, _ in _streams(first, runs, seed, _NEEDS, receivers, rounds, round(dropout * parties)):
-        tradeoff = Tradeoff(sample_view(requirements, design, parties, dropout, run_seed))
+        tradeoff = Tradeoff(sample_view(required, design, parties, dropout, run_seed))
         by_theorem = partial(tradeoff.sigma_cancelling_by_theorem, theorem4(tradeoff.view))
         needed.append([[_squared(by_theorem, var), _squared(tradeoff.sigma_cancelling, var)] for var in own])
     return needed
@@ -139,13 +138,14 @@ def _noise_levels(pairs: list[list[float]]) -> list[NoiseLevels]:
 
 
 def gopa_needed(
-    parties: int, exchanges: int, colluding: float, early: int, late: int, own: float, first: int, runs: int, seed: int
+    requirements: dict[str, Any], exchanges: int, early: int, late: int, own: float, first: int, runs: int, seed: int
 ) -> list[float]:
     """Return GOPA's least pairwise noise for each of so many random graphs, adversaries and leavers.
 
     `early` parties are rolled back; `late` ones leave their terms, which protect their honest neighbours.
     """
-    colluders = Requirements(parties, 1.0, 1e-5, colluding=colluding).colluders
+    required = Requirements(epsilon=1.0, delta=1e-5, **requirements)
+    parties, colluders = required.parties, required.colluders
     needed = []
     for _, rng in _streams(first, runs, seed, _GOPA_NEEDS, early, late):
         graph = random_graph(parties, exchanges, rng, rows=parties)

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from helpers.command_line import Capture, call, refused
+from helpers.command_line import Capture, call, instead, refused
 
 QUICK = [
     "learn",
@@ -27,7 +27,7 @@ QUICK = [
 
 
 def test_it_prints_tables_and_json(capsys: Capture) -> None:
-    status, out, err = call(capsys, *QUICK, "--json", "--clip", 0.5)
+    status, out, err = call(capsys, *QUICK, "--json", "--clip-length", 0.5)
     assert (status, err) == (0, "")
     report = json.loads(out)
     assert report["task"]["parties"] == 12 and report["task"]["clip"] == 0.5 and len(report["scores"]) == 2 + 5
@@ -62,15 +62,15 @@ def test_what_cannot_be_calibrated_is_said_in_the_table(capsys: Capture) -> None
 @pytest.mark.parametrize(
     ("option", "known"),
     [
-        ("--data", "breast_cancer, digits"),
-        ("--sizes", "equal, unequal"),
-        ("--mix", "similar, skewed"),
-        ("--level", "party, record"),
-        ("--averager", "inca, central, gopa, cordp, local"),
+        ("--data", "breast_cancer or digits"),
+        ("--sizes", "equal or unequal"),
+        ("--mix", "similar or skewed"),
+        ("--level", "record or party"),
+        ("--averager", "one of inca, central, gopa, cordp, local"),
     ],
 )
 def test_other_words_are_refused(capsys: Capture, option: str, known: str) -> None:
-    assert refused(capsys, *QUICK, option, "iris") == f"{option} must be one of {known}, got 'iris'"
+    assert refused(capsys, *instead(QUICK, option, "iris")) == f"{option} must be {known}, got 'iris'"
 
 
 @pytest.mark.parametrize(
@@ -82,4 +82,4 @@ def test_other_words_are_refused(capsys: Capture, option: str, known: str) -> No
     ],
 )
 def test_bad_numbers_are_refused(words: list[object], sentence: str, capsys: Capture) -> None:
-    assert sentence in refused(capsys, *QUICK, *words)
+    assert sentence in refused(capsys, *instead(QUICK, *words))

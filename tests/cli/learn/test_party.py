@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from helpers.command_line import Capture, call, refused
+from helpers.command_line import Capture, call, instead, refused
 from helpers.sequence_processes import SIZES, agree
 from helpers.studies import HISTOGRAM, LOGISTIC, QUANTILES, write_study
 from inca.learn.study import read_study
@@ -22,7 +22,7 @@ def state(tmp_path: Path) -> Path:
     study = read_study(write_study(tmp_path, **(LOGISTIC | {"steps": 1})))
     roster = study.agreement(agree(tmp_path, -1000.0))
     folder = tmp_path / "state" / roster.session.hex()[:16]
-    OutcomeLog(folder).append(1, SessionResult(np.array([0.3, -0.2, 0.1])))
+    OutcomeLog(folder).append(1, SessionResult(np.array([0.3, -0.2, 0.1]), None, bytes(32)))
     rows = np.random.default_rng(3).uniform((0.0, 20.0), (100.0, 220.0), (SIZES[ME], 2))
     lines = ["age,weight,ill", *(f"{age},{weight},no" for age, weight in rows)]
     (tmp_path / "records.csv").write_text("\n".join(lines))
@@ -57,7 +57,7 @@ def test_it_prints_a_distribution(
 ) -> None:
     study = read_study(write_study(tmp_path, **changes))
     folder = tmp_path / "state" / study.agreement(agree(tmp_path, -1000.0, min_participants=5)).session.hex()[:16]
-    OutcomeLog(folder).append(1, SessionResult(np.full(width, sum(SIZES) / len(SIZES) / width), 1e-6))
+    OutcomeLog(folder).append(1, SessionResult(np.full(width, sum(SIZES) / len(SIZES) / width), 1e-6, bytes(32)))
     (tmp_path / "records.csv").write_text("\n".join(["age", *(str(10 * record) for record in range(SIZES[ME]))]))
     status, out, err = call(capsys, *words(tmp_path))
     assert status == 0, err
@@ -104,4 +104,6 @@ def test_a_file_where_a_folder_should_be_is_refused(tmp_path: Path, state: Path,
 
 def test_other_bad_options_are_refused(tmp_path: Path, state: Path, capsys: Capture) -> None:
     assert refused(capsys, *words(tmp_path), "--listen", "7001") == "--listen must be HOST:PORT, got '7001'"
-    assert "identity.pem cannot be read" in refused(capsys, *words(tmp_path), "--identity", tmp_path / "nobody")
+    assert "identity.pem cannot be read" in refused(
+        capsys, *instead(words(tmp_path), "--identity", tmp_path / "nobody")
+    )

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from helpers.command_line import Capture, call, refused
+from helpers.command_line import Capture, call, instead, refused
 from helpers.rosters import SEED, terms
 from inca.network.membership.identity import Identity
 from inca.network.membership.roster import Roster
@@ -76,4 +76,4 @@ def test_a_roster_that_is_not_complete_is_a_problem(capsys: Capture, tmp_path: P
 def test_bad_input_is_refused(
     options: list[object], sentence: str, capsys: Capture, tmp_path: Path, roster: Roster
 ) -> None:
-    assert sentence in refused(capsys, *words(tmp_path, roster), *options)
+    assert sentence in refused(capsys, *instead(words(tmp_path, roster), *options))

@@ -50,7 +50,7 @@ REFUSED: dict[str, tuple[list[object], str]] = {
     "port": (["anna", "--host", "h", "--port", 70000], "port must be from 1 to 65535, got 70000"),
     "not a port": (["anna", "--host", "h", "--port", "http"], "--port"),
     "name": (["", "--host", "h", "--port", 1], "name must be 1 to 64 bytes of printable text"),
-    "no host": (["anna", "--port", 1], "--host must be said"),
+    "no host": (["anna", "--port", 1], "missing option --host"),
 }
 
 

@@ -9,16 +9,16 @@ from typing import Any
 import pytest
 
 from helpers.command_line import Capture, call, refused
+from helpers.documents import result
 
-FIELDS: dict[str, Any] = {"name": "stays", "session": "ab" * 32, "party": "anna", "estimate": 3.0, "epsilon": 0.5}
-FIELDS |= {"wanted": 1.0, "delta": 1e-5, "failure": 1e-6, "coalitions": 5, "all_coalitions": False}
+SESSION: dict[str, Any] = {"name": "stays", "coalitions": 5, "all_coalitions": False}
 
 
 @pytest.fixture
 def state(tmp_path: Path) -> Path:
     for name, datum, ended in (("a", "stays", 86400.0), ("b", "stays", 2 * 86400.0), ("c", "costs", 3 * 86400.0)):
         (tmp_path / name).mkdir()
-        (tmp_path / name / "result.json").write_text(json.dumps(FIELDS | {"session": name * 64}))
+        result(**SESSION, session=name * 64).write(tmp_path / name / "result.json")
         (tmp_path / name / "status.json").write_text(json.dumps({"round": 9}))
         (tmp_path / name / "ended.json").write_text(json.dumps({"ended": ended}))
         (tmp_path / name / "datum.json").write_text(json.dumps({"datum": datum}))
@@ -40,6 +40,12 @@ def test_it_says_what_each_session_cost_and_those_about_one_datum_together(capsy
         "              as agreed, since not all coalitions were checked\n"
         "  together    epsilon 1 at delta 1.1e-05\n"
     )
+
+
+def test_a_failure_that_is_not_known_is_named(capsys: Capture, state: Path) -> None:
+    result(**SESSION, session="c" * 64, failure=None).write(state / "c" / "result.json")
+    _, out, _ = call(capsys, "node", "ledger", state)
+    assert out.endswith("  together    epsilon 1 at delta 1e-05 + an unknown probability of failure\n")
 
 
 def test_sessions_without_a_datum_say_how_to_give_one(capsys: Capture, state: Path) -> None:

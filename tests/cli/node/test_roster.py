@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import inca
-from helpers.command_line import Capture, call, refused
+from helpers.command_line import Capture, call, instead, refused
 from helpers.paths import ROOT
 from inca.network.membership.identity import Identity, read_card
 from inca.network.membership.roster import read_roster
@@ -94,7 +94,7 @@ def test_all_terms_can_be_given_by_hand(capsys: Capture, tmp_path: Path) -> None
     words = ["--rounds", 300, "--receivers", 2, "--schedule", "permutation", "--quiet-rounds", 3, *NOISE]
     words += ["--epsilon", 0.5, "--delta", 1e-6, "--rule", "classic", "--colluding", 0.2, "--coalitions", 7]
     words += ["--min-participants", 12, "--ball", 2.5, "--dimensions", 1000, "--distance", 0.5, "--period", "1.5m"]
-    words += ["--min-round-duration", "2s", "--max-clock-skew", "500ms", "--seed", SEED]
+    words += ["--min-round-duration", "2s", "--max-clock-skew", "500ms", "--public-seed", SEED]
     status, out, err = call(capsys, "node", "roster", "init", "trial", *words, *WHEN, "--out", tmp_path / "r.json")
     assert (status, err) == (0, "")
     for part in ("1,000 numbers, of length at most 2.5", "2 receivers each", "the last 3 without", "7 h 30 min", SEED):
@@ -132,7 +132,7 @@ def test_a_start_with_another_offset_is_kept_in_utc(capsys: Capture, tmp_path: P
 
 def test_a_plan_gives_the_terms(capsys: Capture, tmp_path: Path, cards: list[Path]) -> None:
     wanted = inca.Requirements(4, 4.0, 1e-5, colluding=0.25, dropout=0.25, sensitivity=240.0)
-    plan = inca.plan(wanted, proven=True)
+    plan = inca.plan(wanted, inca.PlanOptions(proven=True))
     plan.write(tmp_path / "plan.json")
     words: list[object] = ["--plan", tmp_path / "plan.json", "--out", tmp_path / "r.json", *WHEN]
     status, out, err = call(capsys, "node", "roster", "init", "trial", *words, *VALUES, "--period", "20s")
@@ -164,7 +164,7 @@ def test_terms_with_which_no_mean_would_say_anything_say_so(
     capsys: Capture, tmp_path: Path, roster: Path, cards: list[Path]
 ) -> None:
     assert "would do as well" not in call(capsys, "node", "roster", "show", roster)[1]
-    words = ["trial", *BY_HAND, "--sigma-independent", 120, *VALUES, *WHEN, "--out", tmp_path / "noisy.json"]
+    words = instead(["trial", *BY_HAND, *VALUES, *WHEN], "--sigma-independent", 120, "--out", tmp_path / "noisy.json")
     status, out, _ = call(capsys, "node", "roster", "init", *words)
     assert status == 0 and "  error      a standard error of 69.3 if 3 parties take part and nobody leaves\n" in out
     sentence = (
@@ -194,7 +194,7 @@ INIT: dict[str, tuple[list[Any], str]] = {
         "without --plan, --rounds, --sigma-independent, --sigma-cancelling, --epsilon, --min-participants must be",
     ),
     "no participants": ([*BY_HAND[:-2], *VALUES, *WHEN], "without --plan, --min-participants must be given"),
-    "no domain": ([*BY_HAND, *WHEN], "--domain LOW HIGH or --ball RADIUS must say where values may lie, got neither"),
+    "no domain": ([*BY_HAND, *WHEN], "--domain LOW HIGH or --ball RADIUS is required"),
     "two domains": ([*BY_HAND, *WHEN, *VALUES, "--ball", 1], "--ball cannot be combined with --domain"),
     "empty domain": ([*BY_HAND, *WHEN, "--domain", 1, 0], "high must be above low (1.0), got 0.0"),
     "both": ([*WHEN, *VALUES, "--plan", PLAN, "--rounds", 5], "--rounds cannot be combined with --plan"),
@@ -212,7 +212,7 @@ INIT: dict[str, tuple[list[Any], str]] = {
         "the settlement of the plan must be settled, as sessions settle, got 'none'",
     ),
     "sensitivity": ([*WHEN, "--domain", 0, 1, "--plan", PLAN], "sensitivity"),
-    "no start": ([*BY_HAND, *VALUES], "--start must be said"),
+    "no start": ([*BY_HAND, *VALUES], "missing option --start"),
     "start": ([*BY_HAND, *VALUES, "--start", "soon"], "--start must be a time to come such as 2030-01-15T08:00:00Z"),
     "past": ([*BY_HAND, *VALUES, "--start", "2020-01-01T00:00:00Z"], "--start must be a time to come such as"),
     "local": ([*BY_HAND, *VALUES, "--start", "2090-01-01T00:00:00"], "(with a Z for UTC)"),
@@ -228,7 +228,7 @@ INIT: dict[str, tuple[list[Any], str]] = {
         [*BY_HAND, *VALUES, *WHEN, "--min-round-duration", "9s"],
         "min_round_duration must be from 0 to 5, got 9.0",
     ),
-    "seed": ([*BY_HAND, *VALUES, *WHEN, "--seed", "7"], "seed must be None, or 32 to 128 hexadecimal digits"),
+    "seed": ([*BY_HAND, *VALUES, *WHEN, "--public-seed", "7"], "seed must be None, or 32 to 128 hexadecimal digits"),
     "rule": ([*BY_HAND, *VALUES, *WHEN, "--rule", "loose"], "--rule must be analytic or classic, got 'loose'"),
     "quiet": ([*BY_HAND, *VALUES, *WHEN, "--quiet-rounds", 6], "quiet_rounds must be from 0 to 5, got 6"),
 }
@@ -264,7 +264,7 @@ def test_add_is_all_or_nothing(capsys: Capture, roster: Path, cards: list[Path],
         ([cards[1], tmp_path / "bad.json"], "bad.json is not a valid inca-card/2 file: format must be inca-card/2"),
         ([cards[1], tmp_path / "none.json"], "none.json cannot be read: No such file"),
         ([cards[1], tmp_path / "emil" / "identity.pem"], "identity.pem is not a valid inca-card/2 file"),
-        ([], "CARDS must be said"),
+        ([], "missing argument CARD..."),
     ):
         sentence = refused(capsys, "node", "roster", "add", roster, *words)
         assert part in sentence and "PRIVATE" not in sentence

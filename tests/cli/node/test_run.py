@@ -17,7 +17,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from helpers.command_line import MAIN, Capture, call, refused
+from helpers.command_line import MAIN, Capture, call, instead, refused
+from helpers.documents import result as result_document
 from helpers.pace import allowance
 from helpers.rosters import SEED, terms
 from inca.network.membership.identity import Identity, read_card
@@ -27,6 +28,7 @@ from inca.network.protocol.messages import unpack
 from inca.network.protocol.records import Began, Credited, Opened
 from inca.network.testing.local_cluster import LocalCluster, free_ports
 from inca.protocol.execution_files import digest, read_execution
+from inca.reporting.parts import rounded_up
 
 pytestmark = pytest.mark.real_time
 
@@ -134,7 +136,7 @@ def test_all_have_the_same_result(session: Processes) -> None:
 def test_parties_behind_one_address_differ_by_their_ports(session: Processes) -> None:
     cards = [read_card(session.party_folder(i) / "card.json") for i in range(4)]
     assert {card.host for card in cards} == {"127.0.0.1"} and len({card.port for card in cards}) == 4
-    assert tuple(cards) == session.roster.parties and not session.roster.unsigned
+    assert tuple(cards) == session.roster.parties
     assert session.result(0)["cohort"] == list(NAMES)
 
 
@@ -167,14 +169,14 @@ def test_what_is_left_on_disk(capsys: Capture, session: Processes) -> None:
         assert stat.S_IMODE(folder.stat().st_mode) == 0o700
         assert json.loads((folder / "ended.json").read_text())["session"] == session.roster.session.hex()
         certificate = json.loads((folder / "certificate.json").read_text())
-        assert certificate["format"] == "inca-certificate/1" and certificate["delta"] == 1e-3
+        assert certificate["format"] == "inca-certificate/2" and certificate["delta"] == 1e-3
         transcript, agreed = read_execution(folder / "execution.json"), session.terms.agreed
         assert (transcript.sensitivity, transcript.agreed, transcript.adversary) == (240.0, agreed, None)
         assert session.result(i)["execution"] == f"sha256:{digest(transcript)}"
         status, out, _ = call(capsys, "audit", folder / "execution.json", "--json")
         report = json.loads(out)
         assert status == 0 and (report["sensitivity"], report["delta"]) == (240.0, 1e-3)
-        assert report["wanted"] == {"epsilon": 1e9, "met": True}
+        assert report["agreed"]["epsilon"] == 1e9 and report["kept"] is True
 
 
 def test_nothing_public_holds_anything_private(session: Processes) -> None:
@@ -216,8 +218,13 @@ def test_the_session_is_never_held_again_but_its_result_is_told_again(
     words = ["run", session.folder / "roster.json", "--identity", place, "--state", place / "sessions"]
     status, out, err = call(capsys, "node", *words)  # without a value: none is needed
     result = session.result(party)
-    assert (status, err) == (0, "") and f"own loss     epsilon {result['epsilon']:.4g} of 1e+09" in out
-    assert out.startswith("estimate     ") and "4 of 4 were there at the end" in out
+    shown = " ".join(out.split())
+    assert (status, err) == (0, "") and f"The estimated mean is {result['constrained']:.6g}. " in shown
+    assert f"{NAMES[party]} loses epsilon {rounded_up(result['epsilon'])}, within the agreed epsilon 1e+09 at" in shown
+    assert "4 of 4 are in the result" in shown and "Assumptions" not in shown
+    details = call(capsys, "node", *words, "--details")[1]
+    for part in ("Adds up exactly    yes", "Settled            anna, bert, cleo, dora", "Assumptions"):
+        assert part in details
     status, out, err = call(capsys, "node", *words, "--json")
     assert (status, err) == (0, "") and json.loads(out) == result
     assert {path: path.read_bytes() for path in session.session_folder(party).iterdir()} == before
@@ -226,11 +233,14 @@ def test_the_session_is_never_held_again_but_its_result_is_told_again(
 def test_a_session_that_ended_without_a_result_says_why_again(capsys: Capture, tmp_path: Path, roster: Path) -> None:
     folder = tmp_path / "state" / read_roster(roster).session.hex()[:16]
     folder.mkdir(parents=True)
-    fields = {"estimate": None, "reason": "too few were there"}
-    (folder / "result.json").write_text(json.dumps(fields))
+    none: dict[str, Any] = {"estimate": None, "reason": "too few were there", "coalitions": None, "epsilon": None}
+    result_document(**none, constrained=None, interval=None).write(folder / "result.json")
     (folder / "ended.json").write_text("{}")
     words = ["--identity", roster.parent / "anna", "--state", tmp_path / "state", "--value-command", "echo 5"]
-    assert call(capsys, "node", "run", roster, *words) == (3, "no result: too few were there\n", "")
+    status, out, err = call(capsys, "node", "run", roster, *words)
+    assert (status, err) == (3, "") and "  No result          Too few were there.\n" in out
+    status, out, err = call(capsys, "node", "run", roster, *words, "--json")
+    assert (status, json.loads(out), err) == (3, json.loads((folder / "result.json").read_text()), "")
 
 
 def test_a_session_that_has_ended_tells_a_stranger_nothing(capsys: Capture, session: Processes, tmp_path: Path) -> None:
@@ -342,7 +352,7 @@ def test_bad_options_are_refused(
 ) -> None:
     options, sentence = OPTIONS[case]
     monkeypatch.chdir(roster.parent)
-    words = ["--identity", "anna", "--state", tmp_path / "state", "--quiet", *options]
+    words = instead(["--identity", "anna", "--state", tmp_path / "state", "--quiet"], *options)
     assert sentence in refused(capsys, "node", "run", roster, *words)
 
 
@@ -359,12 +369,12 @@ def test_a_roster_that_is_not_complete_is_refused(capsys: Capture, tmp_path: Pat
 def test_the_operator_s_word_is_passed_on(
     words: list[str], capsys: Capture, tmp_path: Path, roster: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    options: dict[str, Any] = {}
-    monkeypatch.setattr("inca.network.node.runner.run_party", lambda *_, **others: options.update(others))
+    passed: list[Any] = []
+    monkeypatch.setattr("inca.network.node.runner.run_party", lambda *words, **_: passed.extend(words))
     place = ["--identity", roster.parent / "anna", "--state", tmp_path / "state", "--value-command", "echo 5"]
     status, _, err = call(capsys, "node", "run", roster, *place, *words)
     assert status == 1 and "stopped; start it again to go on" in err
-    assert options["first_start"] is bool(words)
+    assert passed[-1].first_start is bool(words)
 
 
 def test_a_damaged_journal_stops_the_party(capsys: Capture, tmp_path: Path, roster: Path) -> None:

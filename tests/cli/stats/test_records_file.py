@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from helpers.command_line import Capture, refused
+from helpers.command_line import Capture, instead, refused
 from helpers.patients import PRESSURE
 from inca.cli.stats import records_file
 from inca.cli.stats.records_file import read_parties
@@ -72,7 +72,7 @@ OPTIONS: list[tuple[list[object], str]] = [
     (["--party", "pressure"], "--party must be another column than those of numbers, got 'pressure'"),
     (["--epsilon", 0], "epsilon must be above 0, got 0.0"),
     (["--delta", 0], "--delta must be between 0 and 1, got 0.0"),
-    (["--level", "patient"], "--level must be one of record, party, got 'patient'"),
+    (["--level", "patient"], "--level must be record or party, got 'patient'"),
     (["--confidence", 1], "--confidence must be between 0 and 1, got 1.0"),
     (["--seed", -1], "--seed must be at least 0, got -1"),
     (["--dropout", 2], "dropout must be from 0 to 1, got 2.0"),
@@ -82,7 +82,7 @@ OPTIONS: list[tuple[list[object], str]] = [
 
 @pytest.mark.parametrize(("words", "sentence"), OPTIONS)
 def test_options_that_are_refused(words: list[object], sentence: str, capsys: Capture) -> None:
-    assert refused(capsys, "stats", "mean", *PRESSURE, "--epsilon", 1, *words) == sentence
+    assert refused(capsys, "stats", *instead(["mean", *PRESSURE, "--epsilon", 1], *words)) == sentence
 
 
 def test_a_picture_that_cannot_be_written_is_refused_before_anything_is_read(

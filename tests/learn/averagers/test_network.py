@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -13,7 +12,9 @@ import msgspec
 import numpy as np
 import pytest
 
+from helpers import documents
 from helpers.averages import averaged
+from helpers.outcome_logs import result_of
 from helpers.sequence_processes import CLIPPING, EPSILON, SIZES, STEPS, SequenceProcesses, agree, datasets, model
 from inca.errors import InvalidInput, SequencePaused
 from inca.learn.averagers.base import RemoteRecords
@@ -25,18 +26,19 @@ from inca.learn.statistics.records import Records
 from inca.learn.training.averaging_loop import AveragingLoop
 from inca.learn.training.clipping import Clipping
 from inca.learn.training.optimizers import SGD
-from inca.learn.training.train import train
+from inca.learn.training.train import TrainingRules, train
 from inca.network.membership.identity import Identity
 from inca.network.membership.roster import Roster
-from inca.network.sequence.outcome_log import OutcomeLog, SessionResult
+from inca.network.sequence.outcome_log import OutcomeLog
 from inca.network.sequence.session_sequence import AverageRequest, SessionSequence, terms_for
-from inca.privacy.gaussian import mu_for
+from inca.privacy.gaussian import epsilon_for, mu_for
 from inca.protocol.domain import Interval
 from inca.protocol.execution import Execution
 from inca.protocol.expected_error import expected_error
 from inca.protocol.presence import Presence
 from inca.protocol.schedules import PermutationReceivers
 
+AGREED = float(epsilon_for(0.1, 1e-5))
 EVERYONE = range(len(SIZES))
 
 
@@ -82,7 +84,7 @@ def test_without_faults_it_is_the_training_of_the_simulator(parties: SequencePro
     answers = parties.finish()
     averager, budget = SimulatedAverager.of("central", len(SIZES)), Budget(1e12, 1e-5)
     rng = np.random.default_rng(0)
-    expected = train(model(), datasets(), averager, budget, STEPS, rng, clipping=CLIPPING, optimizer=SGD(2.0))
+    expected = train(model(), datasets(), averager, budget, STEPS, rng, TrainingRules(CLIPPING, optimizer=SGD(2.0)))
     # The noise of a step is 0.004 or less in each coordinate and is multiplied by the rate: eight standard deviations.
     assert all(answer == answers[0] and not any(answer["skipped"]) for answer in answers), parties.outputs()
     assert np.abs(np.array(answers[0]["parameters"]) - expected.parameters).max() < 8 * 0.004 * 2.0 * math.sqrt(STEPS)
@@ -148,7 +150,7 @@ def test_outcomes_that_are_known_are_returned_without_a_session(
     outcome_log: OutcomeLog, averager: Callable[..., NetworkAverager]
 ) -> None:
     rng = np.random.default_rng(0)
-    outcome_log.append(1, SessionResult(np.array([0.5, -0.5]), 0.01))
+    outcome_log.append(1, result_of(np.array([0.5, -0.5]), 0.01))
     outcome_log.append(2, None)
     for _ in range(2):  # a program that was stopped begins again
         again = averager()
@@ -162,7 +164,7 @@ def test_outcomes_that_are_known_are_returned_without_a_session(
 def test_a_program_that_asks_for_something_else_is_refused(
     outcome_log: OutcomeLog, averager: Callable[..., NetworkAverager]
 ) -> None:
-    outcome_log.append(1, SessionResult(np.array([0.5])))
+    outcome_log.append(1, result_of(np.array([0.5])))
     rng = np.random.default_rng(0)
     averager().average(row(1.0), 1.0, 0.1, rng, max_norm=3.0)
     with pytest.raises(
@@ -175,12 +177,14 @@ def test_training_goes_on_from_the_outcomes_on_disk(
     outcome_log: OutcomeLog, averager: Callable[..., NetworkAverager]
 ) -> None:
     """Two steps by hand, with a step without result between them."""
-    outcome_log.append(1, SessionResult(np.array([0.1, 0.0, 0.0])))
+    outcome_log.append(1, result_of(np.array([0.1, 0.0, 0.0])))
     outcome_log.append(2, None)
-    outcome_log.append(3, SessionResult(np.array([0.0, 0.2, 0.0])))
+    outcome_log.append(3, result_of(np.array([0.0, 0.2, 0.0])))
     mine, budget = averager(), Budget(1.0, 1e-5)
     held = mine.with_others(datasets()[1], SIZES)
-    result = train(model(), held, mine, budget, 3, np.random.default_rng(0), clipping=CLIPPING, optimizer=SGD(1.0))
+    result = train(
+        model(), held, mine, budget, 3, np.random.default_rng(0), TrainingRules(CLIPPING, optimizer=SGD(1.0))
+    )
     assert result.parameters.tolist() == pytest.approx([-0.1, -0.2, 0.0])
     assert [step.skipped for step in result.history] == [False, True, False]
     assert budget.epsilon_spent == pytest.approx(1.0)
@@ -191,13 +195,13 @@ def test_a_loop_of_ones_own_goes_on_from_the_outcomes_on_disk(
     outcome_log: OutcomeLog, averager: Callable[..., NetworkAverager], level: ProtectionLevel
 ) -> None:
     """It asks for what `train` asks for, and a program that was stopped is given the same again."""
-    outcome_log.append(1, SessionResult(np.array([0.1, 0.0, 0.0]), 0.02))
+    outcome_log.append(1, result_of(np.array([0.1, 0.0, 0.0]), 0.02))
     outcome_log.append(2, None)
-    outcome_log.append(3, SessionResult(np.array([0.0, 0.2, 0.0])))
+    outcome_log.append(3, result_of(np.array([0.0, 0.2, 0.0])))
     data, clipping = datasets()[1], Clipping(0.5, level)
     mine, rng = averager(), np.random.default_rng(0)
     held = mine.with_others(data, SIZES)
-    train(model(), held, mine, Budget(1.0, 1e-5), 3, rng, clipping=clipping, optimizer=SGD(1.0))
+    train(model(), held, mine, Budget(1.0, 1e-5), 3, rng, TrainingRules(clipping, optimizer=SGD(1.0)))
     gradient = model().gradient if level == "party" else model().record_gradients
     for _ in range(2):
         loop, parameters, errors = (
@@ -220,7 +224,7 @@ def test_statistics_are_computed_from_the_outcome_as_in_a_simulation(
 ) -> None:
     """Let the outcome be what everyone's sums average to; the count of records is averaged, since parties may leave."""
     tables, box = [features for features, _ in datasets()], ([-1.0] * 3, [1.0] * 3)
-    outcome_log.append(1, SessionResult(averaged(averager(), Records.of(tables, box), "moments"), 1e-9))
+    outcome_log.append(1, result_of(averaged(averager(), Records.of(tables, box), "moments"), 1e-9))
     mine = averager()
     held = Records.of(mine.with_others(tables[1], SIZES), box)
     answer = moments(held, mine, Budget(2.0, 1e-5), np.random.default_rng(0))
@@ -231,7 +235,7 @@ def test_statistics_are_computed_from_the_outcome_as_in_a_simulation(
 
 def test_a_party_without_records_takes_part(outcome_log: OutcomeLog, averager: Callable[..., NetworkAverager]) -> None:
     unit = math.sqrt(averager().var_noise(2.0, 1.0)) / (1e-6 * 0.8)  # in which the number of records is averaged
-    outcome_log.append(1, SessionResult(np.array([0.4, 0.4, 0.8 * unit]), 1e-3))
+    outcome_log.append(1, result_of(np.array([0.4, 0.4, 0.8 * unit]), 1e-3))
     mine = averager()
     held: list[Any] = mine.with_others([], [1, 0, 1, 1, 1])
     answer = moments(Records.of(held, Interval(0, 1)), mine, 1.0, np.random.default_rng(0))
@@ -251,8 +255,8 @@ def test_a_party_stays_away_if_too_much_was_given_away(
 ) -> None:
     place = outcome_log.session_folder(1) / "sessions" / "ab"
     place.mkdir(parents=True)
-    (place / "result.json").write_text(json.dumps({"epsilon": 2.0, "reason": ""}))
-    outcome_log.append(1, SessionResult(np.array([0.5])))
+    documents.result(epsilon=2.0, wanted=AGREED).write(place / "result.json")
+    outcome_log.append(1, result_of(np.array([0.5])))
     lost, rng = mu_for(2.0, 1e-5), np.random.default_rng(0)
     for max_mu, allowed in ((1.01 * math.hypot(lost, 0.1), True), (0.99 * math.hypot(lost, 0.1), False)):
         mine = averager(max_mu=max_mu)
@@ -260,11 +264,11 @@ def test_a_party_stays_away_if_too_much_was_given_away(
         assert mine.sequence._affordable(2, 0.1) == allowed
     report = mine.report()
     assert report["own_epsilon"] == pytest.approx(2.0) and report["sessions"][0]["mu"] == 0.1
-    (place / "result.json").write_text(json.dumps({"epsilon": None, "coalitions": 3}))  # null: infinite
+    documents.result(epsilon=None, coalitions=3).write(place / "result.json")  # null: infinite
     mine = averager(max_mu=1e6)
     mine.average(row(1.0), 1.0, 0.1, rng, max_norm=3.0)
     assert not mine.sequence._affordable(2, 0.1) and mine.report()["own_epsilon"] is None
-    (place / "result.json").write_text(json.dumps({"epsilon": None, "coalitions": None}))  # not worked out
+    documents.result(epsilon=None, coalitions=None).write(place / "result.json")  # not worked out
     assert mine.report()["own_epsilon"] == mine.report()["epsilon"] > 0.0
 
 
@@ -272,8 +276,8 @@ def lost_in_session_1(outcome_log: OutcomeLog, epsilon: float) -> None:
     """Let party 1 have taken part in a session that cost it more than was agreed."""
     place = outcome_log.session_folder(1) / "sessions" / "ab"
     place.mkdir(parents=True)
-    (place / "result.json").write_text(json.dumps({"epsilon": epsilon, "reason": ""}))
-    outcome_log.append(1, SessionResult(np.array([0.1, 0.0, 0.0])))
+    documents.result(epsilon=epsilon, wanted=AGREED).write(place / "result.json")
+    outcome_log.append(1, result_of(np.array([0.1, 0.0, 0.0])))
 
 
 @pytest.mark.parametrize(("epsilon", "allowed"), [(0.5, True), (2.0, False)])
@@ -285,7 +289,7 @@ def test_the_budget_is_the_limit_of_a_sequence_without_one(
     outcome_log.append(2, None)
     mine, budget, rng = averager(), Budget(1.0, 1e-5), np.random.default_rng(0)
     held = mine.with_others(datasets()[1], SIZES)
-    result = train(model(), held, mine, budget, 2, rng, clipping=CLIPPING, mu=budget.part(0.1))
+    result = train(model(), held, mine, budget, 2, rng, TrainingRules(CLIPPING, mu=budget.part(0.1)))
     assert mine.sequence._affordable(3, result.history[0].mu) == allowed
 
 
@@ -305,7 +309,7 @@ def test_where_the_noise_is_not_known_it_is_more_than_that_of_simulated_leavers(
     outcome_log: OutcomeLog, averager: Callable[..., NetworkAverager]
 ) -> None:
     """300 random executions with up to as many leavers as there may be, some of them after they settled, have less."""
-    outcome_log.append(1, SessionResult(np.array([0.5])))
+    outcome_log.append(1, result_of(np.array([0.5])))
     mine, rng = averager(), np.random.default_rng(5)
     worst = mine.average(row(1.0), 1.0, 0.1, rng, max_norm=3.0).var_noise
     assert worst > mine.var_noise(1.0, 0.1)
@@ -358,4 +362,6 @@ def test_records_on_other_machines_are_only_counted() -> None:
     with pytest.raises(InvalidInput, match=r"the number of records of datasets\[0\] must be at least 1, got 0"):
         rng = np.random.default_rng(0)
         empty: list[Any] = [RemoteRecords(0), datasets()[1]]
-        train(model(), empty, SimulatedAverager.of("central", 2), Budget(1.0, 1e-5), 1, rng, clipping=Clipping(1.0))
+        train(
+            model(), empty, SimulatedAverager.of("central", 2), Budget(1.0, 1e-5), 1, rng, TrainingRules(Clipping(1.0))
+        )

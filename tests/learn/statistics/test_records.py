@@ -241,16 +241,26 @@ def test_no_record_is_shown_when_records_are_printed() -> None:
 
 def test_records_outside_the_box_are_moved_into_it_and_nothing_is_told() -> None:
     """Whether there is a release must not depend on a private record."""
-    held = [[[0.5, math.nan]], [[math.inf, -math.inf], [9.0, 3.0]]]
+    held = [[[0.5, 3.5]], [[1e300, -1e300], [9.0, 3.0]]]
     records = Records.of(held, ([0, 2], [1, 4]))
-    assert records.everything().tolist() == [[0.5, 3.0], [1.0, 2.0], [1.0, 3.0]]
+    assert records.everything().tolist() == [[0.5, 3.5], [1.0, 2.0], [1.0, 3.0]]
+
+
+@pytest.mark.parametrize("missing", [math.nan, math.inf, -math.inf])
+@pytest.mark.parametrize("clip", [True, False])
+def test_missing_records_are_refused_by_their_place(missing: float, clip: bool) -> None:
+    """They counted as the middle of the box: a mean of 19.97 came out as 26.08, in an interval of width 0.6."""
+    with pytest.raises(InvalidInput, match=r"data\[1\]\[1\] must be a finite number"):
+        Records.of([[0.5], [0.1, missing]], UNIT, clip=clip)
+    with pytest.raises(InvalidInput, match=r"data\[0\]\[0, 1\] must be a finite number"):
+        Records.of([[[0.5, missing]]], ([0, 2], [1, 4]), clip=clip)
 
 
 def test_a_refusal_shows_no_record() -> None:
-    for held in ([[0.5, 777.25]], [[0.5, math.nan]], [["777.25 kg"]]):
+    for held in ([[0.5, 777.25]], [[777.25, math.nan]], [["777.25 kg"]]):
         with pytest.raises(InvalidInput) as refusal:
             Records.of(held, UNIT, clip=False)
-        assert "777" not in str(refusal.value) and "nan" not in str(refusal.value)
+        assert "777" not in str(refusal.value)
 
 
 @pytest.mark.parametrize(
@@ -260,7 +270,7 @@ def test_a_refusal_shows_no_record() -> None:
         (lambda: Records.of([[], []], UNIT), "the number of records of all parties must be at least 1, got 0"),
         (
             lambda: Records.of([[0.5], [math.nan]], UNIT, clip=False),
-            r"column 0 of data\[1\]\[0\] must be from -1 to 1, got something else",
+            r"data\[1\]\[0\] must be a finite number, got nan",
         ),
         (lambda: Records.of([[0.5], ["a"]], UNIT), r"data\[1\] must be an array of numbers"),
         (lambda: Records.of([0.5, 0.2], UNIT), r"the shape of data\[0\]"),

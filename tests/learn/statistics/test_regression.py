@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from helpers.coverage import assert_covers, holds, repeat
 from helpers.statistics import own
-from inca import Interval, InvalidInput
+from inca import Conditions, Interval, InvalidInput
 from inca._base.types import Array
 from inca.errors import BudgetExceeded
 from inca.learn.averagers.base import VectorMean
@@ -89,7 +89,8 @@ def test_however_large_the_noise_there_is_a_line(mu: float, level: ProtectionLev
     records = Records.of(list(draws(rng, 12)), BOX, level=level)
     line = linear_regression(records, SimulatedAverager.of("central", 12), mu, rng)
     assert np.isfinite(both(line)).all() and line.residual_variance >= 0
-    assert all(np.isfinite(part).all() for part in interval(line, 0.95, "population"))
+    low, high = interval(line, 0.95, "population")
+    assert (low < high).all() and (line.eigenvalues_raised == 0 or np.isinf(high[1:]).all())
     assert (line.smallest_eigenvalue < 1) == (line.eigenvalues_raised > 0) and line.eigenvalues_raised <= 2
 
 
@@ -146,7 +147,7 @@ def coverage(
     ridge: float = 0.0,
     dropout: float = 0.0,
 ) -> list[bool]:
-    averager = SimulatedAverager.of("central", parties, dropout=dropout)
+    averager = SimulatedAverager.of("central", parties, Conditions(dropout=dropout))
     fixed = Records.of(list(draws(np.random.default_rng(3), parties)), BOX, level=level)
     sample = least_squares(fixed.everything(), ridge)
 
@@ -162,12 +163,25 @@ def coverage(
 
 
 def test_intervals_hold_the_line_of_the_sample() -> None:
-    assert_covers(coverage("sample", "record", 1.0, 400, trials=400), 0.9)
-    assert_covers(coverage("sample", "party", 1.0, 400, trials=400, ridge=0.2), 0.9)
+    assert_covers(coverage("sample", "record", 1.0, 400, trials=400), 0.9, at_least=True)
+    assert_covers(coverage("sample", "party", 1.0, 400, trials=400, ridge=0.2), 0.9, at_least=True)
+
+
+@pytest.mark.parametrize("parties", [30, 150])
+def test_intervals_hold_the_line_where_the_noise_is_nearly_as_large_as_what_inputs_vary(parties: int) -> None:
+    hits = coverage("sample", "record", 1.0, parties, trials=200)
+    assert_covers(hits, 0.9, at_least=True)
+
+
+def test_intervals_are_finite_where_there_are_enough_records() -> None:
+    rng = np.random.default_rng(21)
+    line = linear_regression(Records.of(list(draws(rng, 4000)), BOX), SimulatedAverager.of("central", 4000), 1.0, rng)
+    errors = np.asarray(line.coefficients.standard_error)
+    (low, high), (least, most) = (line.coefficients.interval(0.95, target) for target in get_args(IntervalTarget))
+    assert (np.asarray(high) - low < 12.0 * errors).all() and (np.asarray(most) - least < 400.0 * errors).all()
 
 
 def test_intervals_hold_the_line_of_the_population() -> None:
-    # At least: a tenth of the probability of error is kept for the noise in the residual variance.
     assert_covers(coverage("population", "record", 4.0, 200, trials=250), 0.9, at_least=True)
 
 
@@ -177,7 +191,7 @@ def test_intervals_hold_the_line_of_the_population() -> None:
 def test_intervals_hold_the_line_over_many_releases(
     level: ProtectionLevel, mu: float, parties: int, target: IntervalTarget
 ) -> None:
-    covered = assert_covers(coverage(target, level, mu, parties, trials=3_000), 0.9, at_least=target == "population")
+    covered = assert_covers(coverage(target, level, mu, parties, trials=3_000), 0.9, at_least=True)
     print(f"coverage of lines, {target}, {level}, mu {mu}, {parties} parties: {covered:.4f} at level 0.9")
 
 
@@ -192,7 +206,6 @@ def test_a_line_over_a_protocol_with_dropouts_is_finite() -> None:
         records = Records.of([*draws(rng, 6, 3), *draws(rng, 6, 8)], BOX, level=level)
         line = linear_regression(records, averager, 1.0, rng, ridge=0.1)
         assert np.isfinite(both(line)).all()
-        assert all(np.isfinite(part).all() for part in interval(line, 0.95, "population"))
 
 
 def test_a_budget_is_spent_once() -> None:
@@ -256,18 +269,14 @@ def shifted_line(shift: Array | float, ridge: float) -> LinearFit:
 
 
 @pytest.mark.parametrize("ridge", [0.0, 0.3])
-def test_the_noise_in_a_line_and_in_its_residual_is_what_moving_each_released_number_shows(ridge: float) -> None:
-    size, step, half = Products(np.zeros(3), np.ones(3)).size, 1e-6, 30.0
+def test_the_noise_in_a_line_is_what_moving_each_released_number_shows(ridge: float) -> None:
+    size, step = Products(np.zeros(3), np.ones(3)).size, 1e-6
     line = shifted_line(0.0, ridge)
     moved = [[shifted_line(sign * step * direction, ridge) for sign in (1, -1)] for direction in np.eye(size)]
     slopes = np.array([(both(up) - both(down)) / (2 * step) for up, down in moved])
     expected = np.sqrt(1e-10 * (slopes**2).sum(axis=0))
     assert float(line.intercept.standard_error) == pytest.approx(expected[0], rel=1e-4)
     assert np.ravel(line.coefficients.standard_error) == pytest.approx(expected[1:], rel=1e-4)
-    if ridge == 0.0:  # else the line is no minimum of the residual, which then moves with it, too
-        changes = np.array([(up.residual_variance - down.residual_variance) / (2 * step) for up, down in moved])
-        assert line._residual[1] * half**2 == pytest.approx(math.sqrt(1e-10 * (changes**2).sum()), rel=1e-4)
-        assert line._residual[0] * half**2 == pytest.approx(line.residual_variance)
 
 
 @pytest.mark.parametrize("ridge", [0.0, 0.3])

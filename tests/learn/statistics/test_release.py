@@ -100,21 +100,25 @@ def test_counts_are_scaled_so_that_their_noise_does_not_matter_and_their_norm_is
     assert averager.asked["max_norm"] == pytest.approx(math.hypot(4 * features.max_norm, 4 * scale))
 
 
+def stayed(result: FeatureMean) -> float:
+    return 1.0 / (result.missing + result.drawing)
+
+
 def test_of_unequal_parties_the_mean_is_that_of_those_who_stayed() -> None:
     averager = Answering(4, dropout=0.25, stay=[0, 1, 2])
     result, _, features = released(UNEQUAL, averager)
     left = features(np.array([[0.0], [1.0], [2.0], [4.0]]))
     np.testing.assert_allclose(result.mean, left.mean(axis=0), atol=1e-9)
     # Four of eight records are left: 1 / 4 is as if all of the variance were theirs.
-    assert result.stayed == pytest.approx(4.0) and result.missing == pytest.approx(1 / 4 - 1 / 8)
+    assert stayed(result) == pytest.approx(4.0) and result.missing == pytest.approx(1 / 4 - 1 / 8)
     assert result.var_noise == pytest.approx(0.25 / (4 / 3) ** 2)
 
 
 def test_of_equal_parties_as_many_records_are_missing_as_may_leave() -> None:
     result, _, _ = released(EQUAL, Answering(4, dropout=0.5))
-    assert result.stayed == pytest.approx(4.0) and result.missing == pytest.approx(1 / 4 - 1 / 8)
+    assert stayed(result) == pytest.approx(4.0) and result.missing == pytest.approx(1 / 4 - 1 / 8)
     nobody, _, _ = released(EQUAL, Answering(4))
-    assert nobody.missing == 0.0 and nobody.stayed == pytest.approx(8.0)
+    assert nobody.missing == 0.0 and 1 / nobody.drawing == pytest.approx(8.0)
 
 
 def test_noise_in_the_count_alone_does_not_make_records_missing() -> None:
@@ -130,7 +134,7 @@ def test_noise_in_the_count_alone_does_not_make_records_missing() -> None:
 
     averager.average = slightly_off  # type: ignore[method-assign]
     result, _, _ = released(UNEQUAL, averager)
-    assert result.stayed == pytest.approx(6.0, rel=1e-12)  # 2 each of three parties, not a millionth more
+    assert stayed(result) == pytest.approx(6.0, rel=1e-12)  # 2 each of three parties, not a millionth more
 
 
 @pytest.mark.parametrize("held", [EQUAL, UNEQUAL])
@@ -169,13 +173,17 @@ def test_an_averager_of_other_parties_and_a_seed_for_a_generator_are_refused() -
 
 def test_errors_have_a_part_for_noise_and_missing_records_and_one_for_drawing() -> None:
     mean = FeatureMean(np.zeros(2), 0.5, missing=0.02, drawing=0.01, mu=0.7, failure_probability=1e-6)
-    errors = mean.errors(np.array([0.3]), np.array([2.0]), np.array([0.1]))
+    errors = mean.errors(lambda level, target: np.zeros(1), np.array([0.3]), np.array([2.0]))
     assert errors["var_noise"] == pytest.approx([0.3 + 2.0 * 0.02])
     assert errors["var_sampling"] == pytest.approx([2.0 * 0.01])
-    assert errors["var_noise_error"] == pytest.approx([0.1 * 0.02])
-    assert errors["var_sampling_error"] == pytest.approx([0.1 * 0.01])
     assert (errors["mu"], errors["failure_probability"]) == (0.7, 1e-6)
-    assert mean.stayed == pytest.approx(1 / 0.03)
-    estimate = mean.to_estimate(np.array([9.0]), np.array([0.3]), np.array([2.0]), np.array([0.1]), 0.0, 5.0)
-    assert estimate.estimate == 5.0 and estimate.mu == 0.7
-    assert float(np.ravel(estimate.standard_error)[0]) == pytest.approx(math.sqrt(0.34))
+
+
+def test_the_reach_of_a_mean_is_that_of_noise_and_of_bounded_records() -> None:
+    """Serfling: of 100 records 50 without replacement vary like (1 - 49 / 100) / 50, of a population like 1 / 50."""
+    mean = FeatureMean(np.zeros(1), 0.0, missing=1 / 50 - 1 / 100, drawing=1 / 100, mu=1.0)
+    whole = FeatureMean(np.zeros(1), 0.0, missing=0.0, drawing=1 / 100, mu=1.0)
+    quantile = math.sqrt(2 * math.log(2 / 0.05))
+    assert float(mean.reach(0.95, "sample", 3.0, 0.0)) == pytest.approx(3.0 * quantile * math.sqrt(0.51 / 50))
+    assert float(mean.reach(0.95, "population", 3.0, 0.0)) == pytest.approx(3.0 * quantile / math.sqrt(50))
+    assert float(whole.reach(0.95, "sample", 3.0, 4.0)) == pytest.approx(2.0 * 1.959964, rel=1e-6)

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import ArrayLike
 
-from inca import InvalidInput
+from inca import Conditions, InvalidInput
 from inca._base.types import Array
 from inca.errors import BudgetExceeded
 from inca.learn.averagers.base import VectorMean
@@ -22,7 +22,7 @@ from inca.learn.training.averaging_loop import AveragingLoop
 from inca.learn.training.clipping import Clipping
 from inca.learn.training.models import LogisticModel
 from inca.learn.training.optimizers import SGD
-from inca.learn.training.train import train
+from inca.learn.training.train import TrainingRules, train
 from inca.privacy.gaussian import epsilon_for
 
 PARTIES, D = 6, 3
@@ -115,7 +115,13 @@ def test_it_gives_the_numbers_that_train_gives(level: Any) -> None:
     datasets = [(rng.standard_normal((size, D)), rng.integers(2, size=size)) for size in SIZES]
     model, clipping = LogisticModel(D, 2), Clipping(0.3, level)
     expected = train(
-        model, datasets, CENTRAL, Budget(5.0, 1e-5), 7, np.random.default_rng(3), clipping=clipping, optimizer=SGD(0.5)
+        model,
+        datasets,
+        CENTRAL,
+        Budget(5.0, 1e-5),
+        7,
+        np.random.default_rng(3),
+        TrainingRules(clipping, optimizer=SGD(0.5)),
     )
     loop = AveragingLoop(CENTRAL, (5.0, 1e-5), 7, clipping=clipping, sizes=SIZES, rng=np.random.default_rng(3))
     parameters, gradient = model.parameters, model.gradient if level == "party" else model.record_gradients
@@ -131,7 +137,7 @@ def test_it_gives_the_numbers_that_train_gives(level: Any) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_is_charged_is_never_less_than_what_the_noise_hides(kind: str) -> None:
-    averager = SimulatedAverager.of(kind, 20, messages=12, views=10, releases=3)
+    averager = SimulatedAverager.of(kind, 20, Conditions(messages=12), views=10, releases=3)
     loop = AveragingLoop(averager, (3.0, 1e-5), 3, clipping=2.0, rng=np.random.default_rng(1))
     for step in loop:
         mean = loop.average(np.ones((20, D)))
@@ -310,7 +316,7 @@ def test_misuse_is_refused_in_a_sentence_and_costs_nothing(misuse: Callable[[], 
 
 
 def test_more_steps_than_the_plan_is_for_are_refused_before_the_first() -> None:
-    averager = SimulatedAverager.of("gopa", 20, messages=12, releases=3)
+    averager = SimulatedAverager.of("gopa", 20, Conditions(messages=12), releases=3)
     with pytest.raises(InvalidInput, match="the number of releases of a budget must be at most 3"):
         AveragingLoop(averager, (3.0, 1e-5), 4, clipping=1.0)
     with pytest.raises(InvalidInput, match="the probability that a plan fails in any release"):

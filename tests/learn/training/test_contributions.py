@@ -20,22 +20,25 @@ from inca.learn.budget import Budget, ProtectionLevel
 from inca.learn.training import contributions
 from inca.learn.training.clipping import Clipping, PartyWeights
 from inca.learn.training.contributions import Contributions, LocalSteps, PartyData
-from inca.learn.training.train import train
+from inca.learn.training.train import TrainingRules, train
 
 D = 3
+
+
+BROKEN = 77.0  # a feature at which the gradient of `Linear` is whatever a test says
 
 
 class Linear:
     """A model whose gradient is the mean of the features, times a factor."""
 
-    def __init__(self, factor: float = 1.0) -> None:
-        self.parameters, self.factor = np.zeros(D), factor
+    def __init__(self, factor: float = 1.0, bad: float = math.nan) -> None:
+        self.parameters, self.factor, self.bad = np.zeros(D), factor, bad
 
     def gradient(self, parameters: Array, features: NDArray[Any], targets: NDArray[Any]) -> Array:
         return np.asarray(self.record_gradients(parameters, features, targets).mean(axis=0))
 
     def record_gradients(self, parameters: Array, features: NDArray[Any], targets: NDArray[Any]) -> Array:
-        return np.asarray(self.factor * features)
+        return np.asarray(self.factor * np.where(features == BROKEN, self.bad, features))
 
 
 def datasets(*sizes: int) -> list[PartyData]:
@@ -43,20 +46,33 @@ def datasets(*sizes: int) -> list[PartyData]:
     return [(rng.uniform(-0.5, 0.5, (size, D)), np.zeros(size)) for size in sizes]
 
 
-def broken(bad: float) -> list[PartyData]:
+def broken(value: float = BROKEN) -> list[PartyData]:
     """Return records of three parties, of which the second has one record that leads to no number."""
     held = datasets(3, 7, 4)
-    np.asarray(held[1][0])[2, 1] = bad
+    np.asarray(held[1][0])[2, 1] = value
     return held
+
+
+@pytest.mark.parametrize("missing", [math.nan, math.inf, -math.inf])
+def test_records_with_missing_numbers_are_refused_before_anything_is_spent(missing: float) -> None:
+    """They counted as zero: a model trained on other records than its users thought."""
+    averager, budget, rng = SimulatedAverager.of("central", 3), Budget(1.0, 1e-5), np.random.default_rng(1)
+    with pytest.raises(InvalidInput, match=r"the features of datasets\[1\]\[2, 1\] must be a finite number"):
+        train(Linear(), broken(missing), averager, budget, 4, rng, TrainingRules(Clipping(1.0)))
+    held = datasets(3, 7, 4)
+    held[2] = (held[2][0], np.full(4, missing))
+    with pytest.raises(InvalidInput, match=r"the targets of datasets\[2\]\[0\] must be a finite number"):
+        train(Linear(), held, averager, budget, 4, rng, TrainingRules(Clipping(1.0)))
+    assert budget.spent == 0.0
 
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf, 1e308])
 @pytest.mark.parametrize("level", ["party", "record"])
 def test_an_update_that_is_not_finite_counts_as_zero(bad: float, level: ProtectionLevel) -> None:
     """Also one that overflows: to warn or to raise would depend on private records as much."""
-    model, clipping = Linear(factor=10.0), Clipping(9.0, level, "equal")
+    model, clipping = Linear(10.0, bad), Clipping(9.0, level, "equal")
     with np.errstate(all="raise"):
-        rows = Contributions(model, broken(bad), clipping, None, D).at(np.zeros(D)).copy()
+        rows = Contributions(model, broken(), clipping, None, D).at(np.zeros(D)).copy()
     whole = Contributions(model, datasets(3, 7, 4), clipping, None, D).at(np.zeros(D))
     assert np.array_equal(rows[[0, 2]], whole[[0, 2]])
     if level == "party":
@@ -69,7 +85,7 @@ def test_an_update_that_is_not_finite_counts_as_zero(bad: float, level: Protecti
 @pytest.mark.parametrize("level", ["party", "record"])
 def test_training_goes_on_and_nothing_tells_of_it(level: ProtectionLevel) -> None:
     averager, budget, rng = SimulatedAverager.of("central", 3), Budget(1.0, 1e-5), np.random.default_rng(1)
-    result = train(Linear(), broken(math.nan), averager, budget, 4, rng, clipping=Clipping(1.0, level))
+    result = train(Linear(), broken(), averager, budget, 4, rng, TrainingRules(Clipping(1.0, level)))
     assert len(result.history) == 4 and not any(step.skipped for step in result.history)
     assert np.isfinite(result.parameters).all()
 
@@ -250,8 +266,8 @@ def test_records_of_plain_numbers_are_records() -> None:
 @pytest.mark.parametrize(
     ("make", "words"),
     [
-        (lambda: Clipping(1.0, "person"), "level must be one of .*, got 'person'"),  # type: ignore[arg-type]
-        (lambda: Clipping(1.0, weights="size"), "weights must be one of .*, got 'size'"),  # type: ignore[arg-type]
+        (lambda: Clipping(1.0, "person"), "level must be record or party, got 'person'"),  # type: ignore[arg-type]
+        (lambda: Clipping(1.0, weights="size"), "weights must be equal or records, got 'size'"),  # type: ignore[arg-type]
     ],
 )
 def test_what_is_protected_and_who_counts_for_what_is_one_of_those_named(make: Callable[[], Any], words: str) -> None:

@@ -19,7 +19,7 @@ from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from helpers.paths import ROOT
-from inca import InvalidInput, Requirements
+from inca import Conditions, InvalidInput, Requirements
 from inca._base.types import Array
 from inca.learn.averagers.simulated import SimulatedAverager
 from inca.learn.training.logistic import PrivateLogisticRegression
@@ -133,7 +133,7 @@ def test_a_given_averager_and_groups_of_any_names() -> None:
 def test_the_plan_is_for_all_steps_together(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[int] = []
 
-    def noted(kind: str, parties: int, **more: Any) -> SimulatedAverager:
+    def noted(kind: str, parties: int, conditions: Conditions, **more: Any) -> SimulatedAverager:
         asked.append(more["releases"])
         return SimulatedAverager(CentralDP(Requirements(parties, 1.0, 1e-5)))
 
@@ -147,10 +147,10 @@ def test_the_plan_is_for_all_steps_together(monkeypatch: pytest.MonkeyPatch) -> 
 def test_the_plan_fails_with_at_most_delta_unless_more_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[float] = []
 
-    def noted(kind: str, parties: int, **more: Any) -> SimulatedAverager:
-        asked.append(more["failure"])
+    def noted(kind: str, parties: int, conditions: Conditions, **more: Any) -> SimulatedAverager:
+        asked.append(conditions.failure)
         mechanism = CentralDP(Requirements(parties, 1.0, 1e-5))
-        return SimulatedAverager(mechanism, releases=more["releases"], failure=more["failure"])
+        return SimulatedAverager(mechanism, releases=more["releases"], failure=conditions.failure)
 
     monkeypatch.setattr(SimulatedAverager, "of", noted)
     x, y = clouds(22)  # as many parties as no other test has, since averagers are kept

@@ -6,13 +6,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from inca import InvalidInput
+from inca import Conditions, InvalidInput
 from inca.learn.averagers.simulated import SimulatedAverager
 from inca.learn.budget import Budget
 from inca.learn.training.clipping import Clipping
 from inca.learn.training.optimizers import SGD
 from inca.learn.training.torch_module import TorchModel
-from inca.learn.training.train import train
+from inca.learn.training.train import TrainingRules, train
 
 
 def test_without_torch_the_refusal_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -107,7 +107,7 @@ class TestWithTorch:
             assert np.allclose(row, model.gradient(model.parameters, x[np.newaxis], np.array([y])), atol=1e-12)
 
     @pytest.mark.parametrize("level", ["party", "record"])
-    def test_a_network_learns_what_a_line_cannot(self, level: str) -> None:
+    def test_a_network_learns_what_a_line_cannot(self, level: Any) -> None:
         x = self.rng.uniform(-1, 1, (2000, 2))
         y = (x[:, 0] * x[:, 1] > 0).astype(np.int64)
         network = self.nn.Sequential(self.nn.Linear(2, 8), self.nn.Tanh(), self.nn.Linear(8, 2))
@@ -115,12 +115,11 @@ class TestWithTorch:
         result = train(
             model,
             [(x[part::100], y[part::100]) for part in range(100)],
-            SimulatedAverager.of("central", 100, dropout=0.1),
+            SimulatedAverager.of("central", 100, Conditions(dropout=0.1)),
             Budget(200.0, 1e-5),
             150,
             self.rng,
-            clipping=Clipping(1.0, level),  # type: ignore[arg-type]
-            optimizer=SGD(0.5, 0.9),
+            TrainingRules(Clipping(1.0, level), optimizer=SGD(0.5, 0.9)),
         )
         model.load(result.parameters)
         with self.torch.no_grad():

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from helpers.examples import examples
-from inca import InvalidInput
+from inca import Conditions, InvalidInput
 from inca._base.types import Array
 from inca.errors import BudgetExceeded
 from inca.learn.averagers.base import VectorMean
@@ -23,7 +23,7 @@ from inca.learn.budget import Budget, ProtectionLevel
 from inca.learn.training.clipping import Clipping, PartyWeights
 from inca.learn.training.contributions import LocalSteps, PartyData
 from inca.learn.training.optimizers import SGD, Adam, Optimizer
-from inca.learn.training.train import TrainingResult, train
+from inca.learn.training.train import TrainingResult, TrainingRules, train
 from inca.privacy.gaussian import epsilon_for
 
 HUGE = 1e16  # epsilon: noise far below 1e-6, and squares of mu that doubles still add
@@ -85,6 +85,9 @@ def plain(
     return theta
 
 
+RULES = {"clipping", "optimizer", "local", "penalty", "mu"}
+
+
 def run(
     datasets: list[PartyData], epsilon: float = HUGE, steps: int = 20, clipping: Clipping | None = None, **more: Any
 ) -> TrainingResult:
@@ -92,7 +95,8 @@ def run(
     rng = np.random.default_rng(more.pop("seed", 3))
     budget = more.pop("budget", None) or Budget(epsilon, 1e-5)
     model = more.pop("model", None) or Least()
-    return train(model, datasets, averager, budget, steps, rng, clipping=clipping or Clipping(1.0), **more)
+    rules = TrainingRules(clipping or Clipping(1.0), **{name: more.pop(name) for name in RULES & more.keys()})
+    return train(model, datasets, averager, budget, steps, rng, rules, **more)
 
 
 @pytest.mark.parametrize("optimizer", [SGD(0.3), SGD(0.2, 0.8), Adam(0.1)])
@@ -197,7 +201,9 @@ def test_the_noise_of_the_average_is_what_the_history_says() -> None:
     # sum wide, so a sound implementation fails with probability below 1e-6.
     d = 30_000
     averager, budget, rng = SimulatedAverager.of("central", 4), Budget(1.0, 1e-5), np.random.default_rng(5)
-    result = train(Flat(d), records([2] * 4), averager, budget, 1, rng, clipping=Clipping(1.0), optimizer=SGD(1.0))
+    result = train(
+        Flat(d), records([2] * 4), averager, budget, 1, rng, TrainingRules(Clipping(1.0), optimizer=SGD(1.0))
+    )
     ratio = float(np.mean(result.parameters**2)) / result.history[0].sigma_noise ** 2
     assert abs(ratio - 1) < 5.2 * math.sqrt(2 / d)
     assert result.history[0].norm == pytest.approx(float(np.linalg.norm(result.parameters)))
@@ -215,12 +221,12 @@ def test_the_budget_is_taken_before_any_record_is_looked_at() -> None:
 
     arguments = (records([3] * 4), SimulatedAverager.of("central", 4), budget)
     with pytest.raises(BudgetExceeded, match=r"must be at most 0\.\d+, which is left"):
-        train(Watching(), *arguments, 5, np.random.default_rng(1), clipping=Clipping(1.0), mu=budget.mu / 2)
+        train(Watching(), *arguments, 5, np.random.default_rng(1), TrainingRules(Clipping(1.0), mu=budget.mu / 2))
     assert not touched and budget.spent == 0.0
-    train(Watching(), *arguments, 4, np.random.default_rng(1), clipping=Clipping(1.0), mu=budget.mu / 2)
+    train(Watching(), *arguments, 4, np.random.default_rng(1), TrainingRules(Clipping(1.0), mu=budget.mu / 2))
     assert len(touched) == 16 and max(touched) < 1e-4 * budget.mu
     with pytest.raises(BudgetExceeded, match="must be left of the budget epsilon 1 at delta 1e-05, got nothing"):
-        train(Watching(), *arguments, 1, np.random.default_rng(1), clipping=Clipping(1.0))
+        train(Watching(), *arguments, 1, np.random.default_rng(1), TrainingRules(Clipping(1.0)))
     assert len(touched) == 16
 
 
@@ -278,14 +284,14 @@ def test_gradients_of_records_come_in_blocks(monkeypatch: pytest.MonkeyPatch) ->
 
 @pytest.fixture(scope="module")
 def leaving() -> SimulatedAverager:
-    return SimulatedAverager.of("inca", 20, dropout=0.2, views=10, releases=300)
+    return SimulatedAverager.of("inca", 20, Conditions(dropout=0.2), views=10, releases=300)
 
 
 @pytest.mark.slow
 def test_parties_that_leave_in_every_step_are_back_in_the_next(leaving: SimulatedAverager) -> None:
     # One party of 20 alone knows the last coordinate, and it takes many steps to learn. It leaves in a fifth of them:
     # had leavers stayed away, it would have been there for five steps on average.
-    for averager in (leaving, SimulatedAverager.of("central", 20, dropout=0.2)):
+    for averager in (leaving, SimulatedAverager.of("central", 20, Conditions(dropout=0.2))):
         datasets = records([6] * 20)
         for features, _ in datasets[1:]:
             np.asarray(features)[:, 2] = 0.0
@@ -308,7 +314,15 @@ def test_memory_grows_with_parties_and_parameters_but_not_with_steps() -> None:
         """The most memory that training holds, in tables of n times d doubles."""
         datasets, averager = records([1] * n, d=d), SimulatedAverager.of("central", n)
         tracemalloc.start()
-        train(Least(d), datasets, averager, Budget(1.0, 1e-5), steps, np.random.default_rng(1), clipping=Clipping(1.0))
+        train(
+            Least(d),
+            datasets,
+            averager,
+            Budget(1.0, 1e-5),
+            steps,
+            np.random.default_rng(1),
+            TrainingRules(Clipping(1.0)),
+        )
         most = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
         return most / (8 * n * d)
@@ -331,9 +345,10 @@ def call(**changes: Any) -> Callable[[], object]:
             "budget": Budget(1.0, 1e-5),
             "steps": 2,
             "rng": np.random.default_rng(1),
-            "clipping": Clipping(1.0),
-        } | changes
-        return train(**arguments)
+        }
+        rules = {"clipping": Clipping(1.0)} | {name: changes[name] for name in RULES & changes.keys()}
+        arguments |= {name: change for name, change in changes.items() if name not in RULES}
+        return train(**arguments, rules=TrainingRules(**rules))
 
     return go
 

@@ -250,7 +250,6 @@ CARDS: dict[str, tuple[str, str]] = {
     "not an object": ("71.25", "format must be inca-card/2, got None"),  # it could be a value
     "no format": ("{}", "format must be inca-card/2, got None"),
     "another format": ('{"format": "inca-card/3"}', "format must be inca-card/2, got 'inca-card/3'"),
-    "version 0.1": ('{"format": "inca-card/1"}', "its address must be signed, got a card of .* with `inca node card`"),
     "no fields": ('{"format": "inca-card/2"}', "missing required field `name`"),
     "unknown field": ('{"format": "inca-card/2", "nmae": "a"}', "unknown field `nmae`"),
     "not base64": ('{"format": "inca-card/2", "name": "a", "host": "h", "port": 1, "certificate": "*"}', "base64"),

@@ -10,23 +10,16 @@ from typing import Any
 import msgspec
 import pytest
 
-from helpers.paths import ROOT
 from helpers.rosters import fixed_terms
 from inca.errors import InvalidInput
-from inca.network.membership.identity import Card, Identity, UnsignedCard
+from inca.network.membership.identity import Card, Identity
 from inca.network.membership.roster import Roster, read_roster
 from inca.network.membership.terms import Terms
 
-VERSION_0_1 = ROOT / "tests" / "fixtures" / "version-0.1" / "session" / "roster.json"
-CERTIFICATE = (
-    "MIIBEDCBw6ADAgECAhRyhNFOGkJYFqylGzZX3kkWL06zzzAFBgMrZXAwDzENMAsGA1UEAwwEYW5uYTAgFw0wMDAxMDEwMDAwMDBaGA85OTk5MTIzMTIz"
-    "NTk1OVowDzENMAsGA1UEAwwEYW5uYTAqMAUGAytlcAMhAKiDCLC1c0mPYn/n4W1jWPo1ZbakEp+OfqhF5p6uJH4qoy8wLTAMBgNVHRMBAf8EAjAAMB0G"
-    "A1UdJQQWMBQGCCsGAQUFBwMBBggrBgEFBQcDAjAFBgMrZXADQQAryCaZIg0lMJnd+/X9N2YV3OpEflB4UNDiQ1irtHfvAufAUDbIiVKLj4nBsFAFvjZr"
-    "4mAX9YOOgwxoT/2KU/MA"
-)
 CANONICAL = (
-    '{"format":"inca-roster/1","name":"trial","parties":[{"certificate":"' + CERTIFICATE + '","format":"inca-card/1",'
-    '"host":"anna.example.org","name":"anna","port":7001}],"terms":{"clock_bound":0.5,"coalitions":20,"colluding":0.1,'
+    '{"format":"inca-roster/1","name":"trial","parties":[{"certificate":"CERTIFICATE","format":"inca-card/2",'
+    '"host":"anna.example.org","name":"anna","port":7001,"signature":"SIGNATURE"}],'
+    '"terms":{"clock_bound":0.5,"coalitions":20,"colluding":0.1,'
     '"delta":1e-05,"dimension":4,"epsilon":1.0,"least_cohort":3,"lower":0.0,"pace":0.0,"period":10.0,"quiet_rounds":2,'
     '"radius":null,"receivers":1,"rounds":6,"rule":"exact","schedule":"permutation","seed":"00112233445566778899aabbccddeeff",'
     '"sigma_cancelling":30.5,"sigma_independent":3.0,"start":"2030-01-15T08:00:00.250000Z","upper":1.0}}'
@@ -64,26 +57,10 @@ def test_a_start_time_is_the_same_in_memory_and_in_the_file(start: float, tmp_pa
     assert read_roster(tmp_path / "r.json").terms.start == roster.terms.start == pytest.approx(start, abs=6e-7, rel=0)
 
 
-def test_a_roster_of_version_0_1_is_read_and_written_as_it_was(tmp_path: Path) -> None:
-    roster = read_roster(VERSION_0_1)
-    assert roster.session.hex() == "8bb0349916f7a6f615abc257ea70f4248e388383a1bd5872d63257a070836133"
-    terms = roster.terms
-    assert (terms.min_round_duration, terms.max_clock_skew, terms.min_participants) == (0.3, 0.4, 3)
-    assert terms.rule == "analytic"
-    roster.write(tmp_path / "roster.json")
-    assert (tmp_path / "roster.json").read_bytes() == VERSION_0_1.read_bytes()
-
-
 def test_the_session_is_the_hash_of_the_canonical_text() -> None:
-    """Of a card of version 0.1, and of a signed one, which has a signature and nothing else more."""
-    old = UnsignedCard(name="anna", host="anna.example.org", port=7001, certificate=base64.b64decode(CERTIFICATE))
-    session = Roster("trial", fixed_terms(), (old,)).session
-    assert session == hashlib.sha256(CANONICAL.encode()).digest()
-    assert session.hex() == "bfa89cd87702a7452396d477337c5b8e3b0aa0f752bd4eeab71e184ec00dfd5d"
     card = Identity.create("anna").card("anna.example.org", 7001)
     certificate, signature = (base64.b64encode(part).decode() for part in (card.certificate, card.signature))
-    text = CANONICAL.replace(CERTIFICATE, certificate).replace("inca-card/1", "inca-card/2")
-    text = text.replace('"port":7001', f'"port":7001,"signature":"{signature}"')
+    text = CANONICAL.replace("CERTIFICATE", certificate).replace("SIGNATURE", signature)
     assert Roster("trial", fixed_terms(), (card,)).session == hashlib.sha256(text.encode()).digest()
 
 
@@ -112,6 +89,17 @@ CHANGES: dict[str, Any] = {
     "failure": 1e-7,
     "sigma_topup": (0.0, 0.5),
 }
+
+
+def test_a_roster_whose_top_up_covers_too_few_leavers_is_not_complete(cards: list[Card]) -> None:
+    enough, few = (
+        Roster("a", fixed_terms(sigma_topup=table, min_participants=3), tuple(cards[:5]))
+        for table in ((0.0, 0.5, 0.75), (0.0, 0.5))
+    )
+    enough.check_complete()
+    sentence = "min_participants must be at least 4, as sigma_topup covers 1 leavers, got 3"
+    with pytest.raises(InvalidInput, match=sentence):
+        few.check_complete()
 
 
 def test_the_session_changes_with_every_field(cards: list[Card]) -> None:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -11,7 +12,7 @@ from helpers.paths import ROOT
 from helpers.rosters import SEED, fixed_terms
 from inca.errors import InvalidInput
 from inca.network.membership.roster import Roster
-from inca.network.membership.terms import Terms, from_utc, to_utc
+from inca.network.membership.terms import Terms, fields_from_file, from_utc, to_utc
 
 PLAN = ROOT / "examples/waiting-times-plan.json"
 OLD_PLAN = ROOT / "tests/fixtures/version-0.1/waiting-times-plan.json"
@@ -117,7 +118,8 @@ def test_terms_from_a_plan() -> None:
     assert agreed.noise_levels == plan.noise_levels and agreed.failure == plan.failure_probability == 1e-6
     assert len(agreed.sigma_topup) == 51 and agreed.sigma_topup[0] == 0.0 < agreed.sigma_topup[1]
     assert all(agreed.topup(leavers) == plan.sigma_topup(leavers) for leavers in (0, 1, 17, 50))
-    assert agreed.topup(51) == agreed.topup(999) == agreed.topup(50)  # with which there is no result anyway
+    with pytest.raises(InvalidInput, match="leavers must be from 0 to 50, got 51"):
+        agreed.topup(51)  # with which there is no result
     assert (agreed.epsilon, agreed.delta, agreed.rule, agreed.colluding) == (1.0, 1e-5, "analytic", 0.1)
     assert (agreed.coalitions, agreed.seed, agreed.min_participants) == (20, None, 950)
     ball = Terms.from_plan(plan, dimension=9, radius=120, coalitions=5, seed=SEED, **rest)
@@ -129,6 +131,27 @@ def test_terms_from_a_plan() -> None:
     early = dataclasses.replace(plan, design=dataclasses.replace(plan.design, kind="early", quiet=0))
     with pytest.raises(InvalidInput, match="the injection of the plan must be incremental, got 'early'"):
         Terms.from_plan(early, dimension=1, lower=0, upper=240, **rest)
+
+
+@pytest.mark.parametrize("failure", [None, 0.0, 1e-6])
+def test_a_failure_of_0_is_written_and_an_unknown_one_is_not(failure: float | None) -> None:
+    fields = fixed_terms(failure=failure).as_dict()
+    assert ("failure" in fields) == (failure is not None) and fields.get("failure") == failure
+    again = msgspec.convert(fields_from_file(fields), Terms)
+    assert again.failure == failure and again.agreed.failure == failure
+
+
+def test_a_plan_that_does_not_cover_as_many_leavers_as_may_leave_is_refused() -> None:
+    """With so little cancelling noise no top-up is known to suffice for more leavers than planned."""
+    plan = inca.read_plan(PLAN)
+    levels = dataclasses.replace(plan.noise_levels, cancelling=plan.noise_levels.cancelling / 2)
+    little = dataclasses.replace(plan, noise_levels=levels)
+    rest: dict[str, Any] = {"dimension": 1, "lower": 0, "upper": 240, **WHEN}
+    assert len(Terms.from_plan(little, **rest).sigma_topup) == 51
+    assert len(Terms.from_plan(plan, **(rest | {"min_participants": 900})).sigma_topup) == 101
+    sentence = "min_participants must be at least 950: the plan covers 50 leavers, got 949"
+    with pytest.raises(InvalidInput, match=sentence):
+        Terms.from_plan(little, **(rest | {"min_participants": 949}))
 
 
 WHEN: dict[str, Any] = {"start": 1.9e9, "period": 10, "max_clock_skew": 1, "min_participants": 950}
@@ -154,7 +177,9 @@ def test_top_up_is_in_the_file_only_if_there_is_any() -> None:
     assert "sigma_topup" not in fixed_terms().as_dict() and fixed_terms().topup(3) == 0.0
     some = fixed_terms(sigma_topup=[0, 0.5, 1])
     assert list(some.as_dict()["sigma_topup"]) == [0.0, 0.5, 1.0] and some.sigma_topup == (0.0, 0.5, 1.0)
-    assert [some.topup(leavers) for leavers in range(5)] == [0.0, 0.5, 1.0, 1.0, 1.0]
+    assert [some.topup(leavers) for leavers in range(3)] == [0.0, 0.5, 1.0]
+    with pytest.raises(InvalidInput, match="leavers must be from 0 to 2, got 3"):
+        some.topup(3)
     assert Roster("a", some).session != Roster("a", fixed_terms()).session
     for table in ([-0.1], [0.0, float("nan")]):
         with pytest.raises(InvalidInput, match="sigma_topup must be"):

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import inca
+from helpers import documents
 from inca.errors import InvalidInput
 from inca.network.node.booked_losses import UNNAMED, BookedLoss, booked_losses, label_datum, together
 
@@ -19,13 +20,8 @@ RESULT: dict[str, Any] = {
     "name": "waiting times",
     "session": "ab" * 32,
     "party": "anna",
-    "estimate": 3.0,
     "epsilon": 0.25,
     "wanted": 1.0,
-    "delta": 1e-5,
-    "failure": 1e-6,
-    "coalitions": 5,
-    "all_coalitions": True,
 }
 STATUS = {"session": "ab" * 32, "party": "anna", "round": 9}
 ROUND = '{"time": 1.0, "event": "round", "round": 1, "of": 9}'
@@ -47,7 +43,7 @@ def session(
     (home / "status.json").write_text(json.dumps(STATUS | (status or {})))
     (home / "log.jsonl").write_text("\n".join(log) + "\n")
     if result is not None:
-        (home / "result.json").write_text(json.dumps(RESULT | result))
+        documents.result(**RESULT | result).write(home / "result.json")
     if ended is not None:
         (home / "ended.json").write_text(json.dumps({"ended": ended}))
     return next(loss for loss in booked_losses(folder) if loss.ended == ended)
@@ -62,6 +58,8 @@ def session(
         ({"epsilon": 1.5, "all_coalitions": False}, 1.5, "own loss, more than agreed"),
         ({"epsilon": None}, math.inf, "own loss, more than agreed"),
         ({"epsilon": None, "coalitions": None, "all_coalitions": None, "estimate": None}, 1.0, "as agreed"),
+        ({"estimate": None}, 1.0, "as agreed, since the value is not in the result"),
+        ({"cohort": ["bert", "cleo"]}, 1.0, "as agreed, since the value is not in the result"),
     ],
 )
 def test_a_session_costs_what_was_agreed_or_the_own_loss_if_that_is_certain_or_larger(
@@ -101,7 +99,8 @@ def test_without_a_result_the_status_or_the_folder_says_which_session_it_was(tmp
     assert (loss.session, loss.party, loss.name, loss.epsilon) == ("ab" * 32, "anna", "", 2.0)
     (tmp_path / "one" / "status.json").write_text("{}")
     assert [(entry.session, entry.party) for entry in booked_losses(tmp_path)] == [("one", "")]
-    result = session(tmp_path, name="two", result={"party": "bert", "session": "cd" * 32}, status={"party": "x"})
+    fields = {"party": "bert", "session": "cd" * 32}
+    result = session(tmp_path, name="two", result=fields, status={"party": "x"})
     assert (result.session, result.party) == ("cd" * 32, "bert")
 
 
@@ -128,7 +127,12 @@ def test_a_label_is_kept_and_cannot_change(tmp_path: Path) -> None:
     label_datum(tmp_path / "two", "x")
 
 
-def loss_of(epsilon: float, delta: float | None = 1e-5, failure: float = 0.0) -> BookedLoss:
+def test_an_unknown_probability_of_failure_stays_unknown(tmp_path: Path) -> None:
+    assert session(tmp_path, result={"failure": None}).failure is None
+    assert session(tmp_path, name="two", ended=None).failure is None
+
+
+def loss_of(epsilon: float, delta: float | None = 1e-5, failure: float | None = 0.0) -> BookedLoss:
     return BookedLoss("ab", "", "anna", "", None, epsilon, delta, failure, "")
 
 
@@ -151,6 +155,8 @@ def test_what_is_not_known_is_not_bounded_and_what_never_began_costs_nothing() -
     assert together([loss_of(math.inf)], 1e-5)[0] == math.inf
     assert together([loss_of(1.0, delta=None)], 1e-5)[0] == math.inf
     assert together([loss_of(1.0), loss_of(1.0, delta=None)], 1e-5)[0] == math.inf
+    assert together([loss_of(1.0, failure=1e-6), loss_of(1.0, failure=None)], 1e-5)[1] is None
+    assert together([loss_of(1.0, failure=1e-6), loss_of(0.0, failure=None)], 1e-5)[1] == pytest.approx(1.1e-5)
     assert together([loss_of(0.0, failure=0.5)], 1e-5) == (0.0, 1e-5)
     assert together([], 1e-5) == (0.0, 1e-5)
     with pytest.raises(InvalidInput, match="delta must be"):

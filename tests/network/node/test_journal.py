@@ -48,6 +48,16 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "journal.db"
 
 
+def test_a_journal_of_another_version_is_refused_and_left_alone(path: Path) -> None:
+    opened(path).close()
+    with closing(sqlite3.connect(path)) as database, database:
+        database.execute("UPDATE about SET mark = ?", (f"inca-journal/2 {SESSION.hex()} 3",))
+    before = path.read_bytes()
+    with pytest.raises(InvalidInput, match=r"was begun by another version, which must end the session$"):
+        opened(path)
+    assert path.read_bytes() == before
+
+
 def test_every_kind_of_record_comes_back_as_it_was_in_order(path: Path) -> None:
     records: list[Record] = [
         Opened(b"noisy", bytes(32), secrets.token_bytes(32)),

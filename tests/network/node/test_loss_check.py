@@ -121,10 +121,10 @@ def test_the_planned_loss_is_that_of_full_attendance_whatever_happened() -> None
 
 
 def test_top_up_noise_counts_for_as_many_as_have_left() -> None:
-    """Twice as much of it hides more, and that of a table for nobody leaving is not added when somebody did."""
+    """Twice as much of it hides more, and what is added if no party left is not added if one did."""
     absent = execution_of(setup_of(), absences=True)
     losses = []
-    for table in ((), (40.0, 0.0), (0.0, 40.0), (0.0, 80.0)):
+    for table in ((), (40.0, 0.0, 0.0), (0.0, 40.0, 40.0), (0.0, 80.0, 80.0)):
         setup = setup_of(sigma_topup=table)
         losses.append(checker_of(setup).realized(realized_of(setup, absent)).epsilon)
     none, of_nobody, some, more = losses

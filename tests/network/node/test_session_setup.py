@@ -86,7 +86,7 @@ def test_noise_is_raised_so_far_that_the_agreed_loss_in_real_numbers_is_the_loss
 def test_the_smallest_top_up_is_the_one_that_rounding_costs_most() -> None:
     """Nobody knows before how many will leave; half a step of little noise counts for more than of much."""
     changes: dict[str, Any] = {**WIDE, "epsilon": 0.001, "delta": 1e-6, "quiet_rounds": 0}
-    tables = ((0.0, 0.5, 2.0), (0.0, 2.0, 0.5), (0.0, 0.5), (0.0, 2.0))
+    tables = ((0.0, 0.5, 2.0, 2.0), (0.0, 2.0, 0.5, 2.0), (0.0, 0.5, 0.5, 0.5), (0.0, 2.0, 2.0, 2.0))
     small, small_last, only_small, large = (setup(**changes, sigma_topup=table).noise_excess for table in tables)
     assert small == small_last == only_small > large > setup(**changes).noise_excess
 
@@ -189,7 +189,7 @@ def settled(session: SessionSetup, leavers: int) -> inca.Execution:
 
 @pytest.mark.parametrize(("leavers", "topup"), [(0, 0.0), (1, 0.5), (2, 0.75), (3, 0.75)])
 def test_noise_is_topped_up_by_the_number_of_those_who_left(leavers: int, topup: float) -> None:
-    session = setup(sigma_topup=(0.0, 0.5, 0.75))
+    session = setup(sigma_topup=(0.0, 0.5, 0.75, 0.75))
     execution, step = settled(session, leavers), session.lattice.granularity
     levels = session.noise_levels(execution)
     assert (levels.independent, levels.cancelling, levels.topup) == (3.0, 30.5, topup)
@@ -202,6 +202,7 @@ def test_noise_is_topped_up_by_the_number_of_those_who_left(leavers: int, topup:
 
 
 def test_without_a_cohort_or_a_table_nothing_is_topped_up() -> None:
-    assert setup(sigma_topup=(0.5,)).noise_levels(planned(setup())).topup == 0.5  # a table for nobody leaving
+    everyone = setup(sigma_topup=(0.5,), min_participants=6)  # a table for no leavers
+    assert everyone.noise_levels(planned(everyone)).topup == 0.5
     assert setup().noise_levels(settled(setup(), 2)).topup == 0.0
     assert setup().session.sigma_topup == (0,) and setup().session.topup(4) == 0

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -25,6 +24,7 @@ from helpers.session_processes import (
     nodes,
     ready,
 )
+from inca.documents.certificate import CertificateDocument
 from inca.network.membership.identity import Identity
 from inca.network.membership.roster import Roster
 from inca.network.membership.tls import client_context, server_context
@@ -82,15 +82,16 @@ def test_without_faults_everyone_has_the_exact_result(quiet: Quiet) -> None:
     reports = {i: write_report(parties.session_folder(i), parties.setup, i, end) for i, end in quiet.ends.items()}
     first = reports[0]
     for other in reports.values():
-        assert other["estimate"] == first["estimate"] and other["execution"] == first["execution"]
-    assert first["present"] == first["weight"] == N
+        assert other.estimate == first.estimate and other.execution == first.execution
+    assert first.present == first.weight == N
     # Six standard errors: exceeded by chance about once in 10^8 coordinates.
-    difference = np.abs(np.array(first["estimate"]) - parties.values.mean(axis=0))
-    assert (difference < 6 * first["standard_error"]).all()
+    assert first.standard_error is not None
+    difference = np.abs(np.array(first.estimate) - parties.values.mean(axis=0))
+    assert first.standard_error is not None and (difference < 6 * first.standard_error).all()
     transcript = read_execution(parties.session_folder(3) / "execution.json")
-    assert f"sha256:{digest(transcript)}" == first["execution"]
-    certificate = json.loads((parties.session_folder(3) / "certificate.json").read_text())
-    assert certificate["epsilon"][3] == pytest.approx(reports[3]["epsilon"])
+    assert f"sha256:{digest(transcript)}" == first.execution
+    certificate = CertificateDocument.read(parties.session_folder(3) / "certificate.json")
+    assert certificate.epsilon[3] == pytest.approx(reports[3].epsilon)
 
 
 # --- peers that do not take part ------------------------------------------------------------------------------------

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -11,8 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from helpers.delivered_loss import DeliveredMessages
+from helpers.outcome_logs import result_of
 from helpers.session_processes import N, Run, TwelveParties, common_result, hold, nodes, on_round
 from inca._base.files import write_json
+from inca.documents.certificate import CertificateDocument
 from inca.network.node.journal import Journal
 from inca.network.node.node import Node, SessionEnd
 from inca.network.node.report import write_report
@@ -20,9 +22,8 @@ from inca.network.node.session_setup import SessionSetup
 from inca.network.node.warm_up import warm_up
 from inca.network.protocol.finalization import Result
 from inca.network.protocol.records import Record
-from inca.network.sequence.outcome_log import OutcomeLog, SessionResult
+from inca.network.sequence.outcome_log import OutcomeLog
 from inca.network.sequence.session_sequence import SessionSequence
-from inca.network.testing.delivered_loss import DeliveredMessages
 from inca.privacy.gaussian import epsilon_for, mu_for
 from inca.protocol.noise_levels import NoiseLevels
 
@@ -33,7 +34,7 @@ TERMS: dict[str, Any] = {
     "colluding": 0.1,
     "coalitions": 12,
     "sigma_cancelling": 1.0,
-    "sigma_topup": (0.0, 0.1, 0.2, 0.3, 0.4),
+    "sigma_topup": tuple(leavers / 10 for leavers in range(11)),
 }
 
 
@@ -87,7 +88,7 @@ def booked(parties: TwelveParties, i: int, mu: float, folder: Path) -> float:
     place.mkdir(parents=True)
     (place / "result.json").write_bytes((parties.session_folder(i) / "result.json").read_bytes())
     write_json(log.session_folder(1) / "asked.json", {"dimension": 3, "reach": 1.0, "distance": 1.0, "mu": mu})
-    log.append(1, SessionResult(np.zeros(3)))
+    log.append(1, result_of(np.zeros(3)))
     sequence = SessionSequence(parties.setup.roster, parties.identities[i], folder)
     (row,) = sequence.report()["sessions"]
     return float(row["own_mu"])
@@ -111,11 +112,12 @@ def test_no_stated_loss_is_below_that_of_all_that_was_delivered(tmp_path: Path, 
         assert checker is not None and check is not None
         real = [delivered.loss(i, frozenset(coalition), levels, terms.sensitivity) for coalition in checker.coalitions]
         report = write_report(parties.session_folder(i), parties.setup, i, ends[i])
-        certificate = json.loads((parties.session_folder(i) / "certificate.json").read_text())
-        certified = certificate["epsilon"][certificate["honest"].index(i)]
+        certificate = CertificateDocument.read(parties.session_folder(i) / "certificate.json")
+        certified = certificate.epsilon[certificate.honest.index(i)]
         worst = float(epsilon_for(max(real), terms.delta, terms.rule))
-        assert worst <= report["epsilon"] * (1 + 1e-6) and report["epsilon"] == pytest.approx(certified)
+        assert report.epsilon is not None and report.epsilon == pytest.approx(certified)
+        assert worst <= report.epsilon * (1 + 1e-6)
         assert max(real) <= booked(parties, i, 1e-3, tmp_path / f"booked-{i}") * (1 + 1e-6)
-        ratios.append(max(real) / mu_for(report["epsilon"], terms.delta, terms.rule))
+        ratios.append(max(real) / mu_for(report.epsilon, terms.delta, terms.rule))
     # And not far above it: with everyone there it is the same, and leavers counted as colluders cost little.
     assert min(ratios) > (1 - 1e-3 if not leavers else 0.5)

@@ -8,13 +8,13 @@ from dataclasses import replace
 import msgspec
 import pytest
 
+from helpers.network_faults import Faults, random_session, without_faults
+from helpers.simulated_network import SimulatedNetwork
 from inca.errors import InvalidPeerMessage
 from inca.network.protocol.context import Effects
 from inca.network.protocol.messages import Accept, Decisions, Item, Prepare, Propose
 from inca.network.protocol.session import SessionConfig
 from inca.network.protocol.signed_items import Final, Ready, read
-from inca.network.testing.faults import Faults, random_session, without_faults
-from inca.network.testing.simulator import SimulatedNetwork
 
 WORD = Ready(1, bytes(32), "too much")
 

@@ -10,6 +10,7 @@ import msgspec
 import pytest
 
 from helpers.hostile_member import HostileNetwork, HostileParty, Make
+from helpers.network_faults import Faults
 from helpers.parties import PACED, Room
 from helpers.splitting_member import SplittingParty
 from inca.network.protocol.agreement.ballot_signatures import BallotSignatures
@@ -35,7 +36,6 @@ from inca.network.protocol.party import Party
 from inca.network.protocol.records import Accepted, Promised, Voted
 from inca.network.protocol.session import SessionConfig
 from inca.network.protocol.signed_items import Digest
-from inca.network.testing.faults import Faults
 
 FIRST, CHUNK = 5, 20  # sessions of the quick tests, and of the slow ones
 EXPECTED = "someone has lied"

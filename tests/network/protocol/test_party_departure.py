@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import pytest
 
+from helpers.network_faults import Faults
 from helpers.parties import PACED, START, N, Room, reasons
+from helpers.simulated_network import SimulatedNetwork
 from inca.errors import LocalProtocolError
 from inca.network.protocol.messages import Ack, Goodbye, Offer
 from inca.network.protocol.records import Left
-from inca.network.testing.faults import Faults
-from inca.network.testing.simulator import SimulatedNetwork
 
 SLOW = replace(PACED, rounds=6, period=100.0, min_round_duration=0.4)  # whoever is waited for is waited for long
 

@@ -8,12 +8,12 @@ from functools import partial
 import pytest
 
 from helpers.ledgers import SESSION, fresh
+from helpers.network_faults import Faults
 from helpers.parties import COIN_FLIP, PACED, START, N, Room
+from helpers.simulated_network import SimulatedNetwork
 from inca.errors import CorruptJournal
 from inca.network.protocol.messages import Ask, Offer, Promise, Seen, Yes, encode
 from inca.network.protocol.records import Began, Joined, Left, Opened, Sealed, Vouched
-from inca.network.testing.faults import Faults
-from inca.network.testing.simulator import SimulatedNetwork
 
 # Each of the last two sends to the other in some round, and would have to be told by it that nothing was seen.
 SLOW = replace(PACED, rounds=8, min_round_duration=PACED.period, names=("anna", "bert", "cleo", "dora", "emil"))

@@ -7,14 +7,14 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from helpers.network_faults import without_faults
 from helpers.parties import PACED, START, Room, masks, noisy, secret
+from helpers.simulated_network import SimulatedNetwork
 from inca.network.lattice.discrete_gaussian import Keystream
 from inca.network.protocol.context import Effects
 from inca.network.protocol.messages import Item, Items, Lock, Offer, Proposal, encode, pack
 from inca.network.protocol.records import Accepted, Began, Credited, Opened, Signed
 from inca.network.protocol.signed_items import Final
-from inca.network.testing.faults import without_faults
-from inca.network.testing.simulator import SimulatedNetwork
 
 PRIVATE = b"private!"
 NUMBER = int.from_bytes(PRIVATE, "little")

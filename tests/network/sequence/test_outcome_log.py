@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
+import json
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from helpers.outcome_logs import BEACON, A, B, C, Outcomes, digest_of, log_of, vector
+from helpers.outcome_logs import BEACON, A, B, C, Outcomes, digest_of, log_of, result_of, vector
 from inca.errors import InvalidInput
 from inca.network.sequence.outcome_log import NO_RESULT, OutcomeLog, SessionResult, from_bytes, last_result, to_bytes
 
@@ -32,11 +34,26 @@ def test_a_log_is_found_again_and_goes_on(tmp_path: Path) -> None:
 def test_outcomes_come_one_after_the_other(tmp_path: Path) -> None:
     log = log_of(tmp_path, [A])
     with pytest.raises(InvalidInput, match="number must be 2, the first session without an outcome, got 3"):
-        log.append(3, SessionResult(B))
+        log.append(3, result_of(B))
     with pytest.raises(InvalidInput, match="number must be from 1 to 1, got 2"):
         log.result(2)
     (tmp_path / "0002").mkdir()  # a session that was begun has no outcome yet
     assert len(OutcomeLog(tmp_path)) == 1
+
+
+@pytest.mark.parametrize("beacon", ["", "00" * 31, "00" * 33, None])
+def test_an_outcome_without_a_whole_beacon_is_refused(tmp_path: Path, beacon: str | None) -> None:
+    log_of(tmp_path, [A])
+    (tmp_path / "0001" / "noise.json").write_text("{}" if beacon is None else json.dumps({"beacon": beacon}))
+    with pytest.raises(InvalidInput, match="the number of bytes of a beacon must be 32, got"):
+        OutcomeLog(tmp_path)
+
+
+def test_a_beacon_does_not_pass_for_a_part_of_the_average() -> None:
+    longer = np.append(A, np.frombuffer(BEACON))
+    assert hashlib.sha256(longer.tobytes()).digest() == digest_of(A)  # so an empty beacon would do
+    with pytest.raises(InvalidInput, match="bytes of a beacon"):
+        SessionResult(longer, None, b"")
 
 
 def test_digests_differ_whenever_outcomes_do(tmp_path: Path) -> None:
@@ -64,7 +81,7 @@ def test_taking_over_a_later_log_makes_them_equal_up_to_its_last_result(
 
 def test_an_average_that_is_not_what_was_said_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="the digest of a result must be"):
-        OutcomeLog(tmp_path).adopt([digest_of(A)], {1: SessionResult(B)})
+        OutcomeLog(tmp_path).adopt([digest_of(A)], {1: result_of(B)})
     assert len(OutcomeLog(tmp_path)) == 0
 
 

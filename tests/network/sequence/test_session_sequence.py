@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import os
 import secrets
@@ -15,7 +14,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from helpers import documents
 from helpers.examples import examples
+from helpers.outcome_logs import result_of
 from helpers.sequence_processes import SIZES, agree
 from inca.errors import InvalidInput, OtherRoster
 from inca.network.membership.identity import Identity
@@ -84,6 +85,10 @@ MORE, LESS = (float(epsilon_for(mu, 1e-5)) for mu in (0.2, 0.05))
 BOOKS: dict[str, tuple[dict[str, Any], float]] = {
     "more than agreed": ({"epsilon": MORE, "all_coalitions": False}, 0.2),
     "more than agreed to any coalition": ({"epsilon": MORE, "all_coalitions": True}, 0.2),
+    "more than asked for, whatever its result calls agreed": (
+        {"epsilon": MORE, "all_coalitions": False, "wanted": 1000.0},
+        0.2,
+    ),
     "less, as far as was looked": ({"epsilon": LESS, "all_coalitions": False}, AGREED_MU),
     "less to any coalition": ({"epsilon": LESS, "all_coalitions": True}, 0.05),
     "nothing to any coalition": ({"epsilon": 0.0, "all_coalitions": True}, 0.0),
@@ -104,12 +109,13 @@ BOOKS: dict[str, tuple[dict[str, Any], float]] = {
 def test_what_is_booked_is_less_than_agreed_only_if_no_coalition_learned_more(case: str, tmp_path: Path) -> None:
     changes, expected = BOOKS[case]
     everyone = [f"party-{i}" for i in range(len(SIZES))]
-    result = {"party": "party-1", "estimate": [0.5], "cohort": everyone, "coalitions": 6, "reason": ""} | changes
+    agreed = float(epsilon_for(AGREED_MU, 1e-5))
+    fields = {"party": "party-1", "cohort": everyone, "coalitions": 6, "wanted": agreed} | changes
     log = OutcomeLog(tmp_path / "course")
     place = log.session_folder(1) / "sessions" / "ab"
     place.mkdir(parents=True)
-    (place / "result.json").write_text(json.dumps(result))
-    log.append(1, SessionResult(np.array([0.5])))
+    documents.result(**fields).write(place / "result.json")
+    log.append(1, result_of(np.array([0.5])))
     sequence = SessionSequence(agree(tmp_path, lead=-1000.0), Identity.read(tmp_path / "1"), tmp_path / "course")
     outcome = sequence.average(np.array([0.1]), max_norm=1.0, distance=1.0, mu=AGREED_MU)
     assert outcome.estimate is not None and outcome.estimate.tolist() == [0.5]
@@ -131,7 +137,7 @@ def test_what_a_killed_process_has_left_is_shredded_once_the_outcome_is_known(tm
     for name in ("journal.db", "journal.db-wal"):
         (place / name).write_bytes(b"before" + seed + b"after")
         os.link(place / name, tmp_path / name)
-    log.append(1, SessionResult(np.array([0.5])))
+    log.append(1, result_of(np.array([0.5])))
     sequence = SessionSequence(agree(tmp_path, lead=-1000.0), Identity.read(tmp_path / "1"), tmp_path / "course")
     sequence.average(np.array([0.1]), max_norm=1.0, distance=1.0, mu=AGREED_MU)
     assert list(place.iterdir()) == []
@@ -186,7 +192,7 @@ def test_the_next_seed_follows_from_the_beacon(tmp_path: Path) -> None:
     request, seeds = AverageRequest(1, 1.0, 1.0, AGREED_MU), set()
     roster = agree(tmp_path, lead=-1000.0, seed=None)
     for name, beacon in (("one", b"1" * 32), ("same", b"1" * 32), ("other", b"2" * 32)):
-        OutcomeLog(tmp_path / name).append(1, SessionResult(np.array([0.5]), beacon=beacon))
+        OutcomeLog(tmp_path / name).append(1, SessionResult(np.array([0.5]), None, beacon))
         sequence = SessionSequence(roster, Identity.read(tmp_path / "1"), tmp_path / name)
         seeds.add(sequence._roster_of(2, request).terms.seed)
     assert len(seeds) == 2 and None not in seeds

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from inca.network.testing.delivered_loss import worst_ratio
-from inca.network.testing.faults import without_faults
-from inca.network.testing.simulator import SimulatedNetwork
+from helpers.delivered_loss import worst_ratio
+from helpers.network_faults import without_faults
+from helpers.simulated_network import SimulatedNetwork
 
 
 def ended(seed: int, *, faults: bool) -> SimulatedNetwork:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from inca.network.testing.ledger_sums import Violation
-from inca.network.testing.simulator import SimulatedNetwork
+from helpers.ledger_sums import Violation
+from helpers.simulated_network import SimulatedNetwork
 
 
 class Compared(SimulatedNetwork):

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from helpers.shared_frames import Frame, SharedFrames
 from inca.network.protocol.messages import Ack, Item, Items, Message, encode
-from inca.network.testing.shared_frames import Frame, SharedFrames
 
 DONE = Item("done", 3, b"", b"signature of 3")
 

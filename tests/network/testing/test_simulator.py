@@ -9,6 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from helpers.ledger_sums import Violation
+from helpers.network_faults import Faults, without_faults
+from helpers.simulated_network import MakeParty, SimulatedNetwork, plain_party
 from inca.network.protocol.finalization import Finalization
 from inca.network.protocol.ledger import Ledger
 from inca.network.protocol.messages import Offer, Proposal, Voided, pack
@@ -17,9 +20,6 @@ from inca.network.protocol.records import Answered, Opened, Sealed
 from inca.network.protocol.session import WEIGHT, SessionConfig
 from inca.network.protocol.signed_items import Final, Sign, Verify
 from inca.network.protocol.transfers import Transfers
-from inca.network.testing.faults import Faults, without_faults
-from inca.network.testing.ledger_sums import Violation
-from inca.network.testing.simulator import MakeParty, SimulatedNetwork, plain_party
 
 SEEDS, CHUNK = 150, 25
 MORE = 3250

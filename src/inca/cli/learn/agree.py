@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from inca.cli.options import AsJson, RosterFile, StudyFile
+from inca.cli.options import Json, RosterFile, StudyFile
 from inca.cli.printing import print_json, print_text
 
 if TYPE_CHECKING:
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 TIMES_SHOWN = 6
 
 
-def agree(study: StudyFile, roster: RosterFile, as_json: AsJson = False) -> None:
+def agree(study: StudyFile, roster: RosterFile, /, *, output: Json = Json()) -> None:
     """Show what a study means before anyone agrees to it: sessions, times, and what is given away at most.
 
     A study is of moments, a histogram, quantiles, a regression or a logistic model. All parties must have the same two
@@ -26,7 +26,7 @@ def agree(study: StudyFile, roster: RosterFile, as_json: AsJson = False) -> None
     from inca.network.membership.roster import read_roster
 
     fields = _agreement(read_study(study), read_roster(roster))
-    if as_json:
+    if output.json:
         print_json(fields)
         return
     times = ", ".join(fields["starts"][:TIMES_SHOWN]) + (", ..." if len(fields["starts"]) > TIMES_SHOWN else "")
@@ -57,12 +57,6 @@ def _what(fields: dict[str, Any]) -> str:
 def failure_text(probability: float | None) -> str:
     """Return how likely the plan fails in any session, in words.
 
-    Args:
-        probability: The probability; None if the roster does not say.
-
-    Returns:
-        One line.
-
     Example:
         >>> failure_text(1e-6)
         'at most 1e-06 in all sessions, which adds to delta'
@@ -80,7 +74,6 @@ def _agreement(study: Study, roster: Roster) -> dict[str, Any]:
     from inca.privacy.gaussian import epsilon_for
 
     roster.check_complete()
-    roster.check_signed()
     sizes, budget = study.sizes(roster), Budget(study.epsilon, study.delta)
     mu = budget.split([1.0] * study.sessions)[0]
     interval, _ = SessionSequence.times(roster.terms, study.interval, study.gathering)

@@ -3,76 +3,48 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from dataclasses import asdict, field
+from typing import TYPE_CHECKING, Any, Literal
 
-import typer
-
-from inca.cli.options import ENGINE, OUTPUT, Address, AsJson, EngineKind, Workers
+from inca._base.options import Size
+from inca.cli.options import TASK, JsonPlot, KeptWork, TrainingConditions, TrainingPrivacy, options
 from inca.cli.printing import OutputFiles, print_json, print_table, print_text
 from inca.cli.progress import progress_bar
 
 if TYPE_CHECKING:
     from inca.learn.comparison.compare import ComparisonScore
 
-TASK, PRIVACY = "Task", "Privacy"
 OWN = "inca"
 
 
+@options(TASK)
+class Task(Size):
+    """What is learned, by whom, and how often."""
+
+    data: Literal["breast_cancer", "digits"] = "breast_cancer"
+    """Data that ship with scikit-learn."""
+    parties: int = 100
+    sizes: Literal["equal", "unequal"] = "equal"
+    """Numbers of records: equal or unequal."""
+    mix: Literal["similar", "skewed"] = "similar"
+    """Mixtures of classes: similar or skewed."""
+    steps: int = 10
+    """Steps of training, each a private average."""
+    seeds: int = 5
+    """Repetitions, each with its own division and noise."""
+    clip_length: float | None = None
+    """Length that gradients are clipped to. Default: 0.25 for a party's, 1 for a record's."""
+    averager: list[Literal["inca", "central", "gopa", "cordp", "local"]] = field(default_factory=list)
+    """An averager to compare. Default: all."""
+
+
 def compare(
-    data: Annotated[str, typer.Option(help="breast_cancer or digits.", rich_help_panel=TASK)] = "breast_cancer",
-    parties: Annotated[
-        int, typer.Option(help="Number of parties that the records are divided among.", rich_help_panel=TASK)
-    ] = 100,
-    sizes: Annotated[str, typer.Option(help="equal or unequal numbers of records.", rich_help_panel=TASK)] = "equal",
-    mix: Annotated[str, typer.Option(help="similar or skewed mixtures of classes.", rich_help_panel=TASK)] = "similar",
-    steps: Annotated[int, typer.Option(help="Steps of training, each a private average.", rich_help_panel=TASK)] = 10,
-    seeds: Annotated[
-        int, typer.Option(help="Number of repetitions, each with its own division and noise.", rich_help_panel=TASK)
-    ] = 5,
-    clip: Annotated[
-        float | None,
-        typer.Option(
-            help="Length that gradients are clipped to. Default: 0.25 for a party's, 1 for a record's.",
-            rich_help_panel=TASK,
-        ),
-    ] = None,
-    averager: Annotated[
-        list[str] | None,
-        typer.Option(help="inca, central, gopa, cordp or local; may be repeated. Default: all.", rich_help_panel=TASK),
-    ] = None,
-    level: Annotated[
-        str,
-        typer.Option(help="What is protected: party (with all its records), or each record.", rich_help_panel=PRIVACY),
-    ] = "party",
-    epsilon: Annotated[
-        list[float] | None,
-        typer.Option(help="For the whole training; may be repeated. Default: 1, 3.", rich_help_panel=PRIVACY),
-    ] = None,
-    dropout: Annotated[
-        list[float] | None,
-        typer.Option(
-            help="Fraction that leaves in every step; may be repeated. Default: 0, 0.1, 0.2.", rich_help_panel=PRIVACY
-        ),
-    ] = None,
-    colluding: Annotated[
-        float, typer.Option(help="Fraction of the parties that collude.", rich_help_panel=PRIVACY)
-    ] = 0.0,
-    views: Annotated[
-        int, typer.Option(help="Random adversary's views sampled to calibrate inca and GOPA.", rich_help_panel=PRIVACY)
-    ] = 100,
-    engine: EngineKind = "serial",
-    workers: Workers = None,
-    address: Address = None,
-    checkpoint: Annotated[
-        Path | None,
-        typer.Option(help="File for finished work, which an interrupted run resumes from.", rich_help_panel=ENGINE),
-    ] = None,
-    plot: Annotated[
-        Path | None, typer.Option(help="Plot the accuracies: .png or .svg.", rich_help_panel=OUTPUT)
-    ] = None,
-    as_json: AsJson = False,
+    *,
+    task: Task = Task(),
+    privacy: TrainingPrivacy = TrainingPrivacy(),
+    conditions: TrainingConditions = TrainingConditions(),
+    work: KeptWork = KeptWork(),
+    output: JsonPlot = JsonPlot(),
 ) -> None:
     """Train the same model with every averager, at equal privacy, and compare the accuracy on unseen records.
 
@@ -83,57 +55,45 @@ def compare(
 
     Example:  inca learn compare --data digits --epsilon 3 --seeds 3
     """
-    from inca._base.validation import refuse
     from inca.cli.plots import plot_accuracies
     from inca.jobs.checkpoint import Checkpoint
     from inca.jobs.engine import Engine
     from inca.learn.averagers.simulated import KINDS
     from inca.learn.comparison.compare import compare_averagers
-    from inca.learn.comparison.datasets import CLASSIFIED
     from inca.learn.comparison.trials import ComparisonTask
 
-    averagers = list(dict.fromkeys(averager or KINDS))
-    for option, words, known in (
-        ("--data", [data], CLASSIFIED),
-        ("--sizes", [sizes], ("equal", "unequal")),
-        ("--mix", [mix], ("similar", "skewed")),
-        ("--level", [level], ("party", "record")),
-        ("--averager", averagers, KINDS),
-    ):
-        for word in words:
-            if word not in known:
-                refuse(option, word, f"one of {', '.join(known)}")
-    files = OutputFiles(plot=plot)
-    task = ComparisonTask(
-        data,
-        parties,
-        cast(Any, sizes),
-        cast(Any, mix),
-        cast(Any, level),
-        colluding=colluding,
-        steps=steps,
-        clip=clip,
+    averagers = list(dict.fromkeys(task.averager or KINDS))
+    files = OutputFiles(plot=output.plot)
+    trained = ComparisonTask(
+        task.data,
+        task.parties,
+        task.sizes,
+        task.mix,
+        privacy.level,
+        colluding=conditions.colluding,
+        steps=task.steps,
+        clip=task.clip_length,
+        views=conditions.views,
     )
-    epsilons, dropouts = list(dict.fromkeys(epsilon or [1.0, 3.0])), list(dict.fromkeys(dropout or [0.0, 0.1, 0.2]))
-    kept = None if checkpoint is None else Checkpoint(checkpoint, "learn")
-    with Engine(engine, workers, address) as started, progress_bar("part") as progress:
+    epsilons, dropouts = list(dict.fromkeys(privacy.epsilon)), list(dict.fromkeys(conditions.dropout))
+    kept = None if work.checkpoint is None else Checkpoint(work.checkpoint, "learn")
+    with Engine(work.engine, work.workers, work.address) as started, progress_bar("part") as progress:
         scores = compare_averagers(
-            task,
+            trained,
             epsilons,
             dropouts,
-            seeds=seeds,
+            seeds=task.seeds,
             kinds=averagers,
-            views=views,
             progress=progress,
             engine=started,
             checkpoint=kept,
         )
-    files.write("plot", lambda path: plot_accuracies(task, scores, path))
-    if as_json:
-        print_json({"task": asdict(task), "scores": [_document(score) for score in scores]})
+    files.write("plot", lambda path: plot_accuracies(trained, scores, path))
+    if output.json:
+        print_json({"task": asdict(trained), "scores": [_document(score) for score in scores]})
     else:
         _show(scores)
-    files.finish(announce=not as_json)
+    files.finish(announce=not output.json)
 
 
 def _document(score: ComparisonScore) -> dict[str, Any]:

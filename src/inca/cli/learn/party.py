@@ -7,35 +7,30 @@ import time
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
+from cyclopts import Parameter
 
 from inca.cli.learn.agree import failure_text
-from inca.cli.options import (
-    AsJson,
-    IdentityFolder,
-    Listen,
-    Quiet,
-    RosterFile,
-    StateFolder,
-    StudyFile,
-    listen_address,
-)
+from inca.cli.options import OPTIONS, Clip, JsonQuiet, PartyFolders, RosterFile, StudyFile, options
 from inca.cli.printing import print_json, print_text
 from inca.errors import InvalidInput, NoResult
+
+
+@options(OPTIONS)
+class OwnRecords(Clip):
+    """A party's own records."""
+
+    records: Annotated[Path, Parameter(metavar="FILE")]
+    """This party's records: CSV with a header."""
 
 
 def party(
     study: StudyFile,
     roster: RosterFile,
-    identity: IdentityFolder,
-    state: StateFolder,
-    records: Annotated[Path, typer.Option(metavar="FILE", help="This party's records: CSV with a header.")],
-    clip: Annotated[
-        bool, typer.Option(help="Move numbers outside their bounds to the nearest bound; else they are refused.")
-    ] = False,
-    listen: Listen = None,
-    quiet: Quiet = False,
-    as_json: AsJson = False,
+    /,
+    *,
+    own: OwnRecords,
+    folders: PartyFolders,
+    output: JsonQuiet = JsonQuiet(),
 ) -> None:
     """Take part in a study: several sessions over the network, one after the other, with one budget for all.
 
@@ -59,25 +54,25 @@ def party(
     from inca.network.sequence.session_sequence import SessionSequence
 
     agreed, members = read_study(study), read_roster(roster)
-    table, labels = read_records(records, agreed, clip=clip)
+    table, labels = read_records(own.records, agreed, clip=own.clip)
     members.check_complete()
     agreed.sizes(members)
     named = agreed.agreement(members)
-    folder = state / named.session.hex()[:16]
+    folder = folders.state / named.session.hex()[:16]
 
     def print_event(text: str) -> None:
-        if not (quiet or as_json):
+        if not (output.quiet or output.json):
             print(f"{time.strftime('%H:%M:%S')} {text}", file=sys.stderr, flush=True)
 
     try:
         sequence = SessionSequence(
             named,
-            Identity.read(identity),
+            Identity.read(folders.identity),
             folder,
             interval=agreed.interval,
             gathering=agreed.gathering,
             max_mu=Budget(agreed.epsilon, agreed.delta).mu,
-            listen=listen_address(listen),
+            listen=folders.listen_address,
             notify=print_event,
         )
         with NetworkAverager(sequence) as averager:
@@ -85,13 +80,13 @@ def party(
             write_json(folder / "answer.json", answer, indent=1)
             answer["own_epsilon"] = averager.report()["own_epsilon"]
             # Printed now: the process stays for others to catch up when it leaves this block.
-            if as_json:
+            if output.json:
                 print_json(answer)
             else:
                 _show(answer, folder)
     except NoResult as error:
-        typer.echo(f"no result: {error}", err=True)
-        raise typer.Exit(1) from None
+        print(f"no result: {error}", file=sys.stderr)
+        raise SystemExit(1) from None
     except OSError as error:
         raise InvalidInput(f"{folder} cannot be used: {error.strerror or error}") from None
 

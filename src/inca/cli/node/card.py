@@ -2,20 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-import typer
-
-from inca.cli.options import AsJson, IdentityFolder
+from inca.cli.options import Address, Json, PartyFolder
 from inca.cli.printing import print_json, print_text
 
 
-def card(
-    identity: IdentityFolder,
-    host: Annotated[str, typer.Option(help="Where the others reach it now: a host name or an IP address.")],
-    port: Annotated[int, typer.Option(help="The TCP port on which it will listen.")],
-    as_json: AsJson = False,
-) -> None:
+def card(*, party: PartyFolder, address: Address, output: Json = Json()) -> None:
     """Sign a card with another address: the party has moved, or its card is of version 0.1. Its key stays the same.
 
     *card.json* is replaced. It goes to whoever keeps the roster, for `inca node roster add`, where it takes the place
@@ -26,8 +17,9 @@ def card(
     """
     from inca.network.membership.identity import CARD_FILE, Identity
 
-    signed = Identity.read(identity).write_card(identity, host, port)
-    if as_json:
+    identity = party.identity
+    signed = Identity.read(identity).write_card(identity, address.host, address.port)
+    if output.json:
         report = {"name": signed.name, "host": signed.host, "port": signed.port, "fingerprint": signed.fingerprint}
         print_json(report | {"card": str(identity / CARD_FILE)})
         return

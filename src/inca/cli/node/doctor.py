@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
-
-from inca.cli.options import AsJson, IdentityFolder, Listen, RosterFile, StateFolder, listen_address
+from inca.cli.options import OPTIONS, Json, PartyFolders, RosterFile, options
 from inca.cli.printing import in_columns, print_json, print_text
 from inca.errors import InvalidInput
 
@@ -15,13 +13,16 @@ if TYPE_CHECKING:
     from inca.network.preflight.doctor import Diagnosis
 
 
+@options(OPTIONS)
+class Patience:
+    """How long to wait."""
+
+    timeout: float = 5.0
+    """Seconds that peers have to show up and answer."""
+
+
 def doctor(
-    roster: RosterFile,
-    identity: IdentityFolder,
-    state: StateFolder,
-    listen: Listen = None,
-    timeout: Annotated[float, typer.Option(help="Seconds that peers have to show up and answer.")] = 5.0,
-    as_json: AsJson = False,
+    roster: RosterFile, /, *, folders: PartyFolders, patience: Patience = Patience(), output: Json = Json()
 ) -> None:
     """Look for what would keep a session from working, before it begins: roster, network, clocks, disk, time, loss.
 
@@ -30,7 +31,8 @@ def doctor(
     works out the loss at full attendance if the roster has a seed. Nothing of the value is needed or read.
 
     Each line says what was found and whose fault it looks like: ours, theirs, or the network's. A peer that is not
-    there yet is a note. Status 0: nothing is in the way; 1: something is, and it is named.
+    there yet is a note. Status 0: nothing is in the way; 1: something is, and it is named; 2: the
+    roster, the identity or an option was refused.
 
     Example:  inca node doctor roster.json --identity anna --state sessions
     """
@@ -41,19 +43,19 @@ def doctor(
     from inca.network.membership.roster import read_roster
     from inca.network.preflight.doctor import examine
 
-    positive("--timeout", timeout)
-    address = listen_address(listen)
-    examination = examine(read_roster(roster), Identity.read(identity), state, seconds=timeout, listen=address)
+    seconds = positive("--timeout", patience.timeout)
+    members, party = read_roster(roster), Identity.read(folders.identity)
+    examination = examine(members, party, folders.state, seconds=seconds, listen=folders.listen_address)
     try:
         diagnosis = asyncio.run(examination)
     except OSError as error:
-        raise InvalidInput(f"{state} cannot be used: {error.strerror or error}") from None
-    if as_json:
+        raise InvalidInput(f"{folders.state} cannot be used: {error.strerror or error}") from None
+    if output.json:
         print_json(diagnosis.as_dict())
     else:
         _show(diagnosis)
     if diagnosis.problems:
-        raise typer.Exit(1)
+        raise SystemExit(1)
 
 
 def _show(diagnosis: Diagnosis) -> None:

@@ -28,13 +28,6 @@ class EventPrinter:
 
     On a terminal that line is replaced as it changes; elsewhere a new one is printed, but only when somebody comes or
     goes. After the start a peer that cannot be reached is named once, until it is there again.
-
-    Args:
-        names: The names of all parties.
-        me: The name of this one.
-        start: When the first round begins, as Unix time.
-        file: Where to print.
-        clock: Tells the Unix time.
     """
 
     def __init__(

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
-import typer
+from cyclopts import Parameter
 
-from inca.cli.options import AsJson
+from inca.cli.options import Address, NewFile
 from inca.cli.printing import print_json, print_next, print_text
 
 
 def keygen(
-    name: Annotated[str, typer.Argument(help="What the others call this party.")],
-    host: Annotated[str, typer.Option(help="Where the others reach it: a host name or an IP address.")],
-    port: Annotated[int, typer.Option(help="The TCP port on which it will listen.")],
-    out: Annotated[Path, typer.Option(help="The folder for both files; created if it does not exist.")],
-    as_json: AsJson = False,
+    name: Annotated[str, Parameter(help="What the others call this party.")],
+    /,
+    *,
+    address: Address,
+    output: NewFile,
 ) -> None:
     """Create a party's identity: a private key that stays on this machine, and a public card for the others.
 
@@ -28,11 +27,11 @@ def keygen(
     """
     from inca.network.membership.identity import CARD_FILE, KEY_FILE, Identity, fingerprint
 
-    identity = Identity.create(name)
+    identity, out, host, port = Identity.create(name), output.out, address.host, address.port
     identity.write(out, host, port)
     report = {"name": name, "host": host, "port": port, "fingerprint": fingerprint(identity.certificate)}
     report |= {"identity": str(out / KEY_FILE), "card": str(out / CARD_FILE)}
-    if as_json:
+    if output.json:
         print_json(report)
         return
     print_text(f"The key of {name} is in {out / KEY_FILE}: keep it here and to yourself.")

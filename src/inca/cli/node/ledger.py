@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
-
-from inca.cli.options import AsJson
+from inca._base.options import Delta
+from inca.cli.options import OPTIONS, Json, StateFolder, options
 from inca.cli.printing import print_json, print_text
 
 if TYPE_CHECKING:
     from inca.network.node.booked_losses import BookedLoss
 
 
-def ledger(
-    state: Annotated[Path, typer.Argument(metavar="FOLDER", help="The --state folder of a node on this machine.")],
-    delta: Annotated[float, typer.Option(help="At which delta to say what sessions cost together.")] = 1e-5,
-    as_json: AsJson = False,
-) -> None:
+@options(OPTIONS)
+class TotalDelta(Delta):
+    """At which delta sessions are added up."""
+
+
+def ledger(folder: StateFolder, /, *, total: TotalDelta = TotalDelta(), output: Json = Json()) -> None:
     """Say what each session of this machine has cost, and all that were about the same datum together.
 
     A session costs the agreed epsilon once its first round has begun, whatever came of it; the party's own loss
@@ -30,21 +29,22 @@ def ledger(
     """
     from inca._base.validation import finite_float, refuse
     from inca.network.node.booked_losses import UNNAMED, booked_losses, together
+    from inca.reporting.parts import rounded_up
 
-    finite_float("--delta", delta, 0.0, 1.0)
-    losses = booked_losses(state)
+    finite_float("--delta", total.delta, 0.0, 1.0)
+    losses = booked_losses(folder)
     if not losses:
-        refuse("FOLDER", str(state), "a --state folder with a session in it")
+        refuse("FOLDER", str(folder), "a --state folder with a session in it")
     by_datum: dict[str, list[BookedLoss]] = {}
     for loss in losses:
         by_datum.setdefault(loss.datum, []).append(loss)
-    totals = {datum: together(group, delta) for datum, group in by_datum.items()}
-    if as_json:
+    totals = {datum: together(group, total.delta) for datum, group in by_datum.items()}
+    if output.json:
         from dataclasses import asdict
 
         documents = [
-            {"datum": datum, "epsilon": epsilon, "delta": total, "sessions": [asdict(loss) for loss in by_datum[datum]]}
-            for datum, (epsilon, total) in totals.items()
+            {"datum": datum, "epsilon": epsilon, "delta": delta, "sessions": [asdict(loss) for loss in by_datum[datum]]}
+            for datum, (epsilon, delta) in totals.items()
         ]
         print_json(documents)
         return
@@ -54,7 +54,8 @@ def ledger(
         )
         for loss in group:
             when = "not ended " if loss.ended is None else f"{datetime.fromtimestamp(loss.ended, UTC):%Y-%m-%d}"
-            print_text(f"  {when}  {loss.session[:8]}  epsilon {loss.epsilon:.3g}  {loss.name}".rstrip())
+            print_text(f"  {when}  {loss.session[:8]}  epsilon {rounded_up(loss.epsilon)}  {loss.name}".rstrip())
             print_text(f"              {loss.basis}")
-        epsilon, total = totals[datum]
-        print_text(f"  together    epsilon {epsilon:.3g} at delta {total:.3g}")
+        epsilon, delta = totals[datum]
+        known = f"{total.delta:g} + an unknown probability of failure" if delta is None else rounded_up(delta)
+        print_text(f"  together    epsilon {rounded_up(epsilon)} at delta {known}")

@@ -5,31 +5,22 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from inca.cli.node.roster import report_on, show_session
-from inca.cli.options import AsJson, RosterFile
+from inca.cli.options import OUTPUT, JsonOut, NewStartTime, RosterFile, default, options
 from inca.cli.printing import print_json, print_text
 
 if TYPE_CHECKING:
     from inca.network.membership.terms import Terms
 
 
-def reschedule(
-    roster: RosterFile,
-    start: Annotated[str, typer.Option(help="When the first round begins: 2030-01-15T08:00:00Z, or +10m from now.")],
-    period: Annotated[
-        str | None, typer.Option(help="How long a round lasts at most: 10s, 500ms, 2m. Default: as before.")
-    ] = None,
-    seed: Annotated[
-        str | None,
-        typer.Option(help="A new public seed (hexadecimal), if the roster has one; else the parties draw it anew."),
-    ] = None,
-    out: Annotated[
-        Path | None, typer.Option(help="The roster to write; it must not exist yet. Default: the same file.")
-    ] = None,
-    as_json: AsJson = False,
-) -> None:
+@options(OUTPUT)
+class SameFile(JsonOut):
+    """Where the roster goes."""
+
+    out: Annotated[Path | None, default("the same file; another must not exist yet")] = None
+
+
+def reschedule(roster: RosterFile, /, *, schedule: NewStartTime, output: SameFile = SameFile()) -> None:
     """Give a roster another start, so that a session that failed can be tried again without collecting cards anew.
 
     It is another session, with an id of its own: all parties need the new file. And it is another release of the same
@@ -43,16 +34,15 @@ def reschedule(
     from inca.cli.times import duration, future_time
     from inca.network.membership.roster import read_roster
 
-    before = read_roster(roster)
-    before.check_signed()
+    before, out, period = read_roster(roster), output.out, schedule.period
     if out is not None and out.exists():
         refuse("--out", str(out), "a file that does not exist yet")
     new_period = None if period is None else duration("--period", period)
-    again = before.at(future_time("--start", start), period=new_period, seed=seed)
+    again = before.at(future_time("--start", schedule.start), period=new_period, seed=schedule.public_seed)
     path = out or roster
     again.write(path)
     tries, epsilon = 2, _epsilon_of(again.terms, tries=2)
-    if as_json:
+    if output.json:
         cost = {"tries": tries, "epsilon": epsilon, "delta": again.terms.delta}
         print_json(report_on(again) | {"before": before.session.hex(), "together": cost})
         return

@@ -4,13 +4,26 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from cyclopts import Parameter
 
-from inca.cli.options import AsJson, BallRadius, DomainBounds, RosterFile, domain_of, refuse_combination, rule_named
+from inca.cli.options import (
+    OPTIONS,
+    AgreedPrivacy,
+    AgreedProtocol,
+    AgreedValues,
+    Json,
+    NewFile,
+    PlanFile,
+    RosterFile,
+    SessionTimes,
+    domain_of,
+    names,
+    options,
+    refuse_combination,
+)
 from inca.cli.printing import in_columns, print_json, print_next, print_text
 from inca.errors import InvalidInput
 
@@ -19,65 +32,29 @@ if TYPE_CHECKING:
     from inca.network.membership.terms import Terms
     from inca.planning.plan import Plan
 
-_values = partial(typer.Option, rich_help_panel="Values")
-_time = partial(typer.Option, rich_help_panel="Time")
-_protocol = partial(typer.Option, rich_help_panel="Protocol (decided by --plan)")
-_guarantee = partial(typer.Option, rich_help_panel="Guarantee (decided by --plan)")
-DESIGN = ("rounds", "receivers", "schedule", "quiet_rounds", "sigma_independent", "sigma_cancelling")
-PLANNED = (*DESIGN, "epsilon", "delta", "rule", "colluding")
-NEEDED_BY_HAND = ("rounds", "sigma_independent", "sigma_cancelling", "epsilon", "min_participants")
+BY_HAND = ("--rounds", "--sigma-independent", "--sigma-cancelling", "--epsilon", "--min-participants")
+
+
+@options(OPTIONS)
+class SessionPlan(PlanFile):
+    """What else is agreed on."""
+
+    coalitions: int = 20
+    """Random coalitions of the agreed size that every party checks."""
+    min_participants: int | None = None
+    """Final messages that a result needs. Default: as many as the plan expects at the end."""
 
 
 def init(
-    context: typer.Context,
-    name: Annotated[str, typer.Argument(help="What the run is called.")],
-    out: Annotated[Path, typer.Option(help="The roster (JSON) to write; it must not exist yet.")],
-    start: Annotated[str, _time(help="When the first round begins: 2030-01-15T08:00:00Z, or +10m from now.")],
-    plan: Annotated[Path | None, typer.Option(help="Take protocol, noise and guarantee from this plan.")] = None,
-    domain: DomainBounds = None,
-    ball: BallRadius = None,
-    dimensions: Annotated[int, _values(help="Coordinates of a value.")] = 1,
-    distance: Annotated[
-        float | None,
-        _values(
-            help="Protect values at most this far apart, such as sums that differ in one record. Default: any two."
-        ),
-    ] = None,
-    period: Annotated[str, _time(help="How long a round lasts at most: 10s, 500ms, 2m.")] = "10s",
-    min_round_duration: Annotated[
-        str, _time(help="How long a round lasts at least, so that a crashed party can be back in time: 1s.")
-    ] = "0s",
-    max_clock_skew: Annotated[
-        str | None, _time(help="How wrong a party's clock may be. Default: a tenth of --period.")
-    ] = None,
-    rounds: Annotated[int | None, _protocol(help="Rounds of gossip.")] = None,
-    receivers: Annotated[int, _protocol(help="Receivers per party and round.")] = 1,
-    schedule: Annotated[
-        str, _protocol(help="Who sends to whom: random, distinct (to nobody twice) or permutation.")
-    ] = "random",
-    quiet_rounds: Annotated[int, _protocol(help="Last rounds in which no share of the value enters.")] = 0,
-    sigma_independent: Annotated[
-        float | None, _protocol(help="Standard deviation of the independent noise, which stays in the result.")
-    ] = None,
-    sigma_cancelling: Annotated[
-        float | None, _protocol(help="Standard deviation of the cancelling noise, which is taken back.")
-    ] = None,
-    epsilon: Annotated[float | None, _guarantee(help="The promised epsilon, for every honest party.")] = None,
-    delta: Annotated[float, _guarantee(help="The promised delta, between 0 and 1.")] = 1e-5,
-    rule: Annotated[str, _guarantee(help="analytic (exact), or classic: the paper's constant.")] = "analytic",
-    colluding: Annotated[float, _guarantee(help="Fraction of the parties that may collude.")] = 0.0,
-    coalitions: Annotated[int, typer.Option(help="Random coalitions of that size that every party checks.")] = 20,
-    min_participants: Annotated[
-        int | None,
-        typer.Option(help="Final messages that a result needs. Default: as many as the plan expects at the end."),
-    ] = None,
-    seed: Annotated[
-        str | None,
-        typer.Option(
-            help="Public seed (hexadecimal) of who sends to whom. Default: the parties draw it by a coin flip."
-        ),
-    ] = None,
-    as_json: AsJson = False,
+    name: Annotated[str, Parameter(help="What the run is called.")],
+    /,
+    *,
+    times: SessionTimes,
+    output: NewFile,
+    plan: SessionPlan = SessionPlan(),
+    values: AgreedValues = AgreedValues(),
+    protocol: AgreedProtocol = AgreedProtocol(),
+    privacy: AgreedPrivacy = AgreedPrivacy(),
 ) -> None:
     """Begin a roster with the terms of a run, from a plan or by hand; parties come with `inca node roster add`.
 
@@ -92,41 +69,45 @@ def init(
     from inca.network.membership.roster import Roster
     from inca.network.membership.terms import Terms
 
-    refuse_combination(context, "plan", *PLANNED)
+    refuse_combination("--plan", *names(AgreedProtocol, AgreedPrivacy))
+    refuse_combination("--domain", "--ball")
+    out = output.out
     if out.exists():
         refuse("--out", str(out), "a file that does not exist yet")
-    domain_of(domain, ball)
-    low, high = (None, None) if domain is None else domain
-    round_s = duration("--period", period)
+    domain_of(values)
+    low, high = (None, None) if values.domain is None else values.domain
+    period, skew = duration("--period", times.period), times.max_clock_skew
     agreed: dict[str, Any] = {
-        "dimension": dimensions,
+        "dimension": values.dimensions,
         "lower": low,
         "upper": high,
-        "radius": ball,
-        "distance": distance,
-        "start": future_time("--start", start),
-        "period": round_s,
-        "min_round_duration": duration("--min-round-duration", min_round_duration),
-        "max_clock_skew": round_s / 10.0 if max_clock_skew is None else duration("--max-clock-skew", max_clock_skew),
-        "coalitions": coalitions,
-        "min_participants": min_participants,
-        "seed": seed,
+        "radius": values.ball,
+        "distance": values.distance,
+        "start": future_time("--start", times.start),
+        "period": period,
+        "min_round_duration": duration("--min-round-duration", times.min_round_duration),
+        "max_clock_skew": period / 10.0 if skew is None else duration("--max-clock-skew", skew),
+        "coalitions": plan.coalitions,
+        "min_participants": plan.min_participants,
+        "seed": times.public_seed,
     }
     planned = None
-    if plan is not None:
+    if plan.plan is not None:
         from inca.planning.plan import read_plan
 
-        planned = read_plan(plan)
-        if min_participants is None:
+        planned = read_plan(plan.plan)
+        if plan.min_participants is None:
             agreed["min_participants"] = planned.requirements.survivors
         terms = Terms.from_plan(planned, **agreed)
     else:
-        _require(context, *NEEDED_BY_HAND)
-        by_hand = {name: context.params[name] for name in PLANNED} | {"rule": rule_named(rule)}
-        terms = Terms(**by_hand, **agreed)
+        by_hand = vars(protocol) | vars(privacy)
+        said = by_hand | agreed
+        if missing := [option for option in BY_HAND if said[option[2:].replace("-", "_")] is None]:
+            raise InvalidInput(f"without --plan, {', '.join(missing)} must be given")
+        terms = Terms(**(by_hand | {"receivers": protocol.receivers or 1}), **agreed)
     roster = Roster(name, terms)
     roster.write(out)
-    if as_json:
+    if output.json:
         print_json(report_on(roster, planned))
         return
     print_text(f"The roster {name} is in {out}, without parties so far. Its terms:")
@@ -136,8 +117,10 @@ def init(
 
 def add(
     roster: RosterFile,
-    cards: Annotated[list[Path], typer.Argument(metavar="CARD...", help="The card.json of one or more parties.")],
-    as_json: AsJson = False,
+    cards: Annotated[list[Path], Parameter(help="The card.json of one or more parties.", name="CARD...")],
+    /,
+    *,
+    output: Json = Json(),
 ) -> None:
     """Add parties to a roster by their cards, all of them or none; the card of a party that has moved is replaced.
 
@@ -156,7 +139,7 @@ def add(
     added = [read_card(path) for path in cards]
     extended = read_roster(roster).with_parties(*added)
     extended.write(roster)
-    if as_json:
+    if output.json:
         print_json(report_on(extended))
         return
     _show_parties(extended, only=[card.name for card in added])
@@ -165,7 +148,7 @@ def add(
         print_next(f"send {roster} to all parties, compare fingerprints, and inca node run {roster} on every machine")
 
 
-def show(roster: RosterFile, as_json: AsJson = False) -> None:
+def show(roster: RosterFile, /, *, output: Json = Json()) -> None:
     """Show who takes part and on which terms, the session's id, and what is missing (status 1 if anything is).
 
     The same id on all machines means that all have the same roster. Compare fingerprints with the parties themselves,
@@ -176,21 +159,15 @@ def show(roster: RosterFile, as_json: AsJson = False) -> None:
     from inca.network.membership.roster import read_roster
 
     shown = read_roster(roster)
-    if as_json:
+    if output.json:
         print_json(report_on(shown))
     else:
         print_text(f"Roster {shown.name}: {len(shown.parties)} parties")
         _show_parties(shown)
         _show_terms(shown)
         show_session(shown)
-    if shown.missing or shown.unsigned:
-        raise typer.Exit(1)
-
-
-def _require(context: typer.Context, *names: str) -> None:
-    missing = [f"--{name.replace('_', '-')}" for name in names if context.params[name] is None]
-    if missing:
-        raise InvalidInput(f"without --plan, {', '.join(missing)} must be given")
+    if shown.missing:
+        raise SystemExit(1)
 
 
 def _expected_error(roster: Roster, plan: Plan | None = None) -> tuple[float, str, str]:
@@ -222,7 +199,7 @@ def report_on(roster: Roster, plan: Plan | None = None) -> dict[str, Any]:
     error, _, remark = _expected_error(roster, plan)
     report = {"name": roster.name, "session": roster.session.hex(), "complete": not roster.missing}
     report |= {"expected_error": error, "remarks": [remark] if remark else []}
-    report |= {"missing": list(roster.missing), "unsigned": list(roster.unsigned)}
+    report |= {"missing": list(roster.missing)}
     return report | {"terms": roster.as_dict()["terms"], "parties": parties}
 
 
@@ -285,5 +262,3 @@ def show_session(roster: Roster) -> None:
     print_text("Complete." if not roster.missing else "Not complete:")
     for sentence in roster.missing:
         print_text(f"  {sentence}")
-    if roster.unsigned:
-        print_text(f"Addresses that are not signed (version 0.1): {', '.join(roster.unsigned)}. No session can begin.")

@@ -5,77 +5,63 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
-import typer
+from cyclopts import Parameter
 
-from inca.cli.options import (
-    AsJson,
-    IdentityFolder,
-    Listen,
-    Quiet,
-    RosterFile,
-    StateFolder,
-    listen_address,
-    refuse_combination,
-)
-from inca.cli.printing import intervals, numbers, print_json, print_next, print_text
+from inca.cli.options import OPTIONS, Clip, JsonQuiet, PartyFolders, RosterFile, options, refuse_combination
+from inca.cli.printing import print_content, print_json, print_next, print_text
+from inca.cli.usage import NO_RESULT
 from inca.errors import InvalidInput
 
 if TYPE_CHECKING:
     from inca._base.types import Array
     from inca.network.membership.terms import Terms
 
-NO_RESULT = 3
-"""The status of a session that has ended without a result: there is no use in starting the party again."""
+
+@options(OPTIONS)
+class OwnValue(Clip):
+    """A party's value."""
+
+    value: Annotated[str | None, Parameter(metavar="FILE", allow_leading_hyphen=True)] = None
+    """The value: numbers in a text or .npy file, or - for standard input."""
+    value_command: Annotated[str | None, Parameter(metavar="COMMAND", allow_leading_hyphen=True)] = None
+    """The value: numbers that this shell command prints."""
+    datum: Annotated[str | None, Parameter(metavar="LABEL")] = None
+    """What the value is about: `inca node ledger` adds up what the same datum has cost."""
+
+
+@options(OPTIONS)
+class SessionCourse:
+    """How a session begins and ends."""
+
+    first_start: bool = False
+    """You vouch that this party never ran in this session before, on any machine, so that it can join late even if
+    others that are late or absent do not answer."""
+    serve: Annotated[str | None, Parameter(metavar="TIME")] = None
+    """How long to serve others when the session has ended (10m), or again after it has: some may come back late and
+    need the result. Default: three periods. It ends as soon as all have said that they have it."""
+    shred: bool = False
+    """Overwrite and remove the journal when the session has ended."""
 
 
 def run(
-    context: typer.Context,
     roster: RosterFile,
-    identity: IdentityFolder,
-    state: StateFolder,
-    value: Annotated[
-        str | None,
-        typer.Option(metavar="FILE", help="The value: numbers in a text or .npy file, or - for standard input."),
-    ] = None,
-    value_command: Annotated[
-        str | None, typer.Option(metavar="COMMAND", help="The value: numbers that this shell command prints.")
-    ] = None,
-    clip: Annotated[
-        bool, typer.Option(help="Move a value outside the agreed domain to its border; else it is refused.")
-    ] = False,
-    listen: Listen = None,
-    first_start: Annotated[
-        bool,
-        typer.Option(
-            "--first-start",
-            help="You vouch that this party never ran in this session before, on any machine, so that it can join late "
-            "even if others that are late or absent do not answer.",
-        ),
-    ] = False,
-    serve: Annotated[
-        str | None,
-        typer.Option(
-            help="For how long to serve others when the session has ended (10m), or again after it has: some may come "
-            "back late and lack the result. Default: three periods. It ends as soon as all have said that they have it."
-        ),
-    ] = None,
-    datum: Annotated[
-        str | None,
-        typer.Option(
-            metavar="LABEL", help="What the value is about: `inca node ledger` adds up what the same datum has cost."
-        ),
-    ] = None,
-    shred: Annotated[bool, typer.Option(help="Overwrite and remove the journal when the session has ended.")] = False,
-    quiet: Quiet = False,
-    as_json: AsJson = False,
+    /,
+    *,
+    folders: PartyFolders,
+    own: OwnValue = OwnValue(),
+    course: SessionCourse = SessionCourse(),
+    output: JsonQuiet = JsonQuiet(),
 ) -> None:
     """Take part in the session of a roster: from before its start until there is a result, or a reason why not.
 
     Start it on every party's machine before the agreed time. Should it stop or crash, start it again with the same
-    options: it resumes from its journal. Status 0: there is a result; 1: there is none, and the reason is printed. A
-    session that has ended is not held again: its result is printed again.
+    options: it resumes from its journal. A session that has ended is not held again: its result is printed again.
+
+    Status 0: there is a result. 1: it was stopped, or it cannot go on now; start it again. 2: the options, the roster
+    or the value were refused. 3: the session has ended without a result, and the reason is printed; starting it again
+    will not help, and `inca node roster reschedule` prepares another try.
 
     Whoever was away when the others ended gets the result from one of them that is still there: with *--serve*, also
     one that had ended before and is started again, if it still has its journal.
@@ -100,43 +86,50 @@ def run(
     from inca.network.membership.identity import Identity
     from inca.network.membership.roster import read_roster
     from inca.network.node.booked_losses import label_datum
+    from inca.network.node.node import NodeOptions
     from inca.network.node.runner import run_party
     from inca.network.node.session_setup import SessionSetup
+    from inca.reporting.content import content
 
-    refuse_combination(context, "value", "value_command")
+    refuse_combination("--value", "--value-command")
     setup = SessionSetup(read_roster(roster))
-    folder, party, names = state / setup.roster.session.hex()[:16], Identity.read(identity), setup.roster.names
+    folder, party = folders.state / setup.roster.session.hex()[:16], Identity.read(folders.identity)
     try:
-        if datum is not None:
-            label_datum(folder, datum)
+        if own.datum is not None:
+            label_datum(folder, own.datum)
         report = run_party(
             setup,
             party,
             folder,
-            lambda: _check_value(setup.roster.terms, _read_value(value, value_command), clip),
-            clip=clip,
-            listen=listen_address(listen),
-            first_start=first_start,
-            shred=shred,
-            serve_s=0.0 if serve is None else duration("--serve", serve),
+            lambda: _check_value(setup.roster.terms, _read_value(own.value, own.value_command), own.clip),
+            NodeOptions(
+                clip=own.clip,
+                listen=folders.listen_address,
+                first_start=course.first_start,
+                serve_s=0.0 if course.serve is None else duration("--serve", course.serve),
+            ),
+            shred=course.shred,
             leave_on_sigterm=True,
-            on_event=None if quiet or as_json else EventPrinter(names, party.name, setup.roster.terms.start),
+            on_event=None
+            if output.quiet or output.json
+            else EventPrinter(setup.roster.names, party.name, setup.roster.terms.start),
         )
     except OSError as error:
         raise InvalidInput(f"{folder} cannot be used: {error.strerror or error}") from None
     if report is None:
-        typer.echo("stopped; start it again to go on", err=True)
-        raise typer.Exit(1)
-    if as_json:
-        print_json(report)
+        print("stopped; start it again to go on", file=sys.stderr)
+        raise SystemExit(1)
+    if output.json:
+        print_json(report.as_fields())
     else:
-        _show(report, folder)
-        if report["estimate"] is not None:
-            print_next(f"inca audit {folder / 'execution.json'}, and inca node ledger {state}")
+        print_content(content(report), details=output.details)
+        print_text(f"The result, and what belongs to it, is in {folder}.")
+        if report.estimate is not None:
+            print_next(f"inca audit {folder / 'execution.json'}, and inca node ledger {folders.state}")
         else:
             print_next(f"inca node roster reschedule {roster} --start TIME, which says what another try costs")
-    if report["estimate"] is None:
-        raise typer.Exit(NO_RESULT)
+    if report.estimate is None:
+        raise SystemExit(NO_RESULT)
 
 
 def _read_value(path: str | None, command: str | None) -> Array:
@@ -202,38 +195,3 @@ def _check_value(terms: Terms, value: Array, clip: bool) -> Array:
         sentence = f"the value lies outside the agreed domain, {terms.domain}: correct it, or give --clip"
         raise InvalidInput(sentence) from None
     return value
-
-
-def _show(report: dict[str, Any], folder: Path) -> None:
-    from inca.protocol.transcript import AgreedGuarantee
-
-    if report["estimate"] is None:
-        print_text(f"no result: {report['reason']}")
-        return
-    print_text(f"estimate     {numbers(report.get('constrained', report['estimate']))}")
-    if "interval" in report:  # not in `inca-result/1`, nor all that has a default below
-        confidence = f"of the exact mean, with a probability of {report['confidence']:.0%}"
-        print_text(f"interval     {intervals(*report['interval'])}   {confidence}")
-    if report["standard_error"] is not None:
-        print_text(f"noise        {report['standard_error']:.4g} (standard error of a coordinate)")
-    print_text(f"parties      {report['present']} of {report['parties']} were there at the end")
-    print_text(f"own loss     {_own_loss(report)}")
-    agreed = AgreedGuarantee(report["wanted"], report["delta"], failure=report.get("failure"))
-    print_text(f"agreed       {agreed} for every party, over random schedules, coalitions and leavers")
-    if report.get("late"):
-        print_text(f"late         {', '.join(report['late'])} settled and did not publish: their noise is left in it")
-    for t, sender, receiver, claim in report.get("contradictions", []):
-        print_text(f"not exact    {sender} says that round {t} was {claim} by {receiver}, who says the opposite")
-    for sentence in report.get("remarks", []):
-        print_text(f"note         {sentence}")
-    print_text(f"kept in      {folder} (result, execution, certificate)")
-
-
-def _own_loss(report: dict[str, Any]) -> str:
-    """Say what the session gave away of this party's value, as far as it knows."""
-    if report["coalitions"] is None:
-        return f"not worked out: {report['reason'] or 'this party is not in the result'}"
-    which = "all" if report["all_coalitions"] else "random"
-    epsilon = "unbounded" if report["epsilon"] is None else f"{report['epsilon']:.4g}"
-    at_worst = f"at worst over {report['coalitions']} ({which}) coalitions"
-    return f"epsilon {epsilon} of {report['wanted']:g} at delta {report['delta']:g}, {at_worst}"

@@ -2,30 +2,24 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Annotated
-
-import typer
-
-from inca.cli.options import AsJson
+from inca.cli.options import Json, StateFolder
 from inca.cli.printing import print_json, print_text
 
 
-def status(
-    state: Annotated[Path, typer.Argument(metavar="FOLDER", help="The --state folder of a node on this machine.")],
-    as_json: AsJson = False,
-) -> None:
+def status(folder: StateFolder, /, *, output: Json = Json()) -> None:
     """Say how far the sessions of this machine's nodes are; reads a small file and disturbs nobody.
+
+    Status 0, however the sessions are; 2 if the folder has none.
 
     Example:  inca node status sessions
     """
     from inca._base.validation import refuse
     from inca.network.node.event_log import statuses
 
-    sessions = statuses(state)
+    sessions = statuses(folder)
     if not sessions:
-        refuse("FOLDER", str(state), "a --state folder with a session in it")
-    if as_json:
+        refuse("FOLDER", str(folder), "a --state folder with a session in it")
+    if output.json:
         print_json(sessions)
         return
     for session in sessions:

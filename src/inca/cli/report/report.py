@@ -5,32 +5,40 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from cyclopts import Parameter
 
-from inca.cli.options import OUTPUT
-from inca.cli.printing import OutputFiles, print_next, print_text
+from inca.cli.options import OPTIONS, OUTPUT, Out, default, options
+from inca.cli.printing import OutputFiles, print_content, print_next
 from inca.cli.progress import progress_bar
 from inca.errors import InvalidInput
+
+
+@options(OPTIONS)
+class RosterOption:
+    """The roster of what is reported."""
+
+    roster: Path | None = None
+    """The roster of a result or a session: it says where values may lie, which results do not."""
+
+
+@options(OUTPUT)
+class PageFile(Out):
+    """Where the page goes."""
+
+    out: Annotated[Path | None, default("beside FILE, as NAME-report.html")] = None
 
 
 def report(
     file: Annotated[
         Path,
-        typer.Argument(
-            metavar="FILE",
-            help="A plan, a certificate, an execution or a result; or a session's folder, within --state of a node.",
+        Parameter(
+            help="A plan, a certificate, an execution or a result; or a session's folder, within --state of a node."
         ),
     ],
-    roster: Annotated[
-        Path | None,
-        typer.Option(help="The roster of a result or a session: it says where values may lie, which results do not."),
-    ] = None,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            help="Write the page (HTML) here. Default: beside FILE, as NAME-report.html.", rich_help_panel=OUTPUT
-        ),
-    ] = None,
+    /,
+    *,
+    agreed: RosterOption = RosterOption(),
+    output: PageFile = PageFile(),
 ) -> None:
     """Make one page to share of a plan, a certificate, an execution, a result or a session.
 
@@ -40,31 +48,21 @@ def report(
 
     Example:  inca report examples/consortium.json --out report.html
     """
-    out = _beside(file) if out is None else out
+    out = _beside(file) if output.out is None else output.out
     if out.resolve() == file.resolve():
         raise InvalidInput(f"--out must be another file than FILE, got {out} for both")
     files = OutputFiles(report=out)
     from inca._base.files import write_whole
-    from inca.cli.report.page import page
     from inca.cli.report.sources import report_content
+    from inca.reporting.html import page
 
     with progress_bar("round") as progress:
-        content = report_content(file, roster, progress)
+        content = report_content(file, agreed.roster, progress)
     text = page(content).encode()
     files.write("report", lambda path: write_whole(path, lambda stream: stream.write(text)))
-    for sentence in content.verdict:
-        print_text(f"{sentence.badge:18}  {_printable(sentence.text)}")
+    print_content(content)
     files.finish(announce=True)
     print_next(f"open {out} in a browser, print it, or send it")
-
-
-def _printable(text: str) -> str:
-    """Return text of a file so that no character of it can direct the terminal.
-
-    >>> _printable("anna\\x1b[2J")
-    'anna?[2J'
-    """
-    return "".join(character if character.isprintable() else "?" for character in text)
 
 
 def _beside(file: Path) -> Path:

@@ -3,89 +3,78 @@
 from __future__ import annotations
 
 import hashlib
-import stat
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import msgspec
+import numpy as np
 
 from inca._base.types import Progress
-from inca.cli.report.certificate_report import certificate_content, read_certificate
-from inca.cli.report.execution_report import execution_content
-from inca.cli.report.page import ReportContent, SourceFile
-from inca.cli.report.plan_report import plan_content
-from inca.cli.report.result_report import ResultFields, read_result, result_content
-from inca.cli.report.session_report import session_content, unfinished_content
-from inca.dashboard.documents import KINDS
+from inca.documents.certificate import CertificateDocument
+from inca.documents.document import file_content
+from inca.documents.execution import ExecutionDocument
+from inca.documents.formats import FORMATS, format_of
+from inca.documents.result import ResultDocument
 from inca.errors import InvalidInput
-from inca.planning.plan import read_plan
-from inca.protocol.execution_files import read_execution
+from inca.privacy.certificate import certify
+from inca.protocol.execution_files import digest, transcript_of
+from inca.protocol.transcript import Transcript
+from inca.reporting.content import content
+from inca.reporting.execution import execution_content
+from inca.reporting.parts import Content, Source
+from inca.reporting.result import result_content
+from inca.reporting.session import session_content, unfinished_content
 
-MAX_BYTES = 1 << 28
 
-
-class _Header(msgspec.Struct):
-    format: str
-
-
-def report_content(path: Path, roster: Path | None, progress: Progress | None = None) -> ReportContent:
-    """Read what a report is about, and return what it says.
-
-    Args:
-        path: The file, or the folder of a session, or a `--state` folder with one session in it.
-        roster: The roster of a result or a session, which says where values may lie.
-        progress: Called with (rounds done, T+1) while losses of an execution are computed.
-
-    Raises:
-        InvalidInput: If there is nothing there that inca writes, or it contradicts itself or the roster.
-    """
+def report_content(path: Path, roster: Path | None, progress: Progress | None = None) -> Content:
+    """Return what a report says of a file or of a session."""
     try:
         folder = _session_folder(path) if path.is_dir() else None
     except OSError as error:
         raise InvalidInput(f"{path} cannot be read: {error.strerror or error}") from None
     if folder is not None:
         return _session(folder, roster)
-    content = _bytes(path)
-    kind = _kind(path, content)
-    if roster is not None and kind != "result":
-        raise InvalidInput(f"--roster must be combined with a result or a session, got {path}, a file of another kind")
-    if kind == "plan":
-        report = plan_content(read_plan(path))
-    elif kind == "certificate":
-        report = certificate_content(read_certificate(path, content))
-    elif kind == "result":
-        fields = read_result(path, content)
-        report = result_content(fields, _domain(roster, fields))
-    else:
-        report = execution_content(read_execution(path), progress)
-    return replace(report, sources=(_source(path, content), *_roster_source(roster)))
+    text = file_content(path, "a file that inca writes")
+    kind = ExecutionDocument if path.suffix == ".npz" else FORMATS[format_of(text, path)]
+    if roster is not None and kind is not ResultDocument:
+        raise InvalidInput(f"--roster goes with a result or a session, got {path}, which is {kind.kind}")
+    document = kind.read(path)
+    match document:
+        case ExecutionDocument():
+            report = certified_content(transcript_of(document), progress)
+        case ResultDocument():
+            report = result_content(document, _domain(roster, document))
+        case _:
+            report = content(document)
+    return replace(report, sources=(_source(path, text), *_roster_source(roster)))
 
 
-def _kind(path: Path, content: bytes) -> str:
-    if path.suffix == ".npz":
-        return "execution"
+def certified_content(transcript: Transcript, progress: Progress | None = None) -> Content:
+    """Work the losses of an execution out, if all that they depend on is known, and return what is to be said of it."""
+    accounted, drawn = _with_adversary(transcript)
     try:
-        return KINDS[msgspec.json.decode(content, type=_Header).format]
-    except (msgspec.DecodeError, KeyError, RecursionError):
-        kinds = "a plan, a certificate, an execution or a result"
-        raise InvalidInput(f"{path} must be {kinds} that inca wrote, or a session's folder, got another file") from None
+        certificate = certify(accounted, progress=progress).document(conditions=True)
+        bound = None
+        if transcript.execution.cohort is not None and not transcript.execution.cohort.all():
+            bound = certify(accounted, basis="leavers counted as colluders", progress=progress).document()
+    except InvalidInput as error:
+        return execution_content(transcript, unknown=str(error))
+    return execution_content(transcript, certificate, bound=bound, drawn=drawn)
 
 
-def _bytes(path: Path) -> bytes:
-    try:
-        status = path.stat()
-        if not stat.S_ISREG(status.st_mode):
-            raise InvalidInput(f"{path} must be a file or a folder, got something else")
-        if status.st_size > MAX_BYTES:
-            raise InvalidInput(f"{path} must have at most {MAX_BYTES} bytes, got {status.st_size}")
-        return path.read_bytes()
-    except OSError as error:
-        raise InvalidInput(f"{path} cannot be read: {error.strerror or error}") from None
+def _with_adversary(transcript: Transcript) -> tuple[Transcript, bool]:
+    """Return the transcript with an adversary, and whether it was drawn; one execution always has the same drawn."""
+    if transcript.adversary is not None or transcript.agreed is None:
+        return transcript, False
+    seed = hashlib.sha256(f"inca-report/1 {digest(transcript)}".encode()).digest()
+    rng = np.random.default_rng(int.from_bytes(seed, "big"))
+    execution = transcript.execution
+    adversary = transcript.agreed.adversary.draw(execution.parties, execution.rounds, rng)
+    return replace(transcript, adversary=adversary), True
 
 
-def _source(path: Path, content: bytes) -> SourceFile:
-    return SourceFile(path.name, hashlib.sha256(content).hexdigest())
+def _source(path: Path, text: bytes) -> Source:
+    return Source(path.name, hashlib.sha256(text).hexdigest())
 
 
 def _session_folder(folder: Path) -> Path:
@@ -97,49 +86,47 @@ def _session_folder(folder: Path) -> Path:
         return inner[0]
     if inner:
         names = ", ".join(entry.name for entry in inner)
-        raise InvalidInput(f"{folder} must have one session in it, got {len(inner)}: name one of {names}")
-    raise InvalidInput(f"{folder} must be the folder of a session (result.json or status.json), got another folder")
+        raise InvalidInput(f"{folder} has {len(inner)} sessions in it: name one of {names}")
+    raise InvalidInput(f"{folder} is not the folder of a session: it has no result.json or status.json")
 
 
 def _holds_session(folder: Path) -> bool:
     return any((folder / name).is_file() for name in ("result.json", "status.json"))
 
 
-def _session(folder: Path, roster: Path | None) -> ReportContent:
-    files = {
-        name: (folder / name, _bytes(folder / name))
-        for name in ("result.json", "certificate.json", "execution.json", "log.jsonl", "status.json")
-        if (folder / name).is_file()
-    }
+def _session(folder: Path, roster: Path | None) -> Content:
+    names = ("result.json", "certificate.json", "execution.json", "log.jsonl", "status.json")
+    files = {name: file_content(folder / name, "a file of a session") for name in names if (folder / name).is_file()}
+    status = files.pop("status.json", b"")
     if "result.json" not in files:
         if roster is not None:
-            raise InvalidInput("--roster must be combined with a session that has ended, got one that has not")
-        path, content = files["status.json"]
-        return replace(unfinished_content(_status(path, content), folder), sources=(_source(path, content),))
-    files.pop("status.json", None)  # says nothing more
-    result = read_result(*files["result.json"])
+            raise InvalidInput("--roster goes with a session that has ended, got one that has not")
+        report, files = unfinished_content(_status(folder, status), folder.name), {"status.json": status}
+        return replace(report, sources=tuple(_source(folder / name, text) for name, text in files.items()))
+    result = ResultDocument.read(folder / "result.json")
     report = session_content(
         result,
-        read_certificate(*files["certificate.json"]) if "certificate.json" in files else None,
-        read_execution(files["execution.json"][0]) if "execution.json" in files else None,
-        files["log.jsonl"][1] if "log.jsonl" in files else None,
+        CertificateDocument.read(folder / "certificate.json") if "certificate.json" in files else None,
+        transcript_of(ExecutionDocument.read(folder / "execution.json")) if "execution.json" in files else None,
+        files.get("log.jsonl", b""),
         _domain(roster, result),
     )
-    return replace(report, sources=(*(_source(*file) for file in files.values()), *_roster_source(roster)))
+    sources = tuple(_source(folder / name, text) for name, text in files.items())
+    return replace(report, sources=(*sources, *_roster_source(roster)))
 
 
-def _status(path: Path, content: bytes) -> dict[str, Any]:
+def _status(folder: Path, text: bytes) -> dict[str, object]:
     try:
-        return msgspec.json.decode(content, type=dict[str, Any])
+        return msgspec.json.decode(text, type=dict[str, object])
     except msgspec.DecodeError:
-        raise InvalidInput(f"{path} cannot be read: it is not what a node writes") from None
+        raise InvalidInput(f"{folder / 'status.json'} cannot be read: it is not what a node writes") from None
 
 
-def _roster_source(roster: Path | None) -> tuple[SourceFile, ...]:
-    return () if roster is None else (_source(roster, _bytes(roster)),)
+def _roster_source(roster: Path | None) -> tuple[Source, ...]:
+    return () if roster is None else (_source(roster, file_content(roster, "a roster")),)
 
 
-def _domain(roster: Path | None, result: ResultFields) -> tuple[float, float] | None:
+def _domain(roster: Path | None, result: ResultDocument) -> tuple[float, float] | None:
     """Return where coordinates of values may lie, as the roster of that very session says."""
     if roster is None:
         return None
@@ -150,7 +137,7 @@ def _domain(roster: Path | None, result: ResultFields) -> tuple[float, float] | 
 
     read = read_roster(roster)
     if read.session.hex() != result.session:
-        raise InvalidInput(f"{roster} must be the roster of session {result.session[:16]}, got that of another")
+        raise InvalidInput(f"{roster} is the roster of another session than {result.session[:16]}")
     terms = read.terms
     if terms.radius is not None:
         return -terms.radius, terms.radius

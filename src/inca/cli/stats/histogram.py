@@ -3,43 +3,28 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
 
-import typer
-
-from inca.cli.options import AsJson, Colluding
-from inca.cli.stats.options import (
-    RECORDS,
-    ColumnDomain,
-    Confidence,
-    Leaving,
-    Level,
-    NumberColumn,
-    PartyColumn,
-    Picture,
-    RandomSeed,
-    RecordsFile,
-    WantedDelta,
-    WantedEpsilon,
-)
+from inca.cli.options import RECORDS, NumberColumn, ReleaseConditions, ReleaseLoss, options
+from inca.cli.stats.options import RecordsFile, StatsOutput
 from inca.cli.stats.release import prepare, rows_of, tell
+
+
+@options(RECORDS)
+class EqualBins(NumberColumn):
+    """A column, and its bins."""
+
+    bins: int = 10
+    """Number of equal bins over the domain."""
 
 
 def histogram(
     records: RecordsFile,
-    party: PartyColumn,
-    column: NumberColumn,
-    domain: ColumnDomain,
-    epsilon: WantedEpsilon,
-    bins: Annotated[int, typer.Option(help="Number of equal bins over the domain.", rich_help_panel=RECORDS)] = 10,
-    delta: WantedDelta = 1e-5,
-    level: Level = "record",
-    colluding: Colluding = 0.0,
-    dropout: Leaving = 0.0,
-    seed: RandomSeed = None,
-    confidence: Confidence = 0.95,
-    picture: Picture = None,
-    as_json: AsJson = False,
+    /,
+    *,
+    data: EqualBins,
+    loss: ReleaseLoss,
+    conditions: ReleaseConditions = ReleaseConditions(),
+    output: StatsOutput = StatsOutput(),
 ) -> None:
     """Estimate the share of records in each of several equal bins from one private average, with intervals.
 
@@ -59,20 +44,9 @@ def histogram(
     from inca.learn.statistics.moments import histogram as shares_of
     from inca.protocol.usefulness import says_nothing
 
-    count = integer("--bins", bins, 2, MAX_BINS)
-    release = prepare(
-        records,
-        party,
-        [("--column", column, domain)],
-        epsilon=epsilon,
-        delta=delta,
-        level=level,
-        colluding=colluding,
-        dropout=dropout,
-        confidence=confidence,
-        seed=seed,
-        picture=picture,
-    )
+    count = integer("--bins", data.bins, 2, MAX_BINS)
+    column, domain = data.column, data.domain
+    release = prepare(records, data.party, [("--column", column, domain)], loss, conditions, output)
     edges = equal_bins("--bins", count, *domain)
     shares = shares_of(release.records, edges, release.averager, release.budget, release.rng)
     errors = np.asarray(shares.standard_error)
@@ -100,4 +74,4 @@ def histogram(
         draw_histogram(rows, edges, column, release.title, release.confidence, path)
 
     release.files.write("picture", draw)
-    tell("histogram", release, rows, remarks, as_json, column=column, domain=list(domain), edges=edges.tolist())
+    tell("histogram", release, rows, remarks, output.json, column=column, domain=list(domain), edges=edges.tolist())

@@ -5,37 +5,19 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from inca.cli.options import AsJson, Colluding
-from inca.cli.stats.options import (
-    ColumnDomain,
-    Confidence,
-    Leaving,
-    Level,
-    NumberColumn,
-    PartyColumn,
-    Picture,
-    RandomSeed,
-    RecordsFile,
-    WantedDelta,
-    WantedEpsilon,
-)
+from inca.cli.options import NumberColumn, ReleaseConditions, ReleaseLoss
+from inca.cli.stats.options import RecordsFile, StatsOutput
 from inca.cli.stats.release import PreparedRelease, StatisticRow, outside, prepare, rows_of, tell
 
 
 def mean(
     records: RecordsFile,
-    party: PartyColumn,
-    column: NumberColumn,
-    domain: ColumnDomain,
-    epsilon: WantedEpsilon,
-    delta: WantedDelta = 1e-5,
-    level: Level = "record",
-    colluding: Colluding = 0.0,
-    dropout: Leaving = 0.0,
-    seed: RandomSeed = None,
-    confidence: Confidence = 0.95,
-    picture: Picture = None,
-    as_json: AsJson = False,
+    /,
+    *,
+    data: NumberColumn,
+    loss: ReleaseLoss,
+    conditions: ReleaseConditions = ReleaseConditions(),
+    output: StatsOutput = StatsOutput(),
 ) -> None:
     """Estimate the mean of a column from one private average, with its interval.
 
@@ -46,36 +28,18 @@ def mean(
 
     Example:  inca stats mean examples/patients.csv --party clinic --column pressure --domain 80 200 --epsilon 1
     """
-    release = prepare(
-        records,
-        party,
-        [("--column", column, domain)],
-        epsilon=epsilon,
-        delta=delta,
-        level=level,
-        colluding=colluding,
-        dropout=dropout,
-        confidence=confidence,
-        seed=seed,
-        picture=picture,
-    )
-    _tell("mean", column, domain, release, as_json)
+    release = prepare(records, data.party, [("--column", data.column, data.domain)], loss, conditions, output)
+    _tell("mean", data.column, data.domain, release, output.json)
 
 
 def variance(
     records: RecordsFile,
-    party: PartyColumn,
-    column: NumberColumn,
-    domain: ColumnDomain,
-    epsilon: WantedEpsilon,
-    delta: WantedDelta = 1e-5,
-    level: Level = "record",
-    colluding: Colluding = 0.0,
-    dropout: Leaving = 0.0,
-    seed: RandomSeed = None,
-    confidence: Confidence = 0.95,
-    picture: Picture = None,
-    as_json: AsJson = False,
+    /,
+    *,
+    data: NumberColumn,
+    loss: ReleaseLoss,
+    conditions: ReleaseConditions = ReleaseConditions(),
+    output: StatsOutput = StatsOutput(),
 ) -> None:
     """Estimate the variance of a column, and its mean, from one private average, with intervals.
 
@@ -85,20 +49,8 @@ def variance(
 
     Example:  inca stats variance examples/patients.csv --party clinic --column pressure --domain 80 200 --epsilon 1
     """
-    release = prepare(
-        records,
-        party,
-        [("--column", column, domain)],
-        epsilon=epsilon,
-        delta=delta,
-        level=level,
-        colluding=colluding,
-        dropout=dropout,
-        confidence=confidence,
-        seed=seed,
-        picture=picture,
-    )
-    _tell("variance", column, domain, release, as_json)
+    release = prepare(records, data.party, [("--column", data.column, data.domain)], loss, conditions, output)
+    _tell("variance", data.column, data.domain, release, output.json)
 
 
 def _tell(statistic: str, column: str, domain: tuple[float, float], release: PreparedRelease, as_json: bool) -> None:

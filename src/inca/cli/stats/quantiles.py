@@ -2,62 +2,32 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import field, replace
 from pathlib import Path
-from typing import Annotated
 
-import typer
-
-from inca.cli.options import AsJson, Colluding
-from inca.cli.stats.options import (
-    RECORDS,
-    ColumnDomain,
-    Confidence,
-    Leaving,
-    Level,
-    NumberColumn,
-    PartyColumn,
-    Picture,
-    RandomSeed,
-    RecordsFile,
-    WantedDelta,
-    WantedEpsilon,
-)
+from inca.cli.options import RECORDS, NumberColumn, ReleaseConditions, ReleaseLoss, options
+from inca.cli.stats.options import RecordsFile, StatsOutput
 from inca.cli.stats.release import prepare, rows_of, tell
 
-_QUARTILES = (0.25, 0.5, 0.75)
+
+@options(RECORDS)
+class QuantileColumn(NumberColumn):
+    """A column, and which of its quantiles."""
+
+    quantile: list[float] = field(default_factory=lambda: [0.25, 0.5, 0.75])
+    """The share of the records up to the quantile, between 0 and 1."""
+    points: int = 127
+    """Number of points over the domain between which quantiles are told apart; it hardly matters for the noise."""
 
 
 def quantiles(
     records: RecordsFile,
-    party: PartyColumn,
-    column: NumberColumn,
-    domain: ColumnDomain,
-    epsilon: WantedEpsilon,
-    quantile: Annotated[
-        list[float] | None,
-        typer.Option(
-            help="The share of the records up to the quantile, between 0 and 1; may be repeated. Default: 0.25, 0.5, "
-            "0.75.",
-            rich_help_panel=RECORDS,
-        ),
-    ] = None,
-    points: Annotated[
-        int,
-        typer.Option(
-            help="Number of points over the domain between which quantiles are told apart; it hardly matters for the "
-            "noise.",
-            rich_help_panel=RECORDS,
-        ),
-    ] = 127,
-    delta: WantedDelta = 1e-5,
-    level: Level = "record",
-    colluding: Colluding = 0.0,
-    dropout: Leaving = 0.0,
-    seed: RandomSeed = None,
-    confidence: Confidence = 0.95,
-    picture: Picture = None,
-    as_json: AsJson = False,
+    /,
+    *,
+    data: QuantileColumn,
+    loss: ReleaseLoss,
+    conditions: ReleaseConditions = ReleaseConditions(),
+    output: StatsOutput = StatsOutput(),
 ) -> None:
     """Estimate any number of quantiles from one private average, with intervals; they cost as much as one.
 
@@ -73,21 +43,10 @@ def quantiles(
     from inca.protocol.domain import Interval
     from inca.protocol.usefulness import remark_on_noise
 
-    shares = sorted({between_0_and_1("--quantile", share) for share in quantile or _QUARTILES})
-    count = integer("--points", points, 1, 2000)
-    release = prepare(
-        records,
-        party,
-        [("--column", column, domain)],
-        epsilon=epsilon,
-        delta=delta,
-        level=level,
-        colluding=colluding,
-        dropout=dropout,
-        confidence=confidence,
-        seed=seed,
-        picture=picture,
-    )
+    shares = sorted({between_0_and_1("--quantile", share) for share in data.quantile})
+    count = integer("--points", data.points, 1, 2000)
+    column, domain = data.column, data.domain
+    release = prepare(records, data.party, [("--column", column, domain)], loss, conditions, output)
     estimates = quantiles_of(release.records, shares, release.averager, release.budget, release.rng, points=count)
     rows, remarks = [], []
     for share, estimate in zip(shares, estimates, strict=True):
@@ -103,4 +62,4 @@ def quantiles(
         draw_distribution(rows, shares, estimates[0].distribution, release.confidence, column, release.title, path)
 
     release.files.write("picture", draw)
-    tell("quantiles", release, rows, remarks, as_json, column=column, domain=list(domain), quantiles=shares)
+    tell("quantiles", release, rows, remarks, output.json, column=column, domain=list(domain), quantiles=shares)

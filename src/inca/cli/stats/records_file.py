@@ -22,20 +22,7 @@ _MIN_PARTIES = 2
 
 
 def read_parties(path: Path, party: str, columns: Sequence[tuple[str, str]]) -> list[Array]:
-    """Read the records of all parties.
-
-    Args:
-        path: A CSV file with the names of its columns in the first line.
-        party: The column that names the party of a record.
-        columns: The columns of numbers to take, in this order: for each the option that names it, and its name.
-
-    Returns:
-        One (m_i, p) table per party, in the order in which parties come first in the file.
-
-    Raises:
-        InvalidInput: If the file cannot be read, a column is missing or holds something that is no finite number, or
-            there are fewer than two parties.
-    """
+    """Read the records of all parties."""
     check_table_file("RECORDS", path)
     try:
         with path.open(newline="", encoding="utf-8-sig") as file:

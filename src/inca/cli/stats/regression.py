@@ -6,21 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from cyclopts import Parameter
 
-from inca.cli.options import AsJson, Colluding
-from inca.cli.stats.options import (
-    RECORDS,
-    Confidence,
-    Leaving,
-    Level,
-    PartyColumn,
-    Picture,
-    RandomSeed,
-    RecordsFile,
-    WantedDelta,
-    WantedEpsilon,
-)
+from inca.cli.options import RECORDS, RecordColumns, ReleaseConditions, ReleaseLoss, options
+from inca.cli.stats.options import RecordsFile, StatsOutput
 from inca.cli.stats.release import StatisticRow, prepare, rows_of, tell
 
 if TYPE_CHECKING:
@@ -31,40 +20,26 @@ _CLOSE_TO_NOISE = 3.0  # an eigenvalue below so many times the noise: intervals,
 Bounded = tuple[str, float, float]
 
 
+@options(RECORDS)
+class FittedLine(RecordColumns):
+    """What a line is fitted to."""
+
+    feature: Annotated[list[str], Parameter(metavar="NAME:LOW:HIGH")]
+    """A column that explains, with its public bounds."""
+    target: Annotated[str, Parameter(metavar="NAME:LOW:HIGH")]
+    """The column to be explained, with its public bounds."""
+    ridge: float = 0.0
+    """Pull coefficients towards 0 by this much, with columns scaled to [-1, 1]."""
+
+
 def regression(
     records: RecordsFile,
-    party: PartyColumn,
-    feature: Annotated[
-        list[str],
-        typer.Option(
-            metavar="NAME:LOW:HIGH",
-            help="A column that explains, with its public bounds; may be repeated.",
-            rich_help_panel=RECORDS,
-        ),
-    ],
-    target: Annotated[
-        str,
-        typer.Option(
-            metavar="NAME:LOW:HIGH",
-            help="The column to be explained, with its public bounds.",
-            rich_help_panel=RECORDS,
-        ),
-    ],
-    epsilon: WantedEpsilon,
-    ridge: Annotated[
-        float,
-        typer.Option(
-            help="Pull coefficients towards 0 by this much, with columns scaled to [-1, 1].", rich_help_panel=RECORDS
-        ),
-    ] = 0.0,
-    delta: WantedDelta = 1e-5,
-    level: Level = "record",
-    colluding: Colluding = 0.0,
-    dropout: Leaving = 0.0,
-    seed: RandomSeed = None,
-    confidence: Confidence = 0.95,
-    picture: Picture = None,
-    as_json: AsJson = False,
+    /,
+    *,
+    data: FittedLine,
+    loss: ReleaseLoss,
+    conditions: ReleaseConditions = ReleaseConditions(),
+    output: StatsOutput = StatsOutput(),
 ) -> None:
     """Fit a line to a column as a function of others from one private average, with intervals.
 
@@ -79,27 +54,15 @@ def regression(
     from inca._base.validation import finite_float
     from inca.learn.statistics.regression import linear_regression
 
-    penalty = finite_float("--ridge", ridge, min=0.0)
-    features, explained = [_bounded("--feature", text) for text in feature], _bounded("--target", target)
+    penalty = finite_float("--ridge", data.ridge, min=0.0)
+    features, explained = [_bounded("--feature", text) for text in data.feature], _bounded("--target", data.target)
     columns = [("--feature", name, (low, high)) for name, low, high in features]
     columns.append(("--target", explained[0], explained[1:]))
-    release = prepare(
-        records,
-        party,
-        columns,
-        epsilon=epsilon,
-        delta=delta,
-        level=level,
-        colluding=colluding,
-        dropout=dropout,
-        confidence=confidence,
-        seed=seed,
-        picture=picture,
-    )
+    release = prepare(records, data.party, columns, loss, conditions, output)
     fit = linear_regression(release.records, release.averager, release.budget, release.rng, ridge=penalty)
     nothing, remarks = _remarks(fit, features, explained)
-    rows = rows_of(["intercept"], fit.intercept, confidence, says_nothing=nothing)
-    rows += rows_of([name for name, _, _ in features], fit.coefficients, confidence, says_nothing=nothing)
+    rows = rows_of(["intercept"], fit.intercept, release.confidence, says_nothing=nothing)
+    rows += rows_of([name for name, _, _ in features], fit.coefficients, release.confidence, says_nothing=nothing)
     remarks += _without_sign(rows[1:], explained[0])
 
     def draw(path: Path) -> None:
@@ -114,7 +77,7 @@ def regression(
         release,
         rows,
         remarks,
-        as_json,
+        output.json,
         features=[{"name": name, "domain": [low, high]} for name, low, high in features],
         target={"name": explained[0], "domain": list(explained[1:])},
         ridge=penalty,

@@ -13,10 +13,11 @@ from inca.cli.progress import progress_bar
 if TYPE_CHECKING:
     import numpy as np
 
+    from inca.cli.options import ReleaseConditions, ReleaseLoss
+    from inca.cli.stats.options import StatsOutput
     from inca.learn import Budget, Estimate, QuantileEstimate, Records, SimulatedAverager
     from inca.protocol.domain import Interval
 
-MESSAGES, VIEWS, FAILURE = 20, 100, 1e-6  # as `inca learn compare` has them
 _WIDTH, _LONGEST_NAME = 80, 26
 _PROTECTS = {
     "record": "one record, that is one row: who has several rows is protected less",
@@ -26,17 +27,7 @@ _PROTECTS = {
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PreparedRelease:
-    """All that a statistic needs.
-
-    Attributes:
-        records: The parties' records.
-        averager: inca, planned for as many parties.
-        budget: What the release is taken off.
-        rng: The source of all randomness.
-        confidence: The probability with which intervals hold their numbers.
-        repeatable: Whether a seed decides the noise, so that nothing is private.
-        files: The picture, if it was asked for.
-    """
+    """All that a statistic needs."""
 
     records: Records
     averager: SimulatedAverager
@@ -56,18 +47,7 @@ class PreparedRelease:
 
 @dataclass(frozen=True)
 class StatisticRow:
-    """One number of a statistic, as it is reported.
-
-    Attributes:
-        name: What it is.
-        estimate: The estimate, moved to where the statistic can be.
-        unconstrained: The estimate as the noise leaves it.
-        standard_error: Of the estimate, for the records of the file.
-        interval: For the records of the file.
-        population_standard_error: Of the estimate, for the population that records are drawn from.
-        population_interval: For that population.
-        says_nothing: Whether a guess without data would do as well.
-    """
+    """One number of a statistic, as it is reported."""
 
     name: str
     estimate: float
@@ -83,59 +63,31 @@ def prepare(
     path: Path,
     party: str,
     columns: Sequence[tuple[str, str, tuple[float, float]]],
-    *,
-    epsilon: float,
-    delta: float,
-    level: str,
-    colluding: float,
-    dropout: float,
-    confidence: float,
-    seed: int | None,
-    picture: Path | None,
+    loss: ReleaseLoss,
+    conditions: ReleaseConditions,
+    output: StatsOutput,
 ) -> PreparedRelease:
-    """Check all options, read the records and plan the release.
-
-    Args:
-        path: The file of records.
-        party: The column that names the party.
-        columns: For each column of numbers the option that names it, its name, and its bounds.
-        epsilon: The wanted epsilon.
-        delta: The wanted delta.
-        level: "record" or "party".
-        colluding: The fraction of the parties that pools what it sees.
-        dropout: The fraction of the parties that leaves.
-        confidence: Of intervals.
-        seed: Decides all randomness, if it is not None.
-        picture: Where a picture is to be written.
-
-    Returns:
-        What the statistic needs; nothing is spent yet.
-
-    Raises:
-        InvalidInput: If an option or the file is refused.
-        RequirementsNotMet: If no plan gives the guarantee.
-    """
+    """Check all options, read the records and plan the release."""
     import numpy as np
 
-    from inca._base.validation import between_0_and_1, integer, refuse
+    from inca._base.options import Conditions
+    from inca._base.validation import between_0_and_1, integer
     from inca.cli.stats.records_file import read_parties
     from inca.learn.averagers.simulated import calibrated
     from inca.learn.budget import Budget
     from inca.learn.statistics.records import Records
 
-    files = OutputFiles(picture=picture)
-    if level not in _PROTECTS:
-        refuse("--level", level, f"one of {', '.join(_PROTECTS)}")
-    between_0_and_1("--confidence", confidence)
-    between_0_and_1("--delta", delta)
-    budget, box = Budget(epsilon, delta), [_bounds(name, *bounds) for _, name, bounds in columns]
+    files, seed = OutputFiles(picture=output.picture), output.seed
+    confidence = between_0_and_1("--confidence", output.confidence)
+    delta = between_0_and_1("--delta", loss.delta)
+    budget, box = Budget(loss.epsilon, delta), [_bounds(name, *bounds) for _, name, bounds in columns]
     rng = np.random.default_rng(None if seed is None else integer("--seed", seed))
     tables = read_parties(path, party, [(option, name) for option, name, _ in columns])
     data, domain = (tables, box) if len(box) > 1 else ([table[:, 0] for table in tables], box[0])
-    records = Records.of(data, cast(Any, domain), level=cast(Any, level))
-    failure = min(FAILURE, delta)
+    records = Records.of(data, cast(Any, domain), level=loss.level)
+    planned = Conditions(**vars(conditions), failure=min(Conditions.failure, delta))
     with progress_bar("planning: view") as progress:
-        averager = calibrated("inca", len(tables), colluding, dropout, MESSAGES, VIEWS, 1, failure, progress)
+        averager = calibrated("inca", len(tables), planned, progress=progress)
     return PreparedRelease(records, averager, budget, rng, confidence, seed is not None, files)
 
 
@@ -152,17 +104,7 @@ def _bounds(name: str, low: float, high: float) -> Interval:
 def rows_of(
     names: Sequence[str], estimate: Estimate | QuantileEstimate, confidence: float, *, says_nothing: bool = False
 ) -> list[StatisticRow]:
-    """Return one row for each number of an estimate.
-
-    Args:
-        names: What the numbers are, one name each.
-        estimate: As many numbers.
-        confidence: Of intervals.
-        says_nothing: Whether a guess would do as well.
-
-    Returns:
-        The rows.
-    """
+    """Return one row for each number of an estimate."""
     import numpy as np
 
     lower, upper = estimate.interval(confidence)
@@ -189,16 +131,7 @@ def tell(
     as_json: bool,
     **more: Any,
 ) -> None:
-    """Print estimates, what must be said of them, what was promised to whom, and where the picture is.
-
-    Args:
-        statistic: The verb.
-        release: What it was computed with.
-        rows: The estimates.
-        remarks: Sentences.
-        as_json: Whether a program reads it.
-        more: What only this statistic has, for programs.
-    """
+    """Print estimates, what must be said of them, what was promised to whom, and where the picture is."""
     budget, requirements = release.budget, release.averager.mechanism.requirements
     # Where it is not known how likely the plan fails, nothing is promised.
     failure = 1.0 if budget.failure_probability is None else budget.failure_probability

@@ -12,8 +12,20 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike
 
+from inca._base.options import Conditions, PlanOptions
+from inca._base.safe_numbers import safe_length
 from inca._base.types import Progress
-from inca._base.validation import between_0_and_1, finite_array, finite_float, generator, integer, positive, refuse
+from inca._base.validation import (
+    between_0_and_1,
+    finite_array,
+    finite_float,
+    generator,
+    instance,
+    integer,
+    one_of,
+    positive,
+    refuse,
+)
 from inca.learn.averagers.base import VectorMean
 from inca.learn.budget import Budget
 from inca.mechanisms.base import Mechanism
@@ -54,6 +66,7 @@ class SimulatedAverager:
     def __init__(
         self, mechanism: Mechanism, dropout: float = 0.0, *, releases: int = 1, failure: float | None = None
     ) -> None:
+        instance("mechanism", mechanism, Mechanism)
         if mechanism.requirements.sensitivity != 1.0:
             refuse("the sensitivity of the mechanism", mechanism.requirements.sensitivity, "1")
         _check_promise(mechanism)
@@ -83,13 +96,10 @@ class SimulatedAverager:
         cls,
         kind: str,
         parties: int,
+        conditions: Conditions | None = None,
         *,
-        colluding: float = 0.0,
-        dropout: float = 0.0,
-        messages: int = 20,
         views: int = 100,
         releases: int = 1,
-        failure: float = 1e-6,
         progress: Progress | None = None,
     ) -> SimulatedAverager:
         """Calibrate a mechanism for a number of parties: inca by a plan, GOPA with half of its leavers late.
@@ -99,14 +109,13 @@ class SimulatedAverager:
         Args:
             kind: "inca", "central", "gopa", "cordp" or "local".
             parties: The number of parties.
-            colluding: The fraction of the parties that pools what it sees.
-            dropout: The fraction of the parties that leaves during every average.
-            messages: How many messages a party may send in an average.
+            conditions: Who colludes, who leaves and what is overheard in every average, how many messages a party may
+                send in one, and the probability, over random schedules and adversaries, that the guarantee fails in any
+                of the releases.
+                Only inca and GOPA may fail.
             views: How many adversary's views are sampled to calibrate inca, or graphs for GOPA (at least 100).
             releases: The number of averages that share the failure probability equally (union bound, so the
                 adversary may be the same in all of them).
-            failure: The probability, over random schedules and adversaries, that the guarantee fails in any of the
-                releases. Only inca and GOPA have one.
             progress: Called with the views done and their total, where inca is planned.
 
         Returns:
@@ -117,35 +126,28 @@ class SimulatedAverager:
             RequirementsNotMet: If no plan gives the guarantee.
 
         Example:
-            >>> SimulatedAverager.of("inca", 20, messages=8, views=10, releases=50).mechanism.requirements.failure
+            >>> chosen = Conditions(messages=8)
+            >>> SimulatedAverager.of("inca", 20, chosen, views=10, releases=50).mechanism.requirements.failure
             2e-08
         """
-        share = between_0_and_1("failure", failure) / integer("releases", releases, min=1)
-        requirements = Requirements(
-            parties,
-            _EPSILON,
-            _DELTA,
-            colluding=colluding,
-            dropout=dropout,
-            messages=messages,
-            failure=share,
-            variance=0.0,
-        )
+        one_of("kind", kind, KINDS)
+        integer("views", views, min=1)
+        chosen = conditions or Conditions()
+        share = between_0_and_1("failure", chosen.failure) / integer("releases", releases, min=1)
+        requirements = Requirements(parties, _EPSILON, _DELTA, **(vars(chosen) | {"failure": share}), variance=0.0)
         mechanism: Mechanism
         match kind:
             case "inca":
-                mechanism = Inca(plan(requirements, views=views, progress=progress))
+                mechanism = Inca(plan(requirements, PlanOptions(views=views), progress=progress))
             case "central":
                 mechanism = CentralDP(requirements)
             case "local":
                 mechanism = LocalDP(requirements)
             case "gopa":
                 mechanism = Gopa(requirements, late=0.5, views=max(views, _MIN_GOPA_GRAPHS))
-            case "cordp":
-                mechanism = CorDP(requirements)
             case _:
-                refuse("kind", kind, f"one of {', '.join(KINDS)}")
-        return cls(mechanism, dropout, releases=releases)
+                mechanism = CorDP(requirements)
+        return cls(mechanism, chosen.dropout, releases=releases)
 
     @cached_property
     def _var_calibrated(self) -> float:
@@ -166,7 +168,7 @@ class SimulatedAverager:
         Returns:
             The expected variance over the mechanism's own randomness and the leavers.
         """
-        ratio = positive("sensitivity", sensitivity) / positive("mu", mu)
+        ratio = safe_length("sensitivity / mu", safe_length("sensitivity", sensitivity) / positive("mu", mu))
         return self._var_calibrated * (ratio * self.mechanism.requirements.mu) ** 2
 
     def average(
@@ -207,33 +209,21 @@ class SimulatedAverager:
 def calibrated(
     kind: str,
     parties: int,
-    colluding: float,
-    dropout: float,
-    messages: int,
-    views: int,
-    releases: int,
-    failure: float = 1e-6,
+    conditions: Conditions,
+    *,
+    views: int = 100,
+    releases: int = 1,
     progress: Progress | None = None,
 ) -> SimulatedAverager:
     """Return `SimulatedAverager.of` these, and keep the last few: a plan takes seconds, and depends on no data.
 
     Example:
-        >>> calibrated("local", 9, 0.0, 0.0, 20, 100, 5) is calibrated("local", 9, 0.0, 0.0, 20, 100, 5)
+        >>> calibrated("local", 9, Conditions(), releases=5) is calibrated("local", 9, Conditions(), releases=5)
         True
     """
-    settings = (kind, parties, colluding, dropout, messages, views, releases, failure)
+    settings = (kind, parties, conditions, views, releases)
     if settings not in _kept:
-        averager = SimulatedAverager.of(
-            kind,
-            parties,
-            colluding=colluding,
-            dropout=dropout,
-            messages=messages,
-            views=views,
-            releases=releases,
-            failure=failure,
-            progress=progress,
-        )
+        averager = SimulatedAverager.of(kind, parties, conditions, views=views, releases=releases, progress=progress)
         if len(_kept) >= _MOST_KEPT:
             del _kept[next(iter(_kept))]
         _kept[settings] = averager

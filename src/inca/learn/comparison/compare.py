@@ -86,7 +86,6 @@ def compare_averagers(
     *,
     seeds: int = 5,
     kinds: Sequence[str] = KINDS,
-    views: int = 100,
     progress: Progress | None = None,
     engine: Engine | None = None,
     checkpoint: Checkpoint | None = None,
@@ -99,7 +98,6 @@ def compare_averagers(
         dropouts: Fractions of the parties that leave in every step.
         seeds: How many divisions and noises to repeat it with, at least 2.
         kinds: Which averagers, of "inca", "central", "gopa", "cordp" and "local".
-        views: How many adversary's views are sampled to calibrate inca and GOPA.
         progress: Called with how many parts of the work are done, and how many there are.
         engine: Where the work is done, one that was started (`inca.jobs.engine`); by default this process. No engine
             changes a result.
@@ -124,7 +122,7 @@ def compare_averagers(
     count = integer("seeds", seeds, min=2)
     settings = list(product(kinds, map(float, dropouts)))
     blocks = [(first, min(_SEEDS_PER_JOB, count - first)) for first in range(0, count, _SEEDS_PER_JOB)]
-    shared = {"task": _fields(task), "epsilons": [float(epsilon) for epsilon in epsilons], "views": views}
+    shared = {"task": _fields(task), "epsilons": [float(epsilon) for epsilon in epsilons], "views": task.views}
     plain = [
         Job(untrained_and_unprotected, {"task": shared["task"], "first": first, "seeds": number})
         for first, number in blocks

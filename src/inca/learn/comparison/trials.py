@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from inca._base.options import Conditions
 from inca._base.validation import between_0_and_1
 from inca.errors import IncaError
 from inca.learn.averagers.simulated import SimulatedAverager, calibrated
@@ -47,6 +48,7 @@ class ComparisonTask:
         rate: The learning rate.
         radius: The length that records are scaled down to; by default sqrt(p) / 2 for p features between -1 and 1.
         clip: The length that gradients are scaled down to; by default 0.25 for parties' means, 1 for single records'.
+        views: How many adversary's views are sampled to calibrate inca and GOPA.
     """
 
     data: str = "breast_cancer"
@@ -61,6 +63,7 @@ class ComparisonTask:
     rate: float = 1.0
     radius: float | None = None
     clip: float | None = None
+    views: int = 100
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -73,16 +76,7 @@ class _DividedData:
 
 
 def untrained_and_unprotected(task: dict[str, Any], first: int, seeds: int) -> dict[str, list[float]]:
-    """Return what private training is measured against: always the most frequent class, and training without privacy.
-
-    Args:
-        task: The fields of a `ComparisonTask`.
-        first: The first seed.
-        seeds: How many of them.
-
-    Returns:
-        The accuracies of both, one for each seed.
-    """
+    """Return what private training is compared with: always the most frequent class, and training without privacy."""
     setting = ComparisonTask(**task)
     averager = SimulatedAverager.of("central", setting.parties)
     guesses, accuracies = [], []
@@ -99,18 +93,6 @@ def trained_accuracies(
     """Return the accuracies with one averager at one dropout rate, or why it cannot be calibrated.
 
     The calibration depends on no seed, and a worker keeps it for the jobs that follow.
-
-    Args:
-        task: The fields of a `ComparisonTask`.
-        kind: The averager.
-        dropout: The fraction of the parties that leaves in every step.
-        epsilons: Each for all steps together.
-        views: How many adversary's views are sampled to calibrate inca and GOPA.
-        first: The first seed.
-        seeds: How many of them.
-
-    Returns:
-        For each epsilon a list with the accuracy for each seed; and an empty text, or the refusal.
     """
     setting = ComparisonTask(**task)
     averager, why_not = _calibrated(setting, kind, dropout, views)
@@ -130,7 +112,13 @@ def trained_accuracies(
 def _calibrated(task: ComparisonTask, kind: str, dropout: float, views: int) -> tuple[SimulatedAverager | None, str]:
     try:
         failure = min(_FAILURE, between_0_and_1("delta", task.delta))
-        averager = calibrated(kind, task.parties, task.colluding, dropout, task.messages, views, task.steps, failure)
+        averager = calibrated(
+            kind,
+            task.parties,
+            Conditions(colluding=task.colluding, dropout=dropout, messages=task.messages, failure=failure),
+            views=views,
+            releases=task.steps,
+        )
     except IncaError as refusal:
         return None, str(refusal)
     return averager, ""

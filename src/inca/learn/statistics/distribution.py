@@ -17,13 +17,13 @@ from numpy.typing import ArrayLike
 from scipy.optimize import isotonic_regression
 
 from inca._base.types import Array
-from inca._base.validation import between_0_and_1, integer, refuse
+from inca._base.validation import between_0_and_1, integer, listed, refuse
 from inca.learn.averagers.base import Averager
 from inca.learn.statistics.estimates import Estimate, IntervalTarget
 from inca.learn.statistics.features import Bins, root_of_sums
-from inca.learn.statistics.moments import increasing, one_column, share_spread
+from inca.learn.statistics.moments import increasing, one_column
 from inca.learn.statistics.records import Records
-from inca.learn.statistics.release import ReleaseLoss, average_features
+from inca.learn.statistics.release import ReleaseLoss, average_features, check_release
 
 QUANTILE_POINTS = 127  # of a grid, unless it is said how many
 _MAX_POINTS = 2000
@@ -103,8 +103,8 @@ class QuantileEstimate:
 
         The lower end is the last point up to which at *all* points the share is surely too small. If it is beyond the
         quantile, then the share was estimated too small at the first point from the quantile on, where it is not: that
-        is one event with half of the probability that is left. The upper end alike. So this is exact, however many
-        points there are.
+        is one event with half of the probability that is left. The upper end alike. So this holds however many points
+        there are.
 
         Args:
             level: The probability that the interval holds the target's quantile.
@@ -114,14 +114,7 @@ class QuantileEstimate:
             The lower and the upper end.
         """
         shares, grid = self.distribution, self.distribution.grid
-        uncut = Estimate(  # not cut off at 0 and 1
-            shares.unconstrained,
-            shares.var_noise,
-            shares.var_sampling,
-            var_noise_error=shares.var_noise_error,
-            var_sampling_error=shares.var_sampling_error,
-        )
-        lower, upper = (np.asarray(end) for end in uncut.interval(level, target))
+        lower, upper = shares.ends(level, target)  # not cut off at 0 and 1
         too_small = np.logical_and.accumulate(upper < self.share)
         large_enough = np.logical_and.accumulate((lower >= self.share)[::-1])[::-1]
         low, high = shares.domain
@@ -176,6 +169,7 @@ def distribution(
         >>> round(shares.quantile(0.5).estimate, 2)
         0.51
     """
+    check_release(records, averager)
     one_column(records)
     points = increasing("grid", grid, min_size=1)
     if points.size > _MAX_POINTS:
@@ -185,10 +179,13 @@ def distribution(
     released = average_features(records, features, averager, loss, rng, fraction=fraction)
     sums = np.cumsum(features.shares(released.mean))
     shares = sums[:-1] + pull * (1.0 - sums[-1])
-    var_record = share_spread(shares, records.total)
     weights = 1.0 / np.maximum(variances, 1e-12)
     monotone = np.clip(isotonic_regression(shares, weights=weights).x, 0.0, 1.0)
     var_shares = released.var_noise * variances
+
+    def reach(level: float, target: IntervalTarget) -> Array:
+        return released.reach(level, target, 0.5, var_shares)
+
     return DistributionEstimate(
         shares,
         constrained=monotone,
@@ -196,8 +193,7 @@ def distribution(
         high=1.0,
         grid=points,
         domain=(float(records.lower[0]), float(records.upper[0])),
-        # p (1 - p) changes by at most as much as p does.
-        **released.errors(var_shares, var_record, np.sqrt(var_shares)),
+        **released.errors(reach, var_shares, np.full(points.size, 0.25)),
     )
 
 
@@ -282,9 +278,10 @@ def quantiles(
         >>> round(lower.estimate, 2), round(upper.estimate, 2), lower.distribution is upper.distribution
         (0.25, 0.75, True)
     """
-    wanted = [_checked_share(share) for share in shares]
+    wanted = [_checked_share(share) for share in listed("shares", shares, "numbers between 0 and 1")]
     if not wanted:
         refuse("the number of shares", 0, "at least 1")
+    check_release(records, averager)
     one_column(records)
     grid = even_grid(float(records.lower[0]), float(records.upper[0]), points)
     estimated = distribution(records, grid, averager, loss, rng, fraction=fraction)

@@ -6,7 +6,7 @@ All functions take the records, an averager for as many parties, the loss of the
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,10 +14,10 @@ from numpy.typing import ArrayLike
 from inca._base.types import Array
 from inca._base.validation import finite_array, integer, refuse
 from inca.learn.averagers.base import Averager
-from inca.learn.statistics.estimates import Estimate
+from inca.learn.statistics.estimates import Estimate, IntervalTarget
 from inca.learn.statistics.features import Bins, Powers, Products
 from inca.learn.statistics.records import Records
-from inca.learn.statistics.release import ReleaseLoss, average_features
+from inca.learn.statistics.release import FeatureMean, ReleaseLoss, average_features, check_release
 
 MAX_BINS = 1000  # more would be mostly noise
 
@@ -28,8 +28,7 @@ class Moments:
 
     Attributes:
         mean: The mean of each column.
-        variance: The variance of each column, with divisor N. Its population interval is on the safe side, see
-            `fourth_moment`.
+        variance: The variance of each column, with divisor N.
     """
 
     mean: Estimate
@@ -72,6 +71,7 @@ def moments(
         >>> print(f"{both.variance.estimate:.1f} +- {both.variance.standard_error:.1f}")
         90.8 +- 5.0
     """
+    check_release(records, averager)
     features = Powers(records.lower, records.upper)
     released = average_features(records, features, averager, loss, rng, fraction=fraction)
     half, columns, var_noise = features.half, records.columns, released.var_noise
@@ -79,32 +79,31 @@ def moments(
     # The square of a noisy mean is too large by the variance of its noise.
     spread = square - middle**2 + var_noise
     possible = np.clip(spread, 0.0, np.maximum(1.0 - middle**2, 0.0))
-    var_spread = var_noise / features.weight**2 + 4.0 * middle**2 * var_noise + 2.0 * var_noise**2
-    fourth = np.maximum(fourth_moment(middle, possible) - possible**2, 0.0)
-    spread_error = np.sqrt(var_spread)
-    # The bound of the fourth moment grows with the variance by at most this factor.
-    fourth_error = (1.0 + np.abs(middle)) ** 2 * spread_error
-    of_mean = (
-        features.centre + half * middle,
-        half**2 * var_noise,
-        half**2 * possible,
-        half**2 * spread_error,
-        records.lower,
-        records.upper,
+    var_square = var_noise / features.weight**2
+    var_spread = var_square + 4.0 * middle**2 * var_noise + 2.0 * var_noise**2
+
+    def reach_of_mean(level: float, target: IntervalTarget) -> Array:
+        return shaped(half * released.reach(level, target, 1.0, var_noise))
+
+    def reach_of_variance(level: float, target: IntervalTarget) -> Array:
+        """Both moments are as near as this at once with the probability `level`, by the union bound."""
+        part_level = (1.0 + level) / 2.0
+        mean = released.reach(part_level, target, 1.0, var_noise)
+        second = released.reach(part_level, target, 0.5, var_square)  # u^2 is from 0 to 1
+        return shaped(half**2 * (second + 2.0 * np.abs(middle) * mean + mean**2 + var_noise))
+
+    def shaped(part: Array) -> Array:
+        return part[0] if records.scalar else part
+
+    of_mean = released.errors(reach_of_mean, shaped(half**2 * var_noise), shaped(half**2 * possible))
+    influence = 0.5 + 2.0 * np.abs(middle)  # on the variance: u^2 - 2 m u, at most this far from its mean on average
+    of_variance = released.errors(reach_of_variance, shaped(half**4 * var_spread), shaped(half**4 * influence**2))
+    return Moments(
+        Estimate(
+            shaped(features.centre + half * middle), low=shaped(records.lower), high=shaped(records.upper), **of_mean
+        ),
+        Estimate(shaped(half**2 * spread), low=0.0, high=shaped(half**2), **of_variance),
     )
-    of_variance = (
-        half**2 * spread,
-        half**4 * var_spread,
-        half**4 * fourth,
-        half**4 * fourth_error,
-        np.zeros(columns),
-        half**2,
-    )
-    mean, variance = (
-        released.to_estimate(*([part[0] for part in parts] if records.scalar else parts))
-        for parts in (of_mean, of_variance)
-    )
-    return Moments(replace(mean, degrees=max(released.stayed - 1.0, 1.0)), variance)
 
 
 def covariance(
@@ -118,7 +117,7 @@ def covariance(
     """Estimate the (p, p) covariance matrix of records with p >= 2 columns, with divisor N.
 
     The estimate is the nearest matrix without negative eigenvalues, in units of the domain; intervals are around the
-    estimate before that. For the population they are on the safe side, see `fourth_moment`.
+    estimate before that.
 
     Args:
         records: The parties' records.
@@ -146,6 +145,7 @@ def covariance(
                [0.08, 0.08]]), array([[0.0018, 0.0013],
                [0.0013, 0.0018]]))
     """
+    check_release(records, averager)
     if records.columns < 2:
         refuse("the number of columns", records.columns, "at least 2 (moments() has the variance of one)")
     features = Products(records.lower, records.upper)
@@ -157,23 +157,20 @@ def covariance(
     var_varied = features.var_products(var_noise) + var_noise * np.add.outer(squares, squares) + var_noise**2
     # On the diagonal, the error of the mean counts twice: 4 m^2 var_noise and 2 var_noise^2.
     var_varied[np.diag_indices_from(var_varied)] += 2.0 * var_noise * squares + var_noise**2
-    spread = np.clip(np.diag(varied), 0.0, np.maximum(1.0 - squares, 0.0))
-    fourth = fourth_moment(middle, spread)
-    # E y_j^2 y_k^2: at most what Cauchy and Schwarz say, and at most the variance of one times the most of the other.
-    bound = spread[:, np.newaxis] * (1.0 + np.abs(middle)) ** 2
-    mixed = np.minimum(np.sqrt(np.outer(fourth, fourth)), np.minimum(bound, bound.T))
-    var_record = np.maximum(mixed - varied**2, 0.0)
     eigenvalues, eigenvectors = np.linalg.eigh(varied)
     nearest = (eigenvectors * np.maximum(eigenvalues, 0.0)) @ eigenvectors.T
     # Columns that vary more than numbers in [-1, 1] can are scaled down, which keeps eigenvalues from being negative.
     scale = 1.0 / np.sqrt(np.maximum(np.diag(nearest), 1.0))
     nearest = np.outer(scale, scale) * (nearest + nearest.T) / 2.0
     low = np.where(np.eye(records.columns, dtype=bool), 0.0, -unit)
-    fourth_error = (1.0 + np.abs(middle)) ** 2 * np.sqrt(np.diag(var_varied))
-    record_error = np.maximum.outer(fourth_error, fourth_error)
-    return released.to_estimate(
-        unit * varied, unit**2 * var_varied, unit**2 * var_record, unit**2 * record_error, low, unit, unit * nearest
-    )
+
+    def reach(level: float, target: IntervalTarget) -> Array:
+        return unit * covariance_reach(released, features, middle, 1.0 - (1.0 - level) / 3.0, target)[1]
+
+    sizes = np.abs(middle)
+    influence = half_products(records.columns) + np.add.outer(sizes, sizes)
+    errors = released.errors(reach, unit**2 * var_varied, unit**2 * influence**2)
+    return Estimate(unit * varied, constrained=unit * nearest, low=low, high=unit, **errors)
 
 
 def histogram(
@@ -215,6 +212,7 @@ def histogram(
         >>> shares.estimate.round(2), shares.standard_error.round(4)
         (array([0.26, 0.74]), array([0.01, 0.01]))
     """
+    check_release(records, averager)
     one_column(records)
     points = increasing("edges", edges, min_size=2)
     points[-1] = np.nextafter(points[-1], np.inf)
@@ -227,8 +225,12 @@ def histogram(
     shares = released.mean + (1.0 - released.mean.sum()) / features.size
     shares = shares[int(below) : features.size - int(above)]
     var_shares = np.full(shares.size, released.var_noise * (1.0 - 1.0 / features.size))
-    # p (1 - p) changes by at most as much as p does.
-    return released.to_estimate(shares, var_shares, share_spread(shares, records.total), np.sqrt(var_shares), 0.0, 1.0)
+
+    def reach(level: float, target: IntervalTarget) -> Array:
+        return released.reach(level, target, 0.5, var_shares)
+
+    errors = released.errors(reach, var_shares, np.full(shares.size, 0.25))
+    return Estimate(shares, low=0.0, high=1.0, **errors)
 
 
 def equal_bins(name: str, count: int, low: float, high: float) -> Array:
@@ -241,33 +243,22 @@ def equal_bins(name: str, count: int, low: float, high: float) -> Array:
     return np.linspace(low, high, integer(name, count, 2, MAX_BINS) + 1)
 
 
-def share_spread(shares: Array, count: int) -> Array:
-    """Return the variance p (1 - p) of being among a share, with two more yes and two more no than were counted.
-
-    This keeps intervals of small shares from being too short (Agresti and Coull, "Approximate is better than exact").
-
-    Example:
-        >>> share_spread(np.array([0.0, 0.5]), 96).round(4)
-        array([0.0196, 0.25  ])
-    """
-    cautious = (np.clip(shares, 0.0, 1.0) * count + 2.0) / (count + 4.0)
-    return np.asarray(cautious * (1.0 - cautious))
+def half_products(columns: int) -> Array:
+    """Return half of the width that products of numbers in [-1, 1] can differ by: squares are at least 0."""
+    return np.asarray(1.0 - 0.5 * np.eye(columns))
 
 
-def fourth_moment(middle: Array, spread: Array) -> Array:
-    """Return a bound on the central fourth moment of numbers in [-1, 1] with this mean m and variance s.
-
-    It is what the sampling error of a variance needs and what no release here contains. With y the number less m, y^2
-    is at most (1 + |m|)^2. And (y + 1 + m) (y - 1 + m) (y - m)^2 is never positive; its mean has no third moment, which
-    bounds the fourth by (1 + 2 m^2) s + m^2 (1 - m^2).
-
-    Example:
-        >>> fourth_moment(np.array([0.0, 0.5]), np.array([0.25, 0.75]))  # the second is attained by -1 and 1
-        array([0.25  , 1.3125])
-    """
-    simple = (1.0 + np.abs(middle)) ** 2 * spread
-    sharp = (1.0 + 2.0 * middle**2) * spread + np.maximum(middle**2 * (1.0 - middle**2), 0.0)
-    return np.minimum(simple, sharp)
+def covariance_reach(
+    released: FeatureMean, features: Products, middle: Array, part_level: float, target: IntervalTarget
+) -> tuple[Array, Array]:
+    """Return how far means, (p,), and covariances, (p, p), in units of [-1, 1] can be off."""
+    mean = np.broadcast_to(released.reach(part_level, target, 1.0, released.var_noise), middle.shape)
+    half, sizes = half_products(middle.size), np.abs(middle)
+    products = released.reach(part_level, target, half, features.var_products(released.var_noise))
+    crossed = np.outer(sizes, mean)
+    # `released.var_noise` is what makes the estimated variances unbiased.
+    varied = products + crossed + crossed.T + np.outer(mean, mean) + released.var_noise * np.eye(middle.size)
+    return mean, varied
 
 
 def one_column(records: Records) -> None:

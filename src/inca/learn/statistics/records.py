@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from inca._base.safe_numbers import safe_width
 from inca._base.types import Array
-from inca._base.validation import finite_array, integer, positive, refuse
+from inca._base.validation import finite_array, instance, integer, listed, one_of, positive, refuse
 from inca.errors import InvalidInput
 from inca.learn.averagers.base import RemoteRecords
 from inca.learn.budget import ProtectionLevel
@@ -66,8 +66,9 @@ class Records:
     ) -> Records:
         """Check one array of records per party.
 
-        Whether there is a release must not depend on private records. So numbers outside the box are moved to its
-        border, and those that are NaN to the middle of their column; this is neither told nor counted.
+        Whether there is a release should not depend on private records. So numbers outside the box are moved to its
+        border, and this is neither told nor counted. Missing and infinite ones are refused: whatever stood for them
+        would bias the statistic, so fill or drop them first.
 
         Args:
             data: One array per party, (m_i,) or (m_i, p), or `RemoteRecords`.
@@ -82,18 +83,21 @@ class Records:
             The records.
 
         Raises:
-            InvalidInput: If the arrays do not fit together or records are outside the box.
+            InvalidInput: If the arrays do not fit together, hold anything but finite numbers, or, without `clip`, a
+                record is outside the box.
 
         Example:
             >>> Records.of([[[1.0, 9.0]], [[2.0, 3.0], [0.0, 0.0]]], (([0, 0], [4, 5])), cap=1).tables
             (array([[1., 5.]]), array([[2., 3.]]))
         """
-        if level not in get_args(ProtectionLevel):
-            refuse("level", level, f"one of {', '.join(get_args(ProtectionLevel))}")
-        if len(data) == 0:
+        one_of("level", level, get_args(ProtectionLevel))
+        instance("clip", clip, bool)
+        held = listed("data", data, "one array of records per party")
+        if not held:
             refuse("data", [], "one array of records per party, at least one")
         max_records = None if cap is None else integer("cap", cap, min=1)
-        checked = [_table(f"data[{party}]", entry, max_records) for party, entry in enumerate(data)]
+        checked = [_table(f"data[{party}]", entry, max_records) for party, entry in enumerate(held)]
+        _check_box(domain)
         if not any(len(table) for table in checked):
             refuse("the number of records of all parties", 0, "at least 1")
         shapes = {table.shape[1:] for table in checked if not isinstance(table, RemoteRecords) and len(table)}
@@ -197,15 +201,8 @@ class Records:
 def _table(name: str, entry: ArrayLike | RemoteRecords, max_records: int | None) -> Array | RemoteRecords:
     if isinstance(entry, RemoteRecords):
         return entry if max_records is None else RemoteRecords(min(entry.count, max_records))
-    try:
-        table = np.asarray(entry, dtype=np.float64)
-    except (TypeError, ValueError):  # what is in it is private, so nothing of it is repeated
-        raise InvalidInput(
-            f"{name} must be an array of numbers, got a {type(entry).__name__} that is not one"
-        ) from None
-    if table.ndim not in (1, 2):
-        refuse(f"the shape of {name}", table.shape, "one number or one row of numbers per record")
-    return np.ascontiguousarray(table[:max_records])
+    table = finite_array(name, entry, (1, 2), "one number or one row of numbers per record")
+    return table[:max_records]
 
 
 def _shape(domain: Box) -> tuple[int, ...]:
@@ -213,6 +210,12 @@ def _shape(domain: Box) -> tuple[int, ...]:
     if isinstance(domain, Interval):
         return ()
     return (len(domain),) if isinstance(domain[0], Interval) else np.shape(domain[0])
+
+
+def _check_box(domain: Box) -> None:
+    """Refuse what is no box at all."""
+    if not isinstance(domain, Interval) and not listed("domain", domain, "intervals, or of lower and upper ends"):
+        refuse("domain", domain, "an interval, one for each column, or a pair of lower and upper ends")
 
 
 def _box(domain: Box, columns: int) -> tuple[Array, Array]:
@@ -251,7 +254,7 @@ def _end(name: str, end: ArrayLike, columns: int) -> Array:
 
 def _inside(name: str, table: Array, lower: Array, upper: Array, clip: bool) -> Array:
     if clip:
-        return np.where(np.isnan(table), lower / 2.0 + upper / 2.0, np.clip(table, lower, upper))
+        return np.clip(table, lower, upper)
     outside = ~((table >= lower) & (table <= upper))
     if outside.any():
         row, column = (int(index) for index in np.argwhere(outside)[0])

@@ -15,20 +15,22 @@ from numpy.typing import ArrayLike
 from inca._base.types import Array
 from inca._base.validation import finite_array, finite_float, refuse
 from inca.learn.averagers.base import Averager
-from inca.learn.statistics.estimates import Estimate
+from inca.learn.statistics.estimates import Estimate, IntervalTarget
 from inca.learn.statistics.features import Products
+from inca.learn.statistics.moments import covariance_reach
 from inca.learn.statistics.records import Records
-from inca.learn.statistics.release import FeatureMean, ReleaseLoss, average_features
+from inca.learn.statistics.release import FeatureMean, ReleaseLoss, average_features, check_release
 
 
 @dataclass(frozen=True, eq=False)
 class LinearFit:
     """A fitted line y = intercept + coefficients . x.
 
-    Intervals are first-order in the noise: right where `eigenvalues_raised` is 0 and no eigenvalue is near the noise,
-    that is, if there are enough records for the loss. For the population they assume that the errors of y around the
-    line are independent and of constant variance. With a ridge they are for the ridge solution, not for the line
-    without one.
+    Intervals hold their line, or that of least error in the population, for any records in the domain. They are bounds
+    and often several standard errors wide; where the noise, or few records, leave it open whether the inputs vary at
+    all, both ends are infinite. With a ridge they are for the ridge solution, not for the line without one. Standard
+    errors are first-order in the noise: right where `eigenvalues_raised` is 0 and no eigenvalue is near the noise. For
+    the population they assume errors of y around the line that are independent and of constant variance.
 
     Attributes:
         intercept: The height of the line at 0.
@@ -48,10 +50,8 @@ class LinearFit:
     """Intercept and coefficients, (p + 1,)."""
     _cov_noise: Array
     _cov_drawn: Array
-    """The covariance of both by drawing one record, per unit of the residual variance."""
-    _released: FeatureMean
-    _residual: tuple[float, float]
-    """The residual variance in units of [-1, 1] and the standard deviation of its noise."""
+    """The covariance of both by drawing one record."""
+    _errors: _LineErrors
 
     def predict(self, inputs: ArrayLike) -> Estimate:
         """Return the height of the line at each row of inputs; the error is that of the line, not of a new y.
@@ -69,7 +69,7 @@ class LinearFit:
         var_noise, var_drawn = (
             np.einsum("ij,jk,ik->i", rows, covariance, rows) for covariance in (self._cov_noise, self._cov_drawn)
         )
-        return _estimate(rows @ self._raw, var_noise, var_drawn, self._released, self._residual)
+        return self._errors.height(table, rows @ self._raw, var_noise, var_drawn)
 
 
 def linear_regression(
@@ -116,6 +116,7 @@ def linear_regression(
         >>> round(line.intercept.estimate, 2)
         1.0
     """
+    check_release(records, averager)
     if records.columns < 2:
         refuse("the number of columns", records.columns, "at least 2: inputs and, last, what they explain")
     penalty = finite_float("ridge", ridge, min=0.0)
@@ -130,37 +131,85 @@ def linear_regression(
     inverse = (eigenvectors / np.maximum(eigenvalues, floor)) @ eigenvectors.T
     slopes = inverse @ centred[:-1, -1]
     unit = np.concatenate([[middle[-1] - slopes @ middle[:-1]], slopes])
-    residual, covariances = _errors(middle, square, var_products, released, unit, inverse, penalty)
+    residual, covariances = _covariances(middle, square, var_products, released, unit, inverse, penalty)
     shift, turn = _to_raw(features)
     raw = shift + turn @ unit
     cov_noise, cov_drawn = (turn @ part @ turn.T for part in covariances)
-    intercept, coefficients = (
-        _estimate(raw[part], np.diag(cov_noise)[part], np.diag(cov_drawn)[part], released, residual)
-        for part in (0, slice(1, None))
-    )
+    raised = int((eigenvalues < floor).sum())
+    errors = _LineErrors(released, features, middle, slopes, None if raised else inverse)
+    var_noise, var_drawn = np.diag(cov_noise), np.diag(cov_drawn)
     return LinearFit(
-        intercept,
-        coefficients,
-        float(max(residual[0], 0.0) * features.half[-1] ** 2),
-        int((eigenvalues < floor).sum()),
+        errors.height(np.zeros((1, inputs)), raw[:1], var_noise[:1], var_drawn[:1], scalar=True),
+        errors.coefficients(raw[1:], var_noise[1:], var_drawn[1:]),
+        float(max(residual, 0.0) * features.half[-1] ** 2),
+        raised,
         float(eigenvalues[0] / floor),
         raw,
         cov_noise,
         cov_drawn,
-        released,
-        residual,
+        errors,
     )
 
 
-def _estimate(
-    unconstrained: Array, var_noise: Array, var_drawn: Array, released: FeatureMean, residual: tuple[float, float]
-) -> Estimate:
-    """Return a number of the line; the residual variance, and its noise, times `var_drawn` are those of a record."""
-    variance, error = residual
-    return Estimate(unconstrained, **released.errors(var_noise, max(variance, 0.0) * var_drawn, error * var_drawn))
+@dataclass(frozen=True, eq=False)
+class _LineErrors:
+    """What is known of the error of a line, all in units of [-1, 1].
+
+    If means, covariances of inputs C and those with the output c are off by at most w, D and d, the true slopes b of
+    C' b = c' and the estimated ones b0 of C b0 = c differ by b - b0 = C^-1 ((c' - c) - (C' - C) b). With e = |b - b0|
+    and |b| <= |b0| + e, entry by entry, e <= |C^-1| (d + D |b0|) + |C^-1| D e. So e is at most
+    (1 - |C^-1| D)^-1 |C^-1| (d + D |b0|) if |C^-1| D has a spectral radius below 1. Otherwise nothing is known.
+    """
+
+    released: FeatureMean
+    features: Products
+    middle: Array
+    slopes: Array
+    inverse: Array | None
+    """C^-1, with the ridge; None if C was below the noise."""
+
+    def reach(self, level: float, target: IntervalTarget) -> tuple[Array, Array]:
+        """Return how far means, (p + 1,), and slopes, (p,), are off at once, with this probability at most."""
+        count = self.middle.size
+        part_level = 1.0 - (1.0 - level) / (count + count * (count + 1) // 2)
+        means, varied = covariance_reach(self.released, self.features, self.middle, part_level, target)
+        unknown = np.full(count - 1, np.inf)
+        if self.inverse is None:
+            return means, unknown
+        size = np.abs(self.inverse)
+        turned = size @ varied[:-1, :-1]
+        if np.abs(np.linalg.eigvals(turned)).max() >= 1.0 - 1e-9:
+            return means, unknown
+        start = size @ (varied[:-1, -1] + varied[:-1, :-1] @ np.abs(self.slopes))
+        return means, np.asarray(np.linalg.solve(np.eye(count - 1) - turned, start))
+
+    def coefficients(self, raw: Array, var_noise: Array, var_drawn: Array) -> Estimate:
+        """Return the coefficients."""
+        ratios = self.features.half[-1] / self.features.half[:-1]
+        return Estimate(
+            raw,
+            **self.released.errors(lambda *which: ratios * self.reach(*which)[1], var_noise, var_drawn),
+        )
+
+    def height(
+        self, inputs: Array, raw: Array, var_noise: Array, var_drawn: Array, *, scalar: bool = False
+    ) -> Estimate:
+        """Return the height of the line at each row of inputs: m_y + b (x - m) in units of [-1, 1]."""
+        centre, half = self.features.centre, self.features.half
+        away = np.abs((inputs - centre[:-1]) / half[:-1] - self.middle[:-1])
+        place = 0 if scalar else slice(None)
+
+        def reach(level: float, target: IntervalTarget) -> Array:
+            means, slopes = self.reach(level, target)
+            with np.errstate(invalid="ignore"):  # 0 times infinity
+                by_slopes = np.nan_to_num(away * slopes, nan=0.0, posinf=np.inf).sum(axis=1)
+            by_means = means[-1] + float(means[:-1] @ (np.abs(self.slopes) + slopes))
+            return np.asarray(half[-1] * (by_means + by_slopes))[place]
+
+        return Estimate(raw[place], **self.released.errors(reach, var_noise[place], var_drawn[place]))
 
 
-def _errors(
+def _covariances(
     middle: Array,
     square: Array,
     var_products: Array,
@@ -168,16 +217,13 @@ def _errors(
     unit: Array,
     inverse: Array,
     penalty: float,
-) -> tuple[tuple[float, float], tuple[Array, Array]]:
-    """Return the residual variance with its error, and covariances of (intercept, slopes) by noise and by drawing.
-
-    The latter is for one record, per unit of the residual variance.
+) -> tuple[float, tuple[Array, Array]]:
+    """Return the residual variance, and covariances of (intercept, slopes) by noise and by drawing one record.
 
     With z = (1, u, v), M the mean of z z^T and c = (-line, 1), the line solves (M c) = 0 but for the last row and the
     ridge. Noise E in M therefore moves it by A^-1 E c to first order, A being the block of M without v plus the ridge.
     E is symmetric with independent entries of variance V_jk, so (E c)_j has variance sum_k V_jk c_k^2, and (E c)_j and
-    (E c)_k have covariance V_jk c_j c_k. The residual variance is c M c; its noise c E c has variance
-    sum_j V_jj c_j^4 + 4 sum_(j<k) V_jk c_j^2 c_k^2.
+    (E c)_k have covariance V_jk c_j c_k. The residual variance is c M c.
     """
     size = middle.size + 1
     moments, spread = np.ones((size, size)), np.zeros((size, size))
@@ -199,9 +245,7 @@ def _errors(
     without = np.diag(np.concatenate([[0.0], np.full(size - 2, penalty)]))
     drawn = bread - bread @ without @ bread
     by_noise = bread @ score[:-1, :-1] @ bread
-    weights = contrast**2
-    var_residual = 2.0 * weights @ spread @ weights - np.diag(spread) @ weights**2
-    return (residual, math.sqrt(max(float(var_residual), 0.0))), (by_noise, drawn)
+    return residual, (by_noise, max(residual, 0.0) * drawn)
 
 
 def _to_raw(features: Products) -> tuple[Array, Array]:

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from inca._base.types import Array
-from inca._base.validation import generator, refuse
+from inca._base.validation import generator, instance, method_of, refuse
 from inca.errors import NoResult
 from inca.learn.averagers.base import Averager
 from inca.learn.spending import ReleaseLoss, take_release
-from inca.learn.statistics.estimates import Estimate
+from inca.learn.statistics.estimates import IntervalTarget, Reach, bounded_reach
 from inca.learn.statistics.features import FeatureMap
 from inca.learn.statistics.records import Records
 
@@ -26,16 +26,8 @@ _COUNT_PRECISION = 1e-6  # relative noise in how many records were present; far 
 class FeatureMean:
     """The mean of features over all records, as one release of loss `mu` shows it.
 
-    The error of a statistic whose influence on a record varies by v (per record) is its noise, plus v `missing` for
-    the records that dropped out, plus v `drawing` if the records are draws from a population.
-
-    Attributes:
-        mean: The mean features, with noise.
-        var_noise: The variance of the noise in each coordinate.
-        missing: The variance per unit of v of the records that dropped out.
-        drawing: The variance per unit of v of drawing records from a population, 1 / N.
-        mu: The loss of the release.
-        failure_probability: How likely the averager's plan fails in it; it adds to delta. None: not known.
+    The error of a mean of which a record's part is in an interval of half-width h is its noise, plus at most h^2
+    `missing` for the records that dropped out, plus h^2 `drawing` if the records are draws from a population.
     """
 
     mean: Array
@@ -48,41 +40,30 @@ class FeatureMean:
     def __repr__(self) -> str:
         return f"FeatureMean(shape={self.mean.shape}, mu={self.mu:.4g})"
 
-    @property
-    def stayed(self) -> float:
-        """How many records are in the release, at least: 1 / (missing + drawing)."""
-        return 1.0 / (self.missing + self.drawing)
+    def reach(self, level: float, target: IntervalTarget, half: Array | float, var_noise: Array | float) -> Array:
+        """Return how far means can be off, with this probability at most; see `bounded_reach`."""
+        variance = self.missing
+        if target == "population":
+            variance += self.drawing
+        elif variance > 0.0:  # Serfling has (1 - (n - 1) / N) / n, which is 1 / n - 1 / N and this
+            variance += self.drawing * (self.missing + self.drawing)
+        return bounded_reach(level, var_noise, np.square(half) * variance)
 
-    def errors(self, var_noise: Array, var_record: Array, record_error: Array) -> dict[str, Any]:
-        """Return what an `Estimate` is to know of its error.
-
-        Args:
-            var_noise: The variance of the noise in the statistic.
-            var_record: The variance v of a record's influence, as the release shows it.
-            record_error: The standard deviation of the noise in v.
-        """
+    def errors(self, reach: Reach, var_noise: Array, var_record: Array) -> dict[str, Any]:
+        """Return what an `Estimate` is to know of its error."""
         return {
             "var_noise": var_noise + var_record * self.missing,
             "var_sampling": var_record * self.drawing,
-            "var_noise_error": record_error * self.missing,
-            "var_sampling_error": record_error * self.drawing,
+            "reach": reach,
             "mu": self.mu,
             "failure_probability": self.failure_probability,
         }
 
-    def to_estimate(
-        self,
-        unconstrained: Array,
-        var_noise: Array,
-        var_record: Array,
-        record_error: Array,
-        low: Array | float,
-        high: Array | float,
-        constrained: Array | None = None,
-    ) -> Estimate:
-        """Return a statistic whose error has the variance `var_noise`, and `var_record` for each record."""
-        errors = self.errors(var_noise, var_record, record_error)
-        return Estimate(unconstrained, constrained=constrained, low=low, high=high, **errors)
+
+def check_release(records: Records, averager: Averager) -> None:
+    """Refuse records and an averager that are none."""
+    instance("records", records, Records, "inca.learn.Records")
+    method_of("averager", averager, "average", "an averager, such as inca.learn.SimulatedAverager")
 
 
 def average_features(
@@ -103,21 +84,6 @@ def average_features(
     scale: a large one, so that its noise does not matter, costs nothing. How many records are missing, for intervals,
     is also told by that number: of unequal parties, the share that stayed says little about the share of the records.
 
-    Args:
-        records: The parties' records.
-        features: What is averaged of each record.
-        averager: Averages vectors of as many parties.
-        loss: The budget that it is taken from, or the mu of the release (which is no epsilon).
-        rng: The source of all randomness.
-        fraction: The part of the budget to spend.
-
-    Returns:
-        The mean features of all records.
-
-    Raises:
-        BudgetExceeded: If less is left of the budget.
-        NoResult: If all parties with records left; unless it says otherwise, the loss is spent.
-
     Example:
         >>> from inca import Interval
         >>> from inca.learn import SimulatedAverager
@@ -129,6 +95,7 @@ def average_features(
         >>> released.mean.shape, round(released.var_noise, 9), released.drawing  # (2 / 100)^2
         ((2,), 0.0004, 0.01)
     """
+    check_release(records, averager)
     if records.parties != averager.parties:
         refuse("the number of parties with records", records.parties, f"that of the averager, {averager.parties}")
     generator(rng)
@@ -157,6 +124,6 @@ def average_features(
     typical = usual if math.isclose(per_party, usual, rel_tol=10.0 * _COUNT_PRECISION) else per_party
     stayed = typical * (records.parties - round(averager.dropout * records.parties))
     drawing = 1.0 / records.total
-    missing = max(0.0, 1.0 / stayed - drawing)
+    missing = 0.0 if math.isclose(stayed, records.total) else max(0.0, 1.0 / stayed - drawing)
     noise = average.var_noise / per_party**2
     return FeatureMean(vector / per_party, noise, missing, drawing, mu, cost.failure_probability)

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from inca._base.types import Array
-from inca._base.validation import generator, integer, positive, refuse
+from inca._base.validation import generator, integer, listed, method_of, positive, real_array, refuse
 from inca.errors import BudgetExceeded, InvalidInput
 from inca.learn.averagers.base import Averager, VectorMean
 from inca.learn.budget import Budget
@@ -80,6 +80,7 @@ class AveragingLoop:
         mu: float | None = None,
         rng: np.random.Generator | None = None,
     ) -> None:
+        method_of("averager", averager, "average", "an averager, such as inca.learn.SimulatedAverager")
         self._averager, self._budget = averager, budget if isinstance(budget, Budget) else _own_budget(budget)
         self._clipping = clipping if isinstance(clipping, Clipping) else Clipping(clipping)
         self._rng = np.random.default_rng() if rng is None else generator(rng)
@@ -182,9 +183,10 @@ class AveragingLoop:
             if self._clipping.level == "record" or self._clipping.weights == "records":
                 refuse("sizes", None, "how many records each party holds, since the clipping depends on it")
             return [1] * parties
-        if len(sizes) != parties:
-            refuse("the number of sizes", len(sizes), f"{parties}, one for each party")
-        return [integer(f"sizes[{party}]", size, min=1) for party, size in enumerate(sizes)]
+        counts = listed("sizes", sizes, "numbers of records")
+        if len(counts) != parties:
+            refuse("the number of sizes", len(counts), f"{parties}, one for each party")
+        return [integer(f"sizes[{party}]", size, min=1) for party, size in enumerate(counts)]
 
     def _planned_steps(self, steps: int | None, mu: float | None) -> tuple[int, float]:
         """Return how many steps there are at most, and the loss of each; refuse what could not be held to the end."""
@@ -238,16 +240,7 @@ class AveragingLoop:
         """Return a table of numbers, which need not be finite; one of another shape is refused, never its numbers."""
         width = "d" if self._dimensions is None else str(self._dimensions)
         shape = f"({rows}, {width}), one row {whose}"
-        try:
-            table = np.asarray(numbers, dtype=np.float64)
-        except (
-            TypeError,
-            ValueError,
-            OverflowError,
-            RuntimeError,
-        ):  # the last of PyTorch, for tensors that require gradients
-            kind = type(numbers).__name__
-            raise InvalidInput(f"{name} must be an array of numbers, {shape}, got a {kind} that is not one") from None
+        table = real_array(name, numbers, shape)
         if table.ndim == 1:  # of one party, or of one record
             table = table[np.newaxis]
         right = table.ndim == 2 and len(table) == rows and table.shape[1] > 0

@@ -10,7 +10,7 @@ import numpy as np
 
 from inca._base.safe_numbers import safe_length
 from inca._base.types import Array
-from inca._base.validation import refuse
+from inca._base.validation import one_of
 from inca.learn.budget import ProtectionLevel
 from inca.protocol.domain import Ball
 
@@ -57,10 +57,9 @@ class Clipping:
 
     def __post_init__(self) -> None:
         safe_length("max_norm", self.max_norm)
-        if self.level not in get_args(ProtectionLevel):
-            refuse("level", self.level, f"one of {', '.join(get_args(ProtectionLevel))}")
-        if self.weights not in (None, *get_args(PartyWeights)):
-            refuse("weights", self.weights, f"one of {', '.join(get_args(PartyWeights))}")
+        one_of("level", self.level, get_args(ProtectionLevel))
+        if self.weights is not None:
+            one_of("weights", self.weights, get_args(PartyWeights))
 
     def clipped(self, updates: Array) -> Array:
         """Return rows that are no longer than `max_norm`; a row with a number that is not finite becomes zero.

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from inca._base.types import Array
-from inca._base.validation import integer, positive, refuse
+from inca._base.validation import finite_array, integer, positive, refuse
 from inca.errors import InvalidInput
 from inca.learn.averagers.base import RemoteRecords
 from inca.learn.training.clipping import Clipping
@@ -59,15 +59,7 @@ class LocalSteps:
 
 
 class Contributions:
-    """The clipped updates of the parties whose data are here; one table with a row each serves all steps.
-
-    Args:
-        model: What is trained.
-        datasets: One entry per party, or `RemoteRecords` for those that are not here.
-        clipping: What is protected, and the length that updates are scaled down to.
-        local: Steps of each party on its own, if there are any.
-        dimensions: The number of parameters.
-    """
+    """The clipped updates of the parties whose data are here; one table with a row each serves all steps."""
 
     def __init__(
         self,
@@ -133,15 +125,27 @@ class Contributions:
 
 
 def _checked(name: str, data: PartyData | RemoteRecords) -> _Tables | RemoteRecords:
-    """Return a party's data as arrays, without looking at what they hold; refuse empty ones."""
-    tables: _Tables | RemoteRecords
+    """Return a party's data as arrays; refuse empty ones, and what is not a finite number."""
     if isinstance(data, RemoteRecords):
-        tables, size = data, len(data)
+        tables: _Tables | RemoteRecords = data
+        size = len(data)
     else:
-        features, targets = np.asarray(data[0]), np.asarray(data[1])
-        if features.ndim == 0 or targets.ndim == 0 or len(features) != len(targets):
-            refuse(f"the shapes of {name}", (features.shape, targets.shape), "as many targets as rows of features")
-        tables, size = (features, targets), len(targets)
+        try:
+            features, targets = data
+        except (TypeError, ValueError):
+            refuse(name, type(data).__name__, "a pair of features and targets, or RemoteRecords")
+        tables = _numbers(f"the features of {name}", features), _numbers(f"the targets of {name}", targets)
+        shapes = tuple(table.shape for table in tables)
+        if () in shapes or shapes[0][0] != shapes[1][0]:
+            refuse(f"the shapes of {name}", shapes, "as many targets as rows of features")
+        size = shapes[1][0]
     if size == 0:
         refuse(f"the number of records of {name}", 0, "at least 1")
     return tables
+
+
+def _numbers(name: str, values: ArrayLike) -> NDArray[Any]:
+    """Return finite numbers in the type that they have, as a model may need it; targets may be true or false."""
+    if getattr(values, "dtype", None) != np.bool_:
+        finite_array(name, values, tuple(range(65)), "one row per record")
+    return np.asarray(values)

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, softmax
 
 from inca._base.extras import importing
+from inca._base.options import Conditions
 from inca._base.safe_numbers import safe_length
 from inca._base.types import Array
 from inca._base.validation import finite_float, integer, positive, refuse
@@ -23,7 +24,7 @@ from inca.learn.training.clipping import Clipping, PartyWeights
 from inca.learn.training.contributions import LocalSteps
 from inca.learn.training.models import LogisticModel
 from inca.learn.training.optimizers import SGD
-from inca.learn.training.train import train
+from inca.learn.training.train import TrainingRules, train
 from inca.protocol.domain import Ball
 
 with importing("PrivateLogisticRegression", extra="learn"):
@@ -149,10 +150,12 @@ class PrivateLogisticRegression(ClassifierMixin, BaseEstimator):  # type: ignore
             budget,
             self.steps,
             _generator(self.random_state),
-            clipping=Clipping(positive("clip", self.clip), self.level, self.weights),
-            optimizer=SGD(rate * turns, self.momentum),
-            local=LocalSteps(turns, rate) if turns > 1 else None,
-            penalty=lambda parameters: ridge.reshape(-1) * parameters,
+            TrainingRules(
+                Clipping(positive("clip", self.clip), self.level, self.weights),
+                optimizer=SGD(rate * turns, self.momentum),
+                local=LocalSteps(turns, rate) if turns > 1 else None,
+                penalty=lambda parameters: ridge.reshape(-1) * parameters,
+            ),
         )
         weights = result.parameters.reshape(model.rows, -1)
         self.coef_ = weights[:, :width]
@@ -195,7 +198,13 @@ class PrivateLogisticRegression(ClassifierMixin, BaseEstimator):  # type: ignore
             refuse("averager", self.averager, f"a SimulatedAverager or one of {', '.join(KINDS)}")
         steps = integer("steps", self.steps, min=1)
         failure = min(_FAILURE, budget.delta) if self.failure is None else self.failure
-        return calibrated(self.averager, parties, self.colluding, self.dropout, _MESSAGES, self.views, steps, failure)
+        return calibrated(
+            self.averager,
+            parties,
+            Conditions(colluding=self.colluding, dropout=self.dropout, messages=_MESSAGES, failure=failure),
+            views=self.views,
+            releases=steps,
+        )
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
         """Return the parameters without the seed: whoever knows it knows the noise."""

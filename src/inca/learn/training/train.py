@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from inca._base.types import Array
-from inca._base.validation import finite_array, generator, integer, refuse
+from inca._base.validation import finite_array, generator, instance, integer, listed, method_of, refuse
 from inca.errors import InvalidInput
 from inca.learn.averagers.base import Averager, RemoteRecords
 from inca.learn.budget import Budget
@@ -89,6 +89,35 @@ class TrainingResult:
         return gaussian_dp_event(self.mu)
 
 
+@dataclass(frozen=True)
+class TrainingRules:
+    """How `train` clips and applies updates, and what each step may cost.
+
+    Args:
+        clipping: What is protected, and the length that updates are scaled down to.
+        optimizer: The rule for shared steps; `SGD()` by default.
+        local: Steps of each party on its own before each average.
+        penalty: The gradient of a term that depends on no data, such as a ridge: added to the average, it costs no
+            privacy and is not clipped.
+        mu: The loss of each step; by default equal ones that use up what is left of the budget.
+    """
+
+    clipping: Clipping
+    optimizer: Optimizer | None = None
+    local: LocalSteps | None = None
+    penalty: Callable[[Array], Array] | None = None
+    mu: float | None = None
+
+    def __post_init__(self) -> None:
+        instance("clipping", self.clipping, Clipping)
+        if self.optimizer is not None:
+            method_of("optimizer", self.optimizer, "begin", "an optimizer, such as inca.learn.SGD(0.1)")
+        if self.local is not None:
+            instance("local", self.local, LocalSteps)
+        if self.penalty is not None:
+            method_of("penalty", self.penalty, "__call__", "a function")
+
+
 def train(
     model: Model,
     datasets: Sequence[PartyData | RemoteRecords],
@@ -96,23 +125,19 @@ def train(
     budget: Budget,
     steps: int,
     rng: np.random.Generator,
+    rules: TrainingRules,
     *,
-    clipping: Clipping,
-    optimizer: Optimizer | None = None,
-    local: LocalSteps | None = None,
-    penalty: Callable[[Array], Array] | None = None,
-    mu: float | None = None,
     on_step: Callable[[int, Array], None] | None = None,
 ) -> TrainingResult:
     """Train by private averages of clipped gradients, or of clipped changes if there are `local` steps.
 
     The loss of all steps is taken off the budget before any record is looked at. It stays taken if training stops
-    early. Whether training goes on never depends on private records: an update (of a party, or of a record if records
-    are protected) with a number that is NaN or infinite counts as zero, and neither is it told nor counted whose or how
-    many these were. Parties that leave during a step are back in the next one. The guarantee of each step is the
-    averager's; a plan that fails with some probability may do so in every step, so what is promised is the budget's
-    epsilon at its delta plus `failure_probability` of the result. All records are used in all steps. Memory grows with
-    parties times parameters, not with steps.
+    early. Missing records are refused before. Once training has begun, whether it goes on never depends on private
+    records: an update (of a party, or of a record if records are protected) with a number that is NaN or infinite
+    counts as zero, and neither is it told nor counted whose or how many these were. Parties that leave during a step
+    are back in the next one. The guarantee of each step is the averager's; a plan that fails with some probability may
+    do so in every step, so what is promised is the budget's epsilon at its delta plus `failure_probability` of the
+    result. All records are used in all steps. Memory grows with parties times parameters, not with steps.
 
     On a network (`NetworkAverager`) each party calls this with its own data, `RemoteRecords` for those of the others,
     and all else the same; it ends with the same parameters for all.
@@ -124,12 +149,7 @@ def train(
         budget: What the loss of all steps is taken from.
         steps: The number of private averages.
         rng: The source of all randomness.
-        clipping: What is protected, and the length that updates are scaled down to.
-        optimizer: The rule for shared steps; `SGD()` by default.
-        local: Steps of each party on its own before each average.
-        penalty: The gradient of a term that depends on no data, such as a ridge: added to the average, it costs no
-            privacy and is not clipped.
-        mu: The loss of each step; by default equal ones that use up what is left of the budget.
+        rules: How updates are clipped and applied, and what each step may cost.
         on_step: Called after each step with its number, from 1, and the released parameters.
 
     Returns:
@@ -148,19 +168,26 @@ def train(
         ...         return parameters - features.mean(axis=0)
         >>> datasets = [(np.full((3, 2), 0.5), np.zeros(3))] * 100
         >>> averager, budget, rng = SimulatedAverager.of("central", 100), Budget(4.0, 1e-5), np.random.default_rng(1)
-        >>> result = train(Mean(), datasets, averager, budget, 10, rng, clipping=Clipping(1.0))
+        >>> result = train(Mean(), datasets, averager, budget, 10, rng, TrainingRules(Clipping(1.0)))
         >>> result.parameters.shape, len(result.history), round(budget.epsilon_spent, 6)
         ((2,), 10, 4.0)
     """
+    method_of("model", model, "gradient", "a model with parameters and gradient")
+    method_of("averager", averager, "average", "an averager, such as inca.learn.SimulatedAverager")
+    instance("budget", budget, Budget)
+    instance("rules", rules, TrainingRules)
+    if on_step is not None:
+        method_of("on_step", on_step, "__call__", "a function")
     count, source = integer("steps", steps, min=1), generator(rng)
-    if len(datasets) != averager.parties:
-        refuse("the number of datasets", len(datasets), f"{averager.parties}, one for each party")
+    held = listed("datasets", datasets, "pairs of features and targets, one for each party")
+    if len(held) != averager.parties:
+        refuse("the number of datasets", len(held), f"{averager.parties}, one for each party")
     parameters = finite_array("model.parameters", model.parameters, (1,), "one vector").copy()
     if parameters.size == 0:
         refuse("the number of model.parameters", 0, "at least 1")
-    update = (optimizer or SGD()).begin(parameters.size)
-    contributions = Contributions(model, datasets, clipping, local, parameters.size)
-    cost = take_releases(budget, averager, clipping.level, count, mu)
+    update = (rules.optimizer or SGD()).begin(parameters.size)
+    contributions = Contributions(model, held, rules.clipping, rules.local, parameters.size)
+    cost = take_releases(budget, averager, rules.clipping.level, count, rules.mu)
     mu_step = cost.mu
     history = []
     for step in range(1, count + 1):
@@ -170,7 +197,7 @@ def train(
         norm = None if gradient is None else float(np.linalg.norm(gradient))
         history.append(TrainingStep(mu_step, math.sqrt(average.var_noise), norm))
         if gradient is not None:
-            parameters = update(parameters, gradient if penalty is None else gradient + penalty(parameters))
+            parameters = update(parameters, gradient if rules.penalty is None else gradient + rules.penalty(parameters))
             if not np.isfinite(parameters).all():
                 raise InvalidInput(f"the parameters after step {step} are not finite: a smaller rate may help")
         if on_step is not None:

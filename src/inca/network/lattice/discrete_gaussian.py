@@ -58,13 +58,6 @@ class Keystream:
     block's number are 0 (RFC 8439), and words are little-endian. `seed` (32 bytes of the operating system's
     randomness) must be kept secret.
 
-    Args:
-        seed: The secret, exactly 32 bytes.
-        label: Any bytes; different labels give unrelated streams.
-
-    Raises:
-        InvalidInput: The seed or the label is not such a byte string.
-
     Example:
         >>> stream = Keystream(bytes(32), b"example")
         >>> first, second = stream.words(2), stream.words(1)
@@ -276,17 +269,6 @@ def discrete_gaussian(sigma: int, count: int, stream: Keystream) -> Numbers:
     Transactions on Mathematical Software 42(1), 2016, with all comparisons between integers. They depend on the stream
     and sigma only; two calls give what one call for both would. The time that a sample takes depends on its value, so
     draw all of them before the first message.
-
-    Args:
-        sigma: The parameter of the distribution, an integer from 1 to 2^50.
-        count: How many samples to draw.
-        stream: The secret words that they are made of.
-
-    Returns:
-        The samples, int64.
-
-    Raises:
-        InvalidInput: An argument is not of that kind.
 
     Example:
         >>> discrete_gaussian(3, 8, Keystream(bytes(32), b"example")).tolist()

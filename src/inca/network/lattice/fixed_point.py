@@ -31,18 +31,6 @@ def granularity_for(noise: NoiseLevels, max_norm: float, parties: int, rounds: i
     place, or noise be too wide to be drawn, the step is the smallest power of two that avoids it, up to 2^-20 of the
     smaller noise.
 
-    Args:
-        noise: The standard deviations, in units of the values.
-        max_norm: The largest absolute value of a coordinate.
-        parties: The number of parties.
-        rounds: The number of rounds.
-
-    Returns:
-        The step, in units of the values.
-
-    Raises:
-        InvalidInput: There is no noise, or no step serves both the smaller noise and the largest balances.
-
     Example:
         >>> granularity_for(NoiseLevels(independent=1.0, cancelling=3.0), 100.0, parties=50, rounds=20) == 2.0**-30
         True
@@ -71,9 +59,6 @@ class Lattice:
 
     Args:
         granularity: The step.
-
-    Raises:
-        InvalidInput: The step is not a power of two.
 
     Example:
         >>> lattice = Lattice(0.25)
@@ -117,17 +102,6 @@ def portion(value: Numbers, r: int, pieces: int) -> Numbers:
 
     The first r parts together are floor(r * value / pieces); parts beyond the last are 0.
 
-    Args:
-        value: What is divided, int64.
-        r: Which part, from 0.
-        pieces: How many parts there are.
-
-    Returns:
-        The part, int64.
-
-    Raises:
-        InvalidInput: An argument is not of that kind.
-
     Example:
         >>> [portion(np.array([7, -7]), r, 3).tolist() for r in range(4)]
         [[2, -3], [2, -2], [3, -2], [0, 0]]
@@ -143,16 +117,6 @@ def portion(value: Numbers, r: int, pieces: int) -> Numbers:
 
 def share(balance: Numbers, receivers: int) -> Numbers:
     """Return what each of `receivers` gets of a balance, rounded down; the sender keeps balance - receivers * share.
-
-    Args:
-        balance: What the sender holds, int64.
-        receivers: To how many parties it sends.
-
-    Returns:
-        One share, int64.
-
-    Raises:
-        InvalidInput: An argument is not of that kind.
 
     Example:
         >>> share(np.array([10, -10]), receivers=2).tolist()

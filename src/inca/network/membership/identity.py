@@ -23,7 +23,7 @@ import msgspec
 
 from inca._base.extras import importing
 from inca._base.files import write_json
-from inca._base.validation import integer, refuse
+from inca._base.validation import file_path, integer, refuse
 from inca.errors import InvalidInput
 
 with importing("inca.network", extra="network"):
@@ -39,7 +39,7 @@ with importing("inca.network", extra="network"):
     )
     from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-CARD_FORMAT, UNSIGNED_CARD_FORMAT = "inca-card/2", "inca-card/1"
+CARD_FORMAT = "inca-card/2"
 KEY_FILE, CARD_FILE = "identity.pem", "card.json"
 
 _PURPOSE = b"inca-signature/1\0"
@@ -49,43 +49,7 @@ _NOT_A_PARTY = "the certificate is not a self-signed one of a party"
 _LABEL = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?")
 
 
-class _CardFields(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="format"):
-    """What all versions of a card have."""
-
-    name: str
-    host: str
-    port: int
-    certificate: bytes
-
-    def __post_init__(self) -> None:
-        """Refuse an address that cannot be reached and a certificate that is not this party's."""
-        check_name("name", self.name)
-        _check_host(self.host)
-        integer("port", self.port, 1, 65535)
-        certified_name = _parse(self.certificate)[0]
-        if certified_name != self.name:
-            refuse("the name in the certificate", certified_name, f"the card's name ({self.name!r})")
-
-    @property
-    def address(self) -> str:
-        """Host and port as people write them."""
-        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
-
-    @property
-    def place(self) -> tuple[str, int]:
-        """Host and port in one spelling, to compare."""
-        try:
-            return str(ipaddress.ip_address(self.host)), self.port
-        except ValueError:
-            return self.host.rstrip(".").lower(), self.port
-
-    @property
-    def fingerprint(self) -> str:
-        """The fingerprint of the certificate's key."""
-        return fingerprint(self.certificate)
-
-
-class Card(_CardFields, frozen=True, kw_only=True, tag=CARD_FORMAT):
+class Card(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="format", tag=CARD_FORMAT):
     """What the others need to know of a party.
 
     The certificate must be self-signed, which proves that whoever made the card holds the key, bear the card's name,
@@ -114,23 +78,43 @@ class Card(_CardFields, frozen=True, kw_only=True, tag=CARD_FORMAT):
 signature: the card was changed on its way, so ask anna for it again
     """
 
+    name: str
+    host: str
+    port: int
+    certificate: bytes
     signature: bytes
 
     def __post_init__(self) -> None:
-        """Refuse what no card may have, and an address that its owner did not sign."""
-        super().__post_init__()
+        """Refuse an address that cannot be reached or is not signed, and a certificate that is not this party's."""
+        check_name("name", self.name)
+        _check_host(self.host)
+        integer("port", self.port, 1, 65535)
+        certified_name = _parse(self.certificate)[0]
+        if certified_name != self.name:
+            refuse("the name in the certificate", certified_name, f"the card's name ({self.name!r})")
         if not verify(self.certificate, _address_text(self.name, self.host, self.port), self.signature):
             raise InvalidInput(
                 f"the address of {self.name} ({self.address}) must be signed by its key, got another signature: "
                 f"the card was changed on its way, so ask {self.name} for it again"
             )
 
+    @property
+    def address(self) -> str:
+        """Host and port as people write them."""
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
-class UnsignedCard(_CardFields, frozen=True, kw_only=True, tag=UNSIGNED_CARD_FORMAT):
-    """A card of version 0.1, whose address anyone may have changed: read in rosters of sessions that were held.
+    @property
+    def place(self) -> tuple[str, int]:
+        """Host and port in one spelling, to compare."""
+        try:
+            return str(ipaddress.ip_address(self.host)), self.port
+        except ValueError:
+            return self.host.rstrip(".").lower(), self.port
 
-    No session begins with one, and none is added to a roster.
-    """
+    @property
+    def fingerprint(self) -> str:
+        """The fingerprint of the certificate's key."""
+        return fingerprint(self.certificate)
 
 
 @dataclass(frozen=True, eq=False)
@@ -286,12 +270,10 @@ def read_card(path: str | Path) -> Card:
     Raises:
         InvalidInput: The file cannot be read, or is not a card.
     """
+    place = file_path("path", path)
     try:
-        fields = msgspec.json.decode(Path(path).read_bytes())
+        fields = msgspec.json.decode(place.read_bytes())
         name = fields.get("format") if isinstance(fields, dict) else None
-        if name == UNSIGNED_CARD_FORMAT:
-            advice = "its owner signs it with `inca node card`, which keeps the key"
-            raise InvalidInput(f"its address must be signed, got a card of version 0.1: {advice}")
         if name != CARD_FORMAT:
             refuse("format", name, CARD_FORMAT)  # whatever else is in a file that was named by mistake may be private
         return msgspec.convert(fields, Card)

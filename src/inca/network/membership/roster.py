@@ -18,9 +18,9 @@ from typing import Any
 import msgspec
 
 from inca._base.files import write_json
-from inca._base.validation import refuse
+from inca._base.validation import file_path, instance, listed, refuse
 from inca.errors import InvalidInput
-from inca.network.membership.identity import Card, UnsignedCard, check_name
+from inca.network.membership.identity import Card, check_name
 from inca.network.membership.terms import Terms, fields_from_file, to_utc
 from inca.protocol.adversary import rounded_up
 from inca.protocol.schedules import random_schedule
@@ -59,10 +59,13 @@ number of parties (2), got 3'))
 
     name: str
     terms: Terms
-    parties: tuple[Card | UnsignedCard, ...] = ()
+    parties: tuple[Card, ...] = ()
 
     def __post_init__(self) -> None:
         """Refuse parties that are not different ones."""
+        instance("terms", self.terms, Terms)
+        for card in listed("parties", self.parties, "cards"):
+            instance("an entry of parties", card, Card)
         check_name("the roster's name", self.name)
         for what, keys in (
             ("name", [unicodedata.normalize("NFKC", card.name).casefold() for card in self.parties]),
@@ -96,20 +99,6 @@ number of parties (2), got 3'))
         if self.missing:
             raise InvalidInput(f"the roster {self.name!r} is not complete: {'; '.join(self.missing)}")
 
-    @property
-    def unsigned(self) -> tuple[str, ...]:
-        """The names of the parties whose addresses they have not signed: in rosters of version 0.1."""
-        return tuple(card.name for card in self.parties if isinstance(card, UnsignedCard))
-
-    def check_signed(self) -> None:
-        """Refuse a roster with addresses that anyone may have changed; what was held with it can still be read."""
-        if self.unsigned:
-            advice = "they run `inca node card`, and `inca node roster add` takes the new cards"
-            raise InvalidInput(
-                f"the addresses of all parties must be signed, got a roster of version 0.1 in which those of "
-                f"{', '.join(self.unsigned)} are not: {advice}"
-            )
-
     def index(self, certificate: bytes) -> int | None:
         """Return the id of the party with this certificate (DER), None if there is none."""
         return self._ids.get(certificate)
@@ -118,8 +107,7 @@ number of parties (2), got 3'))
         """Return the roster with further parties; a new card of a party that has moved takes the place of the old.
 
         Args:
-            cards: The cards. One with the key of a party that is there must have another address, or be signed where
-                the old one is not.
+            cards: The cards. One with the key of a party that is there must have another address.
 
         Returns:
             Another roster, and so another session.
@@ -188,6 +176,12 @@ number of parties (2), got 3'))
             yield f"the number of parties must be at least {MIN_PARTIES}, got {n}"
         if n < terms.min_participants:
             yield f"min_participants must be at most the number of parties ({n}), got {terms.min_participants}"
+        if terms.sigma_topup and n - terms.min_participants >= len(terms.sigma_topup):
+            covered = len(terms.sigma_topup) - 1
+            yield (
+                f"min_participants must be at least {n - covered}, as sigma_topup covers {covered} leavers, "
+                f"got {terms.min_participants}"
+            )
         if n < MIN_PARTIES:
             return
         if rounded_up("colluding", terms.colluding, n) >= n:
@@ -210,7 +204,7 @@ class RosterDocument(msgspec.Struct, forbid_unknown_fields=True):
     format: str
     name: str
     terms: Terms
-    parties: tuple[Card | UnsignedCard, ...]
+    parties: tuple[Card, ...]
 
 
 def read_roster(path: str | Path) -> Roster:
@@ -225,8 +219,9 @@ def read_roster(path: str | Path) -> Roster:
     Raises:
         InvalidInput: The file cannot be read, or is not a roster.
     """
+    place = file_path("path", path)
     try:
-        fields = msgspec.json.decode(Path(path).read_bytes(), type=dict[str, Any])
+        fields = msgspec.json.decode(place.read_bytes(), type=dict[str, Any])
         if fields.get("format") != FORMAT:
             refuse("format", fields.get("format"), FORMAT)
         if "terms" in fields:

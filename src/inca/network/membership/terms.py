@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec.structs import force_setattr
 
-from inca._base.validation import between_0_and_1, finite_float, integer, positive, refuse
-from inca.privacy.gaussian import Rule, mu_for, rule_from_file, rule_to_file
+from inca._base.options import Rule
+from inca._base.validation import between_0_and_1, finite_float, integer, listed, one_of, positive, refuse
+from inca.privacy.gaussian import mu_for, rule_from_file, rule_to_file
 from inca.privacy.theorems.failure_bounds import SCHEDULES
 from inca.protocol.domain import Ball, Domain, Interval
 from inca.protocol.injection import Injection, incremental_injection
@@ -59,13 +60,14 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         epsilon: The promised epsilon, for every honest party.
         delta: The promised delta.
         sigma_topup: Standard deviations of the independent noise that each party adds when it settles, if 0, 1, 2, ...
-            parties have left; the last one if more have. Empty: none.
-        failure: How likely the plan of the noise fails in a session, for any party; it adds to delta. None: not known.
-        rule: How the loss mu becomes (epsilon, delta): "analytic" or "classic".
+            parties have left; a session in which more may leave is refused. Empty: none, however many leave.
+        failure: How likely the plan of the noise fails in a session, for a given party; adds to delta. None: unknown.
+        rule: How the loss mu becomes (epsilon, delta): "analytic", which files call "exact", or "classic".
         colluding: The fraction of the parties that may collude.
         coalitions: Against how many random coalitions of that size every party checks the promise.
         min_participants: With fewer final messages than this there is no result.
-        start: When round 1 begins, in seconds since the epoch; kept to the microsecond.
+        start: When round 1 begins, in seconds since the epoch; kept to the microsecond. Files have UTC, such as
+            "2030-01-15T08:00:00Z".
         period: How long a round lasts at most, in seconds.
         max_clock_skew: How wrong a party's clock may be, in seconds.
         min_round_duration: How long a round lasts at least, in seconds.
@@ -118,10 +120,11 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         for name in _POSITIVE:
             force_setattr(self, name, positive(name, getattr(self, name)))
         force_setattr(self, "colluding", finite_float("colluding", self.colluding, 0.0, 1.0))
-        table = tuple(finite_float("sigma_topup", sigma, min=0.0) for sigma in self.sigma_topup)
+        table = tuple(
+            finite_float("sigma_topup", sigma, min=0.0) for sigma in listed("sigma_topup", self.sigma_topup, "numbers")
+        )
         force_setattr(self, "sigma_topup", table)
-        if self.schedule not in SCHEDULES:
-            refuse("schedule", self.schedule, "one of " + ", ".join(SCHEDULES))
+        one_of("schedule", self.schedule, SCHEDULES)
         self._check_domain()
         self._check_promise()
         force_setattr(self, "start", from_utc(to_utc(self.start)))
@@ -161,7 +164,9 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
     def topup(self, leavers: int) -> float:
         """Return the standard deviation of the noise that each party adds at settlement if so many have left."""
-        return self.sigma_topup[min(leavers, len(self.sigma_topup) - 1)] if self.sigma_topup else 0.0
+        if not self.sigma_topup:
+            return 0.0
+        return self.sigma_topup[integer("leavers", leavers, 0, len(self.sigma_topup) - 1)]
 
     @property
     def injection(self) -> Injection:
@@ -219,9 +224,9 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     def as_dict(self) -> dict[str, Any]:
         """Return all fields for JSON, with the names of the file."""
         fields: dict[str, Any] = msgspec.to_builtins(self)
-        for name in ("distance", "failure", "sigma_topup"):
-            if not fields[name]:
-                del fields[name]  # rosters without one stay what they were before there was such a term
+        for name, absent in (("distance", None), ("failure", None), ("sigma_topup", ())):
+            if fields[name] == absent:  # a failure of 0 is known, and is written
+                del fields[name]  # a term that was not agreed on
         return fields | {"start": to_utc(self.start), "rule": rule_to_file(self.rule)}
 
     def _check_domain(self) -> None:
@@ -247,15 +252,17 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         force_setattr(self, "delta", delta)
         if self.failure is not None:
             force_setattr(self, "failure", finite_float("failure", self.failure, 0.0, 1.0))
-        if self.rule not in ("analytic", "classic"):
-            refuse("rule", self.rule, "analytic or classic")
+        one_of("rule", self.rule, ("analytic", "classic"))
         if not 0.0 < mu_for(self.epsilon, self.delta, self.rule) < math.inf:
             refuse("(epsilon, delta)", (self.epsilon, self.delta), "one that Gaussian noise can promise")
 
 
 def _topup_table(plan: Plan, min_participants: int) -> tuple[float, ...]:
     """Return the top-up for 0, 1, 2, ... leavers, up to those with whom there is a result."""
-    most = max(0, plan.requirements.parties - integer("min_participants", min_participants, min=1))
+    parties, planned = plan.requirements.parties, plan.requirements.leavers
+    most = max(0, parties - integer("min_participants", min_participants, min=1))
+    if not plan.settled_noise.covers(most):
+        refuse("min_participants", min_participants, f"at least {parties - planned}: the plan covers {planned} leavers")
     table = tuple(plan.sigma_topup(leavers) for leavers in range(most + 1))
     return table if any(table) else ()
 

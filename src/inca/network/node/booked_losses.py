@@ -19,7 +19,9 @@ import numpy as np
 
 from inca._base.files import write_json
 from inca._base.validation import refuse
+from inca.documents.result import session_cost
 from inca.network.node.event_log import fields_of
+from inca.network.node.report import kept_result
 from inca.privacy.gaussian import epsilon_for, mu_for
 
 UNNAMED = "unnamed"
@@ -30,19 +32,7 @@ _ROUNDED_UP = 1.0 + 1e-9  # as `mu_for` rounds down
 
 @dataclass(frozen=True)
 class BookedLoss:
-    """What one session has cost a party's value.
-
-    Args:
-        session: The session's id, in hexadecimal digits.
-        name: What its roster is called; empty if that is not known.
-        party: The name of the party.
-        datum: What the value was about, as its owner has labelled it.
-        ended: When it ended, as Unix time; None if it has not.
-        epsilon: What it cost; 0 if its first round never began.
-        delta: At this delta; None if that is not known.
-        failure: The probability that the plan failed, which adds to delta.
-        basis: Why so much.
-    """
+    """What one session has cost a party's value."""
 
     session: str
     name: str
@@ -51,16 +41,12 @@ class BookedLoss:
     ended: float | None
     epsilon: float
     delta: float | None
-    failure: float
+    failure: float | None
     basis: str
 
 
 def label_datum(folder: Path, label: str) -> None:
-    """Keep what the value of a session is about in the session's folder, before anything is sent.
-
-    Raises:
-        InvalidInput: The label is not 1 to 64 printable characters, or another one was kept.
-    """
+    """Keep what the value of a session is about in the session's folder, before anything is sent."""
     if not (label.strip() == label and label.isprintable() and 1 <= len(label) <= _MAX_LABEL):
         refuse("the label of a datum", label, f"1 to {_MAX_LABEL} printable characters without spaces around them")
     before = fields_of(folder / _DATUM_FILE).get("datum")
@@ -71,52 +57,41 @@ def label_datum(folder: Path, label: str) -> None:
 
 
 def booked_losses(state: Path) -> list[BookedLoss]:
-    """Return what each session under a `--state` folder has cost, those first that ended first.
-
-    Args:
-        state: The folder where a node keeps its sessions.
-
-    Returns:
-        One entry for each session that has begun or ended there.
-    """
+    """Return what each session under a `--state` folder has cost, those first that ended first."""
     folders = sorted({path.parent for name in ("status.json", "result.json") for path in state.glob(f"*/{name}")})
     losses = [_booked(folder) for folder in folders]
     return sorted(losses, key=lambda loss: math.inf if loss.ended is None else loss.ended)
 
 
 def _booked(folder: Path) -> BookedLoss:
-    status, result = fields_of(folder / "status.json"), fields_of(folder / "result.json")
+    status, result = fields_of(folder / "status.json"), kept_result(folder)
     ended = fields_of(folder / "ended.json").get("ended")
     began, agreed, delta = _logged(folder / "log.jsonl")
-    if result.get("wanted") is not None:
-        agreed, delta = result["wanted"], result["delta"]
-    if ended is not None and not began and status.get("round") == 0:
-        epsilon, basis = 0.0, "its first round never began"
-    else:
-        epsilon, basis = _cost(result, math.inf if agreed is None else float(agreed))
+    if result is not None:
+        agreed, delta = result.agreed_epsilon, result.delta
+    began = not (ended is not None and not began and status.get("round") == 0)
+    cost = session_cost(result, math.inf if agreed is None else float(agreed), began=began)
     return BookedLoss(
-        session=str(result.get("session") or status.get("session") or folder.name),
-        name=str(result.get("name", "")),
-        party=str(result.get("party") or status.get("party") or ""),
+        session=str(status.get("session", folder.name) if result is None else result.session),
+        name="" if result is None else result.name,
+        party=str(status.get("party", "") if result is None else result.party),
         datum=str(fields_of(folder / _DATUM_FILE).get("datum", UNNAMED)),
         ended=None if ended is None else float(ended),
-        epsilon=epsilon,
+        epsilon=cost.epsilon,
         delta=None if delta is None else float(delta),
-        failure=float(result.get("failure") or 0.0),
-        basis=basis,
+        failure=None if result is None else result.failure,
+        basis=_WHY[cost.why],
     )
 
 
-def _cost(result: dict[str, Any], agreed: float) -> tuple[float, str]:
-    """Return what a session that has begun has cost, and why so much."""
-    if result.get("coalitions") is None:
-        return agreed, "as agreed"
-    own = math.inf if result["epsilon"] is None else float(result["epsilon"])
-    if own > agreed:
-        return own, "own loss, more than agreed"
-    if result.get("all_coalitions"):
-        return own, "own loss, against all coalitions"
-    return agreed, "as agreed, since not all coalitions were checked"
+_WHY = {
+    "not begun": "its first round never began",
+    "agreed": "as agreed",
+    "own loss above agreed": "own loss, more than agreed",
+    "own loss": "own loss, against all coalitions",
+    "not all coalitions": "as agreed, since not all coalitions were checked",
+    "not in the result": "as agreed, since the value is not in the result",
+}
 
 
 def _logged(path: Path) -> tuple[bool, float | None, float | None]:
@@ -130,15 +105,8 @@ def _logged(path: Path) -> tuple[bool, float | None, float | None]:
     return any(event.get("event") == "round" for event in events), planned[0].get("allowed"), planned[0].get("delta")
 
 
-def together(losses: Iterable[BookedLoss], delta: float) -> tuple[float, float]:
+def together(losses: Iterable[BookedLoss], delta: float) -> tuple[float, float | None]:
     """Return what sessions about one datum have cost together.
-
-    Args:
-        losses: Their losses; each is that of a Gaussian mechanism, so the squares of their mu add up.
-        delta: At which delta to say it.
-
-    Returns:
-        Epsilon, and delta with all probabilities of failure added. Epsilon is infinite if a loss is not known.
 
     Example:
         >>> once = BookedLoss("ab", "trial", "anna", "", 1.0, 1.0, 1e-5, 1e-6, "as agreed")
@@ -146,7 +114,12 @@ def together(losses: Iterable[BookedLoss], delta: float) -> tuple[float, float]:
         ['1', '1.1e-05', '1.47', '1.2e-05']
     """
     charged = [loss for loss in losses if loss.epsilon > 0.0]
-    known = all(loss.delta is not None for loss in charged)
-    mus = [mu_for(loss.epsilon, loss.delta or 0.0) * _ROUNDED_UP if known else math.inf for loss in charged]
-    epsilon = float(epsilon_for(np.array([math.hypot(*mus)]), delta)[0])
-    return epsilon, min(1.0, delta + sum(loss.failure for loss in charged))
+    if len(charged) == 1 and charged[0].delta == delta:
+        epsilon = charged[0].epsilon
+    else:
+        known = all(loss.delta is not None for loss in charged)
+        mus = [mu_for(loss.epsilon, loss.delta or 0.0) * _ROUNDED_UP if known else math.inf for loss in charged]
+        epsilon = float(epsilon_for(np.array([math.hypot(*mus)]), delta)[0])
+    failures = [loss.failure for loss in charged]
+    known_failures = [failure for failure in failures if failure is not None]
+    return epsilon, min(1.0, delta + math.fsum(known_failures)) if len(known_failures) == len(failures) else None

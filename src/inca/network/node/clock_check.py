@@ -38,22 +38,7 @@ async def check_clocks(
     log_event: Callable[..., None],
     clock: Callable[[], float] = time.time,
 ) -> dict[int, ClockMeasurement]:
-    """Compare clocks with some peers, and refuse to go on if ours is wrong.
-
-    Args:
-        transport: Knows the peers.
-        setup: The session, with the agreed start and the largest clock skew.
-        me: Our own party.
-        log_event: Logs whose clock is wrong.
-        clock: Our own clock.
-
-    Returns:
-        What was measured, by peer.
-
-    Raises:
-        InvalidInput: Our clock disagrees with those of most peers that answered.
-        OtherRoster: Our roster differs from those of most.
-    """
+    """Compare clocks with some peers, and refuse to go on if ours is wrong."""
     terms, n = setup.roster.terms, len(setup.roster.parties)
     peers = [(me + distance) % n for distance in neighbour_distances(n)]  # the connections will be used again
     left_s = terms.start - 2 * terms.max_clock_skew - clock()

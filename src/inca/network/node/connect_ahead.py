@@ -38,9 +38,6 @@ def connected_ahead(session: SessionConfig) -> int:
 class ConnectAhead:
     """Begins connections one after the other, as earlier ones stand or have failed.
 
-    Args:
-        connect: Begins to connect to a peer; `settled` tells how that is over.
-
     Example:
         >>> begun = []
         >>> ahead = ConnectAhead(begun.append)

@@ -27,13 +27,7 @@ _MIN_STATUS_INTERVAL_S = 0.2
 
 
 class EventLog:
-    """Writes events as JSON lines to a file, readable by its owner alone, and to whoever else wants them.
-
-    Args:
-        path: The file, which is appended to.
-        names: The parties' names, which the log has in place of their ids.
-        on_event: Called with every event that is logged.
-    """
+    """Writes events as JSON lines to a file, readable by its owner alone, and to whoever else wants them."""
 
     def __init__(
         self, path: Path, names: Sequence[str], on_event: Callable[[dict[str, Any]], None] | None = None

@@ -34,15 +34,6 @@ _decoder: msgspec.msgpack.Decoder[Record] = msgspec.msgpack.Decoder(Record)
 class Journal:
     """The journal of one party in one session; begun if it is not there.
 
-    Args:
-        path: The file.
-        session: The session's id.
-        party: The number of the party.
-
-    Raises:
-        InvalidInput: It belongs to another session or party, others can read it, or another process uses it.
-        JournalUnusable: The disk or the file is damaged or full.
-
     Example:
         >>> import tempfile
         >>> with tempfile.TemporaryDirectory() as folder:

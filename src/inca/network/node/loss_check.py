@@ -26,20 +26,12 @@ from inca.privacy.gaussian import epsilon_for
 from inca.privacy.view import View
 from inca.protocol.adversary import Adversary, rounded_up
 from inca.protocol.execution import Execution
+from inca.reporting.verdict import compare
 
 
 @dataclass(frozen=True)
 class LossCheck:
-    """The largest loss of one party over the coalitions considered.
-
-    Args:
-        epsilon: The loss, at the agreed delta.
-        coalition: The coalition that causes it.
-        allowed: The agreed epsilon.
-        coalitions: How many coalitions were considered.
-        complete: Whether these were all of the agreed size.
-        names: What people call the parties of the coalition.
-    """
+    """The largest loss of one party over the coalitions considered."""
 
     epsilon: float
     coalition: tuple[int, ...]
@@ -51,7 +43,7 @@ class LossCheck:
     @property
     def refusal(self) -> str:
         """Why the party must not publish; empty if it may."""
-        if self.epsilon <= self.allowed:
+        if compare(self.epsilon, self.allowed) == "within":
             return ""
         return (
             f"its loss must be at most epsilon {self.allowed:g}, as agreed, got {self.epsilon:.4g} "
@@ -63,12 +55,6 @@ class LossChecker:
     """Works out the losses of one party on the terms of a roster, for a schedule that is known.
 
     Losses are those of real numbers, and what whole ones add (`SessionSetup.rounding`).
-
-    Args:
-        setup: The parties, their terms, and the lattice.
-        topology: Who sends to whom.
-        seed: The public seed, from which the coalitions are drawn.
-        party: Whose losses they are.
     """
 
     def __init__(self, setup: SessionSetup, topology: Topology, seed: bytes, party: int) -> None:

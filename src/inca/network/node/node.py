@@ -48,15 +48,7 @@ _CONNECT_AHEAD_S = 60.0  # of the start
 
 @dataclass(frozen=True, eq=False)
 class SessionEnd:
-    """How a party's session ended: with a result, or for a reason.
-
-    Args:
-        result: The result, if there is one.
-        reason: Why there is none, or why this party is not in it.
-        loss_check: This party's loss on the agreed execution, if it was worked out.
-        loss_checker: What worked it out.
-        stopped: Whether the party was stopped and can go on when it is started again.
-    """
+    """How a party's session ended: with a result, or for a reason."""
 
     result: Result | None
     reason: str
@@ -65,27 +57,18 @@ class SessionEnd:
     stopped: bool = False
 
 
+@dataclass(frozen=True, kw_only=True)
+class NodeOptions:
+    """What an operator chooses for a party."""
+
+    clip: bool = False
+    listen: tuple[str, int] | None = None
+    first_start: bool = False
+    serve_s: float = 0.0
+
+
 class Node(TransportEvents):
-    """One party of a session; `run` takes part until the end.
-
-    Args:
-        setup: The session.
-        identity: This party's keys.
-        folder: Holds what must outlive the process.
-        read_value: Returns this party's value; called once, and not when the party comes back.
-        clip: Move a value outside the agreed domain to its border.
-        listen: Host and port to listen at, if not those of the roster.
-        first_start: The operator vouches that this party has never run in this session before, on any machine: it may
-            come late without an answer from everyone who would know.
-        serve_s: For how many seconds at least others are served at the end, or again if the session has ended before.
-        on_event: Called with every event that is logged.
-        on_ended: Called in a thread as soon as it is known how the session ends, while others are still served; and
-            again should there be a result after all.
-        clock: Tells the Unix time.
-
-    Raises:
-        InvalidInput: The roster does not have the identity.
-    """
+    """One party of a session; `run` takes part until the end."""
 
     def __init__(
         self,
@@ -93,11 +76,8 @@ class Node(TransportEvents):
         identity: Identity,
         folder: Path,
         read_value: Callable[[], Array],
+        options: NodeOptions | None = None,
         *,
-        clip: bool = False,
-        listen: tuple[str, int] | None = None,
-        first_start: bool = False,
-        serve_s: float = 0.0,
         on_event: Callable[[dict[str, Any]], None] | None = None,
         on_ended: Callable[[SessionEnd], None] | None = None,
         clock: Callable[[], float] = time.time,
@@ -106,17 +86,18 @@ class Node(TransportEvents):
         if me is None:
             raise InvalidInput(f"the identity of {identity.name!r} is not in the roster {setup.roster.name!r}")
         self.setup, self.identity, self.me, self.folder = setup, identity, me, folder
-        self._read_value, self._clip, self._listen = read_value, clip, listen
-        self._first_start = first_start
+        options = options or NodeOptions()
+        self._read_value, self._clip, self._listen = read_value, options.clip, options.listen
+        self._first_start = options.first_start
         self._on_event, self._on_ended, self._clock = on_event, on_ended, clock
-        self._serve_s = serve_s
+        self._serve_s = options.serve_s
         self._party = Party(
             setup.session,
             me,
             sign=identity.sign,
             verify=self._verify,
             rng=random.SystemRandom(),
-            serve_s=serve_s,
+            serve_s=options.serve_s,
         )
         self._events: deque[Callable[[float], Effects]] = deque()
         self._woken = asyncio.Event()
@@ -135,30 +116,15 @@ class Node(TransportEvents):
         self._woken.set()
 
     def depart(self) -> bool:
-        """Leave the session for good at the end of the round, or, when the rounds are over, at the end.
-
-        Returns:
-            Whether there is something to leave: not before the first round, when nothing has been sent yet, nor when it
-            is known how the session has ended.
-        """
+        """Leave the session for good at the end of the round, or, when the rounds are over, at the end."""
         self._departing = self._party.ledger.round > 0 and not self._party.outcome_known
         self._woken.set()
         return self._departing
 
     async def run(self) -> SessionEnd:
-        """Take part in the session.
-
-        Returns:
-            How it ended.
-
-        Raises:
-            InvalidInput: The session has ended here before, addresses in its roster are not signed, or the value, the
-                clock or the folder cannot be used.
-            JournalUnusable: The disk fails.
-        """
+        """Take part in the session."""
         if (self.folder / "ended.json").exists() and not self._serve_s:
             raise InvalidInput(f"the session has ended here before ({self.folder}): a session is never held twice")
-        self.setup.roster.check_signed()
         began = self._clock()
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         session = self.setup.session

@@ -10,86 +10,94 @@ import time
 from pathlib import Path
 from typing import Any
 
-from inca._base.files import null_for_infinity, write_json
+from inca._base.files import write_json
 from inca._base.types import Array
 from inca._base.version import __version__
+from inca.documents.certificate import CertificateDocument
+from inca.documents.document import finite_or_none
+from inca.documents.result import Numbers, ResultDocument
+from inca.errors import InvalidInput
 from inca.network.node.node import SessionEnd
 from inca.network.node.session_setup import SessionSetup
 from inca.network.protocol.finalization import Result
 from inca.network.protocol.session import WEIGHT
-from inca.privacy.certificate import Certificate
 from inca.protocol.execution_files import digest, write_execution
 from inca.protocol.expected_error import ErrorBudget, expected_error
 from inca.protocol.usefulness import EstimateInDomain
 
-FORMAT = "inca-result/2"
 
-
-def report(setup: SessionSetup, party: int, end: SessionEnd) -> tuple[dict[str, Any], Certificate | None]:
-    """Return what to tell of a session that has ended, and its certificate if there is a result."""
-    terms, check = setup.roster.terms, end.loss_check
-    fields: dict[str, Any] = {
-        "format": FORMAT,
+def report(setup: SessionSetup, party: int, end: SessionEnd) -> tuple[ResultDocument, CertificateDocument | None]:
+    """Return the result of a session that has ended, and its certificate if there is one."""
+    terms, check, names = setup.roster.terms, end.loss_check, setup.roster.names
+    common: dict[str, Any] = {
         "inca": __version__,
         "name": setup.roster.name,
         "session": setup.roster.session.hex(),
-        "party": setup.roster.names[party],
-        "parties": len(setup.roster.parties),
-        "estimate": None,
+        "party": names[party],
+        "parties": len(names),
         "reason": end.reason,
-        "epsilon": None if check is None else check.epsilon,
-        "wanted": terms.epsilon,
+        "epsilon": None if check is None else finite_or_none(check.epsilon),
+        "agreed_epsilon": terms.epsilon,
         "delta": terms.delta,
         "failure": terms.failure,
-        "coalition": None if check is None else list(check.coalition),
+        "coalition": None if check is None else check.coalition,
         "coalitions": None if check is None else check.coalitions,
         "all_coalitions": None if check is None else check.complete,
     }
     if (result := end.result) is None:
-        return dict(null_for_infinity(fields)), None
+        return ResultDocument(estimate=None, **common), None
     realized = result.realized
     estimate = setup.estimate(result.total, result.weight)
     unconstrained = estimate if terms.dimension > 1 else float(estimate[0])
-    error, names = _error(setup, result), setup.roster.names
+    error = _error(setup, result)
     shown = EstimateInDomain(unconstrained, terms.domain, error)
-    fields |= {
-        "estimate": _plain(unconstrained),  # as all parties have agreed on it: sequences of sessions go on from it
-        "constrained": _plain(shown.estimate),
-        "interval": [_plain(end) for end in shown.interval],
-        "confidence": shown.confidence,
-        "remarks": list(shown.remarks),
-        "present": len(result.published),
-        "cohort": [names[member] for member in sorted(realized.cohort)],
-        "late": [names[member] for member in sorted(result.late)],
-        "weight": realized.execution.weight if not result.late else result.weight / WEIGHT,
-        "standard_error": None if error is None else math.sqrt(error.noise / terms.dimension),  # of a coordinate
-        "exact": result.exact,
-        "contradictions": [
-            [entry.round, names[entry.sender], names[entry.receiver], entry.claim] for entry in realized.contradictions
-        ],
-        "total": result.total.tolist(),
-        "total_weight": result.weight,
-        "granularity": setup.lattice.granularity,
-        "beacon": result.beacon.hex(),
-        "execution": f"sha256:{digest(setup.transcript(realized.execution))}",
-    }
-    certificate = None
-    if end.loss_checker is not None and check is not None:
-        certificate = end.loss_checker.certify(realized, check.coalition)
-    return dict(null_for_infinity(fields)), certificate
+    low, high = shown.interval
+    document = ResultDocument(
+        **common,
+        estimate=_plain(unconstrained),  # as all parties have agreed on it: sequences of sessions go on from it
+        constrained=_plain(shown.estimate),
+        interval=(_plain(low), _plain(high)),
+        confidence=shown.confidence,
+        remarks=shown.remarks,
+        present=len(result.published),
+        cohort=tuple(names[member] for member in sorted(realized.cohort)),
+        late=tuple(names[member] for member in sorted(result.late)),
+        weight=realized.execution.weight if not result.late else result.weight / WEIGHT,
+        standard_error=None if error is None else finite_or_none(math.sqrt(error.noise / terms.dimension)),
+        exact=result.exact,
+        contradictions=tuple(
+            (entry.round, names[entry.sender], names[entry.receiver], entry.claim) for entry in realized.contradictions
+        ),
+        total=tuple(result.total.tolist()),
+        total_weight=result.weight,
+        granularity=setup.lattice.granularity,
+        beacon=result.beacon.hex(),
+        execution=f"sha256:{digest(setup.transcript(realized.execution))}",
+    )
+    if end.loss_checker is None or check is None:
+        return document, None
+    return document, end.loss_checker.certify(realized, check.coalition).document()
 
 
-def write_report(folder: Path, setup: SessionSetup, party: int, end: SessionEnd) -> dict[str, Any]:
+def write_report(folder: Path, setup: SessionSetup, party: int, end: SessionEnd) -> ResultDocument:
     """Write result, execution and certificate, each whole or not at all, and mark the session as ended."""
-    fields, certificate = report(setup, party, end)
+    document, certificate = report(setup, party, end)
     if end.result is not None:
         write_execution(folder / "execution.json", setup.transcript(end.result.realized.execution))
     if certificate is not None:
         certificate.write(folder / "certificate.json")
-    write_json(folder / "result.json", fields)
-    ended = {"session": fields["session"], "ended": round(time.time(), 3), "reason": end.reason}
+    document.write(folder / "result.json")
+    ended = {"session": document.session, "ended": round(time.time(), 3), "reason": end.reason}
     write_json(folder / "ended.json", ended)
-    return fields
+    return document
+
+
+def kept_result(folder: Path) -> ResultDocument | None:
+    """Return the result that a session left in its folder; None if there is none that can be read."""
+    try:
+        return ResultDocument.read(folder / "result.json")
+    except InvalidInput:
+        return None
 
 
 def _error(setup: SessionSetup, result: Result) -> ErrorBudget | None:
@@ -105,5 +113,5 @@ def _error(setup: SessionSetup, result: Result) -> ErrorBudget | None:
     return expected_error(execution, levels, dimensions=terms.dimension, domain=terms.domain)
 
 
-def _plain(value: float | Array) -> Any:
-    return value if isinstance(value, float) else value.tolist()
+def _plain(value: float | Array) -> Numbers:
+    return value if isinstance(value, float) else tuple(value.tolist())

@@ -26,17 +26,6 @@ def added_mu(
     at most k + 3 + 2 e steps more or less than in real numbers, and the noise of a party of weight w by (e + 1) / w.
     Where parties top up their noise, that changes by at most 1/2, and the other by (e + 3/2) / w.
 
-    Args:
-        noise_in_steps: The standard deviations of all noise, in steps of the lattice; but for the top-up none is 0.
-        rounds: T.
-        receivers: k.
-        dimension: d, the number of coordinates.
-        weights: For each party, which part of its value it has injected, above 0.
-        received: How many shares each party has got, at most.
-
-    Returns:
-        The added loss: sqrt(d) times the length of these changes, each in standard deviations of its noise.
-
     Example:
         >>> levels = NoiseLevels(independent=2.0**30, cancelling=2.0**32)
         >>> added = added_mu(levels, rounds=5, receivers=1, dimension=1, weights=np.ones(4), received=np.full(4, 5))
@@ -55,12 +44,6 @@ def added_mu(
 
 def shares_offered(execution: Execution) -> NDArray[np.int64]:
     """Return how many shares each party was sent, delivered or not: at least as many as it got.
-
-    Args:
-        execution: The realized execution, or as it is meant to be.
-
-    Returns:
-        One number for each party.
 
     Example:
         >>> from inca import ExplicitSchedule, incremental_injection

@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from inca._base.types import Array
+from inca.documents.result import ResultDocument
 from inca.errors import InvalidInput, JournalUnusable
 from inca.network.membership.identity import Identity
-from inca.network.node.event_log import fields_of
 from inca.network.node.journal import Journal
-from inca.network.node.node import Node, SessionEnd
-from inca.network.node.report import write_report
+from inca.network.node.node import Node, NodeOptions, SessionEnd
+from inca.network.node.report import kept_result, write_report
 from inca.network.node.session_setup import SessionSetup
 
 _STOP_TIMEOUT_S = 2.0
@@ -28,15 +28,12 @@ def run_party(
     identity: Identity,
     folder: Path,
     read_value: Callable[[], Array],
+    options: NodeOptions | None = None,
     *,
-    clip: bool = False,
-    listen: tuple[str, int] | None = None,
-    first_start: bool = False,
     shred: bool = False,
-    serve_s: float = 0.0,
     leave_on_sigterm: bool = False,
     on_event: Callable[[dict[str, Any]], None] | None = None,
-) -> dict[str, Any] | None:
+) -> ResultDocument | None:
     """Take part in a session to its end and write its report; SIGINT stops it so that it can go on later.
 
     SIGTERM lets it leave for good, once it has begun: it finishes its round and tells the others, who need not wait for
@@ -50,17 +47,14 @@ def run_party(
         identity: This party's keys; they must be in the roster.
         folder: Holds what must outlive the process: the journal, the log, and the report.
         read_value: Returns this party's value; called once, and not when the party comes back.
-        clip: Move a value outside the agreed domain to its border; otherwise it is refused.
-        listen: Host and port to listen at, if not those of the roster.
-        first_start: The operator vouches that this party has never run in this session before, on any machine.
+        options: What the operator chooses. Others are served at the end for at least three periods, unless all say that
+            they have the result; if the session has ended here before and its journal is there, for `serve_s` again.
         shred: Leave nothing private of a session that has ended.
-        serve_s: For how many seconds others are served at the end, at least three periods, unless all say that they
-            have the result; if the session has ended here before and its journal is there, for so long again.
         leave_on_sigterm: Whether SIGTERM does so; otherwise it stops the party like SIGINT.
         on_event: Called with every event that is logged.
 
     Returns:
-        The report (docs/format.md), of which `estimate` is None if there is no result; None if a signal stopped it.
+        The result, of which `estimate` is None if there is none; None if a signal stopped the party.
 
     Raises:
         InvalidInput: The identity, the value, the clock or the folder cannot be used.
@@ -68,26 +62,16 @@ def run_party(
     """
     refuse_core_dumps()
     allow_connections(len(setup.roster.parties))
-    reports: list[dict[str, Any]] = []
+    reports: list[ResultDocument] = []
 
     def on_ended(end: SessionEnd) -> None:
-        if before is None or (before["estimate"] is None and end.result is not None):
+        if before is None or (before.estimate is None and end.result is not None):
             reports.append(write_report(folder, setup, node.me, end))
 
-    node = Node(
-        setup,
-        identity,
-        folder,
-        read_value,
-        clip=clip,
-        listen=listen,
-        first_start=first_start,
-        serve_s=serve_s,
-        on_event=on_event,
-        on_ended=on_ended,
-    )
-    before = _report_of_ended(folder)
-    if before is not None and not (serve_s and (folder / "journal.db").exists()):
+    options = options or NodeOptions()
+    node = Node(setup, identity, folder, read_value, options, on_event=on_event, on_ended=on_ended)
+    before = kept_result(folder) if (folder / "ended.json").exists() else None
+    if before is not None and not (options.serve_s and (folder / "journal.db").exists()):
         if shred:
             _shred_left_over(folder, setup, node.me)
         return before
@@ -129,11 +113,7 @@ def refuse_core_dumps() -> None:
 
 
 def allow_connections(parties: int) -> None:
-    """See that this process may hold a connection to every peer, and for a while a second one; 1,024 files are usual.
-
-    Raises:
-        InvalidInput: It may not, whatever it asks for.
-    """
+    """See that this process may connect to every peer, and for a while twice; 1,024 open files are usual."""
     try:
         import resource
     except ImportError:  # there is no such limit here
@@ -148,11 +128,6 @@ def allow_connections(parties: int) -> None:
         )
     if soft != resource.RLIM_INFINITY and soft < needed + parties:
         resource.setrlimit(resource.RLIMIT_NOFILE, (int(min(limit, needed + parties)), hard))
-
-
-def _report_of_ended(folder: Path) -> dict[str, Any] | None:
-    """Return the report of a session that has ended here before, if it has one."""
-    return (fields_of(folder / "result.json") or None) if (folder / "ended.json").exists() else None
 
 
 def _shred_left_over(folder: Path, setup: SessionSetup, me: int) -> None:

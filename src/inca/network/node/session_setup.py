@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from inca._base.types import Array
-from inca._base.validation import refuse
+from inca._base.validation import real_array, refuse
 from inca.network.lattice import Numbers
 from inca.network.lattice.discrete_gaussian import Keystream, discrete_gaussian
 from inca.network.lattice.fixed_point import Lattice, granularity_for
@@ -25,7 +25,7 @@ from inca.protocol.rounding import Rounding
 from inca.protocol.transcript import Transcript
 
 MIN_EXCESS = 2.0**-20
-"""By this fraction, at least, the noise on the lattice exceeds what was agreed: mostly far more than rounding takes."""
+"""The noise on the lattice is larger than agreed by at least this fraction: mostly far more than rounding takes."""
 _MAX_ADDED_SHARE = 0.5  # of the agreed loss, that whole numbers may add to it
 
 
@@ -55,7 +55,7 @@ class SessionSetup:
 
     @cached_property
     def noise_excess(self) -> float:
-        """By which fraction the noise exceeds what was agreed, so that rounding does not (docs/rounding.md).
+        """By which fraction the noise is larger than agreed, to make up for rounding (docs/rounding.md).
 
         If real numbers would give away all that is agreed, whole ones give away no more.
         """
@@ -156,7 +156,7 @@ class SessionSetup:
         Raises:
             InvalidInput: The value has another number of coordinates, or lies outside the domain and is not clipped.
         """
-        numbers = np.atleast_1d(np.asarray(value, dtype=np.float64))
+        numbers = np.atleast_1d(real_array("value", value, "(d,)"))
         if numbers.shape != (self.session.dimension,):
             refuse("the number of coordinates of the value", numbers.size, f"{self.session.dimension}, as agreed")
         valid = self.roster.terms.domain.validate(numbers[np.newaxis, :], clip=clip)[0]

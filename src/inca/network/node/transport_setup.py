@@ -30,19 +30,7 @@ def transport_for(
     session: bytes | None = None,
     clock: Callable[[], float] = time.time,
 ) -> Transport:
-    """Return a transport to all parties of a roster, which trusts exactly their certificates.
-
-    Args:
-        roster: Who the parties are.
-        identity: Ours; it must be in the roster.
-        limits: What peers are allowed.
-        events: Whoever is told of frames and failures.
-        session: The id of the session, by default that of the roster.
-        clock: What is compared with the clocks of peers.
-
-    Returns:
-        A transport, not started yet.
-    """
+    """Return a transport to all parties of a roster, which trusts exactly their certificates."""
     server, client = server_context(identity, roster), client_context(identity, roster)
     me = roster.index(identity.certificate)
     assert me is not None  # or there would be no contexts

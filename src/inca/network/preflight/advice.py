@@ -14,13 +14,7 @@ UNHEARD = (NOT_THERE, TIMED_OUT, NO_ROUTE)
 
 @dataclass(frozen=True)
 class Advice:
-    """What a failure means to whoever runs a node.
-
-    Args:
-        state: What it is, in a word or two.
-        fault: Whose fault it looks like.
-        text: What to do about it.
-    """
+    """What a failure means to whoever runs a node."""
 
     state: str
     fault: str

@@ -11,16 +11,7 @@ OURS, THEIRS, NETWORK, EITHER, EVERYONE = "ours", "theirs", "the network's", "ou
 
 @dataclass(frozen=True)
 class Check:
-    """One thing that was checked, in words and figures.
-
-    Args:
-        what: What was checked: the name of a peer, or a part of this machine.
-        level: Whether it keeps the session from working.
-        text: What was observed, in a sentence.
-        state: For a peer, the same in a word or two: fine, not there, timed out, ...
-        fault: Whose fault it looks like; empty if all is well.
-        figures: What was measured.
-    """
+    """One thing that was checked, in words and figures."""
 
     what: str
     level: Literal["fine", "note", "problem"]

@@ -91,7 +91,7 @@ async def examine(
     """
     positive("seconds", seconds)
     me = roster.index(identity.certificate)
-    if roster.missing or roster.unsigned or me is None:
+    if roster.missing or me is None:
         return Diagnosis(roster, identity.name, tuple(_check_roster(roster, identity, me)))
     setup = SessionSetup(roster)
     checks = [fine("roster", f"complete: {len(roster.parties)} parties, of which this is party {me}")]
@@ -122,8 +122,6 @@ async def examine(
 def _check_roster(roster: Roster, identity: Identity, me: int | None) -> Iterator[Check]:
     for sentence in roster.missing:
         yield our_problem("roster", f"not complete: {sentence}")
-    if roster.unsigned:
-        yield our_problem("roster", f"of version 0.1: the addresses of {', '.join(roster.unsigned)} are not signed")
     if me is None:
         yield our_problem("identity", f"the roster does not have the certificate of {identity.name}")
 

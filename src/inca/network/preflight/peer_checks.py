@@ -26,12 +26,7 @@ _HANDSHAKE_SHARE = 0.8  # of the time that peers have, so that it is known what 
 
 
 class PeerChecks(TransportEvents):
-    """Shakes hands with all peers by a transport that sends nothing but hellos and pings.
-
-    Args:
-        setup: The session that is to come.
-        me: Our own party.
-    """
+    """Shakes hands with all peers by a transport that sends nothing but hellos and pings."""
 
     def __init__(self, setup: SessionSetup, me: int) -> None:
         self._setup, self._roster, self._me = setup, setup.roster, me

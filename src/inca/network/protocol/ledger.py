@@ -73,10 +73,6 @@ class Outgoing:
 class Ledger:
     """One party's ledger; it changes by records alone.
 
-    Args:
-        session: The terms of the session.
-        me: The number of the party.
-
     Example:
         >>> session = SessionConfig(
         ...     id=bytes(32), parties=5, rounds=3, receivers=1, schedule="random", quiet=1, dimension=2,
@@ -145,15 +141,7 @@ class Ledger:
         return t > 0 and t not in self._present and (t < self.round or self.sealed)
 
     def settled(self, cohort: frozenset[int], credited: Set[tuple[int, int]]) -> Numbers:
-        """Return the settled balance: what no party of the cohort credited is back, what others sent is undone.
-
-        Args:
-            cohort: The parties whose final messages will count.
-            credited: The (round, slot) of own offers that parties of the cohort say they have credited.
-
-        Returns:
-            y'_j and w'_j (docs/settlement.md).
-        """
+        """Return the settled balance: what no party of the cohort credited is back, what others sent is undone."""
         balance = self.balance.copy()
         for key, sent in self.outbox.items():
             if sent.fate in (OPEN, ACKED) and key not in credited:
@@ -170,14 +158,7 @@ class Ledger:
     # --- records ------------------------------------------------------------------------------------------------
 
     def apply(self, record: Record) -> None:
-        """Change the ledger by one record.
-
-        Args:
-            record: What happened.
-
-        Raises:
-            CorruptJournal: The record contradicts those before it; nothing has changed.
-        """
+        """Change the ledger by one record."""
         match record:
             case Opened():
                 self._open(record)

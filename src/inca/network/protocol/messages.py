@@ -278,12 +278,6 @@ _decoder: msgspec.msgpack.Decoder[Message] = msgspec.msgpack.Decoder(Message)
 def encode(message: Message) -> bytes:
     """Return the bytes of a message.
 
-    Args:
-        message: Any message of the protocol.
-
-    Returns:
-        Its frame: msgpack, an array that begins with the message's tag.
-
     Example:
         >>> encode(Ack(3, 0)).hex()
         '93a361636b0300'
@@ -293,15 +287,6 @@ def encode(message: Message) -> bytes:
 
 def decode(frame: bytes) -> Message:
     """Return the message in a frame.
-
-    Args:
-        frame: Bytes from a peer.
-
-    Returns:
-        The message whose frame it is.
-
-    Raises:
-        InvalidPeerMessage: The frame is not that of a message.
 
     Example:
         >>> decode(encode(Ack(3, 0)))
@@ -316,12 +301,6 @@ def decode(frame: bytes) -> Message:
 def pack(numbers: Numbers) -> bytes:
     """Return numbers as bytes of fixed width, so that the length does not reveal a magnitude.
 
-    Args:
-        numbers: int64 numbers.
-
-    Returns:
-        Eight bytes for each, little-endian.
-
     Example:
         >>> len(pack(np.array([1, -1]))) == len(pack(np.array([2**60, 7])))
         True
@@ -331,16 +310,6 @@ def pack(numbers: Numbers) -> bytes:
 
 def unpack(payload: bytes, count: int) -> Numbers:
     """Return the numbers in a payload.
-
-    Args:
-        payload: What `pack` returned.
-        count: How many numbers it must hold.
-
-    Returns:
-        The int64 numbers, not to be written to.
-
-    Raises:
-        InvalidPeerMessage: The payload has another width, or a number that no balance can hold.
 
     Example:
         >>> unpack(pack(np.array([1, -1])), 2)

@@ -42,15 +42,6 @@ class Party:
 
     A call that the state does not allow raises `LocalProtocolError` and changes nothing. A message that no honest peer
     would send is logged and changes nothing.
-
-    Args:
-        session: The terms of the session.
-        me: The number of this party.
-        sign: Signs as this party.
-        verify: Verifies the signature of any party.
-        rng: Chooses whom to talk to, nothing else.
-        serve_s: For how many seconds the party serves others at the end, if they do not say that they have all they
-            need; at least three periods.
     """
 
     def __init__(
@@ -100,23 +91,7 @@ class Party:
         began: float | None = None,
         first_start: bool = False,
     ) -> Effects:
-        """Begin with a value that has its independent noise already.
-
-        Args:
-            now: The time.
-            noisy: The value with its noise, in lattice steps.
-            masks: 32 random bytes, from which all cancelling noise is drawn.
-            secret: 32 random bytes for the coin flip.
-            began: When this incarnation began, by default now: after the start, it might not be the first one.
-            first_start: Whether its operator vouches that it is the first one.
-
-        Returns:
-            What to write and send.
-
-        Raises:
-            LocalProtocolError: The party was opened or recovered before.
-            InvalidInput: An argument is not of that kind.
-        """
+        """Begin with a value that has its independent noise already."""
         self._require_not_started()
         shape, kind = np.shape(noisy), getattr(noisy, "dtype", type(noisy).__name__)
         if shape != (self.session.dimension,) or kind != np.int64:  # never the value itself
@@ -132,21 +107,7 @@ class Party:
         return self._start(now)
 
     def recover(self, now: float, records: Iterable[Record], *, first_start: bool = False) -> Effects:
-        """Come back with what the journal holds.
-
-        Args:
-            now: The time.
-            records: All records of earlier incarnations, in order.
-            first_start: Whether its operator vouches that there was none but those of the records; that matters if
-                their first one came late, and is still asking.
-
-        Returns:
-            What to write and send.
-
-        Raises:
-            LocalProtocolError: The party was opened or recovered before.
-            CorruptJournal: The records contradict each other; the party is of no use then.
-        """
+        """Come back with what the journal holds."""
         self._require_not_started()
         for record in records:
             self.ledger.apply(record)
@@ -170,19 +131,7 @@ class Party:
         return self._advance(now)
 
     def receive(self, now: float, peer: int, message: Message) -> Effects:
-        """Take a message of a peer.
-
-        Args:
-            now: The time.
-            peer: Who has sent it, as the transport knows for certain.
-            message: What it says. If no honest peer would say that, it is logged and changes nothing.
-
-        Returns:
-            What to write and send.
-
-        Raises:
-            LocalProtocolError: The party was not started, or there is no such peer.
-        """
+        """Take a message of a peer."""
         self._require_peer(peer)
         if not isinstance(message, Message):
             raise LocalProtocolError(f"a message must be one of the protocol, got a {type(message).__name__}")
@@ -233,18 +182,7 @@ class Party:
         return self._advance(now)
 
     def planned(self, now: float, refusal: str) -> Effects:
-        """Take part, or leave: the loss at full attendance, which `Effects.plan` asked for, is worked out.
-
-        Args:
-            now: The time.
-            refusal: Why the party must not take part; empty if it may.
-
-        Returns:
-            What to write and send.
-
-        Raises:
-            LocalProtocolError: It was not asked for, or has been answered.
-        """
+        """Take part, or leave: the loss at full attendance, which `Effects.plan` asked for, is worked out."""
         joining = self._components.joining
         if self._require_call("planned", asked=not (self._components.coin_flip.flipping or joining.may_begin)):
             joining.may_begin = True
@@ -253,20 +191,7 @@ class Party:
         return self._advance(now)
 
     def assessed(self, now: float, refusal: str, of: RealizedExecution | None = None) -> Effects:
-        """Say that the party is ready, or refuse: the loss on the agreed execution (`Effects.assess`) is known.
-
-        Args:
-            now: The time.
-            refusal: Why the party must not publish its final message; empty if it may.
-            of: The execution it was worked out on. If something else was decided meanwhile, nothing happens. By default
-                the one that was asked for last.
-
-        Returns:
-            What to write and send.
-
-        Raises:
-            LocalProtocolError: It was not asked for, or has been answered.
-        """
+        """Say that the party is ready, or refuse: the loss on the agreed execution (`Effects.assess`) is known."""
         finalization = self._components.finalization
         if of is not None and not (finalization.must_answer and of is finalization.realized):
             return self._advance(now)

@@ -63,17 +63,7 @@ class RealizedExecution:
 def realize(
     session: SessionConfig, topology: Topology, accounts: Mapping[int, Account], published: frozenset[int] | None = None
 ) -> RealizedExecution:
-    """Put the accounts of a cohort together.
-
-    Args:
-        session: The terms of the session.
-        topology: The schedule as it was drawn.
-        accounts: The accounts of all parties of the cohort, each of them there in the last round.
-        published: The parties whose final message counts; by default all of the cohort.
-
-    Returns:
-        The realized execution, and what the accounts contradict each other about.
-    """
+    """Put the accounts of a cohort together."""
     credited = {entry for account in accounts.values() for entry in account.credited}
     receivers = np.full((session.rounds, session.parties, session.receivers), -1, dtype=np.int32)
     present = np.zeros((session.rounds + 1, session.parties), dtype=bool)
@@ -112,17 +102,7 @@ def realize(
 
 
 def check_account(session: SessionConfig, topology: Topology, party: int, account: Account) -> None:
-    """Refuse an account that no party following the protocol could have.
-
-    Args:
-        session: The terms of the session.
-        topology: The schedule as it was drawn.
-        party: Whose account it is.
-        account: The account.
-
-    Raises:
-        InvalidPeerMessage: The account contradicts the session, the schedule, or itself.
-    """
+    """Refuse an account that no party following the protocol could have."""
     rounds = account.present
     whose = f"an account of {session.name(party)}"
     if sorted(set(rounds)) != rounds or (rounds and not 1 <= rounds[0] <= rounds[-1] <= session.rounds):

@@ -36,12 +36,6 @@ def quorum_of(parties: int) -> int:
     If one member lies, the other one of the two is honest, and no two results can be confirmed. Of three parties two
     are enough, or nobody could ever be away: there everyone must be honest.
 
-    Args:
-        parties: The number of parties of a session.
-
-    Returns:
-        One more than half of them, rounded up.
-
     Example:
         >>> [quorum_of(n) for n in (3, 4, 5, 6, 7, 12, 101)]
         [2, 3, 4, 4, 5, 7, 52]
@@ -71,7 +65,7 @@ class SessionConfig:
         min_round_duration: How long a round lasts at least, in seconds.
         seed: The public seed of the schedule (32 bytes), or None for a coin flip.
         sigma_topup: The independent noise that is added at settlement if 0, 1, 2, ... parties are not in the cohort, in
-            lattice steps; the last one if more are not.
+            lattice steps. A roster has an entry for every number that may not be; (0,) is for none at all.
         names: What people call the parties; by default their numbers.
 
     Example:

@@ -80,14 +80,7 @@ def read(item: Item, form: type[Body]) -> Body:
 
 
 class SignedItems:
-    """The signed items that a party holds.
-
-    Args:
-        session: The terms of the session.
-        me: The number of the party.
-        sign: Signs as this party.
-        verify: Verifies the signature of any party.
-    """
+    """The signed items that a party holds."""
 
     def __init__(self, session: SessionConfig, me: int, sign: Sign, verify: Verify) -> None:
         self.session, self.me = session, me

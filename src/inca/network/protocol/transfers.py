@@ -131,12 +131,7 @@ class Transfers:
         self._under_way[key] = max(0, self._under_way[key] - 1)
 
     def handle_answer(self, peer: int, message: Ack | Voided) -> None:
-        """Learn what was decided about an own offer; one that was voided comes back in its own round, or at the end.
-
-        Raises:
-            CannotJoin: The peer has an offer that the journal does not know: that is behind. Whoever has been there
-                from the start on knows better.
-        """
+        """Learn what was decided about an own offer; one that was voided comes back in its own round, or at the end."""
         context, ledger, key = self._context, self._context.ledger, (message.round, message.slot)
         sent = ledger.outbox.get(key)
         meant = None if ledger.topology is None else ledger.topology.receiver(message.round, context.me, message.slot)

@@ -77,14 +77,7 @@ _average_decoder: msgspec.msgpack.Decoder[AverageSent] = msgspec.msgpack.Decoder
 
 @dataclass
 class CatchUpResult:
-    """What came of catching up.
-
-    Attributes:
-        peers: Who answered.
-        adopted_from: From whom outcomes were taken over.
-        vouched_by: Who has said that they are those.
-        changed: Whether outcomes changed that were known here.
-    """
+    """What came of catching up."""
 
     peers: set[int] = field(default_factory=set)
     adopted_from: int | None = None
@@ -93,14 +86,7 @@ class CatchUpResult:
 
 
 class CatchUp(TransportEvents):
-    """One party's side of catching up before a session.
-
-    Args:
-        roster: The roster of the sequence.
-        me: This party's place in it.
-        outcome_log: What this party knows; it is extended by what it lacks.
-        number: The session that comes next: if there is no result of the one before it, others are asked.
-    """
+    """One party's side of catching up before a session."""
 
     def __init__(self, roster: Roster, me: int, outcome_log: OutcomeLog, number: int) -> None:
         self._roster, self._me, self._outcome_log = roster, me, outcome_log
@@ -118,16 +104,7 @@ class CatchUp(TransportEvents):
         self._answered: Counter[tuple[int, int]] = Counter()  # (peer, session, or 0 for outcomes), on its connection
 
     async def hold(self, identity: Identity, until: float, listen: tuple[str, int] | None = None) -> CatchUpResult:
-        """Listen, and ask if something is lacking.
-
-        Args:
-            identity: This party's keys.
-            until: When to stop, as Unix time.
-            listen: Host and port to listen at, if not those of the roster.
-
-        Returns:
-            Who answered, and what was taken over.
-        """
+        """Listen, and ask if something is lacking."""
         session = hashlib.sha256(b"inca-meeting/1" + self._roster.session).digest()
         limits = replace(Limits(), max_frame_bytes=_MAX_FRAME_BYTES, max_queue_bytes=2 * _MAX_FRAME_BYTES)
         self._transport = transport_for(self._roster, identity, limits, self, session=session)

@@ -35,20 +35,20 @@ _AVERAGE, _NOISE, _NOTE = "average.npy", "noise.json", "no-result.json"
 class SessionResult:
     """The result of a session.
 
-    Args:
-        average: The average.
-        standard_error: The standard deviation of the noise in each coordinate, if it is known.
-        beacon: Randomness that nobody could choose (docs/format.md); empty for sessions of version 0.1.
-
     Example:
-        >>> one, other = (SessionResult(np.array([0.5]), beacon=bytes([b]) * 32) for b in (1, 2))
+        >>> one, other = (SessionResult(np.array([0.5]), None, bytes([b]) * 32) for b in (1, 2))
         >>> len(one.digest), one.digest == other.digest
         (32, False)
     """
 
     average: Array
-    standard_error: float | None = None
-    beacon: bytes = b""
+    standard_error: float | None
+    beacon: bytes
+
+    def __post_init__(self) -> None:
+        """Refuse another length: the digest could then not tell where the average ends and the beacon begins."""
+        if len(self.beacon) != DIGEST_BYTES:
+            refuse("the number of bytes of a beacon", len(self.beacon), str(DIGEST_BYTES))
 
     @property
     def digest(self) -> bytes:
@@ -59,13 +59,10 @@ class SessionResult:
 class OutcomeLog:
     """The outcomes of sessions 1, 2, ... in a folder.
 
-    Args:
-        folder: Where they are; what is there already is read.
-
     Example:
         >>> import tempfile
         >>> log = OutcomeLog(Path(tempfile.mkdtemp()))
-        >>> log.append(1, SessionResult(np.array([0.5])))
+        >>> log.append(1, SessionResult(np.array([0.5]), 0.1, bytes(32)))
         >>> log.append(2, None)
         >>> len(log), last_result(log.outcomes), log.result(1).average, log.result(2)
         (2, 1, array([0.5]), None)
@@ -106,27 +103,14 @@ class OutcomeLog:
         return _read(self.session_folder(number)) if self._digests[number - 1] else None
 
     def append(self, number: int, result: SessionResult | None) -> None:
-        """Keep the outcome of the next session, durably.
-
-        Args:
-            number: The number of the session, which must be the first without an outcome.
-            result: Its result; None if it had none.
-        """
+        """Keep the outcome of the next session, durably."""
         if number != len(self) + 1:
             refuse("number", number, f"{len(self) + 1}, the first session without an outcome")
         self._write(number, result)
         self._digests.append(NO_RESULT if result is None else result.digest)
 
     def adopt(self, outcomes: Sequence[bytes], results: Mapping[int, SessionResult]) -> bool:
-        """Take over what another party knows.
-
-        Args:
-            outcomes: The outcomes of its log, up to its last result.
-            results: Those of its results that differ from ours, by number.
-
-        Returns:
-            Whether an outcome changed that was known here.
-        """
+        """Take over what another party knows."""
         changed = False
         for number, theirs in enumerate(outcomes, 1):
             known = number <= len(self)

@@ -27,6 +27,7 @@ import numpy as np
 from inca._base.files import null_for_infinity, write_json
 from inca._base.types import Array
 from inca._base.validation import finite_array, positive, refuse
+from inca.documents.result import ResultDocument, session_cost
 from inca.errors import InvalidInput, OtherRoster, SequencePaused
 from inca.network.lattice.fixed_point import granularity_for
 from inca.network.membership.identity import Identity
@@ -34,6 +35,8 @@ from inca.network.membership.roster import Roster
 from inca.network.membership.terms import Terms
 from inca.network.node.event_log import fields_of
 from inca.network.node.journal import shred_files
+from inca.network.node.node import NodeOptions
+from inca.network.node.report import kept_result
 from inca.network.node.runner import run_party
 from inca.network.node.session_setup import SessionSetup
 from inca.network.node.warm_up import warm_up
@@ -51,14 +54,7 @@ _ROUNDING_SLACK = 1e-9  # relative, where a loss is exactly what was agreed
 
 
 class AverageRequest(msgspec.Struct, frozen=True):
-    """What a program asks for; kept as *asked.json*.
-
-    Attributes:
-        dimension: The number of coordinates of a vector.
-        max_norm: A bound on the Euclidean norm of every vector.
-        distance: Two vectors at most so far apart must be indistinguishable up to mu.
-        mu: The loss of the session.
-    """
+    """What a program asks for; kept as *asked.json*."""
 
     dimension: int
     max_norm: float = msgspec.field(name="reach")
@@ -200,10 +196,10 @@ class SessionSequence:
         if self._number and time.time() < self._catch_up_ends(self._number + 1):
             self._catch_up(self._number + 1)
 
-    def result(self, number: int) -> dict[str, Any]:
-        """Return what this party reported of a session; empty if it did not take part to its end."""
-        reports = [fields_of(place / "result.json") for place in self._taken_part(number)]
-        return reports[0] if len(reports) == 1 else {}
+    def result(self, number: int) -> ResultDocument | None:
+        """Return this party's result of a session; None if it did not take part to its end."""
+        results = [kept_result(place) for place in self._taken_part(number)]
+        return results[0] if len(results) == 1 else None
 
     def report(self) -> dict[str, Any]:
         """Return this party's loss in all sessions: as agreed, and on the realized executions."""
@@ -214,27 +210,24 @@ class SessionSequence:
             mu_agreed = math.hypot(mu_agreed, mu)
             row: dict[str, Any] = {"number": number, "took_part": took_part, "mu": mu, "own_mu": self._loss(number)}
             row["result"] = self.outcome_log.result(number) is not None
-            rows.append(row | {"reason": self.result(number).get("reason", "")})
+            result = self.result(number)
+            rows.append(row | {"reason": "" if result is None else result.reason})
         mu_own = math.hypot(*(row["own_mu"] for row in rows))
         epsilon, own_epsilon = (float(epsilon_for(mu, terms.delta, terms.rule)) for mu in (mu_agreed, mu_own))
         fields = {"format": FORMAT, "name": self.roster.name, "party": self.roster.names[self.me], "delta": terms.delta}
         return dict(null_for_infinity(fields | {"epsilon": epsilon, "own_epsilon": own_epsilon, "sessions": rows}))
 
     def _loss(self, number: int) -> float:
-        """Return the mu that this party lost in a session at most: what was agreed, or its loss on the execution.
-
-        That is what is charged if it is more; and if it is less, if it was worked out against all coalitions, and on
-        the execution of a cohort that this party is part of.
-        """
+        """Return the mu that this party lost in a session at most (`session_cost`)."""
         if not self._taken_part(number):
             return 0.0
-        fields, terms = self.result(number), self.roster.terms
+        result, terms = self.result(number), self.roster.terms
         agreed = float(fields_of(self._request_path(number)).get("mu", 0.0))
-        if (own := fields.get("epsilon")) is None:
-            worked_out = fields.get("coalitions") is not None  # and then null stands for infinity
-            return math.inf if worked_out else agreed
-        mu = mu_for(own, terms.delta, terms.rule) if own > 0.0 else 0.0
-        return mu if fields.get("all_coalitions") and _has_settled(fields) else max(mu, agreed)
+        # Not the epsilon that the result calls agreed: were it larger, a loss below it would be charged as `agreed`.
+        cost = session_cost(result, float(epsilon_for(agreed, terms.delta, terms.rule)))
+        if cost.why in ("agreed", "not in the result", "not all coalitions"):
+            return agreed
+        return mu_for(cost.epsilon, terms.delta, terms.rule) if 0.0 < cost.epsilon < math.inf else cost.epsilon
 
     # --- the next session -------------------------------------------------------------------------------------------
 
@@ -244,39 +237,41 @@ class SessionSequence:
         place = self.outcome_log.session_folder(number) / "sessions" / setup.roster.session.hex()[:16]
         in_another = any(folder != place for folder in self._taken_part(number))
         if in_another or (place / "ended.json").exists():
-            fields = {} if in_another else self.result(number)
+            result = None if in_another else self.result(number)
         elif not self._in_time(number, place) or not self._affordable(number, request.mu):
-            fields = {}
+            result = None
         else:
             if number > 1 and time.time() < self._catch_up_ends(number):
                 self._catch_up(number)
                 if len(self.outcome_log) >= number:  # by another's clock the session is over
                     return
-            fields = self._hold(number, setup, place, row)
-        if (average := fields.get("estimate")) is not None:
-            numbers = np.atleast_1d(np.asarray(average, dtype=np.float64))
-            beacon = bytes.fromhex(fields.get("beacon", ""))
-            self.outcome_log.append(number, SessionResult(numbers, fields["standard_error"], beacon))
+            result = self._hold(number, setup, place, row)
+        if result is not None and result.estimate is not None:
+            numbers = np.atleast_1d(np.asarray(result.estimate, dtype=np.float64))
+            beacon = bytes.fromhex(result.beacon)
+            self.outcome_log.append(number, SessionResult(numbers, result.standard_error, beacon))
         else:
             self._ask_around(number)
 
-    def _hold(self, number: int, setup: SessionSetup, place: Path, row: Array) -> dict[str, Any]:
+    def _hold(self, number: int, setup: SessionSetup, place: Path, row: Array) -> ResultDocument | None:
         self._notify(f"session {number}: {row.size:,} numbers")
         new = not place.exists()
         try:
             # What a row is longer than agreed by rounding is clipped away.
-            fields = run_party(setup, self._identity, place, lambda: row, clip=True, listen=self._listen, shred=True)
+            result = run_party(
+                setup, self._identity, place, lambda: row, NodeOptions(clip=True, listen=self._listen), shred=True
+            )
         except OtherRoster as error:
             # They know other outcomes, or say so. When the parties catch up next, it will turn out.
             self._notify(f"session {number}: not held with the others: {error}")
             if new:
                 shutil.rmtree(place)  # nothing was sent: it did not take part
-            return {}
-        if fields is None:
+            return None
+        if result is None:
             raise SequencePaused(f"session {number} was stopped by a signal; it goes on when this is started again")
-        outcome = f"{fields['present']} parties" if fields["estimate"] is not None else f"no result: {fields['reason']}"
+        outcome = f"no result: {result.reason}" if result.estimate is None else f"{result.present} parties"
         self._notify(f"session {number}: {outcome}")
-        return fields
+        return result
 
     def _shred_left_over(self, number: int) -> None:
         """Shred the journals that a killed process has left: nobody goes on with a session whose outcome is known."""
@@ -372,23 +367,10 @@ class SessionSequence:
             )
 
 
-def _has_settled(fields: dict[str, Any]) -> bool:
-    """Whether a result is of the execution on which its party worked out its loss; in `inca-result/1` it always is."""
-    return fields.get("estimate") is not None and fields["party"] in fields.get("cohort", [fields["party"]])
-
-
 def terms_for(base: Terms, request: AverageRequest, parties: int) -> Terms:
     """Return terms with noise in proportion to distance / mu, a little more for rounding values to the lattice.
 
     Rounded to a step, two vectors are at most step sqrt d further apart.
-
-    Args:
-        base: The terms of the sequence's roster.
-        request: What is asked for.
-        parties: The number of parties.
-
-    Returns:
-        The terms of a session.
     """
     scale = request.distance / base.sensitivity * mu_for(base.epsilon, base.delta, base.rule) / request.mu
     noise = NoiseLevels(independent=scale * base.sigma_independent, cancelling=scale * base.sigma_cancelling)

@@ -13,12 +13,13 @@ import shutil
 import tempfile
 import time
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from inca._base.options import PlanOptions
+from inca.documents.certificate import CertificateDocument
 from inca.network.membership.terms import Terms
 from inca.network.protocol.stages import periods_after_rounds
 from inca.network.testing.local_cluster import LocalCluster, measure_start_up
@@ -26,9 +27,6 @@ from inca.planning.level_tables import FEWEST_PARTIES
 from inca.planning.plan import Plan
 from inca.planning.requirements import Requirements
 from inca.planning.search import plan
-from inca.privacy.certificate import Certificate, certify
-from inca.protocol.adversary import Adversary
-from inca.protocol.execution_files import read_execution
 
 _NAMES = ("Aachen", "Bergen", "Cork", "Delft", "Evora", "Faro", "Ghent", "Halle", "Ieper", "Jena", "Kiel", "Lyon")
 _LOW, _HIGH = 0.0, 240.0  # minutes
@@ -58,19 +56,11 @@ def planned(parties: int) -> Plan:
         messages=_MESSAGES,
         sensitivity=_DISTANCE,
     )
-    return plan(requirements, proven=parties < FEWEST_PARTIES)
+    return plan(requirements, PlanOptions(proven=parties < FEWEST_PARTIES))
 
 
 class Demo:
-    """The processes, their rounds and the result; to be used as a context, which cleans up.
-
-    Args:
-        parties: The number of processes.
-        kill: How many of them to kill in mid-session.
-        restart: How many of the killed are started again.
-        keep: Whether all files of the parties are kept.
-        seed: Decides values and victims; random by default.
-    """
+    """The processes, their rounds and the result; to be used as a context, which cleans up."""
 
     def __init__(self, parties: int, *, kill: int, restart: int, keep: bool = False, seed: int | None = None) -> None:
         self._rng = random.Random(seed)
@@ -201,14 +191,8 @@ class Demo:
             "cohort": len(first["cohort"]),
             "seconds": max(ends) - cluster.terms.start,
             "lattice": self._lattice(holders[0], first),
-            "certificate": self._certificate(holders[0], first).text(width=80),
+            "certificate": CertificateDocument.read(cluster.session_folder(holders[0]) / "certificate.json"),
         }
-
-    def _certificate(self, holder: int, result: dict[str, Any]) -> Certificate:
-        transcript = read_execution(self.cluster.session_folder(holder) / "execution.json")
-        adversary = Adversary(tuple(result["coalition"]))
-        transcript = replace(transcript, adversary=adversary)
-        return certify(transcript, rule=self.cluster.terms.rule, basis="leavers counted as colluders")
 
     def _lattice(self, holder: int, result: dict[str, Any]) -> str:
         """Say whether the result is, to the last unit, what the journals of those who stayed give."""

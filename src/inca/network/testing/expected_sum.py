@@ -12,15 +12,7 @@ from inca.network.protocol.session import SessionConfig
 
 
 def expected_sum(session: SessionConfig, cohort: Iterable[Ledger]) -> Numbers:
-    """Return what a cohort has injected and topped up: settlement leaves exactly that (docs/settlement.md).
-
-    Args:
-        session: The terms of the session.
-        cohort: The ledgers of all parties that settled.
-
-    Returns:
-        The sum of the final messages, if all of the cohort have published, and of their weights.
-    """
+    """Return what a cohort has injected and topped up: settlement leaves exactly that (docs/settlement.md)."""
     ledgers = list(cohort)
     sigma = session.topup(len(ledgers))
     return np.asarray(np.sum([ledger.injected + np.append(ledger.topup(sigma), 0) for ledger in ledgers], axis=0))

@@ -28,6 +28,7 @@ from inca.network.membership.roster import Roster, read_roster
 from inca.network.membership.terms import Terms
 from inca.network.node.event_log import fields_of
 from inca.network.node.journal import Journal
+from inca.network.node.node import NodeOptions
 from inca.network.node.runner import run_party
 from inca.network.node.session_setup import SessionSetup
 from inca.network.protocol.ledger import Ledger
@@ -184,19 +185,18 @@ def run_local_party(roster: Path, home: Path, session: Path, shred: bool, first_
         sys.stdout = sys.stderr = output
         try:
             setup = SessionSetup(read_roster(roster))
-            fields = run_party(
+            result = run_party(
                 setup,
                 Identity.read(home),
                 session,
                 lambda: np.load(home / "value.npy"),
+                NodeOptions(first_start=first_start, serve_s=serve_s),
                 shred=shred,
-                first_start=first_start,
-                serve_s=serve_s,
             )
         except IncaError as error:
             print(error)
             sys.exit(1)
-        if fields is None or fields["estimate"] is None:
+        if result is None or result.estimate is None:
             sys.exit(1)
 
 

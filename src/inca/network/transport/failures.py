@@ -56,13 +56,6 @@ class Failure:
 def describe_failure(error: Exception, where: str) -> Failure:
     """Return what an error of a connection means.
 
-    Args:
-        error: What a socket, TLS or the transport itself raised.
-        where: The other side, in words: a party or an address.
-
-    Returns:
-        The cause, and a sentence about it.
-
     Example:
         >>> describe_failure(ConnectionRefusedError(errno.ECONNREFUSED, ""), "10.0.0.1:7001").cause
         <FailureCause.REFUSED: 'refused'>

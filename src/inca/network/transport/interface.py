@@ -14,18 +14,7 @@ from inca.network.transport.limits import Limits
 
 @dataclass(frozen=True)
 class TransportConfig:
-    """What a transport needs to know.
-
-    Args:
-        me: The id of our own party.
-        addresses: Host and port of each party; read at every dial.
-        session: The session's id of 32 bytes. Parties of different sessions refuse each other.
-        server: The context with which connections are accepted.
-        client: The context with which peers are dialled. It must not check host names: `identify` decides who it is.
-        identify: Returns the party of a certificate (DER), None if it is nobody's.
-        limits: What is allowed to peers.
-        clock: What `Transport.measure` compares.
-    """
+    """What a transport needs to know."""
 
     me: int
     addresses: Sequence[tuple[str, int]]

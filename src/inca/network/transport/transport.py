@@ -38,10 +38,6 @@ class Transport:
     """One TLS connection for each pair of parties, opened when there is something to send.
 
     Nothing here raises because of the network, except `measure`. Nothing happens before `start`.
-
-    Args:
-        config: Who we are, who the others are, and what they are allowed.
-        events: Whoever is told of frames and failures.
     """
 
     def __init__(self, config: TransportConfig, events: TransportEvents) -> None:
@@ -79,14 +75,7 @@ class Transport:
             await self._connections.close()
 
     def send(self, peer: int, frame: bytes, token: object = None) -> None:
-        """Send a frame when there is a connection, opened if need be; see `TransportEvents` for what may follow.
-
-        Args:
-            peer: The party to send to.
-            frame: What to send.
-            token: What `TransportEvents.unsent` tells if the frame never left, and `TransportEvents.in_doubt` if the
-                connection ends on which it did.
-        """
+        """Send a frame when there is a connection, opened if need be; see `TransportEvents` for what may follow."""
         if len(frame) > self._limits.max_frame_bytes:
             refuse("the length of frame", len(frame), f"at most {self._limits.max_frame_bytes}")
         to = self._connections.peer(peer)

@@ -48,7 +48,7 @@ def log_cut_random(setting: FailureSetting) -> Array:
 
 def log_cut_distinct(setting: FailureSetting, rounds: int) -> Array:
     """Log of the probability, in all rounds, that no message crosses; receivers are drawn without replacement (C3)."""
-    n, s, rest = setting.parties, setting.first, setting.honest - setting.last
+    n, s, rest = setting.parties, setting.first, np.maximum(setting.honest - setting.last, 0.0)
     return s * log_all_within(n - 1 - rest, rest, rounds) + rest * log_all_within(n - 1 - s, s, rounds)
 
 

@@ -16,7 +16,7 @@ from functools import cached_property
 import numpy as np
 
 from inca._base.types import Array
-from inca.privacy.theorems._cut_probabilities import FailureSetting, log_number_of_sets, log_sum
+from inca.privacy.theorems._cut_probabilities import FailureSetting, log_sum
 
 LogCut = Callable[[FailureSetting], Array]
 """The log probability, in one round, that sets of each block are cut off."""
@@ -30,21 +30,11 @@ _MAX_EXPONENT = 500.0  # of a mean of exponentials
 _NEGLIGIBLE = math.log(1e-6)  # relative, of what larger sets add
 
 
-def stayers_curve(setting: FailureSetting, log_cut: LogCut, leavers: int, away: float) -> Callable[[int], float]:
-    """Return the log of the bound for stayers as a function of T (C7).
-
-    Args:
-        setting: n, n_H, f and the sizes of sets.
-        log_cut: The probability that sets are cut off in a round, for the schedule and as many honest parties as it is
-            asked for.
-        leavers: How many parties leave for good, chosen at random, each in a uniformly random round.
-        away: The probability with which a party misses a round, independently of all else.
-
-    Returns:
-        A function of the number of rounds.
-    """
+def stayers_curve(
+    setting: FailureSetting, log_cut: LogCut, leavers: int, away: float, log_number: Array
+) -> Callable[[int], float]:
+    """Return the log of the bound for stayers as a function of T (C7)."""
     table = _cut_table(setting, log_cut, leavers, away)
-    log_number = log_number_of_sets(setting)
     if leavers:  # how likely all members of a set stay
         log_number = log_number + setting.first * np.log1p(-leavers / setting.parties)
 
@@ -88,7 +78,7 @@ class _CutTable:
         if not self.away:
             return slopes, np.asarray(line)
         log_set = size * np.logaddexp(math.log1p(-self.away) + line / size, math.log(self.away) + slopes)
-        others = (self.setting.honest - size) * np.log1p(self.away * np.expm1(slopes))
+        others = max(0.0, self.setting.honest - size) * np.log1p(self.away * np.expm1(slopes))
         return slopes, np.asarray(log_set + others)
 
     def with_gone(self, column: int, gone: float) -> float:

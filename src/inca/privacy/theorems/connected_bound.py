@@ -21,10 +21,6 @@ from inca._base.validation import finite_float, integer, refuse
 def connected_cost(honest: int, rounds: int) -> float:
     """Return the squared changes of masks that suffice for any honest party: (T + 6) (n + 1) (2n + 1) / (6n).
 
-    Args:
-        honest: How many honest parties there are, n; a party on its own has nothing to spread.
-        rounds: The number of rounds T.
-
     Example:
         >>> connected_cost(1, 20), round(connected_cost(160, 20), 1)
         (0.0, 1399.7)
@@ -37,11 +33,6 @@ def connected_level(honest: int, rounds: int, factor: float) -> float:
     """Return a level of cancelling noise that suffices for every honest party if hidden messages connect them.
 
     Levels are in units of (s / mu)^2, and all honest parties together have `factor` of them as independent noise.
-
-    Args:
-        honest: How many honest parties there are.
-        rounds: The number of rounds T.
-        factor: The factor, above 1.
 
     Example:
         >>> round(connected_level(160, 20, factor=1.05))

@@ -53,17 +53,6 @@ def rounds_to_connect(receivers: Ids, colluding: Flags, eavesdropped: Flags | No
 
     This is `first_round_met` for those who draw schedules by the thousand.
 
-    Args:
-        receivers: (T, n) ids; row t is for what is sent in round t+1, -1 or the sender itself for nobody.
-        colluding: (n,) booleans that mark parties.
-        eavesdropped: (T, n) booleans that mark messages which are known anyhow.
-
-    Returns:
-        The number of rounds, None if they never do.
-
-    Raises:
-        InvalidInput: If an array has another type or shape, or an id is unknown.
-
     Example:
         >>> ring = np.array([[1, 2, 3, 0], [2, 3, 0, 1]], dtype=np.int32)
         >>> rounds_to_connect(ring, np.array([False, True, False, True]))

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from inca._base.types import Array
-from inca._base.validation import finite_array, integer, refuse
+from inca._base.validation import finite_array, integer, listed, refuse
 from inca.errors import InvalidInput
 from inca.protocol.schedules.base import TOLERANCE, Round, Schedule, check_range, check_round, check_share, check_size
 
@@ -72,9 +72,10 @@ class ExplicitSchedule(Schedule):
             >>> ExplicitSchedule.from_matrices([half, half]).round(1).weights.tolist()
             [[0.5], [0.5]]
         """
-        if len(matrices) == 0:
+        rounds = listed("matrices", matrices, "weight matrices, one per round")
+        if not rounds:
             refuse("the number of matrices", 0, "at least 1, one per round")
-        columns = [_checked_matrix(matrix, t) for t, matrix in enumerate(matrices, start=1)]
+        columns = [_checked_matrix(matrix, t) for t, matrix in enumerate(rounds, start=1)]
         n = columns[0].shape[0]
         if any(matrix.shape[0] != n for matrix in columns):
             sizes = sorted({matrix.shape[0] for matrix in columns})

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 
 from inca._base.kernels import Ids
-from inca._base.validation import integer, refuse
+from inca._base.validation import integer, listed, one_of, refuse
 from inca.errors import InvalidInput
 from inca.protocol.schedules.base import Round, Schedule, check_size
 
@@ -58,11 +58,11 @@ class StaticGraph(Schedule):
         disconnected: bool = False,
     ) -> None:
         self.rounds = integer("rounds", rounds, min=1)
-        if weights not in ("metropolis", "uniform"):
-            refuse("weights", weights, "metropolis or uniform")
-        self.parties = integer("parties", len(neighbours), min=2)
+        one_of("weights", weights, ("metropolis", "uniform"))
+        rows = [listed("neighbours", near, "ids") for near in listed("neighbours", neighbours, "lists of ids")]
+        self.parties = integer("parties", len(rows), min=2)
         lists = [sorted({integer(f"a neighbour of {i}", j, 0, self.parties - 1) for j in near}) for i, near in
-                 enumerate(neighbours)]  # fmt: skip
+                 enumerate(rows)]  # fmt: skip
         degrees = np.array([len(near) for near in lists])
         self.slots = max(1, int(degrees.max()))
         receivers = np.full((self.parties, self.slots), -1, np.int32)
@@ -97,6 +97,8 @@ class StaticGraph(Schedule):
             >>> StaticGraph.from_networkx(networkx.cycle_graph(5), rounds=2).slots
             2
         """
+        if not hasattr(graph, "adj"):
+            refuse("graph", type(graph).__name__, "a networkx graph")
         ids = {node: i for i, node in enumerate(graph.adj)}
         neighbours = [[ids[other] for other in graph.adj[node]] for node in ids]
         return cls(neighbours, rounds, weights=weights, disconnected=disconnected)

@@ -10,7 +10,7 @@ import numpy as np
 
 from inca._base.kernels import Ids, choose_one, choose_receivers, choose_unrepeated, try_permutation
 from inca._base.randomness import PublicSeed, Seed, word_source
-from inca._base.validation import refuse
+from inca._base.validation import one_of, refuse
 from inca.protocol.schedules.base import Round, Schedule, check_share, check_size
 
 _MAX_PERMUTATIONS = 8  # of a round: redrawing needs about e^k tries for the k-th
@@ -203,6 +203,5 @@ def random_schedule(
         >>> type(random_schedule("distinct", 9, 4, seed=2)).__name__
         'UnrepeatedReceivers'
     """
-    if kind not in _KINDS:
-        refuse("schedule", kind, "one of " + ", ".join(_KINDS))
+    one_of("schedule", kind, _KINDS)
     return _KINDS[kind](parties, rounds, receivers, seed=seed, share=share)

@@ -19,14 +19,7 @@ _MAX_KNOWN_PER_PARTY = 8  # signatures of each party that are remembered
 
 
 class BallotSignatures:
-    """Signs as one party, and checks what all have signed.
-
-    Args:
-        session: The terms of the session.
-        me: The number of the party.
-        sign: Signs as this party.
-        verify: Verifies the signature of any party.
-    """
+    """Signs as one party, and checks what all have signed."""
 
     def __init__(self, session: SessionConfig, me: int, sign: Sign, verify: Verify) -> None:
         self.session, self.me = session, me
@@ -74,12 +67,7 @@ class BallotSignatures:
         self._check_quorum("accept", what, instance, decision.ballot, decision.proposal.hash, decision.signatures)
 
     def check_justified(self, message: Propose) -> bool:
-        """Refuse a proposal unless a quorum has promised, and it is the one in the latest lock that any of them knew.
-
-        Returns:
-            Whether there was a lock. If not, nothing was decided in an earlier ballot, nor will be, and the proposer
-            was free.
-        """
+        """Refuse a proposal unless a quorum promised it, and it is the latest lock that any of them knew."""
         instance, ballot = message.instance, message.ballot
         parties = {party for party, _, _ in message.promises}
         enough = self.session.quorum <= len(parties) == len(message.promises)

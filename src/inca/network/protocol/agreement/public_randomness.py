@@ -17,14 +17,6 @@ SECRET_BYTES = 32
 def commitment(session: bytes, party: int, secret: bytes) -> bytes:
     """Return what a party shows of its secret for the coin flip before it reveals it.
 
-    Args:
-        session: The session's identifier.
-        party: The number of the party.
-        secret: Its 32 secret bytes.
-
-    Returns:
-        SHA-256 of a label, the session, the party and the secret: binding, and hiding as the secret is random.
-
     Example:
         >>> commitment(bytes(32), 3, b"x" * 32) == commitment(bytes(32), 4, b"x" * 32)
         False
@@ -34,13 +26,6 @@ def commitment(session: bytes, party: int, secret: bytes) -> bytes:
 
 def flipped_seed(session: bytes, secrets: list[bytes]) -> bytes:
     """Return the public seed: the outcome of the coin flip.
-
-    Args:
-        session: The session's identifier.
-        secrets: The revealed secrets of all parties, in order of party.
-
-    Returns:
-        32 bytes that nobody could predict or choose, if one secret is random and all were committed to before.
 
     Example:
         >>> len(flipped_seed(bytes(32), [bytes(32), bytes(32)]))
@@ -52,14 +37,6 @@ def flipped_seed(session: bytes, secrets: list[bytes]) -> bytes:
 def beacon_commitment(session: bytes, party: int, secret: bytes) -> bytes:
     """Return what a party shows in its digest of the secret that it will reveal with its final message.
 
-    Args:
-        session: The session's identifier.
-        party: The number of the party.
-        secret: Its 32 secret bytes.
-
-    Returns:
-        A commitment, unlike that of any coin flip.
-
     Example:
         >>> beacon_commitment(bytes(32), 3, b"x" * 32) == commitment(bytes(32), 3, b"x" * 32)
         False
@@ -69,14 +46,6 @@ def beacon_commitment(session: bytes, party: int, secret: bytes) -> bytes:
 
 def beacon(session: bytes, commitments: Mapping[int, bytes], secrets: Mapping[int, bytes]) -> bytes:
     """Return what the revealed secrets of a session give.
-
-    Args:
-        session: The session's identifier.
-        commitments: What parties have committed to, by party.
-        secrets: What parties have revealed, by party; one that was not committed to does not count.
-
-    Returns:
-        32 bytes that nobody could predict before the first secret was revealed, if one secret is random.
 
     Example:
         >>> both = {party: beacon_commitment(bytes(32), party, bytes([party]) * 32) for party in (0, 1)}

@@ -61,7 +61,7 @@ export function partyNames(ids, most = 6) {
  */
 export function errorSentence(error, labels = {}) {
   const words = (error instanceof Error ? error.message : String(error)).trim();
-  const [first = ""] = words.split(" ");
+  const [first = ""] = words.split(/[ :]/);
   const label = Object.hasOwn(labels, first) ? labels[first] : undefined;
   const capital = /^[a-z]+$/.test(first) ? first.charAt(0).toUpperCase() + first.slice(1) : first;
   return (label ?? capital) + words.slice(first.length) + (/[.!?]$/.test(words) ? "" : ".");

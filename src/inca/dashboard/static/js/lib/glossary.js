@@ -18,7 +18,6 @@ export const GLOSSARY = {
   mse: "Mean squared error of the estimated mean. Its root is about how far off the estimate is.",
   central:
     "Central DP: a trusted server sees all values and adds the least noise that the guarantee needs. Nothing without a server can be better.",
-  local: "Local DP: every party adds so much noise to its own value that it need not trust anyone.",
   independent: "Independent noise stays in the result: it is what differential privacy needs in the end.",
   cancelling:
     "Cancelling noise hides messages on their way and is removed again by the party that added it. It cancels exactly if nobody leaves.",
@@ -40,8 +39,6 @@ export const GLOSSARY = {
   naive: "An adversary that knows only the range in which all values lie.",
   seen: "What the adversary sees: all that colluders send and receive, eavesdropped messages, and the final messages, which are public.",
   rank: "Messages that the adversary does not see connect honest parties. If they connect all of them, noise can cancel without revealing anyone's value.",
-  certificate:
-    "What a session revealed: the exact loss of every honest party against one adversary, computed from who sent what to whom.",
   sigma: "The standard deviation of the noise, in the unit of the values.",
   seed: "A number that determines everything random here, so that the same address shows the same run.",
   "quick estimate":

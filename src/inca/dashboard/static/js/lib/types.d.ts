@@ -101,12 +101,51 @@ export interface NoiseAnswer {
   sigma_cancelling: number | null;
 }
 
-export type DocumentKind = "execution" | "certificate" | "plan" | "result";
+/** What inca.reporting says of a document; the server alone words it. */
+export interface DocumentContent {
+  title: string;
+  about: string;
+  verdict: ContentSentence[];
+  rows: ContentRow[];
+  caveats: string[];
+  tables: ContentTable[];
+  figures: ContentFigure[];
+  assumptions: string[];
+  sources: object[];
+}
+
+export interface ContentSentence {
+  standing: "good" | "bad" | "unknown" | "plain";
+  badge: string;
+  text: string;
+}
+
+export interface ContentRow {
+  name: string;
+  value: string;
+  hint: string;
+  detail: boolean;
+  group: string;
+}
+
+export interface ContentTable {
+  heading: string;
+  columns: string[];
+  rows: string[][];
+}
+
+/** `legend`: the class of a colour (figures.css), and what has it. */
+export interface ContentFigure {
+  title: string;
+  svg: string;
+  legend: [kind: string, words: string][];
+  caption: string;
+}
 
 export interface OpenedFile {
   id: string;
   name: string;
-  kind: DocumentKind;
+  kind: string;
 }
 
 /** What the program keeps in its memory, the last one first, and how much at most. */
@@ -116,13 +155,10 @@ export interface KeptFiles {
   most_bytes: number;
 }
 
-export type FileAnswer = OpenedFile &
-  (
-    | { kind: "execution"; fields: object }
-    | { kind: "certificate"; fields: Certificate }
-    | { kind: "plan"; fields: PlanFields; remarks: string[] }
-    | { kind: "result"; fields: Result }
-  );
+export interface FileAnswer extends OpenedFile {
+  content: DocumentContent;
+  links: [words: string, href: string][];
+}
 
 /** A line of a party's log, as far as it is told. */
 export interface SessionEvent {
@@ -155,8 +191,7 @@ export interface SessionStatus {
 
 export interface SessionAnswer {
   status: SessionStatus;
-  result: Result | null;
-  certificate: Certificate | null;
+  content: DocumentContent | null;
 }
 
 /** Answers to questions, by their name. */
@@ -232,8 +267,8 @@ export interface EstimateHead {
 
 export interface PlanAnswer {
   entry: MechanismEntry;
-  plan: PlanFields;
-  text: string;
+  plan: object;
+  content: DocumentContent;
 }
 
 /** A plan that was made here before. */
@@ -278,80 +313,4 @@ export interface RunSettings {
 export interface AdversaryChoice {
   colluding: string;
   eavesdropped: string;
-}
-
-// Files of inca, as far as they are shown.
-
-export interface PlanOption {
-  design: string;
-  messages: number;
-  relative_mse: number | null;
-}
-
-export interface PlanFields {
-  wish: Requirements & { rule: string; sensitivity: number };
-  rounds: number;
-  receivers: number;
-  schedule: string;
-  quiet_rounds: number;
-  injection?: { kind?: string };
-  sigma_independent: number;
-  sigma_cancelling: number;
-  expected_mse: number;
-  standard_error: number;
-  central_mse: number;
-  local_mse: number;
-  failure_probability: number;
-  error: ErrorParts;
-  sampling: { views: number; parties: number; confidence: number };
-  considered?: PlanOption[];
-  further?: PlanOption[];
-}
-
-export interface Certificate {
-  parties: number;
-  rounds: number;
-  honest: number[];
-  epsilon: (number | null)[];
-  delta: number;
-  worst: WorstLoss;
-  full_attendance: { epsilon: number | null } | null;
-  adversary: { colluding: number[]; eavesdropped: [number, number][] };
-  notion: string;
-  rank: { hidden: number; needed: number; met: boolean };
-  sigma_independent: number;
-  sigma_cancelling: number;
-  sensitivity: number;
-  rule: string;
-  execution: string;
-  inca: string;
-  assumptions?: string[];
-}
-
-export interface Result {
-  name?: string;
-  session: string;
-  party: string;
-  estimate: number | number[] | null;
-  constrained?: number | number[];
-  interval?: [number, number] | [number[], number[]];
-  confidence?: number;
-  remarks?: string[];
-  standard_error: number | null;
-  present: number;
-  parties: number;
-  epsilon: number | null;
-  wanted: number;
-  delta: number;
-  coalition?: string[];
-  coalitions: number | null;
-  all_coalitions?: boolean;
-  in_doubt?: unknown[];
-  weight_in_doubt?: number;
-  cohort?: string[];
-  late?: string[];
-  contradictions?: [number, string, string, string][];
-  weight: number;
-  reason: string;
-  execution?: string;
 }

@@ -1,36 +1,13 @@
-// Files: executions, certificates, plans and results that were opened here.
+// Files that were opened here.
 
-/** @import { DocumentKind, FileAnswer, KeptFiles, OpenedFile } from "../lib/types.js" */
+/** @import { KeptFiles, OpenedFile } from "../lib/types.js" */
 import { ask, openFile, wasAborted } from "../lib/api.js";
 import { announce, fill, h } from "../lib/dom.js";
 import { errorSentence } from "../lib/format.js";
 import { goTo, queryString } from "../lib/navigation.js";
-import { certificateCard } from "../widgets/documents/certificate.js";
-import { executionCard } from "../widgets/documents/execution.js";
-import { planFileCard } from "../widgets/documents/plan.js";
-import { resultCard } from "../widgets/documents/result.js";
+import { contentCard } from "../widgets/content_card.js";
 import { errorLine, facts, statusLine } from "../widgets/elements.js";
 import { shareButton } from "../widgets/picture_buttons.js";
-
-/** @type {Record<DocumentKind, string>} */
-const KINDS = { execution: "an execution", certificate: "a certificate", plan: "a plan", result: "a result" };
-
-/**
- * @param {FileAnswer} file
- * @param {AbortSignal} viewClosed
- */
-function fileCard(file, viewClosed) {
-  switch (file.kind) {
-    case "execution":
-      return executionCard(file, viewClosed);
-    case "certificate":
-      return certificateCard(file.fields, viewClosed);
-    case "plan":
-      return planFileCard(file.fields, file.remarks);
-    case "result":
-      return resultCard(file.fields);
-  }
-}
 
 /**
  * @param {string} words
@@ -52,6 +29,7 @@ const whatCanBeOpened = () =>
       ["Certificate", "what a run revealed, exactly, to one adversary: ", command("inca audit RUN --certificate FILE")],
       ["Plan", "parameters that meet requirements, and what to expect of them: ", command("inca plan --out FILE")],
       ["Result", "the outcome of a session (result.json in a node's folder)"],
+      ["Average", "a private mean of one run: ", command("inca average VALUES --json")],
     ]),
   );
 
@@ -119,7 +97,7 @@ class FileView {
       h(
         "p",
         { class: "note" },
-        "Executions (.json, .npz), certificates, plans and results of inca. They go only to the program on this machine, which keeps them in its memory and writes nothing to disk.",
+        "Executions (.json, .npz), certificates, plans, results and averages of inca. They go only to the program on this machine, which keeps them in its memory and writes nothing to disk.",
       ),
     );
     const over = (/** @type {DragEvent} */ event) => {
@@ -154,7 +132,7 @@ class FileView {
       }
     }
     if (this.viewClosed.aborted || !last) return;
-    announce(`${last.name} is ${KINDS[last.kind]}.`);
+    announce(`${last.name} is ${last.kind}.`);
     if (this.#problem.textContent) this.#loadList();
     else goTo("file", { file: last.id });
   }
@@ -172,12 +150,12 @@ class FileView {
     const items = files.map(({ id, name, kind }) => {
       const current = id === this.id;
       const link = h("a", { href: `/file${queryString({ file: id })}`, "aria-current": current && "true" }, name);
-      return h("li", {}, link, h("span", { class: "note" }, ` ${KINDS[kind]}${current ? ", shown here" : ""}`));
+      return h("li", {}, link, h("span", { class: "note" }, ` ${kind}${current ? ", shown here" : ""}`));
     });
     const none =
       "Nothing yet: files that you open here and plans that you make. Try examples/consortium.json, or start with: inca dashboard FILE";
     fill(this.#list, items.length ? items : h("li", { class: "note" }, none));
-    this.#bounds.textContent = `The program on this machine keeps the last ${most}, with at most ${bytes / 2 ** 20} MiB together, in its memory until it ends. What was not looked at for longest goes first.`;
+    this.#bounds.textContent = `The program on this machine keeps the last ${most}, with at most ${bytes / 2 ** 20} MiB together, in its memory until it ends. The least recently viewed is removed first.`;
   }
 
   /** @param {string} id */
@@ -186,24 +164,13 @@ class FileView {
     try {
       const file = await ask("file", { file: id }, this.viewClosed);
       this.#title.textContent = file.name;
-      this.#kind.textContent = `This is ${KINDS[file.kind]}.`;
-      this.#showFile(file);
+      this.#kind.textContent = `This is ${file.kind}.`;
+      fill(this.#shown, contentCard(file.content, file.links));
     } catch (error) {
       if (wasAborted(error)) return;
       this.#kind.textContent = "";
       const again = "Drop the file into the zone to open it again; a plan can be made again in the Plan view.";
       fill(this.#shown, errorCard(errorSentence(error), h("p", {}, again)));
-    }
-  }
-
-  /** @param {FileAnswer} file */
-  #showFile(file) {
-    try {
-      fill(this.#shown, fileCard(file, this.viewClosed));
-    } catch (error) {
-      console.warn(error);
-      const words = `${file.name} says that it is ${KINDS[file.kind]}, but parts of it are missing or malformed.`;
-      fill(this.#shown, errorCard(words));
     }
   }
 }

@@ -131,7 +131,7 @@ function showAll(main, viewClosed) {
  * @param {AbortSignal} viewClosed
  */
 function showOne(main, session, viewClosed) {
-  const details = sessionDetails(viewClosed);
+  const details = sessionDetails();
   let announced = "";
   const load = async () => {
     const answer = await ask("session", { session }, viewClosed);

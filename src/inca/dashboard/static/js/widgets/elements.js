@@ -20,7 +20,7 @@ export const tile = (big, ...words) =>
 
 /**
  * A list of names and what they are; null and false are left out.
- * @param {([name: string, ...description: Content[]] | null | false | undefined | "" | 0)[]} pairs
+ * @param {([name: Content, ...description: Content[]] | null | false | undefined | "" | 0)[]} pairs
  */
 export function facts(pairs) {
   const cells = pairs.map((pair) => pair && [h("dt", {}, pair[0]), h("dd", {}, pair.slice(1))]);

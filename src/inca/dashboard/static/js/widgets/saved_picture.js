@@ -9,6 +9,8 @@ const KEPT_STYLES = [
   "stroke",
   "stroke-width",
   "stroke-dasharray",
+  "stroke-linejoin",
+  "paint-order",
   "opacity",
   "font",
   "text-anchor",
@@ -84,7 +86,7 @@ function wrapped(words, font, width) {
 }
 
 /**
- * A sign of a legend as the style sheet draws it: a filled or empty box, disc, diamond or triangle, or a line.
+ * A sign of a legend as the style sheet draws it: a filled or empty box, disc, diamond or triangle, a line, a letter.
  * @param {Element} sign
  * @param {number} x
  * @param {number} y of its middle
@@ -92,6 +94,8 @@ function wrapped(words, font, width) {
 function drawnSign(sign, x, y) {
   const style = getComputedStyle(sign);
   const [half, middle] = [SIGN / 2 - 1, x + SIGN / 2];
+  const letter = getComputedStyle(sign, "::before").content.match(/^"(.)"$/)?.[1];
+  if (letter) return [svg("text", { x: middle, y: y + 4, "text-anchor": "middle", fill: style.color }, letter)];
   const sides = [style.borderTopStyle, style.borderBottomStyle].filter((side) => side !== "none");
   const stroke = style.borderTopStyle === "none" ? style.borderBottomColor : style.borderTopColor;
   if (sides.length === 1) {

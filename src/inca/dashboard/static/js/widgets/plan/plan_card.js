@@ -1,18 +1,18 @@
 // The card that makes a plan, shows it, and hands it on: as a file, and to the Run view.
 
-/** @import { Design, KeptPlan, MechanismEntry, PlanAnswer, Requirements } from "../../lib/types.js" */
+/** @import { KeptPlan, MechanismEntry, PlanAnswer, Requirements } from "../../lib/types.js" */
 import { ask } from "../../lib/api.js";
 import { announce, fill, h } from "../../lib/dom.js";
 import { format } from "../../lib/format.js";
 import { goTo } from "../../lib/navigation.js";
 import { describeRequirements, keyOf } from "../../lib/requirements.js";
 import { RECORD_MOVES_BY } from "../../lib/run_settings.js";
+import { contentCard } from "../content_card.js";
 import { hint } from "../hint.js";
 import { LongJob } from "../long_job.js";
 import { download } from "../picture_buttons.js";
 
 /** @typedef {PlanAnswer & { requirements: Requirements }} MadePlan */
-/** @typedef {{ design: Design, sigma_independent: number, sigma_cancelling: number }} NoisyDesign */
 
 const MAX_PARTIES_WATCHED = 200;
 /** @type {Map<string, MadePlan>} plans take minutes: the program keeps them, and this page what it knows of them */
@@ -27,12 +27,13 @@ let lastPlan;
 export const planFor = (requirements) => madePlans.get(keyOf(requirements));
 
 /**
- * A button that shows a run of a design, with as many parties as one can look at.
+ * A button that shows a run of inca's own design, with as many parties as one can look at.
  * @param {string} words
- * @param {NoisyDesign} noisyDesign
+ * @param {MechanismEntry} own
  * @param {Requirements} requirements
  */
 function watchButton(words, { design, sigma_independent, sigma_cancelling }, requirements) {
+  if (!design || sigma_independent === null || sigma_cancelling === null) return null;
   const { schedule, rounds, receivers, quiet, kind } = design;
   const needed = schedule === "distinct" ? rounds * receivers + 1 : 0; // distinct receivers must not run out
   const rounded = (/** @type {number} */ x) => Number(x.toPrecision(6));
@@ -65,7 +66,7 @@ const fewerParties = ({ parties }) =>
  * @param {Requirements} current
  * @param {(requirements: Requirements) => void} restore
  */
-function planContents({ requirements, entry, plan, text }, current, restore) {
+function planContents({ requirements, entry, plan, content }, current, restore) {
   const other = keyOf(requirements) !== keyOf(current) && [
     h("p", { class: "warn" }, `⚠ This plan was made for other requirements: ${describeRequirements(requirements)}.`),
     h("button", { type: "button", onclick: () => restore(requirements) }, "Back to those requirements"),
@@ -73,12 +74,12 @@ function planContents({ requirements, entry, plan, text }, current, restore) {
   const file = () => new Blob([`${JSON.stringify(plan, null, 1)}\n`], { type: "application/json" });
   return [
     other && h("div", { class: "other-plan" }, other),
-    h("pre", { tabindex: 0, role: "region", "aria-label": "The plan as text" }, text),
+    contentCard(content),
     h(
       "div",
       { class: "row" },
       h("button", { type: "button", onclick: () => download(file(), "plan.json") }, "Download plan.json"),
-      entry.design && watchButton("Watch a run of it", { ...plan, design: entry.design }, requirements),
+      watchButton("Watch a run of it", entry, requirements),
     ),
     fewerParties(requirements),
   ];
@@ -89,7 +90,8 @@ function planContents({ requirements, entry, plan, text }, current, restore) {
  * @param {MechanismEntry} own
  * @param {Requirements} current
  */
-function quickDesign({ design, sigma_independent, sigma_cancelling }, current) {
+function quickDesign(own, current) {
+  const { design, sigma_independent, sigma_cancelling } = own;
   if (!design || sigma_independent === null || sigma_cancelling === null) return null;
   const noise = `noise ${format(sigma_independent, 3)} independent, ${format(sigma_cancelling, 3)} cancelling`;
   return [
@@ -100,14 +102,14 @@ function quickDesign({ design, sigma_independent, sigma_cancelling }, current) {
       hint("sigma"),
       hint("schedule"),
     ),
-    watchButton("Watch a run of the quick estimate", { design, sigma_independent, sigma_cancelling }, current),
+    watchButton("Watch a run of the quick estimate", own, current),
     fewerParties(current),
   ];
 }
 
 /** The card. */
 export class PlanCard {
-  #place = h("div");
+  #place = h("div", { tabindex: -1 });
   #quick = h("div");
   #about = h("p", { class: "note" });
   #drawn = "";
@@ -172,7 +174,7 @@ export class PlanCard {
     madePlans.set(keyOf(newPlan.requirements), newPlan);
     announce("The plan is made.");
     this.context.onplan();
-    if (document.activeElement === this.job.button) this.#place.querySelector("pre")?.focus(); // the button is done
+    if (document.activeElement === this.job.button) this.#place.focus(); // the button is done
   }
 
   /** @param {MechanismEntry | undefined} own */

@@ -1,10 +1,9 @@
-// One session: its status changes all the time, its result and certificate come once.
+// One session: its status changes all the time, what came of it comes once.
 
 /** @import { SessionAnswer, SessionStatus } from "../../lib/types.js" */
 import { fill, h } from "../../lib/dom.js";
 import { count, format } from "../../lib/format.js";
-import { certificateCard } from "../documents/certificate.js";
-import { resultCard } from "../documents/result.js";
+import { contentCard } from "../content_card.js";
 import { facts } from "../elements.js";
 import { ago, isInterrupted, roundsBar, stagePill } from "./session_words.js";
 
@@ -45,19 +44,16 @@ const noResult = (over) =>
     ),
   );
 
-/**
- * A session with its result and certificate; each part is drawn again only if it changed.
- * @param {AbortSignal} viewClosed
- */
-export function sessionDetails(viewClosed) {
-  const places = { status: h("div"), result: h("div"), certificate: h("div") };
+/** A session and what came of it; each part is drawn again only if it changed. */
+export function sessionDetails() {
+  const places = { status: h("div"), outcome: h("div") };
   /** @type {Record<string, string>} */
   const drawn = {};
 
   /**
    * @param {keyof typeof places} part
    * @param {unknown} content
-   * @param {() => Element | null} make
+   * @param {() => Element} make
    */
   const draw = (part, content, make) => {
     const now = JSON.stringify(content);
@@ -67,11 +63,10 @@ export function sessionDetails(viewClosed) {
   };
 
   /** @param {SessionAnswer} answer */
-  const show = ({ status, result, certificate }) => {
+  const show = ({ status, content }) => {
     const over = status.ended || status.stage === "left";
     draw("status", status, () => statusCard(status));
-    draw("result", result ?? over, () => (result ? resultCard(result) : noResult(over)));
-    draw("certificate", certificate, () => certificate && certificateCard(certificate, viewClosed));
+    draw("outcome", content ?? over, () => (content ? contentCard(content) : noResult(over)));
   };
   return { element: h("div", {}, Object.values(places)), show };
 }

@@ -60,6 +60,8 @@ CASES: list[tuple[str, Worded, bool | None, str]] = [
     ("result, some coalitions", result(all_coalitions=False), True, "(drawn at random)"),
     ("result, unknown failure", result(all_coalitions=False, failure=None), None, "is kept is open"),
     ("result, all coalitions", result(failure=None), True, "within the agreed epsilon 1"),
+    ("result without its party", result(cohort=["bert"]), None, "is in no result"),
+    ("no result", result(estimate=None, interval=None, constrained=None), None, "is in no result"),
     ("result, not worked out", result(coalitions=None, epsilon=None), None, "was not worked out"),
 ]
 

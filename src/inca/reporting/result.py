@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from inca.documents.result import ResultDocument
+from inca.documents.result import ResultDocument, session_cost
 from inca.privacy.certificate import ASSUMPTIONS, SETTLED
 from inca.reporting.parts import (
     Content,
@@ -92,7 +92,7 @@ ROWS = (
 def result_content(document: ResultDocument, domain: tuple[float, float] | None = None) -> Content:
     """Return the content of a result."""
     name = f"Result of \N{LEFT DOUBLE QUOTATION MARK}{document.name}\N{RIGHT DOUBLE QUOTATION MARK}"
-    epsilon = document.agreed_epsilon if document.loss is None else document.loss
+    epsilon = session_cost(document, document.agreed_epsilon).epsilon  # never less than what the ledger books
     return Content(
         title=name if document.name else "Result of a session",
         about=f"as {document.party} has it; {document.parties:,} parties",

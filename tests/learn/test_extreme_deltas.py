@@ -22,7 +22,7 @@ def test_a_failure_that_few_messages_cannot_bound_is_refused(failure: float) -> 
     """The mean came out as -1e19, in an interval of width 0."""
     with pytest.raises(RequirementsNotMet, match=r"allow at least 1[45]"):
         SimulatedAverager.of("inca", 12, Conditions(failure=failure))
-    averager = SimulatedAverager.of("inca", 12, Conditions(failure=failure, messages=200))
+    averager = SimulatedAverager.of("inca", 12, Conditions(failure=failure, messages=200), views=4)
     mean = averager.average(np.full((12, 1), 0.5), 1.0, 1.0, np.random.default_rng(1))
     assert mean.estimate is not None and abs(mean.estimate[0] - 0.5) < 10.0 * mean.standard_error
 

@@ -71,11 +71,11 @@ def test_the_bound_holds_for_all_schedules_and_every_number_of_leavers(n: int, r
 
 
 SIMULATED = [
-    ("permutation", 30, 6, 4, 2, 1, 0.0),
+    pytest.param("permutation", 30, 6, 4, 2, 1, 0.0, marks=pytest.mark.slow),
     ("permutation", 30, 6, 4, 2, 1, 0.2),
     ("permutation", 12, 2, 2, 1, 1, 0.0),
-    ("random", 30, 6, 4, 2, 1, 0.0),
-    ("random", 30, 6, 4, 2, 1, 0.2),
+    pytest.param("random", 30, 6, 4, 2, 1, 0.0, marks=pytest.mark.slow),
+    pytest.param("random", 30, 6, 4, 2, 1, 0.2, marks=pytest.mark.slow),
     ("random", 30, 6, 4, 3, 2, 0.0),
     pytest.param("random", 20, 4, 4, 4, 3, 0.1, marks=pytest.mark.slow),
     ("distinct", 30, 6, 4, 2, 1, 0.0),

@@ -13,6 +13,7 @@ import numpy as np
 import inca
 from helpers.ledgers import SESSION, missing, state
 from helpers.signatures import sign, verify
+from helpers.simulated_network import on_disk
 from inca.network.lattice import Numbers
 from inca.network.lattice.discrete_gaussian import Keystream, discrete_gaussian
 from inca.network.protocol.context import Effects
@@ -22,7 +23,7 @@ from inca.network.protocol.messages import Message, Offer, decode, encode, pack,
 from inca.network.protocol.party import Party
 from inca.network.protocol.records import Record
 from inca.network.protocol.session import WEIGHT, SessionConfig
-from inca.network.protocol.signed_items import Final, SignedItems, read
+from inca.network.protocol.signed_items import Digest, SignedItems
 from inca.network.testing.expected_sum import expected_sum
 
 N, START = 5, 10.0
@@ -50,6 +51,10 @@ def masks(me: int) -> bytes:
 
 def secret(me: int) -> bytes:
     return bytes([me, 2]) * 16
+
+
+def sealing(me: int) -> bytes:
+    return bytes([me, 3]) * 16
 
 
 class Room:
@@ -90,7 +95,7 @@ class Room:
     def open(self, *members: int, first_start: bool = False) -> Room:
         """Let parties begin, by default all."""
         for i in members or range(self.session.parties):
-            secrets = noisy(self.session, i), masks(i), secret(i)
+            secrets = noisy(self.session, i), masks(i), secret(i), sealing(i)
             self.perform(i, self.make(i).open(self.now, *secrets, first_start=first_start))
         return self
 
@@ -156,7 +161,7 @@ class Room:
             doomed = self.fatal is not None and self.fatal[0] == self.writes
             self.writes += 1
             if not doomed or (self.fatal and self.fatal[1]):
-                self.journals[i] += effects.records
+                self.journals[i] = on_disk([*self.journals[i], *effects.records])
         if doomed:
             self.kill(i)
             self.at(self.now + 0.15, self.recover, i)
@@ -232,9 +237,9 @@ class Room:
         return ledgers
 
     def check(self, but: set[int] | None = None) -> Result:
-        """Everyone who is there has the same result, which is what its parties published; nothing is lost.
+        """Everyone who is there has the same result, what the cohort injected and topped up, exactly; nothing is lost.
 
-        If nobody was late, it is what the cohort injected and topped up, exactly. Those in `but` may lack it.
+        Those in `but` may lack it.
         """
         ledgers = self.ledgers()
         assert not any(missing(ledgers))
@@ -244,18 +249,27 @@ class Room:
         result = next(iter(results.values()))
         for other in results.values():
             assert other.total.tolist() == result.total.tolist() and other.weight == result.weight
-            assert other.published == result.published and other.late == result.late and other.exact == result.exact
-        published = np.sum([final_of(ledgers[i]) for i in sorted(result.published)], axis=0)
-        assert published.tolist() == [*result.total.tolist(), result.weight]
-        if not result.late:
-            cohort = [ledgers[i] for i in sorted(result.realized.cohort)]
-            assert published.tolist() == expected_sum(self.session, cohort).tolist() and result.exact
+            assert other.realized.cohort == result.realized.cohort and other.exact == result.exact
+        cohort = [ledgers[i] for i in sorted(result.realized.cohort)]
+        assert [*result.total.tolist(), result.weight] == expected_sum(self.session, cohort).tolist() and result.exact
         return result
 
 
-def final_of(ledger: Ledger) -> Numbers:
-    """The settled final message that a party has published."""
-    return unpack(read(ledger.signed["final"], Final).payload, ledger.session.dimension + 1)
+def final_of(room: Room, ledger: Ledger) -> Numbers:
+    """The settled final message that a party has deposited, recovered from its journal."""
+    cohort = ledger.cohort
+    assert cohort is not None
+    room_party = next(iter(room.parties.values()))
+    digests = room_party.signed_items.bodies("digest", Digest)
+    credited = {
+        (t, slot)
+        for member in cohort.parties
+        for t, sender, slot in digests[member].account.credited
+        if sender == ledger.me
+    }
+    message = ledger.settled(cohort.parties, credited)
+    message[:-1] += ledger.topup(room.session.topup(len(cohort.contents)))
+    return message
 
 
 def snapshot(party: Party) -> dict[str, Any]:
@@ -305,11 +319,11 @@ def compare(room: Room, execution: inca.Execution) -> None:
     session, outcome, ledgers = room.session, simulated(room.session, execution), room.ledgers()
     assert execution.cohort is not None and session.sigma_topup == (0,)
     for i in np.flatnonzero(execution.cohort).tolist():
-        message = final_of(ledgers[i])
+        message = final_of(room, ledgers[i])
         assert np.abs(message[:-1] - outcome.messages[i]).max() <= rounding(session), f"party {i}"
         assert abs(int(message[-1]) / WEIGHT - outcome.weights[i]) <= rounding(session) / WEIGHT
     result = room.check()
-    assert result.published == set(np.flatnonzero(execution.published).tolist())
+    assert result.realized.cohort == set(np.flatnonzero(execution.cohort).tolist())
     estimate = result.total / (result.weight / WEIGHT)
     # The sums differ by the rounding of the messages; the weights' rounding shifts the quotient by its relative size.
     allowed = rounding(session) * (1 + np.abs(estimate).max() / WEIGHT) / (result.weight / WEIGHT)
@@ -328,4 +342,4 @@ def offer_of(room: Room, t: int, i: int, slot: int) -> Offer:
 
 def foreign(session: SessionConfig, party: int) -> SignedItems:
     """Something that signs as another party does."""
-    return SignedItems(session, party, sign(party), verify)
+    return SignedItems(session, party, Ledger(session, party), sign(party), verify)

@@ -28,10 +28,10 @@ from inca.network.lattice.discrete_gaussian import Keystream, discrete_gaussian
 from inca.network.protocol.context import Effects
 from inca.network.protocol.finalization import Result
 from inca.network.protocol.ledger import Ledger
-from inca.network.protocol.messages import Message, Offer
+from inca.network.protocol.messages import Items, Message, Offer
 from inca.network.protocol.party import Party
 from inca.network.protocol.realized_execution import RealizedExecution
-from inca.network.protocol.records import Record, Signed
+from inca.network.protocol.records import Decided, Erased, Record, Secret
 from inca.network.protocol.session import SessionConfig
 from inca.network.protocol.signed_items import Sign, SignedItems, Verify
 from inca.network.protocol.stages import USUAL_DECISIONS, periods_after_rounds
@@ -173,8 +173,8 @@ class SimulatedNetwork:
         if machine.journal:
             effects = party.recover(self._clock(i), list(machine.journal), first_start=first_start)
         else:
-            masks, secret = self.rng.randbytes(32), self.rng.randbytes(32)
-            effects = party.open(self._clock(i), machine.noisy, masks, secret, first_start=first_start)
+            secrets = self.rng.randbytes(32), self.rng.randbytes(32), self.rng.randbytes(32)
+            effects = party.open(self._clock(i), machine.noisy, *secrets, first_start=first_start)
         self._perform(i, effects)
 
     def _crash(self, i: int) -> None:
@@ -209,7 +209,7 @@ class SimulatedNetwork:
         if self._answers_before_writing and moment == 0:
             self._post_all(i, sends)
         if moment != 0:
-            machine.journal += effects.records
+            machine.journal = on_disk([*machine.journal, *effects.records])
             self._sums.written(i, effects.records)
             self._post_all(i, sends if moment < 0 else sends[: moment - 1])
         if doomed:
@@ -264,6 +264,7 @@ class SimulatedNetwork:
 
     def _post(self, i: int, j: int, message: Message) -> None:
         rng, faults, here, there = self.rng, self.faults, self.machines[i], self.machines[j]
+        self._check_key(i, message)
         cut, gone = self._is_cut(i, j), there.party is None or there.party.finished
         if rng.random() < faults.false_hints:
             self._at(self.now + self._lag(), self._down, i, here.incarnation, j)
@@ -285,6 +286,13 @@ class SimulatedNetwork:
             self._at(self.now + self._lag(), self._deliver, i, here.incarnation, j, there.incarnation, frame)
         if not arriving:
             self._break(i, j)
+
+    def _check_key(self, i: int, message: Message) -> None:
+        """No honest party sends a key that is not behind a commit decision in its journal."""
+        if isinstance(message, Items) and any(item.kind == "key" for item in message.items):
+            records = self.machines[i].journal
+            if not any(isinstance(r, Decided) and r.decision.proposal.step == "commit" for r in records):
+                raise Violation(f"party {i} shows a key before anything was committed to")
 
     def _is_cut(self, i: int, j: int) -> bool:
         return self._sides is not None and self._sides[i] != self._sides[j]
@@ -362,33 +370,26 @@ class SimulatedNetwork:
             return
         holder, result = next(iter(results.items()))
         ledgers = self._ledgers_behind(result, self.survivors[holder].signed_items)
-        if result.late:
-            return
         if not result.exact:
             raise Violation(f"accounts of honest parties contradict each other: {result.realized.contradictions}")
         if [*result.total.tolist(), result.weight] != expected_sum(self.session, ledgers.values()).tolist():
             raise Violation("the result is not the sum of what the cohort injected and topped up")
 
     def _check_decisions(self) -> None:
-        """No two parties know different decisions, and nobody has published two final messages, or without commit."""
+        """No two parties know different decisions; nobody has two words on a cohort, or shows a key before commit."""
         chains = [[decision.proposal for decision in ledger.decided] for _, ledger in self.ledgers()]
         for steps in zip_longest(*chains):
             if len({proposal.hash for proposal in steps if proposal is not None}) > 1:
                 raise Violation("two different decisions of one number")
-        finals: dict[int, set[bytes]] = {}
-        for i, machine in enumerate(self.machines):
-            signed = [record.item for record in machine.journal if isinstance(record, Signed)]
-            finals[i] = {item.body for item in signed if item.kind == "final"}
+        words: dict[tuple[int, int | None], set[bytes]] = {}
         for i, ledger in self.ledgers():
-            if "final" in ledger.signed:
-                finals[i].add(ledger.signed["final"].body)
-                if not any(decision.proposal.step == "commit" for decision in ledger.decided):
-                    raise Violation(f"party {i} published before anything was committed to")
-        if any(len(bodies) > 1 for bodies in finals.values()):
-            raise Violation("a party has published two final messages")
+            for (_, cohort), item in ledger.own_items.items():
+                words.setdefault((i, cohort), set()).add(item.body)
+        if any(len(bodies) > 1 for bodies in words.values()):
+            raise Violation("a party has said two things of one cohort")
 
     def _ledgers_behind(self, result: Result, signed_items: SignedItems) -> dict[int, Ledger]:
-        """Return the ledgers that the parties of a result have published, whichever of their disks they were on.
+        """Return the ledgers behind the deposits of a result, whichever of their disks they were on.
 
         A disk may be lost after the digest was published, and its owner may then seal another ledger.
         """
@@ -397,17 +398,23 @@ class SimulatedNetwork:
             i: ledger
             for i, ledger in self.ledgers()
             if i in cohort
-            and ledger.signed.get("digest") == items["digest"][i]
-            and (i not in result.published or ledger.signed.get("final") == items["final"][i])
+            and ledger.own_items.get(("digest", None)) == items["digest"][i]
+            and ledger.own_items.get(("deposit", signed_items.cohort)) == items["deposit"][i]
         }
         if unknown := sorted(cohort - set(ledgers)):
-            raise Violation(f"parties {unknown} have no ledger with the digest and the final message that count")
+            raise Violation(f"parties {unknown} have no ledger with the digest and the deposit that count")
         return ledgers
 
     def check(self) -> None:
         """Add the ledgers up, of which those of a few parties have changed since the last time."""
         if (difference := self._sums.running_difference()).any():
             raise Violation(f"the ledgers do not add up at {self.now:.3f} s: {difference.tolist()}")
+
+
+def on_disk(records: list[Record]) -> list[Record]:
+    """Return the records that can be read again: of secrets only the last, and none that are erased."""
+    last = max((place for place, record in enumerate(records) if isinstance(record, Secret | Erased)), default=0)
+    return [r for place, r in enumerate(records) if not isinstance(r, Secret) or place == last]
 
 
 def _signature(text: bytes) -> bytes:

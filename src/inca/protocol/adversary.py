@@ -265,6 +265,18 @@ def _message(entry: tuple[int, int]) -> tuple[int, int]:
     return integer("a round in eavesdropped", t), integer("an id in eavesdropped", party)
 
 
+def smallest_cohort(colluders: int) -> int:
+    """Return how many parties a result must have at least: those that may collude, and two honest ones.
+
+    The sum of one honest party and colluders is that party's value.
+
+    Example:
+        >>> smallest_cohort(1)
+        3
+    """
+    return colluders + 2
+
+
 def rounded_up(name: str, fraction: float, parties: int) -> int:
     """Return how many of n the fraction is, rounded up, but for rounding errors: 7 % of 100 are 7, not 8."""
     return math.ceil(finite_float(name, fraction, 0.0, 1.0) * parties - 1e-9)

@@ -1,8 +1,10 @@
 """How signed items reach everyone: they are passed on; and, should that not be enough, by anti-entropy.
 
-Passing on is recursive doubling, as in collective communication (Bruck et al. 1997). Parties stand in a circle; whoever
-holds the items of the 2^i parties up to itself sends them to the party 2^i ahead, which then holds 2^(i+1) of them. If
-all are there, everyone holds everything after log2(n) messages, and nothing comes twice.
+Few parties send what is theirs to everyone, at once. Among many, passing on is recursive doubling, as in collective
+communication (Bruck et al. 1997). Parties stand in a circle; whoever holds the items of the 2^i parties up to itself
+sends them to the party 2^i ahead, which then holds 2^(i+1) of them. If all are there, everyone holds everything after
+log2(n) messages, and nothing comes twice. A deposit and a refusal are one word there, of which each party has one. Keys
+go from their trustees to everyone, however many there are: any few of them are enough.
 
 Anti-entropy mends the rest. When there has been no news for a while, a party tells another what it holds, and asks for
 what it lacks; less and less often as long as there is no news. It has neighbours: those at distance 1, 2, 4, ... in
@@ -28,7 +30,7 @@ from inca.network.protocol.agreement.consensus import Consensus
 from inca.network.protocol.context import PartyContext
 from inca.network.protocol.finalization import Finalization
 from inca.network.protocol.messages import Decisions, Fetch, Have, Item, ItemMessage, Items, Want
-from inca.network.protocol.signed_items import in_batches
+from inca.network.protocol.signed_items import PER_COHORT, WORDS, in_batches
 
 _FIRST_TALKS_PER_PERIOD = 32
 _MIN_TALKS_PER_PERIOD = 8  # if there is still no news
@@ -40,7 +42,7 @@ _MAX_ANSWER_BYTES = 2 * _MAX_REQUEST_BYTES  # to send to one peer at once, if it
 _SMALL_AGAIN_PERIODS = 1 / 32  # after which a small item is sent to the same peer again
 _LARGE_AGAIN_PERIODS = 1.0  # and a large one, on the same connection
 _OF_COIN_FLIP = ("commit", "confirm", "reveal")
-_OF_COHORT = ("ready", "final")
+_BROADCAST_UP_TO = 24  # parties: each sends its own items to all others
 _MIN_NEIGHBOURS = 3  # that are up; with fewer, anyone will do
 
 
@@ -99,14 +101,27 @@ class AntiEntropy:
         self._seen = seen
         self._news_until = min(now + self._pause, self._latest)
         self.due = max(self.due, self._news_until)
-        for kind, held in context.signed_items.by_kind.items():
-            if context.me in held:
+        by_kind = context.signed_items.by_kind
+        for kind, held in by_kind.items():
+            if context.session.parties <= _BROADCAST_UP_TO or kind == "key":
+                self._broadcast(now, kind, held.get(context.me))
+            elif kind not in WORDS:
                 self._pass_on(now, kind, held)
+        if context.session.parties > _BROADCAST_UP_TO:
+            self._pass_on(now, "word", {**by_kind["refusal"], **by_kind["deposit"]})
+
+    def _broadcast(self, now: float, kind: str, own: Item | None) -> None:
+        """Send an own item to everyone who waits for it, once."""
+        step = (kind, self._context.signed_items.cohort)
+        if own is not None and step not in self._passed_on:
+            self._passed_on[step] = self._context.session.parties
+            for peer in sorted(self._audience(kind) - {self._context.me}):
+                self._send_items(now, peer, [own])
 
     def _pass_on(self, now: float, kind: str, held: dict[int, Item]) -> None:
-        step = (kind, self._context.signed_items.ready_for)
-        if self._passed_on.get(step, 1) >= self._context.session.parties:
-            return  # to everyone it is to be passed on to, however many are there
+        step = (kind, self._context.signed_items.cohort)
+        if self._context.me not in held or self._passed_on.get(step, 1) >= self._context.session.parties:
+            return  # it has gone to everyone it is to be passed on to, however many are there
         circle = sorted(self._audience(kind))
         n, place = len(circle), circle.index(self._context.me)
         while (distance := self._passed_on.get(step, 1)) < n:
@@ -120,7 +135,8 @@ class AntiEntropy:
         """Return among whom the items of a kind are passed on, this party included: those who wait for them."""
         context, cohort = self._context, self._finalization.cohort
         up = {context.me, *context.others} - set(context.down)
-        return {context.me, *cohort.parties} if cohort is not None and kind in _OF_COHORT else up
+        of_cohort = cohort is not None and kind in (*PER_COHORT, "word")
+        return {context.me, *cohort.parties} if cohort is not None and of_cohort else up
 
     def tick(self, now: float, missed: AbstractSet[int]) -> None:
         """Talk if it is time to; `missed` are the parties whose items are waited for."""
@@ -183,7 +199,8 @@ class AntiEntropy:
     def _unasked(self, now: float, peer: int, kind: str, number: int) -> int:
         """Leave out what was asked of somebody else a short while ago, and what would be too much at once."""
         session, asked = self._context.session, 0
-        room = max(1, _MAX_REQUEST_BYTES // (8 * session.dimension)) if kind == "final" else session.parties
+        sealed = self._context.signed_items.sealed_bytes
+        room = max(1, _MAX_REQUEST_BYTES // sealed) if kind.endswith("deposit") else session.parties
         while number and room:
             lowest = number & -number
             number ^= lowest
@@ -220,8 +237,8 @@ class AntiEntropy:
         """Yield the items that a peer may be sent now, at most so many at once as an honest one asks for."""
         room = _MAX_ANSWER_BYTES
         for item in items:
-            if room > 0 and self._may_send(now, peer, item.signature, large=item.kind == "final"):
-                room -= len(item.body)
+            if room > 0 and self._may_send(now, peer, item.signature, large=bool(item.sealed)):
+                room -= item.size
                 yield item
 
     def _may_send(self, now: float, peer: int, key: bytes, *, large: bool = False) -> bool:
@@ -234,17 +251,19 @@ class AntiEntropy:
 
     def handle_items(self, now: float, peer: int, message: Items) -> None:
         """Keep what is new and can be understood already; ask for more if the peer was asked for this."""
+        items = self._context.signed_items
         for item in message.items:
-            self._context.signed_items.check_known(item)  # first of all: a number is not a party yet
+            items.check_known(item)  # first of all: a number is not a party yet
         answers = any(self._asked.get((item.kind, 1 << item.party), (-1, 0.0))[0] == peer for item in message.items)
         for item in message.items:
-            if self._context.signed_items.by_kind.get(item.kind, {}).get(item.party) == item:
+            if items.by_kind[item.kind].get(item.party) == item:
                 continue  # it need not be checked again
-            if item.kind in _OF_COIN_FLIP or self._context.ledger.topology is not None:
-                self._finalization.check(peer, item)
-                if self._context.signed_items.add(item):
-                    self._asked.pop((item.kind, 1 << item.party), None)
-                    self._in_vain.pop((item.kind, 1 << item.party), None)
+            if (item.kind in _OF_COIN_FLIP or self._context.ledger.topology is not None) and items.take(item):
+                self._asked.pop((item.kind, 1 << item.party), None)
+                self._in_vain.pop((item.kind, 1 << item.party), None)
+        if items.key_came_early and not self._context.ledger.committed:
+            self._context.send(peer, Want({}, len(self._context.ledger.decided)))  # what was decided, then?
+            items.key_came_early = False
         if answers and (claim := self._claims.get(peer)) is not None:
             self.handle_have(now, peer, Have(claim.held, claim.decided, reply=True))
 

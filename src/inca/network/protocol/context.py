@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 from inca.errors import LocalProtocolError
 from inca.network.protocol.ledger import Ledger
-from inca.network.protocol.messages import Have, Message
+from inca.network.protocol.messages import Decision, Have, Message
+from inca.network.protocol.opening.trustees import Trustees, trustees_of
 from inca.network.protocol.realized_execution import RealizedExecution
-from inca.network.protocol.records import Record, Signed
+from inca.network.protocol.records import Decided, Erased, Record, Secret, Signed
 from inca.network.protocol.session import SessionConfig, Topology
-from inca.network.protocol.signed_items import Digest, Final, Kind, Ready, SignedItems
+from inca.network.protocol.signed_items import Body, Kind, SignedItems
 
 
 @dataclass
@@ -25,6 +26,7 @@ class Effects:
         records: To be written in one transaction before anything is sent.
         sends: Messages with their receivers, in order.
         log_events: Names and fields of events for the log; nothing private.
+        violations: The peers that have sent what no honest peer would send, once for each message.
         assess: The agreed execution on which the party's own loss is to be worked out (`Party.assessed`).
         plan: Whether the loss at full attendance is to be worked out, now that the schedule is known (`Party.planned`).
     """
@@ -32,6 +34,7 @@ class Effects:
     records: list[Record] = field(default_factory=list)
     sends: list[tuple[int, Message]] = field(default_factory=list)
     log_events: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
+    violations: list[int] = field(default_factory=list)
     assess: RealizedExecution | None = None
     plan: bool = False
 
@@ -40,6 +43,7 @@ class Effects:
         self.records += later.records
         self.sends += later.sends
         self.log_events += later.log_events
+        self.violations += later.violations
         self.assess = later.assess or self.assess
         self.plan = later.plan or self.plan
 
@@ -130,12 +134,36 @@ class PartyContext:
         """Log an event; its fields must hold nothing private."""
         self.out.log_events.append((event, fields))
 
-    def publish(self, kind: Kind, body: bytes | Digest | Ready | Final, *, once: bool = False) -> None:
-        """Sign an own item. `once`: it is written before anyone sees it, and can never be signed differently."""
-        item = self.signed_items.sign(kind, body)
-        if once:
-            self.record(Signed(item))
-        self.signed_items.add(item)
+    def publish(self, kind: Kind, body: bytes | Body) -> None:
+        """Sign an own item, which always says the same."""
+        self.signed_items.hold_own(self.signed_items.sign(kind, body))
+
+    def publish_once(self, kind: Kind, body: Body, *, sealed: bytes = b"", cohort: int | None = None) -> None:
+        """Sign an own item that is written before anyone sees it, and can never be signed differently."""
+        item = self.signed_items.sign(kind, body, sealed)
+        self.record(Signed(item, cohort))
+        self.signed_items.hold_own(item)
+
+    def decide(self, decision: Decision) -> None:
+        """Write down a decision; one for a cohort erases the secrets of all earlier ones, in the same transaction."""
+        self.record(Decided(decision))
+        self.erase_earlier()
+
+    def erase_earlier(self) -> None:
+        """Erase the secrets of all cohorts but the last one."""
+        ledger = self.ledger
+        if ledger.secrets is not None and ledger.secrets.cohort < ledger.cohorts - 1:
+            later = ledger.secrets.advanced(ledger.cohorts - 1)
+            self.record(Secret(later.cohort, later.state))
+
+    def erase(self) -> None:
+        """Erase the secrets of all cohorts."""
+        if self.ledger.secrets is not None:
+            self.record(Erased())
+
+    def trustees(self, cohort: Collection[int]) -> Trustees:
+        """Return the trustees of a cohort."""
+        return trustees_of(self.session, cohort, self.ledger.seed or b"")
 
     def flush(self) -> Effects:
         """Return the effects of the current event, and begin with those of the next."""

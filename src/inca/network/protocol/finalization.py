@@ -1,6 +1,6 @@
-"""What a party does after the last round: its digest, whether it is ready, its settled final message, the result.
+"""What a party does after the last round: its digest, its deposit or refusal, its key, and the result.
 
-What is decided when is on the `agenda`.
+What is decided when is on the `agenda`; who opens what, in `opening`.
 """
 
 from __future__ import annotations
@@ -9,18 +9,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from inca.errors import CannotJoin, InvalidPeerMessage
 from inca.network.lattice import Numbers
 from inca.network.protocol.agreement.agenda import kind_of
-from inca.network.protocol.agreement.public_randomness import beacon, beacon_commitment
+from inca.network.protocol.agreement.public_randomness import SECRET_BYTES, beacon, beacon_commitment
 from inca.network.protocol.context import PartyContext
-from inca.network.protocol.messages import MAX_NUMBER, Account, Item, Proposal, Step, pack, unpack
-from inca.network.protocol.realized_execution import RealizedExecution, check_account, realize
+from inca.network.protocol.messages import Account, Item, Proposal, Step, pack
+from inca.network.protocol.opening.cohort_keys import COHORTS
+from inca.network.protocol.opening.opening import Opening
+from inca.network.protocol.realized_execution import RealizedExecution, realize
 from inca.network.protocol.records import Kept, Sealed
 from inca.network.protocol.session import WEIGHT
-from inca.network.protocol.signed_items import Digest, Final, Kind, Ready, not_among, printable, read
-
-_ONCE: tuple[Kind, ...] = ("digest", "final")  # what a party signs once, whatever happens
+from inca.network.protocol.signed_items import PER_COHORT, Digest, not_among, printable, read
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,27 +27,32 @@ class Result:
     """The result of a session: sums of the final messages and of their weights, and the execution behind them.
 
     Args:
-        total: The sum of the final messages, in lattice steps.
+        total: The sum of the final messages of the cohort, in lattice steps.
         weight: The sum of their weights, in units of 1 / `WEIGHT`.
-        published: The parties whose final messages these are.
         realized: The execution that follows from the digests of the cohort.
-        exact: Whether no accounts contradict each other and, if all of the cohort have published, the weights add up to
-            what the cohort has injected.
-        beacon: 32 bytes that nobody could choose or know before the first final message, the same for all who hold the
-            result; for the seed of a session that follows.
+        exact: Whether no accounts contradict each other, and the weights add up to what the cohort has injected.
+        beacon: 32 bytes that nobody could choose or know before the first deposit was opened, the same for all who hold
+            the result; for the seed of a session that follows.
     """
 
     total: Numbers
     weight: int
-    published: frozenset[int]
     realized: RealizedExecution
     exact: bool
     beacon: bytes
 
-    @property
-    def late(self) -> frozenset[int]:
-        """The late leavers: in the cohort, but their final messages did not come."""
-        return self.realized.cohort - self.published
+
+@dataclass(frozen=True)
+class Lie:
+    """The proof that a party has lied: its deposit is none, as the keys of enough trustees show.
+
+    Args:
+        party: Who has lied.
+        evidence: Its deposit, the keys, and the digests with the public keys to which they belong.
+    """
+
+    party: int
+    evidence: tuple[Item, ...]
 
 
 class Finalization:
@@ -57,16 +61,21 @@ class Finalization:
     def __init__(self, context: PartyContext) -> None:
         self._context = context
         self.result: Result | None = None
+        self.lie: Lie | None = None
         self.reason = ""
         """Why there is no result, or why this party is not in it."""
         self.cohort: Proposal | None = None
         """The cohort that was decided last, as far as this party has acted on decisions."""
         self.last_step: Step | None = None
         """The last decision that this party has acted on."""
+        self.opened = False
+        """Whether the deposits were opened, whatever came of it."""
+        self._opening: Opening | None = None
         self._applied = 0
-        self._realized: RealizedExecution | None = None
+        self._realized: dict[bytes, RealizedExecution] = {}  # by the hash of the cohort
+        self._refusals: dict[bytes, str] = {}  # what came of working out the own loss, likewise
 
-    # --- the own digest, word and final message -------------------------------------------------------------------
+    # --- the own digest, deposit and key --------------------------------------------------------------------------
 
     def seal(self) -> None:
         """Make the balance final, and the digest with it: both once.
@@ -78,75 +87,102 @@ class Finalization:
         if not ledger.sealed:
             self._context.record(Sealed())
         silent = ledger.opened is not None and ledger.opened.late and ledger.round == 0
-        if "digest" not in ledger.signed and not silent:
+        if ("digest", None) not in ledger.own_items and not silent and ledger.secrets is not None:
             commitment = beacon_commitment(self._context.session.id, self._context.me, ledger.beacon_secret)
-            self._context.publish("digest", Digest(ledger.account, commitment), once=True)
+            digest = Digest(ledger.account, commitment, ledger.secrets.public_keys(COHORTS))
+            self._context.publish_once("digest", digest)
 
     @property
     def must_answer(self) -> bool:
-        """Whether this party has yet to say if it is ready for the cohort that was decided last."""
+        """Whether this party has yet to make its deposit for the cohort that was decided last, or to refuse."""
         if self.cohort is None or self.last_step != "cohort" or self._context.me not in self.cohort.parties:
             return False
-        return self._word is None
+        assert self._opening is not None
+        return self._opening.word is None
 
-    @property
-    def _word(self) -> Ready | None:
-        """What this party has said about the cohort, if anything."""
-        said = self._context.ledger.signed.get("ready")
-        word = None if said is None else read(said, Ready)
-        return word if word is not None and self.cohort is not None and word.cohort == self.cohort.hash else None
+    def look_ahead(self, proposal: Proposal | None) -> None:
+        """Have the own loss worked out on a cohort that is likely to be decided, while others are still deciding."""
+        if proposal is not None and proposal.step == "cohort" and self._context.me in proposal.parties:
+            self._assess(proposal)
 
     def request_assessment(self) -> None:
-        """Ask the driver to work out the own loss on the agreed execution."""
-        self._context.out.assess = self.realized
-
-    def answer(self, refusal: str) -> None:
-        """Say that this party is ready for the cohort, or why it refuses."""
+        """Make the deposit, or ask the driver to work out the own loss on the agreed execution first."""
+        if not self.must_answer:
+            return
         assert self.cohort is not None
+        if (refusal := self._refusals.get(self.cohort.hash)) is None:
+            self._assess(self.cohort)
+        else:
+            self._answer(refusal)
+
+    def _assess(self, cohort: Proposal) -> None:
+        if cohort.hash not in self._realized:
+            self._realized[cohort.hash] = realize(
+                self._context.session, self._context.topology, _accounts(self._digests(cohort))
+            )
+            self._context.out.assess = self._realized[cohort.hash]
+
+    def assessed(self, refusal: str, of: RealizedExecution | None) -> None:
+        """Learn the own loss on an execution (None: on that of the cohort of now): why to refuse, or nothing."""
+        hashes = [hash_ for hash_, realized in self._realized.items() if realized is of]
+        now = [] if self.cohort is None else [self.cohort.hash]
+        for hash_ in now if of is None else hashes:
+            self._refusals[hash_] = refusal
+        if self.must_answer and self.cohort is not None and self.cohort.hash in self._refusals:
+            self._answer(self._refusals[self.cohort.hash])
+
+    def _answer(self, refusal: str) -> None:
+        """Make the deposit of the settled final message, or refuse."""
+        context, ledger = self._context, self._context.ledger
+        assert self.cohort is not None and self._opening is not None
+        if not refusal and (ledger.secrets is None or ledger.secrets.cohort != self._opening.number):
+            refusal = "its secrets for this cohort are erased"
         if refusal:
             self.reason = refusal
-            self._context.log_event("refuses", reason=refusal)
-        word = Ready(self._context.signed_items.ready_for, self.cohort.hash, printable(refusal))
-        self._context.publish("ready", word, once=True)
-
-    def publish(self) -> None:
-        """Publish the settled final message: the cohort is committed to, and this party had said that it was ready."""
-        context, ledger = self._context, self._context.ledger
-        if self.cohort is None or self.last_step != "commit" or "final" in ledger.signed:
+            context.log_event("refuses", reason=refusal)
+            self._opening.refuse(printable(refusal))
             return
-        if self._word is None or self._word.refusal:
-            return  # it is not in the cohort, or has forgotten what it said
         credited = {
             (t, slot)
-            for account in self._accounts.values()
+            for account in _accounts(self._digests(self.cohort)).values()
             for t, sender, slot in account.credited
             if sender == context.me
         }
-        message = ledger.settled(self.cohort.parties, credited)
+        message = ledger.settled(self.cohort.parties, credited)  # modulo 2^64, as everywhere from here on
         message[:-1] += ledger.topup(context.session.topup(len(self.cohort.contents)))
-        if np.abs(message).max() >= MAX_NUMBER or abs(message[-1]) > context.session.parties * WEIGHT:
-            self.reason = "its final message would be larger than that of any honest party: a peer has lied"
-            context.log_event("refuses", reason=self.reason)
-            return
-        context.publish("final", Final(pack(message), ledger.beacon_secret), once=True)
+        self._opening.deposit(pack(message) + ledger.beacon_secret)
 
     # --- what was decided -----------------------------------------------------------------------------------------
 
     @property
-    def awaited_finals(self) -> set[int]:
-        """The parties of the cohort whose final message is missing."""
-        missing = self._context.signed_items.missing("final")
-        return set() if self.cohort is None else set(self.cohort.parties) & missing
+    def missing_keys(self) -> set[int]:
+        """The trustees whose keys are waited for."""
+        return set() if self._opening is None or self.last_step != "commit" else self._opening.missing_keys
+
+    @property
+    def unfinished(self) -> bool:
+        """Whether this party has accepted commit and does not know the outcome: it must keep its secrets, and ask."""
+        ledger = self._context.ledger
+        return (ledger.committed and not self.opened) or ledger.in_doubt
+
+    @property
+    def keys_lacking(self) -> int:
+        """How many more trustees must show their keys."""
+        return 0 if self._opening is None else self._opening.keys_lacking
 
     def recover(self) -> None:
         """Take up what was said and kept in earlier incarnations."""
         items = self._context.signed_items
         for item in self._context.ledger.durable_items:
-            if item.kind != "ready":  # that is said again when the cohort is known
+            if item.kind not in PER_COHORT:  # those are taken when the cohort is known
                 items.keep(item.kind, [(item.party, item.hash)])
-                items.add(item)
-            elif item.party == self._context.me:
-                self.reason = read(item, Ready).refusal
+                items.take(item)
+        self._context.erase_earlier()
+
+    def forget(self) -> None:
+        """Erase the secrets of all cohorts, if the session ends without commit; not while that is unknown."""
+        if not (self._context.ledger.committed or self.unfinished):
+            self._context.erase()
 
     def apply_decisions(self) -> bool:
         """Act on decisions as far as all that they name is there; return whether there was one."""
@@ -164,7 +200,7 @@ class Finalization:
     @property
     def lacking(self) -> list[tuple[int, bytes]]:
         """The contents that it names and that are not held yet."""
-        if self.named is None or self.named.step == "commit":
+        if self.named is None:
             return []
         return self._context.signed_items.lacking_contents(kind_of(self.named.step), self.named.contents, None)
 
@@ -173,85 +209,104 @@ class Finalization:
         self._applied += 1
         self.last_step = proposal.step
         context.log_event("decided", what=proposal.step, parties=len(proposal.contents))
-        self._keep(proposal)
+        self._keep(items.with_contents(kind_of(proposal.step), proposal.contents))
+        items.pin(kind_of(proposal.step), proposal.contents)
         if proposal.step == "cohort":
-            items.pin("digest", proposal.contents)
-            items.expect_ready(self._applied)
-            self.cohort, self._realized = proposal, None
-            for item in self._context.ledger.durable_items:
-                if item.kind == "ready":
-                    items.add(item)  # said before a restart; if it is not about this cohort, it means nothing
-            if context.me not in proposal.parties and not self.reason:
-                self.reason = "the others go on without this party: it was not there in time"
-        elif proposal.step == "result":
-            items.pin("final", proposal.contents)
-            self._set_result(proposal)
+            self._expect_words(proposal)
+        else:
+            assert self._opening is not None
+            items.expect_keys(self._opening.publics)
+            self._take_durable()  # keys of an earlier incarnation
+            self._opening.show_key()
 
-    def _keep(self, proposal: Proposal) -> None:
-        """Make durable what a decision names, unless it is: this party may have heard of it without accepting it."""
-        if proposal.step == "commit":
-            return
-        items = self._context.signed_items.with_contents(kind_of(proposal.step), proposal.contents)
+    def _expect_words(self, cohort: Proposal) -> None:
+        context, number = self._context, self._applied - 1
+        self.cohort = cohort
+        self._opening = Opening(context, cohort, number, self._digests(cohort))
+        context.signed_items.expect_words(number, cohort.hash, cohort.parties)
+        self._take_durable()
+        if context.me not in cohort.parties and not self.reason:
+            self.reason = "the others go on without this party: it was not there in time"
+
+    def _take_durable(self) -> None:
+        """Take what is durable of this cohort; what is about another means nothing."""
+        items = self._context.signed_items
+        for item in self._context.ledger.durable_items:
+            if item.kind in PER_COHORT:
+                items.take(item)
+                items.keep(item.kind, [(item.party, item.hash)])
+
+    def _keep(self, items: list[Item]) -> None:
+        """Make durable what a decision rests on, unless it is: this party may have heard of it without accepting it."""
         if new := not_among(items, self._context.ledger.durable_items):
             self._context.record(Kept(new))
 
     @property
     def realized(self) -> RealizedExecution:
         """The execution of the cohort that was decided last."""
-        if self._realized is None:
-            self._realized = realize(self._context.session, self._context.topology, self._accounts)
-        return self._realized
-
-    @property
-    def _accounts(self) -> dict[int, Account]:
-        return {party: digest.account for party, digest in self._digests.items()}
-
-    @property
-    def _digests(self) -> dict[int, Digest]:
         assert self.cohort is not None
-        items = self._context.signed_items.with_contents("digest", self.cohort.contents)
+        if self.cohort.hash not in self._realized:
+            accounts = _accounts(self._digests(self.cohort))
+            self._realized[self.cohort.hash] = realize(self._context.session, self._context.topology, accounts)
+        return self._realized[self.cohort.hash]
+
+    def _digests(self, cohort: Proposal) -> dict[int, Digest]:
+        items = self._context.signed_items.with_contents("digest", cohort.contents)
         return {item.party: read(item, Digest) for item in items}
 
-    def _set_result(self, proposal: Proposal) -> None:
-        session, items = self._context.session, self._context.signed_items
+    # --- the outcome ----------------------------------------------------------------------------------------------
+
+    def open(self) -> bool:
+        """Open the deposits once enough trustees have shown their keys; return whether that has just happened."""
+        if self.opened or self.last_step != "commit" or self._opening is None or self.cohort is None:
+            return False
+        committed = self._context.ledger.decided[-1].proposal
+        if (opened := self._opening.open(committed)) is None:
+            return False
+        self.opened, self.reason = True, ""
+        self._keep(opened.keys)
+        if opened.liars:
+            self._set_lie(min(opened.liars), committed, opened.keys)
+        else:
+            self._set_result(opened.messages)
+        self._context.log_event("opened", parties=len(opened.messages), keys=len(opened.keys))
+        return True
+
+    def _set_lie(self, liar: int, committed: Proposal, keys: list[Item]) -> None:
+        """Name a party whose deposit nobody can have dealt, with the proof; the lowest, so that all name the same."""
         assert self.cohort is not None
-        finals = {item.party: read(item, Final) for item in items.with_contents("final", proposal.contents)}
-        messages = {party: unpack(final.payload, session.dimension + 1) for party, final in finals.items()}
-        total, weight = added_up(list(messages.values()))
-        if total is None or not 0 < weight <= session.parties * WEIGHT:
-            oddness = {
-                party: int(np.abs(message[:-1]).max()) if total is None else abs(int(message[-1]) - WEIGHT)
-                for party, message in messages.items()
-            }
+        items = self._context.signed_items
+        shown = {key.party for key in keys}
+        deposits = [item for item in items.with_contents("deposit", committed.contents) if item.party == liar]
+        digests = [item for item in items.with_contents("digest", self.cohort.contents) if item.party in shown]
+        self.lie = Lie(liar, (*deposits, *keys, *digests))
+        self.reason = (
+            f"{self._context.name(liar)} has lied, which is proven: its sealed final message is none. "
+            "Schedule the session anew without it"
+        )
+
+    def _set_result(self, messages: dict[int, bytes]) -> None:
+        session, realized = self._context.session, self.realized
+        assert self.cohort is not None
+        digests = self._digests(self.cohort)
+        total, weight = added_up([message[:-SECRET_BYTES] for message in messages.values()])
+        if not 0 < weight <= session.parties * WEIGHT:
             self.reason = (
-                "the final messages do not add up to what honest parties can hold: someone has lied, most likely "
-                f"{self._context.name(max(oddness, key=lambda party: oddness[party]))}"
+                "the final messages do not add up to what honest parties can hold: someone has lied, "
+                "and nobody can tell who"
             )
             return
-        published, accounts = proposal.parties, self._accounts
-        everyone = published == self.cohort.parties  # mostly: then it is the execution that was assessed
-        realized = self.realized if everyone else realize(session, self._context.topology, accounts, published)
-        injected = sum(injected_weight(len(account.present), session.pieces) for account in accounts.values())
-        exact = not realized.contradictions and (not everyone or weight == injected)
-        commitments = {party: digest.commitment for party, digest in self._digests.items()}
-        secrets = {party: final.secret for party, final in finals.items()}
-        self.result = Result(total, weight, published, realized, exact, beacon(session.id, commitments, secrets))
-        if self._context.me in published:
-            self.reason = ""
+        injected = sum(injected_weight(len(account.present), session.pieces) for account in _accounts(digests).values())
+        exact = not realized.contradictions and weight == injected
+        commitments = {party: digest.commitment for party, digest in digests.items()}
+        secrets = {party: message[-SECRET_BYTES:] for party, message in messages.items()}
+        self.result = Result(total, weight, realized, exact, beacon(session.id, commitments, secrets))
+        if self._context.me not in self.cohort.parties:
+            self.reason = "the others went on without this party"
 
-    # --- items of others ------------------------------------------------------------------------------------------
 
-    def check(self, peer: int, item: Item) -> None:
-        """Refuse a digest that cannot be; leave if this party has said something that its journal does not know."""
-        self._context.signed_items.check_known(item)
-        if item.kind == "digest":
-            check_account(self._context.session, self._context.topology, item.party, read(item, Digest).account)
-        ledger = self._context.ledger
-        if item.party == self._context.me and item.kind in _ONCE and ledger.signed.get(item.kind) != item:
-            if self._context.signed_items.signed_by_owner(item):
-                name = self._context.name(peer)
-                raise CannotJoin(f"the journal is behind: {name} has a {item.kind} of this party that it lacks")
-            raise InvalidPeerMessage(f"a {item.kind} of this party that it has not signed")
+def _accounts(digests: dict[int, Digest]) -> dict[int, Account]:
+    return {party: digest.account for party, digest in digests.items()}
 
 
 def injected_weight(rounds: int, pieces: int) -> int:
@@ -263,19 +318,13 @@ def injected_weight(rounds: int, pieces: int) -> int:
     return WEIGHT * min(rounds + 1, pieces) // pieces  # what so many portions add up to
 
 
-def added_up(messages: list[Numbers]) -> tuple[Numbers | None, int]:
-    """Return the sum of messages and that of their weights, whatever their size; no sum if no lattice holds it.
+def added_up(payloads: list[bytes]) -> tuple[Numbers, int]:
+    """Return the sum of final messages and that of their weights, modulo 2^64: shares cancel whatever they are.
 
-    >>> added_up([np.array([2**61, 3]), np.array([2**61 - 1, -1])])
-    (array([4611686018427387903]), 2)
-    >>> added_up([np.array([2**61, 3])] * 8)
-    (None, 24)
+    >>> added_up([pack(np.array([2**63 - 1, 3])), pack(np.array([2, 4])), pack(np.array([-(2**63) + 4, -1]))])
+    (array([5]), 6)
     """
-    high, low = np.zeros_like(messages[0]), np.zeros_like(messages[0])
-    for message in messages:
-        high += message >> 32
-        low += message & 0xFFFFFFFF
-    high, low = high + (low >> 32), low & 0xFFFFFFFF
-    weight = (int(high[-1]) << 32) + int(low[-1])
-    fits = bool((high[:-1] < 2**30).all() and (high[:-1] >= -(2**30)).all())
-    return ((high[:-1] << 32) + low[:-1]) if fits else None, weight
+    total = np.frombuffer(payloads[0], dtype="<i8").astype(np.int64)
+    for payload in payloads[1:]:
+        total += np.frombuffer(payload, dtype="<i8")
+    return total[:-1], int(total[-1])

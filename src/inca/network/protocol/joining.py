@@ -21,6 +21,7 @@ from inca.errors import CannotJoin, InvalidPeerMessage
 from inca.network.protocol.context import PartyContext
 from inca.network.protocol.messages import Ask, Seen
 from inca.network.protocol.records import Joined
+from inca.network.protocol.signed_items import ONCE
 
 _MIN_WITNESSES = 3  # asked by a party that was away, if there are as many
 
@@ -100,9 +101,9 @@ class Joining:
             raise CannotJoin(
                 f"{self._lost}: {self._context.name(peer)} has seen an offer of round {forgotten[0]} that it lacks"
             )
-        if not set(message.signed) <= {"digest", "final"}:
+        if not set(message.signed) <= set(ONCE):
             raise InvalidPeerMessage("an answer about items that are not signed once")
-        if said := sorted(set(message.signed) - set(ledger.signed)):
+        if said := sorted(set(message.signed) - {kind for kind, _ in ledger.own_items}):
             name = self._context.name(peer)
             raise CannotJoin(f"{self._lost}: {name} has a {said[0]} of this party, which it lacks")
         later = range(ledger.round + 1, message.since)

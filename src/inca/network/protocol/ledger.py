@@ -35,15 +35,18 @@ from inca.network.protocol.messages import (
     Account,
     Decision,
     Item,
+    Proposal,
     pack,
     unpack,
 )
+from inca.network.protocol.opening.cohort_keys import CohortSecrets
 from inca.network.protocol.records import (
     Accepted,
     Answered,
     Began,
     Credited,
     Decided,
+    Erased,
     Joined,
     Kept,
     Left,
@@ -51,6 +54,7 @@ from inca.network.protocol.records import (
     Promised,
     Record,
     Sealed,
+    Secret,
     Seeded,
     Signed,
     Tombstoned,
@@ -100,7 +104,8 @@ class Ledger:
         self.received: dict[tuple[int, int, int], Numbers] = {}
         self.decisions: dict[tuple[int, int, int], bool] = {}
         self.sealed = False
-        self.signed: dict[str, Item] = {}
+        self.own_items: dict[tuple[str, int | None], Item] = {}  # signed once: by kind, and number of the cohort
+        self.secrets: CohortSecrets | None = None
         self.since = 0  # transfers of earlier rounds are not this party's to decide
         self.promised: dict[int, int] = {}
         self.voted: dict[int, Voted] = {}
@@ -134,7 +139,29 @@ class Ledger:
     def durable_items(self) -> list[Item]:
         """The signed items that outlive this party: its own, those behind acceptances, and those that were decided."""
         accepted = [item for record in self.accepted.values() for item in record.items]
-        return [*self.signed.values(), *accepted, *self.kept]
+        return [*self.own_items.values(), *accepted, *self.kept]
+
+    @property
+    def cohorts(self) -> int:
+        """How many cohorts were decided, one after the other."""
+        return sum(decision.proposal.step == "cohort" for decision in self.decided)
+
+    @property
+    def cohort(self) -> Proposal | None:
+        """The cohort that was decided last."""
+        cohorts = [decision.proposal for decision in self.decided if decision.proposal.step == "cohort"]
+        return cohorts[-1] if cohorts else None
+
+    @property
+    def committed(self) -> bool:
+        """Whether it is decided that the deposits of the last cohort are opened."""
+        return bool(self.decided) and self.decided[-1].proposal.step == "commit"
+
+    @property
+    def in_doubt(self) -> bool:
+        """Whether this party has accepted commit, and does not know whether it was decided."""
+        accepted = self.accepted.get(len(self.decided))
+        return accepted is not None and accepted.lock.proposal.step == "commit"
 
     def skipped(self, t: int) -> bool:
         """Return whether this party was certainly absent in round t: it has begun a later one, or is sealed."""
@@ -178,9 +205,12 @@ class Ledger:
                 _check(not self.sealed, "a second seal")
                 self.sealed = True
             case Signed():
-                kind = record.item.kind
-                _check(kind not in self.signed or kind == "ready", f"a second {kind}")
-                self.signed[kind] = record.item
+                self._sign(record)
+            case Secret():
+                _check(self.secrets is None or record.cohort > self.secrets.cohort, "secrets of an earlier cohort")
+                self.secrets = CohortSecrets(record.state, record.cohort)
+            case Erased():
+                self.secrets = None
             case Joined():
                 _check(self.opened is not None and self.opened.late and self.round == 0, "a late coming after a round")
                 _check(self.since == 0, "a second late coming")
@@ -204,6 +234,12 @@ class Ledger:
         # All at once and before the first message: how long a draw takes depends on what is drawn.
         self._drawn = [self._draw(r) for r in range(self.session.rounds)]
         self._inject(0)
+
+    def _sign(self, record: Signed) -> None:
+        kind, cohort = record.item.kind, record.cohort
+        words = {other for other, of in self.own_items if of == cohort is not None}
+        _check((kind, cohort) not in self.own_items and not words, f"a second {kind}")
+        self.own_items[kind, cohort] = record.item
 
     def _begin(self, record: Began) -> None:
         t, k = record.round, self.session.receivers
@@ -285,11 +321,11 @@ class Ledger:
             sent.fate = NOBODY if record.fate == "unsent" else BACK
 
     def topup(self, sigma: int) -> Numbers:
-        """Return the independent noise that the party adds when it settles: always the same, as it settles once."""
-        assert self.opened is not None
+        """Return the independent noise that the party adds when it settles, for this cohort and no other."""
         if sigma == 0:
             return np.zeros(self.session.dimension, dtype=np.int64)
-        return discrete_gaussian(sigma, self.session.dimension, Keystream(self.opened.masks, b"topup"))
+        assert self.secrets is not None
+        return discrete_gaussian(sigma, self.session.dimension, Keystream(self.secrets.topup, b"topup"))
 
     @property
     def beacon_secret(self) -> bytes:

@@ -21,7 +21,7 @@ from inca.network.lattice import Numbers
 
 Count = Annotated[int, Meta(ge=0, lt=2**32)]
 Ballot = Annotated[int, Meta(ge=0, lt=2**62)]
-Step = Literal["cohort", "commit", "result"]
+Step = Literal["cohort", "commit"]
 
 MAX_NUMBER = 2**62  # entries beyond could overflow a balance; no honest party has any
 
@@ -29,8 +29,8 @@ MAX_NUMBER = 2**62  # entries beyond could overflow a balance; no honest party h
 def sizes_only(struct: msgspec.Struct) -> str:
     """Return the `repr` of a struct with the size of each byte string in place of its bytes.
 
-    >>> sizes_only(Item("final", 3, b"a noisy balance", b"signature"))
-    "Item(kind='final', party=3, body=<15 bytes>, signature=<9 bytes>)"
+    >>> sizes_only(Item("key", 3, b"a private key", b"signature"))
+    "Item(kind='key', party=3, body=<13 bytes>, signature=<9 bytes>, sealed=<0 bytes>)"
     """
     values = {name: getattr(struct, name) for name in struct.__struct_fields__}
     shown = [f"{name}={_size(value) if isinstance(value, bytes) else repr(value)}" for name, value in values.items()]
@@ -120,17 +120,26 @@ class Seen(Wire, frozen=True, tag="seen"):
 
 
 class Item(Wire, frozen=True, dict=True):
-    """Something signed by a party that everyone should have; `body` is encoded by its kind."""
+    """Something signed by a party that everyone should have; `body` is encoded by its kind.
+
+    `sealed` are the bytes of a sealed final message, whose hash is in the body of its deposit; else there are none.
+    """
 
     kind: str
     party: Count
     body: bytes
     signature: bytes
+    sealed: bytes = b""
 
     @cached_property
     def hash(self) -> bytes:
         """SHA-256 of its body, by which parties agree on what it says."""
         return hashlib.sha256(self.body).digest()
+
+    @property
+    def size(self) -> int:
+        """How many bytes it has, more or less."""
+        return len(self.body) + len(self.sealed)
 
     @cached_property
     def read_as(self) -> dict[type, msgspec.Struct]:
@@ -172,8 +181,7 @@ class Items(Wire, frozen=True, tag="items"):
 class Proposal(Wire, frozen=True, dict=True):
     """What parties agree on, by contents: (party, hash of its item), in order of party.
 
-    `step` is "cohort" (these digests make up the cohort), "commit" (all of this cohort are ready, so it publishes) or
-    "result" (these final messages are its result).
+    `step` is "cohort" (these digests make up the cohort) or "commit" (these deposits of the whole cohort are opened).
     """
 
     step: Step

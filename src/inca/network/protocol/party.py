@@ -22,12 +22,12 @@ from inca.network.protocol.agreement.coin_flip import CoinFlip
 from inca.network.protocol.agreement.consensus import Consensus
 from inca.network.protocol.anti_entropy import AntiEntropy
 from inca.network.protocol.context import Effects, PartyContext
-from inca.network.protocol.finalization import Finalization, Result
+from inca.network.protocol.finalization import Finalization, Lie, Result
 from inca.network.protocol.joining import Joining
 from inca.network.protocol.ledger import Ledger
 from inca.network.protocol.messages import Ask, ConsensusMessage, Goodbye, ItemMessage, Message, Offer, Seen, pack
 from inca.network.protocol.realized_execution import RealizedExecution
-from inca.network.protocol.records import Opened, Record, Vouched
+from inca.network.protocol.records import Opened, Record, Secret, Vouched
 from inca.network.protocol.session import SessionConfig
 from inca.network.protocol.signed_items import Sign, SignedItems, Verify, printable
 from inca.network.protocol.stage_rule import PartyComponents, Stage, StageRule
@@ -57,7 +57,7 @@ class Party:
         self.session, self.me = session, me
         self.stage: Stage = "gathering"
         self.ledger = Ledger(session, me)
-        self.signed_items = SignedItems(session, me, sign, verify)
+        self.signed_items = SignedItems(session, me, self.ledger, sign, verify)
         context = PartyContext(session, me, self.ledger, self.signed_items, rng)
         finalization = Finalization(context)
         agenda = Agenda(context)
@@ -87,22 +87,37 @@ class Party:
         noisy: Numbers,
         masks: bytes,
         secret: bytes,
+        sealing: bytes,
         *,
         began: float | None = None,
         first_start: bool = False,
     ) -> Effects:
-        """Begin with a value that has its independent noise already."""
+        """Begin with a value that has its independent noise already.
+
+        Args:
+            now: The time.
+            noisy: The value with its independent noise, in lattice steps.
+            masks: All cancelling noise follows from these random bytes.
+            secret: This party's part in the coin flip.
+            sealing: The secrets with which final messages are sealed and opened follow from these random bytes.
+            began: When the party was started; by default now.
+            first_start: Whether its operator vouches that there was no earlier incarnation.
+
+        Returns:
+            What it leads to.
+        """
         self._require_not_started()
         shape, kind = np.shape(noisy), getattr(noisy, "dtype", type(noisy).__name__)
         if shape != (self.session.dimension,) or kind != np.int64:  # never the value itself
             refuse("noisy", f"{kind} of shape {shape}", f"int64 numbers of shape ({self.session.dimension},)")
-        for name, random_bytes in (("masks", masks), ("secret", secret)):
+        for name, random_bytes in (("masks", masks), ("secret", secret), ("sealing", sealing)):
             if len(random_bytes) != _SECRET_BYTES:
                 refuse(f"the length of {name}", len(random_bytes), f"{_SECRET_BYTES} bytes")
         joining, late = self._components.joining, (now if began is None else began) >= self.session.start
         joining.vouched = late and first_start
         joining.without_journal = late and not first_start
         self._context.record(Opened(pack(noisy), masks, secret, joining.without_journal))
+        self._context.record(Secret(0, sealing))
         joining.away = self._context.returned = late
         return self._start(now)
 
@@ -141,6 +156,7 @@ class Party:
             try:
                 self._handle(now, peer, message)
             except InvalidPeerMessage as error:
+                self._context.out.violations.append(peer)
                 self._context.log_event("invalid message", peer=peer, what=printable(str(error)))
             except CannotJoin as error:
                 self._leave(now, str(error))
@@ -191,12 +207,11 @@ class Party:
         return self._advance(now)
 
     def assessed(self, now: float, refusal: str, of: RealizedExecution | None = None) -> Effects:
-        """Say that the party is ready, or refuse: the loss on the agreed execution (`Effects.assess`) is known."""
-        finalization = self._components.finalization
-        if of is not None and not (finalization.must_answer and of is finalization.realized):
-            return self._advance(now)
-        if self._require_call("assessed", asked=True) and finalization.must_answer:
-            finalization.answer(refusal)
+        """Learn why not to deposit, or nothing: the loss on the agreed execution (`Effects.assess`) is known."""
+        if of is not None or self._require_call("assessed", asked=True):
+            self._require_started()
+            if not self.finished:
+                self._components.finalization.assessed(refusal, of)
         return self._advance(now)
 
     def depart(self, now: float) -> Effects:
@@ -254,6 +269,16 @@ class Party:
         return self._components.finalization.result
 
     @property
+    def lie(self) -> Lie | None:
+        """The proof that a party has lied, if that is how the session ends."""
+        return self._components.finalization.lie
+
+    @property
+    def unfinished(self) -> bool:
+        """Whether the party has accepted commit and does not know the outcome: it must be started again until then."""
+        return self._components.finalization.unfinished
+
+    @property
     def reason(self) -> str:
         """Why there is no result, or why this party is not in it."""
         return self._components.finalization.reason
@@ -301,6 +326,8 @@ class Party:
         rule, components = self._rule, self._components
         if rule.until_decision and components.finalization.apply_decisions():
             return after_decision(components)
+        if rule.until_opened and components.finalization.open():
+            return "serving"
         if rule.terminal or not self._is_over(now):
             return None
         return rule.successors[0] if rule.then is None else rule.then(components, now)

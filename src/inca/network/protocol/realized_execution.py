@@ -49,20 +49,13 @@ class RealizedExecution:
     contradictions: tuple[Contradiction, ...]
 
     @property
-    def as_agreed(self) -> Execution:
-        """The execution with all final messages of its cohort: one that came too late for the result may be seen."""
-        return self.execution.settled(self.execution.cohort)
-
-    @property
     def cohort(self) -> frozenset[int]:
         """The parties that settle."""
         assert self.execution.cohort is not None
         return frozenset(np.flatnonzero(self.execution.cohort).tolist())
 
 
-def realize(
-    session: SessionConfig, topology: Topology, accounts: Mapping[int, Account], published: frozenset[int] | None = None
-) -> RealizedExecution:
+def realize(session: SessionConfig, topology: Topology, accounts: Mapping[int, Account]) -> RealizedExecution:
     """Put the accounts of a cohort together."""
     credited = {entry for account in accounts.values() for entry in account.credited}
     receivers = np.full((session.rounds, session.parties, session.receivers), -1, dtype=np.int32)
@@ -87,14 +80,12 @@ def realize(
         for t, i, _ in account.credited:
             if i in accounts and t not in accounts[i].present:
                 contradictions.append(Contradiction(t, i, j, "voided"))
-    cohort, counted = np.zeros(session.parties, dtype=bool), np.zeros(session.parties, dtype=bool)
+    cohort = np.zeros(session.parties, dtype=bool)
     cohort[list(accounts)] = True
-    counted[list(accounts if published is None else published)] = True
     execution = Execution(
         ExplicitSchedule(receivers),
         session.injection,
         Presence.explicit(present),
-        published=counted,
         undelivered=undelivered,
         cohort=cohort,
     )

@@ -122,9 +122,25 @@ class Kept(JournalRecord, frozen=True, tag="kept"):
 
 
 class Signed(JournalRecord, frozen=True, tag="signed"):
-    """An own item that may exist only once (digest, ready, final message), written before anyone sees it."""
+    """An own item that may exist only once, written before anyone sees it: the digest, or the word on a cohort."""
 
     item: Item
+    cohort: int | None = None
+    """The number of the cohort of which it is the word (a deposit or a refusal)."""
+
+
+class Secret(JournalRecord, frozen=True, tag="secret"):
+    """The secrets of this cohort and of later ones (`CohortSecrets`); those of earlier cohorts are erased with it.
+
+    The journal keeps it in a file of its own, so that it can be erased.
+    """
+
+    cohort: int
+    state: bytes
+
+
+class Erased(JournalRecord, frozen=True, tag="erased"):
+    """All secrets of cohorts are erased: the session has ended without commit."""
 
 
 class Left(JournalRecord, frozen=True, tag="left"):
@@ -145,6 +161,8 @@ Record = (
     | Sealed
     | Kept
     | Signed
+    | Secret
+    | Erased
     | Promised
     | Voted
     | Accepted

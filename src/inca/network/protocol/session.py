@@ -67,6 +67,8 @@ class SessionConfig:
         sigma_topup: The independent noise that is added at settlement if 0, 1, 2, ... parties are not in the cohort, in
             lattice steps. A roster has an entry for every number that may not be; (0,) is for none at all.
         names: What people call the parties; by default their numbers.
+        colluders: How many parties may collude.
+        leavers: How many may leave.
 
     Example:
         >>> session = SessionConfig(
@@ -93,6 +95,8 @@ class SessionConfig:
     seed: bytes | None = None
     sigma_topup: tuple[int, ...] = (0,)
     names: tuple[str, ...] = ()
+    colluders: int = 1
+    leavers: int = 0
 
     def name(self, party: int) -> str:
         """Return what people call a party."""

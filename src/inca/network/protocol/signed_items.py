@@ -1,37 +1,38 @@
-"""Signed items that everyone should have: parts of the coin flip, digests, who is ready, final messages.
+"""Signed items that everyone should have: parts of the coin flip, digests, deposits, refusals, keys of trustees.
 
 Two parties tell each other whose items they hold and ask for what they lack. Items are signed by their owners, so
-it does not matter from whom one has them. Nothing private is in an item before its owner decides to publish it. What an
-item says is known by its hash: a party that signs two different items of a kind is two-faced, which the two prove.
+it does not matter from whom one has them. What an item says is known by its hash: a party that signs two different
+items of a kind is two-faced, which the two prove.
+
+Whatever comes from a peer passes `SignedItems.take`, which follows the table `KINDS`: first its size, then whether it
+matters now, then its signature, and only then what it says.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+import hashlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Literal, TypeVar, get_args
 
 import msgspec
 
-from inca.errors import InvalidPeerMessage
+from inca.errors import CannotJoin, InvalidPeerMessage
 from inca.network.protocol.agreement.public_randomness import SECRET_BYTES
-from inca.network.protocol.messages import (
-    Account,
-    Count,
-    Have,
-    Item,
-    Want,
-    Wire,
-    bit_field,
-    members,
-    unpack,
-)
-from inca.network.protocol.session import SessionConfig, check_weight
+from inca.network.protocol.ledger import Ledger
+from inca.network.protocol.messages import Account, Count, Have, Item, Want, Wire, bit_field, members
+from inca.network.protocol.opening.cohort_keys import COHORTS, KEY_BYTES, check_public, proves
+from inca.network.protocol.opening.deposits import HASH_BYTES, Deposit, check_deposit
+from inca.network.protocol.opening.shamir import SHARE_BYTES
+from inca.network.protocol.opening.trustees import trustees_of
+from inca.network.protocol.realized_execution import check_account
+from inca.network.protocol.session import SessionConfig
 
-Kind = Literal["commit", "confirm", "reveal", "digest", "ready", "final", "done"]
-KINDS: tuple[Kind, ...] = get_args(Kind)
+Kind = Literal["commit", "confirm", "reveal", "digest", "deposit", "refusal", "key", "done"]
 _BATCH_BYTES = 2**20  # of items in one answer, if there is more than one item
 _MAX_TEXT = 200  # characters of a peer that are shown to people
 _MAX_VARIANTS = 2  # of an item: two prove that its owner is two-faced; further ones only while a proposal names them
+_FRAME_BYTES = 256  # of an item's body beside its parts of varying size: more than any has
 
 Sign = Callable[[bytes], bytes]
 Verify = Callable[[int, bytes, bytes], bool]
@@ -39,28 +40,33 @@ Verify = Callable[[int, bytes, bytes], bool]
 
 
 class Digest(Wire, frozen=True):
-    """The whole account of a party, and its commitment for the session's beacon."""
+    """The whole account of a party, its commitment for the session's beacon, and its public keys as a trustee.
+
+    There is a key for each cohort that the session may come to.
+    """
 
     account: Account
     commitment: bytes
+    keys: list[bytes]
 
 
-class Ready(Wire, frozen=True):
-    """A party's word on a cohort that was decided (number `instance`, by its hash): ready, or why it refuses."""
+class Refusal(Wire, frozen=True):
+    """A party's word that it will not be in a cohort, known by its number and its hash, and why."""
 
-    instance: Count
-    cohort: bytes
-    refusal: str = ""
-
-
-class Final(Wire, frozen=True):
-    """A settled final message, and the party's secret for the session's beacon."""
-
-    payload: bytes
-    secret: bytes
+    cohort: Count
+    hash: bytes
+    reason: str
 
 
-Body = TypeVar("Body", Digest, Ready, Final)
+class Key(Wire, frozen=True):
+    """A trustee's private key for a cohort that was committed to."""
+
+    cohort: Count
+    private: bytes
+
+
+Body = TypeVar("Body", Digest, Deposit, Refusal, Key)
+Word = Deposit | Refusal | Key  # all are about one cohort
 _encoder = msgspec.msgpack.Encoder()
 
 
@@ -79,58 +85,213 @@ def read(item: Item, form: type[Body]) -> Body:
     return body
 
 
+# --- the table of kinds ---------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class KindRule:
+    """What is known of a kind of items.
+
+    Args:
+        largest: How many bytes the body of an item of a party may have.
+        check: Refuses one that is signed and yet invalid.
+        form: What its body says; None if it is plain bytes.
+        once: Whether a party signs it once in a session, or once in a cohort.
+        sealed: Whether it has sealed bytes.
+    """
+
+    largest: Callable[[SignedItems, int], int]
+    check: Callable[[SignedItems, Item], None]
+    form: type[Digest] | type[Deposit] | type[Refusal] | type[Key] | None = None
+    once: bool = False
+    sealed: bool = False
+
+    @property
+    def per_cohort(self) -> bool:
+        """Whether it is about one cohort."""
+        return self.form in (Deposit, Refusal, Key)
+
+
+def _largest_digest(items: SignedItems, party: int) -> int:
+    session, topology = items.session, items.ledger.topology
+    senders = [] if topology is None else topology.senders[1:]
+    credited = sum(len(by_receiver[party]) for by_receiver in senders)
+    keys = COHORTS * (KEY_BYTES + 2)
+    return _FRAME_BYTES + keys + session.rounds * (10 + session.receivers) + 16 * credited
+
+
+def _check_secret(_: SignedItems, item: Item) -> None:
+    _check_size(f"a {item.kind}", item.body)
+
+
+def _check_digest(items: SignedItems, item: Item) -> None:
+    digest, topology = read(item, Digest), items.ledger.topology
+    _check_size("the commitment in a digest", digest.commitment)
+    if len(digest.keys) != COHORTS:
+        raise InvalidPeerMessage(f"a digest must have {COHORTS} keys, got {len(digest.keys)}")
+    for key in digest.keys:
+        check_public(key)
+    if topology is None:
+        raise InvalidPeerMessage("a digest before the public seed")
+    check_account(items.session, topology, item.party, digest.account)
+
+
+def _check_deposit(items: SignedItems, item: Item) -> None:
+    deposit = read(item, Deposit)
+    check_deposit(deposit, items.trustees)
+    if hashlib.sha256(item.sealed).digest() != deposit.sealed:
+        raise InvalidPeerMessage("a deposit with other sealed bytes than its hash says")
+
+
+def _check_refusal(_: SignedItems, item: Item) -> None:
+    reason = read(item, Refusal).reason
+    if len(reason) > _MAX_TEXT or not reason.isprintable():
+        raise InvalidPeerMessage(f"a refusal must have at most {_MAX_TEXT} printable characters")
+
+
+def _check_key(items: SignedItems, item: Item) -> None:
+    public = items.public_keys.get(item.party)
+    if public is None or not proves(read(item, Key).private, public):
+        raise InvalidPeerMessage("a key that is not the one behind its party's digest")
+
+
+def _check_size(what: str, content: bytes) -> None:
+    if len(content) != SECRET_BYTES:
+        raise InvalidPeerMessage(f"{what} must have {SECRET_BYTES} bytes, got {len(content)}")
+
+
+def _of_size(count: int) -> Callable[[SignedItems, int], int]:
+    return lambda items, party: count
+
+
+KINDS: dict[Kind, KindRule] = {
+    "commit": KindRule(_of_size(SECRET_BYTES), _check_secret),
+    "confirm": KindRule(_of_size(SECRET_BYTES), _check_secret),
+    "reveal": KindRule(_of_size(SECRET_BYTES), _check_secret),
+    "digest": KindRule(_largest_digest, _check_digest, Digest, once=True),
+    "deposit": KindRule(
+        lambda items, party: _FRAME_BYTES + SHARE_BYTES * items.session.parties,
+        _check_deposit,
+        Deposit,
+        once=True,
+        sealed=True,
+    ),
+    "refusal": KindRule(_of_size(_FRAME_BYTES + 4 * _MAX_TEXT), _check_refusal, Refusal, once=True),
+    "key": KindRule(_of_size(_FRAME_BYTES), _check_key, Key),
+    "done": KindRule(_of_size(0), lambda items, item: None),
+}
+ONCE: tuple[Kind, ...] = ("digest",)
+"""What a party says once in a session, so that others can tell a party without its journal that it has said it."""
+WORDS: tuple[Kind, ...] = ("deposit", "refusal")
+"""What parties say of a cohort."""
+PER_COHORT: tuple[Kind, ...] = tuple(kind for kind in get_args(Kind) if KINDS[kind].per_cohort)
+"""What is about one cohort, and forgotten when there is a smaller one."""
+
+
 class SignedItems:
     """The signed items that a party holds."""
 
-    def __init__(self, session: SessionConfig, me: int, sign: Sign, verify: Verify) -> None:
-        self.session, self.me = session, me
+    def __init__(self, session: SessionConfig, me: int, ledger: Ledger, sign: Sign, verify: Verify) -> None:
+        self.session, self.me, self.ledger = session, me, ledger
         self._sign, self._verify = sign, verify
         self.by_kind: dict[str, dict[int, Item]] = {kind: {} for kind in KINDS}
         """The items that are held: kind -> party -> item; once it is decided which one counts, that one."""
         self.changes = 0
         """How often something became held, or was forgotten."""
-        self.ready_for = 0
-        """The number of the decision that parties now say they are ready for; earlier words are forgotten."""
+        self.cohort = -1
+        """The number of the cohort that words are about; earlier words are forgotten."""
+        self.trustees = 0
+        """How many trustees it has."""
+        self.public_keys: Mapping[int, bytes] = {}
+        """The keys of its trustees, once it was committed to."""
+        self.key_came_early = False
+        """Whether a trustee has shown its key of a cohort that was not committed to, as far as is known here."""
+        self._hash = b""  # of the cohort
         self._bits: dict[str, int] = dict.fromkeys(KINDS, 0)  # the same, as bits
         self._variants: dict[tuple[str, int], dict[bytes, Item]] = {}
+        self._early: dict[tuple[str, int], Item] = {}  # words of the next cohort, and keys before commit
         self._named: dict[int | None, set[tuple[str, int, bytes]]] = {}  # by the last proposal of each; None: decided
         self._kept: set[tuple[str, int, bytes]] = set()  # behind what this party has accepted
         self._everyone = set(range(session.parties))
 
+    @property
+    def sealed_bytes(self) -> int:
+        """How many bytes every sealed message has: its numbers with the weight, and the secret for the beacon."""
+        return 8 * (self.session.dimension + 1) + SECRET_BYTES
+
     # --- own items ----------------------------------------------------------------------------------------------
 
-    def sign(self, kind: Kind, body: bytes | Digest | Ready | Final) -> Item:
+    def sign(self, kind: Kind, body: bytes | Body, sealed: bytes = b"") -> Item:
         """Return an own item, signed."""
         content = body if isinstance(body, bytes) else _encoder.encode(body)
-        unsigned = Item(kind, self.me, content, b"")
+        unsigned = Item(kind, self.me, content, b"", sealed)
         return msgspec.structs.replace(unsigned, signature=self._sign(self._text(unsigned)))
 
+    def hold_own(self, item: Item) -> None:
+        """Hold an own item that was just signed."""
+        self._variants[item.kind, item.party] = {item.hash: item}
+        self._hold(item)
+
     # --- items of all ---------------------------------------------------------------------------------------------
+
+    def check_known(self, item: Item) -> None:
+        """Refuse an item of a kind or a party that there is not, or larger than any; it costs next to nothing."""
+        rule = KINDS.get(item.kind)  # type: ignore[call-overload]
+        if rule is None or item.party >= self.session.parties:
+            raise InvalidPeerMessage(f"an item of the unknown kind {item.kind[:20]!r} or party {item.party}")
+        largest, sealed = rule.largest(self, item.party), self.sealed_bytes if rule.sealed else 0
+        if len(item.body) > largest or len(item.sealed) != sealed:
+            got = f"{len(item.body)} and {len(item.sealed)}"
+            raise InvalidPeerMessage(f"a {item.kind} must have at most {largest} bytes and {sealed} sealed, got {got}")
+
+    def take(self, item: Item) -> bool:
+        """Keep an item; return whether it was new. Refuse one that is invalid, or that its owner did not sign.
+
+        Raises:
+            CannotJoin: This party has said something in an earlier incarnation that its journal does not know.
+        """
+        self.check_known(item)
+        rule: KindRule = KINDS[item.kind]  # type: ignore[index]
+        if rule.form is not None and rule.per_cohort:
+            word = read(item, rule.form)
+            assert isinstance(word, Word)
+            if not self._is_current(item, word):
+                return False
+        hash_, variants = item.hash, self._variants.get((item.kind, item.party), {})
+        if hash_ in variants or not (self._needs(item.kind, item.party, hash_) or len(variants) < _MAX_VARIANTS):
+            return False
+        if not self.signed_by_owner(item):
+            raise InvalidPeerMessage(f"a {item.kind} that {self.session.name(item.party)} has not signed")
+        if rule.once and item.party == self.me and not self._in_journal(item):
+            raise CannotJoin(f"the journal is behind: a peer has a {item.kind} of this party that it lacks")
+        rule.check(self, item)
+        self._variants[item.kind, item.party] = {**self._without_spares(item.kind, item.party), hash_: item}
+        if item.party not in self.by_kind[item.kind]:
+            self._hold(item)
+        return True
 
     def signed_by_owner(self, item: Item) -> bool:
         """Return whether the party that an item is said to be of has signed it."""
         return self._verify(item.party, self._text(item), item.signature)
 
-    def check_known(self, item: Item) -> None:
-        """Refuse an item of a kind or a party that there is not."""
-        if item.kind not in self.by_kind or item.party >= self.session.parties:
-            raise InvalidPeerMessage(f"an item of the unknown kind {item.kind[:20]!r} or party {item.party}")
+    def _in_journal(self, item: Item) -> bool:
+        return any(own.kind == item.kind and own.hash == item.hash for own in self.ledger.own_items.values())
 
-    def add(self, item: Item) -> bool:
-        """Keep an item; return whether it was new. Refuse one that its owner did not sign."""
-        self.check_known(item)
-        hash_ = item.hash
-        variants = self._variants.get((item.kind, item.party), {})
-        if hash_ in variants or not (self._needs(item.kind, item.party, hash_) or len(variants) < _MAX_VARIANTS):
-            return False
-        if not self.signed_by_owner(item):
-            raise InvalidPeerMessage(f"a {item.kind} that {self.session.name(item.party)} has not signed")
-        if not self._check(item):
-            return False
-        self._variants[item.kind, item.party] = {**self._without_spares(item.kind, item.party), hash_: item}
-        if item.party not in self.by_kind[item.kind]:
-            self._hold(item)
-        return True
+    def _is_current(self, item: Item, word: Word) -> bool:
+        """Return whether a word is about the cohort of now; one of the next is kept until it is known here."""
+        now = word.cohort == self.cohort
+        if now and not isinstance(word, Key):
+            return word.hash == self._hash
+        if now and self.public_keys:
+            return True
+        if now or word.cohort == self.cohort + 1:
+            if isinstance(word, Key):
+                self.key_came_early = True  # there is a decision that this party does not know
+            place = item.kind, item.party
+            known = self._early.get(place)
+            if (known is None or known.hash != item.hash) and self.signed_by_owner(item):
+                self._early[place] = item
+        return False
 
     def _needs(self, kind: str, party: int, hash_: bytes) -> bool:
         """Return whether something that was proposed, accepted or decided rests on an item."""
@@ -177,11 +338,33 @@ class SignedItems:
         for item in self.with_contents(kind, contents):
             self._hold(item)
 
-    def expect_ready(self, instance: int) -> None:
-        """Forget who was ready for an earlier cohort."""
-        self.ready_for, self.by_kind["ready"], self._bits["ready"] = instance, {}, 0
+    # --- one cohort after the other -------------------------------------------------------------------------------
+
+    def expect_words(self, number: int, hash_: bytes, parties: Iterable[int]) -> None:
+        """Forget what is about earlier cohorts; take words on this one from now on, and those that came before."""
+        self.cohort, self._hash, self.public_keys = number, hash_, {}
+        self.trustees = len(trustees_of(self.session, list(parties), self.ledger.seed or b"").members)
+        for kind in PER_COHORT:
+            self.by_kind[kind], self._bits[kind] = {}, 0
         self.changes += 1
-        self._variants = {key: variants for key, variants in self._variants.items() if key[0] != "ready"}
+        self._variants = {key: variants for key, variants in self._variants.items() if key[0] not in PER_COHORT}
+        self._take_early(WORDS)
+
+    def expect_keys(self, publics: Mapping[int, bytes]) -> None:
+        """Take keys of these trustees from now on: the cohort was committed to."""
+        self.public_keys = publics
+        self._take_early(("key",))
+
+    def _take_early(self, kinds: tuple[Kind, ...]) -> None:
+        for (kind, party), item in list(self._early.items()):
+            if kind in kinds:
+                del self._early[kind, party]
+                try:
+                    self.take(item)
+                except InvalidPeerMessage:
+                    continue  # signed by its owner, and invalid: as if it had never come
+
+    # --- what is held ---------------------------------------------------------------------------------------------
 
     def have(self, decided: int, *, reply: bool = False) -> Have:
         """Say what is held, and how many decisions are known."""
@@ -222,43 +405,16 @@ class SignedItems:
         """Return what is signed: the hash of what it says, so that a large item is hashed once."""
         return b"inca-item/2" + self.session.id + item.party.to_bytes(4, "little") + item.hash + item.kind.encode()
 
-    def _check(self, item: Item) -> bool:
-        """Refuse an item that is signed and yet invalid, before it is passed on; return whether it matters now."""
-        match item.kind:
-            case "done":
-                if item.body:
-                    raise InvalidPeerMessage(f"a done must be empty, got {len(item.body)} bytes")
-            case "commit" | "confirm" | "reveal":
-                _check_size(f"a {item.kind}", item.body)
-            case "digest":
-                _check_size("the commitment in a digest", read(item, Digest).commitment)
-            case "ready":
-                ready = read(item, Ready)
-                if len(ready.refusal) > _MAX_TEXT or not ready.refusal.isprintable():
-                    raise InvalidPeerMessage(f"a refusal must have at most {_MAX_TEXT} printable characters")
-                return ready.instance == self.ready_for
-            case "final":
-                final = read(item, Final)
-                _check_size("the secret in a final message", final.secret)
-                numbers = unpack(final.payload, self.session.dimension + 1)
-                check_weight(abs(numbers[-1:]), self.session.parties)  # a settled weight may be negative
-        return True
-
-
-def _check_size(what: str, content: bytes) -> None:
-    if len(content) != SECRET_BYTES:
-        raise InvalidPeerMessage(f"{what} must have {SECRET_BYTES} bytes, got {len(content)}")
-
 
 def in_batches(items: Iterable[Item]) -> Iterator[list[Item]]:
     """Yield items in batches that fit in a message; a large one is alone."""
     batch, size = list[Item](), 0
     for item in items:
-        if batch and size + len(item.body) > _BATCH_BYTES:
+        if batch and size + item.size > _BATCH_BYTES:
             yield batch
             batch, size = [], 0
         batch.append(item)
-        size += len(item.body)
+        size += item.size
     if batch:
         yield batch
 

@@ -19,11 +19,11 @@ from inca.network.protocol.joining import Joining
 from inca.network.protocol.ledger import Ledger
 from inca.network.protocol.messages import Message, Seen
 from inca.network.protocol.session import SessionConfig
-from inca.network.protocol.signed_items import Kind
+from inca.network.protocol.signed_items import ONCE, Kind
 from inca.network.protocol.transfers import Transfers
 
 Stage = Literal[
-    "gathering", "asking", "rounds", "digests", "agreeing", "assessing", "publishing", "serving", "over", "left"
+    "gathering", "asking", "rounds", "digests", "agreeing", "assessing", "opening", "serving", "over", "left"
 ]
 _FIRST_PROPOSERS = 2  # whose proposals are to be expected
 _FIRST_RETRY_PERIODS, _MAX_RETRY_PERIODS = 1 / 32, 1 / 4  # after which something without an answer is sent again
@@ -84,7 +84,7 @@ class PartyComponents:
     def seen_of(self, peer: int, now: float, *, rounds_over: bool) -> Seen:
         """Return what a peer that was away is told: what it has said here, and in which round this party is."""
         after_last, items = self.session.rounds + 1, self.context.signed_items.by_kind
-        signed = [kind for kind in ("digest", "final") if peer in items[kind]]
+        signed = [kind for kind in ONCE if peer in items[kind]]
         current = max(0, self.ledger.round, min(self.session.clock_round(now), after_last))
         seen = self.transfers.seen_of(peer)
         return Seen(seen, after_last if rounds_over else current, self.ledger.since, signed)
@@ -146,6 +146,7 @@ class StageRule:
         waits_for: Whose word it waits for.
         grace: Until when those who are gone are waited for, too.
         until_decision: Whether it ends when something is decided.
+        until_opened: Whether it ends when the deposits are opened.
         then: What is done at its end; returns which of the successors follows. Default: the first, and nothing is done.
         enter: What is done when it begins.
         work: What is done while it lasts, when it is due.
@@ -166,6 +167,7 @@ class StageRule:
     waits_for: Callable[[PartyComponents], AbstractSet[int]] = field(default=lambda party: frozenset())
     grace: Time = at_once
     until_decision: bool = False
+    until_opened: bool = False
     then: Callable[[PartyComponents, float], Stage] | None = None
     enter: Action = field(default=lambda party, now: None)
     work: Action = field(default=lambda party, now: None)

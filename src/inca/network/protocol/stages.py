@@ -43,20 +43,20 @@ from inca.network.protocol.stage_rule import (
 )
 
 _DIGEST_PERIODS = 2.0  # for the digests of all who are not gone
-_PATIENCE_PERIODS = 1.5  # for a party that is there and does not say whether it is ready, or does not publish
-_PUBLISHING_PERIODS = 2.0  # for the final messages of the cohort
+_PATIENCE_PERIODS = 1.5  # for a party that is there and neither deposits nor refuses
+_OPENING_PERIODS = 2.0  # for the keys of the trustees
 _SERVING_PERIODS = 3.0
 _CONSENSUS_PERIODS = 4.0  # in which a decision is reached if a quorum is there
-USUAL_DECISIONS = 3  # a cohort, to commit to it, the result
+USUAL_DECISIONS = 2  # a cohort, to commit to it
 
 
 def periods_after_rounds(smaller_cohorts: int) -> float:
     """Return how many periods a session lasts at most after its last round, if its cohort shrinks that often.
 
     >>> periods_after_rounds(0), periods_after_rounds(2)
-    (20.0, 28.0)
+    (16.0, 24.0)
     """
-    stages = _DIGEST_PERIODS + _PUBLISHING_PERIODS + _SERVING_PERIODS
+    stages = _DIGEST_PERIODS + _OPENING_PERIODS + _SERVING_PERIODS
     return stages + _CONSENSUS_PERIODS * (USUAL_DECISIONS + smaller_cohorts) + 1.0  # as clocks differ
 
 
@@ -133,36 +133,40 @@ def seal(party: PartyComponents, now: float) -> None:
 
 
 def after_decision(party: PartyComponents) -> Stage:
-    """Do what was decided: say if this party is ready, publish, or serve the result."""
-    if party.finalization.last_step == "result":
-        return "serving"
+    """Do what was decided: make the deposit or refuse, show the key, or wait for what others decide."""
     if party.finalization.last_step == "commit":
-        return "publishing"
+        return "opening"
     return "assessing" if party.finalization.must_answer else "agreeing"
 
 
 def be_patient(party: PartyComponents, now: float) -> None:
     """Go on without those who are silent, though not gone, only after a while."""
-    if party.agenda.cohort is not None:  # the first cohort is agreed on when digests have been waited for
+    if party.ledger.cohort is not None:  # the first cohort is agreed on when digests have been waited for
         party.agenda.patient_until = now + _PATIENCE_PERIODS * party.session.period
 
 
 def agree(party: PartyComponents, now: float) -> None:
-    """Take part in the next decision."""
+    """Take part in the next decision; meanwhile the own loss may be worked out on what it will probably be."""
     be_patient(party, now)
     party.consensus.enter(now)
+    party.finalization.look_ahead(party.agenda.propose(now))
 
 
 def assess(party: PartyComponents, now: float) -> None:
-    """Have the own loss worked out."""
+    """Make the deposit, or have the own loss worked out first."""
     be_patient(party, now)
     party.finalization.request_assessment()
 
 
-def publish(party: PartyComponents, now: float) -> None:
-    """Publish the settled final message, and wait for those of the others."""
-    be_patient(party, now)
-    party.finalization.publish()
+def without_keys(party: PartyComponents, _: float) -> Stage:
+    """Say how many trustees must come back; they are waited for."""
+    finalization, session = party.finalization, party.session
+    lacking, silent = finalization.keys_lacking, sorted(finalization.missing_keys)
+    finalization.reason = (
+        f"the final messages are committed to, and cannot be opened yet: {lacking} more of "
+        f"{', '.join(session.name(peer) for peer in silent)} must come back, and then there is a result"
+    )
+    return "serving"
 
 
 def consensus_deadline(party: PartyComponents) -> float:
@@ -173,30 +177,46 @@ def consensus_deadline(party: PartyComponents) -> float:
 def without_consensus(party: PartyComponents, _: float) -> Stage:
     """End without a result."""
     finalization, session = party.finalization, party.session
-    if not finalization.reason:
+    if party.ledger.in_doubt:
+        finalization.reason = (
+            "this party has accepted to open the final messages, and does not know whether that was decided: "
+            "others must come back, and then there may be a result"
+        )
+    elif not finalization.reason:
         there, absent = party.up, ", ".join(session.name(peer) for peer in sorted(party.context.down))
         finalization.reason = (
             f"no agreement on the result: at least {session.quorum} of {session.parties} parties must be there "
             f"at the end, got {there} without {absent}"
             if there < session.quorum
-            else f"no agreement on the result: at least {session.min_participants} parties must be ready to publish"
+            else f"no agreement on the result: at least {session.min_participants} parties must hand over their values"
         )
     return "serving"
 
 
 def serving_deadline(party: PartyComponents) -> float:
-    """Serve those who are there for a while, or for longer if this party was asked to: some may come back late."""
+    """Serve those who are there for a while, or for longer if this party was asked to: some may come back late.
+
+    Whoever has accepted commit and does not know the outcome has no end: it waits for the others until it is stopped.
+    """
+    if party.finalization.unfinished:
+        return inf
     return party.entered + max(_SERVING_PERIODS * party.session.period, party.serve_s)
 
 
+def serving_awaits(party: PartyComponents) -> set[int]:
+    """Return who still needs something, or has what is needed here."""
+    return party.missing("done") | party.finalization.missing_keys
+
+
 def say_done(party: PartyComponents, _: float) -> None:
-    """Tell the others that this party needs nothing more."""
-    if party.context.me not in party.context.signed_items.by_kind["done"]:
+    """Tell the others that this party needs nothing more, if that is so."""
+    if not party.finalization.unfinished and party.context.me not in party.context.signed_items.by_kind["done"]:
         party.context.publish("done", b"")
 
 
 def say_all_done(party: PartyComponents, _: float) -> None:
-    """Tell the neighbours, if everyone is done."""
+    """Tell the neighbours, if everyone is done, and keep no secret."""
+    party.finalization.forget()
     if not party.missing("done"):
         party.anti_entropy.announce_all_done()
 
@@ -204,6 +224,7 @@ def say_all_done(party: PartyComponents, _: float) -> None:
 def leave(party: PartyComponents, _: float) -> None:
     """Make it durable that the party has left, and why."""
     party.context.record(Left(party.finalization.reason))
+    party.finalization.forget()
     party.context.log_event("left", reason=party.finalization.reason)
 
 
@@ -251,7 +272,7 @@ STAGES: dict[Stage, StageRule] = {
     ),
     # The balance is final; who sent what to whom, from everyone.
     "digests": StageRule(
-        successors=("agreeing", "assessing", "publishing", "serving"),
+        successors=("agreeing", "assessing", "opening"),
         deadline=periods(_DIGEST_PERIODS),
         waits_for=lambda party: party.missing("digest"),
         until_decision=True,
@@ -259,9 +280,9 @@ STAGES: dict[Stage, StageRule] = {
         gossips=("digest",),
         rounds_over=True,
     ),
-    # A quorum agrees on a cohort, on commit or a smaller cohort, and on the result.
+    # A quorum agrees on a cohort, and on commit or a smaller cohort.
     "agreeing": StageRule(
-        successors=("serving", "agreeing", "assessing", "publishing"),
+        successors=("serving", "agreeing", "assessing", "opening"),
         deadline=consensus_deadline,
         earliest=never,
         until_decision=True,
@@ -269,39 +290,41 @@ STAGES: dict[Stage, StageRule] = {
         enter=agree,
         work=lambda party, now: party.consensus.tick(now),
         due=lambda party: party.consensus.wakeup,
-        gossips=("digest", "ready", "final"),
+        gossips=("digest", "deposit", "refusal"),
         rounds_over=True,
     ),
-    # The party's own loss on the agreed execution is worked out, before it says that it is ready or refuses.
+    # The party's own loss on the agreed execution is worked out, before it makes its deposit or refuses.
     "assessing": StageRule(
-        successors=("agreeing", "assessing", "publishing", "serving"),
+        successors=("agreeing", "assessing", "opening"),
         earliest=lambda party: inf if party.finalization.must_answer else -inf,
         until_decision=True,
         enter=assess,
-        gossips=("digest", "ready"),
+        gossips=("digest", "deposit", "refusal"),
         calls=("assessed",),
         rounds_over=True,
     ),
-    # The cohort is committed to: settled final messages are published and exchanged. A late leaver is waited for.
-    "publishing": StageRule(
-        successors=("agreeing", "serving"),
-        deadline=periods(_PUBLISHING_PERIODS),
-        waits_for=lambda party: party.finalization.awaited_finals,
-        until_decision=True,
-        enter=publish,
-        gossips=("final",),
-        calls=("assessed",),
+    # The deposits are committed to: trustees show their keys, and any few of them open all.
+    "opening": StageRule(
+        successors=("serving",),
+        deadline=periods(_OPENING_PERIODS),
+        earliest=never,
+        waits_for=lambda party: party.finalization.missing_keys,
+        until_opened=True,
+        then=without_keys,
+        gossips=("key",),
         rounds_over=True,
     ),
-    # Others are given what they lack. A decision may still come.
+    # Others are given what they lack. A decision may still come, and keys.
     "serving": StageRule(
-        successors=("over", "serving", "agreeing", "assessing", "publishing"),
+        successors=("over", "serving", "agreeing", "assessing", "opening"),
         deadline=serving_deadline,
-        waits_for=lambda party: party.missing("done"),
+        waits_for=serving_awaits,
+        earliest=lambda party: inf if party.finalization.unfinished else -inf,
         grace=lambda party: party.entered + party.serve_s,
         until_decision=True,
+        until_opened=True,
         enter=say_done,
-        gossips=("digest", "final", "done"),
+        gossips=("digest", "deposit", "key", "done"),
         rounds_over=True,
         outcome_known=True,
     ),

@@ -1,14 +1,16 @@
 """What the parties of a session decide, one thing after the other, and what each decision may be.
 
-The rule. *Whose final messages will count is decided before any of them is published, and never changes after that.*
-Otherwise one party might publish for a cohort from which the others settle it out, and the difference would lay it bare
-(docs/settlement.md). So they decide (`consensus`):
+The rule. *Which sealed final messages are opened is decided once, and never changes after that.* Were messages for two
+cohorts opened, the difference would lay bare whoever is in one alone (docs/settlement.md). So they decide
+(`consensus`):
 
 1. a *cohort*: the digests, by contents, of parties that were there in the last round;
-2. *commit*, once every party of the cohort has worked out its own loss and says that it is ready; or a smaller cohort,
-   if some refuse or are gone, and then again. Commit and a smaller cohort are the same decision, so they exclude each
-   other (Paxos Commit: Gray and Lamport 2006);
-3. the *result*: the settled final messages, by contents, that have been published.
+2. *commit* to the deposits, by contents, of all of the cohort; or a smaller cohort, if some refuse or are gone, and
+   then again. Commit and a smaller cohort are the same decision, so they exclude each other (Paxos Commit: Gray and
+   Lamport 2006).
+
+A cohort leaves out nobody whose digest, or deposit, is here: else a proposer could choose a handful of parties to its
+liking. So whoever votes leaves out only those that refuse, are gone, or are silent past patience, as it sees them.
 """
 
 from __future__ import annotations
@@ -16,15 +18,17 @@ from __future__ import annotations
 from inca.errors import InvalidPeerMessage
 from inca.network.protocol.context import PartyContext
 from inca.network.protocol.messages import Item, Proposal, Step
-from inca.network.protocol.signed_items import Digest, Kind, Ready, not_among
+from inca.network.protocol.opening.cohort_keys import COHORTS
+from inca.network.protocol.opening.trustees import Trustees
+from inca.network.protocol.signed_items import Digest, Kind, not_among, read
+from inca.protocol.adversary import smallest_cohort
 
 _HASH_BYTES = 32
 
 
 def kind_of(step: Step) -> Kind:
-    """Return the kind of items that a decision rests on."""
-    kinds: dict[Step, Kind] = {"cohort": "digest", "commit": "ready", "result": "final"}
-    return kinds[step]
+    """Return the kind of items that a decision names."""
+    return "digest" if step == "cohort" else "deposit"
 
 
 class Agenda:
@@ -35,61 +39,46 @@ class Agenda:
         self.patient_until = 0.0
         """Until when to wait for those who are not gone before going on without them."""
 
-    @property
-    def steps(self) -> list[Step]:
-        """What was decided so far."""
-        return [decision.proposal.step for decision in self._context.ledger.decided]
-
-    @property
-    def cohort(self) -> Proposal | None:
-        """The cohort that was decided last."""
-        cohorts = [d.proposal for d in self._context.ledger.decided if d.proposal.step == "cohort"]
-        return cohorts[-1] if cohorts else None
-
     # --- own proposals --------------------------------------------------------------------------------------------
 
     def propose(self, now: float) -> Proposal | None:
         """Return what this party would decide next; None if it is too early for anything, or too few are there."""
-        cohort, steps = self.cohort, self.steps
-        if "result" in steps:
+        ledger = self._context.ledger
+        if ledger.committed:
             return None
-        if cohort is None:
-            return self._first_cohort()
-        return self._result(now, cohort) if "commit" in steps else self._commit_or_shrink(now, cohort)
+        return self._first_cohort() if ledger.cohort is None else self._commit_or_shrink(now, ledger.cohort)
 
     def _first_cohort(self) -> Proposal | None:
-        items, last = self._context.signed_items, self._context.session.rounds
-        digests, two_faced = items.bodies("digest", Digest), items.two_faced("digest")
-        there = [party for party, digest in digests.items() if last in digest.account.present]
-        return self._named("cohort", [items.by_kind["digest"][party] for party in there if party not in two_faced])
+        digests = self._context.signed_items.by_kind["digest"]
+        return self._named("cohort", [item for item in digests.values() if self._was_there(item)])
 
     def _commit_or_shrink(self, now: float, cohort: Proposal) -> Proposal | None:
-        words = self._words(cohort)
-        willing = {party for party, word in words.items() if not word.refusal}
-        if willing == cohort.parties:
-            return Proposal("commit", cohort.contents)
-        if self._must_wait(now, cohort.parties - set(words)):
+        items = self._context.signed_items.by_kind
+        deposits = {party: item for party, item in items["deposit"].items() if party in cohort.parties}
+        if deposits.keys() == cohort.parties:
+            return self._named("commit", list(deposits.values()))
+        silent = cohort.parties - deposits.keys() - items["refusal"].keys()
+        if silent - self._context.gone and now < self.patient_until:
             return None
-        smaller = [entry for entry in cohort.contents if entry[0] in willing]
-        return Proposal("cohort", smaller) if len(smaller) >= self._context.session.min_participants else None
-
-    def _result(self, now: float, cohort: Proposal) -> Proposal | None:
-        finals = self._context.signed_items.by_kind["final"]
-        if self._must_wait(now, cohort.parties - set(finals)):
-            return None
-        return self._named("result", [item for party, item in finals.items() if party in cohort.parties])
-
-    def _must_wait(self, now: float, awaited: frozenset[int]) -> bool:
-        return bool(awaited - self._context.gone) and now < self.patient_until
+        smaller = [entry for entry in cohort.contents if entry[0] in deposits]
+        return None if self._cannot_be([party for party, _ in smaller]) else Proposal("cohort", smaller)
 
     def _named(self, step: Step, items: list[Item]) -> Proposal | None:
         contents = sorted((item.party, item.hash) for item in items)
-        return Proposal(step, contents) if len(contents) >= self._context.session.min_participants else None
+        return None if self._cannot_be([party for party, _ in contents]) else Proposal(step, contents)
 
-    def _words(self, cohort: Proposal) -> dict[int, Ready]:
-        """Return who of a cohort has said whether it is ready for it."""
-        words = self._context.signed_items.bodies("ready", Ready)
-        return {party: w for party, w in words.items() if w.cohort == cohort.hash and party in cohort.parties}
+    def _was_there(self, digest: Item) -> bool:
+        """Return whether a party was there in the last round, so that no mask of it is left (erratum E2)."""
+        return self._context.session.rounds in read(digest, Digest).account.present
+
+    def _cannot_be(self, parties: list[int]) -> str:
+        """Return why these parties cannot be a cohort; empty if they can."""
+        session = self._context.session
+        least = max(session.min_participants, smallest_cohort(session.colluders))
+        if len(parties) < least:
+            return f"a proposal must have at least {least} parties"
+        trustees: Trustees = self._context.trustees(parties)
+        return "" if len(trustees.members) >= trustees.threshold else "a proposal must have enough trustees"
 
     # --- proposals of others --------------------------------------------------------------------------------------
 
@@ -100,53 +89,53 @@ class Agenda:
             raise InvalidPeerMessage("a proposal must name parties of the session in order")
         if any(len(hash_) != _HASH_BYTES for _, hash_ in contents):
             raise InvalidPeerMessage(f"a proposal must name contents by hashes of {_HASH_BYTES} bytes")
-        if len(parties) < session.min_participants:
-            raise InvalidPeerMessage(f"a proposal must have at least {session.min_participants} parties")
-        last, cohort = self.steps[-1:], set(() if self.cohort is None else self.cohort.contents)
-        follows = {
-            "cohort": not last or (last == ["cohort"] and set(contents) < cohort),
-            "commit": last == ["cohort"] and set(contents) == cohort,
-            "result": last == ["commit"] and proposal.parties <= {party for party, _ in cohort},
-        }
-        if not follows[proposal.step]:
+        if why := self._cannot_be(parties):
+            raise InvalidPeerMessage(why)
+        ledger = self._context.ledger
+        cohort = ledger.cohort
+        if cohort is None:
+            follows = proposal.step == "cohort"
+        elif ledger.committed:
+            follows = False
+        elif proposal.step == "commit":
+            follows = proposal.parties == cohort.parties
+        else:
+            follows = set(contents) < set(cohort.contents) and ledger.cohorts < COHORTS
+        if not follows:
             raise InvalidPeerMessage(f"a {proposal.step} that does not follow what was decided")
 
     def slights(self, now: float, proposal: Proposal) -> bool:
-        """Return whether a proposal leaves out parties without a reason that is known here, and too early.
+        """Return whether a proposal leaves out parties without a reason that is known here.
 
-        One such party does not matter: views differ, and one party may have shown different faces. But a proposer must
-        not choose a handful of parties to its liking while all others are there.
+        Whoever has a digest, or a deposit for the cohort that is to be made smaller, is never left out, however late
+        it is and whatever else it has signed: otherwise a proposer could shrink a cohort again and again.
         """
-        if now >= self.patient_until or proposal.step == "commit":
+        if proposal.step == "commit":
             return False
-        return len(self._entitled() - proposal.parties - self._context.gone) > 1
-
-    def _entitled(self) -> set[int]:
-        """Return the parties that can be in the next decision, as far as is known here."""
-        items, cohort = self._context.signed_items, self.cohort
+        items, cohort = self._context.signed_items.by_kind, self._context.ledger.cohort
         if cohort is None:
-            last = self._context.session.rounds
-            digests = items.bodies("digest", Digest)
-            absent = {party for party, digest in digests.items() if last not in digest.account.present}
-            return set(range(self._context.session.parties)) - absent - items.two_faced("digest")
-        if "commit" in self.steps:
-            return set(cohort.parties)
-        return set(cohort.parties) - {party for party, word in self._words(cohort).items() if word.refusal}
+            heard = {party for party, item in items["digest"].items() if self._was_there(item)}
+            excused = items["digest"].keys() - heard
+            entitled = frozenset(range(self._context.session.parties))
+        else:
+            heard, excused, entitled = set(items["deposit"]), items["refusal"].keys(), cohort.parties
+        left_out = entitled - proposal.parties
+        if left_out & heard:
+            return True
+        silent = left_out - excused - self._context.gone
+        return bool(silent) and now < self.patient_until
+
+    def fits(self, proposal: Proposal) -> bool:
+        """Return whether all that a proposal names, which is held, may be in it."""
+        named = self._context.signed_items.with_contents(kind_of(proposal.step), proposal.contents)
+        return proposal.step == "commit" or all(self._was_there(item) for item in named)
 
     def lacks(self, proposal: Proposal, proposer: int) -> list[tuple[int, bytes]]:
-        """Return the contents that a proposal rests on and that are not held: it cannot be accepted yet."""
-        if proposal.step == "commit" and self.cohort is not None:
-            ready = {party for party, word in self._words(self.cohort).items() if not word.refusal}
-            return [entry for entry in proposal.contents if entry[0] not in ready]
+        """Return the contents that a proposal names and that are not held: it cannot be accepted yet."""
         return self._context.signed_items.lacking_contents(kind_of(proposal.step), proposal.contents, proposer)
 
     def behind(self, proposal: Proposal) -> list[Item]:
         """Return the items of others that must outlive this party if it accepts a proposal, and are not kept yet."""
-        if proposal.step == "commit":
-            # Whoever proposes it again must show that all were ready, who may be gone by then.
-            ready = self._context.signed_items.by_kind["ready"]
-            items = [ready[party] for party in sorted(proposal.parties)]
-        else:
-            items = self._context.signed_items.with_contents(kind_of(proposal.step), proposal.contents)
+        items = self._context.signed_items.with_contents(kind_of(proposal.step), proposal.contents)
         others = [item for item in items if item.party != self._context.me]
         return not_among(others, self._context.ledger.durable_items)

@@ -41,9 +41,8 @@ from inca.network.protocol.messages import (
     Vote,
     Want,
     Yes,
-    bits,
 )
-from inca.network.protocol.records import Accepted, Decided, Promised, Voted
+from inca.network.protocol.records import Accepted, Promised, Voted
 
 _TURNS_PER_PERIOD = 4  # to propose
 _FIRST_RETRY_TURNS = 1 / 4  # after which whoever has not answered is asked again, at first
@@ -337,7 +336,7 @@ class Consensus:
 
     def _decide(self, decision: Decision) -> None:
         self._next_turn = self._retry_at = self._look_at = inf
-        self._context.record(Decided(decision))
+        self._context.decide(decision)
         self._followed = {}
         self._reset()
 
@@ -376,6 +375,8 @@ class Consensus:
             if not self._has_all(peer, message.proposal):
                 self._waiting = peer, message  # it votes when it has what it votes for
                 return
+            if not self._agenda.fits(message.proposal):
+                raise InvalidPeerMessage("a cohort with a party that was not there in the last round")
             context.record(Voted(instance, message.ballot, hash_))
             self._yield(now, peer)
         vote = Vote(instance, message.ballot, self._signatures.vote(instance, message.ballot, hash_))
@@ -418,9 +419,5 @@ class Consensus:
         """Return whether all that a proposal rests on is held; ask the peer for what is missing."""
         lacking = self._agenda.lacks(proposal, peer)
         if lacking and peer != self._context.me:
-            if proposal.step == "commit":  # which names digests, and rests on who is ready
-                ready = bits({party for party, _ in lacking}, self._context.session.parties)
-                self._context.send(peer, Want({kind_of("commit"): ready}, self.instance))
-            else:
-                self._context.send(peer, Fetch(kind_of(proposal.step), lacking))
+            self._context.send(peer, Fetch(kind_of(proposal.step), lacking))
         return not lacking

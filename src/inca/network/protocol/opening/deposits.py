@@ -1,0 +1,158 @@
+"""Deposits: a party's settled final message, sealed, and the key of the seal in encrypted shares for the trustees.
+
+Everything in a deposit follows from one secret of its dealer, bound to the session, the cohort and the dealer: the pad
+under which the message lies, the polynomial, the ephemeral key by which shares are encrypted. So a deposit is *valid*
+if and only if dealing again from the secret gives its exact bytes. Any t keys of trustees give the secret if there is
+one, whichever t they are; and if they give none, that proves that the dealer has lied.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from cryptography.hazmat.primitives.ciphers import Cipher
+from cryptography.hazmat.primitives.ciphers.algorithms import ChaCha20
+
+from inca.errors import InvalidPeerMessage
+from inca.network.protocol.messages import Count, Wire
+from inca.network.protocol.opening import shamir
+from inca.network.protocol.opening.cohort_keys import (
+    KEY_BYTES,
+    check_public,
+    clamped,
+    derived,
+    proves,
+    public_of,
+    shared_secret,
+)
+
+HASH_BYTES = 32
+_COEFFICIENT_BYTES = 64  # reduced modulo the prime, which is then uniform to 2^-254
+
+
+class Deposit(Wire, frozen=True):
+    """What a party deposits for a cohort, known by the number of its decision and by its hash; the sealed bytes apart.
+
+    `sealed` is the hash of the sealed message; `shares` are those of all trustees, in order, encrypted.
+    """
+
+    cohort: Count
+    hash: bytes
+    sealed: bytes
+    ephemeral: bytes
+    shares: bytes
+
+
+def check_deposit(deposit: Deposit, trustees: int) -> None:
+    """Refuse a deposit whose parts have another size than everyone's, or whose key anyone could guess."""
+    sizes = len(deposit.hash), len(deposit.sealed), len(deposit.shares)
+    expected = HASH_BYTES, HASH_BYTES, shamir.SHARE_BYTES * trustees
+    if sizes != expected:
+        raise InvalidPeerMessage(f"the parts of a deposit must have {expected} bytes, got {sizes}")
+    check_public(deposit.ephemeral)
+
+
+@dataclass(frozen=True)
+class Dealing:
+    """Who deals for which cohort, and to whom.
+
+    Args:
+        session: The session's id.
+        cohort: The number of the cohort.
+        hash: The hash of the decision.
+        dealer: Who deals.
+        trustees: The public keys of the trustees for this cohort, by party, in order of their shares.
+        threshold: How many of their shares give the secret.
+
+    Example:
+        >>> private = {party: clamped(bytes([party] * 32)) for party in (3, 5, 8)}
+        >>> public = {party: public_of(key) for party, key in private.items()}
+        >>> dealing = Dealing(bytes(32), 0, bytes(32), dealer=5, trustees=public, threshold=2)
+        >>> deposit, sealed = dealing.deal(b"k" * 32, b"a noisy balance")
+        >>> shares = {party: dealing.share_of(deposit, party, private[party]) for party in (3, 8)}
+        >>> dealing.opened(deposit, sealed, shares)
+        b'a noisy balance'
+    """
+
+    session: bytes
+    cohort: int
+    hash: bytes
+    dealer: int
+    trustees: Mapping[int, bytes]
+    threshold: int
+
+    @cached_property
+    def _bound(self) -> bytes:
+        numbers = self.cohort.to_bytes(4, "little") + self.dealer.to_bytes(4, "little")
+        return b"inca-deposit/1" + self.session + numbers + self.hash
+
+    def deal(self, secret: bytes, message: bytes) -> tuple[Deposit, bytes]:
+        """Return the deposit of a message that follows from a secret, and the sealed message."""
+        sealed = self._padded(secret, message)
+        return self._deposit(secret, hashlib.sha256(sealed).digest()), sealed
+
+    def _deposit(self, secret: bytes, sealed: bytes) -> Deposit:
+        ephemeral = clamped(derived(secret, b"ephemeral" + self._bound))
+        coefficients = self._coefficients(secret)
+        shares = []
+        for place, (trustee, public) in enumerate(self.trustees.items(), start=1):
+            share = shamir.share(int.from_bytes(secret, "little"), coefficients, place)
+            encoded = share.to_bytes(shamir.SHARE_BYTES, "little")
+            shares.append(self._encrypted(trustee, shared_secret(ephemeral, public), encoded))
+        return Deposit(self.cohort, self.hash, sealed, public_of(ephemeral), b"".join(shares))
+
+    def _coefficients(self, secret: bytes) -> list[int]:
+        """Return the coefficients of the polynomial but that of degree 0, which is the secret."""
+        purpose, count = b"polynomial" + self._bound, self.threshold - 1
+        coefficients = []
+        for number in range(count):
+            wide = derived(secret, purpose + number.to_bytes(4, "little"), _COEFFICIENT_BYTES)
+            coefficients.append(int.from_bytes(wide, "little") % shamir.PRIME)
+        return coefficients
+
+    def share_of(self, deposit: Deposit, trustee: int, private: bytes) -> int | None:
+        """Return the share of a trustee by its private key; None if what it decrypts to is none."""
+        place = list(self.trustees).index(trustee)
+        part = deposit.shares[shamir.SHARE_BYTES * place : shamir.SHARE_BYTES * (place + 1)]
+        encoded = self._encrypted(trustee, shared_secret(private, deposit.ephemeral), part)
+        share = int.from_bytes(encoded, "little")
+        return share if share < shamir.PRIME else None
+
+    def opened(self, deposit: Deposit, sealed: bytes, shares: Mapping[int, int | None]) -> bytes | None:
+        """Return the message of a deposit, by the shares of `threshold` trustees; None proves that its dealer lied.
+
+        A share that does not decrypt is garbage, not missing: whichever trustees open, the end is the same.
+        """
+        places = {trustee: place for place, trustee in enumerate(self.trustees, start=1)}
+        known = {places[trustee]: share for trustee, share in shares.items() if share is not None}
+        if len(shares) != self.threshold:
+            raise ValueError(f"a deposit is opened by {self.threshold} shares, got {len(shares)}")
+        if len(known) < self.threshold:
+            return None
+        number = shamir.recovered(known)
+        if number >= 2 ** (8 * KEY_BYTES):
+            return None
+        secret = number.to_bytes(KEY_BYTES, "little")
+        return self._padded(secret, sealed) if self._deposit(secret, deposit.sealed) == deposit else None
+
+    def proves_lie(self, deposit: Deposit, sealed: bytes, keys: Mapping[int, bytes]) -> bool:
+        """Return whether the keys of `threshold` trustees prove that the dealer of a deposit has lied."""
+        if len(keys) != self.threshold or not all(
+            trustee in self.trustees and proves(key, self.trustees[trustee]) for trustee, key in keys.items()
+        ):
+            return False
+        shares = {trustee: self.share_of(deposit, trustee, key) for trustee, key in keys.items()}
+        return self.opened(deposit, sealed, shares) is None
+
+    def _padded(self, secret: bytes, message: bytes) -> bytes:
+        """Return a message under the pad of a secret, or without it."""
+        cipher = Cipher(ChaCha20(derived(secret, b"pad" + self._bound), bytes(16)), mode=None)
+        return cipher.encryptor().update(message)
+
+    def _encrypted(self, trustee: int, secret: bytes, share: bytes) -> bytes:
+        """Return a share under the key that dealer and trustee have in common, or without it."""
+        key = derived(secret, b"share" + self._bound + trustee.to_bytes(4, "little"))
+        return Cipher(ChaCha20(key, bytes(16)), mode=None).encryptor().update(share)

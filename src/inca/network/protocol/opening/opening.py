@@ -1,0 +1,105 @@
+"""What a party deposits for a cohort and shows after commit; and how the deposits of all are opened."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from inca.network.protocol.context import PartyContext
+from inca.network.protocol.messages import Item, Proposal
+from inca.network.protocol.opening.deposits import Dealing, Deposit
+from inca.network.protocol.signed_items import Digest, Key, Refusal, read
+
+
+@dataclass(frozen=True)
+class Opened:
+    """What the keys of enough trustees have opened.
+
+    Args:
+        messages: The messages of those who have not lied.
+        liars: Whose deposits nobody can have dealt.
+        keys: The items with the keys that were used.
+    """
+
+    messages: dict[int, bytes]
+    liars: frozenset[int]
+    keys: list[Item]
+
+
+class Opening:
+    """One cohort's trustees, and this party's part in it.
+
+    Args:
+        context: The party.
+        cohort: The cohort, as it was decided.
+        number: How many cohorts were decided before.
+        digests: The digests that it names.
+    """
+
+    def __init__(self, context: PartyContext, cohort: Proposal, number: int, digests: Mapping[int, Digest]) -> None:
+        self._context, self._cohort, self.number = context, cohort, number
+        trustees = context.trustees(cohort.parties)
+        self.threshold = trustees.threshold
+        self.publics = {trustee: digests[trustee].keys[number] for trustee in trustees.members}
+
+    def _dealing(self, dealer: int) -> Dealing:
+        session, hash_ = self._context.session.id, self._cohort.hash
+        return Dealing(session, self.number, hash_, dealer, self.publics, self.threshold)
+
+    # --- before commit --------------------------------------------------------------------------------------------
+
+    @property
+    def word(self) -> Item | None:
+        """What this party has said of the cohort, if anything: its deposit, or its refusal."""
+        own = self._context.ledger.own_items
+        return own.get(("deposit", self.number)) or own.get(("refusal", self.number))
+
+    def deposit(self, message: bytes) -> None:
+        """Deposit the final message; it cannot be withdrawn."""
+        secrets = self._context.ledger.secrets
+        assert secrets is not None and secrets.cohort == self.number
+        deposit, sealed = self._dealing(self._context.me).deal(secrets.dealing, message)
+        self._context.publish_once("deposit", deposit, sealed=sealed, cohort=self.number)
+
+    def refuse(self, reason: str) -> None:
+        """Say that this party will not be in the cohort, and why."""
+        self._context.publish_once("refusal", Refusal(self.number, self._cohort.hash, reason), cohort=self.number)
+
+    # --- after commit ---------------------------------------------------------------------------------------------
+
+    def show_key(self) -> None:
+        """Show this party's key, if it is a trustee; only ever once commit is decided, and all deposits are held."""
+        context, secrets = self._context, self._context.ledger.secrets
+        assert context.ledger.committed
+        mine = secrets is not None and secrets.cohort == self.number and context.me in self.publics
+        if mine and context.me not in context.signed_items.by_kind["key"]:
+            assert secrets is not None
+            context.publish("key", Key(self.number, secrets.private_key))
+
+    @property
+    def keys_lacking(self) -> int:
+        """How many more trustees must show their keys."""
+        return max(0, self.threshold - len(self._context.signed_items.by_kind["key"]))
+
+    @property
+    def missing_keys(self) -> set[int]:
+        """The trustees that may still show their keys, while that matters."""
+        return self.publics.keys() - set(self._context.signed_items.by_kind["key"]) if self.keys_lacking else set()
+
+    def open(self, committed: Proposal) -> Opened | None:
+        """Open the deposits that commit names, all of which are held; None while there are too few keys."""
+        items = self._context.signed_items
+        if self.keys_lacking:
+            return None
+        shown = dict(sorted(items.by_kind["key"].items())[: self.threshold])
+        private = {party: read(item, Key).private for party, item in shown.items()}
+        messages, liars = dict[int, bytes](), set[int]()
+        for item in items.with_contents("deposit", committed.contents):
+            dealing, deposit = self._dealing(item.party), read(item, Deposit)
+            shares = {trustee: dealing.share_of(deposit, trustee, key) for trustee, key in private.items()}
+            message = dealing.opened(deposit, item.sealed, shares)
+            if message is None:
+                liars.add(item.party)
+            else:
+                messages[item.party] = message
+        return Opened(messages, frozenset(liars), list(shown.values()))

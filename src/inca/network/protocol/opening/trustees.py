@@ -1,0 +1,152 @@
+"""Who the trustees of a cohort are, how many of them open its deposits, and how many parties may be missing.
+
+Up to 48 parties everyone in the cohort is a trustee. Above, up to 1,000, the first of the cohort in the roster's order
+are: more than can collude, whoever they are, so that the work stays bounded. Above that they are drawn from the
+*roster*, by the public seed, and never replaced: were they the first of whoever is left, who cuts links would move
+colluders up.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from inca.network.protocol.session import SessionConfig, quorum_of
+from inca.protocol.adversary import smallest_cohort
+
+_ALL_UP_TO = 48
+_FIRST_UP_TO = 1000
+_SPARE = 6  # above the colluders for the threshold, and above that and the leavers for the number
+_TAIL = 1e-14  # above 1,000 parties: the probability that colluders reach the threshold, or fewer than that stay
+
+
+@dataclass(frozen=True)
+class Trustees:
+    """The trustees of a cohort in order of their shares, and how many keys open its deposits."""
+
+    members: tuple[int, ...]
+    threshold: int
+
+
+def trustees_of(session: SessionConfig, cohort: Collection[int], seed: bytes = b"") -> Trustees:
+    """Return the trustees of a cohort; `seed` is public, and fixed after the roster.
+
+    Example:
+        >>> session = SessionConfig(
+        ...     id=bytes(32), parties=12, rounds=3, receivers=1, schedule="random", quiet=1, dimension=2,
+        ...     sigma_independent=2**30, sigma_cancelling=2**33, min_participants=9, start=100.0, period=2.0,
+        ...     colluders=2, leavers=3,
+        ... )
+        >>> trustees_of(session, range(12)).threshold, trustees_of(session, [0, 1, 2]).threshold
+        (7, 3)
+    """
+    members, colluders = sorted(cohort), session.colluders
+    if len(members) <= _ALL_UP_TO:
+        return Trustees(tuple(members), max(len(members) // 2 + 1, colluders + 1))
+    if session.parties <= _FIRST_UP_TO:
+        threshold = colluders + _SPARE
+        return Trustees(tuple(members[: threshold + session.leavers + _SPARE]), threshold)
+    count, threshold = drawn_numbers(session.parties, colluders, session.leavers)
+    drawn = _drawn(session.id + seed, session.parties, count)
+    return Trustees(tuple(member for member in members if member in drawn), threshold)
+
+
+def enough(session: SessionConfig, cohort: Collection[int]) -> bool:
+    """Return whether a cohort has as many trustees as open its deposits."""
+    trustees = trustees_of(session, cohort)
+    return len(trustees.members) >= trustees.threshold
+
+
+@lru_cache(maxsize=64)
+def drawn_numbers(parties: int, colluders: int, leavers: int) -> tuple[int, int]:
+    """Return how many trustees are drawn among very many parties, and how many of them open.
+
+    It is the least number for which both tails of the hypergeometric distribution are at most 1e-14: that so many are
+    colluders as open, and that fewer than that stay.
+
+    >>> drawn_numbers(1000, 100, 100)
+    (53, 27)
+    """
+    from scipy.stats import hypergeom
+
+    for count in range(1, parties + 1):
+        colluding = hypergeom(parties, colluders, count).sf(np.arange(count + 1) - 1)  # at least so many
+        staying = hypergeom(parties, parties - leavers, count).cdf(np.arange(count + 1) - 1)  # fewer than so many
+        fit = np.flatnonzero((colluding <= _TAIL) & (staying <= _TAIL))
+        if fit.size and fit[0] > 0:
+            return count, int(fit[0])
+    return parties, colluders + 1
+
+
+@lru_cache(maxsize=4)
+def _drawn(seed: bytes, parties: int, count: int) -> frozenset[int]:
+    """Return the trustees among very many parties: those whose hashes with the seed are the lowest."""
+    keys = [
+        hashlib.sha256(b"inca-trustees/1" + seed + party.to_bytes(4, "little")).digest() for party in range(parties)
+    ]
+    return frozenset(sorted(range(parties), key=lambda party: keys[party])[:count])
+
+
+@dataclass(frozen=True)
+class Tolerance:
+    """How many parties may be missing for there still to be a result, if nobody else is.
+
+    Args:
+        parties: The number of parties.
+        trustees: How many hold a share of each final message.
+        threshold: How many of their keys open all.
+        before: How many may be missing until commit.
+        after: How many of a cohort of all may be gone for good after commit, whoever they are.
+        smallest: The smallest cohort that may be agreed on.
+    """
+
+    parties: int
+    trustees: int
+    threshold: int
+    before: int
+    after: int
+    smallest: int
+
+    @property
+    def sentence(self) -> str:
+        """What people are told of it."""
+        return (
+            f"{_may(self.before)} be missing until the final messages are committed to, and {_may(self.after)} "
+            f"be gone for good after that: {self.threshold} of {self.trustees} trustees open them"
+        )
+
+
+def _may(count: int) -> str:
+    return f"{count or 'no'} {'party' if count == 1 else 'parties'} may"
+
+
+def tolerance_of(session: SessionConfig) -> Tolerance:
+    """Return how many parties of a session may be missing, before commit and after it.
+
+    Example:
+        >>> session = SessionConfig(
+        ...     id=bytes(32), parties=12, rounds=3, receivers=1, schedule="random", quiet=1, dimension=2,
+        ...     sigma_independent=2**30, sigma_cancelling=2**33, min_participants=9, start=100.0, period=2.0,
+        ...     colluders=2, leavers=3,
+        ... )
+        >>> tolerance = tolerance_of(session)
+        >>> tolerance.before, tolerance.after, tolerance.smallest
+        (3, 5, 9)
+        >>> tolerance.sentence.partition(":")[2]
+        ' 7 of 12 trustees open them'
+    """
+    n = session.parties
+    smallest = max(session.min_participants, smallest_cohort(session.colluders))
+    trustees = trustees_of(session, range(n))
+    return Tolerance(
+        parties=n,
+        trustees=len(trustees.members),
+        threshold=trustees.threshold,
+        before=max(0, min(n - quorum_of(n), n - smallest)),
+        after=max(0, len(trustees.members) - trustees.threshold),
+        smallest=smallest,
+    )

@@ -38,6 +38,7 @@ class Machine:
     known: dict[int, int] = field(default_factory=dict)  # the latest incarnation of each peer that was heard
     ledger: Ledger | None = None  # what the journal says while nobody runs
     lost_ledgers: list[Ledger] = field(default_factory=list)  # with their disk
+    sealings: list[bytes] = field(default_factory=list)  # by ledger: what it would still know, had it erased nothing
     next_tick: float = inf
     sent: dict[int, list[Offer]] = field(default_factory=dict)  # offers by peer, on the connection that stands
     breaking: set[int] = field(default_factory=set)  # to whom it has ended, as will be noticed

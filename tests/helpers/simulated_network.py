@@ -29,6 +29,7 @@ from inca.network.protocol.context import Effects
 from inca.network.protocol.finalization import Result
 from inca.network.protocol.ledger import Ledger
 from inca.network.protocol.messages import Items, Message, Offer
+from inca.network.protocol.opening.cohort_keys import CohortSecrets
 from inca.network.protocol.party import Party
 from inca.network.protocol.realized_execution import RealizedExecution
 from inca.network.protocol.records import Decided, Erased, Record, Secret
@@ -107,9 +108,12 @@ class SimulatedNetwork:
         while self._queue:
             self.step()
             if self._is_overdue or self.steps > most:
-                stages = [(i, m.party.stage) for i, m in enumerate(self.machines) if m.party and not m.party.finished]
+                running = [(i, m.party) for i, m in enumerate(self.machines) if m.party and not m.party.finished]
+                stages = [(i, party.stage) for i, party in running if not party.unfinished]
                 if stages or self.steps > most:  # the end of a connection may be noticed after all that
                     raise Violation(f"the session hangs at {self.now:.1f} s, after {self.steps} steps: {stages}")
+                if running:
+                    return  # they wait for others, who do not come back
 
     @property
     def _is_overdue(self) -> bool:
@@ -174,6 +178,7 @@ class SimulatedNetwork:
             effects = party.recover(self._clock(i), list(machine.journal), first_start=first_start)
         else:
             secrets = self.rng.randbytes(32), self.rng.randbytes(32), self.rng.randbytes(32)
+            machine.sealings.append(secrets[-1])
             effects = party.open(self._clock(i), machine.noisy, *secrets, first_start=first_start)
         self._perform(i, effects)
 
@@ -401,6 +406,10 @@ class SimulatedNetwork:
             and ledger.own_items.get(("digest", None)) == items["digest"][i]
             and ledger.own_items.get(("deposit", signed_items.cohort)) == items["deposit"][i]
         }
+        for i, ledger in ledgers.items():
+            if ledger.secrets is None:  # it had given up when it learned that others had committed
+                sealing = self.machines[i].sealings[self.machines[i].ledgers.index(ledger)]
+                ledger.secrets = CohortSecrets(sealing, 0).advanced(signed_items.cohort)
         if unknown := sorted(cohort - set(ledgers)):
             raise Violation(f"parties {unknown} have no ledger with the digest and the deposit that count")
         return ledgers

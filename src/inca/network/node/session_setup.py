@@ -17,8 +17,10 @@ from inca.network.lattice.discrete_gaussian import Keystream, discrete_gaussian
 from inca.network.lattice.fixed_point import Lattice, granularity_for
 from inca.network.membership.roster import Roster
 from inca.network.node.rounding import added_mu, shares_offered
+from inca.network.protocol.opening.trustees import Tolerance, tolerance_of
 from inca.network.protocol.session import WEIGHT, SessionConfig
 from inca.privacy.gaussian import mu_for
+from inca.protocol.adversary import rounded_up
 from inca.protocol.execution import Execution
 from inca.protocol.noise_levels import NoiseLevels
 from inca.protocol.rounding import Rounding
@@ -141,7 +143,14 @@ class SessionSetup:
             seed=None if terms.seed is None else bytes.fromhex(terms.seed),
             sigma_topup=tuple(lattice.level(sigma * (1.0 + self.noise_excess)) for sigma in terms.sigma_topup) or (0,),
             names=tuple(self.roster.names),
+            colluders=rounded_up("colluding", terms.colluding, len(self.roster.parties)),
+            leavers=len(self.roster.parties) - terms.min_participants,
         )
+
+    @property
+    def tolerance(self) -> Tolerance:
+        """How many parties may be missing, before commit and after it."""
+        return tolerance_of(self.session)
 
     def add_noise(self, value: Array, *, clip: bool = False) -> Numbers:
         """Return a value on the lattice with its independent noise, drawn from the system's randomness.

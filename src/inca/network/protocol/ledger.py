@@ -204,13 +204,8 @@ class Ledger:
             case Sealed():
                 _check(not self.sealed, "a second seal")
                 self.sealed = True
-            case Signed():
-                self._sign(record)
-            case Secret():
-                _check(self.secrets is None or record.cohort > self.secrets.cohort, "secrets of an earlier cohort")
-                self.secrets = CohortSecrets(record.state, record.cohort)
-            case Erased():
-                self.secrets = None
+            case Signed() | Secret() | Erased():
+                self._own(record)
             case Joined():
                 _check(self.opened is not None and self.opened.late and self.round == 0, "a late coming after a round")
                 _check(self.since == 0, "a second late coming")
@@ -235,11 +230,18 @@ class Ledger:
         self._drawn = [self._draw(r) for r in range(self.session.rounds)]
         self._inject(0)
 
-    def _sign(self, record: Signed) -> None:
-        kind, cohort = record.item.kind, record.cohort
-        words = {other for other, of in self.own_items if of == cohort is not None}
-        _check((kind, cohort) not in self.own_items and not words, f"a second {kind}")
-        self.own_items[kind, cohort] = record.item
+    def _own(self, record: Signed | Secret | Erased) -> None:
+        """Take a record of what the party says once, or of its secrets."""
+        match record:
+            case Signed(item=item, cohort=cohort):
+                words = {kind for kind, of in self.own_items if of == cohort is not None}
+                _check((item.kind, cohort) not in self.own_items and not words, f"a second {item.kind}")
+                self.own_items[item.kind, cohort] = item
+            case Secret():
+                _check(self.secrets is None or record.cohort > self.secrets.cohort, "secrets of an earlier cohort")
+                self.secrets = CohortSecrets(record.state, record.cohort)
+            case Erased():
+                self.secrets = None
 
     def _begin(self, record: Began) -> None:
         t, k = record.round, self.session.receivers

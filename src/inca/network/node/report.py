@@ -61,7 +61,6 @@ def report(setup: SessionSetup, party: int, end: SessionEnd) -> tuple[ResultDocu
         remarks=shown.remarks,
         present=len(result.published),
         cohort=tuple(names[member] for member in sorted(realized.cohort)),
-        late=tuple(names[member] for member in sorted(result.late)),
         weight=realized.execution.weight if not result.late else result.weight / WEIGHT,
         standard_error=None if error is None else finite_or_none(math.sqrt(error.noise / terms.dimension)),
         exact=result.exact,

@@ -41,8 +41,8 @@ CAPTION = (
     "(d) Apart from the reproduction: settlement. Expected error over the dropout rate as multiples of Central DP's "
     "with everyone present, for 200 parties, epsilon 0.2, a tenth corrupted. Settled, inca has nearly the error of an "
     "ideal secure aggregation, as GOPA has if no leaver is too late for its rollback; a single one that is takes most "
-    "of that away from GOPA. The right half magnifies the lowest curves. Circles are means of simulated runs, bars three standard errors "
-    "to either side; above the dotted line a result says nothing."
+    "of that away from GOPA. The right half magnifies the lowest curves. Circles are means of simulated runs, bars "
+    "three standard errors to either side; above the dotted line a result says nothing."
 )
 
 

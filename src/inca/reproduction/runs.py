@@ -248,7 +248,7 @@ def settled_errors(
     """
     required = Requirements(**requirements)
     mechanism = _calibrated(name, required, views)
-    streams = _streams(first, runs, seed, _SETTLED, required.leavers)
+    streams = _streams(first, runs, seed, _SETTLED, required.leavers, 0)  # 0: the runs of docs/reproduction
     return [_squared_error(mechanism, rng, required.dropout) for _, rng in streams]
 
 

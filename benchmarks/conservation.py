@@ -47,7 +47,6 @@ class Tally:
     survivors: int = 0
     with_the_result: int = 0
     shrunk: int = 0
-    late: int = 0
     losses: int = 0
     seconds: float = 0.0
     without: Counter[str] = field(default_factory=Counter)
@@ -128,7 +127,6 @@ def run_session(seed: int, verbose: bool = False) -> tuple[Tally, Watched]:
     results = network.results
     if results:
         tally.with_result, tally.survivors, tally.with_the_result = 1, len(network.survivors), len(results)
-        tally.late = any(result.late for result in results.values())
         chains = [ledger.decided for _, ledger in network.ledgers()]
         tally.shrunk = any(sum(d.proposal.step == "cohort" for d in chain) > 1 for chain in chains)
     else:
@@ -176,7 +174,6 @@ def report(total: Tally) -> None:
         "sessions with a result": f"{total.with_result:,}",
         "  survivors with it": f"{total.with_the_result:,} of {total.survivors:,}",
         "  cohort shrunk before commit": f"{total.shrunk:,}",
-        "  with a late leaver": f"{total.late:,}",
         "losses held against the delivered": f"{total.losses:,}",
         "sessions without a result": f"{total.without.total():,}",
         **{f"  {reason}": f"{count:,}" for reason, count in total.without.most_common()},

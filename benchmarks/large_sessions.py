@@ -101,7 +101,7 @@ def simulate(parties: int, options: argparse.Namespace) -> None:
     stayed = [i for i in range(parties) if i not in network.leavers]
     results = {i: result for i, result in network.results.items() if i in stayed}
     published = {len(result.published) for result in results.values()}
-    exact = bool(results) and all(result.exact and not result.late for result in results.values())
+    exact = bool(results) and all(result.exact for result in results.values())
     received, most = sum(network.received.values()) / parties, max(network.sent.values())
     print(
         f"{parties:7,d} {len(stayed):7,d} {len(results):7,d} {max(published, default=0):7,d} "

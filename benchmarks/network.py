@@ -313,14 +313,10 @@ def outcome(held: Trial) -> None:
     line("processes that hang", f"{len(held.hanging):8d}")
     if holders:
         report = results[holders[0]]
-        if report["late"]:
-            comparison = "not comparable: some settled and did not publish"
-        else:
-            same_sums = held.cluster.expected_sum(holders[0]) == [*report["total"], report["total_weight"]]
-            comparison = "equal, to the last unit" if same_sums else "DIFFERENT"
+        same_sums = held.cluster.expected_sum(holders[0]) == [*report["total"], report["total_weight"]]
+        comparison = "equal, to the last unit" if same_sums else "DIFFERENT"
         line("beside the journals of those who stayed", f"         {comparison}")
         line("settled", f"{len(report['cohort']):8d}")
-        line("  of them too late to publish", f"{len(report['late']):8d}")
         line("contradictions", f"{len(report['contradictions']):8d}")
 
 

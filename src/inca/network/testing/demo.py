@@ -183,7 +183,7 @@ class Demo:
         if len(outcomes) != 1:
             return fields
         first = results[holders[0]]
-        shown = ("interval", "confidence", "remarks", "standard_error", "execution", "exact", "late")
+        shown = ("interval", "confidence", "remarks", "standard_error", "execution", "exact")
         fields |= {"estimate": first["constrained"]} | {name: first[name] for name in shown}
         ends = [entry["time"] for i in holders for entry in cluster.log(i) if entry["event"] == "ended"]
         return fields | {
@@ -196,8 +196,6 @@ class Demo:
 
     def _lattice(self, holder: int, result: dict[str, Any]) -> str:
         """Say whether the result is, to the last unit, what the journals of those who stayed give."""
-        if result["late"]:
-            return f"not comparable: {', '.join(result['late'])} settled and did not publish"
         if self.cluster.expected_sum(holder) == [*result["total"], result["total_weight"]]:
             return "equal, to the last unit, to what those who stayed have put in, with the noise they state"
         return "NOT what those who stayed have put in"

@@ -29,7 +29,6 @@ from inca.network.protocol.messages import (
     Lock,
     Message,
     Nudge,
-    Offer,
     Prepare,
     Promise,
     Proposal,
@@ -43,6 +42,7 @@ from inca.network.protocol.messages import (
     Yes,
     pack,
 )
+from inca.network.protocol.offer_signatures import OfferSignatures
 from inca.network.protocol.party import Party
 from inca.network.protocol.records import Record
 from inca.network.protocol.session import WEIGHT, SessionConfig
@@ -70,6 +70,7 @@ class HostileParty(Party):
         super().__init__(session, me, sign=sign, verify=verify, rng=rng)
         self._liar, self._signer = random.Random(rng.random()), SignedItems(session, me, sign, verify)
         self._ballots = BallotSignatures(session, me, sign, verify)
+        self._offers = OfferSignatures(session, me, sign, verify)
         self._zeal = self._liar.choice([0.2, 0.6, 1.0])
         self._two_faced = self._liar.random() < 0.5
         self._heard: list[Message] = []
@@ -159,7 +160,9 @@ class HostileParty(Party):
             if receiver == peer
         ]
         t, slot = rng.choice(mine or [(1, 0)])
-        return Offer(t, slot, self._payload())
+        share = np.frombuffer(self._payload(), dtype="<i8")
+        to = rng.choice([peer, peer, peer, self.me])  # mostly as it should be
+        return self._offers.offer(t, slot, to, share)
 
     def _payload(self) -> bytes:
         weight = self._liar.choice([0, 1, -1, WEIGHT // 3, self.session.parties * WEIGHT, -3 * WEIGHT, 2**62 - 1])

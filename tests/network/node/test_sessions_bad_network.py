@@ -107,7 +107,7 @@ class Fuzz:
     def message(self) -> Message:
         rng = self.rng
         choices: tuple[Callable[[], Message], ...] = (
-            lambda: Offer(self.count(), self.count(), self.payload()),
+            lambda: Offer(self.count(), self.count(), self.payload(), rng.randbytes(64)),
             lambda: Ack(self.count(), self.count()),
             lambda: Voided(self.count(), self.count()),
             lambda: Nudge(self.count()),

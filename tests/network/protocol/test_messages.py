@@ -57,7 +57,7 @@ locks = st.builds(Lock, ballots, proposals, contents)
 promises = st.lists(st.tuples(counts, ballots, blobs), max_size=3)
 items = st.builds(Item, kind=st.text(max_size=8), party=counts, body=blobs, signature=blobs)
 MESSAGES: dict[type, st.SearchStrategy[Message]] = {
-    Offer: st.builds(Offer, round=counts, slot=counts, payload=blobs),
+    Offer: st.builds(Offer, round=counts, slot=counts, payload=blobs, signature=blobs),
     Ack: st.builds(Ack, counts, counts),
     Voided: st.builds(Voided, counts, counts),
     Nudge: st.builds(Nudge, counts),

@@ -397,7 +397,7 @@ def test_a_witness_tells_of_offers_that_wait_for_their_round() -> None:
         for t in range(2, PACED.rounds + 1)
         for sender, slot in PACED.topology(b"p" * 32).senders[t][2]
     )
-    room.hand(sender, 2, offer_of(room, t, sender, slot))  # the sender is ahead
+    room.hand(sender, 2, offer_of(room, t, sender, slot, to=2))  # the sender is ahead
     assert room.parties[2].ledger.round == 1
     answers = [message for _, message in room.hand(sender, 2, Ask()).sends if isinstance(message, Seen)]
     assert [(t, slot) in answer.offers for answer in answers] == [True]

@@ -64,12 +64,35 @@ class Account(Wire, frozen=True):
 NOBODY, ACKED, OPEN, BACK = range(4)
 
 
-class Offer(Wire, frozen=True, tag="offer"):
-    """A share of the sender's message, to be credited in this round or never; byte-identical on every retry."""
+class OfferProof(Wire, frozen=True):
+    """What the sender of an offer has signed, without its payload: whoever shows it has seen the offer.
+
+    `payload_hash` is the SHA-256 of the payload, and `weight` its last number (`offer_signatures`).
+    """
+
+    round: Count
+    slot: Count
+    weight: int
+    payload_hash: bytes
+    signature: bytes
+
+
+class Offer(Wire, frozen=True, tag="offer", dict=True):
+    """A share of the sender's message, to be credited in this round or never; byte-identical on every retry.
+
+    Signed by its sender. Without a signature it means nothing to others.
+    """
 
     round: Count
     slot: Count
     payload: bytes
+    signature: bytes = b""
+
+    @cached_property
+    def proof(self) -> OfferProof:
+        """What remains of it for others, the payload being the receiver's alone; it is hashed once."""
+        weight = int.from_bytes(self.payload[-8:], "little", signed=True)
+        return OfferProof(self.round, self.slot, weight, hashlib.sha256(self.payload).digest(), self.signature)
 
 
 class Ack(Wire, frozen=True, tag="ack"):

@@ -26,6 +26,7 @@ from inca.network.protocol.finalization import Finalization, Result
 from inca.network.protocol.joining import Joining
 from inca.network.protocol.ledger import Ledger
 from inca.network.protocol.messages import Ask, ConsensusMessage, Goodbye, ItemMessage, Message, Offer, Seen, pack
+from inca.network.protocol.offer_signatures import OfferSignatures
 from inca.network.protocol.realized_execution import RealizedExecution
 from inca.network.protocol.records import Opened, Record, Vouched
 from inca.network.protocol.session import SessionConfig
@@ -67,7 +68,7 @@ class Party:
             context,
             CoinFlip(context),
             Joining(context),
-            Transfers(context),
+            Transfers(context, OfferSignatures(session, me, sign, verify)),
             finalization,
             agenda,
             consensus,

@@ -25,9 +25,9 @@ from inca.network.protocol.messages import (
     Skipped,
     TransferMessage,
     Voided,
-    pack,
     unpack,
 )
+from inca.network.protocol.offer_signatures import OfferSignatures
 from inca.network.protocol.records import Answered, Began, Credited, Tombstoned
 from inca.network.protocol.session import WEIGHT, check_weight
 
@@ -35,8 +35,8 @@ from inca.network.protocol.session import WEIGHT, check_weight
 class Transfers:
     """Offers of this party, and what it decides about those of others."""
 
-    def __init__(self, context: PartyContext) -> None:
-        self._context = context
+    def __init__(self, context: PartyContext, signatures: OfferSignatures) -> None:
+        self._context, self._signatures = context, signatures
         self.deciding = False
         """Whether the party has begun its rounds, or is past them: it decides about offers from then on."""
         self._skipped: set[tuple[int, int]] = set()  # (round, party): it says that it is not there
@@ -73,8 +73,8 @@ class Transfers:
         if (t, slot) in self._attempts:
             self._attempts[t, slot] += 1
         self._under_way[t, slot] += 1
-        offer = Offer(t, slot, pack(ledger.shares[t]))
-        self._context.send(ledger.outbox[t, slot].receiver, offer)
+        receiver = ledger.outbox[t, slot].receiver
+        self._context.send(receiver, self._signatures.offer(t, slot, receiver, ledger.shares[t]))
 
     def repeat(self) -> None:
         """Make this round's offers without an answer again, if no copy is under way; nudge those who owe one."""
@@ -169,11 +169,13 @@ class Transfers:
         context, ledger = self._context, self._context.ledger
         if ledger.topology is not None:
             self._expect(peer, offer.round, offer.slot)
+        key = (offer.round, peer, offer.slot)
+        if self._early.get(key) != offer:  # a signature is checked once
+            self._signatures.check(peer, offer)
         check_weight(unpack(offer.payload, context.session.dimension + 1), context.session.parties)
         if ledger.topology is None:
             self._keep_unscheduled(peer, offer)
             return
-        key = (offer.round, peer, offer.slot)
         if self.deciding and (offer.round <= ledger.round or key in ledger.decisions):
             self._decide(peer, offer)
         else:

@@ -25,10 +25,12 @@ from inca.network.protocol.messages import (
     Goodbye,
     Have,
     Item,
+    ItemProof,
     Items,
     Lock,
     Message,
     Nudge,
+    OfferProof,
     Prepare,
     Promise,
     Proposal,
@@ -317,10 +319,16 @@ class HostileParty(Party):
 
     def _seen(self, peer: int) -> Message:
         rng = self._liar
-        offers = rng.choice([[], [(1, 0)], 500 * [(LIMITS[-1], 1)]])
-        return Seen(
-            offers, rng.choice(LIMITS), rng.choice(LIMITS), rng.choice([[], ["digest"], ["\x1b[2J"], 99 * ["final"]])
+        t, body_hash, signature = (
+            rng.choice([1, 2, LIMITS[-1]]),
+            rng.randbytes(32),
+            rng.choice([b"", rng.randbytes(16)]),
         )
+        offers = rng.choice([0, 1, 500]) * [OfferProof(t, 0, rng.choice([b"", bytes(8)]), body_hash, signature)]
+        kind = rng.choice([*KINDS, "\x1b[2J"])
+        shown = [*(item.proof for item in self.signed_items.by_kind.get(kind, {}).values()), None]
+        proof = rng.choice(shown) or ItemProof(kind, body_hash, signature)
+        return Seen(offers, rng.choice(LIMITS), rng.choice(LIMITS), rng.choice([0, 1, 99]) * [proof])
 
 
 Make = Callable[[SessionConfig, int, Sign, Verify, random.Random], Party]

@@ -21,11 +21,13 @@ from inca.network.protocol.messages import (
     Goodbye,
     Have,
     Item,
+    ItemProof,
     Items,
     Lock,
     Message,
     Nudge,
     Offer,
+    OfferProof,
     Prepare,
     Promise,
     Proposal,
@@ -66,10 +68,10 @@ MESSAGES: dict[type, st.SearchStrategy[Message]] = {
     Ask: st.just(Ask()),
     Seen: st.builds(
         Seen,
-        offers=st.lists(st.tuples(counts, counts), max_size=4),
+        offers=st.lists(st.builds(OfferProof, counts, counts, blobs, blobs, blobs), max_size=4),
         round=counts,
         since=counts,
-        signed=st.lists(st.text(max_size=8), max_size=3),
+        signed=st.lists(st.builds(ItemProof, st.text(max_size=8), blobs, blobs), max_size=3),
     ),
     Have: st.builds(
         Have, held=st.dictionaries(st.text(max_size=8), blobs, max_size=4), decided=counts, reply=st.booleans()

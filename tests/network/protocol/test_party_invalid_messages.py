@@ -32,6 +32,7 @@ from inca.network.protocol.messages import (
     Message,
     Nudge,
     Offer,
+    OfferProof,
     Prepare,
     Promise,
     Proposal,
@@ -93,7 +94,7 @@ def nonsense(session: SessionConfig, me: int) -> Iterator[tuple[str, Message]]:
     yield "a commitment of another width", Items([other.sign("commit", b"short")])
     yield "a party that is done and says more", Items([other.sign("done", b"and yet")])
     yield from nonsense_about_decisions(session)
-    yield "an answer to nothing", Seen([(1, 0)], 3, 0, [])
+    yield "an answer to nothing", Seen([OfferProof(1, 0, bytes(8), bytes(32), b"")], 3, 0, [])
 
 
 def nonsense_about_offers(
@@ -363,7 +364,7 @@ def test_a_witness_of_offers_that_there_cannot_be_drives_nobody_out() -> None:
     room.kill(2)
     room.drops = lambda sender, receiver, message: sender == 0
     room.recover(2)
-    room.hand(0, 2, Seen([(PACED.rounds + 5, 0)], 2, 0, []))
+    room.hand(0, 2, Seen([OfferProof(PACED.rounds + 5, 0, bytes(8), bytes(32), b"")], 2, 0, []))
     assert room.parties[2].stage == "asking"
 
 
@@ -387,7 +388,8 @@ def test_an_offer_that_makes_a_balance_larger_than_any_honest_one_is_void_and_cr
     party.ledger.balance[0] = 5 if numbers[0] > 0 else -5  # so that the sum is beyond
     assert party.ledger.round == session.rounds
     effects = party.receive(room.now, sender, offer_of(room, session.rounds, sender, slot, 2, numbers))
-    assert effects.records == [Tombstoned(session.rounds, sender, slot)]
+    huge = offer_of(room, session.rounds, sender, slot, 2, numbers)
+    assert effects.records == [Tombstoned(session.rounds, sender, slot, huge.proof)]
     assert (sender, Voided(session.rounds, slot)) in effects.sends
     again = party.receive(room.now, sender, offer_of(room, session.rounds, sender, slot, 2))  # written once
     assert not again.records and (sender, Voided(session.rounds, slot)) in again.sends

@@ -21,7 +21,7 @@ from inca.errors import InvalidInput, JournalUnusable
 from inca.network.protocol.records import Answered, Began, Credited, Opened, Record, Signed, Tombstoned
 from inca.network.protocol.session import SessionConfig
 
-FORMAT = "inca-journal/3"
+FORMAT = "inca-journal/4"
 _PAGE_BYTES = 2**14  # of the database: payloads are large
 _LOG_PAGES = 2**12  # of the write-ahead log, 64 MiB, before they are moved to the database: else all is written twice
 _SHRED_BYTES = 2**20  # overwritten at a time

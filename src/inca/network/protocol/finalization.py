@@ -18,9 +18,7 @@ from inca.network.protocol.messages import MAX_NUMBER, Account, Item, Proposal, 
 from inca.network.protocol.realized_execution import RealizedExecution, check_account, realize
 from inca.network.protocol.records import Kept, Sealed
 from inca.network.protocol.session import WEIGHT
-from inca.network.protocol.signed_items import Digest, Final, Kind, Ready, not_among, printable, read
-
-_ONCE: tuple[Kind, ...] = ("digest", "final")  # what a party signs once, whatever happens
+from inca.network.protocol.signed_items import ONCE, Digest, Final, Ready, not_among, printable, read
 
 
 @dataclass(frozen=True, eq=False)
@@ -247,7 +245,7 @@ class Finalization:
         if item.kind == "digest":
             check_account(self._context.session, self._context.topology, item.party, read(item, Digest).account)
         ledger = self._context.ledger
-        if item.party == self._context.me and item.kind in _ONCE and ledger.signed.get(item.kind) != item:
+        if item.party == self._context.me and item.kind in ONCE and ledger.signed.get(item.kind) != item:
             if self._context.signed_items.signed_by_owner(item):
                 name = self._context.name(peer)
                 raise CannotJoin(f"the journal is behind: {name} has a {item.kind} of this party that it lacks")

@@ -55,10 +55,9 @@ class OfferSignatures:
 
     def proves(self, sender: int, receiver: int, proof: OfferProof) -> bool:
         """Return whether a proof shows that a party has made an offer to another one."""
-        representable = -(2**63) <= proof.weight < 2**63
-        return representable and self._verify(sender, self._text(sender, receiver, proof), proof.signature)
+        fitting = len(proof.weight) == 8 and len(proof.payload_hash) == 32  # so that no two proofs have the same text
+        return fitting and self._verify(sender, self._text(sender, receiver, proof), proof.signature)
 
     def _text(self, sender: int, receiver: int, proof: OfferProof) -> bytes:
         numbers = b"".join(number.to_bytes(4, "little") for number in (proof.round, proof.slot, sender, receiver))
-        weight = proof.weight.to_bytes(8, "little", signed=True)
-        return b"inca-offer/1" + self.session.id + numbers + weight + proof.payload_hash
+        return b"inca-offer/1" + self.session.id + numbers + proof.weight + proof.payload_hash

@@ -59,6 +59,7 @@ class Party:
         self.stage: Stage = "gathering"
         self.ledger = Ledger(session, me)
         self.signed_items = SignedItems(session, me, sign, verify)
+        offer_signatures = OfferSignatures(session, me, sign, verify)
         context = PartyContext(session, me, self.ledger, self.signed_items, rng)
         finalization = Finalization(context)
         agenda = Agenda(context)
@@ -67,8 +68,8 @@ class Party:
         self._components = PartyComponents(
             context,
             CoinFlip(context),
-            Joining(context),
-            Transfers(context, OfferSignatures(session, me, sign, verify)),
+            Joining(context, offer_signatures),
+            Transfers(context, offer_signatures),
             finalization,
             agenda,
             consensus,
@@ -104,7 +105,7 @@ class Party:
         joining.vouched = late and first_start
         joining.without_journal = late and not first_start
         self._context.record(Opened(pack(noisy), masks, secret, joining.without_journal))
-        joining.away = self._context.returned = late
+        joining.away = late
         return self._start(now)
 
     def recover(self, now: float, records: Iterable[Record], *, first_start: bool = False) -> Effects:
@@ -115,7 +116,7 @@ class Party:
         if (opened := self.ledger.opened) is None:
             raise CorruptJournal("the journal must have an opening, got none")
         joining, finalization = self._components.joining, self._components.finalization
-        joining.away = self._context.returned = True
+        joining.away = True
         joining.without_journal = opened.late and self.ledger.since == 0
         finalization.recover()
         if self.ledger.left is None:

@@ -19,6 +19,7 @@ from inca.network.protocol.messages import (
     Count,
     Have,
     Item,
+    ItemProof,
     Want,
     Wire,
     bit_field,
@@ -29,6 +30,8 @@ from inca.network.protocol.session import SessionConfig, check_weight
 
 Kind = Literal["commit", "confirm", "reveal", "digest", "ready", "final", "done"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
+ONCE: tuple[Kind, ...] = ("digest", "final")
+"""What a party signs once, whatever happens: its witnesses show it what it has signed."""
 _BATCH_BYTES = 2**20  # of items in one answer, if there is more than one item
 _MAX_TEXT = 200  # characters of a peer that are shown to people
 _MAX_VARIANTS = 2  # of an item: two prove that its owner is two-faced; further ones only while a proposal names them
@@ -103,13 +106,17 @@ class SignedItems:
         """Return an own item, signed."""
         content = body if isinstance(body, bytes) else _encoder.encode(body)
         unsigned = Item(kind, self.me, content, b"")
-        return msgspec.structs.replace(unsigned, signature=self._sign(self._text(unsigned)))
+        return msgspec.structs.replace(unsigned, signature=self._sign(self._text(self.me, unsigned.proof)))
 
     # --- items of all ---------------------------------------------------------------------------------------------
 
     def signed_by_owner(self, item: Item) -> bool:
         """Return whether the party that an item is said to be of has signed it."""
-        return self._verify(item.party, self._text(item), item.signature)
+        return self.proves(item.party, item.proof)
+
+    def proves(self, party: int, proof: ItemProof) -> bool:
+        """Return whether a proof shows that a party has signed an item."""
+        return self._verify(party, self._text(party, proof), proof.signature)
 
     def check_known(self, item: Item) -> None:
         """Refuse an item of a kind or a party that there is not."""
@@ -218,9 +225,9 @@ class SignedItems:
         """Return the parties whose item of that kind is missing."""
         return self._everyone.difference(self.by_kind[kind])
 
-    def _text(self, item: Item) -> bytes:
+    def _text(self, party: int, proof: ItemProof) -> bytes:
         """Return what is signed: the hash of what it says, so that a large item is hashed once."""
-        return b"inca-item/2" + self.session.id + item.party.to_bytes(4, "little") + item.hash + item.kind.encode()
+        return b"inca-item/2" + self.session.id + party.to_bytes(4, "little") + proof.body_hash + proof.kind.encode()
 
     def _check(self, item: Item) -> bool:
         """Refuse an item that is signed and yet invalid, before it is passed on; return whether it matters now."""

@@ -19,7 +19,7 @@ from inca.network.protocol.joining import Joining
 from inca.network.protocol.ledger import Ledger
 from inca.network.protocol.messages import Message, Seen
 from inca.network.protocol.session import SessionConfig
-from inca.network.protocol.signed_items import Kind
+from inca.network.protocol.signed_items import ONCE, Kind
 from inca.network.protocol.transfers import Transfers
 
 Stage = Literal[
@@ -84,7 +84,7 @@ class PartyComponents:
     def seen_of(self, peer: int, now: float, *, rounds_over: bool) -> Seen:
         """Return what a peer that was away is told: what it has said here, and in which round this party is."""
         after_last, items = self.session.rounds + 1, self.context.signed_items.by_kind
-        signed = [kind for kind in ("digest", "final") if peer in items[kind]]
+        signed = [items[kind][peer].proof for kind in ONCE if peer in items[kind]]
         current = max(0, self.ledger.round, min(self.session.clock_round(now), after_last))
         seen = self.transfers.seen_of(peer)
         return Seen(seen, after_last if rounds_over else current, self.ledger.since, signed)

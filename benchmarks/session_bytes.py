@@ -45,9 +45,9 @@ def _size(content: Any) -> int:
     return len(msgspec.msgpack.encode(content))
 
 
-def rounds_bytes(rounds: int, dimension: int) -> int:
+def rounds_bytes(rounds: int, dimension: int, signature: int = SIGNATURE) -> int:
     """Return what a party sends in all rounds, and receives as well: an offer and an answer in each."""
-    offer = Offer(rounds, 0, bytes(NUMBER * (dimension + 1)))
+    offer = Offer(rounds, 0, bytes(NUMBER * (dimension + 1)), bytes(signature))
     return rounds * (len(encode(offer)) + len(encode(Ack(rounds, 0))))
 
 

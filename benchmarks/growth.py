@@ -38,7 +38,6 @@ ROOT = Path(__file__).parents[1]
 SIZES = (50, 1000, 10**6, 10**9)
 ROUNDS, DIMENSION = 20, 1
 OF_MANY = 8  # parties of each kind whose losses are worked out where those of all would take days
-LATE = 1000  # one party of so many settles and then does not publish, where late leavers are shown
 
 
 def required(parties: int, dropout: float = 0.1, *, delta: float = 1e-5, failure: float = 1e-6) -> inca.Requirements:
@@ -63,8 +62,8 @@ def written(parties: int) -> str:
 def plans() -> None:
     inca.plan(required(50))  # the first one loads the tables
     print("epsilon 1, a tenth colluding, a tenth leaving, at most 20 messages a party; errors as multiples of")
-    print("Central DP's with everyone present, of which Local DP's is n; one late: if one settles and does not")
-    print("publish; lattice: how many steps sigma_ind has in int64 numbers of the networked party")
+    print("Central DP's with everyone present, of which Local DP's is n; lattice: how many steps sigma_ind")
+    print("has in int64 numbers of the networked party")
     ideal = SecureAggregation(required(10**6)).expected_error(0.1).budget.noise / required(10**6).central_mse
     print(f"noise of an ideal secure aggregation with as many colluders and leavers: {ideal:.3f}")
     for name, small, proven in (
@@ -79,14 +78,13 @@ def plans() -> None:
             start = time.perf_counter()
             plan = inca.plan(requirements, inca.PlanOptions(proven=proven))
             seconds, central = time.perf_counter() - start, requirements.central_mse
-            assert plan.late_budget is not None
             if n == SIZES[0]:
                 print(f"{name}; level {plan.sampling.kind}")
-                print("     n   T sigma_ind sigma_canc  noise  one late  lost values  lattice  seconds")
+                print("     n   T sigma_ind sigma_canc  noise  lost values  lattice  seconds")
             print(
                 f"{written(n):>6} {plan.design.rounds:3} {plan.noise_levels.independent:9.3g}  "
                 f"{plan.noise_levels.cancelling:9.4g} {plan.budget.noise / central:6.3f} "
-                f"{plan.late_budget.noise / central:9.4g} {plan.budget.data / central:12.4g}  "
+                f"{plan.budget.data / central:12.4g}  "
                 f"{lattice_of(plan):7}  {seconds:7.2f}",
                 flush=True,
             )
@@ -95,19 +93,6 @@ def plans() -> None:
     for n in SIZES:
         few, more = (least_rounds(n, n * part // 10, probability=1e-6, schedule="permutation") for part in (1, 2))
         print(f"{written(n):>9} {few:3} {more:3}")
-    print(
-        f"one party in {LATE:,} settles and does not publish: planned without it, and for it (the noise / Central DP)"
-    )
-    for n in SIZES[1:]:
-        late, central = n // LATE, required(n).central_mse
-        for name, guarded in (("without", 0), ("for it", late)):
-            plan = inca.plan(required(n), inca.PlanOptions(late=guarded))
-            noise = late_noise(plan, late)
-            print(
-                f"{written(n):>9} {late:9,} late  {name:8} T {plan.design.rounds:2}  factor {plan.factor:4}  "
-                f"sigma_cancelling {plan.noise_levels.cancelling:6.4g}  noise {noise / central:.4g}"
-                f" = {noise / required(n).local_mse:.2g} x Local DP"
-            )
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     print(f"peak memory of all this {peak:.2f} GiB; a party's messages in {ROUNDS} rounds, one coordinate: ", end="")
     print(f"{rounds_bytes(ROUNDS, DIMENSION)} bytes sent, as many received")
@@ -147,13 +132,6 @@ def lattice_of(plan: inca.Plan) -> str:
     except InvalidInput:
         return "refused"
     return f"2^{math.floor(math.log2(plan.noise_levels.independent / step) + 1e-9)}"
-
-
-def late_noise(plan: inca.Plan, late: int) -> float:
-    """The noise of a plan's estimate if so many settle and do not publish: what one leaves, times their number."""
-    assert plan.late_budget is not None
-    one = plan.late_budget.cancelling / max(1, plan.late)
-    return plan.budget.independent + late * one
 
 
 # --- the end of a session -------------------------------------------------------------------------------------------
@@ -218,12 +196,6 @@ def different(parties: int = 10**6) -> None:
             f"{abs(outcome.weight / requirements.survivors - 1):11.1e}",
             flush=True,
         )
-    lost, late = np.zeros(parties, dtype=bool), parties // LATE
-    assert execution.cohort is not None
-    lost[rng.choice(np.flatnonzero(execution.cohort), size=late, replace=False)] = True
-    exact = inca.expected_error(execution.without_finals(lost), levels).noise
-    print(f"{late:,} late leavers: noise {exact / central:.5g}; what one leaves, times their number: ", end="")
-    print(f"{late_noise(plan, late) / central:.5g}")
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     print(f"peak memory {peak:.2f} GiB")
     told_twice()
@@ -293,16 +265,11 @@ def picture() -> None:
     sizes = [50, *(lead * 10**power for power in range(2, 9) for lead in (1, 2, 5)), 10**9]
     needs = [required(n, dropout=0.0) for n in sizes]
     settled = [inca.plan(each) for each in needs]
-    guarded = [inca.plan(each, inca.PlanOptions(late=max(1, each.parties // LATE))) for each in needs]
     relative = {
         "Local DP": ([each.local_mse / each.central_mse for each in needs], BASELINE),
-        "inca, all publish": (
+        "inca": (
             [plan.budget.noise / each.central_mse for plan, each in zip(settled, needs, strict=True)],
             OWN,
-        ),
-        f"inca, one in {LATE:,}\ndoes not publish": (
-            [late_noise(p, max(1, p.requirements.parties // LATE)) / p.requirements.central_mse for p in guarded],
-            CANCELLING,
         ),
     }
     received = {
@@ -317,7 +284,7 @@ def picture() -> None:
     with look():
         figure, (left, right) = canvas(7.2, 7.6, rows=2)
         for axes, lines, title, own in (
-            (left, relative, "Mean squared error, as a multiple of Central DP's", "inca, all publish"),
+            (left, relative, "Mean squared error, as a multiple of Central DP's", "inca"),
             (right, received, "Bytes that a party receives in a session, one coordinate", "rounds"),
         ):
             ends = []
@@ -330,14 +297,12 @@ def picture() -> None:
             label_ends({axes: ends})
         headline(
             figure,
-            "If all publish, the error stays beside Central DP's at any n; the end of a session grows with n, and "
-            "need not",
+            "The error stays beside Central DP's at any n; the end of a session grows with n, and need not",
         )
         caption(
             figure,
-            f"epsilon 1, delta 1e-5, a tenth colluding, nobody leaves before the end, at most {ROUNDS} rounds. Those "
-            "who do not publish, one at least, are planned for. The design for the end is not implemented in the "
-            "networked party.",
+            f"epsilon 1, delta 1e-5, a tenth colluding, nobody leaves before the end, at most {ROUNDS} rounds. The "
+            "design for the end is not implemented in the networked party.",
         )
         save(figure, ROOT / "docs" / "pictures" / "growth.png")
 

@@ -2,7 +2,7 @@
 
     python tools/level_tables.py counts.jsonl
 
-Besides, it draws what leavers need, and samples runs with one late leaver; neither needs a GPU.
+Besides, it draws what leavers need, and samples runs without one of the final messages; neither needs a GPU.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ LEAVERS, LEAVERS_BATCH, LEAVERS_PARTIES = 10_000_000, 100_000, (10, 50)
 def pack(paths: list[Path]) -> None:
     """Add counts to the file that plans are looked up in, and what leavers need and leave where that is missing."""
     from inca.planning.designs import ProtocolDesign
-    from inca.planning.sampling import sample_late_residue
+    from inca.planning.sampling import sample_residue
 
     before = json.loads(TABLES.read_text())
     tables = before["tables"] + [json.loads(line) for path in paths for line in path.read_text().splitlines()]
     tables = [asdict(Setting(**{name: row[name] for name in NAMES if name in row})) | row for row in tables]
     tables.sort(key=lambda row: [row[name] for name in (*NAMES, "seed")])
-    residues = before["late_residues"]
+    residues = before["residues"]
     for rounds in sorted({row["rounds"] for row in tables if str(row["rounds"]) not in residues}):
         design = ProtocolDesign("permutation", rounds, quiet=QUIET)
-        residues[str(rounds)] = [round(sample_late_residue(design, 100, part, runs=400), 3) for part in LEAVING]
+        residues[str(rounds)] = [round(sample_residue(design, 100, part, runs=400), 3) for part in LEAVING]
         print(f"{rounds} rounds: {residues[str(rounds)]}")
     head = {"format": "inca-level-tables/2", "made_by": "python tools/level_tables.py", "quiet": QUIET}
-    head |= {"factors": FACTORS, "levels_per_factor": LEVELS_PER_FACTOR, "leaving": LEAVING, "late_residues": residues}
+    head |= {"factors": FACTORS, "levels_per_factor": LEVELS_PER_FACTOR, "leaving": LEAVING, "residues": residues}
     plain = {(row["rounds"], row["known"]) for row in tables if (row["receivers"], row["eavesdropped"]) == (1, 0.0)}
     leavers = count_leavers(before["leavers"], sorted(plain))
     body, rest = (",\n".join(json.dumps(row, separators=(",", ":")) for row in rows) for rows in (tables, leavers))

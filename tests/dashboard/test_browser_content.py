@@ -76,7 +76,7 @@ def test_a_certificate_has_the_same_verdict_on_a_page(
 def documents(state: Path) -> dict[str, Worded]:
     result = ResultDocument.read(state / SESSION[:16] / "result.json")
     contradictions = ((2, "dora", "bert", "acknowledged"),)
-    inexact = replace(result, late=("bert",), contradictions=contradictions, exact=False, standard_error=None)
+    inexact = replace(result, contradictions=contradictions, exact=False, standard_error=None)
     none = replace(result, estimate=None, interval=None, cohort=None, coalition=None, coalitions=None, reason="too few")
     return {
         "a result": result,

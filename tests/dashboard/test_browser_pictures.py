@@ -32,7 +32,7 @@ OF_VIEWS: dict[str, Expected] = {
         ),
         "tradeoff.svg": (
             "Error against messages against privacy",
-            ("you are here", "one late leaver", "epsilon 0.3", "Central DP", "Local DP"),
+            ("you are here", "epsilon 0.3", "Central DP", "Local DP"),
             ("parties 30", "epsilon 2", "delta 0.00001", "colluding 0.1", "dropping out 0.1"),
         ),
     },

@@ -154,7 +154,7 @@ class EightProcesses(LocalCluster):
         assert self.wait(self.deadline) == [], [self.log_text(i)[-2000:] for i in self.running()]
         holders = [i for i in range(N) if self.result(i).get("estimate") is not None]
         for i in holders:
-            shared = ("estimate", "execution", "total", "total_weight", "cohort", "late", "exact", "beacon")
+            shared = ("estimate", "execution", "total", "total_weight", "cohort", "exact", "beacon")
             assert all(self.result(i)[name] == self.result(holders[0])[name] for name in shared)
         return holders
 

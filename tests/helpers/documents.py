@@ -79,7 +79,6 @@ def result(**changes: Any) -> ResultDocument:
         "remarks": [],
         "present": 10,
         "cohort": ["anna", *(f"p{i}" for i in range(9))],
-        "late": [],
         "weight": 10.0,
         "standard_error": 0.25,
         "exact": True,

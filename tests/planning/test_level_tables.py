@@ -23,12 +23,12 @@ from inca.planning.level_tables import (
     _rarest_level,
     _upper_limits,
     drawn_rounds,
-    late_residue,
     leavers_level,
     level_tables,
     needed_level,
+    unfinished_residue,
 )
-from inca.planning.sampling import sample_late_residue
+from inca.planning.sampling import sample_residue
 
 FAILURE, CONFIDENCE = 1e-6, 0.95
 
@@ -265,10 +265,10 @@ def test_leavers_need_what_their_bounds_say_and_never_more_than_suffices_for_all
 @pytest.mark.parametrize(
     ("rounds", "leaving"), [(10, 0.1), *(pytest.param(20, leaving, marks=pytest.mark.slow) for leaving in (0.0, 0.25))]
 )
-def test_what_a_late_leaver_leaves_is_what_fresh_runs_show(rounds: int, leaving: float) -> None:
+def test_what_a_missing_final_message_leaves_is_what_fresh_runs_show(rounds: int, leaving: float) -> None:
     """Sampled on 120 other runs of another size, whose standard error is 4 %; six of them."""
-    fresh = sample_late_residue(ProtocolDesign("permutation", rounds, quiet=1), 40, leaving, runs=120, seed=9)
-    assert late_residue(rounds, leaving) == pytest.approx(fresh, rel=0.25)
+    fresh = sample_residue(ProtocolDesign("permutation", rounds, quiet=1), 40, leaving, runs=120, seed=9)
+    assert unfinished_residue(rounds, leaving) == pytest.approx(fresh, rel=0.25)
 
 
 def test_beyond_what_was_drawn_levels_grow_twice_as_fast_as_counts_show() -> None:

@@ -78,21 +78,6 @@ def test_a_plan_of_two_honest_parties_that_hide_nothing_is_called_local_dp(
 SETTLED = inca.Requirements(parties=200, epsilon=1.0, delta=1e-5, colluding=0.1, dropout=0.1)
 
 
-@pytest.mark.parametrize(
-    ("late", "sentence"),
-    [
-        (0, "1 party settles and then publishes nothing"),
-        (1, "1 party settles and then publishes nothing"),
-        (3, "3 parties settle and then publish nothing"),
-    ],
-)
-def test_a_plan_says_what_late_leavers_cost(late: int, sentence: str) -> None:
-    plan = inca.plan(SETTLED, inca.PlanOptions(late=late))
-    assert plan.late_budget is not None
-    error = f"{math.sqrt(plan.late_budget.total):.4g} root mean square"
-    assert f"  Late leavers       {error} if {sentence}\n" in words(plan)
-
-
 def test_a_plan_says_how_much_noise_is_added_at_the_end_if_parties_leave() -> None:
     plan = inca.plan(SETTLED)
     assert f"  Top-up noise       {plan.sigma_topup(20):.6g} if 20 leave\n" in words(plan)

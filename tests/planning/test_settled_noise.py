@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 import inca
 from inca.errors import InvalidInput
 from inca.planning.designs import ProtocolDesign
-from inca.planning.settled_noise import SettledNoise
+from inca.planning.settled_noise import SettledNoise, price
 
 seeds = st.integers(0, 2**32 - 1)
 
@@ -139,15 +140,20 @@ def test_the_error_in_closed_form_is_that_of_the_execution(leavers: int) -> None
 
 def test_the_error_without_anyone_left_is_infinite() -> None:
     assert example().settled_noise.error(60).total == math.inf > example().settled_noise.error(59).total
-    assert example().settled_noise.error(58, late=2, residue=1.0).total == math.inf
+    assert example().settled_noise.error_without_one(59, 1.0).total == math.inf
 
 
-def test_late_leavers_leave_noise_in_proportion_to_their_number() -> None:
+def test_a_missing_final_message_leaves_its_part_of_the_level() -> None:
+    noise, unit = example().settled_noise, example().requirements.var_local_dp
+    assert noise.error_without_one(6, 2.0).cancelling == pytest.approx(2.0 * unit * noise.level / 53**2)
+    assert noise.error_without_one(6, 2.0).data == noise.error(7).data
+
+
+def test_more_cancelling_noise_has_its_price() -> None:
     noise = example().settled_noise
-    one, three = (noise.error(6, late, residue=2.0) for late in (1, 3))
-    unit = example().requirements.var_local_dp
-    assert one.cancelling == pytest.approx(2.0 * unit * noise.level / 53**2)
-    assert three.cancelling * 51**2 == pytest.approx(3 * one.cancelling * 53**2)
+    more = replace(noise, level=2.0 * noise.level)
+    of_less, of_more = (price(each.error(6), each.error_without_one(6, 1.0)) for each in (noise, more))
+    assert noise.error(6).total < of_less < of_more
 
 
 @pytest.mark.parametrize("leavers", [1, 5, 12])

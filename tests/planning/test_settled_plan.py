@@ -19,8 +19,8 @@ from inca.mechanisms.inca import Inca
 from inca.mechanisms.secure_aggregation import SecureAggregation
 from inca.planning.designs import ProtocolDesign
 from inca.planning.leavers import level_that_protects_leavers
-from inca.planning.level_tables import late_residue, leavers_level, needed_level
-from inca.planning.settled_plan import residue_of
+from inca.planning.level_tables import leavers_level, needed_level, unfinished_residue
+from inca.planning.settled_plan import _looked_up, leavers_protected, residue_of
 from inca.privacy.theorems.failure_bounds import failure_bound
 
 REQUIREMENTS = inca.Requirements(parties=200, epsilon=0.2, delta=1e-5, colluding=0.1, dropout=0.1, messages=20)
@@ -33,7 +33,6 @@ def test_the_error_is_near_that_of_a_trusted_curator(dropout: float, most: float
     plan = inca.plan(replace(REQUIREMENTS, dropout=dropout, messages=messages))
     assert plan.expected_mse <= most * REQUIREMENTS.central_mse
     assert plan.design.messages <= messages and plan.sampling.kind == "drawn"
-    assert plan.late_budget is not None and plan.late_budget.total > plan.expected_mse
 
 
 @pytest.mark.parametrize("parties", [50, 200, 1000, 10**5, 10**9])
@@ -46,10 +45,9 @@ def test_the_error_is_within_a_tenth_of_ideal_secure_aggregation(parties: int, d
 
 
 @pytest.mark.parametrize("dropout", [0.0, 0.1, 0.2])
-@pytest.mark.parametrize("late", [0, 1])
-def test_every_runs_audit_meets_the_guarantee(dropout: float, late: int) -> None:
+def test_every_runs_audit_meets_the_guarantee(dropout: float) -> None:
     """At full attendance, at half of the leavers and at all of them; exactly, leavers' own losses included."""
-    plan = inca.plan(SMALL, inca.PlanOptions(late=late))
+    plan = inca.plan(SMALL)
     for seed in range(4):
         rng = np.random.default_rng(seed)
         execution = plan.execution(seed, inca.Presence.leaving(40, plan.design.rounds, dropout, rng))
@@ -67,25 +65,30 @@ def test_levels_are_looked_up_where_colluders_and_leavers_are_known(colluding: f
     assert colluding + dropout - 1e-9 <= plan.sampling.known < 2 * (colluding + dropout)
 
 
+def survivors_level(requirements: inca.Requirements, candidate: Any) -> float:
+    known, factor = requirements.colluding + requirements.dropout, candidate.noise.factor
+    needed = needed_level(candidate.design.rounds, known, factor, 200, failure=1e-6, confidence=0.95)
+    assert needed is not None
+    return needed.level
+
+
 @pytest.mark.parametrize("dropout", [0.05, 0.2])
 def test_a_plan_protects_leavers_where_survivors_would_need_less_noise(dropout: float) -> None:
-    """Many late leavers make the factor large, so that survivors need little cancelling noise; leavers need as much."""
-    requirements = replace(REQUIREMENTS, dropout=dropout)
-    plan = inca.plan(requirements, inca.PlanOptions(late=30))
-    level = plan.noise_levels.cancelling**2 / requirements.var_local_dp
-    rounds, known, injection = plan.design.rounds, 0.1 + dropout, plan.design.injection()
-    needed = leavers_level(rounds, known, 200, injection, failure=requirements.failure, confidence=0.95)
-    survivors = needed_level(rounds, known, plan.factor, 200, failure=requirements.failure, confidence=0.95)
-    assert survivors is not None and survivors.level < needed <= level * (1 + 1e-9)
+    """With a large factor survivors need little cancelling noise; leavers need as much as before."""
+    requirements, more = replace(REQUIREMENTS, dropout=dropout), []
+    for candidate in _looked_up(requirements, None, None, 0.95):
+        injection, certainty = candidate.design.injection(), {"failure": 1e-6, "confidence": 0.95}
+        needed = leavers_level(candidate.design.rounds, 0.1 + dropout, 200, injection, **certainty)
+        assert needed <= candidate.noise.level
+        more.append(survivors_level(requirements, candidate) < needed)
+    assert any(more) and not all(more)
 
 
 def test_if_nobody_leaves_noise_is_for_survivors_alone() -> None:
     requirements = replace(REQUIREMENTS, colluding=0.05, dropout=0.0, messages=30)
-    plan = inca.plan(requirements, inca.PlanOptions(late=30))
-    survivors = needed_level(plan.design.rounds, 0.05, plan.factor, 200, failure=requirements.failure, confidence=0.95)
-    assert survivors is not None
-    assert plan.noise_levels.cancelling**2 / requirements.var_local_dp == pytest.approx(survivors.level, rel=1e-6)
-    assert survivors.level < 1.0
+    candidates = list(_looked_up(requirements, None, None, 0.95))
+    levels = [survivors_level(requirements, candidate) for candidate in candidates]
+    assert [candidate.noise.level for candidate in candidates] == pytest.approx(levels) and min(levels) < 1.0
 
 
 def test_a_plan_without_any_rounds_is_refused() -> None:
@@ -118,27 +121,18 @@ def test_a_thousand_runs_have_the_expected_error_and_fifty_audits_hold(dropout: 
         assert inca.account(view, mechanism.plan.noise_levels_of(execution), sensitivity=1.0).max_mu <= requirements.mu
 
 
-@pytest.mark.parametrize("late", [pytest.param(0, marks=pytest.mark.slow), 1, pytest.param(2, marks=pytest.mark.slow)])
-def test_runs_have_the_expected_error(late: int) -> None:
+def test_runs_have_the_expected_error() -> None:
     """The mean of 400 squared errors is within 4.9 of its standard errors of the expectation (false alarm 1e-6)."""
-    mechanism = Inca(inca.plan(replace(SMALL, messages=8, dropout=0.15)), late_leavers=late)
+    mechanism = Inca(inca.plan(replace(SMALL, messages=8, dropout=0.15)))
     expected = mechanism.expected_error(0.15).mse
-    measured = measure(mechanism, np.random.default_rng(late), 0.15, runs=400)
-    assert abs(measured.mse - expected) < 4.9 * measured.standard_error + 0.05 * expected * (late > 0)
+    measured = measure(mechanism, np.random.default_rng(0), 0.15, runs=400)
+    assert abs(measured.mse - expected) < 4.9 * measured.standard_error
 
 
 def test_the_error_grows_with_the_number_that_really_left() -> None:
     mechanism = Inca(inca.plan(replace(REQUIREMENTS, dropout=0.2)))
     errors = [mechanism.expected_error(dropout).mse for dropout in (0.0, 0.05, 0.1, 0.2)]
     assert errors == sorted(errors) and errors[0] < 1.2 * REQUIREMENTS.central_mse
-
-
-def test_guarding_against_late_leavers_trades_error_without_them_for_error_with_them() -> None:
-    careless, careful = inca.plan(REQUIREMENTS), inca.plan(REQUIREMENTS, inca.PlanOptions(late=1))
-    assert careless.late_budget is not None and careful.late_budget is not None
-    assert careless.expected_mse < careful.expected_mse < careful.late_budget.total < careless.late_budget.total / 1.5
-    three = inca.plan(REQUIREMENTS, inca.PlanOptions(late=3))
-    assert three.late_budget is not None and three.late_budget.total > careful.late_budget.total
 
 
 def test_a_smaller_probability_of_failure_is_extrapolated_and_says_so() -> None:
@@ -202,11 +196,7 @@ def test_an_honest_party_among_colluders_has_the_noise_of_local_dp() -> None:
     assert plan.settled_noise.topup(1) == 0.0
 
 
-def test_late_leavers_are_for_settled_runs_and_leave_someone() -> None:
-    with pytest.raises(InvalidInput, match="late must be 0 without settlement"):
-        inca.plan(SMALL, inca.PlanOptions(settlement="none", late=1))
-    with pytest.raises(InvalidInput, match="late must be from 0 to 31, got 32"):
-        inca.plan(SMALL, inca.PlanOptions(late=32))
+def test_options_out_of_their_range_are_refused() -> None:
     with pytest.raises(InvalidInput, match="settlement must be settled or none, got 'paid'"):
         inca.plan(SMALL, inca.PlanOptions(settlement=cast(Any, "paid")))
     with pytest.raises(InvalidInput, match="confidence must be between 0 and 1"):
@@ -218,14 +208,13 @@ def test_too_few_messages_are_refused_with_how_many_would_do() -> None:
         inca.plan(replace(SMALL, messages=2))
 
 
-@pytest.mark.parametrize("late", [0, 2])
-def test_a_settled_plan_is_a_file_that_is_read_again(tmp_path: Path, late: int) -> None:
-    plan = inca.plan(SMALL, inca.PlanOptions(late=late))
+def test_a_settled_plan_is_a_file_that_is_read_again(tmp_path: Path) -> None:
+    plan = inca.plan(SMALL)
     plan.write(tmp_path / "plan.json")
     assert inca.read_plan(tmp_path / "plan.json") == plan
     fields = plan.document().as_fields()
-    assert fields["settlement"] == "settled" and plan.document().late == late and len(fields["sigma_topup"]) == 9
-    assert fields["sigma_topup"][0] == 0.0 and fields["expected_mse_late"] > fields["expected_mse"]
+    assert fields["settlement"] == "settled" and len(fields["sigma_topup"]) == 9
+    assert fields["sigma_topup"][0] == 0.0
     assert fields["sigma_topup"][8] == plan.sigma_topup(8)
 
 
@@ -327,7 +316,6 @@ def test_a_proven_plan_is_read_as_it_was_written(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        ({"late": 1}, "late must be 0 for a proven level"),
         ({"receivers": 2}, "receivers must be 1 for a proven level, got 2"),
         ({"settlement": "none"}, "proven must be used with settled runs"),
         ({"recipe": "paper"}, "proven must be used with settled runs"),
@@ -365,31 +353,31 @@ def test_what_was_not_drawn_is_sampled_with_all_messages_and_a_last_quiet_round(
 
 def test_a_sampled_plan_protects_leavers_and_its_error_is_that_of_its_noise() -> None:
     requirements = replace(TAPPED, parties=60)
-    plan = inca.plan(requirements, inca.PlanOptions(late=2, views=4))
+    plan = inca.plan(requirements, inca.PlanOptions(views=4))
     level = plan.noise_levels.cancelling**2 / requirements.var_local_dp
     assert plan.factor < requirements.honest and level >= level_that_protects_leavers(plan.design.injection())
     expected = plan.settled_noise.error(requirements.leavers).independent
     assert plan.budget.independent == pytest.approx(expected, rel=1e-8)
-    stay = inca.plan(
-        replace(requirements, dropout=0.0), inca.PlanOptions(late=2, views=4)
-    )  # nobody leaves: less is enough
-    assert stay.noise_levels.cancelling**2 < 0.5 * level * requirements.var_local_dp
+    low = np.full(2, 0.1), np.full(2, 0.1)
+    raised = leavers_protected(requirements, plan.design, *low)
+    assert raised == [level_that_protects_leavers(plan.design.injection())] * 2
+    assert leavers_protected(replace(requirements, dropout=0.0), plan.design, *low) == [0.1, 0.1]
 
 
 def test_a_plan_for_absences_has_their_error() -> None:
     """Who misses rounds enters with a part of its weight: values are lost though nobody leaves."""
     requirements = replace(TAPPED, dropout=0.0, eavesdropped=0.0, away=0.2, messages=40)
     plan = inca.plan(requirements, inca.PlanOptions(views=4))
-    assert plan.budget.data > 0.0 and plan.late_budget is not None and plan.late_budget.data == plan.budget.data
+    assert plan.budget.data > 0.0
     assert plan.budget.independent > plan.settled_noise.error(0).independent
     assert inca.plan(replace(requirements, away=0.0)).budget.data == 0.0
 
 
-def test_what_a_late_leaver_leaves_is_looked_up_where_it_was_drawn() -> None:
+def test_what_a_missing_final_message_leaves_is_looked_up_where_it_was_drawn() -> None:
     drawn, other = ProtocolDesign("permutation", 10, quiet=1), ProtocolDesign("permutation", 11, quiet=1)
-    assert residue_of(drawn, 200, 20) == late_residue(10, 0.1)
-    assert residue_of(other, 200, 20) == pytest.approx(late_residue(10, 0.1), rel=0.25)
-    assert residue_of(ProtocolDesign("permutation", 10), 200, 20) != late_residue(10, 0.1)
+    assert residue_of(drawn, 200, 20) == unfinished_residue(10, 0.1)
+    assert residue_of(other, 200, 20) == pytest.approx(unfinished_residue(10, 0.1), rel=0.25)
+    assert residue_of(ProtocolDesign("permutation", 10), 200, 20) != unfinished_residue(10, 0.1)
 
 
 @pytest.mark.parametrize("proven", [False, True])

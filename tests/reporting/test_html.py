@@ -27,7 +27,6 @@ def hostile_session(tmp_path: Path) -> Path:
         "party": HOSTILE,
         "reason": HOSTILE,
         "cohort": [HOSTILE],
-        "late": [HOSTILE],
     }
     result |= {"remarks": [HOSTILE], "session": HOSTILE, "inca": HOSTILE, "execution": HOSTILE}
     change(folder / "result.json", result)

@@ -12,7 +12,7 @@ import pytest
 from helpers.paths import ROOT
 from inca.jobs.engine import Engine
 from inca.jobs.job import Job
-from inca.reproduction.figure4_settled import LATE, MECHANISMS, NOT_SETTLED, SETTLED, SIMULATED, SettledErrors, draw
+from inca.reproduction.figure4_settled import MECHANISMS, NOT_SETTLED, SETTLED, SettledErrors, draw
 from inca.reproduction.figure_reproduction import DataTable, FigureResults, Row, pick
 from inca.reproduction.reproduce import read_reproduction, reproduce
 
@@ -56,7 +56,7 @@ def test_settled_errors_are_what_was_promised(full: FigureResults) -> None:
 
 def test_simulated_errors_are_those_expected(full: FigureResults) -> None:
     simulated = [row for row in settled(full) if row["runs"]]
-    assert {row["mechanism"] for row in simulated} == set(SIMULATED)
+    assert {row["mechanism"] for row in simulated} == {SETTLED}
     assert all(row["runs"] == 1000 for row in simulated)
     assert all(abs(row["mse"] - row["expected"]) < 5 * row["standard_error"] for row in simulated)
 
@@ -71,11 +71,7 @@ def test_what_panel_c_has_is_the_same_in_panel_d(full: FigureResults) -> None:
 
 def test_the_page_says_what_the_data_say(full: FigureResults) -> None:
     page = (ROOT / "docs" / "reproduction.md").read_text(encoding="utf-8")
-    names = {
-        "inca, settled, no leaver late": SETTLED,
-        "inca, settled, one leaver late": "inca, one leaver late",
-        "secure aggregation, with or without a server": "secure aggregation",
-    }
+    names = {"secure aggregation, with or without a server": "secure aggregation"}
     own = [name for name in MECHANISMS if name not in names.values() and not name.endswith("no server")]
     for words, name in {**names, **{name: name for name in own}}.items():
         known = {row["dropout"]: f"{row['relative']:.3g}" for row in pick(settled(full), mechanism=name)}
@@ -127,7 +123,7 @@ def test_what_is_known_is_not_computed_again_and_nobody_is_late_where_nobody_lea
     assert [row["mechanism"] for row in table.rows if row["dropout"] == 0.0 and row["late"]] == []
     pieces = [job.settings for job in perform.jobs if job.name == "settled_errors"]
     assert {(piece["first"], piece["runs"]) for piece in pieces} == {(0, 100), (100, 50)}
-    assert all(piece["seed"] == 3 and piece["late"] == LATE[piece["name"]] for piece in pieces)
+    assert all((piece["name"], piece["seed"]) == (SETTLED, 3) for piece in pieces)
 
 
 def test_mechanisms_that_cannot_be_calibrated_are_left_out_of_the_picture(full: FigureResults) -> None:

@@ -183,7 +183,7 @@ def test_a_prediction_that_cannot_be_made_is_none() -> None:
 def test_predictions_are_those_of_the_comparison() -> None:
     requirements = Requirements(16, 1.0, 1e-5, colluding=0.1, dropout=0.1, messages=8)
     entries = {entry.mechanism: entry for entry in compare(requirements, [0.1], views=2)}
-    for name in ("inca, settled", "inca, one leaver late", "inca, the paper's recipe", "GOPA, no leaver late"):
+    for name in ("inca, settled", "inca, the paper's recipe", "GOPA, no leaver late"):
         predicted = runs.predicted(name, asdict(requirements), views=2)
         assert predicted is not None and predicted["mse"] == entries[name].mse
     planned = runs.predicted("inca, planned", asdict(requirements), views=2)
@@ -194,16 +194,14 @@ SETTLED = asdict(Requirements(40, 1.0, 1e-5, colluding=0.1, dropout=0.1, message
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("name", "late"), [("inca, settled", 0), ("inca, one leaver late", 1)])
-def test_settled_runs_have_the_expected_error(name: str, late: int) -> None:
+def test_settled_runs_have_the_expected_error() -> None:
     """Errors are nearly normal: the mean of 1,500 squares is within a fifth but for less than 1e-6."""
-    predicted = runs.predicted(name, SETTLED, views=20)
-    squares = runs.settled_errors(name, SETTLED, late, first=0, runs=1500, seed=SEED, views=20)
+    predicted = runs.predicted("inca, settled", SETTLED, views=20)
+    squares = runs.settled_errors("inca, settled", SETTLED, first=0, runs=1500, seed=SEED, views=20)
     assert predicted is not None and np.mean(squares) == pytest.approx(predicted["mse"], rel=0.2)
 
 
-@pytest.mark.parametrize(("name", "late"), [("inca, settled", 0), ("inca, one leaver late", 1)])
-def test_settled_runs_can_be_cut_anywhere(name: str, late: int) -> None:
-    squares = runs.settled_errors(name, SETTLED, late, first=0, runs=20, seed=SEED, views=20)
-    assert squares[3:5] == runs.settled_errors(name, SETTLED, late, first=3, runs=2, seed=SEED, views=20)
+def test_settled_runs_can_be_cut_anywhere() -> None:
+    squares = runs.settled_errors("inca, settled", SETTLED, first=0, runs=20, seed=SEED, views=20)
+    assert squares[3:5] == runs.settled_errors("inca, settled", SETTLED, first=3, runs=2, seed=SEED, views=20)
     assert len(set(squares)) == 20

@@ -159,10 +159,8 @@ class PlanOptions(Views, Protocol):
         True
     """
 
-    late: int = 0
-    """Late leavers to guard against: parties that settle and then do not publish."""
     proven: bool = False
-    """Take cancelling noise that is proven to suffice, not drawn; one late leaver then ruins the result."""
+    """Take cancelling noise that is proven to suffice, not drawn."""
     recipe: Literal["best", "paper"] = "best"
     """best, or paper: equal shares, random receivers, 1.3 times the least independent noise."""
 

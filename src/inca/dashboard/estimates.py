@@ -169,18 +169,16 @@ def tradeoff(question: PlanQuestion) -> dict[str, Any]:
             "receivers": design.receivers,
             "messages": design.messages + FINAL_MESSAGES,
             "noise": error.noise / requirements.var_local_dp,
-            "late": late.noise / requirements.var_local_dp,
         }
-        for design, error, late in designs
+        for design, error in designs
     ]
-    data, late_data = (designs[0][1].data, designs[0][2].data) if designs else (None, None)
+    data = designs[0][1].data if designs else None
     try:
         entry = looked_up_estimate(requirements)
     except IncaError:  # said by the estimate, which is asked for besides
         entry = None
     why_not = "" if points else _why_not(requirements)
-    lost = {"data": data, "late_data": late_data}
-    return dict(null_for_infinity({"points": points, **lost, "why_not": why_not, "entry": entry}))
+    return dict(null_for_infinity({"points": points, "data": data, "why_not": why_not, "entry": entry}))
 
 
 def _why_not(requirements: Requirements) -> str:

@@ -8,7 +8,6 @@ import msgspec
 
 from inca.documents.document import Document, Part, about
 from inca.documents.fields import Count, ErrorParts, Fraction, InjectionFields, NotNegative, Settlement
-from inca.errors import InvalidInput
 
 
 class RequirementFields(Part, frozen=True, kw_only=True):
@@ -59,9 +58,7 @@ class PlanDocument(Document, frozen=True, kw_only=True):
 
     kind: ClassVar[str] = "a plan"
     indent: ClassVar[int | None] = 1
-    absent: ClassVar[frozenset[str]] = frozenset(
-        {"settlement", "sigma_topup", "late", "expected_mse_late", "error_late"}
-    )
+    absent: ClassVar[frozenset[str]] = frozenset({"settlement", "sigma_topup"})
 
     format: Annotated[Literal["inca-plan/1"], about("The format and its version.")] = "inca-plan/1"
     inca: Annotated[str, about("The version of inca that wrote the file.")] = ""
@@ -97,13 +94,3 @@ class PlanDocument(Document, frozen=True, kw_only=True):
         tuple[NotNegative, ...],
         about("Standard deviation of what each party adds when it settles, by leavers, 0 first.", "value"),
     ] = ()
-    late: Annotated[Count, about("Late leavers that the plan guards against.", "parties")] = 0
-    expected_mse_late: Annotated[
-        NotNegative | None, about("Expected squared error with so many late leavers, one at least.", "value^2")
-    ] = None
-    error_late: Annotated[ErrorParts | None, about("Its parts.")] = None
-
-    def check(self) -> None:
-        """Refuse a settled plan without its settled part, and the other way round."""
-        if (self.settlement == "settled") != (self.error_late is not None):
-            raise InvalidInput("error_late: must be there if and only if settlement is settled")

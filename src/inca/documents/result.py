@@ -61,9 +61,6 @@ class ResultDocument(Document, frozen=True, kw_only=True):
     remarks: Annotated[tuple[str, ...], about("Sentences that belong to the estimate.")] = ()
     present: Annotated[Count, about("How many final messages are in the result.", "parties")] = 0
     cohort: Annotated[tuple[str, ...] | None, about("The parties that settled, whose mean this is.")] = None
-    late: Annotated[
-        tuple[str, ...], about("Parties that settled and did not publish: noise of theirs is left in it.")
-    ] = ()
     weight: Annotated[float | None, about("How many values' weight is in the result.", "values")] = None
     standard_error: Annotated[
         NotNegative | None,

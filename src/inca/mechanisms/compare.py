@@ -48,12 +48,8 @@ NamedFactory = tuple[str, Callable[[], Mechanism]]
 
 
 def own_mechanisms(requirements: Requirements, views: int = 300) -> Iterator[NamedFactory]:
-    """Yield the ways to run inca: settled with no and with one late leaver, not settled, and as the paper does.
-
-    With a late leaver the plan guards against one, which costs a little if there is none.
-    """
+    """Yield the ways to run inca: settled, not settled, and as the paper does."""
     yield "inca, settled", lambda: Inca(plan(requirements, PlanOptions(views=views)))
-    yield "inca, one leaver late", lambda: Inca(plan(requirements, PlanOptions(late=1, views=views)), late_leavers=1)
     yield "inca, not settled", lambda: Inca(plan(requirements, PlanOptions(settlement="none", views=views)))
     yield "inca, the paper's recipe", lambda: Inca(plan(requirements, PlanOptions(recipe="paper", views=views)))
 
@@ -130,10 +126,9 @@ def compare(
         InvalidInput: If there is no rate, or one is not from 0 to 1.
 
     Example:
-        >>> for entry in compare(Requirements(32, 1.0, 1e-5, messages=8), [0.0], views=20)[:3]:
+        >>> for entry in compare(Requirements(32, 1.0, 1e-5, messages=8), [0.0], views=20)[:2]:
         ...     print(entry.mechanism, round(entry.relative, 1))
         inca, settled 1.0
-        inca, one leaver late 2.0
         inca, not settled 1.0
     """
     rates = [finite_float("a dropout rate", rate, 0.0, 1.0) for rate in dropouts]

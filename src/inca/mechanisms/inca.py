@@ -5,11 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from inca._base.validation import finite_float, integer
+from inca._base.validation import finite_float
 from inca.mechanisms.base import ExpectedError, MeanEstimate, Mechanism
 from inca.planning.plan import Plan
 from inca.planning.sampling import sample_error
-from inca.planning.settled_plan import residue_of
 from inca.protocol.presence import Presence
 from inca.protocol.simulation import simulate
 
@@ -21,8 +20,6 @@ class Inca(Mechanism):
 
     Args:
         plan: The parameters; its requirements are those of the mechanism.
-        late_leavers: How many of the leavers settle before they leave, all of them if there are fewer; 0 without
-            settlement.
 
     Example:
         >>> import inca
@@ -32,18 +29,15 @@ class Inca(Mechanism):
         ('inca, settled', 8.0)
         >>> bool(own.expected_error(0.0).mse < own.expected_error(0.1).mse < own.expected_error(0.2).mse)
         True
-        >>> Inca(inca.plan(requirements), late_leavers=1).expected_error(0.1).mse > 3 * own.expected_error(0.1).mse
-        True
     """
 
     promise = "colluders and eavesdroppers who see the topology, their messages and all final ones"
 
-    def __init__(self, plan: Plan, late_leavers: int = 0) -> None:
+    def __init__(self, plan: Plan) -> None:
         super().__init__(plan.requirements)
         plan.noise_levels.refuse_uncancelled()
         self.plan = plan
         self.settled = plan.settlement == "settled"
-        self.late_leavers = integer("late_leavers", late_leavers, min=0, max=None if self.settled else 0)
         if plan.recipe == "paper":
             self.name = "inca, the paper's recipe"
         else:
@@ -62,14 +56,10 @@ class Inca(Mechanism):
     def expected_error(self, dropout: float) -> ExpectedError:
         """Return the expected error: in closed form if settled and nobody is away, else exact for sampled runs."""
         plan = self.plan
-        same = finite_float("dropout", dropout, 0.0, 1.0) == self.requirements.dropout
-        if same and not self.late_leavers:
+        if finite_float("dropout", dropout, 0.0, 1.0) == self.requirements.dropout:
             return ExpectedError(plan.budget, plan.standard_error)
         if self.settled and self.requirements.away == 0.0:
-            leavers = self._leavers(dropout)
-            late = min(self.late_leavers, leavers)
-            residue = residue_of(plan.design, self.requirements.parties, leavers) if late else 0.0
-            return ExpectedError(plan.settled_noise.error(leavers - late, late, residue))
+            return ExpectedError(plan.settled_noise.error(self._leavers(dropout)))
         var_independent, var_cancelling = plan.noise_levels.independent**2, plan.noise_levels.cancelling**2
         errors = sample_error(self.requirements, plan.design, dropout, _RUNS, settled=self.settled)
         return ExpectedError(
@@ -80,12 +70,7 @@ class Inca(Mechanism):
         """Run Algorithm 2 once, with a fresh schedule, and settle if planned."""
         _, leavers = self._validate(values, rng, dropout)
         n = self.requirements.parties
-        late = min(self.late_leavers, leavers)
-        presence = Presence.leaving(n, self.plan.design.rounds, (leavers - late) / n, rng)
+        presence = Presence.leaving(n, self.plan.design.rounds, leavers / n, rng)
         execution = self.plan.execution(int(rng.integers(2**63)), presence)
         levels = self.plan.noise_levels_of(execution)
-        if late:
-            lost = np.zeros(n, dtype=bool)
-            lost[rng.choice(np.flatnonzero(execution.published), size=late, replace=False)] = True
-            execution = execution.without_finals(lost)
         return simulate(execution, values, levels, rng).estimate

@@ -68,7 +68,7 @@ class _LevelTables(msgspec.Struct, frozen=True):
     factors: list[float]
     levels_per_factor: list[float]
     leaving: list[float]
-    late_residues: dict[str, list[float]]
+    residues: dict[str, list[float]]
     tables: list[_Counts]
     leavers: list[_LeaverCounts]
 
@@ -257,12 +257,12 @@ def _limits_of_bytes(exceeding: bytes, views: int, confidence: float) -> Array:
     return limits
 
 
-def late_residue(rounds: int, leaving: float) -> float:
-    """Return the variance that one late leaver leaves in the settled sum, per unit of cancelling variance.
+def unfinished_residue(rounds: int, leaving: float) -> float:
+    """Return the variance in the settled sum without one final message, per unit of cancelling variance.
 
     Example:
-        >>> round(late_residue(20, 0.0), 1), late_residue(20, 0.1) > 1.5
+        >>> round(unfinished_residue(20, 0.0), 1), unfinished_residue(20, 0.1) > 1.5
         (1.0, True)
     """
     tables = level_tables()
-    return float(np.interp(leaving, tables.leaving, tables.late_residues[str(rounds)]))
+    return float(np.interp(leaving, tables.leaving, tables.residues[str(rounds)]))

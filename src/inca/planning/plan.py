@@ -80,8 +80,6 @@ class Plan:
         further: What other numbers of messages would bring.
         settlement: "settled" if those who stay undo what they exchanged with leavers (docs/settlement.md), "none" for
             Algorithm 2 as it is.
-        late: How many late leavers are guarded against: parties that settle and then do not publish.
-        late_budget: The expected error with so many of them, and with one at least; None without settlement.
 
     Example:
         >>> import inca
@@ -105,8 +103,6 @@ class Plan:
     considered: tuple[AlternativeDesign, ...] = ()
     further: tuple[AlternativeDesign, ...] = ()
     settlement: str = "none"
-    late: int = 0
-    late_budget: ErrorBudget | None = None
 
     @property
     def expected_mse(self) -> float:
@@ -233,7 +229,7 @@ class Plan:
 
     def document(self) -> PlanDocument:
         """Return the plan as a document."""
-        requirements, design, late = self.requirements, self.design, self.late_budget
+        requirements, design = self.requirements, self.design
         wanted: dict[str, Any] = {name: getattr(requirements, name) for name in RequirementFields.__struct_fields__}
         chosen: dict[str, Any] = {"recipe": self.recipe, "settlement": self.settlement}
         listed = range(min(requirements.leavers, _MOST_TOPUPS) + 1) if self.settlement == "settled" else ()
@@ -259,9 +255,6 @@ class Plan:
             considered=tuple(map(_alternative_fields, self.considered)),
             further=tuple(map(_alternative_fields, self.further)),
             sigma_topup=tuple(self.sigma_topup(leavers) for leavers in listed),
-            late=self.late,
-            expected_mse_late=None if late is None else finite_or_none(late.total),
-            error_late=None if late is None else _error_parts(late),
             **chosen,
         )
 
@@ -338,6 +331,4 @@ def _plan(document: PlanDocument) -> Plan:
         considered=tuple(map(_alternative, document.considered)),
         further=tuple(map(_alternative, document.further)),
         settlement=document.settlement,
-        late=document.late,
-        late_budget=None if document.error_late is None else _budget(document.error_late),
     )

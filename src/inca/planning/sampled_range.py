@@ -34,8 +34,8 @@ from inca.planning.sampling import (
     sampled_parties,
 )
 from inca.planning.scoring import exceedance_probability
-from inca.planning.settled_noise import SettledNoise
-from inca.planning.settled_plan import LATE_CHANCE, leavers_protected, residue_of, sampled_design
+from inca.planning.settled_noise import SettledNoise, price
+from inca.planning.settled_plan import leavers_protected, residue_of, sampled_design
 from inca.privacy.tail_quantile import tail_level, tail_size
 
 _CONFIDENCE = 0.95  # of the plan's level
@@ -190,8 +190,8 @@ class LevelBounds:
         )
 
     def _objective(self, noise: SettledNoise) -> float:
-        """What a plan makes least: the error, with one run in a thousand taken to have a late leaver."""
+        """What a plan makes least."""
         if not math.isfinite(noise.level):
             return math.inf
         leavers = self.requirements.leavers
-        return noise.error(leavers).total + LATE_CHANCE * noise.error(leavers, 1, self._residue).total
+        return price(noise.error(leavers), noise.error_without_one(leavers, self._residue))

@@ -222,15 +222,14 @@ def sample_error(
     return ErrorSample(np.array([error_of_run(number) for number in range(count)]))
 
 
-def sample_late_residue(design: ProtocolDesign, parties: int, leaving: float, *, runs: int, seed: int = 0) -> float:
-    """Return the variance that one late leaver leaves in the settled sum, per unit of cancelling variance, on average.
+def sample_residue(design: ProtocolDesign, parties: int, leaving: float, *, runs: int, seed: int = 0) -> float:
+    """Return the variance in the settled sum without one final message, per unit of cancelling variance, on average.
 
-    A late leaver is a party that settles and then does not publish. It hardly depends on the number of parties, and
-    several late leavers leave that many times as much (docs/settlement.md).
+    It hardly depends on the number of parties.
 
     Example:
         >>> design = ProtocolDesign("permutation", rounds=10, quiet=1)
-        >>> nobody, some = (sample_late_residue(design, 30, leaving, runs=20) for leaving in (0.0, 0.2))
+        >>> nobody, some = (sample_residue(design, 30, leaving, runs=20) for leaving in (0.0, 0.2))
         >>> round(nobody, 1), some > nobody
         (1.0, True)
     """
@@ -239,7 +238,7 @@ def sample_late_residue(design: ProtocolDesign, parties: int, leaving: float, *,
         rng = np.random.default_rng((seed, 3, number))
         presence = Presence.leaving(parties, design.rounds, leaving, rng)
         settled = Execution(design.draw_schedule(parties, number), design.injection(), presence).settled()
-        late = np.zeros(parties, dtype=bool)
-        late[rng.choice(np.flatnonzero(settled.published))] = True
-        residues.append(sum_coefficients(settled.without_finals(late)).noise_squared.sum())
+        missing = np.zeros(parties, dtype=bool)
+        missing[rng.choice(np.flatnonzero(settled.published))] = True
+        residues.append(sum_coefficients(settled.without_finals(missing)).noise_squared.sum())
     return float(np.mean(residues))

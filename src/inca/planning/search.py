@@ -79,19 +79,17 @@ def plan(
     options = instance("options", PlanOptions() if options is None else options, PlanOptions)
     if progress is not None:
         method_of("progress", progress, "__call__", "a function")
-    rounds, receivers, late, proven = options.rounds, options.receivers, options.late, options.proven
+    rounds, receivers, proven = options.rounds, options.receivers, options.proven
     settlement, recipe, views = options.settlement or "settled", options.recipe, options.views
     integer("views", views, min=2)
     one_of("recipe", recipe, ("best", "paper"))
     one_of("settlement", settlement, SETTLEMENTS)
     instance("proven", proven, bool)
-    integer("late", late, min=0, max=requirements.survivors - 1)
     between_0_and_1("confidence", confidence)
     if recipe == "best" and settlement == "settled":
         counter = _ViewCounter(progress, _calibration_views(requirements, views))
         settled = settled_plan(
             requirements,
-            late=late,
             rounds=rounds,
             receivers=receivers,
             proven=proven,
@@ -103,8 +101,6 @@ def plan(
         return settled
     if proven:
         refuse("proven", proven, "used with settled runs: for others no level is proven")
-    if late > 0:
-        refuse("late", late, "0 without settlement: all leavers leave noise behind there")
     if recipe == "paper":
         design = _paper_design(requirements, rounds, receivers)
         counter = _ViewCounter(progress, _calibration_views(requirements, views))

@@ -18,7 +18,7 @@ proven in docs/settlement.md, and used here:
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from inca._base.validation import refuse
@@ -29,6 +29,20 @@ from inca.protocol.injection import Injection
 
 _MOST_FOR_TOPPING_UP = 1.1  # if all noise had to be larger than that times, it is there from the start instead
 _ITERATIONS = 60
+
+_MISSING_CHANCE = 0.001  # of a final message, to a search only: larger cancelling noise costs nothing otherwise
+
+
+def price(error: ErrorBudget, one_missing: ErrorBudget) -> float:
+    """Return what a search makes least: the error, and a little of the error without one final message.
+
+    Without the second part there would be no end to cancelling noise, as an expected error does not grow with it.
+
+    Example:
+        >>> price(ErrorBudget(1.0, 0.0, 0.0), ErrorBudget(1.0, 9.0, 0.0))
+        1.01
+    """
+    return error.total + _MISSING_CHANCE * one_missing.total
 
 
 @dataclass(frozen=True)
@@ -130,15 +144,25 @@ class SettledNoise:
         """Return the variance that each survivor adds when it settles, if so many left."""
         return self.total(leavers) - self.start
 
-    def error(self, leavers: int, late: int = 0, residue: float = 0.0) -> ErrorBudget:
+    def error(self, leavers: int) -> ErrorBudget:
         """Return the expected error of the estimate, in closed form."""
+        return self._error(leavers, self.requirements.parties - leavers)
+
+    def error_without_one(self, leavers: int, residue: float) -> ErrorBudget:
+        """Return the error if one final message of the cohort were missing, which leaves that part of the level."""
+        staying = self.requirements.parties - leavers - 1
+        if staying < 1:
+            return ErrorBudget(math.inf, math.inf, math.inf)
+        left = self.requirements.var_local_dp * self.level * residue / staying**2  # the level may be unbounded
+        return replace(self._error(leavers, staying), cancelling=left)
+
+    def _error(self, leavers: int, staying: int) -> ErrorBudget:
         requirements = self.requirements
-        staying = requirements.parties - leavers - late
         if staying < 1:
             return ErrorBudget(math.inf, math.inf, math.inf)
         unit = requirements.var_local_dp
         return ErrorBudget(
             independent=unit * self.total(leavers) / staying,
-            cancelling=unit * self.level * late * residue / staying**2 if late else 0.0,  # the level may be unbounded
+            cancelling=0.0,
             data=requirements.value_variance * (1.0 / staying - 1.0 / requirements.parties),
         )

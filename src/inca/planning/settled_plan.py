@@ -18,10 +18,10 @@ from inca.planning.level_tables import (
     DRAWN_PARTIES,
     NeededLevel,
     drawn_rounds,
-    late_residue,
     leavers_level,
     level_tables,
     needed_level,
+    unfinished_residue,
 )
 from inca.planning.plan import AlternativeDesign, Plan, SamplingDetails
 from inca.planning.requirements import Requirements
@@ -29,10 +29,10 @@ from inca.planning.sampling import (
     OnViewSampled,
     candidate_factors,
     sample_error,
-    sample_late_residue,
+    sample_residue,
     sampled_parties,
 )
-from inca.planning.settled_noise import SettledNoise
+from inca.planning.settled_noise import SettledNoise, price
 from inca.privacy.theorems.connected_bound import connected_level
 from inca.protocol.expected_error import ErrorBudget
 from inca.protocol.noise_levels import NoiseLevels
@@ -40,8 +40,6 @@ from inca.protocol.noise_levels import NoiseLevels
 QUIET_ROUNDS = 1
 """Last rounds without a share of the value: once settled, more of them bring nothing (docs/planner.md)."""
 _PROVEN_FACTOR = 1.05  # within 5 % of the least error; cancelling noise costs nothing if everyone publishes
-LATE_CHANCE = 0.001
-"""Of a late leaver in a run, where none is guarded against."""
 _RESIDUE_RUNS, _MOST_RESIDUE_PARTIES = 40, 100
 _ROUND_UP = 1.0 + 1e-9
 
@@ -54,14 +52,17 @@ class _Candidate:
     noise: SettledNoise
     basis: SamplingDetails
     expected: ErrorBudget
-    late: ErrorBudget
-    """With as many late leavers as are guarded against, and with one at least."""
+    one_missing: ErrorBudget
+    """Without one of the final messages: what makes larger cancelling noise dearer (`price`)."""
+
+    @property
+    def price(self) -> float:
+        return price(self.expected, self.one_missing)
 
 
 def settled_plan(
     requirements: Requirements,
     *,
-    late: int,
     rounds: int | None,
     receivers: int | None,
     proven: bool,
@@ -71,18 +72,18 @@ def settled_plan(
 ) -> Plan:
     """Return the plan of least error among settled runs; see `inca.plan`."""
     if proven:
-        candidates = [_proven(requirements, late, rounds, receivers)]
+        candidates = [_proven(requirements, rounds, receivers)]
     else:
-        candidates = list(_looked_up(requirements, late, rounds, receivers, confidence))
+        candidates = list(_looked_up(requirements, rounds, receivers, confidence))
     if not candidates:
-        candidates = list(_sampled(requirements, late, rounds, receivers, views, confidence, on_view_sampled))
+        candidates = list(_sampled(requirements, rounds, receivers, views, confidence, on_view_sampled))
     if not candidates:
         raise RequirementsNotMet(
             "no settled run meets the requirements: no cancelling noise protects every party of the sampled runs; "
             "allow more messages"
         )
-    best = _best(candidates, late)
-    others = [_best(group, late) for group in _by_design(candidates) if group[0].design != best.design]
+    best = _best(candidates)
+    others = [_best(group) for group in _by_design(candidates) if group[0].design != best.design]
     unit, noise = requirements.var_local_dp * _ROUND_UP, best.noise
     return Plan(
         requirements=requirements,
@@ -103,8 +104,6 @@ def settled_plan(
             for other in others
         ),
         settlement="settled",
-        late=late,
-        late_budget=best.late,
     )
 
 
@@ -113,26 +112,15 @@ def _by_design(candidates: list[_Candidate]) -> Iterator[list[_Candidate]]:
         yield [candidate for candidate in candidates if candidate.design == design]
 
 
-def _best(candidates: list[_Candidate], late: int) -> _Candidate:
-    """Return the candidate of least error with as many late leavers as are guarded against.
-
-    If that is none, one run in a thousand is taken to have one all the same: cancelling noise costs nothing otherwise,
-    and there would be no end to it.
-    """
-
-    def error(candidate: _Candidate) -> float:
-        return candidate.late.total if late else candidate.expected.total + LATE_CHANCE * candidate.late.total
-
-    return min(candidates, key=error)
+def _best(candidates: list[_Candidate]) -> _Candidate:
+    return min(candidates, key=lambda candidate: candidate.price)
 
 
-def _proven(requirements: Requirements, late: int, rounds: int | None, receivers: int | None) -> _Candidate:
+def _proven(requirements: Requirements, rounds: int | None, receivers: int | None) -> _Candidate:
     """Return the candidate whose level suffices whenever hidden messages connect all honest parties that stay.
 
     It takes the fewest rounds with which they do, but for the allowed probability, leavers counted as colluders.
     """
-    if late > 0:
-        refuse("late", late, "0 for a proven level: with it, one late leaver leaves more noise than Local DP has")
     if receivers not in (None, 1):
         refuse("receivers", receivers, "1 for a proven level")
     if requirements.away > 0.0:
@@ -147,11 +135,11 @@ def _proven(requirements: Requirements, late: int, rounds: int | None, receivers
         level = max(level, level_that_protects_leavers(design.injection()))
     basis = SamplingDetails(0, requirements.parties, (), 1.0, 0, kind="proven", known=_known(requirements))
     residue = residue_of(design, requirements.parties, requirements.leavers)
-    return _candidate(requirements, design, _PROVEN_FACTOR, level, basis, late, residue)
+    return _candidate(requirements, design, _PROVEN_FACTOR, level, basis, residue)
 
 
 def _looked_up(
-    requirements: Requirements, late: int, rounds: int | None, receivers: int | None, confidence: float
+    requirements: Requirements, rounds: int | None, receivers: int | None, confidence: float
 ) -> Iterator[_Candidate]:
     """Yield all candidates that the tables tell of: one receiver unless two are asked for, nobody away."""
     if receivers not in (None, 1, 2) or requirements.away > 0.0:
@@ -181,7 +169,7 @@ def _looked_up(
                 continue  # no level is enough as often, whatever the tables extrapolate
             kind = "drawn" if one.drawn else "extrapolated"
             basis = SamplingDetails(one.views, DRAWN_PARTIES, (), confidence, 0, kind=kind, known=one.known)
-            yield _candidate(requirements, design, factor, max(one.level, leaving), basis, late, residue)
+            yield _candidate(requirements, design, factor, max(one.level, leaving), basis, residue)
 
 
 def _needed_levels(
@@ -206,7 +194,6 @@ def _needed_levels(
 
 def _sampled(
     requirements: Requirements,
-    late: int,
     rounds: int | None,
     receivers: int | None,
     views: int,
@@ -219,7 +206,7 @@ def _sampled(
     levels, basis = extrapolated_levels(requirements, design, factors, views, confidence, on_view_sampled, settled=True)
     residue = residue_of(design, requirements.parties, requirements.leavers)
     candidates = [
-        _candidate(requirements, design, factor, level, basis, late, residue)
+        _candidate(requirements, design, factor, level, basis, residue)
         for factor, level in zip(
             factors.tolist(), leavers_protected(requirements, design, factors, levels), strict=True
         )
@@ -234,25 +221,23 @@ def is_looked_up(requirements: Requirements) -> bool:
     >>> is_looked_up(Requirements(100, 1.0)), is_looked_up(Requirements(100, 1.0, away=0.1))
     (True, False)
     """
-    return next(_looked_up(requirements, 0, None, None, 0.95), None) is not None
+    return next(_looked_up(requirements, None, None, 0.95), None) is not None
 
 
-def looked_up_errors(requirements: Requirements) -> Iterator[tuple[ProtocolDesign, ErrorBudget, ErrorBudget]]:
+def looked_up_errors(requirements: Requirements) -> Iterator[tuple[ProtocolDesign, ErrorBudget]]:
     """Yield the designs that the tables of drawn views tell of, with the least error of each; none is sampled.
 
-    The second error is that with one late leaver.
-
     Example:
-        >>> for design, error, late in looked_up_errors(Requirements(100, 1.0, colluding=0.3, dropout=0.2)):
-        ...     print(design.rounds, round(error.total, 6), round(late.total, 4))
-        14 0.003897 0.4027
-        20 0.003921 0.2557
-        30 0.003968 0.1751
+        >>> for design, error in looked_up_errors(Requirements(100, 1.0, colluding=0.3, dropout=0.2)):
+        ...     print(design.rounds, round(error.total, 6))
+        14 0.003897
+        20 0.003921
+        30 0.003968
     """
     unlimited = replace(requirements, messages=max(drawn_rounds()))
-    for group in _by_design(list(_looked_up(unlimited, 0, None, None, 0.95))):
-        best = _best(group, 0)
-        yield best.design, best.expected, best.late
+    for group in _by_design(list(_looked_up(unlimited, None, None, 0.95))):
+        best = _best(group)
+        yield best.design, best.expected
 
 
 def sampled_design(
@@ -285,11 +270,11 @@ def leavers_protected(requirements: Requirements, design: ProtocolDesign, factor
 
 
 def residue_of(design: ProtocolDesign, parties: int, leavers: int) -> float:
-    """Return the variance that one late leaver leaves in the settled sum: looked up where possible, else sampled."""
+    """Return the variance in the settled sum without one final message: looked up where possible, else sampled."""
     if design == ProtocolDesign("permutation", design.rounds, quiet=QUIET_ROUNDS) and design.rounds in drawn_rounds():
-        return late_residue(design.rounds, leavers / parties)
+        return unfinished_residue(design.rounds, leavers / parties)
     few = min(parties, _MOST_RESIDUE_PARTIES)
-    return sample_late_residue(design, few, min(leavers / parties, 1.0 - 1.0 / few), runs=_RESIDUE_RUNS)
+    return sample_residue(design, few, min(leavers / parties, 1.0 - 1.0 / few), runs=_RESIDUE_RUNS)
 
 
 def _known(requirements: Requirements) -> float:
@@ -303,12 +288,11 @@ def _candidate(
     factor: float,
     level: float,
     basis: SamplingDetails,
-    late: int,
     residue: float,
 ) -> _Candidate:
     noise = SettledNoise.enough(requirements, design.injection(), factor, level)
-    guarded = noise.error(requirements.leavers, max(1, late), residue)
-    return _Candidate(design, noise, basis, noise.error(requirements.leavers), guarded)
+    leavers = requirements.leavers
+    return _Candidate(design, noise, basis, noise.error(leavers), noise.error_without_one(leavers, residue))
 
 
 def _with_absences(
@@ -321,5 +305,5 @@ def _with_absences(
         budget, _ = errors.expected_error(
             requirements, var_independent=unit * noise.total(requirements.leavers), var_cancelling=unit * noise.level
         )
-        residue = replace(candidate.late, independent=budget.independent, data=budget.data)
-        yield replace(candidate, expected=budget, late=residue)
+        one_missing = replace(candidate.one_missing, independent=budget.independent, data=budget.data)
+        yield replace(candidate, expected=budget, one_missing=one_missing)

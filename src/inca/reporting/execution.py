@@ -122,8 +122,9 @@ def execution_caveats(transcript: Transcript) -> tuple[str, ...]:
     execution, caveats = transcript.execution, []
     if count := execution.parties - int(execution.published.sum()):
         caveats.append(missing(count, execution.parties))
-    if execution.cohort is not None and (late := int((execution.cohort & ~execution.published).sum())):
-        caveats.append(f"Late leavers: {late:,} settled and did not publish, so noise of theirs is left in the result.")
+    if execution.cohort is not None and (silent := int((execution.cohort & ~execution.published).sum())):
+        who = counted(silent, "final message", "final messages")
+        caveats.append(f"{who} of settled parties missing, so noise of theirs is left in the result.")
     if execution.undelivered:
         caveats.append(f"{counted(len(execution.undelivered), 'offered share', 'offered shares')} did not arrive.")
     return tuple(caveats)

@@ -101,13 +101,6 @@ def _required(document: PlanDocument) -> str:
     return ", ".join(f"{name} {entry}" for name, entry in named.items())
 
 
-def _late(document: PlanDocument) -> str | None:
-    if document.error_late is None:
-        return None
-    who = counted(max(1, document.late), "party settles and then publishes", "parties settle and then publish")
-    return f"{_root(infinite_if_none(document.expected_mse_late))} root mean square if {who} nothing"
-
-
 def _structure(document: PlanDocument) -> str:
     return f"with probability at most {rounded_up(document.structure_bound, 2)}"
 
@@ -120,7 +113,6 @@ ROWS = (
     RowOf("rounds", "Cost", _cost, detail=False),
     RowOf("failure_probability", "Failure", _failure, detail=False),
     RowOf("sampling", "Noise level", _level, detail=False),
-    RowOf("expected_mse_late", "Late leavers", _late, detail=False),
     RowOf("requirements", "Required", _required, group="Design"),
     RowOf("schedule", "Design", _design, group="Design"),
     RowOf(
@@ -203,30 +195,24 @@ def _figures(document: PlanDocument) -> tuple[Figure, ...]:
         f"{required.colluding:.3g} of them colluding, {required.dropout:.3g} leaving; values differ by at most "
         f"{required.sensitivity:g}"
     )
-    mse, late = infinite_if_none(document.expected_mse), document.error_late
+    mse = infinite_if_none(document.expected_mse)
     rows = [
         ("Central DP, with a trusted server", math.sqrt(document.central_mse), "c"),
         ("this plan", math.sqrt(mse), "a"),
     ]
     legend = [("a", "this plan"), ("c", "Central DP"), ("b", "Local DP")]
-    if late is not None:
-        late_mse = infinite_if_none(document.expected_mse_late)
-        rows.append(
-            (f"this plan, {counted(max(1, document.late), 'late leaver', 'late leavers')}", math.sqrt(late_mse), "d")
-        )
-        legend.insert(1, ("d", "with late leavers"))
     rows.append(("Local DP, every party alone", math.sqrt(document.local_mse), "b"))
     guess = ReferenceLevel("guessing the middle would do as well", required.sensitivity / 4.0)
     legend.append(("level", f"from {short(guess.level)} on, {guess.name}"))
     error = bars(rows, [guess], "root mean squared error of the estimate")
     caption = f"{setting}. Central and Local DP with everyone present."
     figures = [Figure("Expected error beside other mechanisms", error, tuple(legend), caption)]
-    budgets = [("this plan", document.error), *([("with late leavers", late)] if late is not None else [])]
-    known = [(name, parts) for name, budget in budgets if (parts := _parts(budget))]
-    if known:
-        shown = "; ".join(f"{name}: {_percentages(parts)}" for name, parts in known)
+    if parts := _parts(document.error):
+        shown = f"this plan: {_percentages(parts)}"
         colours = tuple(zip("abc", (name for _, name in _PARTS), strict=True))
-        figures.append(Figure("Where the error comes from", shares(known), colours, f"{shown}. {setting}."))
+        figures.append(
+            Figure("Where the error comes from", shares([("this plan", parts)]), colours, f"{shown}. {setting}.")
+        )
     return tuple(figures)
 
 

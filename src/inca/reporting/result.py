@@ -44,7 +44,7 @@ def _error(document: ResultDocument) -> str | None:
 
 
 def _if_result(field: str) -> RowOf:
-    names = {"weight": "Weight", "late": "Late leavers", "exact": "Adds up exactly", "execution": "Execution"}
+    names = {"weight": "Weight", "exact": "Adds up exactly", "execution": "Execution"}
     return RowOf(field, names[field], lambda document: plain(getattr(document, field)) if document.estimates else None)
 
 
@@ -80,7 +80,6 @@ ROWS = (
     RowOf("constrained", "Unconstrained", _unconstrained),
     _if_result("weight"),
     RowOf("cohort", "Settled", lambda document: None if document.cohort is None else plain(document.cohort)),
-    _if_result("late"),
     _if_result("exact"),
     RowOf("session", "Session"),
     _if_result("execution"),
@@ -116,7 +115,7 @@ def _outcome(document: ResultDocument) -> tuple[Sentence, ...]:
     covers = f" The mean of all values lies in {_intervals(document.ends)} with probability {document.confidence:.3g}"
     text = f"The estimated mean is {_estimate(document)}.{f'{covers} at least{apart}.' if document.ends else ''}"
     if document.standard_error is None:
-        error = "The error is unknown: late leavers or contradictions left noise of unknown size."
+        error = "The error is unknown: contradictions left noise of unknown size."
         return (Sentence("plain", "mean", text), Sentence("bad", "error unknown", error))
     if document.exact:
         return (Sentence("plain", "mean", text),)
@@ -136,9 +135,6 @@ def _caveats(document: ResultDocument) -> tuple[str, ...]:
         )
     if document.coalitions is not None and not document.all_coalitions:
         caveats.append("Only some coalitions were checked, drawn at random: another of that size may learn more.")
-    if document.late:
-        late = ", ".join(document.late)
-        caveats.append(f"Late leavers: {late} settled and did not publish, so noise of theirs is left in the result.")
     caveats += [
         f"Not exact: {sender} says that round {t} was {claim} by {receiver}, who says the opposite."
         for t, sender, receiver, claim in document.contradictions

@@ -240,15 +240,15 @@ def predicted(name: str, requirements: dict[str, Any], views: int) -> dict[str, 
 
 
 def settled_errors(
-    name: str, requirements: dict[str, Any], late: int, first: int, runs: int, seed: int, views: int
+    name: str, requirements: dict[str, Any], first: int, runs: int, seed: int, views: int
 ) -> list[float]:
     """Return squared errors of inca settled on uniform values, at the required dropout rate.
 
-    `name` is as in `inca compare`, and has `late` late leavers.
+    `name` is as in `inca compare`.
     """
     required = Requirements(**requirements)
     mechanism = _calibrated(name, required, views)
-    streams = _streams(first, runs, seed, _SETTLED, required.leavers, late)
+    streams = _streams(first, runs, seed, _SETTLED, required.leavers, 0)  # 0: the runs of docs/reproduction
     return [_squared_error(mechanism, rng, required.dropout) for _, rng in streams]
 
 

@@ -85,7 +85,6 @@ def test_a_plan_says_what_it_promises_and_its_error(path: Path, capsys: Capture,
     error = f"{math.sqrt(plan.expected_mse):.4g} root mean square; mean squared {plan.expected_mse:.4g}"
     assert f"{error}, {ratio:.3g} times" in page and f"probability {failure} for a party" in page
     assert (plan.remark in page) if plan.remark else "uninformative" not in page
-    assert ("late leaver" in page) == (plan.settlement == "settled")
     for sentence in ASSUMPTIONS:
         assert sentence in page
     assert "Expected error beside other mechanisms" in page and "Where the error comes from" in page
@@ -203,15 +202,13 @@ def changed(path: Path, place: Path, **changes: Any) -> Path:
 def test_a_result_tells_what_is_not_known(session: Path, capsys: Capture, tmp_path: Path) -> None:
     unknown: dict[str, Any] = {
         "standard_error": None,
-        "late": ["clinic-b"],
         "exact": False,
         "interval": [0.0, 240.0],
         "failure": None,
     }
     unknown |= {"contradictions": [[2, "clinic-d", "clinic-b", "acknowledged"]], "remarks": ["A guess would do."]}
     page = reported(capsys, tmp_path, changed(session / "result.json", tmp_path / "r.json", **unknown)).text
-    assert "The error is unknown: late leavers or contradictions left noise" in page and "A guess would do." in page
-    assert "Late leavers: clinic-b settled and did not publish, so noise of theirs is left in the result." in page
+    assert "The error is unknown: contradictions left noise" in page and "A guess would do." in page
     assert "Not exact: clinic-d says that round 2 was acknowledged by clinic-b, who says the opposite." in page
     assert "fails is not known; it adds to delta" in page and "Adds up exactly no" in page
     none = {"estimate": None, "reason": "too few were left", "epsilon": None, "coalitions": None}

@@ -88,12 +88,12 @@ def test_an_error_that_is_not_known_leaves_the_whole_domain(why: str) -> None:
     document = report_of(setup, Result(total, weight, published, realized, exact=late, beacon=BEACON))
     assert document.standard_error is None and document.interval == (0.0, 240.0)
     assert document.remarks[0].startswith("The error is not known")
-    assert (document.late, document.exact) == (("bert",) if late else (), late)
+    assert document.exact == late
     assert document.present == len(published) and document.weight == len(published)
     assert "The error is unknown" in words(document)
 
 
-def test_settled_late_and_contradicting_parties_are_named() -> None:
+def test_settled_and_contradicting_parties_are_named() -> None:
     setup = SessionSetup(Roster("trial", terms(seed=SEED), CARDS))
     topology = setup.session.topology(bytes.fromhex(SEED))
     execution = realized_of(setup, topology, np.ones(4, dtype=bool), published=np.arange(4) != 2).execution
@@ -110,10 +110,9 @@ def test_settled_late_and_contradicting_parties_are_named() -> None:
         ),
     )
     assert document.format == "inca-result/2"
-    assert (document.cohort, document.late, document.present) == (NAMES, ("cleo",), 3)
+    assert (document.cohort, document.present) == (NAMES, 3)
     assert document.contradictions == ((2, "dora", "bert", "acknowledged"),)
     text = words(document)
-    assert "Late leavers: cleo settled and did not publish, so noise of theirs is left in the result.\n" in text
     assert "Not exact: dora says that round 2 was acknowledged by bert, who says the opposite.\n" in text
     assert "The loss of anna was not worked out (this party is not in the result).\n" in text
 

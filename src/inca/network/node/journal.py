@@ -4,24 +4,40 @@ A transaction is durable when `append` returns (write-ahead log with synchronous
 file is private to its owner and locked while a party runs, so that no second process can go on with it. Each record
 that may exist only once has a unique key: the database would refuse a second decision about a transfer even if the
 program did not.
+
+The secrets of cohorts lie beside it, in a file of their own for each (`journal.db-secret-N`), since a row that is
+deleted stays in the database's write-ahead log. The file of a later cohort is durable before the transaction that the
+smaller cohort belongs to; those of earlier cohorts are overwritten and removed right after it, and before anything is
+sent. Should the process die in between, the earliest one that is there counts, and is erased when the party is back.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import secrets
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
 import msgspec
 
 from inca.errors import InvalidInput, JournalUnusable
-from inca.network.protocol.records import Answered, Began, Credited, Opened, Record, Signed, Tombstoned
+from inca.network.protocol.records import (
+    Answered,
+    Began,
+    Credited,
+    Erased,
+    Opened,
+    Record,
+    Secret,
+    Signed,
+    Tombstoned,
+)
 from inca.network.protocol.session import SessionConfig
 
-FORMAT = "inca-journal/3"
+FORMAT = "inca-journal/4"
 _PAGE_BYTES = 2**14  # of the database: payloads are large
 _LOG_PAGES = 2**12  # of the write-ahead log, 64 MiB, before they are moved to the database: else all is written twice
 _SHRED_BYTES = 2**20  # overwritten at a time
@@ -87,26 +103,42 @@ class Journal:
             raise InvalidInput(f"the journal {self.path} belongs to another session or party")
 
     def append(self, records: Sequence[Record]) -> None:
-        """Write records in one transaction; when this returns they are durable."""
+        """Write records in one transaction; when this returns they are durable, and what they erase is erased."""
         if not records:
             return
+        kept = [record for record in records if isinstance(record, Secret)][-1:]
         try:
+            for secret in kept:
+                _write_durably(self._secret_path(secret.cohort), _encoder.encode(secret))
             with _Transaction(self._database):
                 self._database.executemany(
                     "INSERT INTO records (once, body) VALUES (?, ?)",
-                    [(_unique_key(record), _encoder.encode(record)) for record in records],
+                    [(_unique_key(r), _encoder.encode(r)) for r in records if not isinstance(r, Secret)],
                 )
-        except sqlite3.Error as error:
+            if kept or any(isinstance(record, Erased) for record in records):
+                last = kept[0].cohort if kept else None
+                shred_all(path for cohort, path in secret_files(self.path) if cohort != last)
+        except (sqlite3.Error, OSError) as error:
             raise JournalUnusable(f"the journal {self.path} cannot be written: {error}") from None
         self.commits += 1
 
     def read(self) -> list[Record]:
-        """Return all records in order."""
+        """Return all records in order, and then the secrets, unless they are erased."""
         try:
             rows = self._database.execute("SELECT body FROM records ORDER BY place").fetchall()
-            return [_decoder.decode(body) for (body,) in rows]
-        except (sqlite3.Error, msgspec.MsgspecError) as error:
+            records = [_decoder.decode(body) for (body,) in rows]
+            if any(isinstance(record, Erased) for record in records):
+                shred_all(path for _, path in secret_files(self.path))
+                return records
+            found = secret_files(self.path)[:1]
+            if not found and any(isinstance(record, Opened) for record in records):
+                raise JournalUnusable(f"the journal {self.path} lacks the file with its secrets beside it")
+            return [*records, *(_decoder.decode(path.read_bytes()) for _, path in found if records)]
+        except (sqlite3.Error, OSError, msgspec.MsgspecError) as error:
             raise JournalUnusable(f"the journal {self.path} cannot be read: {error}") from None
+
+    def _secret_path(self, cohort: int) -> Path:
+        return self.path.with_name(f"{self.path.name}-secret-{cohort}")
 
     def close(self) -> None:
         """Close the file; it can be opened again.
@@ -131,11 +163,34 @@ class Journal:
 
 
 def shred_files(path: Path) -> None:
-    """Overwrite a journal that no process uses, and what the database has left beside it, and remove them."""
-    for file in (path, *(path.with_name(path.name + end) for end in ("-wal", "-shm"))):
-        if file.exists():
-            _overwrite(file)
-            file.unlink()
+    """Overwrite a journal that no process uses, and what lies beside it, and remove them."""
+    beside = [path.with_name(path.name + end) for end in ("-wal", "-shm")]
+    shred_all([path, *beside, *(secret for _, secret in secret_files(path))])
+
+
+def secret_files(path: Path) -> list[tuple[int, Path]]:
+    """Return the files with the secrets of cohorts beside a journal, by the number of the cohort."""
+    numbered = (
+        (re.fullmatch(r".*-secret-(\d+)", file.name), file) for file in path.parent.glob(f"{path.name}-secret-*")
+    )
+    return sorted((int(match[1]), file) for match, file in numbered if match)
+
+
+def shred_all(paths: Iterable[Path]) -> None:
+    """Overwrite files with random bytes and remove them, durably."""
+    for file in [path for path in paths if path.exists()]:
+        _overwrite(file)
+        file.unlink()
+        _sync_folder(file.parent)
+
+
+def _write_durably(path: Path, content: bytes) -> None:
+    """Write a file for its owner alone; when this returns it is durable, and whole."""
+    descriptor = os.open(path, os.O_CREAT | os.O_TRUNC | os.O_WRONLY, 0o600)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(descriptor)
     _sync_folder(path.parent)
 
 
@@ -175,15 +230,15 @@ def _unique_key(record: Record) -> str | None:
             return f"decision {record.round} {record.sender} {record.slot}"
         case Answered():
             return f"fate {record.round} {record.slot}"
-        case Signed() if record.item.kind != "ready":  # that is said of one cohort after the other
-            return f"signed {record.item.kind}"
+        case Signed():  # of a cohort, a deposit or a refusal
+            return f"signed {record.item.kind}" if record.cohort is None else f"word {record.cohort}"
         case _:
             return None
 
 
 def check_disk_space(folder: Path, session: SessionConfig) -> None:
     """Refuse to begin on a disk that will be full before the end of the session."""
-    transfers = 2 + 2 * session.rounds * session.receivers + session.parties  # and everyone's final message
+    transfers = 2 + 2 * session.rounds * session.receivers + session.parties  # and everyone's sealed final message
     needed = int(_SAFETY_FACTOR * 8 * (session.dimension + 1) * transfers) + 2**20
     disk = os.statvfs(folder)
     if (free := disk.f_bavail * disk.f_frsize) < needed:

@@ -1,4 +1,4 @@
-"""What an execution gives away about a party: worked out by each party for itself before it publishes anything.
+"""What an execution gives away about a party: worked out by each party for itself before it hands anything over.
 
 The adversary is a coalition of the agreed size among the others, and everyone who is not in the cohort. If there are
 not more coalitions than were agreed to be checked, all of them are; otherwise they are drawn for each party from the
@@ -42,7 +42,7 @@ class LossCheck:
 
     @property
     def refusal(self) -> str:
-        """Why the party must not publish; empty if it may."""
+        """Why the party must not make its deposit; empty if it may."""
         if compare(self.epsilon, self.allowed) == "within":
             return ""
         return (
@@ -71,11 +71,11 @@ class LossChecker:
 
     def realized(self, realized: RealizedExecution) -> LossCheck:
         """Return the party's loss on the agreed execution, those outside its cohort counted as colluders."""
-        return self._worst(realized.as_agreed)
+        return self._worst(realized.execution)
 
     def certify(self, realized: RealizedExecution, coalition: Sequence[int]) -> Certificate:
         """Return the certificate of the agreed execution against one coalition."""
-        terms, execution = self._setup.roster.terms, realized.as_agreed
+        terms, execution = self._setup.roster.terms, realized.execution
         transcript = replace(self._setup.transcript(execution), adversary=Adversary(tuple(coalition)))
         as_intended = not execution.undelivered and execution.presence.all_present
         return certify(

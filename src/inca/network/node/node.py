@@ -30,7 +30,7 @@ from inca.network.node.session_setup import SessionSetup
 from inca.network.node.transport_setup import limits_for, transport_for
 from inca.network.node.warm_up import in_daemon_thread
 from inca.network.protocol.context import Effects
-from inca.network.protocol.finalization import Result
+from inca.network.protocol.finalization import Lie, Result
 from inca.network.protocol.messages import Message, Nudge, Offer, decode, encode
 from inca.network.protocol.party import Party
 from inca.network.protocol.realized_execution import RealizedExecution
@@ -55,6 +55,9 @@ class SessionEnd:
     loss_check: LossCheck | None = None
     loss_checker: LossChecker | None = None
     stopped: bool = False
+    unfinished: bool = False
+    """Whether there may still be a result: the party has accepted commit, and does not know the outcome."""
+    lie: Lie | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -143,11 +146,8 @@ class Node(TransportEvents):
                     self._log.log_event("comes back", records=len(records))
                     self._commit(self._party.recover(self._clock(), records, first_start=self._first_start))
                 elif noisy is not None:
-                    masks, secret = os.urandom(32), os.urandom(32)
-                    vouched = self._first_start
-                    self._commit(
-                        self._party.open(self._clock(), noisy, masks, secret, began=began, first_start=vouched)
-                    )
+                    secrets, vouched = [os.urandom(32) for _ in range(3)], self._first_start
+                    self._commit(self._party.open(self._clock(), noisy, *secrets, began=began, first_start=vouched))
                 await self._take_part()
             finally:
                 await self._transport.close()
@@ -205,7 +205,8 @@ class Node(TransportEvents):
     async def _tell_end(self) -> None:
         """Tell how the session ends as soon as that is known; a result may still come while others are served."""
         party, told = self._party, self._told
-        if party.outcome_known and (told is None or (told.result is None and party.result is not None)):
+        news = told is None or (told.result, told.unfinished) != (party.result, party.unfinished)
+        if party.outcome_known and news:
             self._told = await asyncio.to_thread(self._end)
             if self._on_ended is not None:
                 await asyncio.to_thread(self._on_ended, self._told)
@@ -213,13 +214,19 @@ class Node(TransportEvents):
     def _end(self) -> SessionEnd:
         party, result = self._party, self._party.result
         return SessionEnd(
-            result, party.reason, self._final_loss(result), self._loss_checker, stopped=not party.outcome_known
+            result,
+            party.reason,
+            self._final_loss(result),
+            self._loss_checker,
+            stopped=not party.outcome_known,
+            unfinished=party.unfinished,
+            lie=party.lie,
         )
 
     def _final_loss(self, result: Result | None) -> LossCheck | None:
         """Return the loss on the agreed execution; without a result, the largest that was worked out.
 
-        A party that was restarted has forgotten its loss, if it was ready before.
+        A party that was restarted has forgotten its loss, if it had made its deposit before.
         """
         if result is None:
             return max(self._loss_checks.values(), key=lambda check: check.epsilon, default=None)
@@ -367,7 +374,7 @@ class Node(TransportEvents):
         return f"even with everyone present {refusal}" if refusal else ""
 
     def _check_realized_loss(self, realized: RealizedExecution) -> str:
-        """Is the loss allowed on the agreed execution? Asked before anything is published for it."""
+        """Is the loss allowed on the agreed execution? Asked before anything is deposited for it."""
         if self._loss_checker is None:
             raise RuntimeError("there is no schedule yet")
         check = self._loss_checks[realized.cohort] = self._loss_checker.realized(realized)

@@ -20,7 +20,6 @@ from inca.errors import InvalidInput
 from inca.network.node.node import SessionEnd
 from inca.network.node.session_setup import SessionSetup
 from inca.network.protocol.finalization import Result
-from inca.network.protocol.session import WEIGHT
 from inca.protocol.execution_files import digest, write_execution
 from inca.protocol.expected_error import ErrorBudget, expected_error
 from inca.protocol.usefulness import EstimateInDomain
@@ -59,10 +58,9 @@ def report(setup: SessionSetup, party: int, end: SessionEnd) -> tuple[ResultDocu
         interval=(_plain(low), _plain(high)),
         confidence=shown.confidence,
         remarks=shown.remarks,
-        present=len(result.published),
+        present=len(realized.cohort),
         cohort=tuple(names[member] for member in sorted(realized.cohort)),
-        late=tuple(names[member] for member in sorted(result.late)),
-        weight=realized.execution.weight if not result.late else result.weight / WEIGHT,
+        weight=realized.execution.weight,
         standard_error=None if error is None else finite_or_none(math.sqrt(error.noise / terms.dimension)),
         exact=result.exact,
         contradictions=tuple(
@@ -87,6 +85,8 @@ def write_report(folder: Path, setup: SessionSetup, party: int, end: SessionEnd)
     if certificate is not None:
         certificate.write(folder / "certificate.json")
     document.write(folder / "result.json")
+    if end.unfinished:  # it may be taken up again, and there may be a result
+        return document
     ended = {"session": document.session, "ended": round(time.time(), 3), "reason": end.reason}
     write_json(folder / "ended.json", ended)
     return document
@@ -101,13 +101,9 @@ def kept_result(folder: Path) -> ResultDocument | None:
 
 
 def _error(setup: SessionSetup, result: Result) -> ErrorBudget | None:
-    """Return the expected squared error with the worst case of lost values; None if it is unknown.
-
-    Late leavers leave parts of what the cohort exchanged with those who left before, which nobody can tell.
-    """
+    """Return the expected squared error with the worst case of lost values; None if it is unknown."""
     terms, execution = setup.roster.terms, result.realized.execution
-    assert execution.cohort is not None
-    if not result.exact or (result.late and not execution.cohort.all()):
+    if not result.exact:
         return None
     levels = setup.noise_levels(execution)
     return expected_error(execution, levels, dimensions=terms.dimension, domain=terms.domain)

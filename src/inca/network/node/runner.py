@@ -99,7 +99,7 @@ def run_party(
         raise JournalUnusable(f"{error}; the party has stopped and can go on once that is mended") from None
     if not reports and before is None:
         return None
-    if shred:
+    if shred and (folder / "ended.json").exists():  # else its secrets are still needed
         node.journal.shred()
     return reports[-1] if reports else before  # a result may have come after the party had given up
 

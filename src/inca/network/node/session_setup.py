@@ -17,8 +17,10 @@ from inca.network.lattice.discrete_gaussian import Keystream, discrete_gaussian
 from inca.network.lattice.fixed_point import Lattice, granularity_for
 from inca.network.membership.roster import Roster
 from inca.network.node.rounding import added_mu, shares_offered
+from inca.network.protocol.opening.trustees import Tolerance, tolerance_of
 from inca.network.protocol.session import WEIGHT, SessionConfig
 from inca.privacy.gaussian import mu_for
+from inca.protocol.adversary import rounded_up
 from inca.protocol.execution import Execution
 from inca.protocol.noise_levels import NoiseLevels
 from inca.protocol.rounding import Rounding
@@ -132,6 +134,8 @@ class SessionSetup:
             schedule=terms.schedule,
             quiet=terms.quiet_rounds,
             dimension=terms.dimension,
+            # Rounded up, as clipping to a ball may end just outside of it.
+            largest_value=math.ceil(terms.max_coordinate / lattice.granularity * (1.0 + 2.0**-40)) + 1,
             sigma_independent=lattice.level(terms.sigma_independent * (1.0 + self.noise_excess)),
             sigma_cancelling=lattice.level(terms.sigma_cancelling * (1.0 + self.noise_excess)),
             min_participants=terms.min_participants,
@@ -141,7 +145,14 @@ class SessionSetup:
             seed=None if terms.seed is None else bytes.fromhex(terms.seed),
             sigma_topup=tuple(lattice.level(sigma * (1.0 + self.noise_excess)) for sigma in terms.sigma_topup) or (0,),
             names=tuple(self.roster.names),
+            colluders=rounded_up("colluding", terms.colluding, len(self.roster.parties)),
+            leavers=len(self.roster.parties) - terms.min_participants,
         )
+
+    @property
+    def tolerance(self) -> Tolerance:
+        """How many parties may be missing, before commit and after it."""
+        return tolerance_of(self.session.parties, self.session.colluders, self.session.leavers)
 
     def add_noise(self, value: Array, *, clip: bool = False) -> Numbers:
         """Return a value on the lattice with its independent noise, drawn from the system's randomness.

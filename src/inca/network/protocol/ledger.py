@@ -35,6 +35,7 @@ from inca.network.protocol.messages import (
     Account,
     Decision,
     Item,
+    OfferProof,
     Proposal,
     pack,
     unpack,
@@ -80,7 +81,8 @@ class Ledger:
     Example:
         >>> session = SessionConfig(
         ...     id=bytes(32), parties=5, rounds=3, receivers=1, schedule="random", quiet=1, dimension=2,
-        ...     sigma_independent=2**30, sigma_cancelling=2**33, min_participants=3, start=100.0, period=2.0,
+        ...     largest_value=2**34, sigma_independent=2**30, sigma_cancelling=2**33, min_participants=3, start=100.0,
+        ...     period=2.0,
         ... )
         >>> ledger = Ledger(session, me=3)
         >>> ledger.apply(Seeded(bytes(32)))
@@ -103,6 +105,7 @@ class Ledger:
         self.shares: dict[int, Numbers] = {}
         self.received: dict[tuple[int, int, int], Numbers] = {}
         self.decisions: dict[tuple[int, int, int], bool] = {}
+        self.proofs: dict[tuple[int, int, int], OfferProof] = {}  # of offers that were decided here
         self.sealed = False
         self.own_items: dict[tuple[str, int | None], Item] = {}  # signed once: by kind, and number of the cohort
         self.secrets: CohortSecrets | None = None
@@ -204,13 +207,8 @@ class Ledger:
             case Sealed():
                 _check(not self.sealed, "a second seal")
                 self.sealed = True
-            case Signed():
-                self._sign(record)
-            case Secret():
-                _check(self.secrets is None or record.cohort > self.secrets.cohort, "secrets of an earlier cohort")
-                self.secrets = CohortSecrets(record.state, record.cohort)
-            case Erased():
-                self.secrets = None
+            case Signed() | Secret() | Erased():
+                self._own(record)
             case Joined():
                 _check(self.opened is not None and self.opened.late and self.round == 0, "a late coming after a round")
                 _check(self.since == 0, "a second late coming")
@@ -235,11 +233,18 @@ class Ledger:
         self._drawn = [self._draw(r) for r in range(self.session.rounds)]
         self._inject(0)
 
-    def _sign(self, record: Signed) -> None:
-        kind, cohort = record.item.kind, record.cohort
-        words = {other for other, of in self.own_items if of == cohort is not None}
-        _check((kind, cohort) not in self.own_items and not words, f"a second {kind}")
-        self.own_items[kind, cohort] = record.item
+    def _own(self, record: Signed | Secret | Erased) -> None:
+        """Take a record of what the party says once, or of its secrets."""
+        match record:
+            case Signed(item=item, cohort=cohort):
+                words = {kind for kind, of in self.own_items if of == cohort is not None}
+                _check((item.kind, cohort) not in self.own_items and not words, f"a second {item.kind}")
+                self.own_items[item.kind, cohort] = item
+            case Secret():
+                _check(self.secrets is None or record.cohort > self.secrets.cohort, "secrets of an earlier cohort")
+                self.secrets = CohortSecrets(record.state, record.cohort)
+            case Erased():
+                self.secrets = None
 
     def _begin(self, record: Began) -> None:
         t, k = record.round, self.session.receivers
@@ -305,6 +310,8 @@ class Ledger:
         meant = None if self.topology is None else self.topology.receiver(*key)
         _check(meant == self.me, "a decision about a transfer that the schedule does not have")
         _check(key not in self.decisions, "a second decision about a transfer")
+        if record.proof is not None:
+            self.proofs[key] = record.proof
         return key
 
     def _answer(self, record: Answered) -> None:

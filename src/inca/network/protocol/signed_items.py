@@ -20,9 +20,9 @@ import msgspec
 from inca.errors import CannotJoin, InvalidPeerMessage
 from inca.network.protocol.agreement.public_randomness import SECRET_BYTES
 from inca.network.protocol.ledger import Ledger
-from inca.network.protocol.messages import Account, Count, Have, Item, Want, Wire, bit_field, members
+from inca.network.protocol.messages import Account, Count, Have, Item, ItemProof, Want, Wire, bit_field, members
 from inca.network.protocol.opening.cohort_keys import COHORTS, KEY_BYTES, check_public, proves
-from inca.network.protocol.opening.deposits import HASH_BYTES, Deposit, check_deposit
+from inca.network.protocol.opening.deposits import Deposit, check_deposit
 from inca.network.protocol.opening.shamir import SHARE_BYTES
 from inca.network.protocol.opening.trustees import trustees_of
 from inca.network.protocol.realized_execution import check_account
@@ -66,7 +66,6 @@ class Key(Wire, frozen=True):
 
 
 Body = TypeVar("Body", Digest, Deposit, Refusal, Key)
-Word = Deposit | Refusal | Key  # all are about one cohort
 _encoder = msgspec.msgpack.Encoder()
 
 
@@ -120,6 +119,10 @@ def _largest_digest(items: SignedItems, party: int) -> int:
     return _FRAME_BYTES + keys + session.rounds * (10 + session.receivers) + 16 * credited
 
 
+def _largest_deposit(items: SignedItems, _: int) -> int:
+    return _FRAME_BYTES + SHARE_BYTES * items.session.parties
+
+
 def _check_secret(_: SignedItems, item: Item) -> None:
     _check_size(f"a {item.kind}", item.body)
 
@@ -170,7 +173,7 @@ KINDS: dict[Kind, KindRule] = {
     "reveal": KindRule(_of_size(SECRET_BYTES), _check_secret),
     "digest": KindRule(_largest_digest, _check_digest, Digest, once=True),
     "deposit": KindRule(
-        lambda items, party: _FRAME_BYTES + SHARE_BYTES * items.session.parties,
+        _largest_deposit,
         _check_deposit,
         Deposit,
         once=True,
@@ -225,7 +228,7 @@ class SignedItems:
         """Return an own item, signed."""
         content = body if isinstance(body, bytes) else _encoder.encode(body)
         unsigned = Item(kind, self.me, content, b"", sealed)
-        return msgspec.structs.replace(unsigned, signature=self._sign(self._text(unsigned)))
+        return msgspec.structs.replace(unsigned, signature=self._sign(self._text(self.me, unsigned.proof)))
 
     def hold_own(self, item: Item) -> None:
         """Hold an own item that was just signed."""
@@ -252,11 +255,8 @@ class SignedItems:
         """
         self.check_known(item)
         rule: KindRule = KINDS[item.kind]  # type: ignore[index]
-        if rule.form is not None and rule.per_cohort:
-            word = read(item, rule.form)
-            assert isinstance(word, Word)
-            if not self._is_current(item, word):
-                return False
+        if rule.per_cohort and not self._is_current(item):
+            return False
         hash_, variants = item.hash, self._variants.get((item.kind, item.party), {})
         if hash_ in variants or not (self._needs(item.kind, item.party, hash_) or len(variants) < _MAX_VARIANTS):
             return False
@@ -272,13 +272,24 @@ class SignedItems:
 
     def signed_by_owner(self, item: Item) -> bool:
         """Return whether the party that an item is said to be of has signed it."""
-        return self._verify(item.party, self._text(item), item.signature)
+        return self.proves(item.party, item.proof)
+
+    def proves(self, party: int, proof: ItemProof) -> bool:
+        """Return whether a proof shows that a party has signed an item."""
+        return self._verify(party, self._text(party, proof), proof.signature)
 
     def _in_journal(self, item: Item) -> bool:
         return any(own.kind == item.kind and own.hash == item.hash for own in self.ledger.own_items.values())
 
-    def _is_current(self, item: Item, word: Word) -> bool:
+    def _is_current(self, item: Item) -> bool:
         """Return whether a word is about the cohort of now; one of the next is kept until it is known here."""
+        word: Deposit | Refusal | Key
+        if item.kind == "deposit":
+            word = read(item, Deposit)
+        elif item.kind == "refusal":
+            word = read(item, Refusal)
+        else:
+            word = read(item, Key)
         now = word.cohort == self.cohort
         if now and not isinstance(word, Key):
             return word.hash == self._hash
@@ -401,9 +412,9 @@ class SignedItems:
         """Return the parties whose item of that kind is missing."""
         return self._everyone.difference(self.by_kind[kind])
 
-    def _text(self, item: Item) -> bytes:
+    def _text(self, party: int, proof: ItemProof) -> bytes:
         """Return what is signed: the hash of what it says, so that a large item is hashed once."""
-        return b"inca-item/2" + self.session.id + item.party.to_bytes(4, "little") + item.hash + item.kind.encode()
+        return b"inca-item/2" + self.session.id + party.to_bytes(4, "little") + proof.body_hash + proof.kind.encode()
 
 
 def in_batches(items: Iterable[Item]) -> Iterator[list[Item]]:

@@ -115,10 +115,10 @@ class Agenda:
         items, cohort = self._context.signed_items.by_kind, self._context.ledger.cohort
         if cohort is None:
             heard = {party for party, item in items["digest"].items() if self._was_there(item)}
-            excused = items["digest"].keys() - heard
+            excused = set(items["digest"]) - heard
             entitled = frozenset(range(self._context.session.parties))
         else:
-            heard, excused, entitled = set(items["deposit"]), items["refusal"].keys(), cohort.parties
+            heard, excused, entitled = set(items["deposit"]), set(items["refusal"]), cohort.parties
         left_out = entitled - proposal.parties
         if left_out & heard:
             return True

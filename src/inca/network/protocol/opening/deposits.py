@@ -9,7 +9,7 @@ one, whichever t they are; and if they give none, that proves that the dealer ha
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 

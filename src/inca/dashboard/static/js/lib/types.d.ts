@@ -239,20 +239,18 @@ export interface MechanismEntry {
   planned_views: number | null;
 }
 
-/** What noise leaves with so many messages, in units of Local DP's variance; `late`: and one settles but does not publish. */
+/** What noise leaves with so many messages, in units of Local DP's variance. */
 export interface TradeoffPoint {
   rounds: number;
   receivers: number;
   messages: number;
   noise: number;
-  late: number | null;
 }
 
-/** Error against messages, for any epsilon: `data` and `late_data` are squared errors of lost values. */
+/** Error against messages, for any epsilon: `data` is the squared error of lost values. */
 export interface TradeoffAnswer {
   points: TradeoffPoint[];
   data: number | null;
-  late_data: number | null;
   why_not: string;
   entry: MechanismEntry | null;
 }

@@ -14,7 +14,7 @@ import { noiseUnit, partyCounts } from "./closed_forms.js";
  * @property {number} error root of the mean squared error
  * @property {string} words what it is, for those who point at it
  */
-/** @typedef {{ label: string, points: Point[], chosen: boolean, late: boolean }} Curve */
+/** @typedef {{ label: string, points: Point[], chosen: boolean }} Curve */
 /** @typedef {{ label: string, error: number }} Level */
 /** @typedef {Point & { low: number | null }} Here */
 /** @typedef {{ curves: Curve[], levels: Level[], here: Here | null, why: string }} Tradeoff */
@@ -28,8 +28,6 @@ const TOP = 22;
 const FLOOR = HEIGHT - 42;
 const LABEL_STEP = 14;
 const FINAL_MESSAGES = 1; // as inca.dashboard.estimates counts
-const LATE_WORDS =
-  "If all who settle publish, more messages hardly change the error. They pay if one does not, a late leaver: the dotted line, for the chosen epsilon. It is not smooth, as the tables hold a few fractions of colluders and leavers and round up.";
 
 /** @param {number} error */
 const off = (error) => `${format(error, 2)} off`;
@@ -39,7 +37,7 @@ const off = (error) => `${format(error, 2)} off`;
  * @param {Requirements} requirements
  * @returns {Curve[]}
  */
-function curvesOf({ points, data, late_data: lateData }, requirements) {
+function curvesOf({ points, data }, requirements) {
   if (!points.length || data === null) return [];
   const { epsilon, delta } = requirements;
   const others = EPSILONS.filter((other) => Math.max(other / epsilon, epsilon / other) > ALIKE);
@@ -50,20 +48,9 @@ function curvesOf({ points, data, late_data: lateData }, requirements) {
       const words = `Epsilon ${format(at, 3)}, ${messages} messages (${rounds} rounds, and the final one): about ${off(error)}.`;
       return { messages, error, words };
     });
-    return { label: `epsilon ${format(at, 3)}`, points: of, chosen, late: false };
+    return { label: `epsilon ${format(at, 3)}`, points: of, chosen };
   };
-  const unit = noiseUnit(requirements);
-  const late = points.flatMap(({ messages, late: noise }) => {
-    if (noise === null || lateData === null) return [];
-    const error = Math.sqrt(unit * noise + lateData);
-    const words = `Epsilon ${format(epsilon, 3)}, ${messages} messages, and one party settles but does not publish: about ${off(error)}.`;
-    return [{ messages, error, words }];
-  });
-  return [
-    ...others.map((other) => curve(other, false)),
-    { label: "one late leaver", points: late, chosen: true, late: true },
-    curve(epsilon, true),
-  ];
+  return [...others.map((other) => curve(other, false)), curve(epsilon, true)];
 }
 
 /**
@@ -220,18 +207,18 @@ function draw(shown, width, title) {
     const across = { x1: LEFT, x2: width - RIGHT, y1: y(error), y2: y(error) };
     drawing.append(svg("line", { ...across, ...grey, "stroke-dasharray": "6 4" }));
   }
-  for (const { points, chosen, late } of curves) {
+  for (const { points, chosen } of curves) {
     const d = points.map((at, i) => `${i ? "L" : "M"}${x(at.messages).toFixed(1)} ${y(at.error).toFixed(1)}`).join("");
-    const own = { stroke: "var(--own)", "stroke-width": late ? 1.5 : 2.5, "stroke-dasharray": late ? "2 4" : null };
+    const own = { stroke: "var(--own)", "stroke-width": 2.5 };
     drawing.append(svg("path", { d, fill: "none", ...(chosen ? own : grey) }));
     const dot = { r: 2.5, fill: chosen ? "var(--own)" : "var(--baseline)" };
     for (const at of points) drawing.append(svg("circle", { cx: x(at.messages), cy: y(at.error), ...dot }));
   }
   const named = [
     ...levels.map(({ label, error }) => ({ label: label.split(",")[0], error, chosen: false })),
-    ...curves.flatMap(({ label, points, chosen, late }) => {
+    ...curves.flatMap(({ label, points, chosen }) => {
       const last = points.at(-1);
-      return last ? [{ label, error: last.error, chosen: chosen && !late }] : [];
+      return last ? [{ label, error: last.error, chosen }] : [];
     }),
   ];
   apart(named.map(({ error }) => y(error) + 4)).forEach((at, i) => {
@@ -307,7 +294,6 @@ export function tradeoffChart(viewClosed) {
   let read = -1;
   const words = h("p", { class: "note tradeoff-words", role: "status" });
   const left = h("p", { class: "note" });
-  const dotted = h("p", { class: "note" });
   const table = h("div");
   const place = resizable((width) => {
     if (!shown) return null;
@@ -344,7 +330,6 @@ export function tradeoffChart(viewClosed) {
     place.redraw();
     say(-1);
     left.textContent = tradeoff.why;
-    dotted.textContent = tradeoff.curves.length ? LATE_WORDS : "";
   };
   const updateTable = () => {
     if (!shown) return;
@@ -352,5 +337,5 @@ export function tradeoffChart(viewClosed) {
     details.open = table.querySelector("details")?.open ?? false;
     fill(table, details);
   };
-  return { element: h("div", {}, area, words, left, dotted, table), show, updateTable, drawing: place.drawing };
+  return { element: h("div", {}, area, words, left, table), show, updateTable, drawing: place.drawing };
 }

@@ -7,7 +7,6 @@ transaction, and only then are its messages sent.
 from __future__ import annotations
 
 import asyncio
-import gc
 import os
 import random
 import time
@@ -348,8 +347,6 @@ class Node(TransportEvents):
         seed = self.setup.session.seed or bytes(32)
         self._preloaded = LossChecker(self.setup, self.setup.session.topology(seed), seed, self.me)
         self._preloaded.planned()
-        gc.collect()
-        gc.freeze()  # what is loaded stays: later collections need not look at it, which takes them long
 
     def _work(self, job: Callable[[], str], then: Callable[..., Effects]) -> None:
         """Do something long without keeping the peers waiting; it returns why not to go on, or nothing."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import os
 import random
-import time
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -25,6 +24,7 @@ from inca.network.node.connect_ahead import ConnectAhead, connected_ahead
 from inca.network.node.event_log import EventLog, StatusFile
 from inca.network.node.journal import Journal, check_disk_space
 from inca.network.node.loss_check import LossCheck, LossChecker
+from inca.network.node.session_clock import Clock, session_clock
 from inca.network.node.session_setup import SessionSetup
 from inca.network.node.transport_setup import limits_for, transport_for
 from inca.network.node.warm_up import in_daemon_thread
@@ -58,12 +58,13 @@ class SessionEnd:
 
 @dataclass(frozen=True, kw_only=True)
 class NodeOptions:
-    """What an operator chooses for a party."""
+    """What an operator chooses for a party, and the clock it goes by: by default one that begins with the node."""
 
     clip: bool = False
     listen: tuple[str, int] | None = None
     first_start: bool = False
     serve_s: float = 0.0
+    clock: Clock | None = None
 
 
 class Node(TransportEvents):
@@ -79,7 +80,6 @@ class Node(TransportEvents):
         *,
         on_event: Callable[[dict[str, Any]], None] | None = None,
         on_ended: Callable[[SessionEnd], None] | None = None,
-        clock: Callable[[], float] = time.time,
     ) -> None:
         me = setup.roster.index(identity.certificate)
         if me is None:
@@ -88,7 +88,7 @@ class Node(TransportEvents):
         options = options or NodeOptions()
         self._read_value, self._clip, self._listen = read_value, options.clip, options.listen
         self._first_start = options.first_start
-        self._on_event, self._on_ended, self._clock = on_event, on_ended, clock
+        self._on_event, self._on_ended, self._clock = on_event, on_ended, options.clock or session_clock()
         self._serve_s = options.serve_s
         self._party = Party(
             setup.session,

@@ -138,6 +138,7 @@ class Connections:
 
     async def _on_accepted(self, sock: socket.socket, address: str, origin: str) -> None:
         connection = Connection(self, self._config, self._buffer, address=address, origin=origin)
+        self._acceptor.now_pending(connection)
         try:
             await self._loop.connect_accepted_socket(lambda: connection, sock)
         except OSError as error:
@@ -314,7 +315,7 @@ class Connections:
         peer.incarnation, peer.own_serial = connection.incarnation, connection.own_serial
         connection.state, connection.greeted, connection.live_since = ConnectionState.LIVE, True, self._loop.time()
         connection.set_timer("deadline", self._limits.idle_timeout_s / 2, lambda: self._check_silence(connection))
-        self._no_longer_pending(connection)
+        self._acceptor.no_longer_pending(connection)
         peer.wake_waiters()
         self._events.log_event("connected", peer=peer.party, address=connection.address, dialled=connection.outgoing)
         self._events.up(peer.party)
@@ -357,7 +358,7 @@ class Connections:
     def on_closed(self, connection: Connection, error: Exception | None) -> None:
         """Forget a connection whose socket is closed."""
         self.open.discard(connection)
-        self._no_longer_pending(connection)
+        self._acceptor.no_longer_pending(connection)
         if error is not None:
             failure = describe_failure(error, connection.address)
         elif connection.state in DELIVERING:
@@ -367,11 +368,6 @@ class Connections:
             failure = Failure(FailureCause.HUNG_UP, detail)
         self._end(connection, failure)
         self._one_closed.set()
-
-    def _no_longer_pending(self, connection: Connection) -> None:
-        if connection.pending:
-            connection.pending = False
-            self._acceptor.no_longer_pending(connection.origin)
 
     def _end(self, connection: Connection, failure: Failure, again: bool = False, keep: bool = False) -> None:
         """Do without this connection; `again`: the same dial may succeed soon; `keep`: its last frames still count."""

@@ -294,9 +294,15 @@ class Node(TransportEvents):
         try:
             message = decode(frame)
         except InvalidPeerMessage as error:
-            self._log.log_event("invalid message", peer=peer, what=printable(str(error)))
+            what = printable(str(error))
+            self._log.log_event("invalid message", peer=peer, what=what)
+            self._transport.report_violation(peer, f"sent an invalid message: {what}")
             return
-        self._post(lambda now: self._party.receive(now, peer, message))
+        self._post(lambda now: self._receive(now, peer, message))
+
+    def _receive(self, now: float, peer: int, message: Message) -> Effects:
+        """Give a message to the party, unless its sender has been refused while the message was waiting."""
+        return Effects() if self._transport.refuses(peer) else self._party.receive(now, peer, message)
 
     def unsent(self, peer: int, token: object) -> None:
         """Take back an offer of which no byte has left."""

@@ -43,7 +43,7 @@ class Acceptor:
 
     Parties may share an address with others (a proxy, a health check), so no address is refused altogether: one that
     made too many violations is let in slowly, one connection at a time, and one from which a party has shown its
-    certificate is not slowed down at all.
+    certificate is not slowed down at all, unless that party is refused itself.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class Acceptor:
         self._pending: dict[str, dict[PendingConnection, int]] = {}  # by address, with their numbers, the oldest first
         self._accepted = 0
         self._refusals: Counter[str] = Counter()  # not yet logged
-        self._of_parties: dict[str, None] = {}  # addresses, the oldest first
+        self._parties: dict[str, set[int]] = {}  # by address, the oldest first
         self._slowed_until: dict[str, float] = {}
 
     async def run(self, listening: socket.socket) -> None:
@@ -103,10 +103,10 @@ class Acceptor:
         if of_origin.pop(connection, None) is not None and not of_origin:
             del self._pending[connection.origin]
 
-    def party_seen(self, origin: str) -> None:
+    def party_seen(self, origin: str, party: int) -> None:
         """Remember that a party comes from this address."""
-        self._of_parties[origin] = None
-        _forget_oldest(self._of_parties)
+        self._parties.setdefault(origin, set()).add(party)
+        _forget_oldest(self._parties)
 
     def refuse(self, reason: str) -> None:
         """Log a refusal, together with others: there may be thousands."""
@@ -123,7 +123,8 @@ class Acceptor:
     def _refusal(self, origin: str) -> str:
         """Return why nobody from this address may come in now; empty if somebody may."""
         now = asyncio.get_running_loop().time()
-        if self._violations.refused_for(origin, now) > 0 and origin not in self._of_parties:
+        welcome = any(not self._violations.refused_for(party, now) for party in self._parties.get(origin, ()))
+        if self._violations.refused_for(origin, now) > 0 and not welcome:
             if origin in self._pending or now < self._slowed_until.get(origin, 0.0):
                 return f"{origin} made too many violations"
             self._slowed_until[origin] = now + _SLOW_S

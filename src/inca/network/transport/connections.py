@@ -76,6 +76,32 @@ class Connections:
                     self._one_closed.clear()
                     await self._one_closed.wait()
 
+    # --- violations that others notice ------------------------------------------------------------------------------
+
+    def refused_for(self, party: int) -> float:
+        """Return for how many more seconds a party is refused: 0 if it is not."""
+        return self._violations.refused_for(party, self._loop.time())
+
+    def report_violation(self, party: int, what: str) -> int:
+        """Count a violation of a party; end its connections if there were too many."""
+        peer = self.peer(party)
+        count = self._violations.add(party, self._loop.time())
+        host, port = self._config.addresses[party]
+        address = f"{host}:{port}" if peer.live is None else peer.live.address
+        self._events.violated(party, address, Failure(FailureCause.VIOLATION, f"party {party} {what}"), count)
+        if self.refused_for(party) > 0:
+            failure = self._penalty(peer)
+            dialled = set() if peer.dialled is None else {peer.dialled}
+            for connection in dialled | {each for each in self.open if each.peer == party}:
+                connection.finish(Bye.PENALTY if connection.proven else None)
+                self._end(connection, failure)
+        return count
+
+    def _penalty(self, peer: Peer) -> Failure:
+        left = self.refused_for(peer.party)
+        detail = f"party {peer.party} is refused for another {left:.0f} s after too many violations"
+        return Failure(FailureCause.PENALTY, detail)
+
     # --- dialling and accepting -------------------------------------------------------------------------------------
 
     def peer(self, party: int) -> Peer:
@@ -108,9 +134,8 @@ class Connections:
             return
         now = self._loop.time()
         peer.trying_since = peer.trying_since or now
-        if (left := self._violations.refused_for(peer.party, now)) > 0:
-            detail = f"party {peer.party} is refused for another {left:.0f} s after too many violations"
-            self._unreachable(peer, Failure(FailureCause.PENALTY, detail))
+        if self.refused_for(peer.party) > 0:
+            self._unreachable(peer, self._penalty(peer))
             return
         host, port = self._config.addresses[peer.party]
         connection = Connection(self, self._config, self._buffer, address=f"{host}:{port}", peer=peer.party)
@@ -171,8 +196,9 @@ class Connections:
                 self._say_hello(connection, _FIRST_HELLO)
             return
         connection.state = ConnectionState.AWAITING_HELLO
-        self._acceptor.party_seen(connection.origin)
-        if self._violations.refused_for(party, self._loop.time()) > 0:
+        self._acceptor.party_seen(connection.origin, party)
+        if self.refused_for(party) > 0:
+            self._violations.add(connection.origin, self._loop.time())  # it may come again and again
             self._acceptor.refuse(f"party {party} made too many violations")
             connection.state = ConnectionState.DONE
             connection.finish(Bye.PENALTY)

@@ -86,6 +86,25 @@ class Transport:
             self._loop.call_soon(self._events.unsent, peer, given_up)
         self._connections.wake(to)
 
+    def report_violation(self, peer: int, what: str) -> int:
+        """Count a message of `peer` that no honest peer sends, or passes on.
+
+        Such violations count like those that the transport itself notices. After `max_violations` of them, the peer is
+        refused for `penalty_s`: its connections end, nothing more of it is delivered, and it is not dialled.
+
+        Args:
+            peer: The party whose message it was.
+            what: What it did, in words that follow its name.
+
+        Returns:
+            How many violations of this peer are remembered.
+        """
+        return self._connections.report_violation(peer, what)
+
+    def refuses(self, peer: int) -> bool:
+        """Return whether a peer is refused now: what it sent before is better left alone, too."""
+        return self._connections.refused_for(peer) > 0
+
     async def measure(self, peer: int, count: int = 5) -> ClockMeasurement:
         """Compare clocks with `peer`.
 

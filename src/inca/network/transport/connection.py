@@ -70,7 +70,8 @@ class Connection(Stream):
 
     def _time_out(self, undone: str) -> None:
         if self.socket:
-            error = TransportViolation(undone, FailureCause.UNRESPONSIVE)
+            behind = self.outgoing and self.state is ConnectionState.CONNECTING
+            error = TransportViolation(undone, FailureCause.NO_ANSWER if behind else FailureCause.UNRESPONSIVE)
         else:
             error = TransportViolation("does not answer (the network, or the peer's machine)", FailureCause.TIMED_OUT)
         self._events.on_broken(self, error)

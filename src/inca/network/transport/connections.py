@@ -17,7 +17,7 @@ from inca.errors import TransportViolation
 from inca.network.transport.acceptor import Acceptor
 from inca.network.transport.connection import DELIVERING, Connection, ConnectionState
 from inca.network.transport.failures import Failure, FailureCause, describe_failure
-from inca.network.transport.frames import DATA, HELLO, PING, PING_BODY, PONG, PONG_BODY, Bye, Hello
+from inca.network.transport.frames import BYE, DATA, HELLO, PING, PING_BODY, PONG, PONG_BODY, Bye, Hello
 from inca.network.transport.interface import TransportConfig, TransportEvents
 from inca.network.transport.limits import Violations
 from inca.network.transport.peers import LONGEST_BACKOFF_S, Peer
@@ -92,7 +92,7 @@ class Connections:
         if self.refused_for(party) > 0:
             failure = self._penalty(peer)
             dialled = set() if peer.dialled is None else {peer.dialled}
-            for connection in dialled | {each for each in self.open if each.peer == party}:
+            for connection in dialled | {one for one in self.open if one.peer == party}:
                 connection.finish(Bye.PENALTY if connection.proven else None)
                 self._end(connection, failure)
         return count
@@ -223,7 +223,7 @@ class Connections:
             sent, answer = connection.pings.pop(number, (0.0, None))
             if answer is not None and not answer.done() and math.isfinite(arrived) and math.isfinite(left):
                 answer.set_result((sent, arrived, left, self._config.clock()))
-        else:
+        elif kind == BYE:
             bye = Bye.read(body)
             connection.finish(Bye.CLOSING)
             failure = Failure(bye.cause, f"{connection.who} ends the connection: {bye.meaning}")
@@ -385,7 +385,10 @@ class Connections:
         """Forget a connection whose socket is closed."""
         self.open.discard(connection)
         self._acceptor.no_longer_pending(connection)
-        if error is not None:
+        if connection.outgoing and connection.state is ConnectionState.CONNECTING:
+            detail = f"{connection.address} took the connection and closed it: a tunnel or relay, or one that is full"
+            failure = Failure(FailureCause.NO_ANSWER, detail)
+        elif error is not None:
             failure = describe_failure(error, connection.address)
         elif connection.state in DELIVERING:
             failure = Failure(FailureCause.LOST, f"{connection.address} closed the connection")

@@ -24,7 +24,8 @@ from helpers.consensus_nodes import (
     yes,
 )
 from helpers.ledgers import SESSION
-from helpers.signatures import sign, verify
+from helpers.parties import foreign
+from helpers.trustee_keys import keys_of
 from inca.errors import InvalidPeerMessage
 from inca.network.protocol.messages import (
     Accept,
@@ -36,7 +37,7 @@ from inca.network.protocol.messages import (
     Propose,
 )
 from inca.network.protocol.records import Promised
-from inca.network.protocol.signed_items import Digest, SignedItems
+from inca.network.protocol.signed_items import Digest
 
 ME, SECOND, LAST = 0, 2, 1  # party 3 is the first in order
 OLD, NEW = ballot_of(SECOND), ballot_of(LAST)
@@ -51,10 +52,12 @@ def proposed(sends: list[tuple[int, Message]]) -> list[Propose]:
 
 def variants() -> Iterator[tuple[Proposal, Items]]:
     """Different digests of party 1, each with a cohort that names it."""
-    signs = SignedItems(SESSION, 1, sign(1), verify)
+    signs = foreign(SESSION, 1)
     for number in range(1, 200):
         fates = [[number >> (2 * t) & 3] for t in range(SESSION.rounds)]
-        item = signs.sign("digest", Digest(Account(list(range(1, SESSION.rounds + 1)), fates, []), bytes(32)))
+        item = signs.sign(
+            "digest", Digest(Account(list(range(1, SESSION.rounds + 1)), fates, []), bytes(32), keys_of(1))
+        )
         contents = [(p, (item if p == 1 else EVERYONE[p]).hash) for p in range(N)]
         yield Proposal("cohort", contents), Items([item])
 

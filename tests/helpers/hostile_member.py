@@ -25,11 +25,12 @@ from inca.network.protocol.messages import (
     Goodbye,
     Have,
     Item,
+    ItemProof,
     Items,
     Lock,
     Message,
     Nudge,
-    Offer,
+    OfferProof,
     Prepare,
     Promise,
     Proposal,
@@ -43,6 +44,7 @@ from inca.network.protocol.messages import (
     Yes,
     pack,
 )
+from inca.network.protocol.offer_signatures import OfferSignatures
 from inca.network.protocol.party import Party
 from inca.network.protocol.records import Record
 from inca.network.protocol.session import WEIGHT, SessionConfig
@@ -70,6 +72,7 @@ class HostileParty(Party):
         super().__init__(session, me, sign=sign, verify=verify, rng=rng)
         self._liar, self._signer = random.Random(rng.random()), SignedItems(session, me, sign, verify)
         self._ballots = BallotSignatures(session, me, sign, verify)
+        self._offers = OfferSignatures(session, me, sign, verify)
         self._zeal = self._liar.choice([0.2, 0.6, 1.0])
         self._two_faced = self._liar.random() < 0.5
         self._heard: list[Message] = []
@@ -159,7 +162,9 @@ class HostileParty(Party):
             if receiver == peer
         ]
         t, slot = rng.choice(mine or [(1, 0)])
-        return Offer(t, slot, self._payload())
+        share = np.frombuffer(self._payload(), dtype="<i8")
+        to = rng.choice([peer, peer, peer, self.me])  # mostly as it should be
+        return self._offers.offer(t, slot, to, share)
 
     def _payload(self) -> bytes:
         weight = self._liar.choice([0, 1, -1, WEIGHT // 3, self.session.parties * WEIGHT, -3 * WEIGHT, 2**62 - 1])
@@ -314,10 +319,16 @@ class HostileParty(Party):
 
     def _seen(self, peer: int) -> Message:
         rng = self._liar
-        offers = rng.choice([[], [(1, 0)], 500 * [(LIMITS[-1], 1)]])
-        return Seen(
-            offers, rng.choice(LIMITS), rng.choice(LIMITS), rng.choice([[], ["digest"], ["\x1b[2J"], 99 * ["final"]])
+        t, body_hash, signature = (
+            rng.choice([1, 2, LIMITS[-1]]),
+            rng.randbytes(32),
+            rng.choice([b"", rng.randbytes(16)]),
         )
+        offers = rng.choice([0, 1, 500]) * [OfferProof(t, 0, rng.choice([b"", bytes(8)]), body_hash, signature)]
+        kind = rng.choice([*KINDS, "\x1b[2J"])
+        shown = [*(item.proof for item in self.signed_items.by_kind.get(kind, {}).values()), None]
+        proof = rng.choice(shown) or ItemProof(kind, body_hash, signature)
+        return Seen(offers, rng.choice(LIMITS), rng.choice(LIMITS), rng.choice([0, 1, 99]) * [proof])
 
 
 Make = Callable[[SessionConfig, int, Sign, Verify, random.Random], Party]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -14,12 +14,14 @@ import inca
 from helpers.ledgers import SESSION, missing, state
 from helpers.signatures import sign, verify
 from helpers.simulated_network import on_disk
+from helpers.trustee_keys import sealing
 from inca.network.lattice import Numbers
 from inca.network.lattice.discrete_gaussian import Keystream, discrete_gaussian
 from inca.network.protocol.context import Effects
 from inca.network.protocol.finalization import Result
 from inca.network.protocol.ledger import Ledger
-from inca.network.protocol.messages import Message, Offer, decode, encode, pack, unpack
+from inca.network.protocol.messages import Message, Offer, decode, encode
+from inca.network.protocol.offer_signatures import OfferSignatures
 from inca.network.protocol.party import Party
 from inca.network.protocol.records import Record
 from inca.network.protocol.session import WEIGHT, SessionConfig
@@ -51,10 +53,6 @@ def masks(me: int) -> bytes:
 
 def secret(me: int) -> bytes:
     return bytes([me, 2]) * 16
-
-
-def sealing(me: int) -> bytes:
-    return bytes([me, 3]) * 16
 
 
 class Room:
@@ -335,9 +333,10 @@ def reasons(room: Room) -> dict[int, str]:
     return {i: party.reason for i, party in room.parties.items() if party.stage == "left"}
 
 
-def offer_of(room: Room, t: int, i: int, slot: int) -> Offer:
-    """An offer as party i could have made it in round t."""
-    return Offer(t, slot, pack(np.arange(room.session.dimension + 1, dtype=np.int64)))
+def offer_of(room: Room, t: int, i: int, slot: int, to: int, numbers: Sequence[int] = ()) -> Offer:
+    """An offer as party i could have made it in round t, or one of these numbers."""
+    share = np.array(numbers or range(room.session.dimension + 1), dtype=np.int64)
+    return OfferSignatures(room.session, i, sign(i), verify).offer(t, slot, to, share)
 
 
 def foreign(session: SessionConfig, party: int) -> SignedItems:

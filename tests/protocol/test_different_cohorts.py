@@ -193,7 +193,7 @@ def test_sessions_receive_at_least_what_the_formula_says() -> None:
     least = sizes.today(7, rounds=6, dimension=3, signature=16)
     ended = sum(count for name, count in received.items() if name not in ("Offer", "Ack"))
     assert least.words < received["Items"] and 0.8 * (least.words + least.decisions) < ended
-    assert sizes.rounds_bytes(6, 3) <= received["Offer"] + received["Ack"]
+    assert sizes.rounds_bytes(6, 3, signature=16) <= received["Offer"] + received["Ack"]
 
 
 def test_today_grows_with_n_and_the_design_beyond_hardly() -> None:
@@ -206,7 +206,7 @@ def test_today_grows_with_n_and_the_design_beyond_hardly() -> None:
 def test_the_formulas_of_the_page_are_those_of_the_encodings() -> None:
     for rounds, d in ((20, 1), (14, 10), (30, 1000)):
         end, design = sizes.today(10**6, rounds, d), sizes.beyond(10**6, rounds, d)
-        assert sizes.rounds_bytes(rounds, d) == pytest.approx(rounds * (26 + 8 * d), rel=0.015)
+        assert sizes.rounds_bytes(rounds, d) == pytest.approx(rounds * (92 + 8 * d), rel=0.015)
         assert end.words == pytest.approx(10**6 * (448 + 11 * rounds + 8 * d), rel=0.015)
         assert end.decisions == pytest.approx(576 * 10**6, rel=0.01)
         assert end.proposer == pytest.approx(576 * 10**12, rel=0.01)

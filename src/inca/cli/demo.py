@@ -28,7 +28,7 @@ class Show(Size):
 
     parties: int = 12
     kill: int = 3
-    """How many of them to kill (SIGKILL) in mid-session."""
+    """How many of them to kill (SIGKILL) in mid-session, the last one right after commit."""
     restart: int = 1
     """How many of the killed to start again."""
     keep_files: bool = False
@@ -152,8 +152,11 @@ def _show(report: dict[str, Any]) -> None:
     print_text(f"estimate     {report['estimate']:.1f} min, the same for all {report['holders']} who are left")
     if report["standard_error"] is not None:
         print_text(f"noise        {report['standard_error']:.1f} min standard error, which hides every single patient")
-    print_text(f"truth        {report['stayed']:.1f} min is the mean of the {report['cohort']} who stayed,")
+    print_text(f"truth        {report['stayed']:.1f} min is the mean of the {report['cohort']} whose values count,")
     print_text(f"             {report['truth']:.1f} min that of all {report['parties']}")
+    if report["sealed"]:
+        killed = ", ".join(report["sealed"])
+        print_text(f"sealed       {killed} was killed right after commit, and its value counts: others opened its seal")
     low, high = report["interval"]
     sure = f"with a probability of {report['confidence']:.0%}"
     print_text(f"interval     {low:.1f} to {high:.1f} min for all, whatever those who left held, {sure}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -39,6 +40,8 @@ def plan(
     Example:  inca plan --parties 200 --epsilon 0.2 --colluding 0.1 --dropout 0.1 --out plan.json
     """
     import inca
+    from inca.network.protocol.opening.trustees import tolerance_of
+    from inca.protocol.adversary import rounded_up
 
     files = OutputFiles(plan=output.out)
     requirements = part_of(inca.Requirements, required, conditions)
@@ -50,8 +53,13 @@ def plan(
         )
         others = _baselines(requirements, partial(progress, "baselines")) if not output.no_baselines else []
     files.write("plan", best.write)
+    tolerance = None
+    if best.settlement == "settled":
+        colluders = rounded_up("colluding", requirements.colluding, requirements.parties)
+        tolerance = tolerance_of(requirements.parties, colluders, requirements.leavers)
     if output.json:
-        print_json(best.document().as_fields() | {"settlement": best.settlement, "baselines": others})
+        fields = best.document().as_fields() | {"settlement": best.settlement, "baselines": others}
+        print_json(fields | {"session": None if tolerance is None else asdict(tolerance)})
     else:
         print_content(inca.content(best), details=output.details)
         if others:
@@ -60,8 +68,9 @@ def plan(
     if not output.json:
         file = output.out or "PLAN, after --out PLAN here"
         print_next(f"inca average VALUES --domain LOW HIGH --plan {file}")
-        if best.settlement == "settled":
+        if tolerance is not None:
             print_next(f"inca node roster init NAME --domain LOW HIGH --start TIME --out ROSTER --plan {file}")
+            print_text(f"In a session, {tolerance.sentence}.")
 
 
 def _baselines(requirements: Requirements, progress: Progress) -> list[dict[str, Any]]:

@@ -42,11 +42,13 @@ from inca.network.protocol.messages import (
     Goodbye,
     Have,
     Item,
+    ItemProof,
     Items,
     Lock,
     Message,
     Nudge,
     Offer,
+    OfferProof,
     Prepare,
     Promise,
     Proposal,
@@ -110,14 +112,14 @@ class Fuzz:
     def message(self) -> Message:
         rng = self.rng
         choices: tuple[Callable[[], Message], ...] = (
-            lambda: Offer(self.count(), self.count(), self.payload()),
+            lambda: Offer(self.count(), self.count(), self.payload(), rng.randbytes(64)),
             lambda: Ack(self.count(), self.count()),
             lambda: Voided(self.count(), self.count()),
             lambda: Nudge(self.count()),
             lambda: Skipped(self.count()),
             Goodbye,
             Ask,
-            lambda: Seen([(self.count(), self.count()) for _ in range(3)], self.count(), self.count(), [self.kind()]),
+            lambda: Seen([self.proof() for _ in range(3)], self.count(), self.count(), [self.item_proof()]),
             lambda: Have({self.kind(): self.bits() for _ in range(3)}, self.count(), rng.random() < 0.5),
             lambda: Want({self.kind(): self.bits() for _ in range(3)}, self.count()),
             lambda: Fetch(self.kind(), self.contents()),
@@ -136,6 +138,14 @@ class Fuzz:
 
     def lock(self) -> Lock:
         return Lock(self.ballot(), self.proposal(), self.contents())
+
+    def proof(self) -> OfferProof:
+        return OfferProof(
+            self.count(), self.count(), self.rng.randbytes(8), self.rng.randbytes(32), self.rng.randbytes(64)
+        )
+
+    def item_proof(self) -> ItemProof:
+        return ItemProof(self.kind(), self.rng.randbytes(32), self.rng.randbytes(64))
 
     def count(self) -> int:
         return self.rng.choice((0, 0, 1, self.rng.randint(0, 12), 2**32 - 1))

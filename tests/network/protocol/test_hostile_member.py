@@ -26,6 +26,7 @@ from inca.network.protocol.messages import (
     Message,
     Nudge,
     Offer,
+    OfferProof,
     Proposal,
     Propose,
     Seen,
@@ -171,7 +172,7 @@ LARGE_NUMBERS: tuple[Message, ...] = (
     Vote(LARGEST, 2**62 - 1, bytes(64)),
     Offer(LARGEST, LARGEST, b""),
     Nudge(LARGEST),
-    Seen([(LARGEST, LARGEST)], LARGEST, LARGEST, []),
+    Seen([OfferProof(LARGEST, LARGEST, b"", b"", b"")], LARGEST, LARGEST, []),
 )
 
 

@@ -31,7 +31,7 @@ from inca.errors import CorruptJournal
 from inca.network.lattice.discrete_gaussian import Keystream, discrete_gaussian
 from inca.network.lattice.fixed_point import portion
 from inca.network.protocol.ledger import Ledger
-from inca.network.protocol.messages import ACKED, BACK, NOBODY, OPEN, Decision, Item, Lock, pack
+from inca.network.protocol.messages import ACKED, BACK, NOBODY, OPEN, Decision, Item, Lock, OfferProof, pack
 from inca.network.protocol.records import (
     Accepted,
     Answered,
@@ -388,13 +388,16 @@ def refuse(ledger: Ledger, record: Record) -> None:
 
 
 AS_SAID: list[object] = ["cohort", [[0, bytes(32)], [2, b"h" * 32]]]
+PROOF = OfferProof(2, 0, b"weight", b"hash", b"signature")
 AS_WRITTEN: list[tuple[Record, list[object]]] = [
     (Opened(b"noisy", b"masks", b"secret"), ["opened", b"noisy", b"masks", b"secret", False]),
     (Opened(b"noisy", b"masks", b"secret", late=True), ["opened", b"noisy", b"masks", b"secret", True]),
     (Seeded(b"seed"), ["seeded", b"seed"]),
     (Began(2, b"share"), ["began", 2, b"share"]),
-    (Credited(2, 1, 0, b"payload"), ["credited", 2, 1, 0, b"payload"]),
-    (Tombstoned(2, 1, 0), ["tombstoned", 2, 1, 0]),
+    (Credited(2, 1, 0, b"payload"), ["credited", 2, 1, 0, b"payload", None]),
+    (Credited(2, 1, 0, b"payload", PROOF), ["credited", 2, 1, 0, b"payload", [2, 0, b"weight", b"hash", b"signature"]]),
+    (Tombstoned(2, 1, 0), ["tombstoned", 2, 1, 0, None]),
+    (Tombstoned(2, 1, 0, PROOF), ["tombstoned", 2, 1, 0, [2, 0, b"weight", b"hash", b"signature"]]),
     (Answered(2, 0, "acked"), ["answered", 2, 0, "acked"]),
     (Sealed(), ["sealed"]),
     (Joined(3), ["joined", 3]),

@@ -21,11 +21,13 @@ from inca.network.protocol.messages import (
     Goodbye,
     Have,
     Item,
+    ItemProof,
     Items,
     Lock,
     Message,
     Nudge,
     Offer,
+    OfferProof,
     Prepare,
     Promise,
     Proposal,
@@ -57,7 +59,7 @@ locks = st.builds(Lock, ballots, proposals, contents)
 promises = st.lists(st.tuples(counts, ballots, blobs), max_size=3)
 items = st.builds(Item, kind=st.text(max_size=8), party=counts, body=blobs, signature=blobs)
 MESSAGES: dict[type, st.SearchStrategy[Message]] = {
-    Offer: st.builds(Offer, round=counts, slot=counts, payload=blobs),
+    Offer: st.builds(Offer, round=counts, slot=counts, payload=blobs, signature=blobs),
     Ack: st.builds(Ack, counts, counts),
     Voided: st.builds(Voided, counts, counts),
     Nudge: st.builds(Nudge, counts),
@@ -66,10 +68,10 @@ MESSAGES: dict[type, st.SearchStrategy[Message]] = {
     Ask: st.just(Ask()),
     Seen: st.builds(
         Seen,
-        offers=st.lists(st.tuples(counts, counts), max_size=4),
+        offers=st.lists(st.builds(OfferProof, counts, counts, blobs, blobs, blobs), max_size=4),
         round=counts,
         since=counts,
-        signed=st.lists(st.text(max_size=8), max_size=3),
+        signed=st.lists(st.builds(ItemProof, st.text(max_size=8), blobs, blobs), max_size=3),
     ),
     Have: st.builds(
         Have, held=st.dictionaries(st.text(max_size=8), blobs, max_size=4), decided=counts, reply=st.booleans()

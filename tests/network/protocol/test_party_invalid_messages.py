@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import inca
-from helpers.parties import PACED, START, N, Room, foreign, masks, noisy, secret, snapshot
+from helpers.parties import PACED, START, N, Room, foreign, masks, noisy, offer_of, secret, snapshot
 from helpers.signatures import sign, verify
 from inca.errors import CorruptJournal, LocalProtocolError
 from inca.network.protocol.agreement.ballot_signatures import BallotSignatures
@@ -32,6 +32,7 @@ from inca.network.protocol.messages import (
     Message,
     Nudge,
     Offer,
+    OfferProof,
     Prepare,
     Promise,
     Proposal,
@@ -47,6 +48,7 @@ from inca.network.protocol.messages import (
     encode,
     pack,
 )
+from inca.network.protocol.offer_signatures import OfferSignatures
 from inca.network.protocol.records import Tombstoned
 from inca.network.protocol.session import WEIGHT, SessionConfig
 from inca.network.protocol.signed_items import Digest, Final, Ready, SignedItems
@@ -56,21 +58,11 @@ def nonsense(session: SessionConfig, me: int) -> Iterator[tuple[str, Message]]:
     """Messages that no honest party would send to `me`."""
     assert session.seed is not None
     topology, n, T, d = session.topology(session.seed), session.parties, session.rounds, session.dimension
-    payload = bytes(8 * (d + 1))
     to_me = [(t, i, s) for t in range(1, T + 1) for i, s in topology.senders[t][me] if i == 0]
     to_others = [t for t in range(1, T + 1) if me not in topology.receivers[t][0]]
     assert to_me and to_others
     t, _, slot = to_me[0]
-    yield "an offer to another party", Offer(to_others[0], 0, payload)
-    yield "an offer of no slot", Offer(t, session.receivers, payload)
-    yield "an offer of round 0", Offer(0, 0, payload)
-    yield "an offer after the last round", Offer(T + 1, 0, payload)
-    yield "an offer of another width", Offer(t, slot, payload[:-1])
-    yield "an offer without numbers", Offer(t, slot, b"")
-    yield "an offer beyond all balances", Offer(t, slot, pack(np.full(d + 1, 2**62, dtype=np.int64)))
-    for weight in (-1, n * WEIGHT + 1, 2**62 - 1):
-        heavy = np.array([*(0 for _ in range(d)), weight], dtype=np.int64)
-        yield f"an offer with a weight of {weight}", Offer(t, slot, pack(heavy))
+    yield from nonsense_about_offers(session, me, t, slot, to_others[0])
     yield "an ack of what was never offered", Ack(T + 7, 0)
     yield "a void of what was never offered", Voided(1, 9)
     yield "an ack of what was offered to others", Ack(*next(t_s for t_s in not_to(topology.receivers, me, 0)))
@@ -102,7 +94,27 @@ def nonsense(session: SessionConfig, me: int) -> Iterator[tuple[str, Message]]:
     yield "a commitment of another width", Items([other.sign("commit", b"short")])
     yield "a party that is done and says more", Items([other.sign("done", b"and yet")])
     yield from nonsense_about_decisions(session)
-    yield "an answer to nothing", Seen([(1, 0)], 3, 0, [])
+    yield "an answer to nothing", Seen([OfferProof(1, 0, bytes(8), bytes(32), b"")], 3, 0, [])
+
+
+def nonsense_about_offers(
+    session: SessionConfig, me: int, t: int, slot: int, to_others: int
+) -> Iterator[tuple[str, Message]]:
+    """Offers of party 0, which makes one to `me` in round t and none in round `to_others`."""
+    n, T, d = session.parties, session.rounds, session.dimension
+    signer, nothing = OfferSignatures(session, 0, sign(0), verify), np.zeros(d + 1, dtype=np.int64)
+    yield "an offer to another party", signer.offer(to_others, 0, me, nothing)
+    yield "an offer of no slot", signer.offer(t, session.receivers, me, nothing)
+    yield "an offer of round 0", signer.offer(0, 0, me, nothing)
+    yield "an offer after the last round", signer.offer(T + 1, 0, me, nothing)
+    yield "an offer of another width", signer.offer(t, slot, me, nothing[:-1])
+    yield "an offer without numbers", signer.offer(t, slot, me, nothing[:0])
+    yield "an offer that is not signed", Offer(t, slot, pack(nothing))
+    yield "an offer that another party has signed", offer_of(Room(session), t, 3, slot, me)
+    yield "an offer beyond all balances", signer.offer(t, slot, me, nothing + 2**62)
+    for weight in (-1, n * WEIGHT + 1, 2**62 - 1):
+        heavy = np.array([*(0 for _ in range(d)), weight], dtype=np.int64)
+        yield f"an offer with a weight of {weight}", signer.offer(t, slot, me, heavy)
 
 
 def nonsense_about_decisions(session: SessionConfig) -> Iterator[tuple[str, Message]]:
@@ -352,7 +364,7 @@ def test_a_witness_of_offers_that_there_cannot_be_drives_nobody_out() -> None:
     room.kill(2)
     room.drops = lambda sender, receiver, message: sender == 0
     room.recover(2)
-    room.hand(0, 2, Seen([(PACED.rounds + 5, 0)], 2, 0, []))
+    room.hand(0, 2, Seen([OfferProof(PACED.rounds + 5, 0, bytes(8), bytes(32), b"")], 2, 0, []))
     assert room.parties[2].stage == "asking"
 
 
@@ -375,11 +387,11 @@ def test_an_offer_that_makes_a_balance_larger_than_any_honest_one_is_void_and_cr
     party, (sender, slot) = room.parties[2], last_offer(room, 2)
     party.ledger.balance[0] = 5 if numbers[0] > 0 else -5  # so that the sum is beyond
     assert party.ledger.round == session.rounds
-    huge = pack(np.array(numbers, dtype=np.int64))
-    effects = party.receive(room.now, sender, Offer(session.rounds, slot, huge))
-    assert effects.records == [Tombstoned(session.rounds, sender, slot)]
+    effects = party.receive(room.now, sender, offer_of(room, session.rounds, sender, slot, 2, numbers))
+    huge = offer_of(room, session.rounds, sender, slot, 2, numbers)
+    assert effects.records == [Tombstoned(session.rounds, sender, slot, huge.proof)]
     assert (sender, Voided(session.rounds, slot)) in effects.sends
-    again = party.receive(room.now, sender, Offer(session.rounds, slot, bytes(24)))  # written once
+    again = party.receive(room.now, sender, offer_of(room, session.rounds, sender, slot, 2))  # written once
     assert not again.records and (sender, Voided(session.rounds, slot)) in again.sends
 
 
@@ -391,7 +403,7 @@ def test_an_offer_of_the_largest_number_crashes_nobody_up_to_the_result() -> Non
     def drops(sender: int, receiver: int, message: Message) -> bool:
         if isinstance(message, Offer) and message.round == session.rounds and sender == 0:
             lies.add((sender, receiver))
-            lie = Offer(message.round, message.slot, pack(np.array([2**62 - 1, 2**62 - 1, 0], dtype=np.int64)))
+            lie = offer_of(room, message.round, sender, message.slot, receiver, [2**62 - 1, 2**62 - 1, 0])
             room.queue.append((sender, receiver, room.incarnations[receiver], encode(lie)))
             return True
         return False

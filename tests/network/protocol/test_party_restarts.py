@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+import msgspec
 import pytest
 
 from helpers.ledgers import missing
@@ -15,6 +16,7 @@ from inca.network.protocol.messages import (
     Ask,
     Decisions,
     Item,
+    ItemProof,
     Items,
     Message,
     Nudge,
@@ -170,15 +172,6 @@ def rolled_back(room: Room, i: int, forgotten: type[Record], *, drops: Callable[
     return room.parties[i]
 
 
-def test_an_acknowledged_offer_that_the_journal_lacks_is_noticed_and_the_peer_named() -> None:
-    room = Room(PACED).open().run(until=START + 0.1)
-    receiver = room.parties[1].ledger.outbox[1, 0].receiver
-    party = rolled_back(room, 1, Began, drops=lambda sender, to, message: 1 in (sender, to))
-    room.hand(receiver, 1, Ack(1, 0))
-    assert party.stage == "left"
-    assert party.reason == f"the journal is behind: party {receiver} has an offer of round 1 that it lacks"
-
-
 def test_whoever_was_there_from_the_start_is_not_driven_out_by_an_answer_to_no_offer() -> None:
     room = Room(PACED).open().run(until=START + 0.1)
     party, later = room.parties[1], PACED.topology(b"p" * 32).receivers[4][1][0]
@@ -204,8 +197,8 @@ def test_an_own_item_that_the_journal_lacks_is_noticed_and_the_peer_named(kind: 
         room.recover(1)
         party = room.parties[1]
         asked = [message for _, message in room.hand(1, 3, Ask()).sends if isinstance(message, Seen)]
-        assert asked[0].signed == ["digest", "final"]
-        room.hand(3, 1, Seen([], 5, 0, [kind]) if witness else Items([item]))
+        assert [proof.kind for proof in asked[0].signed] == ["digest", "final"]
+        room.hand(3, 1, Seen([], 5, 0, [item.proof]) if witness else Items([item]))
         assert party.stage == "left" and party.ledger.signed.get(kind) is None
         lost = "lost or behind" if witness else "behind"
         assert party.reason.startswith(f"the journal is {lost}: party 3 has a {kind} of this party")
@@ -218,15 +211,16 @@ def test_an_item_that_others_have_made_up_drives_nobody_out() -> None:
     for item in (forged, foreign(PACED, 3).sign("digest", b"\x93\x90\x90\x90")):
         room.hand(3, 1, Items([Item("digest", 1, item.body, item.signature)]))
         assert party.stage != "left"
-    room.hand(3, 1, Seen([], 5, 0, ["\x1b[2J" * 99]))
+    room.hand(3, 1, Seen([], 5, 0, [ItemProof("\x1b[2J" * 99, bytes(32), b"")]))
     assert party.stage != "left"
 
 
 def test_a_witness_that_makes_up_kinds_of_items_drives_nobody_out() -> None:
     room = Room(PACED).open().run(until=START + 0.5)
     party = rolled_back(room, 1, Began, drops=lambda sender, to, message: 1 in (sender, to))
-    for signed in (["\x1b[2J" * 99], ["ready"], ["digest", "gift"]):
-        room.hand(0, 1, Seen([], 2, 0, signed))
+    for kind in ("\x1b[2J" * 99, "ready", "gift"):
+        signed = foreign(PACED, 1).sign("digest", b"made up").proof
+        room.hand(0, 1, Seen([], 2, 0, [msgspec.structs.replace(signed, kind=kind)]))
         assert party.stage == "asking" and 0 not in party._components.joining._answers
 
 
@@ -397,10 +391,11 @@ def test_a_witness_tells_of_offers_that_wait_for_their_round() -> None:
         for t in range(2, PACED.rounds + 1)
         for sender, slot in PACED.topology(b"p" * 32).senders[t][2]
     )
-    room.hand(sender, 2, offer_of(room, t, sender, slot))  # the sender is ahead
+    room.hand(sender, 2, offer_of(room, t, sender, slot, to=2))  # the sender is ahead
     assert room.parties[2].ledger.round == 1
     answers = [message for _, message in room.hand(sender, 2, Ask()).sends if isinstance(message, Seen)]
-    assert [(t, slot) in answer.offers for answer in answers] == [True]
+    proof = offer_of(room, t, sender, slot, to=2).proof
+    assert [proof in answer.offers for answer in answers] == [True]
 
 
 def test_an_offer_of_an_earlier_incarnation_is_never_taken_back_as_unsent() -> None:

@@ -37,7 +37,7 @@ def test_a_late_party_decides_nothing_about_earlier_rounds() -> None:
     early = [(t, i, slot) for t in (1, 2) for i, slot in room.parties[3]._context.topology.senders[t][3]]
     assert early and ledger.since == 3
     for t, i, slot in early:
-        effects = room.hand(i, 3, offer_of(room, t, i, slot))
+        effects = room.hand(i, 3, offer_of(room, t, i, slot, to=3))
         assert not effects.records and not effects.sends
 
 

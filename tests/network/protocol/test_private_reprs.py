@@ -25,8 +25,11 @@ THINGS: dict[str, tuple[Callable[[], object], str]] = {
         "Opened(noisy=<8 bytes>, masks=<32 bytes>, secret=<32 bytes>, late=False)",
     ),
     "the beginning of a round": (lambda: Began(2, PRIVATE), "Began(round=2, share=<8 bytes>)"),
-    "a credit": (lambda: Credited(2, 1, 0, PRIVATE), "Credited(round=2, sender=1, slot=0, payload=<8 bytes>)"),
-    "an offer": (lambda: Offer(2, 0, PRIVATE), "Offer(round=2, slot=0, payload=<8 bytes>)"),
+    "a credit": (
+        lambda: Credited(2, 1, 0, PRIVATE),
+        "Credited(round=2, sender=1, slot=0, payload=<8 bytes>, proof=None)",
+    ),
+    "an offer": (lambda: Offer(2, 0, PRIVATE), "Offer(round=2, slot=0, payload=<8 bytes>, signature=<0 bytes>)"),
     "an item": (lambda: ITEM, "Item(kind='final', party=1, body=<8 bytes>, signature=<9 bytes>)"),
     "an acceptance": (
         lambda: Accepted(1, Lock(7, Proposal("cohort", []), []), [ITEM]),
@@ -39,7 +42,8 @@ THINGS: dict[str, tuple[Callable[[], object], str]] = {
     "a keystream": (lambda: Keystream(4 * PRIVATE, b"masks"), "Keystream(label=b'masks', 0 words read)"),
     "effects": (
         lambda: Effects([Began(2, PRIVATE)], [(1, Offer(2, 0, PRIVATE))]),
-        "Effects(records=[Began(round=2, share=<8 bytes>)], sends=[(1, Offer(round=2, slot=0, payload=<8 bytes>))], "
+        "Effects(records=[Began(round=2, share=<8 bytes>)], "
+        "sends=[(1, Offer(round=2, slot=0, payload=<8 bytes>, signature=<0 bytes>))], "
         "log_events=[], assess=None, plan=False)",
     ),
 }

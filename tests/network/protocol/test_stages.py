@@ -12,7 +12,7 @@ import pytest
 from helpers.parties import COIN_FLIP, PACED, START, Room, snapshot
 from inca.errors import LocalProtocolError
 from inca.network.protocol.context import Effects
-from inca.network.protocol.messages import Have, Message, Prepare, Promise, Seen, Vote, Yes
+from inca.network.protocol.messages import Have, Message, OfferProof, Prepare, Promise, Seen, Vote, Yes
 from inca.network.protocol.party import Party
 from inca.network.protocol.signed_items import KINDS
 from inca.network.protocol.stage_rule import Stage, never
@@ -135,7 +135,7 @@ def illegal_calls(room: Room, party: Party) -> dict[str, Callable[[], Effects]]:
 def meaningless(stage: Stage) -> list[Message]:
     """Messages that mean nothing in a stage."""
     messages: list[Message] = [
-        Seen([(1, 0)], 3, 0, []),
+        Seen([OfferProof(1, 0, bytes(8), bytes(32), b"")], 3, 0, []),
         Prepare(0, 5),
         Promise(0, 12, None, b""),
         Vote(0, 12, b""),

@@ -15,6 +15,7 @@ from helpers.simulated_network import MakeParty, SimulatedNetwork, plain_party
 from inca.network.protocol.finalization import Finalization
 from inca.network.protocol.ledger import Ledger
 from inca.network.protocol.messages import Offer, Proposal, Voided, pack
+from inca.network.protocol.offer_signatures import OfferSignatures
 from inca.network.protocol.party import Party
 from inca.network.protocol.records import Answered, Opened, Sealed
 from inca.network.protocol.session import WEIGHT, SessionConfig
@@ -313,7 +314,7 @@ class Resettling(Finalization):
 def made_with(transfers: type[Transfers]) -> MakeParty:
     def make(session: SessionConfig, me: int, sign: Sign, verify: Verify, rng: random.Random) -> Party:
         party = plain_party(session, me, sign, verify, rng)
-        party._components.transfers = transfers(party._context)
+        party._components.transfers = transfers(party._context, OfferSignatures(session, me, sign, verify))
         return party
 
     return make

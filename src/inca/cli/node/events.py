@@ -13,13 +13,12 @@ _STAGES = {
     "digests": "comparing what was sent",
     "agreeing": "agreeing",
     "assessing": "working out what was given away",
-    "publishing": "publishing final messages",
+    "opening": "opening the sealed final messages",
     "serving": "waiting until all have the result",
 }
 _DECISIONS = {
     "cohort": "agreed on who settles",
-    "commit": "agreed to publish",
-    "result": "agreed on the result",
+    "commit": "agreed to open the sealed final messages",
 }
 
 

@@ -1,9 +1,11 @@
-"""`inca node roster reschedule`: the same parties and terms at another time, for another try."""
+"""`inca node roster reschedule`: the same terms at another time, for another try, with all parties or without some."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
 
 from inca.cli.node.roster import report_on, show_session
 from inca.cli.options import OUTPUT, JsonOut, NewStartTime, RosterFile, default, options
@@ -14,13 +16,16 @@ if TYPE_CHECKING:
 
 
 @options(OUTPUT)
-class SameFile(JsonOut):
-    """Where the roster goes."""
+class Again(JsonOut):
+    """Where the roster goes, and who takes part again."""
 
     out: Annotated[Path | None, default("the same file; another must not exist yet")] = None
+    without: Annotated[tuple[str, ...], Parameter(metavar="NAME")] = ()
+    """A party to leave out, such as one that has lied; may be given several times. The noise is what it would be had
+    they left."""
 
 
-def reschedule(roster: RosterFile, /, *, schedule: NewStartTime, output: SameFile = SameFile()) -> None:
+def reschedule(roster: RosterFile, /, *, schedule: NewStartTime, output: Again = Again()) -> None:
     """Give a roster another start, so that a session that failed can be tried again without collecting cards anew.
 
     It is another session, with an id of its own: all parties need the new file. And it is another release of the same
@@ -28,7 +33,9 @@ def reschedule(roster: RosterFile, /, *, schedule: NewStartTime, output: SameFil
     up; every try is also another draw of the public seed, which adds to the probability of failure. If round 1 did not
     begin anywhere (no line *round* in any party's *log.jsonl*), nothing of a value was sent, and nothing adds up.
 
-    Example:  inca node roster reschedule roster.json --start +30m
+    A session that ended since one party has lied, which its *proof.json* proves, is tried again without it.
+
+    Example:  inca node roster reschedule roster.json --start +30m --without mallory
     """
     from inca._base.validation import refuse
     from inca.cli.times import duration, future_time
@@ -38,7 +45,8 @@ def reschedule(roster: RosterFile, /, *, schedule: NewStartTime, output: SameFil
     if out is not None and out.exists():
         refuse("--out", str(out), "a file that does not exist yet")
     new_period = None if period is None else duration("--period", period)
-    again = before.at(future_time("--start", schedule.start), period=new_period, seed=schedule.public_seed)
+    others = before.without(*output.without) if output.without else before
+    again = others.at(future_time("--start", schedule.start), period=new_period, seed=schedule.public_seed)
     path = out or roster
     again.write(path)
     tries, epsilon = 2, _epsilon_of(again.terms, tries=2)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -30,6 +31,7 @@ from inca.errors import InvalidInput
 if TYPE_CHECKING:
     from inca.network.membership.roster import Roster
     from inca.network.membership.terms import Terms
+    from inca.network.protocol.opening.trustees import Tolerance
     from inca.planning.plan import Plan
 
 BY_HAND = ("--rounds", "--sigma-independent", "--sigma-cancelling", "--epsilon", "--min-participants")
@@ -199,7 +201,8 @@ def report_on(roster: Roster, plan: Plan | None = None) -> dict[str, Any]:
     error, _, remark = _expected_error(roster, plan)
     report = {"name": roster.name, "session": roster.session.hex(), "complete": not roster.missing}
     report |= {"expected_error": error, "remarks": [remark] if remark else []}
-    report |= {"missing": list(roster.missing)}
+    tolerance = _tolerance(roster)
+    report |= {"missing": list(roster.missing), "tolerance": None if tolerance is None else asdict(tolerance)}
     return report | {"terms": roster.as_dict()["terms"], "parties": parties}
 
 
@@ -220,6 +223,7 @@ def _show_terms(roster: Roster, plan: Plan | None = None) -> None:
 
     terms = roster.terms
     _, error, remark = _expected_error(roster, plan)
+    tolerance = _tolerance(roster)
     where = f"of length at most {terms.radius:g}" if terms.radius is not None else f"each in {terms.domain}"
     values = f"one number in {terms.domain}" if terms.dimension == 1 else f"{terms.dimension:,} numbers, {where}"
     alike = (
@@ -239,6 +243,7 @@ def _show_terms(roster: Roster, plan: Plan | None = None) -> None:
         ("guarantee", f"{terms.agreed} by the {terms.rule} rule, in a session"),
         ("against", f"{share} colluding; every party checks {terms.coalitions} random coalitions"),
         ("result", f"from the final messages of {terms.min_participants} parties or more"),
+        *([("missing", tolerance.sentence)] if tolerance else []),
         ("time", f"from {to_utc(terms.start)}, {length}"),
         ("clocks", f"wrong by at most {terms.max_clock_skew:g} s"),
         ("seed", "drawn by a coin flip of the parties" if terms.seed is None else terms.seed),
@@ -246,6 +251,13 @@ def _show_terms(roster: Roster, plan: Plan | None = None) -> None:
         print_text(f"  {name:10} {text}")
     if remark:
         print_text(remark)
+
+
+def _tolerance(roster: Roster) -> Tolerance | None:
+    """Return how many parties may be missing, once the roster is complete."""
+    from inca.network.node.session_setup import SessionSetup
+
+    return None if roster.missing else SessionSetup(roster).tolerance
 
 
 def _topup_in_words(terms: Terms) -> str:

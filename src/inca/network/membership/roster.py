@@ -22,7 +22,7 @@ from inca._base.validation import file_path, instance, listed, refuse
 from inca.errors import InvalidInput
 from inca.network.membership.identity import Card, check_name
 from inca.network.membership.terms import Terms, fields_from_file, to_utc
-from inca.protocol.adversary import rounded_up
+from inca.protocol.adversary import rounded_up, smallest_cohort
 from inca.protocol.schedules import random_schedule
 
 FORMAT = "inca-roster/1"
@@ -157,6 +157,25 @@ number of parties (2), got 3'))
             refuse("the seed", "none" if seed is None else "the old one", f"{must_be} one is known")
         return replace(self, terms=again)
 
+    def without(self, *names: str) -> Roster:
+        """Return the roster without some parties, one that has lied for example: another session of the others.
+
+        Args:
+            names: Who is to be left out. The noise is what it would be had they left; a start of its own is set by
+                `at`.
+
+        Returns:
+            The roster of the others.
+
+        Raises:
+            InvalidInput: A name is not in the roster, or the noise does not cover so many leavers.
+        """
+        for name in names:
+            if name not in self.names:
+                refuse("a party to leave out", name, f"one of {', '.join(self.names)}")
+        rest = tuple(card for card in self.parties if card.name not in names)
+        return replace(self, terms=self.terms.with_fewer(len(self.parties), len(rest)), parties=rest)
+
     def as_dict(self) -> dict[str, Any]:
         """Return all fields for JSON."""
         cards = [msgspec.to_builtins(card) for card in self.parties]
@@ -172,10 +191,14 @@ number of parties (2), got 3'))
 
     def _gaps(self) -> Iterator[str]:
         n, terms = len(self.parties), self.terms
+        colluders = rounded_up("colluding", terms.colluding, max(n, 1))
         if n < MIN_PARTIES:
             yield f"the number of parties must be at least {MIN_PARTIES}, got {n}"
         if n < terms.min_participants:
             yield f"min_participants must be at most the number of parties ({n}), got {terms.min_participants}"
+        elif n >= MIN_PARTIES and terms.min_participants < (least := smallest_cohort(colluders)):
+            hidden = f"so that two of a cohort with {colluders} colluding are honest"
+            yield f"min_participants must be at least {least}, {hidden}, got {terms.min_participants}"
         if terms.sigma_topup and n - terms.min_participants >= len(terms.sigma_topup):
             covered = len(terms.sigma_topup) - 1
             yield (
@@ -184,8 +207,8 @@ number of parties (2), got 3'))
             )
         if n < MIN_PARTIES:
             return
-        if rounded_up("colluding", terms.colluding, n) >= n:
-            yield f"colluding must be a fraction that leaves one of {n} parties honest, got {terms.colluding}"
+        if smallest_cohort(colluders) > n:
+            yield f"colluding must be a fraction that leaves two of {n} parties honest, got {terms.colluding}"
         try:
             random_schedule(terms.schedule, n, terms.rounds, terms.receivers, seed=0)
         except InvalidInput as error:

@@ -18,6 +18,7 @@ from inca._base.options import Rule
 from inca._base.validation import between_0_and_1, finite_float, integer, listed, one_of, positive, refuse
 from inca.privacy.gaussian import mu_for, rule_from_file, rule_to_file
 from inca.privacy.theorems.failure_bounds import SCHEDULES
+from inca.protocol.adversary import rounded_up, smallest_cohort
 from inca.protocol.domain import Ball, Domain, Interval
 from inca.protocol.injection import Injection, incremental_injection
 from inca.protocol.noise_levels import NoiseLevels
@@ -167,6 +168,29 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         if not self.sigma_topup:
             return 0.0
         return self.sigma_topup[integer("leavers", leavers, 0, len(self.sigma_topup) - 1)]
+
+    def with_fewer(self, parties: int, rest: int) -> Terms:
+        """Return the terms for some of the parties, with the noise that they would have had the others left.
+
+        Args:
+            parties: How many the terms were made for.
+            rest: How many there are now.
+
+        Returns:
+            Terms with as many colluders as before, and a plan whose probability of failure nobody has worked out.
+        """
+        gone = parties - rest
+        if self.sigma_topup and gone >= len(self.sigma_topup):
+            covered = len(self.sigma_topup) - 1
+            refuse("the number of parties to leave out", gone, f"at most {covered}: the noise covers {covered} leavers")
+        colluders = rounded_up("colluding", self.colluding, parties)
+        return msgspec.structs.replace(
+            self,
+            sigma_topup=self.sigma_topup[gone:],
+            colluding=min(1.0, colluders / max(rest, 1)),
+            min_participants=min(self.min_participants, max(rest, smallest_cohort(colluders))),
+            failure=None,
+        )
 
     @property
     def injection(self) -> Injection:

@@ -150,7 +150,7 @@ class SessionSetup:
     @property
     def tolerance(self) -> Tolerance:
         """How many parties may be missing, before commit and after it."""
-        return tolerance_of(self.session)
+        return tolerance_of(self.session.parties, self.session.colluders, self.session.leavers)
 
     def add_noise(self, value: Array, *, clip: bool = False) -> Numbers:
         """Return a value on the lattice with its independent noise, drawn from the system's randomness.

@@ -94,7 +94,8 @@ async def examine(
     if roster.missing or me is None:
         return Diagnosis(roster, identity.name, tuple(_check_roster(roster, identity, me)))
     setup = SessionSetup(roster)
-    checks = [fine("roster", f"complete: {len(roster.parties)} parties, of which this is party {me}")]
+    complete = f"complete: {len(roster.parties)} parties, of which this is party {me}"
+    checks = [fine("roster", f"{complete}; {setup.tolerance.sentence}")]
     checks += [_check_start(setup, me, state / roster.session.hex()[:16])]
     peers: list[Check] = []
     measurements: dict[int, ClockMeasurement] = {}

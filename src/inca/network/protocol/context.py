@@ -60,7 +60,6 @@ class PartyContext:
         rng: Chooses whom to talk to, nothing else.
         down: The peers that are known to be down, and since when.
         tried: When each of them was last tried in vain.
-        returned: Whether this may not be the party's first incarnation: it may have said more than its journal knows.
         out: The effects of the current event so far.
     """
 
@@ -71,7 +70,6 @@ class PartyContext:
     rng: random.Random
     down: dict[int, float] = field(default_factory=dict)
     tried: dict[int, float] = field(default_factory=dict)
-    returned: bool = False
     out: Effects = field(default_factory=Effects)
 
     @property

@@ -2,9 +2,9 @@
 
 After a restart, or a late start, a party must not say anything twice: fresh noise for the same value would be a second
 release of it, and the same noise with another inflow would reveal differences exactly. So it asks those who would have
-heard it in the rounds that its journal does not know, its witnesses. If any of them has, the journal is lost or behind:
-it leaves. A party without a journal must hear all of them; one with a journal waits a period for those who are not
-known to be down.
+heard it in the rounds that its journal does not know, its witnesses. If any of them has, and shows what the party has
+signed, the journal is lost or behind: it leaves. A word without that signature drives nobody out. A party without a
+journal must hear all of them; one with a journal waits a period for those who are not known to be down.
 
 Two parties without journals cannot answer for each other: each may have forgotten what it saw of the other. Nothing on
 their machines proves that they never took part, as a disk may have been replaced and a key restored from a backup. Only
@@ -19,7 +19,8 @@ from math import inf
 
 from inca.errors import CannotJoin, InvalidPeerMessage
 from inca.network.protocol.context import PartyContext
-from inca.network.protocol.messages import Ask, Seen
+from inca.network.protocol.messages import Ask, ItemProof, Offer, OfferProof, Seen, pack
+from inca.network.protocol.offer_signatures import OfferSignatures
 from inca.network.protocol.records import Joined
 from inca.network.protocol.signed_items import ONCE
 
@@ -29,8 +30,8 @@ _MIN_WITNESSES = 3  # asked by a party that was away, if there are as many
 class Joining:
     """What a party does before its first round in this incarnation."""
 
-    def __init__(self, context: PartyContext) -> None:
-        self._context = context
+    def __init__(self, context: PartyContext, signatures: OfferSignatures) -> None:
+        self._context, self._signatures = context, signatures
         self.away = False
         """It was not there from the beginning on: its witnesses must be asked first."""
         self.without_journal = False
@@ -92,25 +93,49 @@ class Joining:
             self._context.log_event("came late", reason=f"{reason}; {advice} --first-start")
 
     def handle_seen(self, peer: int, message: Seen) -> None:
-        """Take a witness's answer; raise `CannotJoin` if it has seen what the journal does not know."""
+        """Take a witness's answer; raise `CannotJoin` if it shows what the journal does not know, signed."""
         topology, me, ledger = self._context.topology, self._context.me, self._context.ledger
-        if any(topology.receiver(t, me, slot) != peer for t, slot in message.offers):
+        seen = [(proof.round, proof.slot) for proof in message.offers]
+        if len(set(seen)) < len(seen) or any(topology.receiver(t, me, slot) != peer for t, slot in seen):
             raise InvalidPeerMessage("an answer about offers that the schedule does not have")
-        forgotten = [t for t, slot in message.offers if (t, slot) not in ledger.outbox]
-        if forgotten:
-            raise CannotJoin(
-                f"{self._lost}: {self._context.name(peer)} has seen an offer of round {forgotten[0]} that it lacks"
-            )
-        if not set(message.signed) <= set(ONCE):
+        for proof in message.offers:
+            self._compare_offer(peer, proof)
+        if not {proof.kind for proof in message.signed} <= set(ONCE):
             raise InvalidPeerMessage("an answer about items that are not signed once")
-        if said := sorted(set(message.signed) - {kind for kind, _ in ledger.own_items}):
-            name = self._context.name(peer)
-            raise CannotJoin(f"{self._lost}: {name} has a {said[0]} of this party, which it lacks")
+        for said in message.signed:
+            self._compare_item(peer, said)
         later = range(ledger.round + 1, message.since)
         rounds = self._context.session.rounds
         if self.without_journal and any(peer in topology.receivers[t][me] for t in later if t <= rounds):
             return  # it came late itself and cannot tell
         self._answers[peer] = min(message.round, rounds + 1)
+
+    def _compare_offer(self, peer: int, proof: OfferProof) -> None:
+        """Leave if this party has signed an offer that its journal lacks, or has with other numbers."""
+        context, ledger = self._context, self._context.ledger
+        if (proof.round, proof.slot) in ledger.outbox:
+            known = Offer(proof.round, proof.slot, pack(ledger.shares[proof.round])).proof
+            if (known.weight, known.payload_hash) == (proof.weight, proof.payload_hash):
+                return
+        what = f"an offer of round {proof.round} that it lacks"
+        if not self._signatures.proves(context.me, peer, proof):
+            raise InvalidPeerMessage(f"{context.name(peer)} claims to have seen {what}, and shows no signature")
+        self._leave(peer, f"has seen {what}")
+
+    def _compare_item(self, peer: int, proof: ItemProof) -> None:
+        """Leave if this party has signed an item that its journal lacks, or one that says something else."""
+        context, own = self._context, self._context.ledger.own_items.get((proof.kind, None))
+        if own is not None and own.hash == proof.body_hash:
+            return
+        what = f"a {proof.kind} of this party, which it lacks"
+        if not context.signed_items.proves(context.me, proof):
+            raise InvalidPeerMessage(f"{context.name(peer)} claims to have {what}, and shows no signature")
+        self._leave(peer, f"has {what}")
+
+    def _leave(self, witness: int, what: str) -> None:
+        """Leave: a witness has shown a signature of this party. It is named, so that people can ask it."""
+        self._context.log_event("witness", peer=witness, what=what)
+        raise CannotJoin(f"{self._lost}: {self._context.name(witness)} {what}")
 
     @property
     def _lost(self) -> str:
@@ -129,8 +154,9 @@ class Joining:
             )
         ledger, last = self._context.ledger, self._context.session.rounds
         answers = sorted(self._answers.values())
-        # The middle one: a single peer that says it is far ahead or behind changes nothing.
-        middle = answers[len(answers) // 2] if answers else last + 1
+        # The middle one: a single peer that says it is far ahead or behind changes nothing. It is not believed alone:
+        # whoever begins too early is told soon what is over, and whoever begins too late misses its rounds.
+        middle = (0 if len(answers) == 1 else answers[(len(answers) - 1) // 2]) if answers else last + 1
         self.entry = last + 1 if ledger.sealed else max(ledger.round + 1, middle, clock_round)
         if self.without_journal:
             self._context.record(Joined(min(self.entry, last + 1)))

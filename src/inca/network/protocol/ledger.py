@@ -35,6 +35,7 @@ from inca.network.protocol.messages import (
     Account,
     Decision,
     Item,
+    OfferProof,
     Proposal,
     pack,
     unpack,
@@ -103,6 +104,7 @@ class Ledger:
         self.shares: dict[int, Numbers] = {}
         self.received: dict[tuple[int, int, int], Numbers] = {}
         self.decisions: dict[tuple[int, int, int], bool] = {}
+        self.proofs: dict[tuple[int, int, int], OfferProof] = {}  # of offers that were decided here
         self.sealed = False
         self.own_items: dict[tuple[str, int | None], Item] = {}  # signed once: by kind, and number of the cohort
         self.secrets: CohortSecrets | None = None
@@ -307,6 +309,8 @@ class Ledger:
         meant = None if self.topology is None else self.topology.receiver(*key)
         _check(meant == self.me, "a decision about a transfer that the schedule does not have")
         _check(key not in self.decisions, "a second decision about a transfer")
+        if record.proof is not None:
+            self.proofs[key] = record.proof
         return key
 
     def _answer(self, record: Answered) -> None:

@@ -64,12 +64,35 @@ class Account(Wire, frozen=True):
 NOBODY, ACKED, OPEN, BACK = range(4)
 
 
-class Offer(Wire, frozen=True, tag="offer"):
-    """A share of the sender's message, to be credited in this round or never; byte-identical on every retry."""
+class OfferProof(Wire, frozen=True):
+    """What the sender of an offer has signed, without its payload: whoever shows it has seen the offer.
+
+    `payload_hash` is the SHA-256 of the payload, and `weight` its last number, as it travels.
+    """
+
+    round: Count
+    slot: Count
+    weight: bytes
+    payload_hash: bytes
+    signature: bytes
+
+
+class Offer(Wire, frozen=True, tag="offer", dict=True):
+    """A share of the sender's message, to be credited in this round or never; byte-identical on every retry.
+
+    Signed by its sender. Without a signature it means nothing to others.
+    """
 
     round: Count
     slot: Count
     payload: bytes
+    signature: bytes = b""
+
+    @cached_property
+    def proof(self) -> OfferProof:
+        """What remains of it for others, the payload being the receiver's alone; it is hashed once."""
+        payload_hash = hashlib.sha256(self.payload).digest()
+        return OfferProof(self.round, self.slot, self.payload[-8:], payload_hash, self.signature)
 
 
 class Ack(Wire, frozen=True, tag="ack"):
@@ -106,17 +129,25 @@ class Ask(Wire, frozen=True, tag="ask"):
     """I have been away: what have you seen of me, and where are you?"""
 
 
+class ItemProof(Wire, frozen=True):
+    """What the owner of an item has signed, without its body: whoever shows it has seen the item."""
+
+    kind: str
+    body_hash: bytes
+    signature: bytes
+
+
 class Seen(Wire, frozen=True, tag="seen"):
     """The offers of the asking party that were seen here, and the round in which the answering party is.
 
-    It cannot tell of rounds before `since`: it came late itself. `signed` are the kinds of signed items of the asking
-    party that are known here, which it must not sign differently.
+    It cannot tell of rounds before `since`: it came late itself. `signed` are the signed items of the asking party that
+    are known here, which it must not sign differently. Of all this the asking party believes what it has signed.
     """
 
-    offers: list[tuple[Count, Count]]
+    offers: list[OfferProof]
     round: Count
     since: Count
-    signed: list[str]
+    signed: list[ItemProof]
 
 
 class Item(Wire, frozen=True, dict=True):
@@ -140,6 +171,11 @@ class Item(Wire, frozen=True, dict=True):
     def size(self) -> int:
         """How many bytes it has, more or less."""
         return len(self.body) + len(self.sealed)
+
+    @property
+    def proof(self) -> ItemProof:
+        """What remains of it for somebody who has seen it."""
+        return ItemProof(self.kind, self.hash, self.signature)
 
     @cached_property
     def read_as(self) -> dict[type, msgspec.Struct]:

@@ -26,6 +26,7 @@ from inca.network.protocol.finalization import Finalization, Lie, Result
 from inca.network.protocol.joining import Joining
 from inca.network.protocol.ledger import Ledger
 from inca.network.protocol.messages import Ask, ConsensusMessage, Goodbye, ItemMessage, Message, Offer, Seen, pack
+from inca.network.protocol.offer_signatures import OfferSignatures
 from inca.network.protocol.realized_execution import RealizedExecution
 from inca.network.protocol.records import Opened, Record, Secret, Vouched
 from inca.network.protocol.session import SessionConfig
@@ -58,6 +59,7 @@ class Party:
         self.stage: Stage = "gathering"
         self.ledger = Ledger(session, me)
         self.signed_items = SignedItems(session, me, self.ledger, sign, verify)
+        offer_signatures = OfferSignatures(session, me, sign, verify)
         context = PartyContext(session, me, self.ledger, self.signed_items, rng)
         finalization = Finalization(context)
         agenda = Agenda(context)
@@ -66,8 +68,8 @@ class Party:
         self._components = PartyComponents(
             context,
             CoinFlip(context),
-            Joining(context),
-            Transfers(context),
+            Joining(context, offer_signatures),
+            Transfers(context, offer_signatures),
             finalization,
             agenda,
             consensus,
@@ -118,7 +120,7 @@ class Party:
         joining.without_journal = late and not first_start
         self._context.record(Opened(pack(noisy), masks, secret, joining.without_journal))
         self._context.record(Secret(0, sealing))
-        joining.away = self._context.returned = late
+        joining.away = late
         return self._start(now)
 
     def recover(self, now: float, records: Iterable[Record], *, first_start: bool = False) -> Effects:
@@ -129,7 +131,7 @@ class Party:
         if (opened := self.ledger.opened) is None:
             raise CorruptJournal("the journal must have an opening, got none")
         joining, finalization = self._components.joining, self._components.finalization
-        joining.away = self._context.returned = True
+        joining.away = True
         joining.without_journal = opened.late and self.ledger.since == 0
         finalization.recover()
         if self.ledger.left is None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import msgspec
 
-from inca.network.protocol.messages import Decision, Item, Lock, sizes_only
+from inca.network.protocol.messages import Decision, Item, Lock, OfferProof, sizes_only
 
 
 class JournalRecord(msgspec.Struct, frozen=True, array_like=True):
@@ -51,6 +51,8 @@ class Credited(JournalRecord, frozen=True, tag="credited"):
     sender: int
     slot: int
     payload: bytes
+    proof: OfferProof | None = None
+    """What its sender has signed, to be shown to it should it have forgotten."""
 
 
 class Tombstoned(JournalRecord, frozen=True, tag="tombstoned"):
@@ -59,6 +61,7 @@ class Tombstoned(JournalRecord, frozen=True, tag="tombstoned"):
     round: int
     sender: int
     slot: int
+    proof: OfferProof | None = None
 
 
 class Answered(JournalRecord, frozen=True, tag="answered"):

@@ -20,7 +20,7 @@ import msgspec
 from inca.errors import CannotJoin, InvalidPeerMessage
 from inca.network.protocol.agreement.public_randomness import SECRET_BYTES
 from inca.network.protocol.ledger import Ledger
-from inca.network.protocol.messages import Account, Count, Have, Item, Want, Wire, bit_field, members
+from inca.network.protocol.messages import Account, Count, Have, Item, ItemProof, Want, Wire, bit_field, members
 from inca.network.protocol.opening.cohort_keys import COHORTS, KEY_BYTES, check_public, proves
 from inca.network.protocol.opening.deposits import Deposit, check_deposit
 from inca.network.protocol.opening.shamir import SHARE_BYTES
@@ -228,7 +228,7 @@ class SignedItems:
         """Return an own item, signed."""
         content = body if isinstance(body, bytes) else _encoder.encode(body)
         unsigned = Item(kind, self.me, content, b"", sealed)
-        return msgspec.structs.replace(unsigned, signature=self._sign(self._text(unsigned)))
+        return msgspec.structs.replace(unsigned, signature=self._sign(self._text(self.me, unsigned.proof)))
 
     def hold_own(self, item: Item) -> None:
         """Hold an own item that was just signed."""
@@ -272,7 +272,11 @@ class SignedItems:
 
     def signed_by_owner(self, item: Item) -> bool:
         """Return whether the party that an item is said to be of has signed it."""
-        return self._verify(item.party, self._text(item), item.signature)
+        return self.proves(item.party, item.proof)
+
+    def proves(self, party: int, proof: ItemProof) -> bool:
+        """Return whether a proof shows that a party has signed an item."""
+        return self._verify(party, self._text(party, proof), proof.signature)
 
     def _in_journal(self, item: Item) -> bool:
         return any(own.kind == item.kind and own.hash == item.hash for own in self.ledger.own_items.values())
@@ -408,9 +412,9 @@ class SignedItems:
         """Return the parties whose item of that kind is missing."""
         return self._everyone.difference(self.by_kind[kind])
 
-    def _text(self, item: Item) -> bytes:
+    def _text(self, party: int, proof: ItemProof) -> bytes:
         """Return what is signed: the hash of what it says, so that a large item is hashed once."""
-        return b"inca-item/2" + self.session.id + item.party.to_bytes(4, "little") + item.hash + item.kind.encode()
+        return b"inca-item/2" + self.session.id + party.to_bytes(4, "little") + proof.body_hash + proof.kind.encode()
 
 
 def in_batches(items: Iterable[Item]) -> Iterator[list[Item]]:

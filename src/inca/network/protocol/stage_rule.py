@@ -84,7 +84,7 @@ class PartyComponents:
     def seen_of(self, peer: int, now: float, *, rounds_over: bool) -> Seen:
         """Return what a peer that was away is told: what it has said here, and in which round this party is."""
         after_last, items = self.session.rounds + 1, self.context.signed_items.by_kind
-        signed: list[str] = [kind for kind in ONCE if peer in items[kind]]
+        signed = [items[kind][peer].proof for kind in ONCE if peer in items[kind]]
         current = max(0, self.ledger.round, min(self.session.clock_round(now), after_last))
         seen = self.transfers.seen_of(peer)
         return Seen(seen, after_last if rounds_over else current, self.ledger.since, signed)

@@ -14,7 +14,7 @@ from collections import Counter
 
 import numpy as np
 
-from inca.errors import CannotJoin, InvalidPeerMessage, LocalProtocolError
+from inca.errors import InvalidPeerMessage, LocalProtocolError
 from inca.network.protocol.context import PartyContext
 from inca.network.protocol.messages import (
     MAX_NUMBER,
@@ -22,12 +22,13 @@ from inca.network.protocol.messages import (
     Ack,
     Nudge,
     Offer,
+    OfferProof,
     Skipped,
     TransferMessage,
     Voided,
-    pack,
     unpack,
 )
+from inca.network.protocol.offer_signatures import OfferSignatures
 from inca.network.protocol.records import Answered, Began, Credited, Tombstoned
 from inca.network.protocol.session import WEIGHT, check_weight
 
@@ -35,8 +36,8 @@ from inca.network.protocol.session import WEIGHT, check_weight
 class Transfers:
     """Offers of this party, and what it decides about those of others."""
 
-    def __init__(self, context: PartyContext) -> None:
-        self._context = context
+    def __init__(self, context: PartyContext, signatures: OfferSignatures) -> None:
+        self._context, self._signatures = context, signatures
         self.deciding = False
         """Whether the party has begun its rounds, or is past them: it decides about offers from then on."""
         self._skipped: set[tuple[int, int]] = set()  # (round, party): it says that it is not there
@@ -73,8 +74,8 @@ class Transfers:
         if (t, slot) in self._attempts:
             self._attempts[t, slot] += 1
         self._under_way[t, slot] += 1
-        offer = Offer(t, slot, pack(ledger.shares[t]))
-        self._context.send(ledger.outbox[t, slot].receiver, offer)
+        receiver = ledger.outbox[t, slot].receiver
+        self._context.send(receiver, self._signatures.offer(t, slot, receiver, ledger.shares[t]))
 
     def repeat(self) -> None:
         """Make this round's offers without an answer again, if no copy is under way; nudge those who owe one."""
@@ -101,10 +102,11 @@ class Transfers:
         if message.round == self._context.ledger.round:
             self._skipped.add((message.round, peer))
 
-    def seen_of(self, peer: int) -> list[tuple[int, int]]:
-        """Return the (round, slot) of the offers of this peer that were seen here, decided or not."""
-        seen = (*self._context.ledger.decisions, *self._early)
-        return sorted({(t, slot) for t, sender, slot in seen if sender == peer})
+    def seen_of(self, peer: int) -> list[OfferProof]:
+        """Return the proofs of the offers of this peer that were seen here, decided or not."""
+        early = {key: offer.proof for key, offer in self._early.items()}
+        seen = {**early, **self._context.ledger.proofs}
+        return [seen[key] for key in sorted(seen) if key[1] == peer]
 
     def unsent(self, offer: Offer) -> None:
         """Learn that one attempt at an offer has not left; if none has, take it back."""
@@ -131,14 +133,12 @@ class Transfers:
         self._under_way[key] = max(0, self._under_way[key] - 1)
 
     def handle_answer(self, peer: int, message: Ack | Voided) -> None:
-        """Learn what was decided about an own offer; one that was voided comes back in its own round, or at the end."""
-        context, ledger, key = self._context, self._context.ledger, (message.round, message.slot)
+        """Learn what was decided about an own offer; one that was voided comes back in its own round, or at the end.
+
+        An answer is no evidence: whoever has an offer that the journal lacks shows its signature when asked (`Seen`).
+        """
+        ledger, key = self._context.ledger, (message.round, message.slot)
         sent = ledger.outbox.get(key)
-        meant = None if ledger.topology is None else ledger.topology.receiver(message.round, context.me, message.slot)
-        if sent is None and meant == peer and context.returned:
-            raise CannotJoin(
-                f"the journal is behind: {context.name(peer)} has an offer of round {message.round} that it lacks"
-            )
         if sent is None or sent.receiver != peer:
             raise InvalidPeerMessage("an answer about an offer that was never made to this peer")
         if sent.fate == OPEN and not ledger.sealed:
@@ -169,11 +169,12 @@ class Transfers:
         context, ledger = self._context, self._context.ledger
         if ledger.topology is not None:
             self._expect(peer, offer.round, offer.slot)
+        key = (offer.round, peer, offer.slot)
+        self._signatures.check(peer, offer)
         check_weight(unpack(offer.payload, context.session.dimension + 1), context.session.parties)
         if ledger.topology is None:
             self._keep_unscheduled(peer, offer)
             return
-        key = (offer.round, peer, offer.slot)
         if self.deciding and (offer.round <= ledger.round or key in ledger.decisions):
             self._decide(peer, offer)
         else:
@@ -207,9 +208,9 @@ class Transfers:
             return
         if key not in ledger.decisions:
             if offer.round == ledger.round and not ledger.sealed and self._bearable(offer):
-                self._context.record(Credited(*key, offer.payload))
+                self._context.record(Credited(*key, offer.payload, offer.proof))
             else:
-                self._context.record(Tombstoned(*key))
+                self._context.record(Tombstoned(*key, offer.proof))
         self._answer(peer, offer.round, offer.slot)
 
     def _bearable(self, offer: Offer) -> bool:

@@ -88,12 +88,13 @@ class Demo:
         self.cluster = LocalCluster(self._folder, self.values, self.names, terms)
         self._victims = self._rng.sample(range(parties), kill)
         self._returning = set(self._victims[:restart])
+        self._counted = set(self._victims[max(restart, 1) :][-1:])  # dies right after commit: its value counts
         self._gone: dict[int, str] = {}
 
     def __enter__(self) -> Demo:
         """Start all processes."""
         for i in range(len(self.names)):
-            self.cluster.start(i)
+            self.cluster.start(i, dies_after_commit=i in self._counted)
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -116,7 +117,9 @@ class Demo:
         """Yield a line for everything that happens until all processes have ended; with `pulse` also empty ones."""
         terms, cluster = self.cluster.terms, self.cluster
         yield f"{len(self.names)} processes start; the first round begins in {terms.start - time.time():.0f} s"
-        kills = {i: _FIRST_KILL_ROUND + _ROUNDS_BETWEEN_KILLS * place for place, i in enumerate(self._victims)}
+        victims = [i for i in self._victims if i not in self._counted]
+        kills = {i: _FIRST_KILL_ROUND + _ROUNDS_BETWEEN_KILLS * place for place, i in enumerate(victims)}
+        to_die = set(self._counted)
         restarts: dict[int, float] = {}
         announced, deadline = 0, terms.start + (terms.rounds + periods_after_rounds(len(kills))) * terms.period
         while (cluster.running() and time.time() < deadline) or restarts:
@@ -133,6 +136,10 @@ class Demo:
                     yield f"{self.names[i]} is killed (SIGKILL) in round {latest}"
                     if i in self._returning:
                         restarts[i] = time.time() + _RESTART_AFTER_S
+            for i in [i for i in to_die if not cluster.processes[i].is_alive()]:
+                to_die.remove(i)
+                self._gone[i] = "killed, counts"
+                yield f"{self.names[i]} kills itself right after commit (SIGKILL): its sealed value still counts"
             for i, when in list(restarts.items()):
                 if time.time() >= when:
                     del restarts[i]
@@ -150,7 +157,7 @@ class Demo:
         for i, name in enumerate(self.names):
             status = self.cluster.status(i)
             process = self._gone.get(i, "")
-            stage = "" if process == "killed" else status.get("stage", "starts")
+            stage = "" if process in ("killed", "killed, counts") else status.get("stage", "starts")
             rounds = [entry["round"] for entry in self.cluster.log(i) if entry["event"] == "round"]
             presence = "".join("#" if t in rounds else "." for t in range(1, max([0, *rounds]) + 1))
             row = {"party": name, "process": process or "runs", "presence": presence.ljust(self.rounds)}
@@ -189,13 +196,14 @@ class Demo:
         return fields | {
             "stayed": float(np.mean([self.values[self.names.index(name)] for name in first["cohort"]])),
             "cohort": len(first["cohort"]),
+            "sealed": [self.names[i] for i in sorted(self._counted) if self.names[i] in first["cohort"]],
             "seconds": max(ends) - cluster.terms.start,
             "lattice": self._lattice(holders[0], first),
             "certificate": CertificateDocument.read(cluster.session_folder(holders[0]) / "certificate.json"),
         }
 
     def _lattice(self, holder: int, result: dict[str, Any]) -> str:
-        """Say whether the result is, to the last unit, what the journals of those who stayed give."""
+        """Say whether the result is, to the last unit, what the journals of its parties give."""
         if self.cluster.expected_sum(holder) == [*result["total"], result["total_weight"]]:
-            return "equal, to the last unit, to what those who stayed have put in, with the noise they state"
-        return "NOT what those who stayed have put in"
+            return "equal, to the last unit, to what its parties have put in, with the noise they state"
+        return "NOT what its parties have put in"

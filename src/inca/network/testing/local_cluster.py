@@ -10,6 +10,7 @@ import json
 import multiprocessing
 import os
 import random
+import signal
 import socket
 import sys
 import time
@@ -82,12 +83,20 @@ class LocalCluster:
         """Return the folder of a party's session."""
         return self.party_folder(i) / "sessions" / self.roster.session.hex()[:16]
 
-    def start(self, i: int, *, shred: bool = False, first_start: bool = False, serve_s: float = 0.0) -> None:
-        """Start a party's process, or start it again."""
+    def start(
+        self,
+        i: int,
+        *,
+        shred: bool = False,
+        first_start: bool = False,
+        serve_s: float = 0.0,
+        dies_after_commit: bool = False,
+    ) -> None:
+        """Start a party's process, or start it again; one that is to die does so once it knows of commit."""
         folders = (self.folder / "roster.json", self.party_folder(i), self.session_folder(i))
         self.processes[i] = FORK_SERVER.Process(
             target=run_local_party,
-            args=(*folders, shred, first_start, serve_s),
+            args=(*folders, shred, first_start, serve_s, dies_after_commit),
             daemon=True,
         )
         self.processes[i].start()
@@ -179,7 +188,9 @@ def _practise() -> None:
     Identity.create("practice")
 
 
-def run_local_party(roster: Path, home: Path, session: Path, shred: bool, first_start: bool, serve_s: float) -> None:
+def run_local_party(
+    roster: Path, home: Path, session: Path, shred: bool, first_start: bool, serve_s: float, dies_after_commit: bool
+) -> None:
     """Do what `inca node run` does, in a process of its own."""
     with (home / "output.txt").open("a", buffering=1) as output:
         sys.stdout = sys.stderr = output
@@ -192,12 +203,18 @@ def run_local_party(roster: Path, home: Path, session: Path, shred: bool, first_
                 lambda: np.load(home / "value.npy"),
                 NodeOptions(first_start=first_start, serve_s=serve_s),
                 shred=shred,
+                on_event=_die_after_commit if dies_after_commit else None,
             )
         except IncaError as error:
             print(error)
             sys.exit(1)
         if result is None or result.estimate is None:
             sys.exit(1)
+
+
+def _die_after_commit(event: dict[str, Any]) -> None:
+    if event["event"] == "decided" and event["what"] == "commit":
+        os.kill(os.getpid(), signal.SIGKILL)
 
 
 def free_ports(count: int) -> list[int]:

@@ -44,21 +44,22 @@ def trustees_of(session: SessionConfig, cohort: Collection[int], seed: bytes = b
         >>> trustees_of(session, range(12)).threshold, trustees_of(session, [0, 1, 2]).threshold
         (7, 3)
     """
-    members, colluders = sorted(cohort), session.colluders
-    if len(members) <= _ALL_UP_TO:
-        return Trustees(tuple(members), max(len(members) // 2 + 1, colluders + 1))
-    if session.parties <= _FIRST_UP_TO:
-        threshold = colluders + _SPARE
-        return Trustees(tuple(members[: threshold + session.leavers + _SPARE]), threshold)
-    count, threshold = drawn_numbers(session.parties, colluders, session.leavers)
+    members = sorted(cohort)
+    count, threshold = _numbers(session.parties, session.colluders, session.leavers, len(members))
+    if len(members) <= _ALL_UP_TO or session.parties <= _FIRST_UP_TO:
+        return Trustees(tuple(members[:count]), threshold)
     drawn = _drawn(session.id + seed, session.parties, count)
     return Trustees(tuple(member for member in members if member in drawn), threshold)
 
 
-def enough(session: SessionConfig, cohort: Collection[int]) -> bool:
-    """Return whether a cohort has as many trustees as open its deposits."""
-    trustees = trustees_of(session, cohort)
-    return len(trustees.members) >= trustees.threshold
+def _numbers(parties: int, colluders: int, leavers: int, cohort: int) -> tuple[int, int]:
+    """Return how many trustees a cohort of this size has at most, and how many of them open."""
+    if cohort <= _ALL_UP_TO:
+        return cohort, max(cohort // 2 + 1, colluders + 1)
+    if parties <= _FIRST_UP_TO:
+        threshold = colluders + _SPARE
+        return threshold + leavers + _SPARE, threshold
+    return drawn_numbers(parties, colluders, leavers)
 
 
 @lru_cache(maxsize=64)
@@ -124,29 +125,32 @@ def _may(count: int) -> str:
     return f"{count or 'no'} {'party' if count == 1 else 'parties'} may"
 
 
-def tolerance_of(session: SessionConfig) -> Tolerance:
+def tolerance_of(parties: int, colluders: int, leavers: int) -> Tolerance:
     """Return how many parties of a session may be missing, before commit and after it.
 
+    Args:
+        parties: The number of parties n.
+        colluders: How many may collude.
+        leavers: How many may leave.
+
+    Returns:
+        Both numbers, and the trustees behind them.
+
     Example:
-        >>> session = SessionConfig(
-        ...     id=bytes(32), parties=12, rounds=3, receivers=1, schedule="random", quiet=1, dimension=2,
-        ...     sigma_independent=2**30, sigma_cancelling=2**33, min_participants=9, start=100.0, period=2.0,
-        ...     colluders=2, leavers=3,
-        ... )
-        >>> tolerance = tolerance_of(session)
+        >>> tolerance = tolerance_of(12, colluders=2, leavers=3)
         >>> tolerance.before, tolerance.after, tolerance.smallest
         (3, 5, 9)
         >>> tolerance.sentence.partition(":")[2]
         ' 7 of 12 trustees open them'
     """
-    n = session.parties
-    smallest = max(session.min_participants, smallest_cohort(session.colluders))
-    trustees = trustees_of(session, range(n))
+    smallest = max(parties - leavers, smallest_cohort(colluders))
+    count, threshold = _numbers(parties, colluders, leavers, parties)
+    trustees = min(count, parties)
     return Tolerance(
-        parties=n,
-        trustees=len(trustees.members),
-        threshold=trustees.threshold,
-        before=max(0, min(n - quorum_of(n), n - smallest)),
-        after=max(0, len(trustees.members) - trustees.threshold),
+        parties=parties,
+        trustees=trustees,
+        threshold=threshold,
+        before=max(0, min(parties - quorum_of(parties), parties - smallest)),
+        after=max(0, trustees - threshold),
         smallest=smallest,
     )

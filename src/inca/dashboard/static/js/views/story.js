@@ -118,7 +118,7 @@ const STEPS = [
     pot: true,
     view: "run",
     words: (run) => [
-      `${NAMES[LEAVER]} is gone from round 5 on, with noise of the others, while they hold its noise. Before anyone publishes, the four who stayed undo all that they exchanged with it.`,
+      `${NAMES[LEAVER]} is gone from round 5 on, with noise of the others, while they hold its noise. Before any final message is opened, the four who stayed undo all that they exchanged with it.`,
       offBy(run),
     ],
   },

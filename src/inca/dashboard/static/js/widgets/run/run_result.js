@@ -76,7 +76,7 @@ const settlement = () =>
   h(
     "p",
     {},
-    "Somebody has left. Before anyone publishes, those who are there undo all that they exchanged with whoever left, so that no noise stays behind",
+    "Somebody has left. Before any final message is opened, those who are there undo all that they exchanged with whoever left, so that no noise stays behind",
     hint("settlement"),
     ".",
   );

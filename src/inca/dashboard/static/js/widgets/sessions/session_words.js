@@ -11,7 +11,7 @@ const STAGES = {
   digests: "ending: comparing what was sent",
   agreeing: "ending: agreeing",
   assessing: "ending: working out what was given away",
-  publishing: "ending: settled, publishing final messages",
+  opening: "ending: opening the sealed final messages",
   serving: "done, and helping others to end",
   over: "done",
   left: "has left",
@@ -43,8 +43,7 @@ export function stagePill(status) {
 /** @type {Record<string, string>} */
 const DECISIONS = {
   cohort: "agreed on who settles",
-  commit: "agreed to publish",
-  result: "agreed on the result",
+  commit: "agreed to open the sealed final messages",
 };
 
 /**
@@ -58,6 +57,7 @@ export function eventWords({ event, peer, stage = "", what = "", parties, reason
   if (event === "goodbye") return `${peer} says goodbye`;
   if (event === "comes back") return `${party} comes back, with its journal`;
   if (event === "left") return `${party} has left${reason ? `: ${reason}` : ""}`;
+  if (event === "opened") return `the final messages are open: ${parties} parties`;
   if (event === "decided") return `${DECISIONS[what] ?? what}: ${parties} parties`;
   return stage === "digests" ? "the rounds are over" : null;
 }

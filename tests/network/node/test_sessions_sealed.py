@@ -19,8 +19,8 @@ from inca.network.testing.local_cluster import LocalCluster, measure_start_up
 
 pytestmark = pytest.mark.real_time
 
-PERIOD_S, LEAD_S = 3.0, 4.0
-LEAD_START_UPS = 8.0  # before the start, in the time that starting takes now
+PERIOD_S, LEAD_S = 4.0, 6.0
+LEAD_START_UPS = 10.0  # before the start, in the time that starting takes now
 PATIENCE_S = 240.0  # a busy machine takes longer, a process that hangs for ever
 _POLL_S = 0.05
 
@@ -38,7 +38,8 @@ class Mortals(LocalCluster):
         fields |= {"epsilon": 1000.0, "delta": 1e-5, "rule": "analytic", "colluding": 0.1, "coalitions": 3}
         fields |= {"min_participants": parties - 1, "period": allowance() * PERIOD_S, "max_clock_skew": 0.5}
         fields |= {"seed": "ab" * 16, "sigma_topup": (0.0, 0.1)}
-        start = time.time() + allowance() * (LEAD_S + LEAD_START_UPS * measure_start_up(parties))
+        lead = allowance() * (LEAD_S + LEAD_START_UPS * measure_start_up(parties))
+        start = time.time() + lead
         values = np.random.default_rng(1).random((parties, 2))
         return cls(folder, values, [f"party-{i}" for i in range(parties)], Terms(**(fields | {"start": start})))
 

@@ -101,7 +101,15 @@ SHRINKING: dict[str, Callable[[Sequence[Record]], bool]] = {
     "the deposit for the first cohort": has(Signed, kind="deposit"),
     "the smaller cohort": has(Secret, cohort=1),
 }
-WHEN: list[When] = ["before", "after"]
+each_kill = pytest.mark.parametrize(
+    ("when", "all_die"),
+    [
+        pytest.param("before", False, id="one before"),
+        pytest.param("after", True, id="all after"),
+        pytest.param("before", True, id="all before", marks=pytest.mark.slow),
+        pytest.param("after", False, id="one after", marks=pytest.mark.slow),
+    ],
+)
 
 
 def assert_one_result(room: RoomOnDisk, cohort: set[int]) -> None:
@@ -113,8 +121,7 @@ def assert_one_result(room: RoomOnDisk, cohort: set[int]) -> None:
     assert not any(isinstance(record, Left) for journal in room.journals.values() for record in journal)
 
 
-@pytest.mark.parametrize("all_die", [False, True], ids=["one", "all"])
-@pytest.mark.parametrize("when", WHEN)
+@each_kill
 @pytest.mark.parametrize("row", ROWS)
 def test_a_kill_at_a_row_of_the_table_takes_nothing_from_anybody(
     make_room: MakeRoom, row: str, when: When, all_die: bool
@@ -125,8 +132,7 @@ def test_a_kill_at_a_row_of_the_table_takes_nothing_from_anybody(
     assert_one_result(room, set(range(N)))
 
 
-@pytest.mark.parametrize("all_die", [False, True], ids=["one", "all"])
-@pytest.mark.parametrize("when", WHEN)
+@each_kill
 @pytest.mark.parametrize("row", SHRINKING)
 def test_a_kill_at_a_smaller_cohort_keeps_it_smaller(make_room: MakeRoom, row: str, when: When, all_die: bool) -> None:
     """Whoever is killed is in the smaller cohort, or is the one that is left out."""
@@ -138,8 +144,7 @@ def test_a_kill_at_a_smaller_cohort_keeps_it_smaller(make_room: MakeRoom, row: s
         assert_one_result(room, set(range(N)) - {REFUSING})
 
 
-@pytest.mark.parametrize("all_die", [False, True], ids=["one", "all"])
-@pytest.mark.parametrize("when", WHEN)
+@each_kill
 def test_a_refusal_is_durable_before_it_is_said(make_room: MakeRoom, when: When, all_die: bool) -> None:
     """Though it would not refuse again: what has been said counts."""
     room = make_room(once(REFUSING, when, has(Signed, kind="refusal")), all_die=all_die)
@@ -152,8 +157,7 @@ def test_a_refusal_is_durable_before_it_is_said(make_room: MakeRoom, when: When,
     assert_one_result(room, set(range(N)) - {REFUSING})
 
 
-@pytest.mark.parametrize("all_die", [False, True], ids=["one", "all"])
-@pytest.mark.parametrize("when", WHEN)
+@each_kill
 def test_a_promise_is_durable_before_it_is_given(make_room: MakeRoom, when: When, all_die: bool) -> None:
     """The first proposals are lost, so that others propose, who ask for promises."""
     room = make_room(once(KILLED, when, has(Promised)), all_die=all_die)
@@ -175,8 +179,7 @@ class RoomWithALiar(RoomOnDisk):
         return self.parties[i]
 
 
-@pytest.mark.parametrize("all_die", [False, True], ids=["one", "all"])
-@pytest.mark.parametrize("when", WHEN)
+@each_kill
 def test_a_kill_at_the_outcome_keeps_the_evidence(tmp_path: Path, when: When, all_die: bool) -> None:
     room = RoomWithALiar(SMALL, tmp_path, once(KILLED, when, has(Kept, kind="key")), all_die=all_die)
     room.open().run()
@@ -205,18 +208,28 @@ def writes_by_stage(make_room: MakeRoom, refusing: bool) -> list[str]:
     return stages
 
 
+def nth(number: int) -> Callable[[Sequence[Record]], bool]:
+    """Whether so many writes were asked about before."""
+    asked = 0
+
+    def is_last(_: Sequence[Record]) -> bool:
+        nonlocal asked
+        asked += 1
+        return asked == number + 1
+
+    return is_last
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("refusing", [False, True], ids=["", "shrinking"])
-@pytest.mark.parametrize("all_die", [False, True], ids=["one", "all"])
-@pytest.mark.parametrize("when", WHEN)
+@each_kill
 def test_a_kill_at_any_write_in_any_stage_takes_nothing_from_anybody(
     make_room: MakeRoom, when: When, all_die: bool, refusing: bool
 ) -> None:
     stages = writes_by_stage(make_room, refusing)
     assert {"gathering", "rounds", "digests", "agreeing", "assessing", "opening"} <= set(stages)
     for number in range(len(stages)):
-        count = iter(range(len(stages) + 1))
-        room = make_room(once(KILLED, when, lambda records, at=number, of=count: next(of) == at), all_die=all_die)
+        room = make_room(once(KILLED, when, nth(number)), all_die=all_die)
         if refusing:
             room.refusals[REFUSING] = "its loss must be smaller"
         room.open().run()

@@ -68,6 +68,7 @@ def random_session(rng: random.Random) -> SessionConfig:
         schedule=kind,
         quiet=rng.randint(0, rounds - 1),
         dimension=rng.choice([1, 2, 3]),
+        largest_value=2**32,
         sigma_independent=2**30,
         sigma_cancelling=2**33,
         min_participants=rng.randint(2, 3),

@@ -396,9 +396,9 @@ class SimulatedNetwork:
 
     @property
     def enough_before_commit(self) -> bool:
-        """Whether so many parties as may decide, and be a cohort, were there from the last round on, and kept in touch.
+        """Whether so many parties as may decide, and be a cohort, were there from the last round on.
 
-        Sessions with refusals or cuts of the network at the end are left out: then parties may be left out for a reason.
+        Sessions with refusals, or cuts of the network at the end, are left out: there is a reason to leave others out.
         """
         session, faults = self.session, self.faults
         last = session.deadline(session.rounds - 1)

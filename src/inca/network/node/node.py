@@ -393,6 +393,6 @@ def _label(message: Message) -> Offer | None:
 
 
 def _refusal(task: asyncio.Future[str]) -> str:
-    """Return what a job returned; one that failed speaks against publishing."""
+    """Return what a job returned; one that failed speaks against a deposit."""
     error = task.exception()
     return task.result() if error is None else f"its loss could not be worked out: {error}"

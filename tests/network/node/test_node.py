@@ -49,9 +49,7 @@ def realized(*cohort: int) -> RealizedExecution:
 
 
 def result(*cohort: int) -> Result:
-    return Result(
-        np.array([1]), len(cohort) * WEIGHT, frozenset(cohort), realized(*cohort), exact=True, beacon=bytes(32)
-    )
+    return Result(np.array([1]), len(cohort) * WEIGHT, realized(*cohort), exact=True, beacon=bytes(32))
 
 
 def test_the_loss_that_is_told_is_that_of_the_agreed_cohort() -> None:
@@ -81,15 +79,16 @@ def test_a_result_that_comes_after_the_party_has_given_up_is_told_too() -> None:
     told: list[SessionEnd] = []
     ending: Any = node()
     ending._on_ended = told.append
-    ending._party = SimpleNamespace(outcome_known=False, result=None, reason="")
-    for outcome_known, late_result, expected in (
+    late_result = result(0, 1, 2)
+    ending._party = SimpleNamespace(outcome_known=False, result=None, reason="", unfinished=False, lie=None)
+    for outcome_known, so_far, expected in (
         (False, None, 0),
         (True, None, 1),
         (True, None, 1),
-        (True, result(0, 1, 2), 2),
-        (True, result(0, 1, 2), 2),
+        (True, late_result, 2),
+        (True, late_result, 2),
     ):
-        ending._party.outcome_known, ending._party.result = outcome_known, late_result
+        ending._party.outcome_known, ending._party.result = outcome_known, so_far
         asyncio.run(ending._tell_end())
         assert len(told) == expected
     assert told[0].result is None and told[1].result is not None and told[1].loss_check is not None

@@ -48,7 +48,7 @@ def test_full_disk_stops_one_party_cleanly(tmp_path: Path) -> None:
         ends = asyncio.run(hold(parties, nodes(parties, range(LAST))))
         status, said = process.ending()
     result = common_result(parties, ends)
-    assert result.published == frozenset(range(LAST))
+    assert result.realized.cohort == frozenset(range(LAST))
     assert result.realized.cohort == frozenset(range(LAST))
     assert 0 < parties.ledger(LAST).round < parties.setup.session.rounds
     assert status == 1
@@ -73,7 +73,7 @@ def test_clock_ten_seconds_off_is_refused(tmp_path: Path) -> None:
         ends = asyncio.run(hold(parties, nodes(parties, range(LAST))))
         status, said = process.ending()
     result = common_result(parties, ends)
-    assert result.published == frozenset(range(LAST))
+    assert result.realized.cohort == frozenset(range(LAST))
     assert status == 2
     assert skew_in(said) == pytest.approx(10.0, abs=1.0)  # a round trip takes its time on a busy machine
     assert any(parties.logged(i, "clock", LAST) for i in range(LAST))
@@ -93,7 +93,7 @@ def test_a_wrong_clock_is_refused_whichever_way_it_is_wrong(tmp_path: Path, offs
         _, ends = await asyncio.gather(refused(), hold(parties, nodes(parties, range(LAST))))
         return ends
 
-    assert common_result(parties, asyncio.run(main())).published == frozenset(range(LAST))
+    assert common_result(parties, asyncio.run(main())).realized.cohort == frozenset(range(LAST))
 
 
 SET_BACK = """
@@ -148,7 +148,7 @@ def test_party_that_was_stopped_comes_back(tmp_path: Path) -> None:
     parties = TwelveParties(tmp_path, rounds=25, min_round_duration=0.2)
     runs = nodes(parties, range(LAST)) | {LAST: stop_and_come_back(parties, LAST, 5, 0.5)}
     result = common_result(parties, asyncio.run(hold(parties, runs)))
-    assert result.published == frozenset(range(N))
+    assert result.realized.cohort == frozenset(range(N))
     assert any(entry["event"] == "comes back" for entry in parties.log(LAST))
     attended = sum(bool(result.realized.execution.presence.row(t)[LAST]) for t in range(1, 26))
     assert 5 < attended < 25
@@ -173,6 +173,6 @@ def test_survivors_of_two_killed_parties_agree(tmp_path: Path) -> None:
     assert [process.process.returncode for process in processes] == [-signal.SIGKILL] * 2
     survivors = frozenset(range(LAST - 1))
     result = common_result(parties, ends)  # whatever the dead had exchanged is undone
-    assert result.published == result.realized.cohort == survivors
+    assert result.realized.cohort == survivors
     assert all(parties.ledger(i).round > 0 for i in victims)
     assert all(parties.logged(i, "down", victim) for i in survivors for victim in victims)

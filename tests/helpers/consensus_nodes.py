@@ -7,7 +7,9 @@ import random
 from collections.abc import Iterable, Mapping
 
 from helpers.ledgers import SESSION, opening
+from helpers.parties import foreign
 from helpers.signatures import sign, verify
+from helpers.trustee_keys import keys_of
 from inca.network.protocol.agreement.agenda import Agenda
 from inca.network.protocol.agreement.ballot_signatures import BallotSignatures
 from inca.network.protocol.agreement.consensus import Consensus
@@ -34,7 +36,7 @@ from inca.network.protocol.messages import (
     Want,
     Yes,
 )
-from inca.network.protocol.records import Promised, Record
+from inca.network.protocol.records import Promised, Record, Seeded, Signed
 from inca.network.protocol.session import SessionConfig
 from inca.network.protocol.signed_items import Digest, SignedItems
 
@@ -42,7 +44,7 @@ from inca.network.protocol.signed_items import Digest, SignedItems
 def digest_of(session: SessionConfig, party: int) -> Item:
     rounds = list(range(1, session.rounds + 1))
     account = Account(rounds, [[NOBODY] * session.receivers] * len(rounds), [])
-    return SignedItems(session, party, sign(party), verify).sign("digest", Digest(account, bytes(32)))
+    return foreign(session, party).sign("digest", Digest(account, bytes(32), keys_of(party)))
 
 
 class Node:
@@ -51,14 +53,16 @@ class Node:
     def __init__(
         self, session: SessionConfig, me: int, records: list[Record], held: list[Item], rng: random.Random
     ) -> None:
-        self.context = PartyContext(
-            session, me, Ledger(session, me), SignedItems(session, me, sign(me), verify), random.Random(rng.random())
-        )
-        for record in records:
-            self.context.ledger.apply(record)
-        kept = [item for record in self.context.ledger.accepted.values() for item in record.items]
+        ledger = Ledger(session, me)
+        items = SignedItems(session, me, ledger, sign(me), verify)
+        self.context = PartyContext(session, me, ledger, items, random.Random(rng.random()))
+        assert session.seed is not None
+        own = [Signed(item) for item in held if item.party == me][:1]
+        for record in [*records, Seeded(session.seed), *own]:
+            ledger.apply(record)
+        kept = [item for accepted in ledger.accepted.values() for item in accepted.items]
         for item in [*held, *kept]:
-            self.context.signed_items.add(item)
+            items.take(item)
         signatures = BallotSignatures(session, me, sign(me), verify)
         self.consensus = Consensus(self.context, Agenda(self.context), signatures)
 
@@ -82,7 +86,7 @@ class Node:
                 self.context.send(peer, Items(items.with_contents(message.kind, message.contents)))
             case Items():
                 for item in message.items:
-                    items.add(item)
+                    items.take(item)
                 self.consensus.reconsider(now)
             case Decisions():
                 self.consensus.adopt(message)

@@ -14,12 +14,13 @@ import inca
 from helpers.ledgers import SESSION, missing, state
 from helpers.signatures import sign, verify
 from helpers.simulated_network import on_disk
+from helpers.trustee_keys import sealing
 from inca.network.lattice import Numbers
 from inca.network.lattice.discrete_gaussian import Keystream, discrete_gaussian
 from inca.network.protocol.context import Effects
 from inca.network.protocol.finalization import Result
 from inca.network.protocol.ledger import Ledger
-from inca.network.protocol.messages import Message, Offer, decode, encode, unpack
+from inca.network.protocol.messages import Message, Offer, decode, encode
 from inca.network.protocol.offer_signatures import OfferSignatures
 from inca.network.protocol.party import Party
 from inca.network.protocol.records import Record
@@ -52,10 +53,6 @@ def masks(me: int) -> bytes:
 
 def secret(me: int) -> bytes:
     return bytes([me, 2]) * 16
-
-
-def sealing(me: int) -> bytes:
-    return bytes([me, 3]) * 16
 
 
 class Room:

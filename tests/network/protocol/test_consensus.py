@@ -25,7 +25,7 @@ class Trial:
 
     def __init__(self, seed: int, *, healed: float = 10.0, forgetful: bool = False) -> None:
         self.rng = random.Random(seed)
-        self.session = replace(SESSION, parties=self.rng.randint(3, 6), id=self.rng.randbytes(32))
+        self.session = replace(SESSION, parties=self.rng.randint(3, 6), id=self.rng.randbytes(32), start=0.0)
         self.healed, self.forgetful = healed, forgetful
         self.loss, self.crash = 0.6 * self.rng.random(), 0.4 * self.rng.random()
         self.delay = self.rng.choice([0.002, 0.02, 0.1])

@@ -49,11 +49,24 @@ def digest_of(session: SessionConfig, party: int) -> Item:
     return foreign(session, party).sign("digest", Digest(account, bytes(32), keys_of(party)))
 
 
+class Lenient(Agenda):
+    """Lets everyone leave out anyone: then proposals differ more than they could."""
+
+    def slights(self, now: float, proposal: Proposal) -> bool:
+        return False
+
+
 class Node:
     """One incarnation of a party that has come to the end of its session: the cohort is to be decided."""
 
     def __init__(
-        self, session: SessionConfig, me: int, records: list[Record], held: list[Item], rng: random.Random
+        self,
+        session: SessionConfig,
+        me: int,
+        records: list[Record],
+        held: list[Item],
+        rng: random.Random,
+        agenda: type[Agenda] = Agenda,
     ) -> None:
         ledger = Ledger(session, me)
         items = SignedItems(session, me, ledger, sign(me), verify)
@@ -66,7 +79,7 @@ class Node:
         for item in [*held, *kept]:
             items.take(item)
         signatures = BallotSignatures(session, me, sign(me), verify)
-        self.consensus = Consensus(self.context, Agenda(self.context), signatures)
+        self.consensus = Consensus(self.context, agenda(self.context), signatures)
 
     @property
     def decided(self) -> list[Decision]:

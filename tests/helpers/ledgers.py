@@ -36,6 +36,7 @@ SESSION = SessionConfig(
     schedule="random",
     quiet=1,
     dimension=2,
+    largest_value=2**48,
     sigma_independent=2**20,
     sigma_cancelling=2**30,
     min_participants=3,

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from helpers.consensus_nodes import Node, digest_of
+from helpers.consensus_nodes import Lenient, Node, digest_of
 from helpers.ledgers import SESSION, opening
 from inca.network.protocol.context import Effects
 from inca.network.protocol.messages import Message, decode, encode
@@ -66,7 +66,7 @@ class Trial:
         if self.forgetful and self.incarnations[i]:
             records = [record for record in records if not isinstance(record, Promised | Voted | Accepted | Decided)]
         self.incarnations[i] += 1
-        node = self.nodes[i] = Node(self.session, i, records, self.held[i], self.rng)
+        node = self.nodes[i] = Node(self.session, i, records, self.held[i], self.rng, Lenient)
         node.consensus.enter(self.now)
         self.perform(i, node.effects())
         self.at(self.now, self.tick, i, self.incarnations[i])

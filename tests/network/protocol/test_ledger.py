@@ -396,8 +396,11 @@ AS_WRITTEN: list[tuple[Record, list[object]]] = [
     (Began(2, b"share"), ["began", 2, b"share"]),
     (Credited(2, 1, 0, b"payload"), ["credited", 2, 1, 0, b"payload", None]),
     (Credited(2, 1, 0, b"payload", PROOF), ["credited", 2, 1, 0, b"payload", [2, 0, b"weight", b"hash", b"signature"]]),
-    (Tombstoned(2, 1, 0), ["tombstoned", 2, 1, 0, None]),
-    (Tombstoned(2, 1, 0, PROOF), ["tombstoned", 2, 1, 0, [2, 0, b"weight", b"hash", b"signature"]]),
+    (Tombstoned(2, 1, 0), ["tombstoned", 2, 1, 0, None, b""]),
+    (
+        Tombstoned(2, 1, 0, PROOF, b"payload"),
+        ["tombstoned", 2, 1, 0, [2, 0, b"weight", b"hash", b"signature"], b"payload"],
+    ),
     (Answered(2, 0, "acked"), ["answered", 2, 0, "acked"]),
     (Sealed(), ["sealed"]),
     (Joined(3), ["joined", 3]),

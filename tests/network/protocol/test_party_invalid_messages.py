@@ -101,7 +101,7 @@ def nonsense_about_offers(
     session: SessionConfig, me: int, t: int, slot: int, to_others: int
 ) -> Iterator[tuple[str, Message]]:
     """Offers of party 0, which makes one to `me` in round t and none in round `to_others`."""
-    n, T, d = session.parties, session.rounds, session.dimension
+    T, d = session.rounds, session.dimension
     signer, nothing = OfferSignatures(session, 0, sign(0), verify), np.zeros(d + 1, dtype=np.int64)
     yield "an offer to another party", signer.offer(to_others, 0, me, nothing)
     yield "an offer of no slot", signer.offer(t, session.receivers, me, nothing)
@@ -111,10 +111,6 @@ def nonsense_about_offers(
     yield "an offer without numbers", signer.offer(t, slot, me, nothing[:0])
     yield "an offer that is not signed", Offer(t, slot, pack(nothing))
     yield "an offer that another party has signed", offer_of(Room(session), t, 3, slot, me)
-    yield "an offer beyond all balances", signer.offer(t, slot, me, nothing + 2**62)
-    for weight in (-1, n * WEIGHT + 1, 2**62 - 1):
-        heavy = np.array([*(0 for _ in range(d)), weight], dtype=np.int64)
-        yield f"an offer with a weight of {weight}", signer.offer(t, slot, me, heavy)
 
 
 def nonsense_about_decisions(session: SessionConfig) -> Iterator[tuple[str, Message]]:
@@ -374,10 +370,11 @@ def last_offer(room: Room, receiver: int) -> tuple[int, int]:
     return room.session.topology(room.session.seed).senders[room.session.rounds][receiver][0]
 
 
-@pytest.mark.parametrize("numbers", [[2**62 - 1, 0, 0], [-(2**62) + 1, 0, 0], [0, 0, N * WEIGHT]], ids=str)
+@pytest.mark.parametrize("numbers", [[5, 0, 0], [-5, 0, 0], [0, 0, 5]], ids=str)
 def test_an_offer_that_makes_a_balance_larger_than_any_honest_one_is_void_and_crashes_nobody(
     numbers: list[int],
 ) -> None:
+    """Its sender need not have lied: others may have made the balance that large."""
     session = replace(PACED, schedule="permutation")
     room = Room(session)
     room.drops = lambda sender, receiver, message: (
@@ -385,7 +382,8 @@ def test_an_offer_that_makes_a_balance_larger_than_any_honest_one_is_void_and_cr
     )
     room.open().run(until=START + 3 * session.min_round_duration + 0.1)
     party, (sender, slot) = room.parties[2], last_offer(room, 2)
-    party.ledger.balance[0] = 5 if numbers[0] > 0 else -5  # so that the sum is beyond
+    largest = np.array([np.sign(numbers[0]) * (2**62 - 4), 0, N * WEIGHT - 4])  # so that the sum is beyond
+    party.ledger.balance[:] = largest
     assert party.ledger.round == session.rounds
     effects = party.receive(room.now, sender, offer_of(room, session.rounds, sender, slot, 2, numbers))
     huge = offer_of(room, session.rounds, sender, slot, 2, numbers)

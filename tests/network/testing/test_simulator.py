@@ -341,6 +341,7 @@ def small(seed: int) -> SessionConfig:
         schedule="permutation",  # everyone is offered something in every round
         quiet=0,
         dimension=1,
+        largest_value=2**32,
         sigma_independent=2**30,
         sigma_cancelling=2**33,
         min_participants=2,

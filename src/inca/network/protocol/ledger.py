@@ -81,7 +81,8 @@ class Ledger:
     Example:
         >>> session = SessionConfig(
         ...     id=bytes(32), parties=5, rounds=3, receivers=1, schedule="random", quiet=1, dimension=2,
-        ...     sigma_independent=2**30, sigma_cancelling=2**33, min_participants=3, start=100.0, period=2.0,
+        ...     largest_value=2**34, sigma_independent=2**30, sigma_cancelling=2**33, min_participants=3, start=100.0,
+        ...     period=2.0,
         ... )
         >>> ledger = Ledger(session, me=3)
         >>> ledger.apply(Seeded(bytes(32)))

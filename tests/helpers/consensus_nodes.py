@@ -159,8 +159,8 @@ def lock(ballot: Ballot, proposal: Proposal, parties: Iterable[int] = (0, 1, 2))
     return Lock(ballot, proposal, [(party, vote(party, ballot, proposal).signature) for party in parties])
 
 
-def decision(ballot: Ballot, proposal: Proposal, parties: Iterable[int] = (0, 1, 2)) -> Decision:
-    return Decision(ballot, proposal, [(party, yes(party, ballot, proposal).signature) for party in parties])
+def decision(ballot: Ballot, proposal: Proposal, parties: Iterable[int] = (0, 1, 2), instance: int = 0) -> Decision:
+    return Decision(ballot, proposal, [(party, yes(party, ballot, proposal, instance).signature) for party in parties])
 
 
 def promise(party: int, ballot: Ballot, held: Lock | None = None) -> Promise:

@@ -60,7 +60,7 @@ def test_a_crash_at_any_write_harms_nobody(written: bool, part: int) -> None:
         assert all(stage == "over" for stage, _ in stages.values()), f"write {number}: {stages}"
         result = room.check(but=room.killed)  # it may come back when all others are done and gone
         assert not any(isinstance(record, Left) for journal in room.journals.values() for record in journal)
-        assert len(result.published) >= 3, f"write {number}: {result.published}"
+        assert len(result.realized.cohort) >= 3, f"write {number}: {result.realized.cohort}"
         # Each party offers the same bytes whenever it offers, and says one final message.
         said: dict[tuple[int, str, int, int], set[bytes]] = {}
         for i, message in room.said:
@@ -113,7 +113,7 @@ def test_a_lost_journal_is_noticed() -> None:
     assert room.parties[1].stage == "left"
     assert "the journal is lost or behind: party" in room.parties[1].reason
     assert isinstance(room.journals[1][-1], Left) and not any(isinstance(r, Began) for r in room.journals[1])
-    assert set(room.results) == {0, 2, 3, 4} and room.results[0].published == {0, 2, 3, 4}
+    assert set(room.results) == {0, 2, 3, 4} and room.results[0].realized.cohort == {0, 2, 3, 4}
 
 
 def test_a_journal_that_was_rolled_back_is_noticed() -> None:
@@ -128,7 +128,7 @@ def test_a_journal_that_was_rolled_back_is_noticed() -> None:
         assert (room.parties[1].stage == "left") == bool(forgotten), f"{dropped} records dropped"
         if forgotten:
             assert f"has seen an offer of round {forgotten[0]} that it lacks" in room.parties[1].reason
-            assert room.results[0].published == {0, 2, 3, 4}
+            assert room.results[0].realized.cohort == {0, 2, 3, 4}
             # It has said nothing in this incarnation that depends on its value.
             assert room.journals[1][len(whole) - dropped :] == [Left(room.parties[1].reason)]
 
@@ -142,7 +142,7 @@ def test_whoever_left_stays_away() -> None:
     before = snapshot(room.parties[1])
     assert not room.hand(0, 1, Ask()).sends
     assert snapshot(room.parties[1]) == before
-    assert room.run().results[0].published == {0, 2, 3, 4}
+    assert room.run().results[0].realized.cohort == {0, 2, 3, 4}
 
 
 def test_a_restart_in_the_end_says_the_same_things() -> None:
@@ -261,7 +261,7 @@ def test_a_decision_survives_the_death_of_all_and_of_whoever_knew_it(step: str, 
         ]
     if step == "result":
         result = room.check()
-        assert result.published == decided[-1].proposal.parties == set(range(n)) and not result.late
+        assert result.realized.cohort == decided[-1].proposal.parties == set(range(n))
     elif step == "commit":  # those who stay away are late leavers
         assert room.check().late == set(range(n)) - set(quorum)
 
@@ -358,7 +358,7 @@ def test_whoever_came_late_has_no_vote_before_or_after_another_crash() -> None:
     room.at(START + 1.3, room.kill, 3)
     room.at(START + 1.3, room.recover, 3)
     result = room.run().check()
-    assert 3 in result.published and room.ledgers()[3].account.present[-1] == PACED.rounds
+    assert 3 in result.realized.cohort and room.ledgers()[3].account.present[-1] == PACED.rounds
     assert not [message for i, message in room.said if i == 3 and isinstance(message, Prepare | Promise | Accept | Yes)]
     assert not room.ledgers()[3].promised and not room.ledgers()[3].accepted
 

@@ -12,7 +12,7 @@ from inca.network.protocol.signed_items import Digest, Key, Refusal, read
 
 
 @dataclass(frozen=True)
-class Opened:
+class OpenedDeposits:
     """What the keys of enough trustees have opened.
 
     Args:
@@ -86,7 +86,7 @@ class Opening:
         """The trustees that may still show their keys, while that matters."""
         return self.publics.keys() - set(self._context.signed_items.by_kind["key"]) if self.keys_lacking else set()
 
-    def open(self, committed: Proposal) -> Opened | None:
+    def open(self, committed: Proposal) -> OpenedDeposits | None:
         """Open the deposits that commit names, all of which are held; None while there are too few keys."""
         items = self._context.signed_items
         if self.keys_lacking:
@@ -102,4 +102,4 @@ class Opening:
                 liars.add(item.party)
             else:
                 messages[item.party] = message
-        return Opened(messages, frozenset(liars), list(shown.values()))
+        return OpenedDeposits(messages, frozenset(liars), list(shown.values()))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from inca.network.protocol.context import PartyContext
 from inca.network.protocol.messages import Item, Proposal
@@ -21,7 +21,7 @@ class OpenedDeposits:
         keys: The items with the keys that were used.
     """
 
-    messages: dict[int, bytes]
+    messages: dict[int, bytes] = field(repr=False)
     liars: frozenset[int]
     keys: list[Item]
 

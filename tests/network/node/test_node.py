@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -16,7 +17,7 @@ from helpers.rosters import SEED, terms
 from inca.network.membership.identity import Identity
 from inca.network.membership.roster import Roster
 from inca.network.node.loss_check import LossCheck, LossChecker
-from inca.network.node.node import Node, SessionEnd
+from inca.network.node.node import Node, NodeOptions, SessionEnd
 from inca.network.node.session_setup import SessionSetup
 from inca.network.protocol.finalization import Result
 from inca.network.protocol.realized_execution import RealizedExecution
@@ -110,6 +111,18 @@ def test_a_lost_connection_is_tried_again_unless_it_was_idle_or_the_end_is_known
     losing._transport = SimpleNamespace(send=lambda peer, frame: sent.append(peer))
     losing.lost(2, Failure(cause, "the connection to party 2 has ended"))
     assert sent == probed
+
+
+@pytest.mark.parametrize(("outcome_known", "unfinished"), [(True, True), (True, False), (False, True)])
+def test_only_who_waits_for_an_outcome_after_all_has_a_limit_to_its_patience(
+    outcome_known: bool, unfinished: bool
+) -> None:
+    """In a sequence the next session comes, and then others are asked for the outcome."""
+    made_up: Any = Node(SETUP, IDENTITIES[0], Path("nowhere"), lambda: np.zeros(1), NodeOptions(unfinished_until=7.0))
+    made_up._party = SimpleNamespace(outcome_known=outcome_known, unfinished=unfinished)
+    assert made_up._patience_ends == (7.0 if outcome_known and unfinished else math.inf)
+    made_up._unfinished_until = Node(SETUP, IDENTITIES[0], Path("nowhere"), lambda: np.zeros(1))._unfinished_until
+    assert made_up._patience_ends == math.inf
 
 
 def test_a_process_that_takes_part_leaves_no_core_dump() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from inca.documents.result import ResultDocument
 from inca.network.membership.identity import Identity
 from inca.network.membership.roster import Roster
 from inca.network.node.node import SessionEnd
-from inca.network.node.report import report
+from inca.network.node.report import report, write_report
 from inca.network.node.session_setup import SessionSetup
 from inca.network.protocol.finalization import Result
 from inca.network.protocol.realized_execution import Contradiction, RealizedExecution
@@ -117,6 +118,16 @@ def test_without_a_result_there_is_nothing_to_remark() -> None:
     assert document.estimate is None and certificate is None
     assert not {"constrained", "interval", "remarks"} & set(document.as_fields())
     assert "No result          Too few were there.\n" in words(document)
+
+
+def test_the_report_of_an_unfinished_session_says_what_to_do_and_does_not_mark_it_as_ended(tmp_path: Path) -> None:
+    setup = SessionSetup(Roster("trial", terms(), CARDS))
+    for unfinished in (True, False):
+        document = write_report(tmp_path, setup, 0, SessionEnd(None, "bert must come back", unfinished=unfinished))
+        assert ("start it again with the same options" in document.reason) is unfinished
+        assert ("`inca node run --forget`" in document.reason) is unfinished
+        assert (tmp_path / "ended.json").exists() is not unfinished
+        assert ResultDocument.read(tmp_path / "result.json") == document
 
 
 def test_what_people_read_is_in_the_domain() -> None:

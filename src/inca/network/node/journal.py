@@ -54,10 +54,10 @@ class Journal:
         >>> import tempfile
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     journal = Journal(Path(folder) / "journal.db", session=bytes(32), party=3)
-        ...     journal.append([Tombstoned(1, 0, 0)])
+        ...     journal.append([Left("the disk is full")])
         ...     journal.close()
         ...     Journal(Path(folder) / "journal.db", session=bytes(32), party=3).read()
-        [Tombstoned(round=1, sender=0, slot=0)]
+        [Left(reason='the disk is full')]
     """
 
     def __init__(self, path: Path, *, session: bytes, party: int) -> None:

@@ -15,6 +15,7 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -68,6 +69,8 @@ class NodeOptions:
     listen: tuple[str, int] | None = None
     first_start: bool = False
     serve_s: float = 0.0
+    unfinished_until: float = inf
+    """Until when (Unix time) a party waits that has accepted commit and lacks the outcome; it can go on later."""
 
 
 class Node(TransportEvents):
@@ -93,7 +96,7 @@ class Node(TransportEvents):
         self._read_value, self._clip, self._listen = read_value, options.clip, options.listen
         self._first_start = options.first_start
         self._on_event, self._on_ended, self._clock = on_event, on_ended, clock
-        self._serve_s = options.serve_s
+        self._serve_s, self._unfinished_until = options.serve_s, options.unfinished_until
         self._party = Party(
             setup.session,
             me,
@@ -154,7 +157,7 @@ class Node(TransportEvents):
         except CorruptJournal as error:
             raise JournalUnusable(str(error)) from None
         finally:
-            self._log.log_event("stopped" if self._stopping else "ended")
+            self._log.log_event("stopped" if self._stopping or self._party.unfinished else "ended")
             self._log.close()
             self.journal.close()
         return self._end()
@@ -184,12 +187,12 @@ class Node(TransportEvents):
 
     async def _take_part(self) -> None:
         party = self._party
-        while not party.finished and not self._stopping:
+        while not (party.finished or self._stopping or self._clock() >= self._patience_ends):
             if self._departing:
                 self._departing = False
                 self._post(party.depart)
             if not self._events:
-                await self._sleep(party.wakeup - self._clock())
+                await self._sleep(min(party.wakeup, self._patience_ends) - self._clock())
             effects = Effects()
             for _ in range(min(len(self._events), _EVENTS_PER_COMMIT)):
                 effects.extend(self._events.popleft()(self._clock()))
@@ -202,12 +205,19 @@ class Node(TransportEvents):
         await self._tell_end()  # who comes after the end of everything has left before it began
         self._write_status(now=True)
 
+    @property
+    def _patience_ends(self) -> float:
+        """Until when to wait for those without whom there is no outcome, if that is what is left to do."""
+        return self._unfinished_until if self._party.outcome_known and self._party.unfinished else inf
+
     async def _tell_end(self) -> None:
         """Tell how the session ends as soon as that is known; a result may still come while others are served."""
         party, told = self._party, self._told
         news = told is None or (told.result, told.unfinished) != (party.result, party.unfinished)
         if party.outcome_known and news:
             self._told = await asyncio.to_thread(self._end)
+            if party.unfinished:
+                self._log.log_event("unfinished", reason=party.reason)
             if self._on_ended is not None:
                 await asyncio.to_thread(self._on_ended, self._told)
 

@@ -25,6 +25,11 @@ from inca.protocol.execution_files import digest, write_execution
 from inca.protocol.expected_error import ErrorBudget, expected_error
 from inca.protocol.usefulness import EstimateInDomain
 
+_UNFINISHED = (
+    "; so leave this party running, or start it again with the same options, until then (if they never return, "
+    "`inca node run --forget` gives the session up)"
+)
+
 
 def report(setup: SessionSetup, party: int, end: SessionEnd) -> tuple[ResultDocument, CertificateDocument | None]:
     """Return the result of a session that has ended, and its certificate if there is one."""
@@ -35,7 +40,7 @@ def report(setup: SessionSetup, party: int, end: SessionEnd) -> tuple[ResultDocu
         "session": setup.roster.session.hex(),
         "party": names[party],
         "parties": len(names),
-        "reason": end.reason,
+        "reason": end.reason + (_UNFINISHED if end.unfinished else ""),
         "epsilon": None if check is None else finite_or_none(check.epsilon),
         "agreed_epsilon": terms.epsilon,
         "delta": terms.delta,
@@ -88,11 +93,15 @@ def write_report(folder: Path, setup: SessionSetup, party: int, end: SessionEnd)
     if certificate is not None:
         certificate.write(folder / "certificate.json")
     document.write(folder / "result.json")
-    if end.unfinished:  # it may be taken up again, and there may be a result
-        return document
-    ended = {"session": document.session, "ended": round(time.time(), 3), "reason": end.reason}
-    write_json(folder / "ended.json", ended)
+    if not end.unfinished:  # else it may be taken up again, and there may be a result
+        mark_ended(folder, document)
     return document
+
+
+def mark_ended(folder: Path, document: ResultDocument) -> None:
+    """Say that a session was held here: it is never held again."""
+    ended = {"session": document.session, "ended": round(time.time(), 3), "reason": document.reason}
+    write_json(folder / "ended.json", ended)
 
 
 def kept_result(folder: Path) -> ResultDocument | None:

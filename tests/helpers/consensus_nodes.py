@@ -5,8 +5,10 @@ from __future__ import annotations
 import hashlib
 import random
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
-from helpers.ledgers import SESSION, opening
+from helpers.ledgers import SESSION as LATER
+from helpers.ledgers import opening
 from helpers.parties import foreign
 from helpers.signatures import sign, verify
 from helpers.trustee_keys import keys_of
@@ -116,6 +118,7 @@ class Node:
         return self.context.flush()
 
 
+SESSION = replace(LATER, start=-2.0)  # so that the turns of the ballots that tests make up have come at 0.0
 N = SESSION.parties
 EVERYONE = [digest_of(SESSION, party) for party in range(N)]
 
@@ -156,8 +159,8 @@ def lock(ballot: Ballot, proposal: Proposal, parties: Iterable[int] = (0, 1, 2))
     return Lock(ballot, proposal, [(party, vote(party, ballot, proposal).signature) for party in parties])
 
 
-def decision(ballot: Ballot, proposal: Proposal, parties: Iterable[int] = (0, 1, 2)) -> Decision:
-    return Decision(ballot, proposal, [(party, yes(party, ballot, proposal).signature) for party in parties])
+def decision(ballot: Ballot, proposal: Proposal, parties: Iterable[int] = (0, 1, 2), instance: int = 0) -> Decision:
+    return Decision(ballot, proposal, [(party, yes(party, ballot, proposal, instance).signature) for party in parties])
 
 
 def promise(party: int, ballot: Ballot, held: Lock | None = None) -> Promise:

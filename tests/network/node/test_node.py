@@ -19,7 +19,9 @@ from inca.network.membership.roster import Roster
 from inca.network.node.loss_check import LossCheck, LossChecker
 from inca.network.node.node import Node, NodeOptions, SessionEnd
 from inca.network.node.session_setup import SessionSetup
+from inca.network.protocol.context import Effects
 from inca.network.protocol.finalization import Result
+from inca.network.protocol.messages import Goodbye, Message, encode
 from inca.network.protocol.realized_execution import RealizedExecution
 from inca.network.protocol.session import WEIGHT
 from inca.network.transport.failures import Failure, FailureCause
@@ -113,6 +115,7 @@ def test_a_lost_connection_is_tried_again_unless_it_was_idle_or_the_end_is_known
     assert sent == probed
 
 
+<<<<<<< HEAD
 @pytest.mark.parametrize(("outcome_known", "unfinished"), [(True, True), (True, False), (False, True)])
 def test_only_who_waits_for_an_outcome_after_all_has_a_limit_to_its_patience(
     outcome_known: bool, unfinished: bool
@@ -123,6 +126,30 @@ def test_only_who_waits_for_an_outcome_after_all_has_a_limit_to_its_patience(
     assert made_up._patience_ends == (7.0 if outcome_known and unfinished else math.inf)
     made_up._unfinished_until = Node(SETUP, IDENTITIES[0], Path("nowhere"), lambda: np.zeros(1))._unfinished_until
     assert made_up._patience_ends == math.inf
+=======
+def test_what_is_no_message_counts_against_its_sender_and_what_waits_of_a_refused_peer_is_dropped() -> None:
+    hearing: Any = node()
+    reported: list[tuple[int, str]] = []
+    heard: list[tuple[int, Message]] = []
+    refused: set[int] = set()
+    hearing._transport = SimpleNamespace(
+        report_violation=lambda peer, what: reported.append((peer, what)), refuses=refused.__contains__
+    )
+
+    def receive(now: float, peer: int, message: Message) -> Effects:
+        heard.append((peer, message))
+        return Effects()
+
+    hearing._party = SimpleNamespace(receive=receive)
+    for peer in (1, 2):
+        hearing.received(peer, encode(Goodbye()))
+    hearing.received(2, b"\xc1")
+    assert [peer for peer, _ in reported] == [2] and "invalid message" in reported[0][1]
+    refused.add(2)
+    for event in hearing._events:
+        assert event(0.0).records == []
+    assert heard == [(1, Goodbye())]
+>>>>>>> i39
 
 
 def test_a_process_that_takes_part_leaves_no_core_dump() -> None:

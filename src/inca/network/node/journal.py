@@ -54,10 +54,10 @@ class Journal:
         >>> import tempfile
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     journal = Journal(Path(folder) / "journal.db", session=bytes(32), party=3)
-        ...     journal.append([Left("the disk is full")])
+        ...     journal.append([Erased()])
         ...     journal.close()
         ...     Journal(Path(folder) / "journal.db", session=bytes(32), party=3).read()
-        [Left(reason='the disk is full')]
+        [Erased()]
     """
 
     def __init__(self, path: Path, *, session: bytes, party: int) -> None:

@@ -115,18 +115,6 @@ def test_a_lost_connection_is_tried_again_unless_it_was_idle_or_the_end_is_known
     assert sent == probed
 
 
-<<<<<<< HEAD
-@pytest.mark.parametrize(("outcome_known", "unfinished"), [(True, True), (True, False), (False, True)])
-def test_only_who_waits_for_an_outcome_after_all_has_a_limit_to_its_patience(
-    outcome_known: bool, unfinished: bool
-) -> None:
-    """In a sequence the next session comes, and then others are asked for the outcome."""
-    made_up: Any = Node(SETUP, IDENTITIES[0], Path("nowhere"), lambda: np.zeros(1), NodeOptions(unfinished_until=7.0))
-    made_up._party = SimpleNamespace(outcome_known=outcome_known, unfinished=unfinished)
-    assert made_up._patience_ends == (7.0 if outcome_known and unfinished else math.inf)
-    made_up._unfinished_until = Node(SETUP, IDENTITIES[0], Path("nowhere"), lambda: np.zeros(1))._unfinished_until
-    assert made_up._patience_ends == math.inf
-=======
 def test_what_is_no_message_counts_against_its_sender_and_what_waits_of_a_refused_peer_is_dropped() -> None:
     hearing: Any = node()
     reported: list[tuple[int, str]] = []
@@ -149,7 +137,18 @@ def test_what_is_no_message_counts_against_its_sender_and_what_waits_of_a_refuse
     for event in hearing._events:
         assert event(0.0).records == []
     assert heard == [(1, Goodbye())]
->>>>>>> i39
+
+
+@pytest.mark.parametrize(("outcome_known", "unfinished"), [(True, True), (True, False), (False, True)])
+def test_only_who_waits_for_an_outcome_after_all_has_a_limit_to_its_patience(
+    outcome_known: bool, unfinished: bool
+) -> None:
+    """In a sequence the next session comes, and then others are asked for the outcome."""
+    made_up: Any = Node(SETUP, IDENTITIES[0], Path("nowhere"), lambda: np.zeros(1), NodeOptions(unfinished_until=7.0))
+    made_up._party = SimpleNamespace(outcome_known=outcome_known, unfinished=unfinished)
+    assert made_up._patience_ends == (7.0 if outcome_known and unfinished else math.inf)
+    made_up._unfinished_until = Node(SETUP, IDENTITIES[0], Path("nowhere"), lambda: np.zeros(1))._unfinished_until
+    assert made_up._patience_ends == math.inf
 
 
 def test_a_process_that_takes_part_leaves_no_core_dump() -> None:

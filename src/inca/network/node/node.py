@@ -68,12 +68,9 @@ class NodeOptions:
     listen: tuple[str, int] | None = None
     first_start: bool = False
     serve_s: float = 0.0
-<<<<<<< HEAD
     unfinished_until: float = inf
     """Until when (Unix time) a party waits that has accepted commit and lacks the outcome; it can go on later."""
-=======
     clock: Clock | None = None
->>>>>>> i39
 
 
 class Node(TransportEvents):
@@ -97,13 +94,8 @@ class Node(TransportEvents):
         options = options or NodeOptions()
         self._read_value, self._clip, self._listen = read_value, options.clip, options.listen
         self._first_start = options.first_start
-<<<<<<< HEAD
-        self._on_event, self._on_ended, self._clock = on_event, on_ended, clock
-        self._serve_s, self._unfinished_until = options.serve_s, options.unfinished_until
-=======
         self._on_event, self._on_ended, self._clock = on_event, on_ended, options.clock or session_clock()
-        self._serve_s = options.serve_s
->>>>>>> i39
+        self._serve_s, self._unfinished_until = options.serve_s, options.unfinished_until
         self._party = Party(
             setup.session,
             me,

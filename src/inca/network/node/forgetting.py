@@ -59,7 +59,7 @@ def forget_session(setup: SessionSetup, identity: Identity, folder: Path) -> Res
                 "this party has not accepted to open the final messages: start it again, and it ends by itself"
             )
         journal.append([Left(_REASON), Erased()])
-    document = kept_result(folder) or report(setup, me, SessionEnd(None, ""))[0]
+    document = kept_result(folder) or report(setup, me, SessionEnd(None, ""))
     document = msgspec.structs.replace(document, reason=_REASON)
     document.write(folder / "result.json")
     mark_ended(folder, document)

@@ -335,7 +335,12 @@ class Node(TransportEvents):
 
     def _receive(self, now: float, peer: int, message: Message) -> Effects:
         """Give a message to the party, unless its sender has been refused while the message was waiting."""
-        return Effects() if self._transport.refuses(peer) else self._party.receive(now, peer, message)
+        if self._transport.refuses(peer):
+            return Effects()
+        effects = self._party.receive(now, peer, message)
+        for liar in effects.violations:
+            self._transport.report_violation(liar, "sent a message that no honest party sends")
+        return effects
 
     def unsent(self, peer: int, token: object) -> None:
         """Take back an offer of which no byte has left."""

@@ -49,7 +49,7 @@ class Lie:
 
     Args:
         party: Who has lied.
-        evidence: Its deposit, the keys, and the digests with the public keys to which they belong.
+        evidence: Its deposit, the keys, and the digests of the cohort, which the deposit names by their hash.
     """
 
     party: int
@@ -278,9 +278,8 @@ class Finalization:
         """Name a party whose deposit nobody can have dealt, with the proof; the lowest, so that all name the same."""
         assert self.cohort is not None
         items = self._context.signed_items
-        shown = {key.party for key in keys}
         deposits = [item for item in items.with_contents("deposit", committed.contents) if item.party == liar]
-        digests = [item for item in items.with_contents("digest", self.cohort.contents) if item.party in shown]
+        digests = items.with_contents("digest", self.cohort.contents)
         self.lie = Lie(liar, (*deposits, *keys, *digests))
         self.reason = (
             f"{self._context.name(liar)} has lied, which is proven: its sealed final message is none. "

@@ -43,6 +43,7 @@ from inca.protocol.adversary import smallest_cohort
 from inca.protocol.execution_files import digest
 from inca.protocol.transcript import Transcript
 
+_BEARABLE_LOSS = 0.3  # of messages, each with its connection
 _NOTICED_LATE = 0.1  # probability that neither end notices at once that their connection has ended
 _NOTICED_AFTER_PERIODS = 2.0  # at most, that they do then
 _MAX_STEPS, _MAX_STEPS_PER_PARTY = 200_000, 5_000  # the larger one; sessions of a thousand parties take some 250 each
@@ -118,15 +119,20 @@ class SimulatedNetwork:
             max_steps: After how many events it counts as hanging; by default far more than a session has.
         """
         most = max(_MAX_STEPS, _MAX_STEPS_PER_PARTY * self.session.parties) if max_steps is None else max_steps
-        while self._queue:
+        while self.goes_on(most):
             self.step()
-            if self._is_overdue or self.steps > most:
-                running = [(i, m.party) for i, m in enumerate(self.machines) if m.party and not m.party.finished]
-                stages = [(i, party.stage) for i, party in running if not party.unfinished]
-                if stages or self.steps > most:  # the end of a connection may be noticed after all that
-                    raise Violation(f"the session hangs at {self.now:.1f} s, after {self.steps} steps: {stages}")
-                if running:
-                    return  # they wait for others, who do not come back
+
+    def goes_on(self, max_steps: int = _MAX_STEPS) -> bool:
+        """Return whether anything is to happen that matters; a session that hangs is a violation."""
+        if not self._queue:
+            return False
+        if not self._is_overdue and self.steps <= max_steps:
+            return True
+        running = [(i, m.party) for i, m in enumerate(self.machines) if m.party and not m.party.finished]
+        stages = [(i, party.stage) for i, party in running if not party.unfinished]
+        if stages or self.steps > max_steps:  # the end of a connection may be noticed after all that
+            raise Violation(f"the session hangs at {self.now:.1f} s, after {self.steps} steps: {stages}")
+        return not running  # the unfinished wait for others, who do not come back
 
     @property
     def _is_overdue(self) -> bool:
@@ -222,6 +228,8 @@ class SimulatedNetwork:
     def _perform(self, i: int, effects: Effects) -> None:
         """Write, then send; the machine may die anywhere in between."""
         machine = self.machines[i]
+        if self.liar is None and self._make is plain_party and effects.violations:
+            raise Violation(f"party {i} counts it against {effects.violations} that they have kept the rules")
         self._sums.changed(i)
         doomed = bool(effects.records) and self.rng.random() < self.faults.crash
         moment = self.rng.randint(0, len(effects.sends) + 1) if doomed else -1  # 0: before the write
@@ -399,10 +407,11 @@ class SimulatedNetwork:
         """Whether so many parties as may decide, and be a cohort, were there from the last round on.
 
         Sessions with refusals, or cuts of the network at the end, are left out: there is a reason to leave others out.
+        So are those in which half of all messages break their connection: a decision then takes longer than there is.
         """
         session, faults = self.session, self.faults
         last = session.deadline(session.rounds - 1)
-        if faults.refusal or any(end > last for _, end in self.cuts):
+        if faults.refusal or faults.loss > _BEARABLE_LOSS or any(end > last for _, end in self.cuts):
             return False
         there = [
             i

@@ -166,7 +166,7 @@ AT_THE_END = [3.9 + 0.02 * step for step in range(12)]  # where most is said, an
     ],
 )
 def test_a_cut_of_all_links_for_less_than_a_period_costs_nobody_the_session(into: float) -> None:
-    """In rounds, when digests are exchanged, in the consensus, or when final messages are."""
+    """In rounds, when digests or deposits are exchanged, in the consensus, or when keys are shown."""
     room = Room(SLOW)
     cut(room, START + into, START + into + 0.95 * SLOW.period)
     result = room.open().run().check()

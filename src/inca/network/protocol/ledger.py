@@ -141,8 +141,7 @@ class Ledger:
     @property
     def durable_items(self) -> list[Item]:
         """The signed items that outlive this party: its own, those behind acceptances, and those that were decided."""
-        accepted = [item for record in self.accepted.values() for item in record.items]
-        return [*self.own_items.values(), *accepted, *self.kept]
+        return [*self.own_items.values(), *self.kept]
 
     @property
     def cohorts(self) -> int:
@@ -302,6 +301,7 @@ class Ledger:
                 _check(ballot >= promised, "an acceptance that breaks a promise")
                 _check(last is None or ballot > last.lock.ballot, "a second acceptance in a ballot")
                 self.accepted[instance] = record
+                self.kept += record.items  # a later acceptance names them without bringing them again
         self.promised[instance] = ballot
 
     def _undecided(self, record: Credited | Tombstoned) -> tuple[int, int, int]:

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from helpers.parties import COIN_FLIP, PACED, START, N, Room, foreign
-from inca.network.protocol.messages import Accept, Account, Item, Items, Message, Prepare, Yes, encode
+from inca.network.protocol.messages import Accept, Account, Item, Items, Message, Prepare, Vote, Yes, encode
 from inca.network.protocol.opening.opening import Opening
 from inca.network.protocol.records import Began
 from inca.network.protocol.session import WEIGHT
@@ -163,12 +163,10 @@ def test_without_a_decision_to_commit_no_key_is_ever_shown() -> None:
 
 def test_whoever_has_given_up_without_accepting_commit_keeps_no_secret() -> None:
     room = Room(PACED)
-    room.drops = lambda sender, receiver, message: isinstance(message, Accept) and message.instance == 1
+    room.drops = lambda sender, receiver, message: isinstance(message, Vote) and message.instance == 1
     room.open().run()
-    proposers = {i for i, party in room.parties.items() if party.ledger.in_doubt}
-    assert len(proposers) < N and not room.results
-    for i, party in room.parties.items():
-        assert (party.ledger.secrets is None) == (i not in proposers) == party.finished
+    assert not room.results and said(room, "deposit") == set(range(N))
+    assert all(party.ledger.secrets is None and party.finished for party in room.parties.values())
 
 
 def test_a_deposit_for_one_cohort_is_none_for_another() -> None:
@@ -200,50 +198,51 @@ def test_a_refusal_is_never_followed_by_a_deposit() -> None:
 # --- gone after commit --------------------------------------------------------------------------------------------
 
 
-def committed(room: Room, *gone: int) -> Room:
-    """Run until commit is decided, and some are killed before they show their keys."""
+def committed(room: Room, gone: int) -> tuple[Room, list[int]]:
+    """Run until commit is decided somewhere, and so many others are killed before they show their keys."""
     for _ in room.steps(until=100.0):
         if any(party.ledger.committed for party in room.parties.values()):
-            for i in gone:
+            unknowing = [i for i, party in room.parties.items() if not party.ledger.committed]
+            for i in unknowing[-gone:]:
                 room.kill(i)
-            return room
+            return room, unknowing[-gone:]
     raise AssertionError("never committed")
 
 
 def test_whoever_dies_after_commit_is_in_the_result_and_nobody_waits() -> None:
-    room = committed(Room(PACED).open(), 2, 3)
+    room, _ = committed(Room(PACED).open(), 2)
     at = room.now
-    room.at_stage(0, "serving")
+    room.at_stage(next(iter(room.parties)), "serving")
     assert room.now < at + 0.1 * PACED.period  # three of five keys are enough
     result = room.run().check()
     assert result.realized.cohort == set(range(N)) and result.weight == N * WEIGHT
 
 
 def test_with_one_key_too_few_the_others_say_so_and_wait() -> None:
-    room = committed(Room(PACED).open(), 2, 3, 4)
+    room, gone = committed(Room(PACED).open(), 3)
     room.run(until=room.now + 20.0 * PACED.period)
     for party in room.parties.values():
         assert party.result is None and party.unfinished and party.outcome_known
-        lacking = "cannot be opened yet: 1 more of party 2, party 3, party 4 must come back"
-        assert lacking in party.reason
-    room.recover(3)
+        assert f"1 more of {', '.join(f'party {i}' for i in gone)} must come back" in party.reason
+    room.recover(gone[1])
     result = room.run(until=room.now + 20.0 * PACED.period).check()
     assert result.realized.cohort == set(range(N)) and not any(party.reason for party in room.parties.values())
 
 
-def back_after(room: Room, periods: float) -> Room:
-    """Party 2 is killed after commit, and comes back so many periods after the others have their result."""
-    committed(room.open(), 2).at_stage(0, "serving")
-    room.at(room.now + periods * PACED.period, room.recover, 2)
-    return room.run()
+def back_after(room: Room, periods: float) -> int:
+    """One is killed after commit, and comes back so many periods after the others have their result; return which."""
+    room, (gone,) = committed(room.open(), 1)
+    room.at_stage(next(i for i in room.parties if i != gone), "serving")
+    room.at(room.now + periods * PACED.period, room.recover, gone)
+    room.run()
+    return gone
 
 
 def test_whoever_comes_back_late_is_served_by_those_who_stay_for_it() -> None:
     late, patient = Room(PACED), Room(PACED)
     patient.serve_s = 20.0 * PACED.period
-    assert 2 not in back_after(late, 12.0).results
-    back_after(patient, 12.0)
-    assert 2 in patient.results and patient.check().realized.cohort == set(range(N))
+    assert back_after(late, 12.0) not in late.results
+    assert back_after(patient, 12.0) in patient.results and patient.check().realized.cohort == set(range(N))
     assert patient.busy < START + 30.0 * PACED.period  # they go when it has told that it has all it needs
 
 
@@ -253,21 +252,18 @@ def test_a_party_that_had_ended_serves_again_from_its_journal(accepted: bool) ->
     room = Room(replace(PACED, parties=6))
     if not accepted:
         room.drops = lambda sender, receiver, message: receiver == 0 and isinstance(message, Accept)
-    back_after(room, 12.0)
+    gone = back_after(room, 12.0)
     ended = room.parties[0]
     kept = {item.kind for item in ended.ledger.kept}
-    assert (
-        ended.stage == "over"
-        and 2 not in room.results
-        and kept == {"key"} | (set() if accepted else {"digest", "deposit"})
-    )
+    assert ended.stage == "over" and gone not in room.results and "key" in kept
+    assert accepted or kept == {"digest", "deposit", "key"}
     room.drops = lambda sender, receiver, message: False
     room.serve_s = 20.0 * PACED.period
-    for i in (0, 2):
+    for i in (0, gone):
         room.kill(i)
         room.recover(i)
     room.run(until=room.now + 40.0 * PACED.period)
-    assert room.results[0].total.tolist() == room.results[2].total.tolist()
+    assert room.results[0].total.tolist() == room.results[gone].total.tolist()
 
 
 # --- contradictory items of one member ----------------------------------------------------------------------------

@@ -377,6 +377,28 @@ def test_the_operator_s_word_is_passed_on(
     assert passed[-1].first_start is bool(words)
 
 
+def test_an_unfinished_session_is_to_be_started_again(
+    capsys: Capture, tmp_path: Path, roster: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    none: dict[str, Any] = {"estimate": None, "reason": "bert must come back", "coalitions": None, "epsilon": None}
+    document = result_document(**none, constrained=None, interval=None)
+    monkeypatch.setattr("inca.network.node.runner.run_party", lambda *_, **__: document)
+    then: list[str] = []
+    monkeypatch.setattr("inca.cli.node.run.print_next", then.append)
+    place = ["--identity", roster.parent / "anna", "--state", tmp_path / "state", "--value-command", "echo 5"]
+    status, out, _ = call(capsys, "node", "run", roster, *place)
+    assert status == 1 and "Bert must come back." in out and not then
+    folder = tmp_path / "state" / read_roster(roster).session.hex()[:16]
+    folder.mkdir(parents=True)
+    (folder / "ended.json").write_text("{}")
+    assert call(capsys, "node", "run", roster, *place)[0] == 3 and "inca node roster reschedule" in then[0]
+
+
+def test_there_is_nothing_to_forget_where_nothing_has_begun(capsys: Capture, tmp_path: Path, roster: Path) -> None:
+    place = ["--identity", roster.parent / "anna", "--state", tmp_path / "state", "--forget"]
+    assert "has not begun here" in refused(capsys, "node", "run", roster, *place)
+
+
 def test_a_damaged_journal_stops_the_party(capsys: Capture, tmp_path: Path, roster: Path) -> None:
     folder = tmp_path / "state" / read_roster(roster).session.hex()[:16]
     folder.mkdir(parents=True)

@@ -215,6 +215,19 @@ def cut(of: Dealing, count: int) -> tuple[Deposit, bytes]:
     return msgspec.structs.replace(deposit, shares=deposit.shares[:-count]), sealed
 
 
+@pytest.mark.parametrize("beyond", [0, 1, 2**263])
+def test_a_share_that_is_no_element_of_the_field_is_none(beyond: int) -> None:
+    """An element has one encoding: its number plus the order of the field is another one, and no share."""
+    of = dealing()
+    deposit, _ = honest(of)
+    genuine = of.share_of(deposit, 10, private(10))
+    assert genuine is not None
+    change = genuine ^ (genuine + shamir.PRIME if beyond == 0 else shamir.PRIME - 1 + beyond)
+    first = (int.from_bytes(deposit.shares[:33], "little") ^ change).to_bytes(33, "little")
+    changed = msgspec.structs.replace(deposit, shares=first + deposit.shares[33:])
+    assert of.share_of(changed, 10, private(10)) is None and of.share_of(changed, 11, private(11)) is not None
+
+
 @pytest.mark.parametrize("name", LIES)
 @pytest.mark.parametrize(("trustees", "threshold"), [(5, 3), (4, 3), (3, 2)])
 def test_a_malformed_deposit_is_a_lie_to_any_trustees_that_open_it(name: str, trustees: int, threshold: int) -> None:

@@ -22,7 +22,6 @@ from inca.network.protocol.session import WEIGHT
 from inca.network.protocol.share_bounds import largest_total
 from inca.network.protocol.signed_items import PER_COHORT, Digest, Refusal, not_among, printable, read
 
-
 _LEFT_OUT = "the others go on without this party: it was not there in time"
 
 

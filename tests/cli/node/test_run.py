@@ -165,7 +165,7 @@ def test_what_is_left_on_disk(capsys: Capture, session: Processes) -> None:
         folder = session.session_folder(i)
         left = {path.name for path in folder.iterdir()}
         public = {"result.json", "execution.json", "certificate.json", "ended.json", "log.jsonl", "status.json"}
-        assert left == public | (set() if i == 0 else {"journal.db"})  # anna asked for --shred
+        assert left == public | (set() if i == 0 else {"journal.db", "journal.db-secret-0"})  # anna asked for --shred
         assert stat.S_IMODE(folder.stat().st_mode) == 0o700
         assert json.loads((folder / "ended.json").read_text())["session"] == session.roster.session.hex()
         certificate = json.loads((folder / "certificate.json").read_text())
@@ -195,7 +195,7 @@ def test_nothing_public_holds_anything_private(session: Processes) -> None:
                 case Credited():
                     secrets += _spellings(record.payload)
     assert len(secrets) > 50
-    private = {"identity.pem", "journal.db", "value.npy", "value.txt"}
+    private = {"identity.pem", "journal.db", "journal.db-secret-0", "value.npy", "value.txt"}
     public = [path for path in session.folder.rglob("*") if path.is_file() and path.name not in private]
     assert len(public) >= 4 * 8
     for path in public:

@@ -20,7 +20,7 @@ from inca.network.protocol.realized_execution import RealizedExecution, realize
 from inca.network.protocol.records import Kept, Sealed
 from inca.network.protocol.session import WEIGHT
 from inca.network.protocol.share_bounds import largest_total
-from inca.network.protocol.signed_items import PER_COHORT, Digest, not_among, printable, read
+from inca.network.protocol.signed_items import PER_COHORT, Digest, Refusal, not_among, printable, read
 
 
 @dataclass(frozen=True, eq=False)
@@ -174,6 +174,7 @@ class Finalization:
     def recover(self) -> None:
         """Take up what was said and kept in earlier incarnations."""
         items = self._context.signed_items
+        self.reason = self._own_refusal
         for item in self._context.ledger.durable_items:
             if item.kind not in PER_COHORT:  # those are taken when the cohort is known
                 items.keep(item.kind, [(item.party, item.hash)])
@@ -303,7 +304,14 @@ class Finalization:
         secrets = {party: message[-SECRET_BYTES:] for party, message in messages.items()}
         self.result = Result(total, weight, realized, exact, beacon(session.id, commitments, secrets))
         if self._context.me not in self.cohort.parties:
-            self.reason = "the others went on without this party"
+            self.reason = self._own_refusal or "the others went on without this party"
+
+    @property
+    def _own_refusal(self) -> str:
+        """Why this party has refused a cohort, in this life or an earlier one; empty if it has refused none."""
+        own = self._context.ledger.own_items
+        reasons = [read(item, Refusal).reason for (kind, _), item in own.items() if kind == "refusal"]
+        return reasons[-1] if reasons else ""
 
 
 def _accounts(digests: dict[int, Digest]) -> dict[int, Account]:

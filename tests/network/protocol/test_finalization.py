@@ -175,7 +175,7 @@ def test_whoever_is_not_in_the_cohort_says_nothing_and_shows_no_key() -> None:
     for party in (1, 2):
         context.signed_items.take(key(party))
     assert finalization.open() and finalization.result is not None  # and yet it has the result
-    assert finalization.reason == "the others went on without this party"
+    assert finalization.reason == "the others go on without this party: it was not there in time"
 
 
 def test_whoever_has_erased_its_secrets_refuses() -> None:

@@ -142,11 +142,11 @@ class Journal:
         An earlier file that cannot be read was being overwritten when the process died, and a later one was written for
         a transaction that never was.
         """
-        files = [path for _, path in secret_files(self.path)]
-        for path in files:
+        there = secret_files(self.path)
+        for _, path in there:
             with suppress(msgspec.MsgspecError):
                 secret = _decoder.decode(path.read_bytes())
-                shred_all(other for other in files if other != path)
+                shred_all(other for _, other in there if other != path)
                 return secret
         raise JournalUnusable(f"the journal {self.path} lacks the file with its secrets beside it")
 

@@ -22,6 +22,8 @@ from inca.network.protocol.session import WEIGHT
 from inca.network.protocol.share_bounds import largest_total
 from inca.network.protocol.signed_items import PER_COHORT, Digest, Refusal, not_among, printable, read
 
+_LEFT_OUT = "the others go on without this party: it was not there in time"
+
 
 @dataclass(frozen=True, eq=False)
 class Result:
@@ -228,7 +230,7 @@ class Finalization:
         context.signed_items.expect_words(number, cohort.hash, cohort.parties)
         self._take_durable()
         if context.me not in cohort.parties and not self.reason:
-            self.reason = "the others go on without this party: it was not there in time"
+            self.reason = _LEFT_OUT
 
     def _take_durable(self) -> None:
         """Take what is durable of this cohort; what is about another means nothing."""
@@ -304,7 +306,7 @@ class Finalization:
         secrets = {party: message[-SECRET_BYTES:] for party, message in messages.items()}
         self.result = Result(total, weight, realized, exact, beacon(session.id, commitments, secrets))
         if self._context.me not in self.cohort.parties:
-            self.reason = self._own_refusal or "the others went on without this party"
+            self.reason = self._own_refusal or _LEFT_OUT
 
     @property
     def _own_refusal(self) -> str:

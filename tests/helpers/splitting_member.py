@@ -34,7 +34,7 @@ class SplittingParty(Party):
 
     It votes for everything and accepts everything, promises that it was never locked, and makes a proposal of its own:
     as soon as another has proposed, with the promises of those that were not locked yet; or, if it is brazen, as soon
-    as something is locked, without promises. It shows different halves of the others different things: as nobody votes
+    as something is locked, without promises. It may show different halves of the others different things: as nobody votes
     for leaving out a party without a reason, what differs are its own digest and its own deposit, of which it signs two
     more each.
     """
@@ -48,6 +48,8 @@ class SplittingParty(Party):
         self._yes: dict[tuple[int, bytes], dict[int, bytes]] = {}
         self._others: dict[int, list[Item]] = {}  # by instance: what it has signed besides
         self._brazen = rng.random() < 0.5
+        self._few = rng.random() < 0.5  # whether it asks a bare quorum for promises, without the proposer
+        self._halves = rng.choice([0, 1])  # whether it shows different halves different things
         self.locked = self.decided = 0
         """How many locks and decisions of its own it got."""
 
@@ -80,7 +82,8 @@ class SplittingParty(Party):
                     (peer, Vote(instance, ballot, self._ballots.vote(instance, ballot, proposal.hash)))
                 )
                 if not self._brazen and (ballot := self._begin(now, peer, instance, ballot, proposal)):
-                    effects.sends += [(other, Prepare(instance, ballot)) for other in sorted(self._context.others)]
+                    asked = sorted(self._context.others - {peer})[: self.session.quorum - 1 if self._few else None]
+                    effects.sends += [(other, Prepare(instance, ballot)) for other in asked]
             case Accept(lock=lock):
                 yes = self._ballots.acceptance(instance, lock.ballot, lock.proposal.hash)
                 effects.sends.append((peer, Yes(instance, lock.ballot, yes)))
@@ -98,7 +101,7 @@ class SplittingParty(Party):
         later = furthest - (furthest - consensus.order.index(self.me)) % n
         if later <= ballot or instance in self._wishes:
             return 0
-        wishes = [self._other(instance, proposal, number) for number in (0, 1)]
+        wishes = [self._other(instance, proposal, number) for number in (0, self._halves)]
         self._wishes[instance] = later, wishes
         return later
 

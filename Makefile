@@ -97,6 +97,7 @@ pictures: $(READY)  ## draw the pictures of the README and the docs
 	$(BIN)/python tools/pictures.py
 	$(BIN)/python tools/pictures_accountant.py
 	$(BIN)/python tools/pictures_settlement.py
+	$(BIN)/python tools/pictures_sealing.py
 	$(BIN)/python tools/screens.py
 	$(BIN)/inca audit examples/consortium.json --plot docs/pictures/losses.svg
 	$(BIN)/inca compare --plot docs/pictures/compare.png

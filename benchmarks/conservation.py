@@ -5,9 +5,12 @@
 
 A session is drawn from its seed: sizes, loss, duplication, delay, partitions, false hints, clocks, crashes at journal
 writes, lost disks. `violations` counts the sessions in which mass was lost or counted twice, results or decisions
-differed or were not the exact ones, a party published twice or before commit, a stated loss was below that of all that
-was really delivered, or a session hung; it must be 0, and the exit status is 1 otherwise. `--seed` replays one session
-and prints what happened.
+differed or were not the exact ones, a party said two things of one cohort or showed a key before commit, keys of two
+cohorts were shown, an honest party was named, a stated loss was below that of all that was really delivered, a session
+hung, or had no outcome though enough had stayed; it must be 0, and the exit status is 1 otherwise. Enough have stayed
+after commit if as many trustees run as open everything, and one party that has recorded it; before commit, if a quorum
+was there all the time. In some sessions parties die for good right after commit, in some one party deals garbage.
+`--seed` replays one session and prints what happened.
 """
 
 from __future__ import annotations
@@ -47,6 +50,10 @@ class Tally:
     survivors: int = 0
     with_the_result: int = 0
     shrunk: int = 0
+    dealers: int = 0
+    named: int = 0
+    enough_after: int = 0
+    enough_before: int = 0
     losses: int = 0
     seconds: float = 0.0
     without: Counter[str] = field(default_factory=Counter)
@@ -77,9 +84,9 @@ class Watched(SimulatedNetwork):
             self._print(i, effects)
         super()._perform(i, effects)
 
-    def _crash(self, i: int) -> None:
+    def _crash(self, i: int, *, for_good: bool = False) -> None:
         before = len(self.machines[i].lost_ledgers)
-        super()._crash(i)
+        super()._crash(i, for_good=for_good)
         if self.verbose:
             lost = ", and its disk is lost" if len(self.machines[i].lost_ledgers) > before else ""
             print(f"{self.now:9.4f}  party {i} dies{lost}")
@@ -98,11 +105,16 @@ def reason_class(network: SimulatedNetwork) -> str:
         gone = [machine for machine in network.machines if machine.party is None]
         return "everyone is dead" if len(gone) == len(network.machines) else "everyone left or is dead"
     most, _ = Counter(party.reason for party in parties).most_common(1)[0]
-    for words in ("must be there at the end", "ready to publish", "without this party", "loss", "coin flip", "journal"):
+    for words in ("must be there at the end", "hand over", "cannot be opened yet", "does not know", "has lied", "without", "loss", "coin flip", "journal"):
         if words in most:
-            return {"must be there at the end": "no majority", "ready to publish": "too few were ready"}.get(
-                words, words
-            )
+            return {
+                "must be there at the end": "no quorum at the end",
+                "hand over": "too few deposits",
+                "cannot be opened yet": "committed, too few trustees left",
+                "does not know": "commit accepted, too few left to decide it",
+                "has lied": "a liar, named with the proof",
+                "without": "the others went on",
+            }.get(words, words)
     return most or "no reason given"
 
 
@@ -124,6 +136,9 @@ def run_session(seed: int, verbose: bool = False) -> tuple[Tally, Watched]:
     tally.steps, tally.crashes = network.steps, network.crashes
     tally.checks, tally.writes = network.checks, network.writes
     tally.disks = sum(len(machine.lost_ledgers) for machine in network.machines)
+    tally.dealers = network.liar is not None
+    tally.named = any(party.lie is not None for party in network.survivors.values())
+    tally.enough_after, tally.enough_before = network.enough_committed, network.enough_before_commit
     results = network.results
     if results:
         tally.with_result, tally.survivors, tally.with_the_result = 1, len(network.survivors), len(results)
@@ -174,6 +189,9 @@ def report(total: Tally) -> None:
         "sessions with a result": f"{total.with_result:,}",
         "  survivors with it": f"{total.with_the_result:,} of {total.survivors:,}",
         "  cohort shrunk before commit": f"{total.shrunk:,}",
+        "enough stayed after commit": f"{total.enough_after:,}",
+        "a quorum there all the time": f"{total.enough_before:,}",
+        "with a dealer of garbage": f"{total.dealers:,}, of which it is named in {total.named:,}",
         "losses held against the delivered": f"{total.losses:,}",
         "sessions without a result": f"{total.without.total():,}",
         **{f"  {reason}": f"{count:,}" for reason, count in total.without.most_common()},
@@ -196,7 +214,7 @@ def replay_one(seed: int) -> Tally:
         if party is None:
             print(f"party {i} is dead" + (f", and had left: {left[0]}" if left else ""))
         else:
-            outcome = f"result of {sorted(party.result.published)}" if party.result else f"no result: {party.reason}"
+            outcome = f"result of {sorted(party.result.realized.cohort)}" if party.result else f"no result: {party.reason}"
             print(f"party {i} is {party.stage}, {outcome}")
     report(tally)
     return tally

@@ -5,7 +5,7 @@
 
 A share of the parties leaves in mid-session, half of them without a word (their process ends), half on request; a share
 of all messages is lost, each with its connection, of which both ends learn. Everything else is a session as parties on
-machines of their own hold it: rounds, digests, three decisions with the signatures of a quorum, settlement, the result.
+machines of their own hold it: rounds, digests, two decisions with the signatures of a quorum, sealed final messages, keys, the result.
 Signatures are short hashes, as a thousand parties in one process would verify millions; 48 bytes are added for each.
 
 `result`: whether all who stayed have the same one, and it is to the last unit the sum of what the cohort put in;
@@ -49,6 +49,8 @@ class LargeSession(SimulatedNetwork):
             quiet=2,
             min_round_duration=0.1 * PERIOD,
             min_participants=parties // 4,
+            colluders=parties // 10,
+            leavers=parties // 10,
             seed=rng.randbytes(32),
         )
         self.sent: Counter[int] = Counter()  # bytes, by party
@@ -100,7 +102,7 @@ def simulate(parties: int, options: argparse.Namespace) -> None:
     seconds, memory = time.process_time() - began, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     stayed = [i for i in range(parties) if i not in network.leavers]
     results = {i: result for i, result in network.results.items() if i in stayed}
-    published = {len(result.published) for result in results.values()}
+    published = {len(result.realized.cohort) for result in results.values()}
     exact = bool(results) and all(result.exact for result in results.values())
     received, most = sum(network.received.values()) / parties, max(network.sent.values())
     print(

@@ -5,8 +5,8 @@
 The parties are the real state machines, on a simulated network where every message takes exactly `--delay` seconds and
 computing takes nothing: what is measured is waiting alone, the same on every machine. A stage *needs* the one-way
 delays of its longest chain of messages: an offer and its answer in each round; a word that everyone must have (digest,
-ready, final message) one; a decision a prepare, a promise, a proposal, an acceptance and the decision itself. The ratio
-is what the last party took until it had the result, by what is needed.
+deposit, key) one; a decision a proposal, a vote, a lock, an acceptance and the decision itself. The ratio is what the
+last party took until it had the result, by what is needed, in all and from the end of the last round on.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from helpers.simulated_network import SimulatedNetwork
 from inca.network.protocol.context import Effects
 
 ROUND, WORD, DECISION = 2, 1, 5  # one-way delays
-NEEDED = {"digests": WORD, "agreeing": 3 * DECISION + WORD, "publishing": WORD}
+NEEDED = {"digests": WORD, "agreeing": 2 * DECISION + WORD, "opening": WORD}
 
 
 class SlowNetwork(SimulatedNetwork):
@@ -42,7 +42,7 @@ class SlowNetwork(SimulatedNetwork):
             quiet=0,
             period=options.period,
             min_round_duration=0.0,
-            min_participants=2,
+            min_participants=3,
             start=10.0,
             seed=drawn.randbytes(32),
         )
@@ -87,8 +87,10 @@ def main() -> None:
         spent = network.spent()
         delays = {name: spent.get(name, 0.0) / options.delay for name in (*needed, "assessing")}
         stages = ", ".join(f"{name} {count:.1f} (needs {needed.get(name, 0)})" for name, count in delays.items())
+        all_delays, end, least = sum(delays.values()), sum(delays.values()) - delays["rounds"], sum(NEEDED.values())
         print(
-            f"  {sum(delays.values()):6.1f} delays, needs {total}: ratio {sum(delays.values()) / total:.2f}; {stages}"
+            f"  {all_delays:6.1f} delays, needs {total}: ratio {all_delays / total:.2f}; after the rounds {end:.1f}, "
+            f"needs {least}: ratio {end / least:.2f}; {stages}"
         )
 
 

@@ -2,13 +2,15 @@
 
     python benchmarks/network.py kill [--parties 100] [--rounds 20] [--dimension 1000] [--share 0.2] [--runs 1]
     python benchmarks/network.py compare [--parties 100] [--rounds 20] [--dimension 10000] [--share 0.1]
+                                         [--against COMMIT] [--runs 1]
     python benchmarks/network.py profile [--parties 30] [--rounds 20] [--dimension 10000]
     python benchmarks/network.py grow [--numbers 6 12 24 48] [--lengths 5 10 20 40] [--sizes 1 1000 10000 100000]
 
 `kill`: a share of the processes is killed (SIGKILL), each when its own log says that it has reached a round or a stage
 of the end drawn at random; half of them are started again a second later. `compare`: some are killed in the middle and
-stay away; beside published figures of secure aggregation through a server. `profile`: CPU seconds of a process, which a
-busy machine changes little, and where they go in one of them. `grow`: time, CPU and memory of a session without faults,
+stay away; beside published figures of secure aggregation through a server, and with `--against` beside another commit
+of this repository, in turns, as ratios of CPU seconds and of the time to the result. `profile`: CPU seconds of a
+process, which a busy machine changes little, and where they go in one of them. `grow`: time, CPU and memory of a session without faults,
 one size varied at a time.
 
 A session's time runs from the agreed start to the end of the last process; starting the processes comes before, and the
@@ -20,10 +22,13 @@ from __future__ import annotations
 import argparse
 import cProfile
 import json
+import math
 import os
 import pstats
 import random
 import resource
+import subprocess
+import sys
 import tempfile
 import time
 from collections import Counter
@@ -38,7 +43,7 @@ import numpy as np
 from inca.network.membership.terms import Terms
 from inca.network.testing.local_cluster import FORK_SERVER, LocalCluster, run_local_party, start_fork_server
 
-ENDING = ("digests", "agreeing", "assessing", "publishing", "serving")
+ENDING = ("digests", "agreeing", "assessing", "opening", "serving")
 MOST = 14  # periods from the end of the last round to the end of everything, at the very most
 TICK = os.sysconf("SC_CLK_TCK")
 
@@ -90,7 +95,7 @@ class Trial:
     measured: bool = False
     killed: dict[int, int] = field(default_factory=dict)
     hanging: list[int] = field(default_factory=list)
-    cpu: list[float] = field(default_factory=list)
+    cpu: dict[int, float] = field(default_factory=dict)
     memory: dict[int, tuple[float, float]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -124,7 +129,7 @@ class Trial:
             if not restarts and not cluster.running():
                 break
             time.sleep(0.005 if waiting else 0.05)
-        self.cpu = [spent[i] - before[i] for i in before]
+        self.cpu = {i: spent[i] - before[i] for i in before}
         self.hanging = cluster.running()
         for watch in self.watches.values():
             watch.look()
@@ -225,7 +230,7 @@ def trial_as(
         rule="analytic",
         colluding=options.colluding,
         coalitions=options.coalitions,
-        min_participants=max(2, parties // 4),
+        min_participants=max(parties // 4, math.ceil(options.colluding * parties) + 2),
         start=began + starting,
         period=options.period,
         max_clock_skew=0.4 * options.period,
@@ -259,9 +264,17 @@ PARTS = {  # what a party's CPU time is spent on: the functions that stand for i
 class ProfiledCluster(LocalCluster):
     """Every party leaves a note of its CPU time; the first one a profile of it as well."""
 
-    def start(self, i: int, *, shred: bool = False, first_start: bool = False, serve_s: float = 0.0) -> None:
+    def start(
+        self,
+        i: int,
+        *,
+        shred: bool = False,
+        first_start: bool = False,
+        serve_s: float = 0.0,
+        dies_after_commit: bool = False,
+    ) -> None:
         folders = (self.folder / "roster.json", self.party_folder(i), self.session_folder(i))
-        arguments = (*folders, shred, first_start, serve_s)
+        arguments = (*folders, shred, first_start, serve_s, dies_after_commit)
         self.processes[i] = FORK_SERVER.Process(target=_run_profiled, args=(i == 0, *arguments), daemon=True)
         self.processes[i].start()
 
@@ -338,18 +351,56 @@ def kill(options: argparse.Namespace) -> None:
 
 
 def compare(options: argparse.Namespace) -> None:
+    if options.against:
+        compare_commits(options)
+        return
     n, rounds = options.parties, options.rounds
     rng = random.Random(options.seed)
     victims = rng.sample(range(n), round(options.share * n))
     moments = {i: rng.randint(rounds // 4, 3 * rounds // 4) for i in victims}
     heading(options, n, rounds, options.dimension)
-    with trial(options, n, rounds, options.dimension, moments=moments) as held:
+    with trial(options, n, rounds, options.dimension, moments=moments, measured=True) as held:
         held.run()
         line("killed in the middle, none back", f"{len(held.killed):8d}")
         outcome(held)
         known, ended = held.seconds(held.undisturbed)
+        spent = float(np.mean([held.cpu[i] for i in held.undisturbed]))
+        line("CPU of a party that stayed", f"{spent:8.2f} s")
         line("inca, no server, whole session", f"{known:8.2f} s until all have the result, {ended:.2f} s until all end")
     line("Flower SecAgg+, a server, one round", "38 to 40 s (published: 100 simulated clients, 10 dropped, d = 10,000)")
+    if options.figures:
+        Path(options.figures).write_text(json.dumps({"CPU of a party, s": spent, "time to the result, s": known}))
+
+
+def compare_commits(options: argparse.Namespace) -> None:
+    """Run this file with the sources of another commit and with those of now, in turns, and print the ratios."""
+    root = Path(__file__).parents[1]
+    figures: dict[str, list[dict[str, float]]] = {"before": [], "now": []}
+    with tempfile.TemporaryDirectory(prefix="inca-before-") as folder:
+        before = Path(folder) / "tree"
+        git = ["git", "-C", str(root), "worktree"]
+        subprocess.run([*git, "add", "--detach", str(before), options.against], check=True, capture_output=True)
+        try:
+            for _ in range(options.runs):
+                for name, tree in (("before", before), ("now", root)):
+                    print(f"{name}: {options.against if name == 'before' else 'this tree'}", flush=True)
+                    figures[name].append(_figures_of(tree, Path(folder) / "figures.json"))
+        finally:
+            subprocess.run([*git, "remove", "--force", str(before)], check=True, capture_output=True)
+    for what in figures["now"][0]:
+        ours, theirs = (float(np.median([run[what] for run in figures[name]])) for name in ("now", "before"))
+        line(what, f"{ours:8.2f}, before {theirs:.2f}: ratio {ours / theirs:.2f} (medians of {options.runs})")
+
+
+def _figures_of(tree: Path, path: Path) -> dict[str, float]:
+    kept = [word for word in sys.argv[1:] if word != "compare"]
+    for option in ("--against", "--runs"):
+        if option in kept:
+            del kept[kept.index(option) : kept.index(option) + 2]
+    command = [sys.executable, __file__, "compare", *kept, "--figures", str(path)]
+    subprocess.run(command, check=True, env={**os.environ, "PYTHONPATH": str(tree / "src")})
+    figures: dict[str, float] = json.loads(path.read_text())
+    return figures
 
 
 def profile(options: argparse.Namespace) -> None:
@@ -391,7 +442,7 @@ def grow(options: argparse.Namespace) -> None:
             held.run()
             results = [report for report in held.results().values() if report["estimate"] is not None]
             same = max(Counter(report["execution"] for report in results).values(), default=0)
-            (known, ended), cpu = held.seconds(held.undisturbed), np.mean(held.cpu)
+            (known, ended), cpu = held.seconds(held.undisturbed), np.mean(list(held.cpu.values()))
             pss, unique = np.array(list(held.memory.values())).mean(axis=0)
             print(
                 f"  {n:4d} {rounds:4d} {size:8,d} {known:8.2f} s {ended:8.2f} s {cpu:10.2f} s {pss:8.1f} MiB "
@@ -423,6 +474,9 @@ if __name__ == "__main__":
             command.add_argument("--runs", type=int, default=1)
         elif run is compare:
             command.add_argument("--share", type=float, default=0.1, help="of the parties, killed for good")
+            command.add_argument("--against", metavar="COMMIT", help="another commit, to run in turns with this tree")
+            command.add_argument("--runs", type=int, default=1, help="with --against")
+            command.add_argument("--figures", help=argparse.SUPPRESS)
         elif run is profile:
             command.add_argument("--lines", type=int, default=25, help="functions to print, the dearest first")
         else:

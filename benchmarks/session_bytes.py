@@ -31,14 +31,19 @@ from inca.network.protocol.messages import (
     Offer,
     encode,
 )
+from inca.network.protocol.opening.cohort_keys import COHORTS, KEY_BYTES
+from inca.network.protocol.opening.deposits import Deposit
+from inca.network.protocol.opening.shamir import SHARE_BYTES
+from inca.network.protocol.opening.trustees import tolerance_of
 from inca.network.protocol.session import quorum_of
-from inca.network.protocol.signed_items import Digest, Final, Kind, Ready
+from inca.network.protocol.signed_items import Digest, Key, Kind
 
 SIGNATURE, HASH, SECRET = 64, 32, 32  # bytes; Ed25519, SHA-256
 NUMBER = 8  # bytes of a coordinate or a weight
 SUM_NUMBER = 16  # of a sum over up to 10^9 parties: their weights alone, 2^40 units each, do not fit into 64 bits
 FANOUT = 16  # of the tree along which sums are taken
-DECISIONS = 3  # cohort, commit, result
+DECISIONS = 2  # cohort, commit
+COLLUDING = LEAVING = 0.1  # for which trustees suffice
 
 
 def _size(content: Any) -> int:
@@ -55,8 +60,7 @@ class EndBytes(NamedTuple):
     """What the end of a session takes today if everyone is there.
 
     Attributes:
-        words: What a party receives of digests, words of readiness, final messages and farewells, each once; it passes
-            on as much.
+        words: What a party receives of digests, deposits, keys and farewells, each once; it passes on as much.
         decisions: What it receives of proposals, locks and decisions.
         proposer: What the party that proposes sends.
     """
@@ -70,18 +74,23 @@ def today(parties: int, rounds: int, dimension: int, signature: int = SIGNATURE)
     """Return the bytes of everyone-to-everyone."""
     last = parties - 1
     account = Account(list(range(1, rounds + 1)), [[ACKED]] * rounds, [(t, last, 0) for t in range(1, rounds + 1)])
-    bodies: dict[Kind, bytes] = {
-        "digest": msgspec.msgpack.encode(Digest(account, bytes(HASH))),
-        "ready": msgspec.msgpack.encode(Ready(1, bytes(HASH))),
-        "final": msgspec.msgpack.encode(Final(bytes(NUMBER * (dimension + 1)), bytes(SECRET))),
-        "done": b"",
+    trustees = tolerance_of(parties, math.ceil(COLLUDING * parties), math.ceil(LEAVING * parties)).trustees
+    deposit = Deposit(0, bytes(HASH), bytes(HASH), bytes(KEY_BYTES), bytes(SHARE_BYTES * trustees))
+    sealed = bytes(NUMBER * (dimension + 1) + SECRET)
+    bodies: dict[Kind, tuple[bytes, int, bytes]] = {
+        "digest": (msgspec.msgpack.encode(Digest(account, bytes(HASH), COHORTS * [bytes(KEY_BYTES)])), parties, b""),
+        "deposit": (msgspec.msgpack.encode(deposit), parties, sealed),
+        "key": (msgspec.msgpack.encode(Key(0, bytes(KEY_BYTES))), trustees, b""),
+        "done": (b"", parties, b""),
     }
-    item = sum(_size(Item(kind, last, body, bytes(signature))) for kind, body in bodies.items())
+    words = sum(
+        count * _size(Item(kind, last, body, bytes(signature), extra)) for kind, (body, count, extra) in bodies.items()
+    )
     content, signed = _size((last, bytes(HASH))), _size((last, bytes(signature)))
     quorum = quorum_of(parties)
     # Proposed, accepted with the votes for it, and decided with the acceptances: the contents travel three times.
     decisions = DECISIONS * (3 * parties * content + 2 * quorum * signed)
-    return EndBytes(parties * item, decisions, (parties - 1) * decisions)
+    return EndBytes(words, decisions, (parties - 1) * decisions)
 
 
 class BeyondBytes(NamedTuple):
@@ -103,9 +112,9 @@ class BeyondBytes(NamedTuple):
 def beyond(parties: int, rounds: int, dimension: int) -> BeyondBytes:
     """Return the bytes of pairwise words and sums along a tree; nothing of it is implemented in the networked party."""
     last = parties - 1
-    word = Item("ready", last, msgspec.msgpack.encode(Ready(1, bytes(HASH))), bytes(SIGNATURE))
-    count = Item("ready", last, bytes(SUM_NUMBER), bytes(SIGNATURE))
-    total = Item("final", last, bytes(SUM_NUMBER * (dimension + 1)), bytes(SIGNATURE))
+    word = Item("word", last, msgspec.msgpack.encode((1, bytes(HASH))), bytes(SIGNATURE))
+    count = Item("count", last, bytes(SUM_NUMBER), bytes(SIGNATURE))
+    total = Item("sum", last, bytes(SUM_NUMBER * (dimension + 1)), bytes(SIGNATURE))
     sums = sum(len(encode(Items([item]))) for item in (count, total))
     depth = math.ceil(math.log(max(2, parties), FANOUT) - 1e-9)
     pushes = math.ceil(math.log2(parties))
@@ -126,7 +135,9 @@ class _Counting(SimulatedNetwork):
             schedule="permutation",
             quiet=1,
             min_round_duration=0.0,
-            min_participants=2,
+            min_participants=parties - math.ceil(LEAVING * parties),
+            colluders=math.ceil(COLLUDING * parties),
+            leavers=math.ceil(LEAVING * parties),
             seed=bytes(32),
         )
         self.received: Counter[str] = Counter()

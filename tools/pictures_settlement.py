@@ -1,4 +1,4 @@
-"""Draw the picture of docs/settlement.md: one leaver, and how those who stay undo it.
+"""Draw the first picture of docs/settlement.md: one leaver, and how those who stay undo it.
 
 python tools/pictures_settlement.py
 """
@@ -60,12 +60,12 @@ def main() -> None:
         draw_transfer(before, "b", "a", "share of b")
         draw_party(before, "a", "lacks the share that c has")
         draw_party(before, "b", "holds c's share, with its mask")
-        draw_title(after, "a and b agree that they publish, and settle:\ntheir sum is that of a and b alone")
+        draw_title(after, "a and b agree that they count, and settle:\ntheir sum is that of a and b alone")
         draw_transfer(after, "a", "c", "added back by a", undone=True)
         draw_transfer(after, "c", "b", "taken off by b", undone=True)
         draw_transfer(after, "b", "a", "cancels in the sum")
-        draw_party(after, "a", "publishes $y'_a = y_a +$ its share")
-        draw_party(after, "b", "publishes $y'_b = y_b -$ c's share")
+        draw_party(after, "a", "hands over $y'_a = y_a +$ its share")
+        draw_party(after, "b", "hands over $y'_b = y_b -$ c's share")
         for axes in (before, after):
             draw_party(axes, "c", "gone", left=True)
             axes.set(xlim=(-0.9, 2.9), ylim=(-0.5, 2.25), aspect="equal")

@@ -42,7 +42,7 @@ def test_a_result_that_says_nothing_at_all_is_called_that(capsys: Capture) -> No
 def test_it_prints_json(capsys: Capture) -> None:
     status, out, _ = call(capsys, "compare", *SETTING, "--json")
     report = json.loads(out)
-    assert status == 0 and len(report["entries"]) == 16 and report["central_mse"] > 0
+    assert status == 0 and len(report["entries"]) == 15 and report["central_mse"] > 0
     assert report["guess"] == {"mse": 0.25, "relative": 0.25 / report["central_mse"]}
     (remark,) = report["remarks"]
     assert remark.startswith("At dropout 0.1, inca, settled: The expected error 0.")

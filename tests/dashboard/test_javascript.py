@@ -120,7 +120,7 @@ def test_every_class_of_a_drawing_has_a_rule_and_every_colour_of_it_is_one_of_th
     }
     used |= {word for figure in figures for kind, _ in figure.legend for word in kind.split()}
     ruled = set(re.findall(r"\.([a-z]\w*)", FIGURE_STYLE))
-    assert used - ruled == {"level0"} and {"a", "b", "c", "d", "warn", "gone", "line", "silent"} <= used
+    assert used - ruled == {"level0"} and {"a", "b", "c", "warn", "gone", "line", "silent"} <= used
     page = set(re.findall(r"--([\w-]+):", (STATIC / "css" / "base.css").read_text()))
     assert set(re.findall(r"var\(--([\w-]+)", FIGURE_STYLE)) - page == {"domain"}  # of reports; the page falls back
 

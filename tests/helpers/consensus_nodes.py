@@ -5,9 +5,13 @@ from __future__ import annotations
 import hashlib
 import random
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
-from helpers.ledgers import SESSION, opening
+from helpers.ledgers import SESSION as LATER
+from helpers.ledgers import opening
+from helpers.parties import foreign
 from helpers.signatures import sign, verify
+from helpers.trustee_keys import keys_of
 from inca.network.protocol.agreement.agenda import Agenda
 from inca.network.protocol.agreement.ballot_signatures import BallotSignatures
 from inca.network.protocol.agreement.consensus import Consensus
@@ -34,7 +38,7 @@ from inca.network.protocol.messages import (
     Want,
     Yes,
 )
-from inca.network.protocol.records import Promised, Record
+from inca.network.protocol.records import Promised, Record, Seeded, Signed
 from inca.network.protocol.session import SessionConfig
 from inca.network.protocol.signed_items import Digest, SignedItems
 
@@ -42,25 +46,40 @@ from inca.network.protocol.signed_items import Digest, SignedItems
 def digest_of(session: SessionConfig, party: int) -> Item:
     rounds = list(range(1, session.rounds + 1))
     account = Account(rounds, [[NOBODY] * session.receivers] * len(rounds), [])
-    return SignedItems(session, party, sign(party), verify).sign("digest", Digest(account, bytes(32)))
+    return foreign(session, party).sign("digest", Digest(account, bytes(32), keys_of(party)))
+
+
+class Lenient(Agenda):
+    """Lets everyone leave out anyone: then proposals differ more than they could."""
+
+    def slights(self, now: float, proposal: Proposal) -> bool:
+        return False
 
 
 class Node:
     """One incarnation of a party that has come to the end of its session: the cohort is to be decided."""
 
     def __init__(
-        self, session: SessionConfig, me: int, records: list[Record], held: list[Item], rng: random.Random
+        self,
+        session: SessionConfig,
+        me: int,
+        records: list[Record],
+        held: list[Item],
+        rng: random.Random,
+        agenda: type[Agenda] = Agenda,
     ) -> None:
-        self.context = PartyContext(
-            session, me, Ledger(session, me), SignedItems(session, me, sign(me), verify), random.Random(rng.random())
-        )
-        for record in records:
-            self.context.ledger.apply(record)
-        kept = [item for record in self.context.ledger.accepted.values() for item in record.items]
+        ledger = Ledger(session, me)
+        items = SignedItems(session, me, ledger, sign(me), verify)
+        self.context = PartyContext(session, me, ledger, items, random.Random(rng.random()))
+        assert session.seed is not None
+        own = [Signed(item) for item in held if item.party == me][:1]
+        for record in [*records, Seeded(session.seed), *own]:
+            ledger.apply(record)
+        kept = [item for accepted in ledger.accepted.values() for item in accepted.items]
         for item in [*held, *kept]:
-            self.context.signed_items.add(item)
+            items.take(item)
         signatures = BallotSignatures(session, me, sign(me), verify)
-        self.consensus = Consensus(self.context, Agenda(self.context), signatures)
+        self.consensus = Consensus(self.context, agenda(self.context), signatures)
 
     @property
     def decided(self) -> list[Decision]:
@@ -82,7 +101,7 @@ class Node:
                 self.context.send(peer, Items(items.with_contents(message.kind, message.contents)))
             case Items():
                 for item in message.items:
-                    items.add(item)
+                    items.take(item)
                 self.consensus.reconsider(now)
             case Decisions():
                 self.consensus.adopt(message)
@@ -99,6 +118,7 @@ class Node:
         return self.context.flush()
 
 
+SESSION = replace(LATER, start=-2.0)  # so that the turns of the ballots that tests make up have come at 0.0
 N = SESSION.parties
 EVERYONE = [digest_of(SESSION, party) for party in range(N)]
 
@@ -139,8 +159,8 @@ def lock(ballot: Ballot, proposal: Proposal, parties: Iterable[int] = (0, 1, 2))
     return Lock(ballot, proposal, [(party, vote(party, ballot, proposal).signature) for party in parties])
 
 
-def decision(ballot: Ballot, proposal: Proposal, parties: Iterable[int] = (0, 1, 2)) -> Decision:
-    return Decision(ballot, proposal, [(party, yes(party, ballot, proposal).signature) for party in parties])
+def decision(ballot: Ballot, proposal: Proposal, parties: Iterable[int] = (0, 1, 2), instance: int = 0) -> Decision:
+    return Decision(ballot, proposal, [(party, yes(party, ballot, proposal, instance).signature) for party in parties])
 
 
 def promise(party: int, ballot: Ballot, held: Lock | None = None) -> Promise:

@@ -3,25 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterable
-from contextlib import redirect_stderr, redirect_stdout, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from helpers.pace import allowance
-from inca.errors import IncaError
-from inca.network.membership.identity import Identity
-from inca.network.membership.roster import read_roster
 from inca.network.membership.terms import Terms
-from inca.network.node.node import NodeOptions
-from inca.network.node.runner import run_party
-from inca.network.node.session_setup import SessionSetup
-from inca.network.testing.local_cluster import FORK_SERVER, LocalCluster, free_ports, measure_start_up
+from inca.network.testing.local_cluster import LocalCluster, free_ports, measure_start_up
 
 N = 8
 PERIOD_S = 3.0
@@ -119,11 +112,8 @@ class EightProcesses(LocalCluster):
         self._private = free_ports(len(self.names))
         self.links = Links([card.port for card in self.roster.parties], self._private)
 
-    def start(self, i: int, *, shred: bool = False, first_start: bool = False, serve_s: float = 0.0) -> None:
-        folders = self.folder / "roster.json", self.party_folder(i), self.session_folder(i)
-        arguments = (*folders, self._private[i], shred, first_start, serve_s)
-        self.processes[i] = FORK_SERVER.Process(target=_run_behind, args=arguments, daemon=True)
-        self.processes[i].start()
+    def listening_port(self, i: int) -> int | None:
+        return self._private[i]
 
     def start_all(self, parties: Iterable[int] = range(N)) -> None:
         for i in parties:
@@ -157,25 +147,3 @@ class EightProcesses(LocalCluster):
             shared = ("estimate", "execution", "total", "total_weight", "cohort", "exact", "beacon")
             assert all(self.result(i)[name] == self.result(holders[0])[name] for name in shared)
         return holders
-
-
-def _run_behind(
-    roster: Path, home: Path, session: Path, port: int, shred: bool, first_start: bool, serve_s: float
-) -> None:
-    """Do what `inca node run --listen` does, in a process of its own."""
-    with (home / "output.txt").open("a", buffering=1) as output, redirect_stdout(output), redirect_stderr(output):
-        try:
-            setup, identity = SessionSetup(read_roster(roster)), Identity.read(home)
-            result = run_party(
-                setup,
-                identity,
-                session,
-                lambda: np.load(home / "value.npy"),
-                NodeOptions(listen=("127.0.0.1", port), first_start=first_start, serve_s=serve_s),
-                shred=shred,
-                leave_on_sigterm=True,
-            )
-        except IncaError as error:
-            print(error)
-            sys.exit(1)
-        sys.exit(result is None or result.estimate is None)

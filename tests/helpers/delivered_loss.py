@@ -2,7 +2,7 @@
 
 This is independent of executions, views and accountants: the state of every party is followed record by record, as a
 linear function of all values and noise, and the loss is worked out from the messages that colluders were sent and all
-final messages that were published, whatever the parties agreed on. No loss that a session states may be below it.
+final messages that were opened, whatever the parties agreed on. No loss that a session states may be below it.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ class DeliveredMessages:
         session: The terms of the session.
         topology: Who sends to whom.
         journals: All records of each party, in order.
-        cohorts: For each party that has published, the cohort that it settled for, and the (round, slot) of its own
-            offers that parties of it have credited.
+        cohorts: For each party whose deposit was opened, the cohort that it settled for, and the (round, slot) of its
+            own offers that parties of it have credited.
     """
 
     def __init__(
@@ -175,11 +175,10 @@ def worst_ratio(network: SimulatedNetwork, levels: NoiseLevels = LEVELS) -> tupl
     for member in cohort:
         for t, sender, slot in digests[member].account.credited:
             credited[sender].add((t, slot))
-    published = {i for i, ledger in network.ledgers() if "final" in ledger.signed}
     topology = party.ledger.topology
     assert topology is not None
     journals = {i: machine.journal for i, machine in enumerate(network.machines) if machine.journal}
-    delivered = DeliveredMessages(session, topology, journals, {i: (cohort, credited[i]) for i in published})
+    delivered = DeliveredMessages(session, topology, journals, {i: (cohort, credited[i]) for i in cohort})
     topped_up = replace(levels, topup=levels.independent * session.topup(len(cohort)) / session.sigma_independent)
     count, worst = 0, 0.0
     for colluder in range(session.parties):

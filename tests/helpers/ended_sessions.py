@@ -36,7 +36,7 @@ def write_session(folder: Path, mean: float = 97.0) -> Path:
     checker = LossChecker(setup, topology, bytes.fromhex(SEED), 0)
     total = setup.lattice.encode(np.array([mean])) * len(realized.cohort)
     weight = len(realized.cohort) * WEIGHT
-    result = Result(total, weight, realized.cohort, realized, exact=True, beacon=bytes(32))
+    result = Result(total, weight, realized, exact=True, beacon=bytes(32))
     folder.mkdir(parents=True)
     write_report(folder, setup, 0, SessionEnd(result, "", checker.realized(realized), checker))
     (folder / "log.jsonl").write_text('{"time": 1.0, "event": "round", "address": "10.0.0.7:7001"}\n' * 8 + '{"ti')

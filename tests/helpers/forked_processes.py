@@ -16,7 +16,7 @@ from inca import InvalidInput
 from inca.errors import JournalUnusable
 from inca.network.node.journal import Journal
 from inca.network.node.runner import allow_connections, refuse_core_dumps
-from inca.network.protocol.records import Credited, Opened, Seeded
+from inca.network.protocol.records import Credited, Opened, Secret, Seeded
 from inca.network.testing.local_cluster import FORK_SERVER
 
 SESSION, PARTY = bytes(range(32)), 3
@@ -70,7 +70,7 @@ def open_and_wait(said: Connection, path: Path, seed: bytes) -> None:
     """Write an opening with a seed, say so, and wait to be killed."""
     journal = Journal(path, session=SESSION, party=PARTY)
     if not journal.read():
-        journal.append([Opened(bytes(100), seed, bytes(32))])
+        journal.append([Opened(bytes(100), seed, bytes(32)), Secret(0, seed)])
     journal.append([Seeded(bytes(32))])
     said.send("written")
     time.sleep(1000)

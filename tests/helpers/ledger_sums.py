@@ -39,6 +39,8 @@ class Machine:
     ledger: Ledger | None = None  # what the journal says while nobody runs
     lost_ledgers: list[Ledger] = field(default_factory=list)  # with their disk
     sealings: list[bytes] = field(default_factory=list)  # by ledger: what it would still know, had it erased nothing
+    booted_at: float = -inf  # the last time
+    crashed_at: float = -inf
     next_tick: float = inf
     sent: dict[int, list[Offer]] = field(default_factory=dict)  # offers by peer, on the connection that stands
     breaking: set[int] = field(default_factory=set)  # to whom it has ended, as will be noticed

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
+from helpers.trustee_keys import sealing
 from inca.network.lattice import Numbers
 from inca.network.protocol.ledger import Ledger, Outgoing
 from inca.network.protocol.messages import Lock, Proposal, pack
@@ -21,6 +22,7 @@ from inca.network.protocol.records import (
     Promised,
     Record,
     Sealed,
+    Secret,
     Seeded,
     Tombstoned,
 )
@@ -34,9 +36,10 @@ SESSION = SessionConfig(
     schedule="random",
     quiet=1,
     dimension=2,
+    largest_value=2**48,
     sigma_independent=2**20,
     sigma_cancelling=2**30,
-    min_participants=2,
+    min_participants=3,
     start=10.0,
     period=1.0,
     seed=bytes(32),
@@ -77,6 +80,7 @@ def opening(session: SessionConfig, me: int, *, late: bool = False) -> Opened:
 def fresh(session: SessionConfig, me: int = 0, *, late: bool = False) -> Ledger:
     ledger = Ledger(session, me)
     ledger.apply(opening(session, me, late=late))
+    ledger.apply(Secret(0, sealing(me)))
     assert session.seed is not None
     ledger.apply(Seeded(session.seed))
     return ledger

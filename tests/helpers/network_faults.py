@@ -26,6 +26,8 @@ class Faults:
     refusal: float = 0.0  # probability that a party finds its loss too large
     late: float = 0.0  # probability that a party starts late
     leaves: float = 0.0  # probability that a party is asked to leave
+    dies_committed: float = 0.0  # probability that a party dies for good as soon as it knows of commit
+    lies: float = 0.0  # probability that one of the parties deals garbage
     vouched: bool = False  # whether operators vouch, truthfully, for the first start of a late party
 
     @classmethod
@@ -45,6 +47,8 @@ class Faults:
             refusal=rng.choice([0.0, 0.0, 0.05]),
             late=rng.choice([0.0, 0.0, 0.1]),
             leaves=rng.choice([0.0, 0.0, 0.1]),
+            dies_committed=rng.choice([0.0, 0.0, 0.3 * rng.random()]),
+            lies=rng.choice([0.0, 0.0, 0.0, 1.0]),
             vouched=severity < 0.5,
         )
 
@@ -64,6 +68,7 @@ def random_session(rng: random.Random) -> SessionConfig:
         schedule=kind,
         quiet=rng.randint(0, rounds - 1),
         dimension=rng.choice([1, 2, 3]),
+        largest_value=2**32,
         sigma_independent=2**30,
         sigma_cancelling=2**33,
         min_participants=rng.randint(2, 3),

@@ -6,7 +6,7 @@ import random
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -14,12 +14,13 @@ import inca
 from helpers.ledgers import SESSION, missing, state
 from helpers.signatures import sign, verify
 from helpers.simulated_network import on_disk
+from helpers.trustee_keys import sealing
 from inca.network.lattice import Numbers
 from inca.network.lattice.discrete_gaussian import Keystream, discrete_gaussian
 from inca.network.protocol.context import Effects
 from inca.network.protocol.finalization import Result
 from inca.network.protocol.ledger import Ledger
-from inca.network.protocol.messages import Message, Offer, decode, encode, unpack
+from inca.network.protocol.messages import Message, Offer, decode, encode
 from inca.network.protocol.offer_signatures import OfferSignatures
 from inca.network.protocol.party import Party
 from inca.network.protocol.records import Record
@@ -52,10 +53,6 @@ def masks(me: int) -> bytes:
 
 def secret(me: int) -> bytes:
     return bytes([me, 2]) * 16
-
-
-def sealing(me: int) -> bytes:
-    return bytes([me, 3]) * 16
 
 
 class Room:
@@ -93,7 +90,7 @@ class Room:
         self.parties[i] = Party(self.session, i, sign=sign(i), verify=verify, rng=generator, serve_s=self.serve_s)
         return self.parties[i]
 
-    def open(self, *members: int, first_start: bool = False) -> Room:
+    def open(self, *members: int, first_start: bool = False) -> Self:
         """Let parties begin, by default all."""
         for i in members or range(self.session.parties):
             secrets = noisy(self.session, i), masks(i), secret(i), sealing(i)
@@ -117,14 +114,14 @@ class Room:
 
     # --- time ---------------------------------------------------------------------------------------------------
 
-    def run(self, until: float = 60.0) -> Room:
+    def run(self, until: float = 60.0) -> Self:
         """Let time pass."""
         for _ in self.steps(until):
             pass
         self.now = max(self.now, until)
         return self
 
-    def at_stage(self, i: int, stage: str) -> Room:
+    def at_stage(self, i: int, stage: str) -> Self:
         """Run until party i has just come to a stage."""
         for _ in self.steps(until=100.0):
             if i in self.parties and self.parties[i].stage == stage:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import psutil
 
 from helpers.pace import allowance
 from inca._base.types import Array
@@ -41,6 +42,7 @@ IDLE_START_UP_S = 0.25  # that five processes take to start on an idle machine
 SPARE = 1.5  # the machine may get busier than it was at the start
 PATIENCE_S = 240.0  # a busy machine takes longer, a party that hangs for ever
 PAUSED = 3  # the exit status of a program that is to be started again
+SESSIONS_IN_A_ROW, DIMENSION_IN_A_ROW = 30, 50_000
 
 
 def datasets() -> list[tuple[Array, Array]]:
@@ -180,3 +182,29 @@ def _learn(folder: Path, home: Path, i: int, interval: float, gathering: float) 
         else:
             fields |= {"means": np.ravel(mean.estimate).tolist(), "errors": np.ravel(mean.standard_error).tolist()}
         (home / "learned.json").write_text(json.dumps(fields | {"epsilon": budget.epsilon_spent}))
+
+
+def hold_in_a_row(folder: str, i: int, pace: float) -> None:
+    """Hold many sessions in one process, and write what memory, descriptors and disk each of them leaves in use."""
+    home, rows = Path(folder) / str(i), list[dict[str, Any]]()
+    sequence = SessionSequence(
+        read_roster(Path(folder) / "three.json"),
+        Identity.read(home),
+        home / "course",
+        interval=5.0 * pace,
+        gathering=0.8 * pace,
+    )
+    process, value = psutil.Process(), np.full(DIMENSION_IN_A_ROW, 0.5)
+    for number in range(1, SESSIONS_IN_A_ROW + 1):
+        outcome = sequence.average(value, max_norm=0.5 * DIMENSION_IN_A_ROW**0.5, distance=1.0, mu=100.0)
+        files = [path for path in sequence.outcome_log.session_folder(number).rglob("*") if path.is_file()]
+        rows.append(
+            {
+                "result": outcome.estimate is not None,
+                "memory": process.memory_info().rss,
+                "descriptors": process.num_fds(),
+                "disk": sum(path.stat().st_size for path in files),
+                "private": [path.name for path in files if path.name.startswith("journal.db")],
+            }
+        )
+    (home / "in_a_row.json").write_text(json.dumps(rows))

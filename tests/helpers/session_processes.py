@@ -248,11 +248,11 @@ def common_result(parties: TwelveParties, ends: dict[int, SessionEnd], *, exact:
     first = results[0]
     for other in results:
         assert other.total.tolist() == first.total.tolist()
-        assert (other.weight, other.published, other.exact) == (first.weight, first.published, first.exact)
+        assert (other.weight, other.exact, other.beacon) == (first.weight, first.exact, first.beacon)
         assert other.realized.contradictions == first.realized.contradictions
         assert digest(Transcript(other.realized.execution)) == digest(Transcript(first.realized.execution))
     if exact:
-        assert first.exact and not first.late
+        assert first.exact
         ledgers = [parties.ledger(i) for i in sorted(first.realized.cohort)]
         expected = expected_sum(parties.setup.session, ledgers)
         assert expected.tolist() == [*first.total.tolist(), first.weight]

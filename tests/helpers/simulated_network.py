@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from helpers.ledger_sums import LedgerSums, Machine, Violation
+from helpers.lying_dealer import LyingDealer
 from helpers.network_faults import PERIOD, Faults, random_session
 from helpers.shared_frames import Frame, SharedFrames
 from inca.network.lattice import Numbers
@@ -30,16 +31,19 @@ from inca.network.protocol.finalization import Result
 from inca.network.protocol.ledger import Ledger
 from inca.network.protocol.messages import Items, Message, Offer
 from inca.network.protocol.opening.cohort_keys import CohortSecrets
+from inca.network.protocol.opening.trustees import trustees_of
 from inca.network.protocol.party import Party
 from inca.network.protocol.realized_execution import RealizedExecution
 from inca.network.protocol.records import Decided, Erased, Record, Secret
 from inca.network.protocol.session import SessionConfig
-from inca.network.protocol.signed_items import Sign, SignedItems, Verify
+from inca.network.protocol.signed_items import Key, Sign, SignedItems, Verify, read
 from inca.network.protocol.stages import USUAL_DECISIONS, periods_after_rounds
 from inca.network.testing.expected_sum import expected_sum
+from inca.protocol.adversary import smallest_cohort
 from inca.protocol.execution_files import digest
 from inca.protocol.transcript import Transcript
 
+_BEARABLE_LOSS = 0.3  # of messages, each with its connection
 _NOTICED_LATE = 0.1  # probability that neither end notices at once that their connection has ended
 _NOTICED_AFTER_PERIODS = 2.0  # at most, that they do then
 _MAX_STEPS, _MAX_STEPS_PER_PARTY = 200_000, 5_000  # the larger one; sessions of a thousand parties take some 250 each
@@ -51,6 +55,11 @@ MakeParty = Callable[[SessionConfig, int, Sign, Verify, random.Random], Party]
 def plain_party(session: SessionConfig, me: int, sign: Sign, verify: Verify, rng: random.Random) -> Party:
     """Make a party that keeps the rules."""
     return Party(session, me, sign=sign, verify=verify, rng=rng)
+
+
+def lying_dealer(session: SessionConfig, me: int, sign: Sign, verify: Verify, rng: random.Random) -> Party:
+    """Make a party that deals garbage."""
+    return LyingDealer(session, me, sign=sign, verify=verify, rng=rng)
 
 
 class SimulatedNetwork:
@@ -77,6 +86,8 @@ class SimulatedNetwork:
         self.session = session or random_session(self.rng)
         self.faults = faults or Faults.random(self.rng)
         self.steps = self.crashes = 0
+        self.keys_shown: set[int] = set()  # the numbers of the cohorts that they are for
+        self.cuts: list[tuple[float, float]] = []  # when the network was cut in two
         self._make, self._answers_before_writing = make, answers_before_writing
         self._queue: list[tuple[float, int, Callable[[], None]]] = []
         self._count = 0
@@ -84,6 +95,7 @@ class SimulatedNetwork:
         self._sides: list[int] | None = None
         self._frames = SharedFrames()
         n = self.session.parties
+        self.liar = self.rng.randrange(n) if self.rng.random() < self.faults.lies else None
         self.machines = [self._machine(i) for i in range(n)]
         self._sums = LedgerSums(self.session, self.machines)
         for i in range(n):
@@ -93,8 +105,10 @@ class SimulatedNetwork:
                 self._at(self.session.start + self.rng.uniform(-1.0, self.session.rounds + 2) * PERIOD, self._depart, i)
         for _ in range(self.faults.partitions):
             begin = self.session.start + self.rng.random() * (self.session.rounds + 2) * PERIOD
+            end = begin + self.rng.random() * 2 * PERIOD
+            self.cuts.append((begin, end))
             self._at(begin, self._cut)
-            self._at(begin + self.rng.random() * 2 * PERIOD, self._heal)
+            self._at(end, self._heal)
 
     # --- time and events --------------------------------------------------------------------------------------------
 
@@ -105,15 +119,20 @@ class SimulatedNetwork:
             max_steps: After how many events it counts as hanging; by default far more than a session has.
         """
         most = max(_MAX_STEPS, _MAX_STEPS_PER_PARTY * self.session.parties) if max_steps is None else max_steps
-        while self._queue:
+        while self.goes_on(most):
             self.step()
-            if self._is_overdue or self.steps > most:
-                running = [(i, m.party) for i, m in enumerate(self.machines) if m.party and not m.party.finished]
-                stages = [(i, party.stage) for i, party in running if not party.unfinished]
-                if stages or self.steps > most:  # the end of a connection may be noticed after all that
-                    raise Violation(f"the session hangs at {self.now:.1f} s, after {self.steps} steps: {stages}")
-                if running:
-                    return  # they wait for others, who do not come back
+
+    def goes_on(self, max_steps: int = _MAX_STEPS) -> bool:
+        """Return whether anything is to happen that matters; a session that hangs is a violation."""
+        if not self._queue:
+            return False
+        if not self._is_overdue and self.steps <= max_steps:
+            return True
+        running = [(i, m.party) for i, m in enumerate(self.machines) if m.party and not m.party.finished]
+        stages = [(i, party.stage) for i, party in running if not party.unfinished]
+        if stages or self.steps > max_steps:  # the end of a connection may be noticed after all that
+            raise Violation(f"the session hangs at {self.now:.1f} s, after {self.steps} steps: {stages}")
+        return not running  # the unfinished wait for others, who do not come back
 
     @property
     def _is_overdue(self) -> bool:
@@ -165,11 +184,12 @@ class SimulatedNetwork:
     def _boot(self, i: int) -> None:
         machine = self.machines[i]
         machine.boots += 1
-        self._booted = self.now
+        self._booted = machine.booted_at = self.now
         machine.incarnation = machine.boots
         machine.known, machine.sent, machine.breaking, machine.next_tick = {}, {}, set(), inf
         key = i.to_bytes(4, "little")
-        party = self._make(
+        make = lying_dealer if i == self.liar else self._make
+        party = make(
             self.session, i, lambda text: _signature(key + text), _verify, random.Random(self.rng.getrandbits(64))
         )
         machine.party, machine.ledger = party, None
@@ -182,13 +202,14 @@ class SimulatedNetwork:
             effects = party.open(self._clock(i), machine.noisy, *secrets, first_start=first_start)
         self._perform(i, effects)
 
-    def _crash(self, i: int) -> None:
+    def _crash(self, i: int, *, for_good: bool = False) -> None:
         machine = self.machines[i]
+        machine.crashed_at = self.now
         self.crashes += 1
         self._sums.changed(i)
         machine.party, machine.incarnation = None, 0
         machine.ledger = self._ledger(i, machine.journal)
-        if self.rng.random() < self.faults.comeback:
+        if not for_good and self.rng.random() < self.faults.comeback:
             if self.rng.random() < self.faults.disk_loss:
                 machine.lost_ledgers.append(machine.ledger)
                 machine.journal, machine.ledger = [], None
@@ -217,7 +238,10 @@ class SimulatedNetwork:
             machine.journal = on_disk([*machine.journal, *effects.records])
             self._sums.written(i, effects.records)
             self._post_all(i, sends if moment < 0 else sends[: moment - 1])
-        if doomed:
+        committed = any(event == "decided" and of["what"] == "commit" for event, of in effects.log_events)
+        if committed and self.rng.random() < self.faults.dies_committed:
+            self._crash(i, for_good=True)
+        elif doomed:
             self._crash(i)
         elif machine.party is not None:
             if effects.plan:
@@ -298,6 +322,9 @@ class SimulatedNetwork:
             records = self.machines[i].journal
             if not any(isinstance(r, Decided) and r.decision.proposal.step == "commit" for r in records):
                 raise Violation(f"party {i} shows a key before anything was committed to")
+            self.keys_shown |= {read(item, Key).cohort for item in message.items if item.kind == "key"}
+            if len(self.keys_shown) > 1:
+                raise Violation(f"keys of cohorts {sorted(self.keys_shown)} are shown, not of one")
 
     def _is_cut(self, i: int, j: int) -> bool:
         return self._sides is not None and self._sides[i] != self._sides[j]
@@ -361,9 +388,53 @@ class SimulatedNetwork:
         """Return balances + open and uncredited shares - injected, over all ledgers: zero in every state."""
         return self._sums.difference()
 
+    @property
+    def enough_committed(self) -> bool:
+        """Whether one party that runs has recorded commit, and as many trustees run as open everything."""
+        knowing = [party for party in self.survivors.values() if party.ledger.committed]
+        if not knowing:
+            return False
+        cohort = knowing[0].ledger.cohort
+        assert cohort is not None
+        trustees = trustees_of(self.session, cohort.parties, knowing[0].ledger.seed or b"")
+        able = {i for i, party in self.survivors.items() if party.ledger.secrets is not None}
+        return len(able.intersection(trustees.members)) >= trustees.threshold
+
+    @property
+    def enough_before_commit(self) -> bool:
+        """Whether so many parties as may decide, and be a cohort, were there from the last round on.
+
+        Sessions with refusals, or cuts of the network at the end, are left out: there is a reason to leave others out.
+        So are those in which half of all messages break their connection: a decision then takes longer than there is.
+        """
+        session, faults = self.session, self.faults
+        last = session.deadline(session.rounds - 1)
+        if faults.refusal or faults.loss > _BEARABLE_LOSS or any(end > last for _, end in self.cuts):
+            return False
+        there = [
+            i
+            for i, party in self.survivors.items()
+            if max(self.machines[i].crashed_at, self.machines[i].booted_at) < last - PERIOD
+            and session.rounds in party.ledger.account.present
+            and party.ledger.opened is not None
+            and not party.ledger.opened.late
+        ]
+        least = max(session.quorum, session.min_participants, smallest_cohort(session.colluders))
+        return len(there) >= least
+
     def check_end(self) -> None:
-        """Check what must hold at the end: one chain of decisions, one result, and the exact one."""
+        """Check what must hold at the end: one chain of decisions, one outcome, the exact one, if enough have stayed.
+
+        Whoever has dealt honestly is never named.
+        """
         self._check_decisions()
+        liars = {party.lie.party for party in self.survivors.values() if party.lie is not None}
+        if liars - {self.liar} or (liars and self.results):
+            raise Violation(f"parties {sorted(liars)} are named, and {len(self.results)} have a result")
+        if self.enough_before_commit and not any(party.ledger.committed for party in self.survivors.values()):
+            raise Violation("a quorum was there all the time, and nothing was committed to")
+        if self.enough_committed and not any(p.ledger.committed and not p.unfinished for p in self.survivors.values()):
+            raise Violation("enough have stayed after commit, and nobody knows the outcome")
         results = self.results
         different = {
             (result.total.tobytes(), result.weight, result.beacon, digest(Transcript(result.realized.execution)))

@@ -18,7 +18,6 @@ from inca.network.protocol.messages import (
     Promise,
     Proposal,
     Propose,
-    Step,
     Vote,
     Yes,
 )
@@ -86,9 +85,10 @@ class SplittingParty(Party):
     def _begin(self, proposer: int, instance: int, ballot: int, proposal: Proposal) -> int:
         """Wish for something else than a proposal in a later ballot; return the ballot."""
         n, place = self.session.parties, self._components.consensus.order.index(self.me)
-        step: Step = "cohort" if proposal.step == "commit" else proposal.step
-        left_out = (proposer, proposer if self._brazen else proposal.contents[0][0])
-        wishes = [Proposal(step, [entry for entry in proposal.contents if entry[0] != out]) for out in left_out]
+        cohort = self.ledger.cohort  # in place of commit, a smaller one
+        contents = proposal.contents if cohort is None else cohort.contents
+        left_out = (proposer, proposer if self._brazen else contents[0][0])
+        wishes = [Proposal("cohort", [entry for entry in contents if entry[0] != out]) for out in left_out]
         later = (ballot // n + 2) * n + place
         self._wishes[instance] = later, wishes
         return later

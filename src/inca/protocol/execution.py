@@ -7,7 +7,7 @@ the presence of party i (erratum E2). Nothing private is in here.
 On a network, an offered share may fail to be credited, and come back late or never. W^O_t keeps such a share with its
 sender; what that leaves out is corrected in the weights here, and accounted for in docs/accounting.md.
 
-Settlement (docs/settlement.md): the parties of a cohort S, agreed before any final message is published, undo all that
+Settlement (docs/settlement.md): the parties of a cohort S, agreed before any final message can be read, undo all that
 they exchanged with others. Each j in S publishes, instead of y_j^(T),
 
     y'_j = y_j^(T) + (shares that j sent and no party of S credited) - (shares that j credited from parties outside S),

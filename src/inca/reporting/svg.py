@@ -28,7 +28,6 @@ FIGURE_STYLE = """
 .figure .a { fill: var(--own); background: var(--own); }
 .figure .b { fill: var(--cancelling); background: var(--cancelling); }
 .figure .c { fill: var(--data); background: var(--data); }
-.figure .d { fill: var(--low); background: var(--low); }
 .figure .warn { fill: var(--bad); background: var(--bad); }
 .figure .gone { fill: var(--line); background: var(--line); }
 .figure .domain { fill: var(--domain, var(--paper)); background: var(--domain, var(--paper)); }

@@ -49,7 +49,9 @@ def check(cards: list[Any], peers: Peers, left: float) -> tuple[dict[int, ClockM
     """Compare clocks `left` seconds before it must be done; at most one second is allowed."""
     setup = SessionSetup(Roster("trial", terms(start=time.time() + 2.0 + left), tuple(cards)))
     log: list[tuple[str, Any]] = []
-    work = check_clocks(cast(Transport, peers), setup, 0, lambda event, **fields: log.append((event, fields)))
+    work = check_clocks(
+        cast(Transport, peers), setup, 0, lambda event, **fields: log.append((event, fields)), time.time
+    )
     return asyncio.run(work), log
 
 
@@ -103,7 +105,7 @@ def test_most_decide_whose_clock_is_wrong(case: str, cards: list[Any]) -> None:
     def log_event(event: str, **fields: Any) -> None:
         log.append((event, fields))
 
-    work = check_clocks(cast(Transport, Peers(offsets)), setup, 0, log_event)
+    work = check_clocks(cast(Transport, Peers(offsets)), setup, 0, log_event, time.time)
     if refused:
         with pytest.raises(InvalidInput, match=r"got -5\.100 s by those of bert, cleo"):
             asyncio.run(work)

@@ -30,6 +30,7 @@ from inca.network.protocol.records import (
     Promised,
     Record,
     Sealed,
+    Secret,
     Seeded,
     Signed,
     Tombstoned,
@@ -72,15 +73,17 @@ def test_every_kind_of_record_comes_back_as_it_was_in_order(path: Path) -> None:
         Accepted(0, Lock(7, COHORT, [(1, b"vote")]), [Item("digest", 4, b"account", b"signature")]),
         Decided(Decision(7, COHORT, [(0, b"signature"), (3, b"another")])),
         Sealed(),
-        Signed(Item("final", 3, b"body", b"signature")),
+        Signed(Item("deposit", 3, b"body", b"signature", b"sealed"), 0),
         Left("the journal is lost"),
     ]
     journal = opened(path)
     assert journal.read() == []
-    journal.append(records[:5])
+    secret = Secret(0, secrets.token_bytes(32))
+    journal.append([secret, *records[:5]])
     journal.append([])
     for record in records[5:]:
         journal.append([record])
+    records.append(secret)  # it comes last
     assert journal.read() == records and journal.commits == 10
     journal.close()
     again = opened(path)
@@ -159,20 +162,22 @@ TWICE: dict[str, tuple[Record, Record]] = {
     "voided and credited": (Tombstoned(1, 2, 0), Credited(1, 2, 0, b"a")),
     "fate": (Answered(1, 0, "acked"), Answered(1, 0, "voided")),
     "digest": (Signed(Item("digest", 3, b"a", b"b")), Signed(Item("digest", 3, b"c", b"d"))),
-    "signed": (Signed(Item("final", 3, b"a", b"b")), Signed(Item("final", 3, b"c", b"d"))),
+    "deposit": (Signed(Item("deposit", 3, b"a", b"b"), 1), Signed(Item("deposit", 3, b"c", b"d"), 1)),
+    "deposit and refusal": (Signed(Item("deposit", 3, b"a", b"b"), 1), Signed(Item("refusal", 3, b"c", b"d"), 1)),
 }
 
 
 @pytest.mark.parametrize("case", TWICE)
 def test_the_database_refuses_a_second_decision_and_the_rest_of_its_transaction(case: str, path: Path) -> None:
     first, second = TWICE[case]
-    journal = opened(path)
-    journal.append([first])
+    journal, secret = opened(path), Secret(0, bytes(32))
+    journal.append([first, secret])
+    there = [secret] if isinstance(first, Opened) else []
     with pytest.raises(JournalUnusable, match="cannot be written: UNIQUE constraint failed"):
         journal.append([Sealed(), second])
-    assert journal.read() == [first]
+    assert journal.read() == [first, *there]
     journal.append([Sealed()])  # and can be used again
-    assert journal.read() == [first, Sealed()]
+    assert journal.read() == [first, Sealed(), *there]
     journal.close()
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from helpers.forked_processes import forked, open_and_wait
 from inca.network.node.journal import Journal
-from inca.network.protocol.records import Credited, Opened, Record, Sealed, Seeded
+from inca.network.protocol.records import Credited, Opened, Record, Sealed, Secret, Seeded
 
 
 def opened(path: Path) -> Journal:
@@ -145,15 +145,16 @@ def test_shredding_leaves_no_copy_of_the_seed_in_any_file_there_was(traces: Trac
 def test_closing_leaves_the_seed_in_the_journal_alone(traces: Traces) -> None:
     """A party that stops and goes on later leaves a write-ahead log each time."""
     seed, path = secrets.token_bytes(32), traces.folder / "journal.db"
+    secret = Secret(0, secrets.token_bytes(32))
     first: list[Record] = [Opened(b"x" * 100, seed, secrets.token_bytes(32)), Seeded(b"seed" * 8)]
-    for records in (first, [Sealed()]):
+    for records in ([*first, secret], [Sealed()]):
         journal = opened(path)
         journal.append(records)
         traces.keep()
         journal.close()
         assert all(not name.startswith("journal.db-wal") for name in traces.copies(seed))
     journal = opened(path)
-    assert journal.read() == [*first, Sealed()]
+    assert journal.read() == [*first, Sealed(), secret]
     journal.shred()
     assert traces.copies(seed) == {}
 
@@ -169,7 +170,7 @@ def test_shredding_leaves_no_copy_after_a_kill_either(traces: Traces, kills: int
     assert traces.copies(seed)
     journal = opened(path)
     traces.keep()
-    assert len(journal.read()) == 1 + kills
+    assert len(journal.read()) == 2 + kills
     journal.append([Sealed()])
     journal.shred()
     assert traces.copies(seed) == {} and list(traces.folder.iterdir()) == []

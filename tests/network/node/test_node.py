@@ -18,7 +18,9 @@ from inca.network.membership.roster import Roster
 from inca.network.node.loss_check import LossCheck, LossChecker
 from inca.network.node.node import Node, SessionEnd
 from inca.network.node.session_setup import SessionSetup
+from inca.network.protocol.context import Effects
 from inca.network.protocol.finalization import Result
+from inca.network.protocol.messages import Goodbye, Message, encode
 from inca.network.protocol.realized_execution import RealizedExecution
 from inca.network.protocol.session import WEIGHT
 from inca.network.transport.failures import Failure, FailureCause
@@ -47,9 +49,7 @@ def realized(*cohort: int) -> RealizedExecution:
 
 
 def result(*cohort: int) -> Result:
-    return Result(
-        np.array([1]), len(cohort) * WEIGHT, frozenset(cohort), realized(*cohort), exact=True, beacon=bytes(32)
-    )
+    return Result(np.array([1]), len(cohort) * WEIGHT, realized(*cohort), exact=True, beacon=bytes(32))
 
 
 def test_the_loss_that_is_told_is_that_of_the_agreed_cohort() -> None:
@@ -79,15 +79,16 @@ def test_a_result_that_comes_after_the_party_has_given_up_is_told_too() -> None:
     told: list[SessionEnd] = []
     ending: Any = node()
     ending._on_ended = told.append
-    ending._party = SimpleNamespace(outcome_known=False, result=None, reason="")
-    for outcome_known, late_result, expected in (
+    late_result = result(0, 1, 2)
+    ending._party = SimpleNamespace(outcome_known=False, result=None, reason="", unfinished=False, lie=None)
+    for outcome_known, so_far, expected in (
         (False, None, 0),
         (True, None, 1),
         (True, None, 1),
-        (True, result(0, 1, 2), 2),
-        (True, result(0, 1, 2), 2),
+        (True, late_result, 2),
+        (True, late_result, 2),
     ):
-        ending._party.outcome_known, ending._party.result = outcome_known, late_result
+        ending._party.outcome_known, ending._party.result = outcome_known, so_far
         asyncio.run(ending._tell_end())
         assert len(told) == expected
     assert told[0].result is None and told[1].result is not None and told[1].loss_check is not None
@@ -111,6 +112,30 @@ def test_a_lost_connection_is_tried_again_unless_it_was_idle_or_the_end_is_known
     losing._transport = SimpleNamespace(send=lambda peer, frame: sent.append(peer))
     losing.lost(2, Failure(cause, "the connection to party 2 has ended"))
     assert sent == probed
+
+
+def test_what_is_no_message_counts_against_its_sender_and_what_waits_of_a_refused_peer_is_dropped() -> None:
+    hearing: Any = node()
+    reported: list[tuple[int, str]] = []
+    heard: list[tuple[int, Message]] = []
+    refused: set[int] = set()
+    hearing._transport = SimpleNamespace(
+        report_violation=lambda peer, what: reported.append((peer, what)), refuses=refused.__contains__
+    )
+
+    def receive(now: float, peer: int, message: Message) -> Effects:
+        heard.append((peer, message))
+        return Effects()
+
+    hearing._party = SimpleNamespace(receive=receive)
+    for peer in (1, 2):
+        hearing.received(peer, encode(Goodbye()))
+    hearing.received(2, b"\xc1")
+    assert [peer for peer, _ in reported] == [2] and "invalid message" in reported[0][1]
+    refused.add(2)
+    for event in hearing._events:
+        assert event(0.0).records == []
+    assert heard == [(1, Goodbye())]
 
 
 def test_a_process_that_takes_part_leaves_no_core_dump() -> None:

@@ -34,9 +34,7 @@ def report_with(mean: Array, **changes: Any) -> ResultDocument:
     setup = SessionSetup(Roster("trial", terms(seed=SEED, **changes), CARDS))
     topology = setup.session.topology(bytes.fromhex(SEED))
     realized = realized_of(setup, topology, np.ones(4, dtype=bool))
-    return report_of(
-        setup, Result(setup.lattice.encode(mean) * 4, 4 * WEIGHT, realized.cohort, realized, exact=True, beacon=BEACON)
-    )
+    return report_of(setup, Result(setup.lattice.encode(mean) * 4, 4 * WEIGHT, realized, exact=True, beacon=BEACON))
 
 
 def realized_of(setup: SessionSetup, topology: Topology, cohort: Flags, **parts: Any) -> RealizedExecution:
@@ -77,40 +75,36 @@ def test_vectors_have_an_interval_for_each_coordinate() -> None:
     assert "outside the ball of radius 1" in document.remarks[0]
 
 
-@pytest.mark.parametrize("why", ["late after a leaver", "contradiction"])
-def test_an_error_that_is_not_known_leaves_the_whole_domain(why: str) -> None:
+def test_an_error_that_is_not_known_leaves_the_whole_domain() -> None:
     setup = SessionSetup(Roster("trial", terms(seed=SEED), CARDS))
     topology = setup.session.topology(bytes.fromhex(SEED))
-    cohort, late = np.array([True, True, True, why == "contradiction"]), why != "contradiction"
-    realized = realized_of(setup, topology, cohort, published=cohort & [True, not late, True, True])
-    published = realized.cohort - ({1} if late else set())
-    total, weight = setup.lattice.encode(np.array([100.0])) * len(published), len(published) * WEIGHT
-    document = report_of(setup, Result(total, weight, published, realized, exact=late, beacon=BEACON))
+    realized = realized_of(setup, topology, np.array([True, True, True, False]))
+    total, weight = setup.lattice.encode(np.array([100.0])) * 3, 3 * WEIGHT
+    document = report_of(setup, Result(total, weight, realized, exact=False, beacon=BEACON))
     assert document.standard_error is None and document.interval == (0.0, 240.0)
     assert document.remarks[0].startswith("The error is not known")
-    assert document.exact == late
-    assert document.present == len(published) and document.weight == len(published)
+    assert not document.exact
+    assert document.present == document.weight == 3
     assert "The error is unknown" in words(document)
 
 
-def test_settled_and_contradicting_parties_are_named() -> None:
+def test_the_cohort_and_contradicting_parties_are_named() -> None:
     setup = SessionSetup(Roster("trial", terms(seed=SEED), CARDS))
     topology = setup.session.topology(bytes.fromhex(SEED))
-    execution = realized_of(setup, topology, np.ones(4, dtype=bool), published=np.arange(4) != 2).execution
+    execution = realized_of(setup, topology, np.arange(4) != 2).execution
     realized = RealizedExecution(execution, topology, (Contradiction(2, 3, 1, "acknowledged"),))
     document = report_of(
         setup,
         Result(
             setup.lattice.encode(np.array([3.0])),
             3 * WEIGHT,
-            frozenset((0, 1, 3)),
             realized,
             exact=False,
             beacon=BEACON,
         ),
     )
     assert document.format == "inca-result/2"
-    assert (document.cohort, document.present) == (NAMES, 3)
+    assert (document.cohort, document.present) == (("anna", "bert", "dora"), 3)
     assert document.contradictions == ((2, "dora", "bert", "acknowledged"),)
     text = words(document)
     assert "Not exact: dora says that round 2 was acknowledged by bert, who says the opposite.\n" in text

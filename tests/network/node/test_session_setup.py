@@ -206,3 +206,15 @@ def test_without_a_cohort_or_a_table_nothing_is_topped_up() -> None:
     assert everyone.noise_levels(planned(everyone)).topup == 0.5
     assert setup().noise_levels(settled(setup(), 2)).topup == 0.0
     assert setup().session.sigma_topup == (0,) and setup().session.topup(4) == 0
+
+
+@pytest.mark.parametrize("domain", [{"lower": -3.0, "upper": 1.0}, {"lower": None, "upper": None, "radius": 0.7}])
+def test_no_value_of_the_domain_is_larger_on_the_lattice_than_agreed(domain: dict[str, Any]) -> None:
+    """Also one that was clipped: a party that keeps to the terms must never be taken for a liar."""
+    session = setup(**domain, sigma_cancelling=2.0**40, sigma_independent=2.0**30)
+    most, lattice, agreed = session.session.largest_value, session.lattice, session.roster.terms.domain
+    for value in ([5.0, 0.0, 0.0, 0.0], [-5.0, 1e-9, 0.0, 0.0], [1.0, 1.0, 1.0, 1.0]):
+        clipped = agreed.validate(np.array([value])[:, : session.session.dimension], clip=True)
+        assert np.abs(lattice.encode(clipped)).max() <= most
+    corner = session.roster.terms.max_coordinate / lattice.granularity
+    assert corner <= most <= corner * (1 + 1e-9) + 2

@@ -77,7 +77,7 @@ def quiet(tmp_path_factory: pytest.TempPathFactory) -> Quiet:
 
 def test_without_faults_everyone_has_the_exact_result(quiet: Quiet) -> None:
     parties, result = quiet.parties, quiet.result
-    assert result.published == frozenset(range(N))
+    assert result.realized.cohort == frozenset(range(N))
     assert result.realized.cohort == frozenset(range(N)) and not result.realized.contradictions
     reports = {i: write_report(parties.session_folder(i), parties.setup, i, end) for i, end in quiet.ends.items()}
     first = reports[0]
@@ -134,7 +134,7 @@ def test_silent_peer_is_named_and_not_waited_for(tmp_path: Path, monkeypatch: py
     result = common_result(
         parties, asyncio.run(hold(parties, nodes(parties, range(LAST)), mute(parties, LAST, tls=tls)))
     )
-    assert result.published == frozenset(range(LAST))
+    assert result.realized.cohort == frozenset(range(LAST))
     what = "said no hello" if tls else "did not agree on TLS"
     assert all(parties.logged(i, "down", LAST, what) for i in range(LAST))
 
@@ -146,8 +146,9 @@ def test_silent_peer_with_the_usual_patience(tmp_path: Path, tls: bool) -> None:
     result = common_result(
         parties, asyncio.run(hold(parties, nodes(parties, range(LAST)), mute(parties, LAST, tls=tls)))
     )
-    assert result.published == frozenset(range(LAST))
-    assert any(parties.logged(i, "down", LAST, FailureCause.UNRESPONSIVE) for i in range(LAST))
+    assert result.realized.cohort == frozenset(range(LAST))
+    cause = FailureCause.UNRESPONSIVE if tls else FailureCause.NO_ANSWER
+    assert any(parties.logged(i, "down", LAST, cause) for i in range(LAST))
 
 
 async def stranger(parties: TwelveParties, i: int) -> None:
@@ -184,7 +185,7 @@ async def stranger(parties: TwelveParties, i: int) -> None:
 def test_stranger_in_the_place_of_a_party_is_refused(tmp_path: Path) -> None:
     parties = TwelveParties(tmp_path)
     result = common_result(parties, asyncio.run(hold(parties, nodes(parties, range(LAST)), stranger(parties, LAST))))
-    assert result.published == frozenset(range(LAST))
+    assert result.realized.cohort == frozenset(range(LAST))
     for i in range(LAST):
         assert parties.logged(i, "down", LAST, FailureCause.WRONG_CERTIFICATE)
         assert parties.logged(i, "violation", OUTSIDE)
@@ -234,7 +235,7 @@ def test_replayed_session_is_refused(tmp_path: Path, quiet: Quiet, periods: floa
     late, parrot = Rogue(parties, LAST, session=quiet.parties.setup.session.id), Rogue(parties, replayer)
     troubles = of_another_session(late, LAST), leave_after(periods, parties, repeat_all(parrot, replayer, frames))
     result = common_result(parties, asyncio.run(hold(parties, nodes(parties, range(replayer)), *troubles)))
-    assert result.published == frozenset(range(replayer))
+    assert result.realized.cohort == frozenset(range(replayer))
     execution = result.realized.execution
     assert not any(execution.presence.row(t)[[replayer, LAST]].any() for t in range(1, new.rounds + 1))
     assert any(failure.cause is FailureCause.OTHER_SESSION for failure in late.downs)

@@ -61,7 +61,10 @@ from inca.network.protocol.messages import (
     Yes,
     encode,
 )
-from inca.network.protocol.signed_items import KINDS, Digest, Ready
+from inca.network.protocol.opening.cohort_keys import COHORTS
+from inca.network.protocol.opening.deposits import Deposit
+from inca.network.protocol.opening.shamir import SHARE_BYTES
+from inca.network.protocol.signed_items import KINDS, Digest, Key, Refusal
 
 pytestmark = pytest.mark.real_time
 
@@ -120,7 +123,9 @@ class Fuzz:
             lambda: Have({self.kind(): self.bits() for _ in range(3)}, self.count(), rng.random() < 0.5),
             lambda: Want({self.kind(): self.bits() for _ in range(3)}, self.count()),
             lambda: Fetch(self.kind(), self.contents()),
-            lambda: Items([Item(self.kind(), self.count(), self.body(), rng.randbytes(64)) for _ in range(2)]),
+            lambda: Items(
+                [Item(self.kind(), self.count(), self.body(), rng.randbytes(64), self.payload()) for _ in range(2)]
+            ),
             lambda: Decisions(self.count(), [Decision(self.ballot(), self.proposal(), self.contents())]),
             lambda: Prepare(self.count(), self.ballot()),
             lambda: Promise(self.count(), self.ballot(), self.lock(), rng.randbytes(64)),
@@ -162,11 +167,17 @@ class Fuzz:
         return [(self.count(), self.rng.randbytes(self.rng.choice((5, 32)))) for _ in range(self.rng.randint(0, 3))]
 
     def proposal(self) -> Proposal:
-        return Proposal(self.rng.choice(("cohort", "commit", "result")), self.contents())
+        return Proposal(self.rng.choice(("cohort", "commit")), self.contents())
 
     def body(self) -> bytes:
-        bodies = (self.payload(), msgspec.msgpack.encode(Digest(self.account(), self.rng.randbytes(32))))
-        return self.rng.choice((*bodies, msgspec.msgpack.encode(Ready(self.count(), self.rng.randbytes(32), "no"))))
+        cohort, hash_ = self.count(), self.rng.randbytes(32)
+        spoken = (
+            Digest(self.account(), hash_, [self.rng.randbytes(32) for _ in range(COHORTS)]),
+            Deposit(cohort, hash_, self.rng.randbytes(32), self.rng.randbytes(32), self.rng.randbytes(N * SHARE_BYTES)),
+            Refusal(cohort, hash_, "no"),
+            Key(cohort, hash_),
+        )
+        return self.rng.choice((self.payload(), *map(msgspec.msgpack.encode, spoken)))
 
     def account(self) -> Account:
         rounds = [self.count() for _ in range(self.rng.randint(0, 3))]
@@ -197,7 +208,7 @@ def test_random_bytes_and_random_frames_change_nothing(tmp_path: Path, periods: 
     )
     # An offer among them may fit: then it is the word of that party, of which there is no journal to compare with.
     result = common_result(parties, asyncio.run(hold(parties, nodes(parties, range(LAST)), *troubles)), exact=False)
-    assert result.published == frozenset(range(LAST))
+    assert result.realized.cohort == frozenset(range(LAST))
     assert source.sent >= 2000
     assert all(parties.logged(i, "invalid message", LAST) for i in range(LAST))
     assert all(parties.logged(i, "violation", OUTSIDE) for i in range(LAST))
@@ -225,7 +236,7 @@ def test_a_word_of_one_party_takes_the_result_from_nobody(tmp_path: Path, messag
     parties = TwelveParties(tmp_path, rounds=4)
     trouble = interrupt(Rogue(parties, LAST))
     result = common_result(parties, asyncio.run(hold(parties, nodes(parties, range(LAST)), trouble)))
-    assert result.published == frozenset(range(LAST))
+    assert result.realized.cohort == frozenset(range(LAST))
 
 
 # --- too much of everything -----------------------------------------------------------------------------------------
@@ -284,7 +295,7 @@ def test_ten_thousand_connections_from_one_address(tmp_path: Path) -> None:
 
     result = common_result(parties, asyncio.run(hold(parties, nodes(parties), storm())))
     assert done.is_set()
-    assert result.published == frozenset(range(N))
+    assert result.realized.cohort == frozenset(range(N))
     # Those that accept slowly leave most of them to the kernel.
     assert any(parties.logged(i, "refused", OUTSIDE, "too many connections") for i in range(N))
 
@@ -323,5 +334,5 @@ def test_flooding_peer_is_held_back(tmp_path: Path) -> None:
         flood.start([str(roster), str(home)])
         result = common_result(parties, asyncio.run(hold(parties, nodes(parties, range(LAST)))))
         assert flood.process.poll() is None
-    assert result.published == frozenset(range(LAST))
+    assert result.realized.cohort == frozenset(range(LAST))
     assert all(parties.logged(i, "throttled", LAST) for i in range(3))

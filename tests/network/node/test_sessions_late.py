@@ -38,7 +38,7 @@ def test_who_comes_back_after_all_have_ended_gets_the_result_from_one_that_serve
     cluster: EightProcesses,
 ) -> None:
     cluster.start_all()
-    cluster.wait_for_stage("publishing")
+    cluster.wait_for_stage("opening")
     cluster.kill(7)
     assert set(cluster.finish()) >= set(range(7))
     before = cluster.session_folder(3).joinpath("result.json").read_text()

@@ -67,8 +67,8 @@ def delivered_messages(parties: TwelveParties, result: Result) -> DeliveredMessa
     cohort = result.realized.cohort
     received = [key for member in cohort for key in ledgers[member].received]
     credited = {i: {(t, slot) for t, sender, slot in received if sender == i} for i in range(N)}
-    published = {i: (cohort, credited[i]) for i, ledger in ledgers.items() if "final" in ledger.signed}
-    return DeliveredMessages(parties.setup.session, result.realized.intended, journals, published)
+    opened = {i: (cohort, credited[i]) for i in cohort}
+    return DeliveredMessages(parties.setup.session, result.realized.intended, journals, opened)
 
 
 def drawn_levels(setup: SessionSetup, cohort: int) -> NoiseLevels:

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import asyncio
-import socket
 import stat
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine
@@ -13,6 +12,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from helpers.relays import Absence, relay
 from helpers.rosters import SEED, terms
 from inca.errors import InvalidInput
 from inca.network.membership.identity import Identity
@@ -187,14 +187,79 @@ def test_clocks(four: FourParties) -> None:
     run(work())
 
 
-def test_who_does_not_answer_timed_out(four: FourParties) -> None:
+def test_who_agrees_on_tls_and_then_says_nothing_timed_out(four: FourParties) -> None:
+    held: list[asyncio.StreamWriter] = []
+
+    async def keep(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        held.append(writer)
+
     async def work() -> None:
-        with socket.create_server(("127.0.0.1", four.ports[1])):
-            began = time.monotonic()
-            diagnosis = await four.examine(seconds=0.8)
-            assert time.monotonic() - began < PATIENCE_S
+        context = server_context(four.identities[1], four.roster)
+        server = await asyncio.start_server(keep, "127.0.0.1", four.ports[1], ssl=context)
+        diagnosis = await four.examine(seconds=0.8)
+        server.close()
+        for writer in held:
+            writer.transport.abort()
+        await asyncio.sleep(0.05)
         assert (check(diagnosis, "bert").level, check(diagnosis, "bert").state) == ("problem", "timed out")
         assert check(diagnosis, "bert").fault in (THEIRS, NETWORK)
+
+    run(work())
+
+
+@pytest.mark.parametrize("absence", ["closes", "resets", "says nothing"])
+def test_a_peer_behind_a_tunnel_is_not_there_before_it_has_started(four: FourParties, absence: Absence) -> None:
+    async def work() -> None:
+        behind = free_ports(1)[0]
+        async with relay(four.ports[1], behind, absence):
+            diagnosis = await four.examine(seconds=0.8)
+            bert, cleo, _ = diagnosis.peers
+            assert (bert.level, bert.state, bert.fault) == ("note", "not there", THEIRS)
+            assert "behind" in bert.text and f"127.0.0.1:{four.ports[1]}" in bert.text
+            assert "behind" not in cleo.text and cleo.state == "not there"
+            assert diagnosis.problems == ()
+            four.ports[1] = behind
+            async with four.peer(1):
+                assert check(await four.examine(), "bert").state == "fine"
+
+    run(work())
+
+
+@pytest.mark.usefixtures("wait")
+def test_a_peer_that_starts_behind_its_tunnel_meanwhile_is_seen(four: FourParties) -> None:
+    async def work() -> None:
+        behind = free_ports(1)[0]
+        async with relay(four.ports[1], behind):
+            doctor = asyncio.create_task(four.examine(seconds=PATIENCE_S))
+            await asyncio.sleep(0.5)
+            four.ports[1] = behind
+            async with four.peer(1), four.peer(2), four.peer(3):
+                assert check(await doctor, "bert").state == "fine"
+
+    run(work())
+
+
+def test_a_period_too_short_for_the_slowest_link_and_the_vector_is_refused(tmp_path: Path) -> None:
+    """At 40 kB/s, shares of 160 kB take four seconds; the others' links are those of this machine."""
+    period = 3.0
+    four = FourParties(tmp_path, period=period, max_clock_skew=0.3, dimension=20_000, sigma_independent=1e5)
+
+    async def work() -> None:
+        async with four.peer(2), four.peer(3):
+            async with four.peer(1):
+                fine = check(await four.examine(), "period")
+            behind = free_ports(1)[0]
+            async with relay(four.ports[1], behind, rate=4e4):
+                four.ports[1] = behind
+                async with four.peer(1):
+                    diagnosis = await four.examine(seconds=10.0)
+        assert fine.level == "fine" and (fine.figures["shares"] or 9.0) < 3.0
+        slow = check(diagnosis, "period")
+        assert slow.level == "problem" and "MB/s to bert" in slow.text and "agree on" in slow.text
+        assert 4e3 < (slow.figures["bytes_per_second"] or 0.0) < 4.8e4  # it sleeps longer than told, never shorter
+        assert 3.0 < (slow.figures["shares"] or 0.0) < (slow.figures["needed"] or 0.0)
+        assert (slow.figures["suggested"] or 0.0) > period
+        assert all(peer.level == "fine" for peer in diagnosis.peers)
 
     run(work())
 
@@ -307,13 +372,15 @@ def test_peers_are_left_in_peace_when_a_session_is_on(case: str, four: FourParti
         kept.close()
 
 
-def test_the_planned_loss_needs_a_seed(four: FourParties) -> None:
+@pytest.mark.parametrize("seed", [SEED, None])
+def test_the_loss_is_tried_beforehand_with_the_seed_or_a_sample_of_one(four: FourParties, seed: str | None) -> None:
     async def work() -> None:
-        assert "when the parties have drawn the seed" in check(await four.examine(), "loss").text
         for epsilon, level in ((50.0, "fine"), (0.001, "problem")):
-            four.roster = replace(four.roster, terms=terms(seed=SEED, epsilon=epsilon))
+            four.roster = replace(four.roster, terms=terms(seed=seed, epsilon=epsilon))
             loss = check(await four.examine(), "loss")
             assert loss.level == level and loss.figures["allowed"] == epsilon
+            assert 0.001 < (loss.figures["epsilon"] or 0.0) < 50.0
+            assert ("a sample" in loss.text) == (seed is None)
 
     run(work())
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from helpers.consensus_nodes import Node, digest_of
+from helpers.consensus_nodes import Lenient, Node, digest_of
 from helpers.ledgers import SESSION, opening
 from inca.network.protocol.context import Effects
 from inca.network.protocol.messages import Message, decode, encode
@@ -25,13 +25,15 @@ class Trial:
 
     def __init__(self, seed: int, *, healed: float = 10.0, forgetful: bool = False) -> None:
         self.rng = random.Random(seed)
-        self.session = replace(SESSION, parties=self.rng.randint(3, 6), id=self.rng.randbytes(32))
+        n = self.rng.randint(3, 6)
+        self.session = replace(
+            SESSION, parties=n, id=self.rng.randbytes(32), colluders=0, min_participants=2, start=0.0
+        )
         self.healed, self.forgetful = healed, forgetful
         self.loss, self.crash = 0.6 * self.rng.random(), 0.4 * self.rng.random()
         self.delay = self.rng.choice([0.002, 0.02, 0.1])
         self.now, self.count = 0.0, 0
         self.queue: list[tuple[float, int, Callable[[], None]]] = []
-        n = self.session.parties
         everything = [digest_of(self.session, i) for i in range(n)]
         # Everyone lacks something else, so that proposals differ.
         self.held = [[everything[j] for j in range(n) if j == i or self.rng.random() < 0.5] for i in range(n)]
@@ -66,7 +68,7 @@ class Trial:
         if self.forgetful and self.incarnations[i]:
             records = [record for record in records if not isinstance(record, Promised | Voted | Accepted | Decided)]
         self.incarnations[i] += 1
-        node = self.nodes[i] = Node(self.session, i, records, self.held[i], self.rng)
+        node = self.nodes[i] = Node(self.session, i, records, self.held[i], self.rng, Lenient)
         node.consensus.enter(self.now)
         self.perform(i, node.effects())
         self.at(self.now, self.tick, i, self.incarnations[i])

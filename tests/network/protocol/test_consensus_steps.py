@@ -26,6 +26,7 @@ from helpers.consensus_nodes import (
     vote,
     yes,
 )
+from helpers.endings import deposit, proposal
 from helpers.ledgers import SESSION, opening
 from inca.errors import InvalidPeerMessage
 from inca.network.protocol.messages import (
@@ -33,6 +34,7 @@ from inca.network.protocol.messages import (
     ConsensusMessage,
     Decisions,
     Fetch,
+    Item,
     Items,
     Lock,
     Message,
@@ -43,9 +45,10 @@ from inca.network.protocol.messages import (
     Vote,
     Want,
     Yes,
-    bits,
 )
+from inca.network.protocol.opening.deposits import Deposit
 from inca.network.protocol.records import Accepted, Decided, Promised, Record, Voted
+from inca.network.protocol.signed_items import read
 
 ME, SECOND, LAST = 0, 2, 1  # party 3 is the first in order
 OLD, NEW = ballot_of(SECOND), ballot_of(LAST)
@@ -155,10 +158,10 @@ def test_a_lock_needs_a_quorum_of_votes() -> None:
 
 
 def test_votes_that_are_no_lock_do_not_excuse_a_proposal_that_leaves_parties_out() -> None:
-    party, few = node(), cohort(0, 1)
+    party, few = node(), cohort(0, 1, 2)
     party.consensus._agenda.patient_until = 10.0
-    for proposal in (propose(NEW, few), msgspec.structs.replace(propose(NEW, few), votes=lock(OLD, few).votes)):
-        assert not party.handle(0.0, LAST, proposal).sends
+    for message in (propose(NEW, few), msgspec.structs.replace(propose(NEW, few), votes=lock(OLD, few).votes)):
+        assert not party.handle(0.0, LAST, message).sends
     locked = propose(NEW, few, {0: lock(OLD, few)})
     assert party.handle(0.0, LAST, locked).sends == [(LAST, vote(ME, NEW, few))]
 
@@ -176,8 +179,8 @@ def test_the_first_in_order_proposes_at_once_and_once() -> None:
     effects = party.tick(party.consensus.wakeup)
     assert effects.sends == [(peer, Propose(0, N, cohort(), [], [])) for peer in (0, 1, 2)]
     assert effects.records == [Promised(0, N), Voted(0, N, cohort().hash)]
-    assert preparing(node(FIRST, effects.records)) == 2 * N  # in its next life it asks, like everyone else
-    assert preparing(node(FIRST, effects.records[:1])) == 2 * N
+    for records in (effects.records, effects.records[:1]):
+        assert preparing(node(FIRST, records)) == ballot_of(FIRST, 3)  # in its next life it asks, in a turn of its own
 
 
 def test_a_proposer_follows_the_latest_lock_it_hears_of() -> None:
@@ -202,7 +205,7 @@ def test_a_proposer_follows_the_latest_lock_it_hears_of() -> None:
     assert effects.sends == [(peer, expected) for peer in (1, 2, 3)]
     late = again.handle(0.0, 3, promise(3, ballot, older))
     assert not late.sends and not late.records  # it has proposed already
-    assert node(3).handle(0.0, 0, expected).sends == [(0, vote(3, ballot, newer.proposal))]
+    assert node(3).handle(10.0, 0, expected).sends == [(0, vote(3, ballot, newer.proposal))]
 
 
 def test_a_proposer_without_locks_proposes_what_it_holds() -> None:
@@ -249,14 +252,15 @@ def test_whoever_asks_about_an_old_decision_is_told_it_and_whoever_is_behind_ask
     decided = decision(OLD, cohort())
     party, behind = node(records=[Decided(decided)]), node(1)
     old: list[Message] = [Prepare(0, NEW), propose(NEW, cohort(0, 1, 2)), Accept(0, lock(NEW, cohort(0, 1, 2)))]
-    for message in old:
-        effects = party.handle(0.0, LAST, message)
+    for later, message in enumerate(old):
+        effects = party.handle(float(later), LAST, message)
         assert not effects.records and effects.sends == [(LAST, Decisions(0, [decided]))]
+        assert not party.handle(float(later), LAST, message).sends  # not again and again
     assert behind.handle(0.0, 0, Prepare(1, 12)).sends == [(0, Want({}, 0))]
     assert not behind.context.ledger.promised
 
 
-ASKED = ballot_of(ME, 1)  # the first ballot of party 0
+ASKED = preparing(node(ME))  # the first ballot of party 0
 HIDDEN = Proposal("cohort", [(party, bytes([party]) * 32) for party in range(N)])
 NOBODYS: dict[str, tuple[int, Message]] = {
     "a prepare in the ballot of another party": (SECOND, Prepare(0, NEW)),
@@ -266,17 +270,16 @@ NOBODYS: dict[str, tuple[int, Message]] = {
     "a proposal below the lowest ballot": (FIRST, propose(0, cohort())),
     "a ballot far ahead": (LAST, Prepare(0, ballot_of(LAST, 2000))),
     "a proposal far ahead": (LAST, propose(ballot_of(LAST, 2**59), cohort())),
-    "a proposal of too few": (LAST, propose(NEW, cohort(0))),
-    "a lock on too few": (LAST, Accept(0, lock(NEW, cohort(0)))),
+    "a proposal of too few": (LAST, propose(NEW, cohort(0, 1))),
+    "a lock on too few": (LAST, Accept(0, lock(NEW, cohort(0, 1)))),
     "a commit before there is a cohort": (LAST, propose(NEW, Proposal("commit", cohort().contents))),
-    "a result before there is a cohort": (LAST, propose(NEW, Proposal("result", cohort().contents))),
     "a promise of another": (LAST, promise(SECOND, ASKED)),
     "a promise of another ballot": (LAST, Promise(0, ASKED, None, promise(LAST, ASKED + N).signature)),
     "a promise that hides its lock": (LAST, Promise(0, ASKED, None, promise(LAST, ASKED, lock(N, cohort())).signature)),
     "a promise with a lock of that ballot": (LAST, promise(LAST, ASKED, lock(ASKED, cohort()))),
     "a promise with a lock of a later ballot": (LAST, promise(LAST, ASKED, lock(2**61, cohort()))),
     "a promise with a lock that is none": (LAST, promise(LAST, ASKED, lock(N, cohort(), (0, 1)))),
-    "a promise with a lock on too few": (LAST, promise(LAST, ASKED, lock(N, cohort(1)))),
+    "a promise with a lock on too few": (LAST, promise(LAST, ASKED, lock(N, cohort(1, 2)))),
 }
 
 
@@ -330,10 +333,10 @@ def test_whoever_may_have_voted_before_has_no_vote(records: list[Record]) -> Non
 
 def test_what_a_promiser_is_locked_on_and_does_not_show_stalls_nobody() -> None:
     """With the promises of enough others, which suffice; what they are locked on is still followed."""
-    ballot, other = ballot_of(ME), lock(N, cohort(0, 2, 3))
+    other = lock(N, cohort(0, 2, 3))
     for held, follows in ((None, cohort()), (other, other.proposal)):
         party = node(records=[Promised(0, N + 1)])
-        assert preparing(party) == ballot
+        ballot = preparing(party)
         assert not party.handle(0.0, 1, promise(1, ballot, lock(N + 1, HIDDEN))).sends
         effects = party.handle(0.0, 2, promise(2, ballot, held))
         assert effects.sends == [(1, Fetch("digest", HIDDEN.contents))]  # two of four have shown what they told of
@@ -357,9 +360,55 @@ def test_a_decision_must_be_one_that_can_be_decided_whoever_has_signed_it() -> N
             node().handle(0.0, LAST, Decisions(0, [decision(NEW, impossible)]))
 
 
-def test_whoever_lacks_words_for_a_commit_asks_its_proposer_for_them() -> None:
-    """They are not named by their hashes, as a cohort's digests are."""
+def deciding_commit() -> tuple[Node, list[Item], Proposal]:
+    """A party that has made its deposit for a cohort of all; the deposits of all, and the commit that names them."""
     party = node(records=[Decided(decision(NEW, cohort()))])
-    commit = Proposal("commit", cohort().contents)
+    deposits = [deposit(cohort(), member) for member in range(N)]
+    party.context.signed_items.expect_words(0, cohort().hash, range(N))
+    own = read(deposits[ME], Deposit)
+    party.context.publish_once("deposit", own, sealed=deposits[ME].sealed, cohort=0)
+    party.effects()
+    return party, deposits, proposal("commit", deposits)
+
+
+def test_whoever_lacks_deposits_that_a_commit_names_asks_its_proposer_for_them() -> None:
+    """And neither votes nor accepts before it holds them, with the sealed bytes."""
+    votes = [(one, signer(one).vote(1, N, deciding_commit()[2].hash)) for one in (0, 1, 2)]
+    for is_lock in (False, True):
+        party, deposits, commit = deciding_commit()
+        message = Accept(1, Lock(N, commit, votes)) if is_lock else Propose(1, N, commit, [], [])
+        lacking = [entry for entry in commit.contents if entry[0] != ME]
+        effects = party.handle(0.0, FIRST, message)
+        assert effects.sends == [(FIRST, Fetch("deposit", lacking))] and not effects.records
+        assert not party.handle(0.0, FIRST, Items(deposits[:-1])).records
+        bare = msgspec.structs.replace(deposits[-1], sealed=b"")
+        with pytest.raises(InvalidPeerMessage, match="sealed, got"):
+            party.handle(0.0, FIRST, Items([bare]))
+        effects = party.handle(0.0, FIRST, Items(deposits[-1:]))
+        if is_lock:
+            assert effects.records == [Accepted(1, Lock(N, commit, votes), deposits[1:])]  # durable, bytes and all
+            assert all(item.sealed for item in deposits)
+        else:
+            assert effects.records == [Voted(1, N, commit.hash)]
+
+
+def test_another_deposit_of_the_same_party_is_not_the_one_that_a_commit_names() -> None:
+    party, deposits, commit = deciding_commit()
+    other = deposit(cohort(), 1, [5, 0, 0])
+    for member in (2, 3):
+        party.context.signed_items.take(deposits[member])
+    party.context.signed_items.take(other)
     effects = party.handle(0.0, FIRST, Propose(1, N, commit, [], []))
-    assert effects.sends == [(FIRST, Want({"ready": bits(set(range(N)), N)}, 1))] and not effects.records
+    assert effects.sends == [(FIRST, Fetch("deposit", [(1, deposits[1].hash)]))] and not effects.records
+    assert party.handle(0.0, FIRST, Items(deposits[1:2])).records == [Voted(1, N, commit.hash)]
+
+
+def test_nothing_follows_commit() -> None:
+    party, deposits, commit = deciding_commit()
+    for item in deposits[1:]:
+        party.context.signed_items.take(item)
+    party.handle(0.0, FIRST, Decisions(1, [decision(NEW, commit, instance=1)]))
+    assert party.context.ledger.committed
+    for later in (commit, cohort(0, 1, 2)):
+        with pytest.raises(InvalidPeerMessage, match="does not follow what was decided"):
+            party.handle(0.0, FIRST, Decisions(2, [decision(NEW, later, instance=2)]))

@@ -12,6 +12,7 @@ from helpers.consensus_nodes import (
     EVERYONE,
     FIRST,
     ORDER,
+    SESSION,
     N,
     ballot_of,
     cohort,
@@ -23,8 +24,8 @@ from helpers.consensus_nodes import (
     vote,
     yes,
 )
-from helpers.ledgers import SESSION
-from helpers.signatures import sign, verify
+from helpers.parties import foreign
+from helpers.trustee_keys import keys_of
 from inca.errors import InvalidPeerMessage
 from inca.network.protocol.messages import (
     Accept,
@@ -36,7 +37,7 @@ from inca.network.protocol.messages import (
     Propose,
 )
 from inca.network.protocol.records import Promised
-from inca.network.protocol.signed_items import Digest, SignedItems
+from inca.network.protocol.signed_items import Digest
 
 ME, SECOND, LAST = 0, 2, 1  # party 3 is the first in order
 OLD, NEW = ballot_of(SECOND), ballot_of(LAST)
@@ -51,27 +52,48 @@ def proposed(sends: list[tuple[int, Message]]) -> list[Propose]:
 
 def variants() -> Iterator[tuple[Proposal, Items]]:
     """Different digests of party 1, each with a cohort that names it."""
-    signs = SignedItems(SESSION, 1, sign(1), verify)
+    signs = foreign(SESSION, 1)
     for number in range(1, 200):
         fates = [[number >> (2 * t) & 3] for t in range(SESSION.rounds)]
-        item = signs.sign("digest", Digest(Account(list(range(1, SESSION.rounds + 1)), fates, []), bytes(32)))
+        item = signs.sign(
+            "digest", Digest(Account(list(range(1, SESSION.rounds + 1)), fates, []), bytes(32), keys_of(1))
+        )
         contents = [(p, (item if p == 1 else EVERYONE[p]).hash) for p in range(N)]
         yield Proposal("cohort", contents), Items([item])
 
 
 @pytest.mark.parametrize("preparing_only", [True, False])
 def test_whoever_begins_ballot_after_ballot_is_followed_less_and_less_often(preparing_only: bool) -> None:
-    """Else nobody else could finish one; nor does it fill the journal."""
+    """Else nobody else could finish one; nor does it fill the journal. It has a turn a period, and comes early."""
     party = node()
     followed = []
-    for number in range(1, 801):
-        now, ballot = number / 200, ballot_of(LAST, number)
+    for number in range(1, 1800):
+        now = number / 200
+        ballot = latest(LAST, now + 1 / 2)
         if party.handle(now, LAST, Prepare(0, ballot) if preparing_only else propose(ballot, cohort())).records:
             followed.append(now)
     pauses = [later - earlier for earlier, later in pairwise(followed)]
-    assert pauses == pytest.approx([1 / 4, 1 / 2, 1, 2], abs=0.01)
-    honest = party.handle(4.0, SECOND, Prepare(0, ballot_of(SECOND, 900)))
-    assert honest.records == [Promised(0, ballot_of(SECOND, 900))]  # others are followed all the same
+    assert pauses == pytest.approx([1 / 4, 1, 1, 2, 2, 2], abs=0.01)
+    honest = party.handle(9.0, SECOND, Prepare(0, latest(SECOND, 9.5)))
+    assert honest.records == [Promised(0, latest(SECOND, 9.5))]  # others are followed all the same
+
+
+def latest(party: int, now: float) -> int:
+    """The ballot of a party's last turn."""
+    turn = N + int((now - SESSION.start) * 4)
+    return turn - (turn - ORDER.index(party)) % N
+
+
+def test_no_ballot_is_followed_long_before_its_turn() -> None:
+    """Else it would be above those of all others for as long; clocks differ by less than half a period."""
+    ballot = latest(LAST, 7.0)
+    turn = SESSION.start + (ballot - N) / 4
+    for now in (0.0, turn - 0.6, turn - 0.51):
+        party = node()
+        for message in (Prepare(0, ballot), propose(ballot, cohort()), Accept(0, lock(ballot, cohort()))):
+            effects = party.handle(now, LAST, message)
+            assert not effects.records and not effects.sends
+    assert node().handle(turn - 0.49, LAST, Prepare(0, ballot)).sends == [(LAST, promise(ME, ballot))]
 
 
 def test_items_that_one_member_proposes_without_end_are_not_kept() -> None:
@@ -90,23 +112,29 @@ def test_items_that_one_member_proposes_without_end_are_not_kept() -> None:
 # --- whose turn it is, and who is asked again (a turn is a quarter of a period) ---------------------------------------
 
 
-def test_turns_follow_from_the_session_and_those_who_are_down_have_none() -> None:
+def test_turns_follow_from_the_clock_and_the_session_and_the_first_needs_none() -> None:
     for place, me in enumerate(ORDER):
         party = node(me)
         party.consensus.enter(100.0)
         assert party.consensus.wakeup == pytest.approx(100.0 + place / 4)
+        within = 100.1 + place / 4  # its own turn: it gives the first one a turn all the same, unless that is down
+        party.consensus.enter(within)
+        assert party.consensus.wakeup == pytest.approx(101.0 + place / 4 if place else within)
         party.context.mark_down(FIRST, 90.0)
-        party.consensus.enter(100.0)
-        assert party.consensus.wakeup == pytest.approx(100.0 + max(0, place - 1) / 4)
+        party.consensus.enter(within)
+        assert party.consensus.wakeup == pytest.approx(within)
 
 
-def test_whoever_has_followed_another_lets_it_finish() -> None:
+def test_whoever_has_followed_another_lets_it_finish_its_first_ballot() -> None:
     party = node()
     party.consensus.enter(100.0)
-    party.handle(100.0, SECOND, Prepare(0, OLD))
-    assert party.consensus.wakeup == pytest.approx(100.5)
-    party.handle(100.25, LAST, propose(NEW, cohort()))
-    assert party.consensus.wakeup == pytest.approx(100.75)
+    assert party.consensus.wakeup == pytest.approx(100.25)
+    party.handle(100.0, SECOND, Prepare(0, latest(SECOND, 100.0)))
+    assert party.consensus.wakeup == pytest.approx(101.25)  # its first turn half a period later
+    party.handle(100.9, LAST, propose(latest(LAST, 100.9), cohort()))
+    assert party.consensus.wakeup == pytest.approx(101.4)
+    party.handle(101.3, LAST, Prepare(0, latest(LAST, 101.8)))
+    assert party.consensus.wakeup == pytest.approx(101.4)  # once
 
 
 def test_those_who_have_not_answered_are_asked_again_after_pauses_that_double_up_to_a_turn() -> None:
@@ -150,7 +178,7 @@ def test_the_first_waits_with_its_ballot_until_it_can_propose() -> None:
 
 
 def test_nobody_begins_a_ballot_while_there_is_nothing_to_propose() -> None:
-    """Whoever has nothing to propose waits for a period; and once it has, for those before it in order."""
+    """Whoever has nothing to propose waits for a period; and once it has, for its turn."""
     party = node(ME, held=[EVERYONE[ME]])
     party.consensus.enter(0.0)
     rank = round(4 * (party.consensus._next_turn - 1.0))
@@ -158,13 +186,15 @@ def test_nobody_begins_a_ballot_while_there_is_nothing_to_propose() -> None:
     for turn in (1, 2, 3):
         assert party.consensus.wakeup == turn / 4 and not party.tick(turn / 4).sends
     party.handle(0.8, 0, Items(EVERYONE))
-    assert not party.tick(0.8).sends and party.consensus.wakeup == pytest.approx(0.8 + rank / 4)
+    assert not party.tick(0.8).sends and party.consensus.wakeup == pytest.approx(1 + rank / 4)
     assert party.tick(party.consensus.wakeup).sends
     alone = node(ME, held=[EVERYONE[ME]])
     alone.consensus.enter(0.0)
     for turn in range(1, 4 + rank):
         assert not alone.tick(turn / 4).sends
-    assert alone.tick(1.0 + rank / 4).sends == [(peer, Prepare(0, N + rank)) for peer in range(N) if peer != ME]
+    assert alone.tick(1.0 + rank / 4).sends == [
+        (peer, Prepare(0, latest(ME, 1.0 + rank / 4))) for peer in range(N) if peer != ME
+    ]
 
 
 def test_whoever_lacks_an_item_votes_or_accepts_as_soon_as_it_comes() -> None:

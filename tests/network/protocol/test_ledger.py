@@ -31,13 +31,25 @@ from inca.errors import CorruptJournal
 from inca.network.lattice.discrete_gaussian import Keystream, discrete_gaussian
 from inca.network.lattice.fixed_point import portion
 from inca.network.protocol.ledger import Ledger
-from inca.network.protocol.messages import ACKED, BACK, NOBODY, OPEN, Decision, Item, Lock, OfferProof, pack
+from inca.network.protocol.messages import (
+    ACKED,
+    BACK,
+    NOBODY,
+    OPEN,
+    Decision,
+    Item,
+    Lock,
+    OfferProof,
+    Proposal,
+    pack,
+)
 from inca.network.protocol.records import (
     Accepted,
     Answered,
     Began,
     Credited,
     Decided,
+    Erased,
     Joined,
     Kept,
     Left,
@@ -45,6 +57,7 @@ from inca.network.protocol.records import (
     Promised,
     Record,
     Sealed,
+    Secret,
     Seeded,
     Signed,
     Tombstoned,
@@ -201,7 +214,7 @@ def test_a_sealed_book_still_takes_tombstones_promises_and_signatures() -> None:
         Left(""),
     ):
         ledger.apply(record)
-    assert ledger.signed == {"digest": item} and ledger.promised == {0: 5} and ledger.left == ""
+    assert ledger.own_items == {("digest", None): item} and ledger.promised == {0: 5} and ledger.left == ""
     assert ledger.balance.tolist() == balance
 
 
@@ -223,14 +236,75 @@ def test_decisions_are_kept_in_order() -> None:
     assert ledger.decided == [first, second]
 
 
-def test_a_word_on_each_cohort_and_one_digest_and_one_final_message() -> None:
+@pytest.mark.parametrize("word", ["deposit", "refusal"])
+def test_a_word_on_each_cohort_and_one_digest(word: str) -> None:
+    """Nobody that has made a deposit refuses the same cohort, nor the other way round."""
     ledger = fresh(SESSION)
-    for word in (b"one", b"two"):
-        ledger.apply(Signed(Item("ready", 0, word, b"")))
-    assert ledger.signed["ready"].body == b"two"
-    for kind in ("digest", "final"):
-        ledger.apply(Signed(Item(kind, 0, b"one", b"")))
-        refuse(ledger, Signed(Item(kind, 0, b"two", b"")))
+    ledger.apply(Signed(Item("digest", 0, b"one", b"")))
+    refuse(ledger, Signed(Item("digest", 0, b"two", b"")))
+    for cohort in (0, 1):
+        ledger.apply(Signed(Item(word, 0, b"%d" % cohort, b""), cohort))
+        for another in ("deposit", "refusal"):
+            refuse(ledger, Signed(Item(another, 0, b"two", b""), cohort))
+    assert [ledger.own_items[word, cohort].body for cohort in (0, 1)] == [b"0", b"1"]
+    assert {(item.kind, item.body) for item in ledger.durable_items} == {("digest", b"one"), (word, b"0"), (word, b"1")}
+
+
+# --- the secrets of cohorts -----------------------------------------------------------------------------------------
+
+
+def cohort_of(*parties: int) -> Proposal:
+    return Proposal("cohort", [(party, bytes([party]) * 32) for party in parties])
+
+
+def test_secrets_move_on_to_later_cohorts_and_never_back() -> None:
+    ledger = fresh(SESSION)
+    first = ledger.secrets
+    assert first is not None and first.cohort == 0
+    later = first.advanced(2)
+    ledger.apply(Secret(2, later.state))
+    assert ledger.secrets == later
+    for cohort in (0, 1, 2):
+        refuse(ledger, Secret(cohort, first.advanced(cohort).state))
+    ledger.apply(Erased())
+    assert ledger.secrets is None
+
+
+@pytest.mark.parametrize("erased", [1, 2, None])
+def test_a_journal_from_which_secrets_are_erased_is_read_as_any_other(erased: int | None) -> None:
+    """What was before is gone from the disk: the records of it are absent, and nothing else is different."""
+    first = fresh(SESSION).secrets
+    assert first is not None
+    kept: list[Record] = [Erased()] if erased is None else [Secret(erased, first.advanced(erased).state)]
+    ledger = Ledger(SESSION, 0)
+    decisions = [Decided(Decision(number, cohort_of(*range(4 - number)), [])) for number in (0, 1)]
+    for record in (opening(SESSION, 0), Seeded(bytes(32)), *decisions, *kept):
+        ledger.apply(record)
+    assert ledger.cohorts == 2 and ledger.cohort == cohort_of(0, 1, 2)
+    assert ledger.secrets == (None if erased is None else first.advanced(erased))
+    assert ledger.topup(0).tolist() == [0, 0]  # which needs none
+
+
+def test_what_was_decided_tells_cohort_and_commit() -> None:
+    ledger = fresh(SESSION)
+    assert (ledger.cohort, ledger.cohorts, ledger.committed, ledger.in_doubt) == (None, 0, False, False)
+    for number, members in enumerate(((0, 1, 2, 3), (0, 1, 2)), 1):
+        ledger.apply(Decided(Decision(7, cohort_of(*members), [])))
+        assert ledger.cohort == cohort_of(*members) and ledger.cohorts == number and not ledger.committed
+    commit = Proposal("commit", cohort_of(0, 1, 2).contents)
+    ledger.apply(Accepted(2, Lock(8, commit, []), []))
+    assert ledger.in_doubt and not ledger.committed
+    ledger.apply(Decided(Decision(8, commit, [])))
+    assert ledger.committed and not ledger.in_doubt and ledger.cohort == cohort_of(0, 1, 2)
+
+
+def test_whoever_has_accepted_a_smaller_cohort_after_all_is_in_no_doubt() -> None:
+    ledger = fresh(SESSION)
+    ledger.apply(Decided(Decision(7, cohort_of(0, 1, 2, 3), [])))
+    ledger.apply(Accepted(1, Lock(8, Proposal("commit", cohort_of(0, 1, 2, 3).contents), []), []))
+    assert ledger.in_doubt
+    ledger.apply(Accepted(1, Lock(9, cohort_of(0, 1, 2), []), []))
+    assert not ledger.in_doubt
 
 
 @given(sessions(), st.randoms(use_true_random=False), st.integers(5, 120))
@@ -256,6 +330,10 @@ def test_top_up_noise_is_drawn_once_and_of_the_size_that_is_asked_for() -> None:
     assert ledger.topup(0).tolist() == [0, 0]
     assert ledger.topup(2**20).tolist() == ledger.topup(2**20).tolist() != other.topup(2**20).tolist()
     assert ledger.topup(2**20).dtype == np.int64 and ledger.topup(2**20).any()
+    earlier = ledger.topup(2**20).tolist()
+    assert ledger.secrets is not None
+    ledger.apply(Secret(1, ledger.secrets.advanced(1).state))
+    assert ledger.topup(2**20).tolist() != earlier  # of each cohort its own
     masks = [drawn.tolist() for drawn in ledger._drawn]
     assert ledger.topup(SESSION.sigma_cancelling).tolist() not in masks  # no noise serves twice
 
@@ -286,7 +364,7 @@ def answered() -> Ledger:
 
 def bound() -> Ledger:
     ledger = in_round(1)
-    ledger.apply(Signed(Item("final", 0, b"one", b"")))
+    ledger.apply(Signed(Item("deposit", 0, b"one", b""), 0))
     ledger.apply(Promised(0, 8))
     ledger.apply(Voted(0, 8, b"hash"))
     ledger.apply(Accepted(0, Lock(8, PROPOSAL, []), []))
@@ -343,7 +421,9 @@ ILLEGAL: dict[str, tuple[Ledger, Record]] = {
     "an answer after the seal": (sealed(), Answered(T, 0, "voided")),
     "an ack after the seal": (sealed(), Answered(T, 0, "acked")),
     "a second seal": (sealed(), Sealed()),
-    "a second final message": (bound(), Signed(Item("final", 0, b"two", b""))),
+    "a second deposit": (bound(), Signed(Item("deposit", 0, b"two", b""), 0)),
+    "a refusal after a deposit": (bound(), Signed(Item("refusal", 0, b"two", b""), 0)),
+    "the secrets of a cohort again": (in_round(), Secret(0, bytes(32))),
     "a promise again": (bound(), Promised(0, 8)),
     "a promise that breaks another": (bound(), Promised(0, 7)),
     "a vote that breaks a promise": (bound(), Voted(0, 7, b"")),
@@ -396,8 +476,11 @@ AS_WRITTEN: list[tuple[Record, list[object]]] = [
     (Began(2, b"share"), ["began", 2, b"share"]),
     (Credited(2, 1, 0, b"payload"), ["credited", 2, 1, 0, b"payload", None]),
     (Credited(2, 1, 0, b"payload", PROOF), ["credited", 2, 1, 0, b"payload", [2, 0, b"weight", b"hash", b"signature"]]),
-    (Tombstoned(2, 1, 0), ["tombstoned", 2, 1, 0, None]),
-    (Tombstoned(2, 1, 0, PROOF), ["tombstoned", 2, 1, 0, [2, 0, b"weight", b"hash", b"signature"]]),
+    (Tombstoned(2, 1, 0), ["tombstoned", 2, 1, 0, None, b""]),
+    (
+        Tombstoned(2, 1, 0, PROOF, b"payload"),
+        ["tombstoned", 2, 1, 0, [2, 0, b"weight", b"hash", b"signature"], b"payload"],
+    ),
     (Answered(2, 0, "acked"), ["answered", 2, 0, "acked"]),
     (Sealed(), ["sealed"]),
     (Joined(3), ["joined", 3]),
@@ -405,12 +488,18 @@ AS_WRITTEN: list[tuple[Record, list[object]]] = [
     (Promised(1, 7), ["promised", 1, 7]),
     (Voted(1, 7, b"hash"), ["voted", 1, 7, b"hash"]),
     (
-        Accepted(1, Lock(7, PROPOSAL, []), [Item("digest", 2, b"body", b"signature")]),
-        ["accepted", 1, [7, AS_SAID, []], [["digest", 2, b"body", b"signature"]]],
+        Accepted(1, Lock(7, PROPOSAL, []), [Item("deposit", 2, b"body", b"signature", b"sealed")]),
+        ["accepted", 1, [7, AS_SAID, []], [["deposit", 2, b"body", b"signature", b"sealed"]]],
     ),
     (Decided(Decision(7, PROPOSAL, [(3, b"signature")])), ["decided", [7, AS_SAID, [[3, b"signature"]]]]),
-    (Signed(Item("final", 2, b"body", b"signature")), ["signed", ["final", 2, b"body", b"signature"]]),
-    (Kept([Item("digest", 2, b"body", b"signature")]), ["kept", [["digest", 2, b"body", b"signature"]]]),
+    (Signed(Item("digest", 2, b"body", b"signature")), ["signed", ["digest", 2, b"body", b"signature", b""], None]),
+    (
+        Signed(Item("deposit", 2, b"body", b"signature", b"sealed"), 3),
+        ["signed", ["deposit", 2, b"body", b"signature", b"sealed"], 3],
+    ),
+    (Secret(3, b"state"), ["secret", 3, b"state"]),
+    (Erased(), ["erased"]),
+    (Kept([Item("digest", 2, b"body", b"signature")]), ["kept", [["digest", 2, b"body", b"signature", b""]]]),
     (Left("reason"), ["left", "reason"]),
 ]
 

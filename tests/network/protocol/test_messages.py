@@ -50,14 +50,12 @@ counts = st.integers(0, 2**32 - 1)
 ballots = st.integers(0, 2**62 - 1)
 blobs = st.binary(max_size=40)
 triples = st.tuples(counts, counts, counts)
-proposals = st.builds(
-    Proposal, st.sampled_from(["cohort", "commit", "result"]), st.lists(st.tuples(counts, blobs), max_size=3)
-)
+proposals = st.builds(Proposal, st.sampled_from(["cohort", "commit"]), st.lists(st.tuples(counts, blobs), max_size=3))
 contents = st.lists(st.tuples(counts, blobs), max_size=3)
 decisions = st.builds(Decision, ballots, proposals, contents)
 locks = st.builds(Lock, ballots, proposals, contents)
 promises = st.lists(st.tuples(counts, ballots, blobs), max_size=3)
-items = st.builds(Item, kind=st.text(max_size=8), party=counts, body=blobs, signature=blobs)
+items = st.builds(Item, kind=st.text(max_size=8), party=counts, body=blobs, signature=blobs, sealed=blobs)
 MESSAGES: dict[type, st.SearchStrategy[Message]] = {
     Offer: st.builds(Offer, round=counts, slot=counts, payload=blobs, signature=blobs),
     Ack: st.builds(Ack, counts, counts),
@@ -188,6 +186,8 @@ def test_damaged_messages_are_nonsense_or_another_message(message: Message, data
         ["fetch", 3, []],
         ["items", [["digest", 0, b""]]],
         ["items", [["digest", 2**32, b"", b""]]],
+        ["items", [["deposit", 0, b"", b"", "sealed"]]],
+        ["items", [["deposit", 0, b"", b"", b"", b""]]],
         ["prepare", 0, 2**62],
         ["prepare", 0, -1],
         ["prepare", 0, 0.5],
@@ -200,6 +200,7 @@ def test_damaged_messages_are_nonsense_or_another_message(message: Message, data
         ["accept", 0, 1, ["cohort", [[1, "text"]]]],
         ["accept", 0, 1, ["cohort", [[2**32, b""]]]],
         ["accept", 0, 1, ["cohort", [], 1]],
+        ["accept", 0, [1, ["result", []], []]],
         ["yes", 0, 1],
         ["yes", 0, 1, None],
         ["decisions", 0, [[1, ["cohort", []]]]],

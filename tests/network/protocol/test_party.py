@@ -40,12 +40,12 @@ def test_without_faults_everyone_has_the_exact_mean(
     )
     room = Room(session).open().run()
     result = room.check()
-    assert set(room.results) == result.published == set(range(N))
+    assert set(room.results) == result.realized.cohort == set(range(N))
     assert result.total.tolist() == np.sum([noisy(session, i) for i in range(N)], axis=0).tolist()
     assert result.weight == N * WEIGHT
-    assert result.exact and not result.late and not result.realized.contradictions
+    assert result.exact and not result.realized.contradictions
     execution = result.realized.execution
-    assert not execution.undelivered and execution.presence.all_present and execution.published.all()
+    assert not execution.undelivered and execution.presence.all_present
     assert result.realized.intended.receivers[1:] == [
         execution.schedule.round(t).receivers.tolist() for t in range(1, rounds + 1)
     ]
@@ -75,7 +75,7 @@ def test_messages_are_those_of_the_simulator_when_a_party_leaves_for_good(receiv
     assert session.seed is not None
     schedule = session.topology(session.seed).schedule
     compare(room, inca.Execution(schedule, session.injection, inca.Presence.explicit(flags)).settled())
-    assert result.published == {0, 1, 3, 4} and result.weight == 4 * WEIGHT
+    assert result.realized.cohort == {0, 1, 3, 4} and result.weight == 4 * WEIGHT
 
 
 @pytest.mark.parametrize("away", [(1, 2), (1, 3), (2, 3), (3, 4)], ids=str)
@@ -92,7 +92,7 @@ def test_messages_are_those_of_the_simulator_when_a_party_is_absent_for_a_while(
         expected = [not away[0] < t < away[1] for t in range(session.rounds + 1)]
         assert [bool(execution.presence.row(t)[party]) for t in range(session.rounds + 1)] == expected
     assert not [entry for entry in execution.late if entry.back] and result.exact
-    assert result.published == set(range(N))
+    assert result.realized.cohort == set(range(N))
     compare(room, execution)
     intended = result.realized.intended.receivers
     for t in range(1, session.rounds + 1):
@@ -125,18 +125,18 @@ def test_lost_messages_are_made_up_for() -> None:
     room = Room(replace(PACED, min_round_duration=0.0))
     room.drops = first
     result = room.open().run().check()
-    assert result.published == set(range(N)) and result.weight == N * WEIGHT
+    assert result.realized.cohort == set(range(N)) and result.weight == N * WEIGHT
 
 
 def test_offers_that_nobody_gets_are_taken_back_at_settlement() -> None:
     room = Room(replace(PACED, min_round_duration=0.0))
     room.drops = lambda sender, receiver, message: isinstance(message, Offer)
     result = room.open().run().check()
-    assert result.published == set(range(N)) and result.weight == N * WEIGHT
+    assert result.realized.cohort == set(range(N)) and result.weight == N * WEIGHT
     assert len(result.realized.execution.undelivered) == N * PACED.rounds
     ledgers = room.ledgers()
-    assert all(final_of(ledger).tolist() == ledger.injected.tolist() for ledger in ledgers)
-    assert all(final_of(ledger).tolist() != ledger.balance.tolist() for ledger in ledgers)
+    assert all(final_of(room, ledger).tolist() == ledger.injected.tolist() for ledger in ledgers)
+    assert all(final_of(room, ledger).tolist() != ledger.balance.tolist() for ledger in ledgers)
 
 
 def test_lost_answers_do_not_count_a_share_twice() -> None:

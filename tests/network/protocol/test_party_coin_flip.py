@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 from helpers.parties import COIN_FLIP, PACED, START, N, Room, foreign, masks, noisy, offer_of, reasons, secret
+from helpers.trustee_keys import sealing
 from inca.network.protocol.agreement.public_randomness import commitment
 from inca.network.protocol.context import Effects
 from inca.network.protocol.messages import Items, Offer
@@ -146,7 +147,7 @@ def test_nobody_reveals_before_all_have_said_that_they_hold_the_same_commitments
 def test_an_agreed_seed_needs_no_coin_flip_and_the_loss_is_asked_for_at_once() -> None:
     room = Room(PACED)
     room.perform_plans = False
-    effects = room.make(0).open(room.now, noisy(PACED, 0), masks(0), secret(0))
+    effects = room.make(0).open(room.now, noisy(PACED, 0), masks(0), secret(0), sealing(0))
     assert room.parties[0].ledger.seed == PACED.seed and effects.plan
     assert not any(room.parties[0].signed_items.by_kind[kind] for kind in ("commit", "confirm", "reveal"))
 
@@ -155,7 +156,7 @@ def test_the_loss_is_asked_for_once_the_seed_is_drawn_and_again_after_a_restart(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     room = Room(COIN_FLIP)
-    assert not room.make(0).open(room.now, noisy(COIN_FLIP, 0), masks(0), secret(0)).plan
+    assert not room.make(0).open(room.now, noisy(COIN_FLIP, 0), masks(0), secret(0), sealing(0)).plan
     asked: list[int] = []
     room = Room(COIN_FLIP)
     perform = room.perform

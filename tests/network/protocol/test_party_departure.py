@@ -11,7 +11,7 @@ from helpers.parties import PACED, START, N, Room, reasons
 from helpers.simulated_network import SimulatedNetwork
 from inca.errors import LocalProtocolError
 from inca.network.protocol.messages import Ack, Goodbye, Offer
-from inca.network.protocol.records import Left
+from inca.network.protocol.records import Erased, Left
 
 SLOW = replace(PACED, rounds=6, period=100.0, min_round_duration=0.4)  # whoever is waited for is waited for long
 
@@ -28,7 +28,7 @@ def test_it_finishes_its_round_and_the_others_settle_without_waiting_for_it() ->
     account = room.ledgers()[2].account
     assert account.present == [1] and not room.ledgers()[2].open  # its round is complete
     result = room.check()
-    assert result.published == result.realized.cohort == {0, 1, 3, 4} and result.exact
+    assert result.realized.cohort == {0, 1, 3, 4} and result.exact
     goodbyes = [(sender, message) for sender, message in room.said if isinstance(message, Goodbye)]
     assert len(goodbyes) == N - 1 and {sender for sender, _ in goodbyes} == {2}
     logged = [(i, fields["peer"]) for i, event, fields in room.log_events if event == "goodbye"]
@@ -42,30 +42,30 @@ def test_without_a_word_the_others_would_wait_for_a_period() -> None:
     assert not room.results
 
 
-@pytest.mark.parametrize("stage", ["digests", "agreeing", "assessing", "publishing", "serving"])
+@pytest.mark.parametrize("stage", ["digests", "agreeing", "assessing", "opening", "serving"])
 def test_when_the_rounds_are_over_it_stays_to_the_end(stage: str) -> None:
-    """Its balance is sealed: were it to leave now, the others would have to begin anew, or would miss its message."""
+    """Its balance is sealed: were it to leave now, the others would have to begin anew, or would lack its key."""
     room = Room(PACED)
     if stage == "assessing":
         room.perform_assessments = False
-    if stage in ("publishing", "digests"):
+    if stage in ("opening", "digests"):
         room.drops = lambda sender, receiver, message: room.now > START + 1.0 and 0 in (sender, receiver)
     room.open().at_stage(2, stage)
     room.perform(2, room.parties[2].depart(room.now))
     assert room.parties[2].stage == stage and not any(isinstance(message, Goodbye) for _, message in room.said)
     if stage != "assessing":
         room.run()
-        assert room.parties[2].stage == "over" and 2 in room.check(but={0}).published
+        assert room.parties[2].stage == "over" and 2 in room.check(but={0}).realized.cohort
 
 
 def test_it_does_not_come_back() -> None:
     room = asked_to_leave(Room(PACED).open(), 2, START + 0.5).run(until=START + 1.0)
-    assert isinstance(room.journals[2][-1], Left)
+    assert [type(record) for record in room.journals[2][-2:]] == [Left, Erased]
     room.kill(2)
     room.recover(2)
     room.run()
     assert room.parties[2].stage == "left" and "left after round" in room.parties[2].reason
-    assert room.check().published == {0, 1, 3, 4}
+    assert room.check().realized.cohort == {0, 1, 3, 4}
 
 
 def test_asked_twice_or_after_the_end_it_says_goodbye_once_or_never() -> None:
@@ -90,7 +90,7 @@ def test_whoever_speaks_again_after_a_goodbye_is_there_again() -> None:
 def test_an_offer_that_follows_a_goodbye_harms_nobody() -> None:
     room = Room(PACED).open().run(until=START + 0.2)
     room.hand(2, 0, Goodbye())
-    assert room.run().check().published == set(range(N))
+    assert room.run().check().realized.cohort == set(range(N))
     assert any(isinstance(message, Offer) for _, message in room.said)
 
 

@@ -13,7 +13,7 @@ from helpers.parties import COIN_FLIP, PACED, START, N, Room
 from helpers.simulated_network import SimulatedNetwork
 from inca.errors import CorruptJournal
 from inca.network.protocol.messages import Ask, Offer, Promise, Seen, Yes, encode
-from inca.network.protocol.records import Began, Joined, Left, Opened, Sealed, Vouched
+from inca.network.protocol.records import Began, Erased, Joined, Left, Opened, Sealed, Vouched
 
 # Each of the last two sends to the other in some round, and would have to be told by it that nothing was seen.
 SLOW = replace(PACED, rounds=8, min_round_duration=PACED.period, names=("anna", "bert", "cleo", "dora", "emil"))
@@ -33,7 +33,7 @@ def test_two_late_parties_join_by_their_operators_word(delays: tuple[float, floa
     for i, delay in zip((3, 4), delays, strict=True):
         room.at(START + delay, partial(room.open, i, first_start=True))
     result = room.run().check()
-    assert result.published == set(range(N)) and result.exact
+    assert result.realized.cohort == set(range(N)) and result.exact
     for i in (3, 4):
         assert begun(room, i)[-1] == SLOW.rounds and not came_late(room, i)
         assert not any(isinstance(record, Joined) for record in room.journals[i])
@@ -64,7 +64,7 @@ def test_who_stops_as_told_and_vouches_joins_and_votes() -> None:
         room.at(START + 2.5, room.kill, i)
         room.at(START + 2.6, partial(room.recover, i, first_start=True))
     result = room.run().check()
-    assert result.published == set(range(N))
+    assert result.realized.cohort == set(range(N))
     for i in (3, 4):
         assert came_late(room, i)  # before it was stopped
         assert (
@@ -79,7 +79,7 @@ def test_one_late_party_and_one_that_is_absent_do_not_cost_the_result() -> None:
     room = Room(SLOW).open(0, 1, 2)
     room.at(START + 0.7, partial(room.open, 3, first_start=True))
     result = room.run().check()
-    assert result.published == {0, 1, 2, 3} and begun(room, 3)[-1] == SLOW.rounds
+    assert result.realized.cohort == {0, 1, 2, 3} and begun(room, 3)[-1] == SLOW.rounds
     alone = Room(SLOW).open(0, 1, 2)
     alone.at(START + 0.7, alone.open, 3)
     assert not alone.run().results and "emil did not say" in alone.parties[3].reason
@@ -88,13 +88,13 @@ def test_one_late_party_and_one_that_is_absent_do_not_cost_the_result() -> None:
 def test_with_their_votes_a_majority_of_late_parties_agrees() -> None:
     room = Room(SLOW).open(0, 1)
     room.at(START + 0.9, partial(room.open, 2, 3, 4, first_start=True))
-    assert room.run().check().published == set(range(N))
+    assert room.run().check().realized.cohort == set(range(N))
 
 
 def test_a_coin_flip_waits_a_period_for_late_parties() -> None:
     room = Room(replace(COIN_FLIP, min_round_duration=0.5, rounds=6)).open(0, 1, 2)
     room.at(START + 0.6, partial(room.open, 3, 4, first_start=True))
-    assert room.run().check().published == set(range(N))
+    assert room.run().check().realized.cohort == set(range(N))
 
 
 def test_a_false_word_is_refused_by_whoever_has_seen_the_party() -> None:
@@ -105,11 +105,12 @@ def test_a_false_word_is_refused_by_whoever_has_seen_the_party() -> None:
     room.open(3, first_start=True)
     room.run()
     party, witness = room.parties[3], SLOW.topology(b"p" * 32).receivers[1][3][0]
-    assert party.stage == "left" and not begun(room, 3) and isinstance(room.journals[3][-1], Left)
+    assert party.stage == "left" and not begun(room, 3)
+    assert [type(record) for record in room.journals[3][-2:]] == [Left, Erased]
     assert party.reason.startswith("this is not its first start in this session, and its journal is lost: ")
     assert any(f"{SLOW.name(peer)} has seen an offer of round" in party.reason for peer in range(N)) and witness != 3
     assert len([message for i, message in room.said if i == 3 and isinstance(message, Offer)]) == before
-    assert room.results[0].published == {0, 1, 2, 4}
+    assert room.results[0].realized.cohort == {0, 1, 2, 4}
 
 
 def test_a_word_for_a_party_that_is_in_time_or_has_its_journal_changes_nothing() -> None:
@@ -129,7 +130,7 @@ def test_a_word_is_no_use_to_who_has_joined_without_it_or_has_left() -> None:
     room.at(START + 0.5, room.open, 3)
     room.at(START + 2.5, room.kill, 3)
     room.at(START + 2.6, partial(room.recover, 3, first_start=True))
-    assert 3 in room.run().check().published
+    assert 3 in room.run().check().realized.cohort
     kinds = [type(record) for record in room.journals[3]]
     assert Joined in kinds and Vouched not in kinds and room.ledgers()[3].opened == room.journals[3][0]
     gone = Room(SLOW).open(0, 1, 2)
@@ -164,7 +165,7 @@ def test_a_word_brings_late_parties_in(seeds: range) -> None:
 
 @pytest.mark.parametrize("seeds", [range(4), pytest.param(range(4, 16), marks=pytest.mark.slow)])
 def test_a_word_for_late_parties_harms_nobody_whatever_else_goes_wrong(seeds: range) -> None:
-    """With lost disks and crashes, too, everything adds up, and nobody publishes twice."""
+    """With lost disks and crashes, too, everything adds up, and nobody has two words on a cohort."""
     bad = Faults(late=0.4, vouched=True, delay=0.02, loss=0.05, crash=0.03, comeback=0.8, disk_loss=0.3, skew=0.1)
     for seed in seeds:
         network = SimulatedNetwork(seed, faults=bad)

@@ -6,14 +6,16 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import partial
-from typing import cast
+from typing import Any, cast
 
+import msgspec
 import numpy as np
 import pytest
 
 import inca
 from helpers.parties import PACED, START, N, Room, foreign, masks, noisy, offer_of, secret, snapshot
 from helpers.signatures import sign, verify
+from helpers.trustee_keys import keys_of, sealing, secrets_of
 from inca.errors import CorruptJournal, LocalProtocolError
 from inca.network.protocol.agreement.ballot_signatures import BallotSignatures
 from inca.network.protocol.messages import (
@@ -49,15 +51,18 @@ from inca.network.protocol.messages import (
     pack,
 )
 from inca.network.protocol.offer_signatures import OfferSignatures
+from inca.network.protocol.opening.deposits import Dealing, Deposit
+from inca.network.protocol.opening.shamir import SHARE_BYTES
+from inca.network.protocol.party import Party
 from inca.network.protocol.records import Tombstoned
 from inca.network.protocol.session import WEIGHT, SessionConfig
-from inca.network.protocol.signed_items import Digest, Final, Ready, SignedItems
+from inca.network.protocol.signed_items import Digest, Key, Refusal, SignedItems
 
 
 def nonsense(session: SessionConfig, me: int) -> Iterator[tuple[str, Message]]:
     """Messages that no honest party would send to `me`."""
     assert session.seed is not None
-    topology, n, T, d = session.topology(session.seed), session.parties, session.rounds, session.dimension
+    topology, n, T = session.topology(session.seed), session.parties, session.rounds
     to_me = [(t, i, s) for t in range(1, T + 1) for i, s in topology.senders[t][me] if i == 0]
     to_others = [t for t in range(1, T + 1) if me not in topology.receivers[t][0]]
     assert to_me and to_others
@@ -74,34 +79,98 @@ def nonsense(session: SessionConfig, me: int) -> Iterator[tuple[str, Message]]:
     yield "a request for contents of another kind", Fetch("digest", [(me, bytes(32))])
     yield "an item of no kind", Items([Item("gift", 0, b"", b"")])
     yield "an item of nobody", Items([Item("digest", 99, b"", b"")])
-    yield "an item that was not signed", Items([Item("final", 0, bytes(8 * (d + 1)), b"forged")])
+    yield "an item that was not signed", Items([Item("digest", 0, foreign(session, 0).sign("digest", EMPTY).body, b"")])
     yield "an item that was signed by another", Items([replace_party(foreign(session, 0), session, 3)])
     other = foreign(session, 0)
     yield "a digest that cannot be read", Items([other.sign("digest", b"\xff\xff")])
-    yield "a digest that cannot be", Items([other.sign("digest", Digest(Account([2, 1], [[2], [2]], []), bytes(32)))])
-    yield "a digest with a short commitment", Items([other.sign("digest", Digest(Account([], [], []), b"short"))])
-    fitting = bytes(8 * (session.dimension + 1))
-    yield "a final message with a short secret", Items([other.sign("final", Final(fitting, b"short"))])
     yield "a digest that is padded", Items([other.sign("digest", b"\xdc\x00\x01\x93\x90\x90\x90")])
-    yield "a final message of another width", Items([other.sign("final", Final(b"short", bytes(32)))])
-    yield "a final message that cannot be read", Items([other.sign("final", b"\x00")])
-    heaviest = pack(np.array([*(0 for _ in range(d)), -n * WEIGHT - 1], dtype=np.int64))
-    yield "a final message with a weight that nobody has", Items([other.sign("final", Final(heaviest, bytes(32)))])
-    yield "a word that cannot be read", Items([other.sign("ready", b"\x01")])
-    yield "a word with a long text", Items([other.sign("ready", Ready(1, bytes(32), 201 * "x"))])
-    yield "a word with an escape", Items([other.sign("ready", Ready(1, bytes(32), "\x1b[2J"))])
-    yield "a word on no cohort", Items([other.sign("ready", Ready(99, bytes(32)))])
+    for name, digest in bad_digests().items():
+        yield f"a digest {name}", Items([other.sign("digest", digest)])
+    yield "a digest with sealed bytes", Items([other.sign("digest", EMPTY, bytes(other.sealed_bytes))])
     yield "a commitment of another width", Items([other.sign("commit", b"short")])
     yield "a party that is done and says more", Items([other.sign("done", b"and yet")])
     yield from nonsense_about_decisions(session)
     yield "an answer to nothing", Seen([OfferProof(1, 0, bytes(8), bytes(32), b"")], 3, 0, [])
 
 
+EMPTY = Digest(Account([], [], []), bytes(32), keys_of(0))
+
+
+def bad_digests() -> dict[str, Digest]:
+    keys, one = keys_of(0), (1).to_bytes(32, "little")
+    other_writing = (2**255 - 19 + 9).to_bytes(32, "little")  # of the base point, which has 9
+    return {
+        "that cannot be": msgspec.structs.replace(EMPTY, account=Account([2, 1], [[2], [2]], [])),
+        "with a short commitment": msgspec.structs.replace(EMPTY, commitment=b"short"),
+        "without keys": msgspec.structs.replace(EMPTY, keys=[]),
+        "with a key too few": msgspec.structs.replace(EMPTY, keys=keys[:-1]),
+        "with a key too many": msgspec.structs.replace(EMPTY, keys=[*keys, keys[0]]),
+        "with a short key": msgspec.structs.replace(EMPTY, keys=[*keys[:-1], keys[0][:-1]]),
+        "with a key of low order": msgspec.structs.replace(EMPTY, keys=[*keys[:-1], one]),
+        "with a key that is written in another way": msgspec.structs.replace(EMPTY, keys=[*keys[:-1], other_writing]),
+    }
+
+
+def dealt(party: Party) -> tuple[Deposit, bytes]:
+    """A deposit of party 0 as far as others can see, for the cohort that `party` knows, or for none."""
+    ledger, size = party.ledger, foreign(party.session, 0).sealed_bytes
+    number, hash_ = max(0, ledger.cohorts - 1), bytes(32) if ledger.cohort is None else ledger.cohort.hash
+    trustees = {trustee: keys_of(trustee)[number] for trustee in range(party.session.parties)}
+    return Dealing(party.session.id, number, hash_, 0, trustees, threshold=3).deal(b"k" * 32, bytes(size))
+
+
+def nonsense_about_cohorts(party: Party) -> Iterator[tuple[str, Message]]:
+    """Deposits, refusals and keys of party 0 that no honest one makes, of the cohort that `party` knows, or of none."""
+    items, ledger = foreign(party.session, 0), party.ledger
+    good, sealed = dealt(party)
+    number, hash_ = good.cohort, good.hash
+    one = (1).to_bytes(32, "little")
+    bad: dict[str, dict[str, Any]] = {
+        "of no cohort": {"cohort": 99},
+        "of another cohort": {"hash": b"another".ljust(32)},
+        "of a cohort by a short hash": {"hash": b"short"},
+        "of other bytes": {"sealed": bytes(32)},
+        "with a short hash": {"sealed": b"short"},
+        "with a share too few": {"shares": good.shares[:-SHARE_BYTES]},
+        "with a byte too many": {"shares": good.shares + b"x"},
+        "with a key of low order": {"ephemeral": one},
+        "with a short key": {"ephemeral": b"short"},
+    }
+    for name, changes in bad.items():
+        deposit = msgspec.structs.replace(good, **changes)
+        yield f"a deposit {name}", Items([items.sign("deposit", deposit, sealed)])
+    yield "a deposit without its bytes", Items([items.sign("deposit", good)])
+    yield "a deposit with a byte more", Items([items.sign("deposit", good, sealed + b"x")])
+    yield "a deposit that cannot be read", Items([items.sign("deposit", b"\x00", sealed)])
+    unsigned = msgspec.structs.replace(items.sign("deposit", good, sealed), signature=b"forged")
+    yield "a deposit that was not signed", Items([unsigned])
+    for name, refusal in {
+        "with a long text": Refusal(number, hash_, 201 * "x"),
+        "with an escape": Refusal(number, hash_, "\x1b[2J"),
+        "of no cohort": Refusal(99, hash_, "no"),
+        "of another cohort": Refusal(number, b"another".ljust(32), "no"),
+    }.items():
+        yield f"a refusal {name}", Items([items.sign("refusal", refusal)])
+    yield "a refusal that cannot be read", Items([items.sign("refusal", b"\x01")])
+    private = secrets_of(0, number).private_key
+    for name, key in {
+        "of no cohort": Key(99, private),
+        "of another cohort": Key(number + 2, private),
+        "that is another's": Key(number, secrets_of(3, number).private_key),
+        "that is another one of it": Key(number, secrets_of(0, number + 1).private_key),
+        "that is short": Key(number, private[:-1]),
+        "that is written in another way": Key(number, bytes([private[0] | 1]) + private[1:]),
+    }.items():
+        if ledger.committed or key.cohort != number:  # before commit it is kept, and the decision asked for
+            yield f"a key {name}", Items([items.sign("key", key)])
+    yield "a key that cannot be read", Items([items.sign("key", b"\x01")])
+
+
 def nonsense_about_offers(
     session: SessionConfig, me: int, t: int, slot: int, to_others: int
 ) -> Iterator[tuple[str, Message]]:
     """Offers of party 0, which makes one to `me` in round t and none in round `to_others`."""
-    n, T, d = session.parties, session.rounds, session.dimension
+    T, d = session.rounds, session.dimension
     signer, nothing = OfferSignatures(session, 0, sign(0), verify), np.zeros(d + 1, dtype=np.int64)
     yield "an offer to another party", signer.offer(to_others, 0, me, nothing)
     yield "an offer of no slot", signer.offer(t, session.receivers, me, nothing)
@@ -111,10 +180,6 @@ def nonsense_about_offers(
     yield "an offer without numbers", signer.offer(t, slot, me, nothing[:0])
     yield "an offer that is not signed", Offer(t, slot, pack(nothing))
     yield "an offer that another party has signed", offer_of(Room(session), t, 3, slot, me)
-    yield "an offer beyond all balances", signer.offer(t, slot, me, nothing + 2**62)
-    for weight in (-1, n * WEIGHT + 1, 2**62 - 1):
-        heavy = np.array([*(0 for _ in range(d)), weight], dtype=np.int64)
-        yield f"an offer with a weight of {weight}", signer.offer(t, slot, me, heavy)
 
 
 def nonsense_about_decisions(session: SessionConfig) -> Iterator[tuple[str, Message]]:
@@ -158,7 +223,6 @@ def bad_proposals(n: int, least: int) -> dict[str, Proposal]:
         "with short hashes": Proposal("cohort", [(party, b"short") for party in range(n)]),
         "with long hashes": Proposal("cohort", [(party, bytes(33)) for party in range(n)]),
         "to commit to no cohort": Proposal("commit", contents),
-        "for a result of no cohort": Proposal("result", contents),
     }
 
 
@@ -201,19 +265,33 @@ def not_to(receivers: list[list[list[int]]], me: int, peer: int) -> Iterator[tup
 
 
 def replace_party(owner: SignedItems, session: SessionConfig, party: int) -> Item:
-    item = owner.sign("digest", Digest(Account([], [], []), bytes(32)))
+    item = owner.sign("digest", EMPTY)
     return Item(item.kind, party, item.body, item.signature)
 
 
 NONSENSE = replace(PACED, rounds=6, seed=b"n" * 32)
 
 
-@pytest.mark.parametrize("stage", ["gathering", "asking", "rounds", "digests", "agreeing", "serving"])
+def waiting(stage: str) -> Room:
+    """All wait for deposits, or for the keys of others."""
+    room = Room(NONSENSE)
+    room.perform_assessments = stage != "assessing"
+    room.drops = lambda sender, receiver, message: (
+        isinstance(message, Items) and any(item.kind == "key" for item in message.items)
+    )
+    return room.open().at_stage(2, stage)
+
+
+@pytest.mark.parametrize(
+    "stage", ["gathering", "asking", "rounds", "digests", "agreeing", "assessing", "opening", "serving"]
+)
 def test_nonsense_changes_nothing(stage: str) -> None:
     room = Room(NONSENSE)
     if stage == "asking":
         room.at(START + 0.5, room.kill, 2)
         room.at(START + 0.5, room.recover, 2)
+    elif stage in ("assessing", "opening"):
+        room = waiting(stage)
     elif stage != "gathering":  # some are missing, and nobody proposes, so that the others wait in every stage
         waits = stage in ("digests", "agreeing")
 
@@ -223,11 +301,12 @@ def test_nonsense_changes_nothing(stage: str) -> None:
             )
 
         room.drops = drops
-    room.open().at_stage(2, stage)
+    if not room.parties:
+        room.open().at_stage(2, stage)
     party = room.parties[2]
     if stage == "rounds":
         room.run(until=START + 0.5)
-    for name, message in nonsense(NONSENSE, 2):
+    for name, message in [*nonsense(NONSENSE, 2), *nonsense_about_cohorts(party)]:
         if stage == "asking" and isinstance(message, Seen | Ack):
             continue  # which is what it waits for
         before = snapshot(party)
@@ -235,8 +314,23 @@ def test_nonsense_changes_nothing(stage: str) -> None:
         assert not effects.records, name
         assert snapshot(party) == before, name
         answers = [answer for _, answer in effects.sends if not isinstance(answer, Have | Prepare | Accept)]
-        told = (Offer, Decisions) if stage == "serving" else (Offer,)  # it tells what was decided
+        told = (Offer, Decisions) if stage in ("assessing", "opening", "serving") else (Offer,)  # what was decided
         assert not [answer for answer in answers if not isinstance(answer, told)], name
+
+
+def test_what_is_not_nonsense_is_taken() -> None:
+    """From which the deposits, refusals and keys above differ in one thing each."""
+    room = waiting("assessing")
+    party, items = room.parties[2], foreign(NONSENSE, 0)
+    deposit, sealed = dealt(party)
+    refusal = Refusal(deposit.cohort, deposit.hash, "no")
+    for item in (items.sign("deposit", deposit, sealed), items.sign("refusal", refusal), items.sign("digest", EMPTY)):
+        before = snapshot(party)
+        assert not room.hand(0, 2, Items([item])).violations and snapshot(party) != before, item.kind
+    opening = waiting("opening").parties[2]
+    before = snapshot(opening)
+    key = items.sign("key", Key(0, secrets_of(0, 0).private_key))
+    assert not opening.receive(room.now, 0, Items([key])).violations and snapshot(opening) != before
 
 
 def test_calls_that_tell_nothing_new_change_nothing() -> None:
@@ -261,7 +355,7 @@ def test_illegal_calls_are_refused_and_change_nothing() -> None:
     party, now = room.parties[2], room.now
     before = snapshot(party)
     calls: dict[str, Callable[[], object]] = {
-        "only once": lambda: party.open(now, noisy(PACED, 2), masks(2), secret(2)),
+        "only once": lambda: party.open(now, noisy(PACED, 2), masks(2), secret(2), sealing(2)),
         "recovered only once": lambda: party.recover(now, list(room.journals[2])),
         "assessed can only be called when it was asked for, got it in stage 'rounds'": lambda: party.assessed(now, ""),
         "planned can only be called when it was asked for": lambda: party.planned(now, "too late for that"),
@@ -298,16 +392,25 @@ def test_nothing_can_be_done_before_a_party_is_opened() -> None:
 def test_a_party_is_opened_with_a_value_and_secrets_of_the_right_size() -> None:
     party = Room(PACED).make(2)
     before, value = snapshot(party), noisy(PACED, 2)
-    for arguments, sentence in (
-        ((value[:1], masks(2), secret(2)), "noisy must be int64 numbers of shape (2,), got 'int64 of shape (1,)'"),
-        ((value * 0.5, masks(2), secret(2)), "noisy must be int64 numbers of shape (2,), got 'float64 of shape (2,)'"),
-        ((value, b"short", secret(2)), "the length of masks must be 32 bytes, got 5"),
-        ((value, masks(2), b"short"), "the length of secret must be 32 bytes, got 5"),
-    ):
+    short = b"short"
+    cases: list[tuple[tuple[Any, ...], str]] = [
+        (
+            (value[:1], masks(2), secret(2), sealing(2)),
+            "noisy must be int64 numbers of shape (2,), got 'int64 of shape (1,)'",
+        ),
+        (
+            (value * 0.5, masks(2), secret(2), sealing(2)),
+            "noisy must be int64 numbers of shape (2,), got 'float64 of shape (2,)'",
+        ),
+        ((value, short, secret(2), sealing(2)), "the length of masks must be 32 bytes, got 5"),
+        ((value, masks(2), short, sealing(2)), "the length of secret must be 32 bytes, got 5"),
+        ((value, masks(2), secret(2), short), "the length of sealing must be 32 bytes, got 5"),
+    ]
+    for arguments, sentence in cases:
         with pytest.raises(inca.InvalidInput) as caught:
             party.open(0.0, *arguments)
         assert str(caught.value) == sentence and snapshot(party) == before
-    assert party.open(0.0, value, masks(2), secret(2)).records
+    assert party.open(0.0, value, masks(2), secret(2), sealing(2)).records
 
 
 def test_a_journal_without_an_opening_is_refused() -> None:
@@ -329,25 +432,11 @@ def test_messages_of_unknown_parties_are_refused_and_change_nothing() -> None:
             assert snapshot(party) == before
 
 
-def poisoned(item: Callable[[SessionConfig], Item]) -> Room:
-    """A session in which everyone is given a signed item of party 0, which is not there, before its own digest."""
-    room = Room(PACED).open(1, 2, 3, 4).run(until=START + 1.0)
-    for i in (1, 2, 3, 4):
-        room.hand(0, i, Items([item(PACED)]))
-    return room.run()
-
-
-def test_a_final_message_beyond_all_balances_harms_nobody() -> None:
-    huge = Final(pack(np.full(PACED.dimension + 1, 2**62, dtype=np.int64)), bytes(32))
-    room = poisoned(lambda session: foreign(session, 0).sign("final", huge))
-    assert set(room.results) == {1, 2, 3, 4}
-
-
 def test_bits_that_do_not_fit_take_nothing_else_along() -> None:
     room = Room(PACED).open().run(until=START + 0.5)
     party = room.parties[2]
     before = snapshot(party)
-    effects = party.receive(room.now, 0, Have({"digest": bits({0, 1}, N), "final": bytes(9)}, 0, False))
+    effects = party.receive(room.now, 0, Have({"digest": bits({0, 1}, N), "deposit": bytes(9)}, 0, False))
     assert snapshot(party) == before and not [answer for _, answer in effects.sends if isinstance(answer, Have | Want)]
 
 
@@ -374,10 +463,11 @@ def last_offer(room: Room, receiver: int) -> tuple[int, int]:
     return room.session.topology(room.session.seed).senders[room.session.rounds][receiver][0]
 
 
-@pytest.mark.parametrize("numbers", [[2**62 - 1, 0, 0], [-(2**62) + 1, 0, 0], [0, 0, N * WEIGHT]], ids=str)
+@pytest.mark.parametrize("numbers", [[5, 0, 0], [-5, 0, 0], [0, 0, 5]], ids=str)
 def test_an_offer_that_makes_a_balance_larger_than_any_honest_one_is_void_and_crashes_nobody(
     numbers: list[int],
 ) -> None:
+    """Its sender need not have lied: others may have made the balance that large."""
     session = replace(PACED, schedule="permutation")
     room = Room(session)
     room.drops = lambda sender, receiver, message: (
@@ -385,7 +475,8 @@ def test_an_offer_that_makes_a_balance_larger_than_any_honest_one_is_void_and_cr
     )
     room.open().run(until=START + 3 * session.min_round_duration + 0.1)
     party, (sender, slot) = room.parties[2], last_offer(room, 2)
-    party.ledger.balance[0] = 5 if numbers[0] > 0 else -5  # so that the sum is beyond
+    largest = np.array([np.sign(numbers[0]) * (2**62 - 4), 0, N * WEIGHT - 4])  # so that the sum is beyond
+    party.ledger.balance[:] = largest
     assert party.ledger.round == session.rounds
     effects = party.receive(room.now, sender, offer_of(room, session.rounds, sender, slot, 2, numbers))
     huge = offer_of(room, session.rounds, sender, slot, 2, numbers)
@@ -437,7 +528,7 @@ def test_a_decision_is_taken_if_a_quorum_has_signed_it_and_not_otherwise() -> No
     assert [decision.proposal for decision in party.ledger.decided] == [cohort]
 
 
-@pytest.mark.parametrize("step", ["cohort", "commit", "result"])
+@pytest.mark.parametrize("step", ["cohort", "commit"])
 def test_a_signed_decision_that_does_not_follow_is_refused(step: str) -> None:
     room = Room(PACED)
     room.drops = lambda sender, receiver, message: isinstance(message, Prepare | Propose)
@@ -447,7 +538,6 @@ def test_a_signed_decision_that_does_not_follow_is_refused(step: str) -> None:
     wrong = {
         "cohort": [cohort, Proposal("cohort", [(i, bytes(32)) for i in range(3)])],
         "commit": [Proposal("commit", cohort.contents[:-1])],
-        "result": [Proposal("result", cohort.contents)],
     }
     for proposal in wrong[step]:
         signatures = signed(PACED, proposal, (0, 1, 3, 4), instance=1)

@@ -130,14 +130,14 @@ def test_an_item_is_asked_of_one_peer_at_a_time() -> None:
     room.drops = lambda sender, receiver, message: True
     room.open().at_stage(1, "digests")
     party, now = room.parties[1], room.now
-    have = Have({"digest": bits({0, 2}, N), "final": bits({0}, N)}, 0, True)
+    have = Have({"digest": bits({0, 2}, N), "deposit": bits({0}, N)}, 0, True)
 
     def wants(peer: int, when: float) -> list[Message]:
         return [message for _, message in party.receive(when, peer, have).sends if isinstance(message, Want)]
 
-    assert wants(0, now) == [Want({"digest": bits({0, 2}, N), "final": bits({0}, N)}, 0)]
+    assert wants(0, now) == [Want({"digest": bits({0, 2}, N), "deposit": bits({0}, N)}, 0)]
     assert not wants(2, now) and not wants(0, now + PACED.period / 4 - 0.01)
-    assert wants(2, now + PACED.period / 4 + 0.01) == [Want({"digest": bits({0, 2}, N), "final": bits({0}, N)}, 0)]
+    assert wants(2, now + PACED.period / 4 + 0.01) == [Want({"digest": bits({0, 2}, N), "deposit": bits({0}, N)}, 0)]
 
 
 def test_a_member_that_claims_items_and_does_not_deliver_them_gives_way_to_others() -> None:
@@ -159,7 +159,7 @@ def test_a_member_that_claims_items_and_does_not_deliver_them_gives_way_to_other
 
 def wants_answered(party: Party, now: float, peer: int, times: int) -> list[Item]:
     """Ask for all items, so many times in a row; return those that come."""
-    want = Want({kind: bits(set(range(N)), N) for kind in ("digest", "final", "done")}, 0)
+    want = Want({kind: bits(set(range(N)), N) for kind in ("digest", "deposit", "done")}, 0)
     sends = [send for _ in range(times) for send in party.receive(now, peer, want).sends]
     return [item for to, message in sends if to == peer and isinstance(message, Items) for item in message.items]
 
@@ -170,8 +170,8 @@ def test_items_are_not_sent_again_and_again_to_whoever_asks_in_a_loop() -> None:
     for peer in (0, 2):
         party.up(now, peer)  # it may have been sent some on an earlier connection
     first = wants_answered(party, now, 0, 50)
-    finals = [item for item in first if item.kind == "final"]
-    assert len(finals) == N and len({(item.kind, item.party) for item in first}) == len(first)
+    deposits = [item for item in first if item.kind == "deposit"]
+    assert len(deposits) == N and len({(item.kind, item.party) for item in first}) == len(first)
     small = wants_answered(party, now + period / 4, 0, 50)  # as often as an honest party asks
     assert {item.kind for item in small} == {"digest", "done"} and len(small) == len(first) - N
     party.up(now + period / 4, 0)
@@ -193,26 +193,26 @@ def test_an_answer_holds_no_more_than_an_honest_party_asks_for() -> None:
     room = Room(session).open().at_stage(1, "serving")
     room.parties[1].up(room.now, 0)
     items = wants_answered(room.parties[1], room.now, 0, 1)
-    assert 0 < sum(len(item.body) for item in items if item.kind == "final") < 2**22 + 9 * session.dimension
+    assert 0 < sum(item.size for item in items if item.kind == "deposit") < 2**22 + 9 * session.dimension
 
 
 def test_wanted_items_are_sent_and_nothing_else() -> None:
     room = Room(PACED).open().at_stage(1, "serving")
     party = room.parties[1]
-    sends = party.receive(room.now, 0, Want({"final": bits({0, 3}, N), "digest": bits({2}, N)}, 3)).sends
+    sends = party.receive(room.now, 0, Want({"deposit": bits({0, 3}, N), "digest": bits({2}, N)}, 2)).sends
     sent = [item for _, message in sends if isinstance(message, Items) for item in message.items]
-    assert {(item.kind, item.party) for item in sent} == {("final", 0), ("final", 3), ("digest", 2)}
+    assert {(item.kind, item.party) for item in sent} == {("deposit", 0), ("deposit", 3), ("digest", 2)}
     assert all(item == party.signed_items.by_kind[item.kind][item.party] for item in sent)
 
 
 def test_items_are_fetched_by_their_contents_once_however_often_they_are_named() -> None:
     room = Room(PACED).open().at_stage(1, "serving")
     party = room.parties[1]
-    held = party.signed_items.by_kind["final"][3]
+    held = party.signed_items.by_kind["deposit"][3]
     contents = [(3, held.hash), (3, bytes(32)), (99, held.hash)]
     for fetched in (contents, 50 * contents):
         party.up(room.now, 0)  # on one connection it would be sent once
-        sends = party.receive(room.now, 0, Fetch("final", fetched)).sends
+        sends = party.receive(room.now, 0, Fetch("deposit", fetched)).sends
         assert [item for _, message in sends if isinstance(message, Items) for item in message.items] == [held]
     for kind in ("digest", "gift"):
         sends = party.receive(room.now, 0, Fetch(kind, contents)).sends
@@ -222,10 +222,10 @@ def test_items_are_fetched_by_their_contents_once_however_often_they_are_named()
 def test_decisions_are_sent_to_whoever_lacks_them() -> None:
     room = Room(PACED).open().at_stage(1, "serving")
     party = room.parties[1]
-    assert [decision.proposal.step for decision in party.ledger.decided] == ["cohort", "commit", "result"]
-    for known in range(4):
+    assert [decision.proposal.step for decision in party.ledger.decided] == ["cohort", "commit"]
+    for known in range(3):
         sends = party.receive(room.now, 0, Want({}, known)).sends
         told = [message for _, message in sends if isinstance(message, Decisions)]
-        assert told == ([Decisions(known, party.ledger.decided[known:])] if known < 3 else [])
-    asked = party.receive(room.now, 0, Have({}, 4, True)).sends  # it knows one more
-    assert (0, Want({}, 3)) in asked
+        assert told == ([Decisions(known, party.ledger.decided[known:])] if known < 2 else [])
+    asked = party.receive(room.now, 0, Have({}, 3, True)).sends  # it knows one more
+    assert (0, Want({}, 2)) in asked

@@ -18,7 +18,6 @@ from inca.network.protocol.messages import (
     Item,
     ItemProof,
     Items,
-    Message,
     Nudge,
     Offer,
     Prepare,
@@ -31,16 +30,27 @@ from inca.network.protocol.messages import (
     Yes,
     encode,
 )
+from inca.network.protocol.opening.deposits import Deposit
 from inca.network.protocol.party import Party
-from inca.network.protocol.records import Accepted, Began, Left, Opened, Record, Seeded, Signed
+from inca.network.protocol.records import Accepted, Began, Decided, Erased, Left, Opened, Record, Secret, Seeded, Signed
 from inca.network.protocol.session import SessionConfig
-from inca.network.protocol.signed_items import Ready, read
+from inca.network.protocol.signed_items import WORDS, Key, Refusal, read
 
 # --- restarts -----------------------------------------------------------------------------------------------------
 
 
 def writes(session: SessionConfig) -> int:
     return Room(session).open().run().writes
+
+
+def subject_of(item: Item) -> tuple[str, int, int]:
+    """What an item is about: its party says one thing of it."""
+    if item.kind == "key":
+        return item.kind, read(item, Key).cohort, 0
+    if item.kind in WORDS:
+        word = read(item, Deposit) if item.kind == "deposit" else read(item, Refusal)
+        return "word", word.cohort, 0
+    return item.kind, 0, 0
 
 
 SMALL = replace(PACED, parties=4, rounds=2, receivers=1)
@@ -60,16 +70,15 @@ def test_a_crash_at_any_write_harms_nobody(written: bool, part: int) -> None:
         assert all(stage == "over" for stage, _ in stages.values()), f"write {number}: {stages}"
         result = room.check(but=room.killed)  # it may come back when all others are done and gone
         assert not any(isinstance(record, Left) for journal in room.journals.values() for record in journal)
-        assert len(result.published) >= 3, f"write {number}: {result.published}"
-        # Each party offers the same bytes whenever it offers, and says one final message.
+        assert len(result.realized.cohort) >= 3, f"write {number}: {result.realized.cohort}"
+        # Each party offers the same bytes whenever it offers, and has one word on each cohort, and one key.
         said: dict[tuple[int, str, int, int], set[bytes]] = {}
         for i, message in room.said:
             if isinstance(message, Offer):
                 said.setdefault((i, "offer", message.round, message.slot), set()).add(encode(message))
             elif isinstance(message, Items):
                 for item in message.items:
-                    cohort = read(item, Ready).instance if item.kind == "ready" else 0
-                    said.setdefault((item.party, item.kind, cohort, 0), set()).add(item.body)
+                    said.setdefault((item.party, *subject_of(item)), set()).add(item.body + item.sealed)
         assert all(len(versions) == 1 for versions in said.values()), f"write {number}"
 
 
@@ -112,8 +121,9 @@ def test_a_lost_journal_is_noticed() -> None:
     room.run()
     assert room.parties[1].stage == "left"
     assert "the journal is lost or behind: party" in room.parties[1].reason
-    assert isinstance(room.journals[1][-1], Left) and not any(isinstance(r, Began) for r in room.journals[1])
-    assert set(room.results) == {0, 2, 3, 4} and room.results[0].published == {0, 2, 3, 4}
+    kinds = [type(record) for record in room.journals[1]]
+    assert kinds[-2:] == [Left, Erased] and Began not in kinds and Secret not in kinds
+    assert set(room.results) == {0, 2, 3, 4} and room.results[0].realized.cohort == {0, 2, 3, 4}
 
 
 def test_a_journal_that_was_rolled_back_is_noticed() -> None:
@@ -128,9 +138,9 @@ def test_a_journal_that_was_rolled_back_is_noticed() -> None:
         assert (room.parties[1].stage == "left") == bool(forgotten), f"{dropped} records dropped"
         if forgotten:
             assert f"has seen an offer of round {forgotten[0]} that it lacks" in room.parties[1].reason
-            assert room.results[0].published == {0, 2, 3, 4}
+            assert room.results[0].realized.cohort == {0, 2, 3, 4}
             # It has said nothing in this incarnation that depends on its value.
-            assert room.journals[1][len(whole) - dropped :] == [Left(room.parties[1].reason)]
+            assert [r for r in room.journals[1] if r not in whole] == [Left(room.parties[1].reason), Erased()]
 
 
 def test_whoever_left_stays_away() -> None:
@@ -142,32 +152,32 @@ def test_whoever_left_stays_away() -> None:
     before = snapshot(room.parties[1])
     assert not room.hand(0, 1, Ask()).sends
     assert snapshot(room.parties[1]) == before
-    assert room.run().results[0].published == {0, 2, 3, 4}
+    assert room.run().results[0].realized.cohort == {0, 2, 3, 4}
 
 
 def test_a_restart_in_the_end_says_the_same_things() -> None:
-    for stage in ("digests", "agreeing", "publishing", "serving"):
+    for stage in ("digests", "agreeing", "opening", "serving"):
         room = Room(PACED).open().at_stage(1, stage)
-        signed = dict(room.parties[1].ledger.signed)
+        signed = dict(room.parties[1].ledger.own_items)
         room.kill(1)
         room.recover(1)
         assert room.run().parties[1].stage == "over"
-        for kind, item in signed.items():
-            assert room.parties[1].ledger.signed[kind] == item
+        for key, item in signed.items():
+            assert room.parties[1].ledger.own_items[key] == item
         kinds = [record.item.kind for record in room.journals[1] if isinstance(record, Signed)]
-        assert sorted(kinds) == ["digest", "final", "ready"]
+        assert sorted(kinds) == ["deposit", "digest"]
 
 
 # --- a journal that is behind -------------------------------------------------------------------------------------
 
 
-def rolled_back(room: Room, i: int, forgotten: type[Record], *, drops: Callable[[int, int, Message], bool]) -> Party:
-    """Party i comes back with its journal as it was before the last record of that kind."""
+def rolled_back(room: Room, i: int, forgotten: Callable[[Record], bool]) -> Party:
+    """Party i comes back with its journal as it was before the last of these records, and hears nobody."""
     room.kill(i)
     journal = room.journals[i]
-    last = max(number for number, record in enumerate(journal) if isinstance(record, forgotten))
+    last = max(number for number, record in enumerate(journal) if forgotten(record))
     room.journals[i] = journal[:last]
-    room.drops = drops
+    room.drops = lambda sender, to, message: i in (sender, to)
     room.recover(i)
     return room.parties[i]
 
@@ -183,31 +193,41 @@ def test_whoever_was_there_from_the_start_is_not_driven_out_by_an_answer_to_no_o
     assert invalid == 2 * ["an answer about an offer that was never made to this peer"]
 
 
-@pytest.mark.parametrize("kind", ["digest", "final"])
-def test_an_own_item_that_the_journal_lacks_is_noticed_and_the_peer_named(kind: str) -> None:
-    """From a witness, or from whoever passes the item on."""
-    for witness in (True, False):
-        room = Room(PACED).open().at_stage(3, "serving")
-        item = room.parties[3].signed_items.by_kind[kind][1]
-        journal = room.journals[1]
-        signed = next(k for k, record in enumerate(journal) if isinstance(record, Signed) and record.item == item)
-        room.kill(1)
-        room.journals[1] = journal[:signed]
-        room.drops = lambda sender, to, message: 1 in (sender, to)
-        room.recover(1)
-        party = room.parties[1]
-        asked = [message for _, message in room.hand(1, 3, Ask()).sends if isinstance(message, Seen)]
-        assert [proof.kind for proof in asked[0].signed] == ["digest", "final"]
-        room.hand(3, 1, Seen([], 5, 0, [item.proof]) if witness else Items([item]))
-        assert party.stage == "left" and party.ledger.signed.get(kind) is None
-        lost = "lost or behind" if witness else "behind"
-        assert party.reason.startswith(f"the journal is {lost}: party 3 has a {kind} of this party")
+@pytest.mark.parametrize("witness", [True, False], ids=["from a witness", "from whoever passes it on"])
+def test_an_own_digest_that_the_journal_lacks_is_noticed_and_the_peer_named(witness: bool) -> None:
+    room = Room(PACED).open().at_stage(3, "serving")
+    item = room.parties[3].signed_items.by_kind["digest"][1]
+    party = rolled_back(room, 1, lambda record: isinstance(record, Signed) and record.item == item)
+    asked = [message for _, message in room.hand(1, 3, Ask()).sends if isinstance(message, Seen)]
+    assert asked[0].signed == [item.proof]
+    room.hand(3, 1, Seen([], 5, 0, [item.proof]) if witness else Items([item]))
+    assert party.stage == "left" and not party.ledger.own_items
+    lost = "lost or behind" if witness else "behind"
+    reason = f"the journal is {lost}: {'party 3' if witness else 'a peer'} has a digest of this party"
+    assert party.reason.startswith(reason)
+
+
+@pytest.mark.parametrize("decided", [True, False], ids=["knowing the cohort", "before it knows the cohort"])
+def test_an_own_deposit_that_the_journal_lacks_is_noticed(decided: bool) -> None:
+    """It must not make another one, with another top-up or after other rounds."""
+    room = Room(PACED).open().at_stage(3, "serving")
+    item, decisions = room.parties[3].signed_items.by_kind["deposit"][1], room.parties[3].ledger.decided
+    first = Signed(item, 0) if decided else Decided(decisions[0])
+    party = rolled_back(room, 1, lambda record: record == first)
+    room.hand(3, 1, Items([item]))
+    if not decided:
+        assert party.stage == "asking"
+        room.hand(3, 1, Seen([], 5, 0, []))
+        room.hand(3, 1, Decisions(0, decisions[:1]))
+    room.run()
+    assert party.stage == "left" and ("deposit", 0) not in party.ledger.own_items
+    assert party.reason == "the journal is behind: a peer has a deposit of this party that it lacks"
 
 
 def test_an_item_that_others_have_made_up_drives_nobody_out() -> None:
     room = Room(PACED).open().at_stage(1, "digests")
     party = room.parties[1]
-    forged = Item("digest", 1, party.ledger.signed["digest"].body + b"x", b"no signature")
+    forged = Item("digest", 1, party.ledger.own_items["digest", None].body + b"x", b"no signature")
     for item in (forged, foreign(PACED, 3).sign("digest", b"\x93\x90\x90\x90")):
         room.hand(3, 1, Items([Item("digest", 1, item.body, item.signature)]))
         assert party.stage != "left"
@@ -217,7 +237,7 @@ def test_an_item_that_others_have_made_up_drives_nobody_out() -> None:
 
 def test_a_witness_that_makes_up_kinds_of_items_drives_nobody_out() -> None:
     room = Room(PACED).open().run(until=START + 0.5)
-    party = rolled_back(room, 1, Began, drops=lambda sender, to, message: 1 in (sender, to))
+    party = rolled_back(room, 1, lambda record: isinstance(record, Began))
     for kind in ("\x1b[2J" * 99, "ready", "gift"):
         signed = foreign(PACED, 1).sign("digest", b"made up").proof
         room.hand(0, 1, Seen([], 2, 0, [msgspec.structs.replace(signed, kind=kind)]))
@@ -227,7 +247,7 @@ def test_a_witness_that_makes_up_kinds_of_items_drives_nobody_out() -> None:
 # --- decisions survive everything ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("step", ["cohort", "commit", "result"])
+@pytest.mark.parametrize("step", ["cohort", "commit"])
 @pytest.mark.parametrize("back", [0.0, 0.3, 1.5])
 def test_a_decision_survives_the_death_of_all_and_of_whoever_knew_it(step: str, back: float) -> None:
     """One party has decided and told nobody; all are killed, and only a quorum without that one comes back."""
@@ -259,11 +279,10 @@ def test_a_decision_survives_the_death_of_all_and_of_whoever_knew_it(step: str, 
         assert party.stage == "over" and [d.proposal for d in party.ledger.decided[: len(decided)]] == [
             d.proposal for d in decided
         ]
-    if step == "result":
-        result = room.check()
-        assert result.published == decided[-1].proposal.parties == set(range(n)) and not result.late
-    elif step == "commit":  # those who stay away are late leavers
-        assert room.check().late == set(range(n)) - set(quorum)
+    if step == "commit":  # those who stay away are in the result: their deposits were kept, and enough keys are there
+        assert room.check().realized.cohort == decided[-1].proposal.parties == set(range(n))
+    else:
+        assert room.check().realized.cohort == set(quorum)
 
 
 def test_what_stands_behind_an_acceptance_is_in_the_journal() -> None:
@@ -273,9 +292,8 @@ def test_what_stands_behind_an_acceptance_is_in_the_journal() -> None:
         kept = {(item.kind, item.party, item.hash) for record in accepted for item in record.items}
         own = {(r.item.kind, i, r.item.hash) for r in journal if isinstance(r, Signed)}
         for record in accepted:
-            kind = {"cohort": "digest", "result": "final", "commit": "ready"}[record.lock.proposal.step]
-            if kind != "ready":
-                assert {(kind, party, hash_) for party, hash_ in record.lock.proposal.contents} <= kept | own
+            kind = {"cohort": "digest", "commit": "deposit"}[record.lock.proposal.step]
+            assert {(kind, party, hash_) for party, hash_ in record.lock.proposal.contents} <= kept | own
             assert record.lock.proposal.parties == {party for of, party, _ in kept | own if of == kind}
         assert len(kept) == sum(len(record.items) for record in accepted)  # once each
 
@@ -325,7 +343,7 @@ def test_a_party_without_a_journal_waits_for_all_witnesses() -> None:
 def test_a_party_without_a_journal_waits_for_all_witnesses_after_another_crash_too() -> None:
     room = Room(PACED).open().run(until=START + 0.5)
     reborn(room, 1)
-    assert [type(record) for record in room.journals[1]][:2] == [Opened, Seeded]
+    assert [type(record) for record in room.journals[1]][:3] == [Opened, Secret, Seeded]
     room.kill(1)
     room.recover(1)
     party = room.parties[1]
@@ -358,7 +376,7 @@ def test_whoever_came_late_has_no_vote_before_or_after_another_crash() -> None:
     room.at(START + 1.3, room.kill, 3)
     room.at(START + 1.3, room.recover, 3)
     result = room.run().check()
-    assert 3 in result.published and room.ledgers()[3].account.present[-1] == PACED.rounds
+    assert 3 in result.realized.cohort and room.ledgers()[3].account.present[-1] == PACED.rounds
     assert not [message for i, message in room.said if i == 3 and isinstance(message, Prepare | Promise | Accept | Yes)]
     assert not room.ledgers()[3].promised and not room.ledgers()[3].accepted
 

@@ -8,6 +8,7 @@ from itertools import pairwise
 import pytest
 
 from helpers.parties import COIN_FLIP, PACED, START, N, Room, compare, masks, noisy, offer_of, reasons, secret
+from helpers.trustee_keys import sealing
 from inca.network.protocol.messages import Ask, Have, Items, Message, Offer, Want
 from inca.network.protocol.records import Began, Joined
 from inca.network.protocol.session import WEIGHT, SessionConfig
@@ -24,7 +25,7 @@ def test_a_late_party_joins_the_round_that_is_under_way() -> None:
     result = room.run().check()
     joined = [record.round for record in room.journals[3] if isinstance(record, Joined)]
     assert joined == [3] and room.ledgers()[3].account.present == [3, 4]
-    assert result.published == set(range(N))
+    assert result.realized.cohort == set(range(N))
     compare(room, result.realized.execution)
     assert result.realized.execution.total_weights[3] == pytest.approx(3 / 5)
 
@@ -47,7 +48,7 @@ def test_a_party_that_comes_after_the_last_round_has_the_result_all_the_same() -
     room.open(0, 1, 2, 4).at_stage(0, "serving")
     room.open(3)
     result = room.run().results[0]
-    assert result.published == {0, 1, 2, 4}
+    assert result.realized.cohort == {0, 1, 2, 4}
     assert room.parties[3].result is not None and room.parties[3].result.total.tolist() == result.total.tolist()
     assert not any(isinstance(record, Began) for record in room.journals[3])
 
@@ -61,14 +62,14 @@ def test_a_late_party_must_hear_all_witnesses() -> None:
     assert room.parties[3].stage == "left"
     reason = f"came late without a journal, and party {witness} did not say whether it had been there before: next time"
     assert room.parties[3].reason.startswith(reason) and "--first-start" in room.parties[3].reason
-    assert room.results[0].published <= {0, 1, 2, 4} and not any(isinstance(r, Began) for r in room.journals[3])
+    assert room.results[0].realized.cohort <= {0, 1, 2, 4} and not any(isinstance(r, Began) for r in room.journals[3])
 
 
 def test_when_a_life_began_tells_whether_it_is_late() -> None:
     """It may have looked at clocks in the meantime."""
     for began, late in ((START - 0.1, False), (START, True), (None, True)):
         party = Room(PACED).make(1)
-        party.open(START + 0.1, noisy(PACED, 1), masks(1), secret(1), began=began)
+        party.open(START + 0.1, noisy(PACED, 1), masks(1), secret(1), sealing(1), began=began)
         assert party.ledger.opened is not None and party.ledger.opened.late == late
 
 
@@ -119,7 +120,7 @@ def test_nothing_begins_before_the_plan_is_known() -> None:
         assert {i: party.stage for i, party in room.parties.items() if party.stage != "rounds"} == {3: "left"}
         assert {party.ledger.round for i, party in room.parties.items() if i != 3} == {2}
         result = room.run().check()
-        assert result.published == {0, 1, 2, 4}
+        assert result.realized.cohort == {0, 1, 2, 4}
         assert not [message for i, message in room.said if i == 3 and isinstance(message, Offer)]
 
 
@@ -165,11 +166,11 @@ AT_THE_END = [3.9 + 0.02 * step for step in range(12)]  # where most is said, an
     ],
 )
 def test_a_cut_of_all_links_for_less_than_a_period_costs_nobody_the_session(into: float) -> None:
-    """In rounds, when digests are exchanged, in the consensus, or when final messages are."""
+    """In rounds, when digests or deposits are exchanged, in the consensus, or when keys are shown."""
     room = Room(SLOW)
     cut(room, START + into, START + into + 0.95 * SLOW.period)
     result = room.open().run().check()
-    assert result.published == set(range(N)) and result.weight == N * WEIGHT, into
+    assert result.realized.cohort == set(range(N)) and result.weight == N * WEIGHT, into
     assert not reasons(room)
 
 
@@ -182,4 +183,4 @@ def test_whoever_is_gone_is_not_waited_for_and_whoever_is_not_yet_is() -> None:
     room.at_stage(0, "agreeing")
     assert died + 0.9 * PACED.period < room.now < died + 2.2 * PACED.period
     result = room.run().check()
-    assert result.published == {0, 1, 3, 4} and result.weight == 4 * WEIGHT
+    assert result.realized.cohort == {0, 1, 3, 4} and result.weight == 4 * WEIGHT

@@ -13,12 +13,14 @@ from helpers.simulated_network import SimulatedNetwork
 from inca.network.lattice.discrete_gaussian import Keystream
 from inca.network.protocol.context import Effects
 from inca.network.protocol.messages import Item, Items, Lock, Offer, Proposal, encode, pack
-from inca.network.protocol.records import Accepted, Began, Credited, Opened, Signed
-from inca.network.protocol.signed_items import Final
+from inca.network.protocol.opening.cohort_keys import CohortSecrets
+from inca.network.protocol.opening.deposits import Deposit
+from inca.network.protocol.records import Accepted, Began, Credited, Opened, Secret, Signed
+from inca.network.protocol.signed_items import Key
 
 PRIVATE = b"private!"
 NUMBER = int.from_bytes(PRIVATE, "little")
-ITEM = Item("final", 1, PRIVATE, b"signature")
+ITEM = Item("key", 1, PRIVATE, b"signature", PRIVATE)
 THINGS: dict[str, tuple[Callable[[], object], str]] = {
     "an opening": (
         lambda: Opened(PRIVATE, 4 * PRIVATE, 4 * PRIVATE),
@@ -30,21 +32,27 @@ THINGS: dict[str, tuple[Callable[[], object], str]] = {
         "Credited(round=2, sender=1, slot=0, payload=<8 bytes>, proof=None)",
     ),
     "an offer": (lambda: Offer(2, 0, PRIVATE), "Offer(round=2, slot=0, payload=<8 bytes>, signature=<0 bytes>)"),
-    "an item": (lambda: ITEM, "Item(kind='final', party=1, body=<8 bytes>, signature=<9 bytes>)"),
+    "an item": (lambda: ITEM, "Item(kind='key', party=1, body=<8 bytes>, signature=<9 bytes>, sealed=<8 bytes>)"),
     "an acceptance": (
         lambda: Accepted(1, Lock(7, Proposal("cohort", []), []), [ITEM]),
         "Accepted(instance=1, lock=Lock(ballot=7, proposal=Proposal(step='cohort', contents=[]), votes=[]), "
         f"items=[{ITEM}])",
     ),
-    "a signed item": (lambda: Signed(ITEM), f"Signed(item={ITEM})"),
+    "a signed item": (lambda: Signed(ITEM, 2), f"Signed(item={ITEM}, cohort=2)"),
     "items": (lambda: Items([ITEM]), f"Items(items=[{ITEM}])"),
-    "a final message": (lambda: Final(PRIVATE, PRIVATE), "Final(payload=<8 bytes>, secret=<8 bytes>)"),
+    "a deposit": (
+        lambda: Deposit(1, PRIVATE, PRIVATE, PRIVATE, PRIVATE),
+        "Deposit(cohort=1, hash=<8 bytes>, sealed=<8 bytes>, ephemeral=<8 bytes>, shares=<8 bytes>)",
+    ),
+    "a trustee's key": (lambda: Key(1, PRIVATE), "Key(cohort=1, private=<8 bytes>)"),
+    "the secrets of a cohort, written down": (lambda: Secret(1, PRIVATE), "Secret(cohort=1, state=<8 bytes>)"),
+    "the secrets of a cohort": (lambda: CohortSecrets(4 * PRIVATE, 1), "CohortSecrets(cohort 1)"),
     "a keystream": (lambda: Keystream(4 * PRIVATE, b"masks"), "Keystream(label=b'masks', 0 words read)"),
     "effects": (
         lambda: Effects([Began(2, PRIVATE)], [(1, Offer(2, 0, PRIVATE))]),
         "Effects(records=[Began(round=2, share=<8 bytes>)], "
         "sends=[(1, Offer(round=2, slot=0, payload=<8 bytes>, signature=<0 bytes>))], "
-        "log_events=[], assess=None, plan=False)",
+        "log_events=[], violations=[], assess=None, plan=False)",
     ),
 }
 
@@ -62,8 +70,19 @@ def test_a_running_party_shows_neither_its_balance_nor_its_secrets() -> None:
     ledger = party.ledger
     hidden = [ledger.balance, ledger.injected, noisy(PACED, 2), *ledger.shares.values(), *ledger._drawn]
     numbers = {str(number) for vector in hidden for number in np.abs(vector).tolist() if number > 10}
-    secrets = {repr(private)[2:-1] for private in (masks(2), secret(2), *(pack(vector) for vector in hidden))}
-    for shown in (repr(ledger), repr(party), repr(party._context), repr(party._components), repr(room.journals[2])):
+    kept = party.ledger.secrets
+    assert kept is not None
+    of_cohort = [kept.state, kept.private_key, kept.dealing, kept.topup]
+    private_bytes = [masks(2), secret(2), *of_cohort, *(pack(vector) for vector in hidden)]
+    secrets = {repr(private)[2:-1] for private in private_bytes}
+    for shown in (
+        repr(ledger),
+        repr(party),
+        repr(party._context),
+        repr(party._components),
+        repr(room.journals[2]),
+        repr(kept),
+    ):
         assert not [number for number in numbers if number in shown]
         assert not [private for private in secrets if private in shown]
     assert repr(ledger) == "Ledger(party 2, round 2, 3 numbers, 0 open offers)"

@@ -33,11 +33,11 @@ def full() -> dict[int, Account]:
     return {i: account(dict.fromkeys(range(1, T + 1), ACKED), list(range(1, T + 1)), i) for i in range(N)}
 
 
-def put(accounts: dict[int, Account], published: frozenset[int] | None = None) -> RealizedExecution:
+def put(accounts: dict[int, Account]) -> RealizedExecution:
     """Realize what the accounts of a cohort tell."""
     for party, told in accounts.items():
         check_account(RING_SESSION, RING, party, told)
-    return realize(RING_SESSION, RING, accounts, published)
+    return realize(RING_SESSION, RING, accounts)
 
 
 def changed(party: int, **changes: object) -> dict[int, Account]:
@@ -60,7 +60,7 @@ def test_everything_credited_is_the_intended_execution() -> None:
     assert [receivers(realized, i) for i in range(N)] == [[(i + 1) % N] * T for i in range(N)]
     assert not realized.execution.undelivered and not realized.contradictions
     assert realized.cohort == frozenset(range(N)) and realized.intended is RING
-    assert realized.execution.presence.all_present and realized.execution.published.all()
+    assert realized.execution.presence.all_present
     assert realized.execution.weight == N
 
 
@@ -106,7 +106,6 @@ def test_an_offer_to_a_party_that_is_not_in_the_cohort_was_seen_and_is_undone_wh
         assert [entry.back for entry in realized.execution.undelivered if entry.sender == 1] == [1, 0]
         assert receivers(realized, 1) == [-1, -1, -1] and not realized.contradictions
         assert realized.cohort == {0, 1, 3} and realized.execution.weight == pytest.approx(3)
-        assert not realized.execution.published[2]
 
 
 def test_what_was_credited_from_a_party_that_is_not_in_the_cohort_is_undone() -> None:
@@ -139,12 +138,6 @@ def test_a_share_of_a_round_that_its_sender_missed_is_a_contradiction() -> None:
         | {0: account({1: ACKED, 2: OPEN, 3: ACKED}, [1, 2, 3], 0)}
     )
     assert realized.contradictions == (Contradiction(2, 1, 2, "voided"),)
-
-
-def test_only_final_messages_that_count_are_published() -> None:
-    realized = put(full(), published=frozenset({0, 3}))
-    assert realized.execution.published.tolist() == [True, False, False, True]
-    assert realized.cohort == frozenset(range(N))
 
 
 # --- against the library's weights --------------------------------------------------------------------------------

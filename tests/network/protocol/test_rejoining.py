@@ -12,7 +12,7 @@ from helpers.parties import PACED, START, N, Room, foreign, offer_of, snapshot
 from helpers.simulated_network import SimulatedNetwork
 from inca.network.protocol.messages import Ack, Ask, Item, OfferProof, Seen, Voided, encode
 from inca.network.protocol.party import Party
-from inca.network.protocol.records import Began, Credited, Left, Record, Tombstoned
+from inca.network.protocol.records import Began, Credited, Erased, Left, Record, Tombstoned
 
 ROUND = 4  # of which the party that comes back knows nothing yet
 
@@ -60,7 +60,7 @@ def test_an_answer_about_an_offer_that_it_has_not_made_drives_nobody_out(answer:
         (receiver_of(t), "an answer about an offer that was never made to this peer")
     ]
     room.drops = lambda sender, receiver, message: False
-    assert 1 in room.run().check().published
+    assert 1 in room.run().check().realized.cohort
 
 
 PROOFS: dict[str, Callable[[Room], OfferProof]] = {
@@ -90,13 +90,13 @@ def test_a_witness_that_shows_no_signature_of_an_offer_drives_nobody_out_and_is_
     claim = f"{room.session.name(witness)} claims to have seen an offer of round {ROUND} that it lacks"
     assert logged(room, "invalid message") == [(witness, f"{claim}, and shows no signature")]
     room.drops = lambda sender, receiver, message: False
-    assert 1 in room.run().check().published
+    assert 1 in room.run().check().realized.cohort
 
 
 ITEMS: dict[str, Callable[[], Item]] = {
     "no signature": lambda: Item("digest", 1, b"made up", b""),
     "its own": lambda: foreign(PACED, 3).sign("digest", b"made up"),
-    "one of another kind": lambda: foreign(PACED, 1).sign("final", b"made up"),
+    "one of another kind": lambda: foreign(PACED, 1).sign("deposit", b"made up"),
 }
 
 
@@ -110,7 +110,7 @@ def test_a_witness_that_shows_no_signature_of_an_item_drives_nobody_out_and_is_n
     claim = "party 3 claims to have a digest of this party, which it lacks, and shows no signature"
     assert logged(room, "invalid message") == [(3, claim)]
     room.drops = lambda sender, receiver, message: False
-    assert 1 in room.run().check().published
+    assert 1 in room.run().check().realized.cohort
 
 
 def test_a_witness_that_says_the_same_again_and_again_is_not_listened_to() -> None:
@@ -134,7 +134,7 @@ def test_a_witness_that_says_it_is_far_ahead_does_not_make_it_miss_its_rounds(ot
         room.hand(peer, 1, Seen([], 2, 0, []))
     room.run(until=room.now + 1.2)
     assert party.ledger.round >= 2 and party.stage == "rounds"
-    assert 1 in room.run().check().published
+    assert 1 in room.run().check().realized.cohort
 
 
 # --- what is signed -------------------------------------------------------------------------------------------------
@@ -148,7 +148,7 @@ def test_the_signature_of_an_offer_that_the_journal_lacks_drives_it_out_and_name
     told = told_by(room, witness) if decided else Seen([offer_of(room, t, 1, 0, to=witness).proof], 2, 0, [])
     assert t in [proof.round for proof in told.offers]
     room.hand(witness, 1, told)
-    assert party.stage == "left" and isinstance(room.journals[1][-1], Left)
+    assert party.stage == "left" and [type(record) for record in room.journals[1][-2:]] == [Left, Erased]
     what = f"has seen an offer of round {t} that it lacks"
     assert party.reason == f"the journal is lost or behind: {room.session.name(witness)} {what}"
     assert logged(room, "witness") == [(witness, what)]
@@ -180,7 +180,7 @@ def test_what_the_journal_has_as_well_drives_nobody_out() -> None:
         room.hand(witness, 1, told_by(room, witness))
     assert party.stage == "asking" and not logged(room, "invalid message")
     room.drops = lambda sender, receiver, message: False
-    assert 1 in room.run().check().published
+    assert 1 in room.run().check().realized.cohort
 
 
 def test_the_signature_of_another_digest_than_the_journal_has_drives_it_out_and_names_the_witness() -> None:
@@ -189,8 +189,7 @@ def test_the_signature_of_another_digest_than_the_journal_has_drives_it_out_and_
     room.drops = lambda sender, receiver, message: 1 in (sender, receiver)
     room.recover(1)
     party = room.parties[1]
-    assert "digest" in party.ledger.signed
-    room.hand(3, 1, Seen([], 5, 0, [party.ledger.signed["digest"].proof]))
+    room.hand(3, 1, Seen([], 5, 0, [party.ledger.own_items["digest", None].proof]))
     assert not party.finished
     room.hand(3, 1, Seen([], 5, 0, [foreign(PACED, 1).sign("digest", b"another").proof]))
     assert party.stage == "left" and logged(room, "witness") == [(3, "has a digest of this party, which it lacks")]

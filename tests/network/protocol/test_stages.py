@@ -47,6 +47,8 @@ def test_a_row_is_complete(stage: Stage) -> None:
         assert rule.deadline is not never or rule.calls
         assert {"over", "left"} & reachable(stage), "no way to the end"
     if rule.until_decision:
+        assert {"agreeing", "assessing", "opening"} <= set(rule.successors)
+    if rule.until_opened:
         assert "serving" in rule.successors
     for call in rule.calls:
         assert hasattr(Party, call), "a call that there is not"

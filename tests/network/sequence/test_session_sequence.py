@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import secrets
+import time
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +23,10 @@ from inca.errors import InvalidInput, OtherRoster
 from inca.network.membership.identity import Identity
 from inca.network.membership.roster import Roster
 from inca.network.node.loss_check import LossChecker
+from inca.network.node.node import NodeOptions
 from inca.network.node.session_setup import SessionSetup
 from inca.network.sequence import session_sequence
-from inca.network.sequence.catch_up import CatchUpResult
+from inca.network.sequence.catch_up import CatchUp, CatchUpResult
 from inca.network.sequence.outcome_log import OutcomeLog, SessionResult
 from inca.network.sequence.session_sequence import AverageRequest, SessionSequence, terms_for
 from inca.privacy.accountant import account
@@ -179,6 +181,37 @@ def test_a_program_goes_on_when_the_others_seem_to_have_another_roster(
     assert outcome.estimate is None and any("party-0, party-2" in sentence for sentence in sentences)
     (booked,) = sequence.report()["sessions"]
     assert not booked["took_part"] and booked["own_mu"] == 0.0
+
+
+@pytest.mark.parametrize("change", [-3600.0, 3600.0])
+def test_a_wall_clock_that_is_set_changes_nothing_in_a_sequence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: float
+) -> None:
+    """Neither does it sleep for an hour longer, nor does it think that it has missed a session."""
+    slept: list[float] = []
+    held: list[float] = []
+
+    def hold(setup: SessionSetup, identity: Identity, folder: Path, _: object, options: NodeOptions, **__: Any) -> None:
+        folder.mkdir(parents=True)
+        assert options.clock is not None
+        held.append(setup.roster.terms.start - options.clock())
+        raise OtherRoster("so that it catches up with the others")
+
+    async def catch_up(self: CatchUp, identity: Identity, until: float, listen: object) -> CatchUpResult:
+        slept.append(until - self._clock())
+        return CatchUpResult(peers={0, 2})
+
+    sequence = SessionSequence(
+        agree(tmp_path, lead=100.0), Identity.read(tmp_path / "1"), tmp_path / "course", interval=50.0, gathering=5.0
+    )
+    honest = time.time
+    monkeypatch.setattr(time, "time", lambda: honest() + change)
+    monkeypatch.setattr(time, "sleep", slept.append)
+    monkeypatch.setattr(session_sequence, "run_party", hold)
+    monkeypatch.setattr(CatchUp, "hold", catch_up)
+    sequence.average(np.array([0.1]), max_norm=1.0, distance=1.0, mu=AGREED_MU)
+    # It begins in 100 s; the parties catch up before the second one from 140 s to 145 s.
+    assert held == pytest.approx([100.0], abs=60.0) and slept == pytest.approx([140.0, 145.0], abs=60.0)
 
 
 def test_a_stranger_is_refused(tmp_path: Path) -> None:

@@ -11,6 +11,8 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from inca.network.transport import acceptor as module
 from inca.network.transport.acceptor import Acceptor, _origin
@@ -60,17 +62,35 @@ class Events(TransportEvents):
         self.log.append((event, fields))
 
 
+class Pending:
+    """A connection that was let in."""
+
+    def __init__(self, accepting: Accepting, address: str, origin: str) -> None:
+        self._accepting, self.address, self.origin = accepting, address, origin
+
+    def give_way(self) -> None:
+        self._accepting.gave_way.append(self.address)
+
+
 class Accepting:
     """An acceptor over made-up sockets; `accepted` are the addresses that were let in."""
 
     def __init__(self, **limits: Any) -> None:
         self.events, self.violations = Events(), Violations(Limits(**limits))
         self.accepted: list[tuple[str, str]] = []
+        self.pending: list[Pending] = []
+        self.gave_way: list[str] = []
         self.acceptor = Acceptor(Limits(**limits), self.violations, self.events, self._on_accepted)
 
     async def _on_accepted(self, sock: Any, address: str, origin: str) -> None:
         assert not sock.blocking and not sock.closed
         self.accepted.append((address, origin))
+        self.pending.append(Pending(self, address, origin))
+        self.acceptor.now_pending(self.pending[-1])
+
+    def said_hello(self, origin: str) -> None:
+        """Let the oldest connection of an address say hello."""
+        self.acceptor.no_longer_pending(next(each for each in self.pending if each.origin == origin))
 
     async def run(self, listening: Any, retry_s: float = 0.0) -> None:
         """Accept until there is nobody left."""
@@ -123,9 +143,47 @@ def test_all_together_have_so_many_without_hello() -> None:
     async def main() -> None:
         accepting = Accepting(max_pending_per_address=10, max_pending=3)
         await accepting.run(Listening(*[f"10.0.0.{i}" for i in range(5)]))
-        assert len(accepting.accepted) == 3
+        assert len(accepting.accepted) == 5
+        assert accepting.gave_way == ["10.0.0.0:40001", "10.0.0.1:40002"]
         accepting.acceptor.log_refusals()
-        assert [fields["reason"] for _, fields in accepting.events.log] == ["too many connections without hello"]
+        reasons = [fields["reason"] for _, fields in accepting.events.log]
+        assert reasons == [
+            f"too many connections without hello: one of 10.0.0.{i} gave way to another" for i in range(2)
+        ]
+
+    asyncio.run(main())
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from(["a", "b", "c", "d"]), st.booleans()), max_size=60),
+    st.integers(1, 6),
+)
+def test_when_there_are_too_many_the_oldest_of_the_largest_origin_gives_way(
+    events: list[tuple[str, bool]], most: int
+) -> None:
+    """Against a list of all that are pending, the oldest first: each event is an arrival, or a hello of the oldest."""
+
+    async def main() -> None:
+        accepting, pending = Accepting(max_pending_per_address=100, max_pending=most), list[Pending]()
+        for origin, arrives in events:
+            if not arrives:
+                if said := [each for each in pending if each.origin == origin]:
+                    pending.remove(said[0])
+                    accepting.acceptor.no_longer_pending(said[0])
+                continue
+            await accepting.run(Listening(origin))
+            pending.append(accepting.pending[-1])
+            if len(pending) > most:
+                counts = Counter(each.origin for each in pending)
+                expected = next(each for each in pending if counts[each.origin] == max(counts.values()))
+                assert accepting.gave_way == [expected.address] and expected is not accepting.pending[-1]
+                pending.remove(expected)
+            else:
+                assert not accepting.gave_way
+            accepting.gave_way.clear()
+        for each in pending:
+            accepting.acceptor.no_longer_pending(each)
+        assert not accepting.acceptor._pending
 
     asyncio.run(main())
 
@@ -135,11 +193,11 @@ def test_who_has_said_hello_makes_room_for_another() -> None:
         accepting = Accepting(max_pending_per_address=2)
         await accepting.run(Listening("10.0.0.1", "10.0.0.1", "10.0.0.1"))
         assert len(accepting.accepted) == 2
-        accepting.acceptor.no_longer_pending("10.0.0.1")
+        accepting.said_hello("10.0.0.1")
         await accepting.run(Listening("10.0.0.1", "10.0.0.1"))
         assert len(accepting.accepted) == 3
-        for _ in range(2):
-            accepting.acceptor.no_longer_pending("10.0.0.1")
+        for each in accepting.pending:  # the first one again, too, as when a connection ends
+            accepting.acceptor.no_longer_pending(each)
         assert not accepting.acceptor._pending  # nothing is kept of addresses that are gone
 
     asyncio.run(main())
@@ -155,15 +213,18 @@ def test_an_address_with_too_many_violations_is_let_in_slowly_and_others_are_not
         assert [origin for _, origin in accepting.accepted] == ["10.0.0.1", "10.0.0.2", "10.0.0.2"]
         accepting.acceptor.log_refusals()
         assert accepting.events.log == [("refused", {"reason": "10.0.0.1 made too many violations", "times": 1})]
-        accepting.acceptor.no_longer_pending("10.0.0.1")
+        accepting.said_hello("10.0.0.1")
         await accepting.run(Listening("10.0.0.1"))
         assert len(accepting.accepted) == 3  # too soon after the last one
         await asyncio.sleep(0.3)
         await accepting.run(Listening("10.0.0.1"))
         assert len(accepting.accepted) == 4
-        accepting.acceptor.party_seen("10.0.0.1")
-        await accepting.run(Listening("10.0.0.1"))
-        assert len(accepting.accepted) == 5
+        for party, violations, accepted in ((7, 0, 5), (7, 2, 5), (8, 0, 6)):
+            accepting.acceptor.party_seen("10.0.0.1", party)
+            for _ in range(violations):
+                accepting.violations.add(party, now)
+            await accepting.run(Listening("10.0.0.1"))
+            assert len(accepting.accepted) == accepted  # a party that is refused itself speaks for nobody
 
     asyncio.run(main())
 

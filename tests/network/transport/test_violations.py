@@ -34,7 +34,7 @@ def test_silent_peers(network: TlsNetwork) -> None:
                 a.send(1, b"x", "unheard")
                 await until(lambda: log.downs)
                 failure = log.downs[0][1]
-                assert failure.cause is FailureCause.UNRESPONSIVE and "did not agree on TLS" in failure.detail
+                assert failure.cause is FailureCause.NO_ANSWER and "did not agree on TLS" in failure.detail
                 assert log.unsent_tokens == ["unheard"]
             async with serving(network, 2, mute, network.server(2)):  # agrees on TLS, says no hello
                 a.send(2, b"x", "unsaid")

@@ -19,6 +19,7 @@ from collections.abc import Callable
 from statistics import median_high
 
 from inca.errors import InvalidInput, OtherRoster, PeerUnreachable
+from inca.network.node.session_clock import Clock
 from inca.network.node.session_setup import SessionSetup
 from inca.network.protocol.anti_entropy import neighbour_distances
 from inca.network.transport.failures import FailureCause
@@ -36,7 +37,7 @@ async def check_clocks(
     setup: SessionSetup,
     me: int,
     log_event: Callable[..., None],
-    clock: Callable[[], float] = time.time,
+    clock: Clock,
 ) -> dict[int, ClockMeasurement]:
     """Compare clocks with some peers, and refuse to go on if ours is wrong."""
     terms, n = setup.roster.terms, len(setup.roster.parties)

@@ -24,7 +24,7 @@ def connected_ahead(session: SessionConfig) -> int:
         >>> from dataclasses import replace
         >>> session = SessionConfig(
         ...     id=bytes(32), parties=100, rounds=20, receivers=1, schedule="random", quiet=1, dimension=1,
-        ...     sigma_independent=1, sigma_cancelling=1, min_participants=3, start=0.0, period=1.0,
+        ...     largest_value=1, sigma_independent=1, sigma_cancelling=1, min_participants=3, start=0.0, period=1.0,
         ... )
         >>> connected_ahead(session), connected_ahead(replace(session, parties=1000))
         (99, 62)

@@ -106,7 +106,8 @@ class Journal:
         """Write records in one transaction; when this returns they are durable, and what they erase is erased."""
         if not records:
             return
-        kept = [record for record in records if isinstance(record, Secret)][-1:]
+        about_secrets = [record for record in records if isinstance(record, Secret | Erased)]
+        kept = [record for record in about_secrets[-1:] if isinstance(record, Secret)]
         try:
             for secret in kept:
                 _write_durably(self._secret_path(secret.cohort), _encoder.encode(secret))
@@ -115,7 +116,7 @@ class Journal:
                     "INSERT INTO records (once, body) VALUES (?, ?)",
                     [(_unique_key(r), _encoder.encode(r)) for r in records if not isinstance(r, Secret)],
                 )
-            if kept or any(isinstance(record, Erased) for record in records):
+            if about_secrets:
                 last = kept[0].cohort if kept else None
                 shred_all(path for cohort, path in secret_files(self.path) if cohort != last)
         except (sqlite3.Error, OSError) as error:
@@ -130,12 +131,24 @@ class Journal:
             if any(isinstance(record, Erased) for record in records):
                 shred_all(path for _, path in secret_files(self.path))
                 return records
-            found = secret_files(self.path)[:1]
-            if not found and any(isinstance(record, Opened) for record in records):
-                raise JournalUnusable(f"the journal {self.path} lacks the file with its secrets beside it")
-            return [*records, *(_decoder.decode(path.read_bytes()) for _, path in found if records)]
+            begun = any(isinstance(record, Opened) for record in records)
+            return [*records, self._earliest_secret()] if begun else records
         except (sqlite3.Error, OSError, msgspec.MsgspecError) as error:
             raise JournalUnusable(f"the journal {self.path} cannot be read: {error}") from None
+
+    def _earliest_secret(self) -> Record:
+        """Return the secrets that count, and remove all others.
+
+        An earlier file that cannot be read was being overwritten when the process died, and a later one was written for
+        a transaction that never was.
+        """
+        found = secret_files(self.path)
+        for _, path in found:
+            with suppress(msgspec.MsgspecError):
+                secret = _decoder.decode(path.read_bytes())
+                shred_all(other for _, other in found if other != path)
+                return secret
+        raise JournalUnusable(f"the journal {self.path} lacks the file with its secrets beside it")
 
     def _secret_path(self, cohort: int) -> Path:
         return self.path.with_name(f"{self.path.name}-secret-{cohort}")

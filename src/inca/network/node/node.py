@@ -7,10 +7,8 @@ transaction, and only then are its messages sent.
 from __future__ import annotations
 
 import asyncio
-import gc
 import os
 import random
-import time
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -26,6 +24,7 @@ from inca.network.node.connect_ahead import ConnectAhead, connected_ahead
 from inca.network.node.event_log import EventLog, StatusFile
 from inca.network.node.journal import Journal, check_disk_space
 from inca.network.node.loss_check import LossCheck, LossChecker
+from inca.network.node.session_clock import Clock, session_clock
 from inca.network.node.session_setup import SessionSetup
 from inca.network.node.transport_setup import limits_for, transport_for
 from inca.network.node.warm_up import in_daemon_thread
@@ -62,12 +61,13 @@ class SessionEnd:
 
 @dataclass(frozen=True, kw_only=True)
 class NodeOptions:
-    """What an operator chooses for a party."""
+    """What an operator chooses for a party, and the clock it goes by: by default one that begins with the node."""
 
     clip: bool = False
     listen: tuple[str, int] | None = None
     first_start: bool = False
     serve_s: float = 0.0
+    clock: Clock | None = None
 
 
 class Node(TransportEvents):
@@ -83,7 +83,6 @@ class Node(TransportEvents):
         *,
         on_event: Callable[[dict[str, Any]], None] | None = None,
         on_ended: Callable[[SessionEnd], None] | None = None,
-        clock: Callable[[], float] = time.time,
     ) -> None:
         me = setup.roster.index(identity.certificate)
         if me is None:
@@ -92,7 +91,7 @@ class Node(TransportEvents):
         options = options or NodeOptions()
         self._read_value, self._clip, self._listen = read_value, options.clip, options.listen
         self._first_start = options.first_start
-        self._on_event, self._on_ended, self._clock = on_event, on_ended, clock
+        self._on_event, self._on_ended, self._clock = on_event, on_ended, options.clock or session_clock()
         self._serve_s = options.serve_s
         self._party = Party(
             setup.session,
@@ -302,9 +301,15 @@ class Node(TransportEvents):
         try:
             message = decode(frame)
         except InvalidPeerMessage as error:
-            self._log.log_event("invalid message", peer=peer, what=printable(str(error)))
+            what = printable(str(error))
+            self._log.log_event("invalid message", peer=peer, what=what)
+            self._transport.report_violation(peer, f"sent an invalid message: {what}")
             return
-        self._post(lambda now: self._party.receive(now, peer, message))
+        self._post(lambda now: self._receive(now, peer, message))
+
+    def _receive(self, now: float, peer: int, message: Message) -> Effects:
+        """Give a message to the party, unless its sender has been refused while the message was waiting."""
+        return Effects() if self._transport.refuses(peer) else self._party.receive(now, peer, message)
 
     def unsent(self, peer: int, token: object) -> None:
         """Take back an offer of which no byte has left."""
@@ -355,8 +360,6 @@ class Node(TransportEvents):
         seed = self.setup.session.seed or bytes(32)
         self._preloaded = LossChecker(self.setup, self.setup.session.topology(seed), seed, self.me)
         self._preloaded.planned()
-        gc.collect()
-        gc.freeze()  # what is loaded stays: later collections need not look at it, which takes them long
 
     def _work(self, job: Callable[[], str], then: Callable[..., Effects]) -> None:
         """Do something long without keeping the peers waiting; it returns why not to go on, or nothing."""
@@ -393,6 +396,6 @@ def _label(message: Message) -> Offer | None:
 
 
 def _refusal(task: asyncio.Future[str]) -> str:
-    """Return what a job returned; one that failed speaks against publishing."""
+    """Return what a job returned; one that failed speaks against a deposit."""
     error = task.exception()
     return task.result() if error is None else f"its loss could not be worked out: {error}"

@@ -134,6 +134,8 @@ class SessionSetup:
             schedule=terms.schedule,
             quiet=terms.quiet_rounds,
             dimension=terms.dimension,
+            # Rounded up, as clipping to a ball may end just outside of it.
+            largest_value=math.ceil(terms.max_coordinate / lattice.granularity * (1.0 + 2.0**-40)) + 1,
             sigma_independent=lattice.level(terms.sigma_independent * (1.0 + self.noise_excess)),
             sigma_cancelling=lattice.level(terms.sigma_cancelling * (1.0 + self.noise_excess)),
             min_participants=terms.min_participants,

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
-
 from inca.network.membership.identity import Identity
 from inca.network.membership.roster import Roster
 from inca.network.membership.tls import client_context, server_context
+from inca.network.node.session_clock import Clock, session_clock
 from inca.network.protocol.session import SessionConfig
 from inca.network.transport.interface import TransportConfig, TransportEvents
 from inca.network.transport.limits import Limits
@@ -28,7 +26,7 @@ def transport_for(
     events: TransportEvents,
     *,
     session: bytes | None = None,
-    clock: Callable[[], float] = time.time,
+    clock: Clock | None = None,
 ) -> Transport:
     """Return a transport to all parties of a roster, which trusts exactly their certificates."""
     server, client = server_context(identity, roster), client_context(identity, roster)
@@ -42,7 +40,7 @@ def transport_for(
         client=client,
         identify=roster.index,
         limits=limits,
-        clock=clock,
+        clock=clock or session_clock(),
     )
     return Transport(config, events)
 

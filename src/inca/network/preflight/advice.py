@@ -24,7 +24,8 @@ class Advice:
 ADVICE = {
     FailureCause.REFUSED: Advice(NOT_THERE, THEIRS, "it is not running yet, or listens elsewhere"),
     FailureCause.TIMED_OUT: Advice(TIMED_OUT, NETWORK, "ask whether its machine is on and its firewall open"),
-    FailureCause.UNRESPONSIVE: Advice(TIMED_OUT, THEIRS, "something takes connections at its address and says nothing"),
+    FailureCause.NO_ANSWER: Advice(NOT_THERE, THEIRS, "a tunnel or relay takes connections, and it is not behind it"),
+    FailureCause.UNRESPONSIVE: Advice(TIMED_OUT, THEIRS, "it takes connections and says nothing"),
     FailureCause.NO_ADDRESS: Advice("no address", OURS, "check its host in the roster, and our name service"),
     FailureCause.NO_ROUTE: Advice(NO_ROUTE, NETWORK, "check our network, then the peer's"),
     FailureCause.NOT_TLS: Advice("refused", THEIRS, "another program listens at its address"),

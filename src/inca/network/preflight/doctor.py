@@ -1,14 +1,15 @@
 """What would keep a session from working, examined before it begins, on one party's machine.
 
 The doctor listens where the party will, shakes hands with every peer that is there (a node that waits, or another
-doctor), and compares clocks; it tries the journal on the disk that will hold it, and asks whether a round leaves enough
-time. It sends nothing of the protocol. Once the session has begun, or a node of this party runs, it stays off the
-network: to the peers it would be a new incarnation of that node.
+doctor), compares clocks, and measures how fast links are; it tries the journal on the disk that will hold it, and asks
+whether a round leaves enough time. It sends nothing of the protocol. Once the session has begun, or a node of this
+party runs, it stays off the network: to the peers it would be a new incarnation of that node.
 """
 
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import shutil
 import stat
 import tempfile
@@ -26,7 +27,7 @@ from inca.network.node.journal import Journal, check_disk_space
 from inca.network.node.loss_check import LossChecker
 from inca.network.node.session_setup import SessionSetup
 from inca.network.preflight.checks import EVERYONE, OURS, Check, fine, our_problem
-from inca.network.preflight.peer_checks import PeerChecks
+from inca.network.preflight.peer_checks import PeerChecks, round_bytes
 from inca.network.protocol.records import Credited
 from inca.network.transport.transport import ClockMeasurement
 
@@ -99,6 +100,7 @@ async def examine(
     checks += [_check_start(setup, me, state / roster.session.hex()[:16])]
     peers: list[Check] = []
     measurements: dict[int, ClockMeasurement] = {}
+    rates: dict[int, float] = {}
     if checks[-1].level == "problem":
         machine = await asyncio.to_thread(_check_machine, setup, me, state)
     else:
@@ -108,12 +110,13 @@ async def examine(
             if address.level != "problem":
                 measurements = await peer_checks.measure(seconds)
                 peers = peer_checks.checks(measurements)
+                rates = await peer_checks.measure_rates(measurements, seconds)
             # In a thread: other doctors can still shake hands with this one.
             machine = await asyncio.to_thread(_check_machine, setup, me, state)
             await peer_checks.linger()
         peers += peer_checks.strangers
     slowest_write = max((check.figures.get("slowest") or 0.0 for check in machine), default=0.0)
-    checks += [*machine, _check_period(setup, measurements, slowest_write)]
+    checks += [*machine, _check_period(setup, measurements, rates, slowest_write)]
     return Diagnosis(roster, identity.name, tuple(checks), tuple(peers))
 
 
@@ -208,28 +211,49 @@ def _file_system(folder: Path) -> str:
 
 
 def _check_loss(setup: SessionSetup, me: int) -> Check:
-    seed = setup.session.seed
+    """Work out the loss at full attendance; with a seed that is still to be drawn, on a sample of one.
+
+    A refusal comes before anyone sends anything then, and not after the parties have gathered.
+    """
+    seed, of = setup.session.seed, ""
     if seed is None:
-        return fine("loss", "worked out when the parties have drawn the seed, before anything is sent")
+        seed, of = (
+            hashlib.sha256(b"inca-sample-seed/1" + setup.session.id).digest(),
+            " (a sample: the seed is drawn later)",
+        )
     planned = LossChecker(setup, setup.session.topology(seed), seed, me).planned()
     figures = {"epsilon": planned.epsilon, "allowed": planned.allowed, "coalitions": planned.coalitions}
     if planned.refusal:
-        return our_problem("loss", f"even with everyone present {planned.refusal}", **figures)
-    return fine("loss", f"epsilon {planned.epsilon:.4g} of {planned.allowed:g} with everyone present", **figures)
+        return our_problem("loss", f"even with everyone present {planned.refusal}{of}", **figures)
+    return fine("loss", f"epsilon {planned.epsilon:.4g} of {planned.allowed:g} with everyone present{of}", **figures)
 
 
-def _check_period(setup: SessionSetup, measurements: Mapping[int, ClockMeasurement], slowest_write: float) -> Check:
-    """Does a round leave time for clocks that are wrong, two round trips and a durable write?"""
+def _check_period(
+    setup: SessionSetup,
+    measurements: Mapping[int, ClockMeasurement],
+    rates: Mapping[int, float],
+    slowest_write: float,
+) -> Check:
+    """Does a round leave time for clocks that are wrong, two round trips, a durable write, and shares on their way?"""
     period, clocks = setup.roster.terms.period, 2.0 * setup.roster.terms.max_clock_skew
     trips = 2.0 * max((clock.round_trip for clock in measurements.values()), default=0.0)
     needed = clocks + trips + slowest_write
     parts = f"clocks {clocks:g} s, round trips {trips:.2g} s, durable write {slowest_write:.2g} s"
+    figures: dict[str, float] = {"period": period}
+    if rates:
+        slowest = min(rates, key=lambda peer: rates[peer])
+        shares = round_bytes(setup.session) / rates[slowest]
+        needed += shares
+        link = f"at {rates[slowest] / 1e6:.2g} MB/s to {setup.roster.names[slowest]}"
+        parts += f", shares {shares:.2g} s {link}"
+        figures |= {"bytes_per_second": rates[slowest], "shares": shares}
+    figures["needed"] = needed
     if needed < period:
         text = f"{period:g} s, of which {needed:.3g} s are needed: {parts}"
-        return fine("period", text, period=period, needed=needed)
+        return fine("period", text, **figures)
     suggested = float(f"{_PERIOD_MARGIN * needed:.1e}")
     text = f"it must be above {needed:.3g} s ({parts}), got {period:g} s: agree on {suggested:g} s or more"
-    figures = {"period": period, "needed": needed, "suggested": suggested}
+    figures["suggested"] = suggested
     return Check("period", "problem", text, fault=EVERYONE, figures=figures)
 
 

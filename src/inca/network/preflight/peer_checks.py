@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 
@@ -14,6 +14,7 @@ from inca.network.node.session_setup import SessionSetup
 from inca.network.node.transport_setup import limits_for, transport_for
 from inca.network.preflight.advice import ADVICE, UNHEARD
 from inca.network.preflight.checks import EITHER, NETWORK, OURS, THEIRS, Check, fine, our_problem
+from inca.network.protocol.session import SessionConfig
 from inca.network.transport.failures import Failure, FailureCause
 from inca.network.transport.interface import TransportEvents
 from inca.network.transport.transport import ClockMeasurement
@@ -22,7 +23,14 @@ _MAX_AT_ONCE = 64  # peers that are asked, and strangers that are told of
 _LINGER_S = 1.0  # for a peer that has reached us to ask its own questions
 _RETRY_S = 0.2  # after which a peer that is not there is asked again
 _MIN_ANSWER_S = 0.2  # for a peer that is asked at the last moment
+_NOT_THERE_YET = (FailureCause.REFUSED, FailureCause.NO_ANSWER)
+_MAX_PADDING = 2**23  # bytes with which the rate of a link is measured, at once
 _HANDSHAKE_SHARE = 0.8  # of the time that peers have, so that it is known what they failed at
+
+
+def round_bytes(session: SessionConfig) -> int:
+    """Return how many bytes of shares a party sends in a round."""
+    return 8 * (session.dimension + 1) * session.receivers
 
 
 class PeerChecks(TransportEvents):
@@ -81,7 +89,7 @@ class PeerChecks(TransportEvents):
                         silence = Failure(FailureCause.UNRESPONSIVE, f"it did not answer within {seconds:g} s")
                         self._failures.setdefault(peer, silence)
                 # Only who is not there yet is asked again: a party that refuses us counts our attempts.
-                waiting = self._failures[peer].cause is FailureCause.REFUSED
+                waiting = self._failures[peer].cause in _NOT_THERE_YET
                 if not waiting or time.monotonic() + _RETRY_S > deadline:
                     return None
                 with suppress(TimeoutError):
@@ -90,6 +98,17 @@ class PeerChecks(TransportEvents):
 
         measurements = await asyncio.gather(*map(ask, peers))
         return {peer: clocks for peer, clocks in zip(peers, measurements, strict=True) if clocks is not None}
+
+    async def measure_rates(self, peers: Iterable[int], seconds: float) -> dict[int, float]:
+        """Measure how many bytes a second each of these peers takes from us, one after the other."""
+        session, rates = self._setup.session, dict[int, float]()
+        size, deadline = min(round_bytes(session), _MAX_PADDING), time.monotonic() + seconds
+        for peer in peers:
+            if (left := deadline - time.monotonic()) <= 0.0:
+                break
+            with suppress(PeerUnreachable):  # it was there a moment ago: its own doctor has ended
+                rates[peer] = await self._transport.measure_rate(peer, size, left)
+        return rates
 
     async def linger(self) -> None:
         """Wait until a peer that was reached a moment ago has had time to compare clocks with us, too."""
@@ -120,8 +139,13 @@ class PeerChecks(TransportEvents):
     def _check_failure(self, peer: int) -> Check:
         card, failure = self._roster.parties[peer], self._failures[peer]
         advice = ADVICE[failure.cause]
-        if failure.cause is FailureCause.REFUSED:
-            text = f"nothing listens at {card.address} yet"
+        if failure.cause in _NOT_THERE_YET:
+            through = failure.cause is FailureCause.NO_ANSWER
+            text = (
+                f"no party answers behind the {card.address} of a tunnel or relay yet"
+                if through
+                else (f"nothing listens at {card.address} yet")
+            )
             return Check(card.name, "note", text, advice.state, advice.fault)
         return Check(card.name, "problem", f"{advice.text} ({failure.detail})", advice.state, advice.fault)
 

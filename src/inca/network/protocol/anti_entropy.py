@@ -83,6 +83,7 @@ class AntiEntropy:
         """
         self._sent.pop(peer, None)
         self._claims.pop(peer, None)
+        self._consensus.connected(peer)
         self._pause = self._first_pause
         self.due = min(self.due, now + self._pause)
         for wanted, (asked, until) in list(self._asked.items()):
@@ -224,9 +225,7 @@ class AntiEntropy:
 
     def handle_want(self, now: float, peer: int, message: Want) -> None:
         """Send what the peer wants and is there."""
-        decided = len(self._context.ledger.decided)
-        if message.decided < decided and self._may_send(now, peer, b"%d %d" % (message.decided, decided)):
-            self._context.send(peer, self._consensus.decisions(message.decided))
+        self._consensus.tell(now, peer, message.decided)
         self._send_items(now, peer, chain.from_iterable(self._context.signed_items.batches(message)))
 
     def _send_items(self, now: float, peer: int, items: Iterable[Item]) -> None:

@@ -19,6 +19,7 @@ from inca.network.protocol.opening.opening import Opening
 from inca.network.protocol.realized_execution import RealizedExecution, realize
 from inca.network.protocol.records import Kept, Sealed
 from inca.network.protocol.session import WEIGHT
+from inca.network.protocol.share_bounds import largest_total
 from inca.network.protocol.signed_items import PER_COHORT, Digest, not_among, printable, read
 
 
@@ -290,7 +291,8 @@ class Finalization:
         assert self.cohort is not None
         digests = self._digests(self.cohort)
         total, weight = added_up([message[:-SECRET_BYTES] for message in messages.values()])
-        if not 0 < weight <= session.parties * WEIGHT:
+        largest = largest_total(session, len(messages))
+        if not (0 < weight <= session.parties * WEIGHT and all(abs(number) <= largest for number in total.tolist())):
             self.reason = (
                 "the final messages do not add up to what honest parties can hold: someone has lied, "
                 "and nobody can tell who"

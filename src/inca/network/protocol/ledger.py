@@ -81,7 +81,8 @@ class Ledger:
     Example:
         >>> session = SessionConfig(
         ...     id=bytes(32), parties=5, rounds=3, receivers=1, schedule="random", quiet=1, dimension=2,
-        ...     sigma_independent=2**30, sigma_cancelling=2**33, min_participants=3, start=100.0, period=2.0,
+        ...     largest_value=2**34, sigma_independent=2**30, sigma_cancelling=2**33, min_participants=3, start=100.0,
+        ...     period=2.0,
         ... )
         >>> ledger = Ledger(session, me=3)
         >>> ledger.apply(Seeded(bytes(32)))
@@ -140,8 +141,7 @@ class Ledger:
     @property
     def durable_items(self) -> list[Item]:
         """The signed items that outlive this party: its own, those behind acceptances, and those that were decided."""
-        accepted = [item for record in self.accepted.values() for item in record.items]
-        return [*self.own_items.values(), *accepted, *self.kept]
+        return [*self.own_items.values(), *self.kept]
 
     @property
     def cohorts(self) -> int:
@@ -301,6 +301,7 @@ class Ledger:
                 _check(ballot >= promised, "an acceptance that breaks a promise")
                 _check(last is None or ballot > last.lock.ballot, "a second acceptance in a ballot")
                 self.accepted[instance] = record
+                self.kept += record.items  # a later acceptance names them without bringing them again
         self.promised[instance] = ballot
 
     def _undecided(self, record: Credited | Tombstoned) -> tuple[int, int, int]:

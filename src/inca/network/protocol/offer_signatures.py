@@ -28,7 +28,8 @@ class OfferSignatures:
         >>> import numpy as np
         >>> session = SessionConfig(
         ...     id=bytes(32), parties=5, rounds=3, receivers=1, schedule="random", quiet=1, dimension=2,
-        ...     sigma_independent=2**30, sigma_cancelling=2**33, min_participants=3, start=100.0, period=2.0,
+        ...     largest_value=2**34, sigma_independent=2**30, sigma_cancelling=2**33, min_participants=3, start=100.0,
+        ...     period=2.0,
         ... )
         >>> signatures = OfferSignatures(session, 3, lambda text: text[:8], lambda party, text, signature: False)
         >>> signatures.offer(1, 0, 4, np.array([5, -7, 2**40]))

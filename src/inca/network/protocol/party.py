@@ -313,7 +313,14 @@ class Party:
         return self._context.flush()
 
     def _walk(self, now: float) -> None:
-        """Go from stage to stage as long as one is over, passing on what is new; begin no round when asked to leave."""
+        """Go from stage to stage as long as one is over; leave if a decision shows that the journal is behind."""
+        try:
+            self._go_on(now)
+        except CannotJoin as error:  # an own word on a cohort came before the cohort itself
+            self._leave(now, str(error))
+
+    def _go_on(self, now: float) -> None:
+        """Pass on what is new between one stage and the next; begin no round when asked to leave."""
         self._components.anti_entropy.pass_on(now)
         while (successor := self._successor(now)) is not None:
             assert successor in self._rule.successors, f"{successor} after {self.stage}"

@@ -62,6 +62,8 @@ class Tombstoned(JournalRecord, frozen=True, tag="tombstoned"):
     sender: int
     slot: int
     proof: OfferProof | None = None
+    refused: bytes = b""
+    """Its payload if no honest party can have made it: with the proof it convicts its sender."""
 
 
 class Answered(JournalRecord, frozen=True, tag="answered"):

@@ -57,6 +57,7 @@ class SessionConfig:
         schedule: The kind of random schedule: "random", "distinct" or "permutation".
         quiet: How many rounds at the end inject no part of a value.
         dimension: The number of coordinates of a value.
+        largest_value: The largest absolute value of a coordinate, in lattice steps.
         sigma_independent: The independent noise, in lattice steps.
         sigma_cancelling: The cancelling noise, in lattice steps.
         min_participants: With fewer final messages than this there is no result.
@@ -73,7 +74,8 @@ class SessionConfig:
     Example:
         >>> session = SessionConfig(
         ...     id=bytes(32), parties=5, rounds=3, receivers=1, schedule="random", quiet=1, dimension=2,
-        ...     sigma_independent=2**30, sigma_cancelling=2**33, min_participants=3, start=100.0, period=2.0,
+        ...     largest_value=2**34, sigma_independent=2**30, sigma_cancelling=2**33, min_participants=3, start=100.0,
+        ...     period=2.0,
         ... )
         >>> session.quorum, session.pieces, session.deadline(3), session.clock_round(101.0)
         (4, 3, 106.0, 1)
@@ -86,6 +88,7 @@ class SessionConfig:
     schedule: str
     quiet: int
     dimension: int
+    largest_value: int
     sigma_independent: int
     sigma_cancelling: int
     min_participants: int

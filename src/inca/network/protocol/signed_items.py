@@ -142,6 +142,10 @@ def _check_digest(items: SignedItems, item: Item) -> None:
 def _check_deposit(items: SignedItems, item: Item) -> None:
     deposit = read(item, Deposit)
     check_deposit(deposit, items.trustees)
+    _check_sealed(deposit, item)
+
+
+def _check_sealed(deposit: Deposit, item: Item) -> None:
     if hashlib.sha256(item.sealed).digest() != deposit.sealed:
         raise InvalidPeerMessage("a deposit with other sealed bytes than its hash says")
 
@@ -260,8 +264,7 @@ class SignedItems:
         hash_, variants = item.hash, self._variants.get((item.kind, item.party), {})
         if hash_ in variants or not (self._needs(item.kind, item.party, hash_) or len(variants) < _MAX_VARIANTS):
             return False
-        if not self.signed_by_owner(item):
-            raise InvalidPeerMessage(f"a {item.kind} that {self.session.name(item.party)} has not signed")
+        self._check_signed(item)
         if rule.once and item.party == self.me and not self._in_journal(item):
             raise CannotJoin(f"the journal is behind: a peer has a {item.kind} of this party that it lacks")
         rule.check(self, item)
@@ -296,13 +299,20 @@ class SignedItems:
         if now and self.public_keys:
             return True
         if now or word.cohort == self.cohort + 1:
-            if isinstance(word, Key):
-                self.key_came_early = True  # there is a decision that this party does not know
             place = item.kind, item.party
             known = self._early.get(place)
-            if (known is None or known.hash != item.hash) and self.signed_by_owner(item):
+            if known is None or known.hash != item.hash:
+                self._check_signed(item)
+                if isinstance(word, Deposit):
+                    _check_sealed(word, item)
                 self._early[place] = item
+            if isinstance(word, Key):
+                self.key_came_early = True  # there is a decision that this party does not know
         return False
+
+    def _check_signed(self, item: Item) -> None:
+        if not self.signed_by_owner(item):
+            raise InvalidPeerMessage(f"a {item.kind} that {self.session.name(item.party)} has not signed")
 
     def _needs(self, kind: str, party: int, hash_: bytes) -> bool:
         """Return whether something that was proposed, accepted or decided rests on an item."""

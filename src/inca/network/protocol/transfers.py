@@ -30,7 +30,8 @@ from inca.network.protocol.messages import (
 )
 from inca.network.protocol.offer_signatures import OfferSignatures
 from inca.network.protocol.records import Answered, Began, Credited, Tombstoned
-from inca.network.protocol.session import WEIGHT, check_weight
+from inca.network.protocol.session import WEIGHT
+from inca.network.protocol.share_bounds import share_bounds
 
 
 class Transfers:
@@ -166,12 +167,11 @@ class Transfers:
 
     def handle_offer(self, peer: int, offer: Offer) -> None:
         """Decide about an offer, or keep it until its round begins: the peer may be ahead."""
-        context, ledger = self._context, self._context.ledger
+        ledger = self._context.ledger
         if ledger.topology is not None:
             self._expect(peer, offer.round, offer.slot)
         key = (offer.round, peer, offer.slot)
         self._signatures.check(peer, offer)
-        check_weight(unpack(offer.payload, context.session.dimension + 1), context.session.parties)
         if ledger.topology is None:
             self._keep_unscheduled(peer, offer)
             return
@@ -207,11 +207,21 @@ class Transfers:
         if offer.round < ledger.since:
             return
         if key not in ledger.decisions:
-            if offer.round == ledger.round and not ledger.sealed and self._bearable(offer):
+            if excess := share_bounds(self._context.session, self._context.topology).excess(peer, offer):
+                self._refuse(peer, offer, excess)
+            elif offer.round == ledger.round and not ledger.sealed and self._bearable(offer):
                 self._context.record(Credited(*key, offer.payload, offer.proof))
             else:
                 self._context.record(Tombstoned(*key, offer.proof))
         self._answer(peer, offer.round, offer.slot)
+
+    def _refuse(self, sender: int, offer: Offer, reason: str) -> None:
+        """Never credit an offer that no honest party can make; keep it, as it convicts its sender."""
+        context, proof = self._context, offer.proof
+        context.record(Tombstoned(offer.round, sender, offer.slot, proof, offer.payload))
+        what = f"{context.name(sender)} has signed what no honest party can: {reason}"
+        fields = {"round": offer.round, "slot": offer.slot, "hash": proof.payload_hash.hex(), "what": what}
+        context.log_event("refused offer", peer=sender, **fields)
 
     def _bearable(self, offer: Offer) -> bool:
         """Whether the balance with this offer is one that an honest party can have."""

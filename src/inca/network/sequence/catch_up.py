@@ -23,6 +23,7 @@ import msgspec
 
 from inca.network.membership.identity import Identity
 from inca.network.membership.roster import Roster
+from inca.network.node.session_clock import Clock, session_clock
 from inca.network.node.transport_setup import transport_for
 from inca.network.sequence.outcome_log import (
     DIGEST_BYTES,
@@ -88,8 +89,11 @@ class CatchUpResult:
 class CatchUp(TransportEvents):
     """One party's side of catching up before a session."""
 
-    def __init__(self, roster: Roster, me: int, outcome_log: OutcomeLog, number: int) -> None:
+    def __init__(
+        self, roster: Roster, me: int, outcome_log: OutcomeLog, number: int, clock: Clock | None = None
+    ) -> None:
         self._roster, self._me, self._outcome_log = roster, me, outcome_log
+        self._clock = clock or session_clock()
         self._lacking = last_result(outcome_log.outcomes) < number - 1
         self.result = CatchUpResult()
         self._max_outcomes = max(number, len(outcome_log)) + _MAX_AHEAD
@@ -107,11 +111,11 @@ class CatchUp(TransportEvents):
         """Listen, and ask if something is lacking."""
         session = hashlib.sha256(b"inca-meeting/1" + self._roster.session).digest()
         limits = replace(Limits(), max_frame_bytes=_MAX_FRAME_BYTES, max_queue_bytes=2 * _MAX_FRAME_BYTES)
-        self._transport = transport_for(self._roster, identity, limits, self, session=session)
+        self._transport = transport_for(self._roster, identity, limits, self, session=session, clock=self._clock)
         await self._transport.start(*(listen or ()))
-        self._patience_s = max(_MIN_PATIENCE_S, _PATIENCE * (until - time.time()))
+        self._patience_s = max(_MIN_PATIENCE_S, _PATIENCE * (until - self._clock()))
         try:
-            while (left := until - time.time()) > 0.0:
+            while (left := until - self._clock()) > 0.0:
                 if self._lacking:
                     self._ask_and_fetch()
                 await asyncio.sleep(min(left, _RETRY_AFTER_S))

@@ -38,6 +38,7 @@ from inca.network.node.journal import shred_files
 from inca.network.node.node import NodeOptions
 from inca.network.node.report import kept_result
 from inca.network.node.runner import run_party
+from inca.network.node.session_clock import session_clock
 from inca.network.node.session_setup import SessionSetup
 from inca.network.node.warm_up import warm_up
 from inca.network.protocol.stages import periods_after_rounds
@@ -120,6 +121,7 @@ class SessionSequence:
         self._mu_allowed = 0.0
         warm_up()  # now, and not when a session begins
         self._notify = notify or (lambda text: None)
+        self._clock = session_clock()  # one for all sessions, which may take days
         self.outcome_log = OutcomeLog(Path(folder))
         self._number = self._times_alone = 0
         self._mu_agreed = self._mu_spent = 0.0  # in all sessions that the program has been through
@@ -193,7 +195,7 @@ class SessionSequence:
     def finish(self) -> None:
         """Write *course.json*, and stay for those who missed the last result to catch up."""
         write_json(self.outcome_log.folder / "course.json", self.report(), indent=1)
-        if self._number and time.time() < self._catch_up_ends(self._number + 1):
+        if self._number and self._clock() < self._catch_up_ends(self._number + 1):
             self._catch_up(self._number + 1)
 
     def result(self, number: int) -> ResultDocument | None:
@@ -241,7 +243,7 @@ class SessionSequence:
         elif not self._in_time(number, place) or not self._affordable(number, request.mu):
             result = None
         else:
-            if number > 1 and time.time() < self._catch_up_ends(number):
+            if number > 1 and self._clock() < self._catch_up_ends(number):
                 self._catch_up(number)
                 if len(self.outcome_log) >= number:  # by another's clock the session is over
                     return
@@ -258,9 +260,8 @@ class SessionSequence:
         new = not place.exists()
         try:
             # What a row is longer than agreed by rounding is clipped away.
-            result = run_party(
-                setup, self._identity, place, lambda: row, NodeOptions(clip=True, listen=self._listen), shred=True
-            )
+            options = NodeOptions(clip=True, listen=self._listen, clock=self._clock)
+            result = run_party(setup, self._identity, place, lambda: row, options, shred=True)
         except OtherRoster as error:
             # They know other outcomes, or say so. When the parties catch up next, it will turn out.
             self._notify(f"session {number}: not held with the others: {error}")
@@ -282,7 +283,7 @@ class SessionSequence:
     def _in_time(self, number: int, place: Path) -> bool:
         """Whether a session can still be joined; who was in it may come back as long as others may be there."""
         back = (place / "journal.db").exists()
-        return time.time() < (self.start(number + 1) - 2.0 * self._gathering if back else self.start(number))
+        return self._clock() < (self.start(number + 1) - 2.0 * self._gathering if back else self.start(number))
 
     def _affordable(self, number: int, mu: float) -> bool:
         """Whether this party can afford to take part; in a session it has begun, it may."""
@@ -300,7 +301,7 @@ class SessionSequence:
         """Return the roster of a session; its name tells the outcomes before it, so it has its own id.
 
         A coin flip for the seed needs every party. As soon as there is a result, the next seed is a hash of the results
-        and their beacons, to which all had committed before anyone published: nobody could know or choose it before.
+        and their beacons, to which all had committed before any was opened: nobody could know or choose it before.
         """
         name = hashlib.sha256(b"inca-course/1" + self.roster.session + self.outcome_log.digest()).hexdigest()
         terms = terms_for(self.roster.terms, request, len(self.roster.parties))
@@ -333,8 +334,8 @@ class SessionSequence:
 
     def _catch_up(self, number: int) -> CatchUpResult:
         """Catch up before a session."""
-        time.sleep(max(0.0, self._catch_up_ends(number) - self._gathering - time.time()))
-        catch_up = CatchUp(self.roster, self.me, self.outcome_log, number)
+        time.sleep(max(0.0, self._catch_up_ends(number) - self._gathering - self._clock()))
+        catch_up = CatchUp(self.roster, self.me, self.outcome_log, number, self._clock)
         try:
             result = asyncio.run(catch_up.hold(self._identity, self._catch_up_ends(number), self._listen))
         except OSError as error:
@@ -351,7 +352,7 @@ class SessionSequence:
     def _ask_around(self, number: int) -> None:
         """Learn when the parties next catch up what became of a session; what nobody has a result of has none."""
         coming = number + 1
-        while time.time() >= self._catch_up_ends(coming):
+        while self._clock() >= self._catch_up_ends(coming):
             coming += 1
         self._notify(f"session {number}: no result here, asks the others before session {coming}")
         if len(self._catch_up(coming).peers) >= needed_vouchers(self.roster):

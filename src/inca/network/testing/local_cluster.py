@@ -96,10 +96,14 @@ class LocalCluster:
         folders = (self.folder / "roster.json", self.party_folder(i), self.session_folder(i))
         self.processes[i] = FORK_SERVER.Process(
             target=run_local_party,
-            args=(*folders, shred, first_start, serve_s, dies_after_commit),
+            args=(*folders, shred, first_start, serve_s, dies_after_commit, self.listening_port(i)),
             daemon=True,
         )
         self.processes[i].start()
+
+    def listening_port(self, i: int) -> int | None:
+        """Return where a party listens, if that is not the port of its card."""
+        return None
 
     def kill(self, i: int) -> None:
         """Kill a party's process without warning (SIGKILL)."""
@@ -129,20 +133,24 @@ class LocalCluster:
         """Return what a party reported at the end; empty if it has not."""
         return fields_of(self.session_folder(i) / "result.json")
 
+    @property
+    def setup(self) -> SessionSetup:
+        """The session as its parties have it."""
+        return SessionSetup(self.roster)
+
     def expected_sum(self, i: int) -> list[int]:
         """Return the sums that the journals of the cohort of party i's result give: coordinates, then the weight."""
-        setup = SessionSetup(self.roster)
         cohort = read_execution(self.session_folder(i) / "execution.json").execution.cohort
         assert cohort is not None
-        ledgers = []
+        ledgers, session = [], self.setup.session
         for party in np.flatnonzero(cohort).tolist():
-            journal = Journal(self.session_folder(party) / "journal.db", session=self.roster.session, party=party)
-            ledger = Ledger(setup.session, party)
+            journal = Journal(self.session_folder(party) / "journal.db", session=session.id, party=party)
+            ledger = Ledger(session, party)
             for record in journal.read():
                 ledger.apply(record)
             journal.close()
             ledgers.append(ledger)
-        return [int(number) for number in expected_sum(setup.session, ledgers)]
+        return [int(number) for number in expected_sum(session, ledgers)]
 
     def log(self, i: int) -> list[dict[str, Any]]:
         """Return the events that a party logged."""
@@ -189,20 +197,28 @@ def _practise() -> None:
 
 
 def run_local_party(
-    roster: Path, home: Path, session: Path, shred: bool, first_start: bool, serve_s: float, dies_after_commit: bool
+    roster: Path,
+    home: Path,
+    session: Path,
+    shred: bool,
+    first_start: bool,
+    serve_s: float,
+    dies_after_commit: bool = False,
+    port: int | None = None,
 ) -> None:
     """Do what `inca node run` does, in a process of its own."""
     with (home / "output.txt").open("a", buffering=1) as output:
         sys.stdout = sys.stderr = output
         try:
-            setup = SessionSetup(read_roster(roster))
+            setup, listen = SessionSetup(read_roster(roster)), None if port is None else ("127.0.0.1", port)
             result = run_party(
                 setup,
                 Identity.read(home),
                 session,
                 lambda: np.load(home / "value.npy"),
-                NodeOptions(first_start=first_start, serve_s=serve_s),
+                NodeOptions(listen=listen, first_start=first_start, serve_s=serve_s),
                 shred=shred,
+                leave_on_sigterm=True,
                 on_event=_die_after_commit if dies_after_commit else None,
             )
         except IncaError as error:

@@ -17,6 +17,10 @@ latter; an earlier number, that it had not seen it yet. When both say a first he
 connection ends: then it is `in_doubt`, and whoever sends has to deal with that. Sent again before, it would only travel
 twice.
 
+**Violations.** A peer is refused for a while after a few frames that no honest peer sends: those that the transport
+notices, and those that its user reports. An address is only slowed down. When too many connections are without hello,
+the oldest from the address with the most gives way.
+
 Why not asyncio's own streams (`benchmarks/transport.py` compares the two):
 
 - *Memory.* asyncio sets aside a quarter of a megabyte for each TLS connection: 285 KiB for one end, against 21 KiB

@@ -1,4 +1,8 @@
-"""Accepts connections: strangers are let in within limits, and refusals are logged once a second."""
+"""Accepts connections: strangers are let in within limits, and refusals are logged once a second.
+
+When too many connections are without hello, one of them gives way to a new one: the oldest from the address with the
+most. Idle connections from a few addresses leave no party out then.
+"""
 
 from __future__ import annotations
 
@@ -6,14 +10,14 @@ import asyncio
 import contextlib
 import ipaddress
 import socket
-import struct
 from collections import Counter
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Any, Protocol
 
 from inca.network.transport.failures import describe_failure
 from inca.network.transport.interface import TransportEvents
 from inca.network.transport.limits import Limits, Violations
+from inca.network.transport.streams import leave_no_trace
 
 _ACCEPTS_PER_TURN = 16  # many may be waiting, but so may be others
 _RETRY_S = 0.1  # after a failure, above all for want of file descriptors: others will be closed
@@ -23,12 +27,23 @@ _SLOW_S = 0.25  # between two connections from an address that made too many vio
 _MAX_ADDRESSES = 4096  # remembered
 
 
+class PendingConnection(Protocol):
+    """An accepted connection without hello."""
+
+    origin: str
+
+    def give_way(self) -> None:
+        """Close at once, and leave no trace in the kernel."""
+
+
 class Acceptor:
     """Accepts connections; `on_accepted` takes a socket, its address in words, and what counts as one address.
 
+    What it makes of that is `now_pending` until it is `no_longer_pending`.
+
     Parties may share an address with others (a proxy, a health check), so no address is refused altogether: one that
     made too many violations is let in slowly, one connection at a time, and one from which a party has shown its
-    certificate is not slowed down at all.
+    certificate is not slowed down at all, unless that party is refused itself.
     """
 
     def __init__(
@@ -39,9 +54,10 @@ class Acceptor:
         on_accepted: Callable[[socket.socket, str, str], Awaitable[None]],
     ) -> None:
         self._limits, self._violations, self._events, self._on_accepted = limits, violations, events, on_accepted
-        self._pending: Counter[str] = Counter()  # connections without hello by address
+        self._pending: dict[str, dict[PendingConnection, int]] = {}  # by address, with their numbers, the oldest first
+        self._accepted = 0
         self._refusals: Counter[str] = Counter()  # not yet logged
-        self._of_parties: dict[str, None] = {}  # addresses, the oldest first
+        self._parties: dict[str, set[int]] = {}  # by address, the oldest first
         self._slowed_until: dict[str, float] = {}
 
     async def run(self, listening: socket.socket) -> None:
@@ -65,22 +81,32 @@ class Acceptor:
             origin = _origin(address[0])
             if refusal := self._refusal(origin):
                 self.refuse(refusal)
-                sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # leave no trace of it
+                leave_no_trace(sock)
                 sock.close()
             else:
-                self._pending[origin] += 1
                 await self._on_accepted(sock, f"{address[0]}:{address[1]}", origin)
 
-    def no_longer_pending(self, origin: str) -> None:
-        """Count one connection of this address no longer among those without hello."""
-        self._pending[origin] -= 1
-        if not self._pending[origin]:
-            del self._pending[origin]
+    def now_pending(self, connection: PendingConnection) -> None:
+        """Count a connection among those without hello; if they are too many, one gives way."""
+        self._accepted += 1
+        self._pending.setdefault(connection.origin, {})[connection] = self._accepted
+        if sum(map(len, self._pending.values())) > self._limits.max_pending:
+            oldest = min(self._pending.values(), key=lambda pending: (-len(pending), next(iter(pending.values()))))
+            giving_way = next(iter(oldest))
+            self.no_longer_pending(giving_way)
+            self.refuse(f"too many connections without hello: one of {giving_way.origin} gave way to another")
+            giving_way.give_way()
 
-    def party_seen(self, origin: str) -> None:
+    def no_longer_pending(self, connection: PendingConnection) -> None:
+        """Count a connection no longer among those without hello."""
+        of_origin = self._pending.get(connection.origin, {})
+        if of_origin.pop(connection, None) is not None and not of_origin:
+            del self._pending[connection.origin]
+
+    def party_seen(self, origin: str, party: int) -> None:
         """Remember that a party comes from this address."""
-        self._of_parties[origin] = None
-        _forget_oldest(self._of_parties)
+        self._parties.setdefault(origin, set()).add(party)
+        _forget_oldest(self._parties)
 
     def refuse(self, reason: str) -> None:
         """Log a refusal, together with others: there may be thousands."""
@@ -97,14 +123,14 @@ class Acceptor:
     def _refusal(self, origin: str) -> str:
         """Return why nobody from this address may come in now; empty if somebody may."""
         now = asyncio.get_running_loop().time()
-        if self._violations.refused_for(origin, now) > 0 and origin not in self._of_parties:
-            if self._pending[origin] or now < self._slowed_until.get(origin, 0.0):
+        welcome = any(not self._violations.refused_for(party, now) for party in self._parties.get(origin, ()))
+        if self._violations.refused_for(origin, now) > 0 and not welcome:
+            if origin in self._pending or now < self._slowed_until.get(origin, 0.0):
                 return f"{origin} made too many violations"
             self._slowed_until[origin] = now + _SLOW_S
             _forget_oldest(self._slowed_until)
-        if self._pending[origin] >= self._limits.max_pending_per_address:
-            return f"too many connections of {origin} without hello"
-        return "too many connections without hello" if self._pending.total() >= self._limits.max_pending else ""
+        full = len(self._pending.get(origin, ())) >= self._limits.max_pending_per_address
+        return f"too many connections of {origin} without hello" if full else ""
 
 
 def _forget_oldest(addresses: dict[str, Any]) -> None:

@@ -9,7 +9,7 @@ from enum import Enum, auto
 from inca.errors import TransportViolation
 from inca.network.transport.failures import FailureCause
 from inca.network.transport.interface import TransportConfig
-from inca.network.transport.streams import ConnectionEvents, Stream
+from inca.network.transport.streams import ConnectionEvents, Stream, leave_no_trace
 
 
 class ConnectionState(Enum):
@@ -54,7 +54,6 @@ class Connection(Stream):
         self.incarnation, self.peer_serial = b"", 0  # of the peer's first hello
         self.live_since = self.last_heard = self._loop.time()
         self.heard_since_write = True
-        self.pending = not self.outgoing  # whether it counts among the accepted ones without hello
         self.pings: dict[int, tuple[float, asyncio.Future[tuple[float, float, float, float]]]] = {}
         self.tokens: list[object] = []  # of frames written to it, which are in doubt when it ends
         self.dial_task: asyncio.Task[None] | None = None
@@ -71,10 +70,17 @@ class Connection(Stream):
 
     def _time_out(self, undone: str) -> None:
         if self.socket:
-            error = TransportViolation(undone, FailureCause.UNRESPONSIVE)
+            behind = self.outgoing and self.state is ConnectionState.CONNECTING
+            error = TransportViolation(undone, FailureCause.NO_ANSWER if behind else FailureCause.UNRESPONSIVE)
         else:
             error = TransportViolation("does not answer (the network, or the peer's machine)", FailureCause.TIMED_OUT)
         self._events.on_broken(self, error)
+
+    def give_way(self) -> None:
+        """Close at once, and leave no trace in the kernel."""
+        if self.socket is not None:
+            leave_no_trace(self.socket.get_extra_info("socket"))
+        self.abort()
 
     def drop(self) -> None:
         """Forget a dial that is no longer needed."""

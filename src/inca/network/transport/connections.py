@@ -17,7 +17,7 @@ from inca.errors import TransportViolation
 from inca.network.transport.acceptor import Acceptor
 from inca.network.transport.connection import DELIVERING, Connection, ConnectionState
 from inca.network.transport.failures import Failure, FailureCause, describe_failure
-from inca.network.transport.frames import DATA, HELLO, PING, PING_BODY, PONG, PONG_BODY, Bye, Hello
+from inca.network.transport.frames import BYE, DATA, HELLO, PING, PING_BODY, PONG, PONG_BODY, Bye, Hello
 from inca.network.transport.interface import TransportConfig, TransportEvents
 from inca.network.transport.limits import Violations
 from inca.network.transport.peers import LONGEST_BACKOFF_S, Peer
@@ -76,6 +76,32 @@ class Connections:
                     self._one_closed.clear()
                     await self._one_closed.wait()
 
+    # --- violations that others notice ------------------------------------------------------------------------------
+
+    def refused_for(self, party: int) -> float:
+        """Return for how many more seconds a party is refused: 0 if it is not."""
+        return self._violations.refused_for(party, self._loop.time())
+
+    def report_violation(self, party: int, what: str) -> int:
+        """Count a violation of a party; end its connections if there were too many."""
+        peer = self.peer(party)
+        count = self._violations.add(party, self._loop.time())
+        host, port = self._config.addresses[party]
+        address = f"{host}:{port}" if peer.live is None else peer.live.address
+        self._events.violated(party, address, Failure(FailureCause.VIOLATION, f"party {party} {what}"), count)
+        if self.refused_for(party) > 0:
+            failure = self._penalty(peer)
+            dialled = set() if peer.dialled is None else {peer.dialled}
+            for connection in dialled | {one for one in self.open if one.peer == party}:
+                connection.finish(Bye.PENALTY if connection.proven else None)
+                self._end(connection, failure)
+        return count
+
+    def _penalty(self, peer: Peer) -> Failure:
+        left = self.refused_for(peer.party)
+        detail = f"party {peer.party} is refused for another {left:.0f} s after too many violations"
+        return Failure(FailureCause.PENALTY, detail)
+
     # --- dialling and accepting -------------------------------------------------------------------------------------
 
     def peer(self, party: int) -> Peer:
@@ -108,9 +134,8 @@ class Connections:
             return
         now = self._loop.time()
         peer.trying_since = peer.trying_since or now
-        if (left := self._violations.refused_for(peer.party, now)) > 0:
-            detail = f"party {peer.party} is refused for another {left:.0f} s after too many violations"
-            self._unreachable(peer, Failure(FailureCause.PENALTY, detail))
+        if self.refused_for(peer.party) > 0:
+            self._unreachable(peer, self._penalty(peer))
             return
         host, port = self._config.addresses[peer.party]
         connection = Connection(self, self._config, self._buffer, address=f"{host}:{port}", peer=peer.party)
@@ -138,6 +163,7 @@ class Connections:
 
     async def _on_accepted(self, sock: socket.socket, address: str, origin: str) -> None:
         connection = Connection(self, self._config, self._buffer, address=address, origin=origin)
+        self._acceptor.now_pending(connection)
         try:
             await self._loop.connect_accepted_socket(lambda: connection, sock)
         except OSError as error:
@@ -170,8 +196,9 @@ class Connections:
                 self._say_hello(connection, _FIRST_HELLO)
             return
         connection.state = ConnectionState.AWAITING_HELLO
-        self._acceptor.party_seen(connection.origin)
-        if self._violations.refused_for(party, self._loop.time()) > 0:
+        self._acceptor.party_seen(connection.origin, party)
+        if self.refused_for(party) > 0:
+            self._violations.add(connection.origin, self._loop.time())  # it may come again and again
             self._acceptor.refuse(f"party {party} made too many violations")
             connection.state = ConnectionState.DONE
             connection.finish(Bye.PENALTY)
@@ -196,7 +223,7 @@ class Connections:
             sent, answer = connection.pings.pop(number, (0.0, None))
             if answer is not None and not answer.done() and math.isfinite(arrived) and math.isfinite(left):
                 answer.set_result((sent, arrived, left, self._config.clock()))
-        else:
+        elif kind == BYE:
             bye = Bye.read(body)
             connection.finish(Bye.CLOSING)
             failure = Failure(bye.cause, f"{connection.who} ends the connection: {bye.meaning}")
@@ -314,7 +341,7 @@ class Connections:
         peer.incarnation, peer.own_serial = connection.incarnation, connection.own_serial
         connection.state, connection.greeted, connection.live_since = ConnectionState.LIVE, True, self._loop.time()
         connection.set_timer("deadline", self._limits.idle_timeout_s / 2, lambda: self._check_silence(connection))
-        self._no_longer_pending(connection)
+        self._acceptor.no_longer_pending(connection)
         peer.wake_waiters()
         self._events.log_event("connected", peer=peer.party, address=connection.address, dialled=connection.outgoing)
         self._events.up(peer.party)
@@ -357,8 +384,11 @@ class Connections:
     def on_closed(self, connection: Connection, error: Exception | None) -> None:
         """Forget a connection whose socket is closed."""
         self.open.discard(connection)
-        self._no_longer_pending(connection)
-        if error is not None:
+        self._acceptor.no_longer_pending(connection)
+        if connection.outgoing and connection.state is ConnectionState.CONNECTING:
+            detail = f"{connection.address} took the connection and closed it: a tunnel or relay, or one that is full"
+            failure = Failure(FailureCause.NO_ANSWER, detail)
+        elif error is not None:
             failure = describe_failure(error, connection.address)
         elif connection.state in DELIVERING:
             failure = Failure(FailureCause.LOST, f"{connection.address} closed the connection")
@@ -367,11 +397,6 @@ class Connections:
             failure = Failure(FailureCause.HUNG_UP, detail)
         self._end(connection, failure)
         self._one_closed.set()
-
-    def _no_longer_pending(self, connection: Connection) -> None:
-        if connection.pending:
-            connection.pending = False
-            self._acceptor.no_longer_pending(connection.origin)
 
     def _end(self, connection: Connection, failure: Failure, again: bool = False, keep: bool = False) -> None:
         """Do without this connection; `again`: the same dial may succeed soon; `keep`: its last frames still count."""

@@ -19,7 +19,8 @@ class FailureCause(StrEnum):
 
     REFUSED = "refused"  # nothing listens at its address
     TIMED_OUT = "timed out"  # nothing answers at its address
-    UNRESPONSIVE = "unresponsive"  # something took the connection, and then fell silent
+    NO_ANSWER = "no answer"  # a tunnel or a relay took the connection, it seems, and no party answers behind it
+    UNRESPONSIVE = "unresponsive"  # a party, or a stranger, fell silent
     NO_ADDRESS = "no address"  # its host name cannot be looked up
     NO_ROUTE = "no route"
     NOT_TLS = "not TLS"

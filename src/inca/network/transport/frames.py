@@ -1,7 +1,7 @@
 """The format of frames between parties.
 
 A frame is the length of its body (4 bytes, big-endian), its kind (1 byte) and the body. A body of data is anything; the
-others are hellos, pings, pongs and goodbyes.
+others are hellos, pings, pongs, goodbyes, and padding, which is dropped: it shows how fast a link is.
 """
 
 from __future__ import annotations
@@ -13,13 +13,15 @@ from typing import NamedTuple
 from inca.errors import TransportViolation
 from inca.network.transport.failures import FailureCause
 
-HELLO, DATA, PING, PONG, BYE = range(1, 6)
+HELLO, DATA, PING, PONG, BYE, PAD = range(1, 7)
+PAD_BYTES = 1 << 16  # at most, in a frame
 HEADER = struct.Struct(">IB")
 PING_BODY = struct.Struct(">Qd")  # number and sending time of a ping
 PONG_BODY = struct.Struct(">Qddd")  # the same, and when the ping arrived and its pong left
 _HELLO_BODY = struct.Struct(">8s32sI16sQ16s16s")
 _PROTOCOL = b"inca/1\0\0"
-CONTROL_BYTES = {HELLO: 256, PING: PING_BODY.size, PONG: PONG_BODY.size, BYE: 1}  # hello has room for other versions
+# Hello has room for other versions.
+CONTROL_BYTES = {HELLO: 256, PING: PING_BODY.size, PONG: PONG_BODY.size, BYE: 1, PAD: PAD_BYTES}
 
 
 class Bye(IntEnum):

@@ -7,11 +7,16 @@ import socket
 from dataclasses import dataclass
 
 from inca._base.validation import integer, refuse
+from inca.errors import PeerUnreachable
+from inca.network.transport.connection import Connection
 from inca.network.transport.connections import CLOSED, Connections
 from inca.network.transport.failures import Failure, FailureCause
+from inca.network.transport.frames import HEADER, PAD, PAD_BYTES
 from inca.network.transport.interface import TransportConfig, TransportEvents
 
 _BACKLOG = 1024  # connections that the kernel keeps until they are accepted
+_PADDING = bytes(PAD_BYTES)
+_SHORTEST_S = 1e-4  # that can be told from the round trip
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +91,25 @@ class Transport:
             self._loop.call_soon(self._events.unsent, peer, given_up)
         self._connections.wake(to)
 
+    def report_violation(self, peer: int, what: str) -> int:
+        """Count a message of `peer` that no honest peer sends, or passes on.
+
+        Such violations count like those that the transport itself notices. After `max_violations` of them, the peer is
+        refused for `penalty_s`: its connections end, nothing more of it is delivered, and it is not dialled.
+
+        Args:
+            peer: The party whose message it was.
+            what: What it did, in words that follow its name.
+
+        Returns:
+            How many violations of this peer are remembered.
+        """
+        return self._connections.report_violation(peer, what)
+
+    def refuses(self, peer: int) -> bool:
+        """Return whether a peer is refused now: what it sent before is better left alone, too."""
+        return self._connections.refused_for(peer) > 0
+
     async def measure(self, peer: int, count: int = 5) -> ClockMeasurement:
         """Compare clocks with `peer`.
 
@@ -114,14 +138,50 @@ class Transport:
             raise Failure(FailureCause.CLOCK_SET, detail).as_error()
         return min(measurements, key=lambda measurement: measurement.round_trip)
 
-    async def _ping(self, peer: int) -> ClockMeasurement:
+    async def measure_rate(self, peer: int, size: int, seconds: float) -> float:
+        """Measure how fast `peer` takes bytes from us, by padding that it drops.
+
+        More is sent each time, until that takes an eighth of `seconds`, or is `size` bytes.
+
+        Args:
+            peer: The party to send to.
+            size: How many bytes to send at once at most.
+            seconds: How long to wait at most.
+
+        Returns:
+            Bytes a second; if the padding did not arrive in time, the rate that it was not sent at.
+
+        Raises:
+            PeerUnreachable: The peer cannot be reached, or its connection is lost.
+        """
+        trip, began_all = (await self.measure(peer)).round_trip, self._loop.time()
+        count, most = 1, -(-size // PAD_BYTES)
+        while True:
+            connection, began = self._live(peer), self._loop.time()
+            for _ in range(count):
+                connection.write(HEADER.pack(PAD_BYTES, PAD), _PADDING)
+            try:
+                await self._ping(peer, max(0.0, began_all + seconds - began))
+            except PeerUnreachable as error:
+                if error.cause != FailureCause.UNRESPONSIVE:
+                    raise
+            took = max(self._loop.time() - began - trip, _SHORTEST_S)
+            if count >= most or took >= seconds / 8:
+                return count * PAD_BYTES / took
+            count = min(4 * count, most)
+
+    def _live(self, peer: int) -> Connection:
         if (connection := self._connections.peer(peer).live) is None:
             raise Failure(FailureCause.LOST, f"the connection to party {peer} was lost").as_error()
+        return connection
+
+    async def _ping(self, peer: int, timeout: float | None = None) -> ClockMeasurement:
+        connection = self._live(peer)
         self._pings += 1
         number, answer = self._pings, self._loop.create_future()
         connection.pings[number] = self._config.clock(), answer
         self._connections.ping(connection, number)
-        timeout = self._limits.hello_timeout_s
+        timeout = self._limits.hello_timeout_s if timeout is None else timeout
         try:
             async with asyncio.timeout(timeout):
                 sent, arrived, left, returned = await answer

@@ -13,14 +13,19 @@ is on X: of ballot b since locks are unique, of a later one by induction, as an 
 parties vote for nothing but X, ever. No clock and no delay is part of this.
 
 Proposals name contents by their hashes, not parties alone. Promises, votes and acceptances are durable, and so are the
-items that an acceptance names: a decision survives any restart. Turns are taken in an order drawn from the session's
-id; nobody is in charge.
+items that an acceptance names: a decision survives any restart.
+
+Why no member can stall one. Ballots are numbered by the clock: time is cut into turns, which the parties have one after
+the other, in an order drawn from the session's id, and a ballot is that of a turn, n being the first. Nobody follows a
+ballot long before its turn. So a member can place itself above the others once in n turns, and is passed over in all
+that follow; and nobody need be told how far another's promises have gone. Whoever follows a proposer lets it finish,
+once. Only the lowest ballot, which is that of the first in order, may come at any time. Nobody is in charge.
 """
 
 from __future__ import annotations
 
 import hashlib
-from math import inf
+from math import floor, inf
 
 from inca.errors import InvalidPeerMessage
 from inca.network.protocol.agreement.agenda import Agenda, kind_of
@@ -46,8 +51,10 @@ from inca.network.protocol.records import Accepted, Promised, Voted
 
 _TURNS_PER_PERIOD = 4  # to propose
 _FIRST_RETRY_TURNS = 1 / 4  # after which whoever has not answered is asked again, at first
-_YIELD_PERIODS = 1 / 2  # for which a party does not propose itself after it has followed another
-_MAX_ROUNDS_AHEAD = 1000  # of ballots, one for each party
+_YIELD_PERIODS = 1 / 2  # for which a party does not propose itself after it has followed another's first ballot
+_TURNS_AHEAD = 2  # that a ballot may come before its turn: clocks differ by less than half a period
+_MAX_ROUNDS_AHEAD = 1000  # of turns, one for each party: no clock is that wrong
+_AGAIN_PERIODS = 1 / 32  # after which a peer that asks is told the same decisions again
 _MAX_PAUSE_PERIODS = 2.0  # after which a party's next ballot is followed; at first a turn, then twice as long each time
 
 
@@ -61,7 +68,9 @@ class Consensus:
         self._own_pause = 0.0  # before this party proposes again
         # By proposer: its last ballot, until when no other of its ballots is followed, and for how long after that.
         self._followed: dict[int, tuple[Ballot, float, float]] = {}
+        self._first_ballots: dict[int, Ballot] = {}  # of those that this party has let finish
         self._waiting: tuple[int, Propose | Accept] | None = None  # by whom, what cannot be answered yet
+        self._told: dict[int, tuple[int, float]] = {}  # whom, how many decisions, until when not again
         self._reset()
         session = context.session
         order_keys = [
@@ -102,21 +111,20 @@ class Consensus:
         if not self.may_vote:
             return
         self._own_pause = self._turn_s * len(self.order)
-        self._next_turn = now + self._context.session.period + self._wait_s
+        self._next_turn = self._own_turn(now + self._context.session.period)
         self._look(now)
 
-    @property
-    def _wait_s(self) -> float:
-        """How long to let those go first that are before this party in order and not known to be down."""
-        before = self.order[: self.order.index(self._context.me)]
-        return len(set(before) - set(self._context.down)) * self._turn_s
-
     def _look(self, now: float) -> None:
-        """Begin to wait for the own turn as soon as there is something to propose."""
+        """Begin to wait for the own turn as soon as there is something to propose; the first in order has none to wait.
+
+        The others give it a turn, unless it is known to be down.
+        """
         if self._agenda.propose(now) is None:
             self._look_at = now + self._turn_s
         else:
-            self._look_at, self._next_turn = inf, min(self._next_turn, now + self._wait_s)
+            first = self.order[0]
+            grace = 0.0 if first in (self._context.me, *self._context.down) else self._turn_s
+            self._look_at, self._next_turn = inf, min(self._next_turn, self._own_turn(now + grace))
 
     def tick(self, now: float) -> None:
         """Propose in turn; repeat what had no answer."""
@@ -124,10 +132,12 @@ class Consensus:
             self._look(now)
         if now >= self._next_turn:
             self._look_at = inf
-            # Twice as long each time, as others follow it: two that hurry would keep each other from ending.
-            self._next_turn = now + self._own_pause
-            self._own_pause = max(self._own_pause, min(2 * self._own_pause, self._max_pause_s))
-            self._begin_ballot(now)
+            if self._begin_ballot(now):
+                # Twice as long each time, as others follow it: two that hurry would keep each other from ending.
+                self._next_turn = self._own_turn(now + self._own_pause)
+                self._own_pause = max(self._own_pause, min(2 * self._own_pause, self._max_pause_s))
+            else:
+                self._next_turn = self._own_turn(now)
         if now >= self._retry_at:
             self._retry_pause = min(2 * self._retry_pause, self._turn_s)
             self._retry_at = now + self._retry_pause
@@ -155,33 +165,44 @@ class Consensus:
     def handle(self, now: float, peer: int, message: ConsensusMessage) -> None:
         """Take a message of the consensus; those of old decisions or ballots change nothing."""
         if message.instance != self.instance:
-            self._catch_up(peer, message)
+            self._catch_up(now, peer, message)
             return
         if not self.may_vote:
             return
         match message:
             case Prepare():
-                self._check_ballot(peer, message.ballot)
+                self._check_ballot(now, peer, message.ballot)
                 self._promise(now, peer, message.ballot)
             case Promise():
                 self._count_promise(now, peer, message)
             case Propose():
-                self._check_ballot(peer, message.ballot)
+                self._check_ballot(now, peer, message.ballot)
                 self._vote(now, peer, message)
             case Vote():
                 self._count_vote(now, peer, message)
             case Accept():
-                self._check_ballot(peer, message.lock.ballot)
+                self._check_ballot(now, peer, message.lock.ballot)
                 self._accept(now, peer, message)
             case Yes():
                 self._count_yes(peer, message)
 
-    def _catch_up(self, peer: int, message: ConsensusMessage) -> None:
+    def _catch_up(self, now: float, peer: int, message: ConsensusMessage) -> None:
         """Tell the peer what was decided, or ask it."""
         if message.instance > self.instance:
             self._context.send(peer, Want({}, self.instance))
         elif isinstance(message, Prepare | Propose | Accept):
-            self._context.send(peer, self.decisions(message.instance))
+            self.tell(now, peer, message.instance)
+
+    def tell(self, now: float, peer: int, first: int) -> None:
+        """Tell a peer that asks all decisions from a number on: the same ones not again and again."""
+        known, until = self._told.get(peer, (0, -inf))
+        if first < self.instance and (self.instance > known or now >= until):
+            self._told[peer] = self.instance, now + _AGAIN_PERIODS * self._context.session.period
+            self._context.send(peer, self.decisions(first))
+
+    def connected(self, peer: int) -> None:
+        """Learn of a new connection: what the peer was told on an earlier one may be lost."""
+        self._told.pop(peer, None)
 
     def decisions(self, first: int) -> Decisions:
         """Return all decisions from a number on."""
@@ -195,20 +216,37 @@ class Consensus:
                 self._agenda.check(decision.proposal)
                 self._decide(decision)
 
-    def _check_ballot(self, peer: int, ballot: Ballot) -> None:
-        """Refuse ballots of others than their proposers, below the lowest, or far ahead."""
+    def _check_ballot(self, now: float, peer: int, ballot: Ballot) -> None:
+        """Refuse ballots of others than their proposers, below the lowest, or far ahead of any clock."""
         n = self._context.session.parties
-        furthest = self._context.ledger.promised.get(self.instance, 0) + _MAX_ROUNDS_AHEAD * n
+        furthest = self._turn(now) + _MAX_ROUNDS_AHEAD * n
         if self.order[ballot % n] != peer or not self._lowest <= ballot <= furthest:
             raise InvalidPeerMessage(
                 f"a ballot must be the proposer's own and from {self._lowest} to {furthest}, got {ballot}"
             )
 
+    def _turn(self, now: float) -> Ballot:
+        """Return the number of the turn by the clock; the first is the lowest ballot."""
+        since_start = now - self._context.session.start
+        return self._lowest + max(0, floor(since_start / self._turn_s + 1e-6))  # a clock's error is far larger
+
+    def _own_turn(self, when: float) -> float:
+        """Return when this party may begin a ballot, from some time on."""
+        n, lowest = self._context.session.parties, self._lowest
+        highest = max(self._ballot, self._context.ledger.promised.get(self.instance, 0))
+        if not highest and self.order[0] == self._context.me:
+            return when
+        turn = max(self._turn(when), highest + 1)
+        turn += (self.order.index(self._context.me) - turn) % n
+        return max(when, self._context.session.start + (turn - lowest) * self._turn_s)
+
     def _follows(self, now: float, proposer: int, ballot: Ballot) -> bool:
-        """Return whether a ballot is followed; a party that begins one after the other would stall everyone else."""
+        """Return whether a ballot is followed: not before its turn, and not if one came a short while ago."""
         promised = self._context.ledger.promised.get(self.instance, 0)
         if ballot <= promised or proposer == self._context.me:
             return ballot >= promised
+        if ballot > self._turn(now) + _TURNS_AHEAD:
+            return False
         last, until, pause = self._followed.get(proposer, (0, -inf, self._turn_s))
         if ballot != last and now < until:
             return False
@@ -231,21 +269,28 @@ class Consensus:
 
     # --- as a proposer --------------------------------------------------------------------------------------------
 
-    def _begin_ballot(self, now: float) -> None:
+    def _begin_ballot(self, now: float) -> bool:
+        """Begin the ballot of the own turn, unless a later one is under way; return whether it has begun."""
         context, n = self._context, self._context.session.parties
         highest = max(self._ballot, context.ledger.promised.get(self.instance, 0))
+        turn = self._turn(now)
+        ballot = turn - (turn - self.order.index(context.me)) % n
+        if not highest and self.order[0] == context.me:
+            ballot = self._lowest
+        if ballot <= max(highest, self._lowest - 1):
+            return False
         self._reset()
-        # Above all seen, and no other party's.
-        self._ballot = (highest // n + 1) * n + self.order.index(context.me)
+        self._ballot = ballot
         self._expect_answers(now)
         context.log_event("proposes", decision=self.instance, ballot=self._ballot)
         if self._ballot == self._lowest:
             context.record(Promised(self.instance, self._ballot))
             self._propose(now)
-            return
+            return True
         for peer in sorted(context.others):
             context.send(peer, Prepare(self.instance, self._ballot))
         self._promise(now, context.me, self._ballot)
+        return True
 
     def _expect_answers(self, now: float) -> None:
         """Ask again soon at first, and then less and less often."""
@@ -337,7 +382,7 @@ class Consensus:
     def _decide(self, decision: Decision) -> None:
         self._next_turn = self._retry_at = self._look_at = inf
         self._context.decide(decision)
-        self._followed = {}
+        self._followed, self._first_ballots = {}, {}
         self._reset()
 
     # --- as an acceptor -------------------------------------------------------------------------------------------
@@ -348,7 +393,7 @@ class Consensus:
             return  # a newer proposal is under way, or it is not this peer's turn
         if ballot > ledger.promised.get(instance, 0):
             context.record(Promised(instance, ballot))
-        self._yield(now, peer)
+        self._yield(now, peer, ballot)
         last = ledger.accepted.get(instance)
         lock = last.lock if last else None
         signature = self._signatures.promise(instance, ballot, lock.ballot if lock else 0)
@@ -378,7 +423,7 @@ class Consensus:
             if not self._agenda.fits(message.proposal):
                 raise InvalidPeerMessage("a cohort with a party that was not there in the last round")
             context.record(Voted(instance, message.ballot, hash_))
-            self._yield(now, peer)
+            self._yield(now, peer, message.ballot)
         vote = Vote(instance, message.ballot, self._signatures.vote(instance, message.ballot, hash_))
         if peer == context.me:
             self._count_vote(now, peer, vote)
@@ -399,7 +444,7 @@ class Consensus:
             kept = self._agenda.behind(lock.proposal)
             context.signed_items.keep(kind_of(lock.proposal.step), lock.proposal.contents)
             context.record(Accepted(instance, lock, kept))
-            self._yield(now, peer)
+            self._yield(now, peer, lock.ballot)
         hash_ = lock.proposal.hash
         if context.ledger.accepted[instance].lock.proposal.hash != hash_:
             raise InvalidPeerMessage("a ballot must have one proposal, got a second")
@@ -409,11 +454,12 @@ class Consensus:
         else:
             context.send(peer, yes)
 
-    def _yield(self, now: float, peer: int) -> None:
-        """Let another party finish what this one follows."""
-        if peer != self._context.me:
+    def _yield(self, now: float, peer: int, ballot: Ballot) -> None:
+        """Let another party finish what this one follows: its first ballot, or it could keep everyone waiting."""
+        if peer != self._context.me and self._first_ballots.setdefault(peer, ballot) == ballot:
             self._look_at = inf
-            self._next_turn = max(self._next_turn, now + _YIELD_PERIODS * self._context.session.period)
+            later = self._own_turn(now + _YIELD_PERIODS * self._context.session.period)
+            self._next_turn = max(self._next_turn, later)
 
     def _has_all(self, peer: int, proposal: Proposal) -> bool:
         """Return whether all that a proposal rests on is held; ask the peer for what is missing."""

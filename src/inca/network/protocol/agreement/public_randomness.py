@@ -1,9 +1,9 @@
 """Randomness that all parties share and none can choose: secrets that were committed to, and are revealed later.
 
 A coin flip before the session gives its public seed, by which parties know who sends to whom. A beacon at its end gives
-the seed of the next session of a sequence: every party commits to a secret in its digest, before any final message is
-published, and reveals it with its final message. So whoever publishes last knows what the beacon will be, and can only
-take its own part away by not publishing at all: it chooses between two seeds, not among as many as it can compute.
+the seed of the next session of a sequence: every party commits to a secret in its digest, and seals it with its final
+message. All seals are opened together, after commit. So a party that spoils its own part, by another secret than it
+committed to, does so before it knows the others'.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def flipped_seed(session: bytes, secrets: list[bytes]) -> bytes:
 
 
 def beacon_commitment(session: bytes, party: int, secret: bytes) -> bytes:
-    """Return what a party shows in its digest of the secret that it will reveal with its final message.
+    """Return what a party shows in its digest of the secret that lies sealed with its final message.
 
     Example:
         >>> beacon_commitment(bytes(32), 3, b"x" * 32) == commitment(bytes(32), 3, b"x" * 32)

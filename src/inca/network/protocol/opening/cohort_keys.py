@@ -7,6 +7,7 @@ forward cannot be undone. So whoever keeps only the state of a later cohort has 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -56,9 +57,10 @@ def public_of(private: bytes) -> bytes:
     return X25519PrivateKey.from_private_bytes(private).public_key().public_bytes_raw()
 
 
-def shared_secret(private: bytes, public: bytes) -> bytes:
-    """Return what two keys have in common; `public` must be one that `check_public` lets pass."""
-    return X25519PrivateKey.from_private_bytes(private).exchange(X25519PublicKey.from_public_bytes(public))
+def shared_secrets(private: bytes, publics: Iterable[bytes]) -> list[bytes]:
+    """Return what a key has in common with each of others, which must be ones that `check_public` lets pass."""
+    key = X25519PrivateKey.from_private_bytes(private)  # once: it takes as long as an exchange
+    return [key.exchange(X25519PublicKey.from_public_bytes(public)) for public in publics]
 
 
 def check_public(public: bytes) -> None:

@@ -26,7 +26,7 @@ from inca.network.protocol.opening.cohort_keys import (
     derived,
     proves,
     public_of,
-    shared_secret,
+    shared_secrets,
 )
 
 HASH_BYTES = 32
@@ -97,11 +97,11 @@ class Dealing:
     def _deposit(self, secret: bytes, sealed: bytes) -> Deposit:
         ephemeral = clamped(derived(secret, b"ephemeral" + self._bound))
         coefficients = self._coefficients(secret)
+        common = shared_secrets(ephemeral, self.trustees.values())
         shares = []
-        for place, (trustee, public) in enumerate(self.trustees.items(), start=1):
+        for place, (trustee, key) in enumerate(zip(self.trustees, common, strict=True), start=1):
             share = shamir.share(int.from_bytes(secret, "little"), coefficients, place)
-            encoded = share.to_bytes(shamir.SHARE_BYTES, "little")
-            shares.append(self._encrypted(trustee, shared_secret(ephemeral, public), encoded))
+            shares.append(self._encrypted(trustee, key, share.to_bytes(shamir.SHARE_BYTES, "little")))
         return Deposit(self.cohort, self.hash, sealed, public_of(ephemeral), b"".join(shares))
 
     def _coefficients(self, secret: bytes) -> list[int]:
@@ -117,8 +117,8 @@ class Dealing:
         """Return the share of a trustee by its private key; None if what it decrypts to is none."""
         place = list(self.trustees).index(trustee)
         part = deposit.shares[shamir.SHARE_BYTES * place : shamir.SHARE_BYTES * (place + 1)]
-        encoded = self._encrypted(trustee, shared_secret(private, deposit.ephemeral), part)
-        share = int.from_bytes(encoded, "little")
+        (key,) = shared_secrets(private, [deposit.ephemeral])
+        share = int.from_bytes(self._encrypted(trustee, key, part), "little")
         return share if share < shamir.PRIME else None
 
     def opened(self, deposit: Deposit, sealed: bytes, shares: Mapping[int, int | None]) -> bytes | None:

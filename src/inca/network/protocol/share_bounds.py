@@ -1,0 +1,131 @@
+"""How large the numbers of honest parties can be: of each offer, and of the total that a cohort hands over.
+
+An offer is a share of its sender's balance. What the largest balance can be follows from the terms and the schedule,
+round by round, and is the same for everyone who asks. Whoever signs a larger offer is no honest party: it is not
+credited, and convicts its sender. So no honest party is ever made to send one either.
+
+*The recursion.* A party's balance is y = u + m: m is its live mask, |m| <= M, and u all the rest. Let |u| <= U at the
+beginning of a round, with k receivers. Its share is (y - rho) / (k + 1), 0 <= rho <= k, hence at most
+S = (U + M) / (k + 1). Say that c of its k offers are not back at the end of the round. What stays, without its mask, is
+
+    y - c share - m = ((k + 1 - c) u - c m + c rho) / (k + 1),
+
+which is at most max(U, (U + k M) / (k + 1)) + k for c from 0 to k. A portion of its value enters (all P at most), and
+the offers that it credits, each at most the S of its sender, be that an honest party or not. So with one sender a round
+
+    U' = max(U, (U + M) / 2) + 1 + P + (U + M) / 2,
+
+which is U + M + P + 1, a mask's bound more, as long as U <= M, or if no share ever comes back; shares that come back
+let U grow by half in a round. Whoever is absent keeps its balance, and U' >= U. A weight follows the same rule with
+M = 0. Everything here is a Python integer: nothing overflows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from inca.network.protocol.messages import MAX_NUMBER, Offer
+from inca.network.protocol.session import WEIGHT, SessionConfig, Topology
+
+NOISE_BOUND = 32
+"""How many standard deviations no draw of noise exceeds.
+
+P(|X| > 32 sigma) <= 2 exp(-32^2 / 2) < 10^-222 for a discrete Gaussian X; so none of the 10^20 draws of the largest
+session does, but for a probability below 10^-200.
+"""
+
+
+@dataclass(frozen=True, eq=False)
+class ShareBounds:
+    """The largest absolute number, and the largest weight, of an offer, by round 1..T (place 0 is empty) and sender.
+
+    Args:
+        values: In lattice steps.
+        weights: In units of 1 / `WEIGHT`.
+    """
+
+    values: list[list[int]]
+    weights: list[list[int]]
+
+    def excess(self, sender: int, offer: Offer) -> str:
+        """Return why no honest party can have made an offer, or nothing. Its numbers stay private."""
+        numbers = np.frombuffer(offer.payload, dtype="<i8")
+        weight, largest = int(numbers[-1]), max(int(numbers[:-1].max()), -int(numbers[:-1].min()))
+        heaviest, most = self.weights[offer.round][sender], self.values[offer.round][sender]
+        if not 0 <= weight <= heaviest:
+            return f"the weight of an offer in round {offer.round} is from 0 to {heaviest / WEIGHT:.3g}"
+        if largest > most:
+            return f"the numbers of an offer in round {offer.round} are at most {most:.3g} in absolute value"
+        return ""
+
+
+@lru_cache(maxsize=1)
+def share_bounds(session: SessionConfig, topology: Topology) -> ShareBounds:
+    """Return the bounds of a session; all its parties in one process share them.
+
+    Example:
+        >>> session = SessionConfig(
+        ...     id=bytes(32), parties=5, rounds=3, receivers=1, schedule="permutation", quiet=0, dimension=2,
+        ...     largest_value=2**34, sigma_independent=2**30, sigma_cancelling=2**40, min_participants=3, start=100.0,
+        ...     period=2.0,
+        ... )
+        >>> bounds = share_bounds(session, session.topology(bytes(32)))
+        >>> [round(bounds.values[t][0] / 2**45, 3) for t in (1, 2, 3)]  # a mask is at most 32 * 2^40 = 2^45
+        [0.5, 1.0, 1.501]
+        >>> [round(bounds.weights[t][0] / WEIGHT, 5) for t in (1, 2, 3)]
+        [0.125, 0.3125, 0.59375]
+    """
+    value, mask = _noisy(session), NOISE_BOUND * session.sigma_cancelling
+    values = _by_round(session, topology, _ceil(value, session.pieces), mask)
+    return ShareBounds(values, _by_round(session, topology, _ceil(WEIGHT, session.pieces), 0))
+
+
+def largest_total(session: SessionConfig, cohort_size: int) -> int:
+    """Return the largest absolute number in the sum of the settled final messages of a cohort of honest parties.
+
+    All of a cohort were there in the last round, so that no mask is left (erratum E2), and what they exchanged cancels:
+    it is the sum of their values, each with its independent noise and its top-up.
+
+    Args:
+        session: The terms of the session.
+        cohort_size: How many parties the cohort has.
+
+    Example:
+        >>> session = SessionConfig(
+        ...     id=bytes(32), parties=5, rounds=3, receivers=1, schedule="permutation", quiet=0, dimension=2,
+        ...     largest_value=2**34, sigma_independent=2**30, sigma_cancelling=2**40, min_participants=3, start=100.0,
+        ...     period=2.0, sigma_topup=(0, 2**20),
+        ... )
+        >>> largest_total(session, 5) == 5 * (2**34 + 2**35)
+        True
+        >>> largest_total(session, 4) == 4 * (2**34 + 2**35 + 2**25)
+        True
+    """
+    return cohort_size * (_noisy(session) + NOISE_BOUND * session.topup(cohort_size))
+
+
+def _noisy(session: SessionConfig) -> int:
+    return session.largest_value + NOISE_BOUND * session.sigma_independent
+
+
+def _by_round(session: SessionConfig, topology: Topology, portion: int, mask: int) -> list[list[int]]:
+    """Return S by round and sender. Beyond what an int64 holds no bound is needed: there is no such balance."""
+    k, by_round = session.receivers, list[list[int]]([[]])
+    unmasked = [portion] * session.parties
+    for senders in topology.senders[1:]:
+        kept = {most: max(most, _ceil(most + k * mask, k + 1)) + k + portion for most in set(unmasked)}
+        sent = {most: min(_ceil(most + mask, k + 1), MAX_NUMBER - 1) for most in kept}  # mostly all have the same
+        shares = [sent[most] for most in unmasked]
+        by_round.append(shares)
+        unmasked = [
+            min(kept[most] + sum([shares[sender] for sender, _ in offers]), 2 * MAX_NUMBER + mask)
+            for most, offers in zip(unmasked, senders, strict=True)
+        ]
+    return by_round
+
+
+def _ceil(dividend: int, divisor: int) -> int:
+    return -(-dividend // divisor)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from helpers.parties import N, PACED, Room
+from helpers.parties import PACED, N, Room
 from inca.network.protocol.messages import Items, Message
 
 
@@ -21,7 +21,8 @@ def test_keys_are_sent_to_everyone_at_once_also_to_those_who_are_not_in_the_coho
 
     def watch(sender: int, receiver: int, message: Message) -> bool:
         if isinstance(message, Items):
-            shown.update((item.party, receiver) for item in message.items if item.kind == "key" and item.party == sender)
+            own = [item for item in message.items if item.kind == "key" and item.party == sender]
+            shown.update((item.party, receiver) for item in own)
         return False
 
     room.drops = watch

@@ -209,8 +209,11 @@ def serving_awaits(party: PartyComponents) -> set[int]:
 
 
 def say_done(party: PartyComponents, _: float) -> None:
-    """Tell the others that this party needs nothing more, if that is so."""
-    if not party.finalization.unfinished and party.context.me not in party.context.signed_items.by_kind["done"]:
+    """Tell the others that this party needs nothing more: it knows the outcome.
+
+    Without commit there is none, and there still may be one: then the others' keys are needed. So nothing is said.
+    """
+    if party.finalization.opened and party.context.me not in party.context.signed_items.by_kind["done"]:
         party.context.publish("done", b"")
 
 

@@ -98,6 +98,19 @@ class Watched(SimulatedNetwork):
             print(f"{self.now:9.4f}  party {i} writes {type(record).__name__}")
 
 
+REASONS = {  # by what parties say
+    "must be there at the end": "no quorum at the end",
+    "hand over": "too few deposits",
+    "cannot be opened yet": "committed, too few trustees left",
+    "does not know": "commit accepted, too few left to decide it",
+    "has lied": "a liar, named with the proof",
+    "go on without": "the others went on",
+    "loss": "loss",
+    "coin flip": "coin flip",
+    "journal": "journal",
+}
+
+
 def reason_class(network: SimulatedNetwork) -> str:
     """Return why a session has no result, in a few words and without its numbers."""
     parties = network.survivors.values()
@@ -105,16 +118,9 @@ def reason_class(network: SimulatedNetwork) -> str:
         gone = [machine for machine in network.machines if machine.party is None]
         return "everyone is dead" if len(gone) == len(network.machines) else "everyone left or is dead"
     most, _ = Counter(party.reason for party in parties).most_common(1)[0]
-    for words in ("must be there at the end", "hand over", "cannot be opened yet", "does not know", "has lied", "without", "loss", "coin flip", "journal"):
+    for words, reason in REASONS.items():
         if words in most:
-            return {
-                "must be there at the end": "no quorum at the end",
-                "hand over": "too few deposits",
-                "cannot be opened yet": "committed, too few trustees left",
-                "does not know": "commit accepted, too few left to decide it",
-                "has lied": "a liar, named with the proof",
-                "without": "the others went on",
-            }.get(words, words)
+            return reason
     return most or "no reason given"
 
 
@@ -214,7 +220,9 @@ def replay_one(seed: int) -> Tally:
         if party is None:
             print(f"party {i} is dead" + (f", and had left: {left[0]}" if left else ""))
         else:
-            outcome = f"result of {sorted(party.result.realized.cohort)}" if party.result else f"no result: {party.reason}"
+            outcome = (
+                f"result of {sorted(party.result.realized.cohort)}" if party.result else f"no result: {party.reason}"
+            )
             print(f"party {i} is {party.stage}, {outcome}")
     report(tally)
     return tally

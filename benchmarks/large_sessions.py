@@ -5,7 +5,8 @@
 
 A share of the parties leaves in mid-session, half of them without a word (their process ends), half on request; a share
 of all messages is lost, each with its connection, of which both ends learn. Everything else is a session as parties on
-machines of their own hold it: rounds, digests, two decisions with the signatures of a quorum, sealed final messages, keys, the result.
+machines of their own hold it: rounds, digests, two decisions with the signatures of a quorum, sealed final messages,
+keys, the result.
 Signatures are short hashes, as a thousand parties in one process would verify millions; 48 bytes are added for each.
 
 `result`: whether all who stayed have the same one, and it is to the last unit the sum of what the cohort put in;

@@ -10,8 +10,8 @@
 of the end drawn at random; half of them are started again a second later. `compare`: some are killed in the middle and
 stay away; beside published figures of secure aggregation through a server, and with `--against` beside another commit
 of this repository, in turns, as ratios of CPU seconds and of the time to the result. `profile`: CPU seconds of a
-process, which a busy machine changes little, and where they go in one of them. `grow`: time, CPU and memory of a session without faults,
-one size varied at a time.
+process, which a busy machine changes little, and where they go in one of them. `grow`: time, CPU and memory of a
+session without faults, one size varied at a time.
 
 A session's time runs from the agreed start to the end of the last process; starting the processes comes before, and the
 start leaves time for it (`--starting`). Everything shares the cores of this machine; the first line tells how many.

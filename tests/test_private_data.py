@@ -51,10 +51,13 @@ from inca.network.membership.roster import Roster, read_roster
 from inca.network.node.session_setup import SessionSetup
 from inca.network.protocol.context import Effects, PartyContext
 from inca.network.protocol.ledger import Ledger
-from inca.network.protocol.messages import Item, Items, Offer, pack
+from inca.network.protocol.messages import Account, Item, Items, Offer, pack
+from inca.network.protocol.opening.cohort_keys import CohortSecrets, public_of
+from inca.network.protocol.opening.deposits import Deposit
+from inca.network.protocol.opening.opening import OpenedDeposits
 from inca.network.protocol.party import Party
-from inca.network.protocol.records import Began, Credited, Opened, Signed
-from inca.network.protocol.signed_items import Final
+from inca.network.protocol.records import Began, Credited, Opened, Secret, Signed
+from inca.network.protocol.signed_items import Digest, Key
 from inca.network.protocol.stage_rule import PartyComponents
 from inca.network.testing.local_cluster import LocalCluster
 from inca.privacy.attack import Reconstruction
@@ -70,7 +73,7 @@ SPELLINGS = {SECRET.decode()[:13], SECRET.hex()[:20], base64.b64encode(SECRET).d
 ADDRESS = re.compile(r"0x[0-9a-f]+")  # where an object is in memory
 
 VALUES: Array = np.full(PACED.parties, NUMBER)
-ITEM = Item("final", 1, SECRET, b"signature")
+ITEM = Item("key", 1, SECRET, b"signature", SECRET)
 NOISE = Noise(VALUES, np.full((5, 4), NUMBER))
 EXECUTION = inca.Execution(inca.RandomReceivers(5, rounds=4, seed=1), inca.incremental_injection(4))
 DATASET = Dataset("digits", np.full((3, 2), NUMBER), np.full(3, NUMBER), 0)
@@ -84,7 +87,7 @@ def opened_ledger() -> Ledger:
 
 def opened_party() -> Party:
     party = Party(PACED, 0, sign=sign(0), verify=verify, rng=random.Random(1))
-    party.open(0.0, np.full(PACED.dimension, STEPS, dtype=np.int64), SECRET, SECRET)
+    party.open(0.0, np.full(PACED.dimension, STEPS, dtype=np.int64), SECRET, SECRET, SECRET)
     return party
 
 
@@ -147,7 +150,12 @@ HOLDERS: dict[type, Callable[[], object]] = {
     Item: lambda: ITEM,
     Items: lambda: Items([ITEM]),
     Signed: lambda: Signed(ITEM),
-    Final: lambda: Final(SECRET, SECRET),
+    Key: lambda: Key(0, SECRET),
+    Digest: lambda: Digest(Account([], [], []), SECRET, [public_of(SECRET)]),
+    Deposit: lambda: Deposit(0, SECRET, SECRET, SECRET, SECRET),
+    CohortSecrets: lambda: CohortSecrets(SECRET, 0),
+    Secret: lambda: Secret(0, SECRET),
+    OpenedDeposits: lambda: OpenedDeposits({1: SECRET}, frozenset(), [ITEM]),
     Keystream: lambda: Keystream(SECRET, b"masks"),
     Effects: lambda: Effects([OPENED, Began(2, SECRET)], [(1, OFFER)]),
     Ledger: opened_ledger,
@@ -176,6 +184,7 @@ PUBLIC: dict[str, str] = {
     "SessionConfig.largest_value": "follows from the domain, which is agreed",
     "ShareBounds.values": "follow from the terms and the schedule, which are public",
     "OfferProof.payload_hash": "shown as a size, like all bytes that travel",
+    "Proof.keys": "their trustees have shown them, after commit",
     "Step.masks": "variances of the accountant, which follow from public noise levels",
     "Step.share": "coefficients of the accountant, which follow from the public execution",
     "Operator.masks": "variances of the accountant, which follow from public noise levels",

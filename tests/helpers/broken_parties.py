@@ -25,7 +25,7 @@ from inca.network.protocol.messages import Item, Items, Message, Proposal, Propo
 from inca.network.protocol.opening import shamir
 from inca.network.protocol.opening.cohort_keys import KEY_BYTES, CohortSecrets, clamped, derived
 from inca.network.protocol.opening.deposits import Dealing, Deposit
-from inca.network.protocol.opening.opening import Opened, Opening
+from inca.network.protocol.opening.opening import OpenedDeposits, Opening
 from inca.network.protocol.opening.trustees import Trustees, trustees_of
 from inca.network.protocol.party import Party
 from inca.network.protocol.records import Secret
@@ -263,7 +263,7 @@ def bytes_come_later(patch: Patch) -> None:
         if item.sealed:
             rule.check(items, item)
 
-    def open_with_bytes(self: Opening, committed: Proposal) -> Opened | None:
+    def open_with_bytes(self: Opening, committed: Proposal) -> OpenedDeposits | None:
         held = self._context.signed_items.with_contents("deposit", committed.contents)
         return open_(self, committed) if all(item.sealed for item in held) else None
 
@@ -303,7 +303,7 @@ def garbage_is_missing(patch: Patch) -> None:
     """A share that does not decrypt counts as missing: others are waited for."""
     open_ = Opening.open
 
-    def open_if_decrypted(self: Opening, committed: Proposal) -> Opened | None:
+    def open_if_decrypted(self: Opening, committed: Proposal) -> OpenedDeposits | None:
         items = self._context.signed_items
         shown = sorted(items.by_kind["key"].items())[: self.threshold]
         if getattr(self, "_vain", None) == len(items.by_kind["key"]):

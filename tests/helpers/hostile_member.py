@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterable
+from functools import cached_property
 from typing import Any, TypeVar
 
 import msgspec
 import numpy as np
 
+from helpers.ledger_sums import Violation
 from helpers.network_faults import Faults
 from helpers.simulated_network import SimulatedNetwork, plain_party
 from inca.network.protocol.agreement.ballot_signatures import BallotSignatures
@@ -45,19 +47,12 @@ from inca.network.protocol.messages import (
     pack,
 )
 from inca.network.protocol.offer_signatures import OfferSignatures
+from inca.network.protocol.opening.cohort_keys import COHORTS, CohortSecrets, clamped
+from inca.network.protocol.opening.deposits import Deposit
 from inca.network.protocol.party import Party
 from inca.network.protocol.records import Record
 from inca.network.protocol.session import WEIGHT, SessionConfig
-from inca.network.protocol.signed_items import (
-    KINDS,
-    Digest,
-    Final,
-    Kind,
-    Ready,
-    Sign,
-    SignedItems,
-    Verify,
-)
+from inca.network.protocol.signed_items import KINDS, Digest, Key, Kind, Refusal, Sign, SignedItems, Verify, read
 
 LIMITS = (0, 1, 2, 3, 7, 2**31, 2**32 - 1)
 NUMBERS = (0, 1, -1, WEIGHT, -WEIGHT, 2**61, 2**62 - 1, -(2**62) + 1)
@@ -65,18 +60,26 @@ Heard = TypeVar("Heard", Prepare, Propose, Accept)
 TEXTS = ("", "too much", 200 * "x", 201 * "x", "\x1b[2J", "\n", "\u202e", 5000 * "y")
 
 
+def foreign_items(session: SessionConfig, me: int, sign: Sign, verify: Verify) -> SignedItems:
+    """Something that signs items as a party does, whatever its ledger says."""
+    return SignedItems(session, me, Ledger(session, me), sign, verify)
+
+
 class HostileParty(Party):
     """Follows the protocol as far as that helps it, and says something else besides, or instead."""
 
     def __init__(self, session: SessionConfig, me: int, sign: Sign, verify: Verify, rng: random.Random) -> None:
         super().__init__(session, me, sign=sign, verify=verify, rng=rng)
-        self._liar, self._signer = random.Random(rng.random()), SignedItems(session, me, sign, verify)
+        self._liar, self._signer = random.Random(rng.random()), foreign_items(session, me, sign, verify)
         self._ballots = BallotSignatures(session, me, sign, verify)
         self._offers = OfferSignatures(session, me, sign, verify)
         self._zeal = self._liar.choice([0.2, 0.6, 1.0])
         self._two_faced = self._liar.random() < 0.5
         self._heard: list[Message] = []
         self._signed: list[tuple[int, Promise | Vote | Yes]] = []
+        self._dealer = self._liar.choice(["plain", "false", "two-faced"])
+        self._kept_secrets: CohortSecrets | None = None
+        self._now = 0.0
         self.told: list[Message] = []
         self._lies_left = 3000  # answers to lies would be lied about without end
         lies: list[Callable[[int], Message]] = [
@@ -86,6 +89,9 @@ class HostileParty(Party):
             self._fetch,
             self._items,
             self._items,
+            self._words,
+            self._words,
+            self._key,
             self._prepare,
             self._promise,
             self._propose,
@@ -99,12 +105,13 @@ class HostileParty(Party):
         self._junk = self._liar.sample(lies, self._liar.choice([3, 6, len(lies)]))
 
     def receive(self, now: float, peer: int, message: Message) -> Effects:
-        self._heard = [*self._heard[-20:], message]
+        self._heard, self._now = [*self._heard[-20:], message], now
         if isinstance(message, Promise | Vote | Yes):
             self._signed = [*self._signed[-20:], (peer, message)]
         return self._lie(super().receive(now, peer, message), extra=self._liar.random() < self._zeal)
 
     def tick(self, now: float) -> Effects:
+        self._now = now
         return self._lie(super().tick(now), extra=True)
 
     def unsent(self, now: float, message: Message) -> Effects:
@@ -113,10 +120,16 @@ class HostileParty(Party):
     def in_doubt(self, now: float, message: Message) -> Effects:
         return Effects()
 
+    def _leave(self, now: float, reason: str) -> None:
+        """Stay, whatever it has signed."""
+
     def _lie(self, effects: Effects, *, extra: bool) -> Effects:
         rng, sends = self._liar, list[tuple[int, Message]]()
-        for peer, message in effects.sends:
-            choice = rng.random()
+        self._kept_secrets = self._kept_secrets or self.ledger.secrets  # it erases nothing
+        for peer, meant in effects.sends:
+            choice, message = rng.random(), meant
+            if self._dealer != "plain" and isinstance(meant, Items):
+                message = Items([self._dealt(item) for item in meant.items])
             sends += [] if choice < 0.1 else [(peer, message)]
             if choice > 0.8:
                 sends.append((peer, self._mutated(message)))
@@ -171,9 +184,6 @@ class HostileParty(Party):
         numbers = [self._liar.choice(NUMBERS) for _ in range(self.session.dimension)]
         return pack(np.array([*numbers, weight], dtype=np.int64))
 
-    def _final(self) -> Final:
-        return Final(self._payload(), self._liar.choice([self.ledger.beacon_secret, self._liar.randbytes(32)]))
-
     def _answer(self, peer: int) -> Message:
         rng, t = self._liar, self._liar.randint(0, self.session.rounds + 1)
         kinds: tuple[Message, ...] = (
@@ -207,46 +217,115 @@ class HostileParty(Party):
 
     def _digest(self) -> Item:
         rng, account = self._liar, self.ledger.account
-        if not self._two_faced and "digest" in self.ledger.signed:
-            return self.ledger.signed["digest"]
+        genuine = self.ledger.own_items.get(("digest", None))
+        if not self._two_faced and genuine is not None:
+            return genuine
         fates = [[rng.randint(0, 3) for _ in row] for row in account.fates]
         credited = [entry for entry in account.credited if rng.random() < 0.7]
-        return self._signer.sign("digest", Digest(Account(account.present, fates, credited), rng.randbytes(32)))
+        keys = self._own_keys
+        keys = rng.choice([keys, keys, keys[::-1], keys[1:], [bytes(32), *keys[1:]], [rng.randbytes(32) for _ in keys]])
+        return self._signer.sign("digest", Digest(Account(account.present, fates, credited), rng.randbytes(32), keys))
+
+    @cached_property
+    def _own_keys(self) -> list[bytes]:
+        return (self._kept_secrets or CohortSecrets(bytes(32), 0)).public_keys(COHORTS)
+
+    def _cohort_now(self) -> tuple[int, bytes]:
+        """The number and the hash of the cohort that words are about, or of none."""
+        rng, cohort = self._liar, self.ledger.cohort
+        now = (max(0, self.ledger.cohorts - 1), bytes(32) if cohort is None else cohort.hash)
+        return rng.choice([now, now, now, (now[0] + 1, now[1]), (rng.choice(LIMITS), rng.randbytes(32))])
+
+    def _deposit(self) -> Item:
+        """A deposit that anyone could have dealt, or one with something wrong."""
+        rng, opening, size = self._liar, self._components.finalization._opening, self.signed_items.sealed_bytes
+        message = self._payload() + rng.randbytes(32)
+        if opening is None or rng.random() < 0.1:
+            public = self._own_keys[0]
+            shares = rng.randbytes(33 * rng.choice([self.session.parties, self.signed_items.trustees, 0]))
+            return self._signer.sign(
+                "deposit", Deposit(*self._cohort_now(), rng.randbytes(32), public, shares), message
+            )
+        deposit, sealed = opening._dealing(self.me).deal(rng.randbytes(32), message)
+        garbage = rng.randbytes(len(deposit.shares))
+        wrong: dict[str, Any] = rng.choice(
+            [
+                {},
+                {},
+                {},
+                {"shares": garbage},
+                {"shares": deposit.shares[:-33] + garbage[:33]},
+                {"shares": garbage[:-1]},
+                {"ephemeral": bytes(32)},
+                {"ephemeral": garbage[:31] + b"\x01"},
+                {"sealed": garbage[:32]},
+                {"cohort": deposit.cohort + 1},
+                {"hash": garbage[:32]},
+            ]
+        )
+        sealed = rng.choice([sealed, sealed, sealed, b"", rng.randbytes(size), sealed + b"x"])
+        return self._signer.sign("deposit", msgspec.structs.replace(deposit, **wrong), sealed)
+
+    def _dealt(self, item: Item) -> Item:
+        """What it deposits in place of its own deposit: nothing that can be opened; or to everyone something else."""
+        if (item.kind, item.party) != ("deposit", self.me):
+            return item
+        if self._dealer == "two-faced":
+            return self._deposit()
+        deposit = read(item, Deposit)
+        return self._signer.sign("deposit", msgspec.structs.replace(deposit, shares=deposit.shares[::-1]), item.sealed)
+
+    def _words(self, peer: int) -> Message:
+        """Deposits and refusals, also both."""
+        refusal = self._signer.sign("refusal", Refusal(*self._cohort_now(), self._liar.choice(TEXTS)))
+        return Items(
+            self._liar.choice([[self._deposit()], [refusal], [self._deposit(), refusal], [self._deposit()] * 2])
+        )
+
+    def _key(self, peer: int) -> Message:
+        """A key of its own, mostly before commit, or something like one; or that of another trustee."""
+        rng, secrets = self._liar, self._kept_secrets or CohortSecrets(bytes(32), 0)
+        number = self._cohort_now()[0]
+        own = secrets.advanced(min(number, COHORTS)).private_key
+        private = rng.choice(
+            [own, own, rng.randbytes(32), clamped(rng.randbytes(32)), bytes([own[0] | 1, *own[1:]]), bytes(32), b""]
+        )
+        item = self._signer.sign("key", Key(number, private))
+        others = rng.choice([item, item, msgspec.structs.replace(item, party=peer)])
+        return Items([others, *rng.choice([[], list(self.signed_items.by_kind["key"].values())])])
 
     def _items(self, peer: int) -> Message:
         rng, signer = self._liar, self._signer
-        cohort = self._components.agenda.cohort
-        hash_ = bytes(32) if cohort is None else cohort.hash
-        word = Ready(rng.choice([len(self.ledger.decided), *LIMITS]), hash_, rng.choice(TEXTS))
-        kind: Kind = rng.choice(KINDS)
+        kind: Kind = rng.choice(list(KINDS))
         other = rng.choice([item for items in self.signed_items.by_kind.values() for item in items.values()] or [None])
         made_up = [
             self._digest(),
             self._digest(),
-            signer.sign("final", Final(self._payload(), rng.randbytes(32))),
-            signer.sign("ready", word),
-            signer.sign("ready", Ready(len(self.ledger.decided), hash_, rng.choice(["", "too much"]))),
+            self._deposit(),
+            signer.sign("refusal", Refusal(*self._cohort_now(), rng.choice(["", "too much"]))),
             signer.sign("done", b""),
             signer.sign(kind, rng.randbytes(32)),
             Item(kind, rng.choice([*range(self.session.parties), 99]), rng.randbytes(8), rng.randbytes(16)),
+            Item(kind, rng.randrange(self.session.parties), bytes(2**21), rng.randbytes(16)),
             *([] if other is None else [msgspec.structs.replace(other, body=other.body + b"x")]),
+            *([] if other is None else [msgspec.structs.replace(other, sealed=rng.randbytes(len(other.sealed)))]),
         ]
         return Items(rng.sample(made_up, rng.randint(1, 4)))
 
     def _proposal(self) -> Proposal:
-        rng, cohort = self._liar, self._components.agenda.cohort
-        step: Step = rng.choice(["cohort", "commit", "result"])
-        items = self.signed_items.by_kind["final" if step == "result" else "digest"]
+        rng, cohort = self._liar, self.ledger.cohort
+        step: Step = rng.choice(["cohort", "commit"])
+        items = self.signed_items.by_kind["deposit" if step == "commit" else "digest"]
         contents = sorted((party, item.hash) for party, item in items.items())
-        if step != "result" and cohort is not None and rng.random() < 0.7:
+        if step == "cohort" and cohort is not None and rng.random() < 0.7:
             contents = list(cohort.contents)
         match rng.random():
             case chance if chance < 0.4:
                 contents = [entry for entry in contents if rng.random() < 0.8]
             case chance if chance < 0.5:
                 contents = [(party, rng.randbytes(32)) for party, _ in contents]
-            case chance if chance < 0.7 and step != "commit":
-                own = self._digest() if step == "cohort" else self._signer.sign("final", self._final())
+            case chance if chance < 0.7:
+                own = self._digest() if step == "cohort" else self._deposit()
                 contents = sorted({**dict(contents), self.me: own.hash}.items())
             case chance if chance < 0.75:
                 contents = 30 * contents
@@ -256,9 +335,11 @@ class HostileParty(Party):
         return self._liar.choice([*3 * [len(self.ledger.decided)], *LIMITS[:4]])
 
     def _ballot(self) -> int:
-        n, promised = self.session.parties, self.ledger.promised.get(len(self.ledger.decided), 0)
-        ahead = self._liar.choice([0, 1, 1, 2, 999, 10**6, 2**40])
-        return (promised // n + ahead) * n + self._components.consensus.order.index(self.me)
+        """A ballot of its own: the lowest, that of its last turn, or one that comes before its turn."""
+        n, consensus = self.session.parties, self._components.consensus
+        turn = consensus._turn(self._now) + self._liar.choice([0, 0, 1, 2, 2, 3, 10, 999, 10**6, 2**40])
+        place = consensus.order.index(self.me)
+        return self._liar.choice([n + place, turn - (turn - place) % n, turn - (turn - place) % n])
 
     def _prepare(self, peer: int) -> Message:
         return Prepare(self._instance(), self._ballot())
@@ -346,6 +427,16 @@ class HostileNetwork(SimulatedNetwork):
         if me == self.hostile:
             return self._hostile_party(session, me, sign, verify, rng)
         return plain_party(session, me, sign, verify, rng)
+
+    def _perform(self, i: int, effects: Effects) -> None:
+        """No honest party takes another one for a liar."""
+        if i != self.hostile and (wrongly := set(effects.violations) - {self.hostile}):
+            raise Violation(f"party {i} blames {wrongly}: {effects.log_events}")
+        super()._perform(i, effects)
+
+    def _check_key(self, i: int, message: Message) -> None:
+        if i != self.hostile:
+            super()._check_key(i, message)
 
     def check(self) -> None:
         """Shares of the hostile member are what it says they are: there is nothing to add up."""

@@ -228,6 +228,8 @@ class SimulatedNetwork:
     def _perform(self, i: int, effects: Effects) -> None:
         """Write, then send; the machine may die anywhere in between."""
         machine = self.machines[i]
+        if self.liar is None and self._make is plain_party and effects.violations:
+            raise Violation(f"party {i} counts it against {effects.violations} that they have kept the rules")
         self._sums.changed(i)
         doomed = bool(effects.records) and self.rng.random() < self.faults.crash
         moment = self.rng.randint(0, len(effects.sends) + 1) if doomed else -1  # 0: before the write

@@ -7,11 +7,14 @@ import random
 import msgspec
 
 from inca.network.protocol.agreement.ballot_signatures import BallotSignatures
+from inca.network.protocol.agreement.consensus import _TURNS_AHEAD
 from inca.network.protocol.context import Effects
 from inca.network.protocol.messages import (
     Accept,
     Decision,
     Decisions,
+    Item,
+    Items,
     Lock,
     Message,
     Prepare,
@@ -23,7 +26,7 @@ from inca.network.protocol.messages import (
 )
 from inca.network.protocol.party import Party
 from inca.network.protocol.session import SessionConfig
-from inca.network.protocol.signed_items import Sign, Verify
+from inca.network.protocol.signed_items import Digest, Sign, Verify, read
 
 
 class SplittingParty(Party):
@@ -31,7 +34,9 @@ class SplittingParty(Party):
 
     It votes for everything and accepts everything, promises that it was never locked, and makes a proposal of its own:
     as soon as another has proposed, with the promises of those that were not locked yet; or, if it is brazen, as soon
-    as something is locked, without promises. It shows different halves of the others different things.
+    as something is locked, without promises. It may show different halves of the others different things: as nobody
+    votes for leaving out a party without a reason, what differs are its own digest and its own deposit, of which it
+    signs two more each.
     """
 
     def __init__(self, session: SessionConfig, me: int, sign: Sign, verify: Verify, rng: random.Random) -> None:
@@ -41,20 +46,28 @@ class SplittingParty(Party):
         self._promises: dict[int, dict[int, tuple[int, int, bytes]]] = {}
         self._votes: dict[tuple[int, bytes], dict[int, bytes]] = {}
         self._yes: dict[tuple[int, bytes], dict[int, bytes]] = {}
+        self._others: dict[int, list[Item]] = {}  # by instance: what it has signed besides
         self._brazen = rng.random() < 0.5
+        self._few = rng.random() < 0.5  # whether it asks a bare quorum for promises, without the proposer
+        self._halves = rng.choice([0, 1])  # whether it shows different halves different things
         self.locked = self.decided = 0
         """How many locks and decisions of its own it got."""
 
+    def _leave(self, now: float, reason: str) -> None:
+        """Stay, whatever it has signed."""
+
     def tick(self, now: float) -> Effects:
         effects = super().tick(now)
-        for place, (peer, message) in enumerate(effects.sends):
+        for peer, message in list(effects.sends):
             if isinstance(message, Propose):  # its own turn: another proposal for every other party
-                ballot, proposal = message.ballot, message.proposal
-                other = Proposal(proposal.step, proposal.contents[:-1])
                 if message.instance not in self._wishes:
-                    self._wishes[message.instance] = ballot, [proposal, other]
-                if place % 2 and other.step != "commit":
-                    effects.sends[place] = peer, msgspec.structs.replace(message, proposal=other)
+                    wishes = [message.proposal, self._other(message.instance, message.proposal, 0)]
+                    self._wishes[message.instance] = message.ballot, wishes
+                if peer % 2:
+                    wish = self._wishes[message.instance][1][1]
+                    effects.sends.append((peer, msgspec.structs.replace(message, proposal=wish)))
+                    effects.sends.remove((peer, message))
+                    effects.sends.append((peer, Items(self._others.get(message.instance, []))))
         return effects
 
     def receive(self, now: float, peer: int, message: Message) -> Effects:
@@ -68,35 +81,53 @@ class SplittingParty(Party):
                 effects.sends.append(
                     (peer, Vote(instance, ballot, self._ballots.vote(instance, ballot, proposal.hash)))
                 )
-                if not self._brazen and instance not in self._wishes:
-                    ballot = self._begin(peer, instance, ballot, proposal)
-                    effects.sends += [(other, Prepare(instance, ballot)) for other in sorted(self._context.others)]
+                if not self._brazen and (ballot := self._begin(now, peer, instance, ballot, proposal)):
+                    asked = sorted(self._context.others - {peer})[: self.session.quorum - 1 if self._few else None]
+                    effects.sends += [(other, Prepare(instance, ballot)) for other in asked]
             case Accept(lock=lock):
                 yes = self._ballots.acceptance(instance, lock.ballot, lock.proposal.hash)
                 effects.sends.append((peer, Yes(instance, lock.ballot, yes)))
-                if self._brazen and instance not in self._wishes:
-                    self._begin(peer, instance, lock.ballot, lock.proposal)
+                if self._brazen and self._begin(now, peer, instance, lock.ballot, lock.proposal):
                     effects.sends += self._proposals(instance, [])
             case Promise() | Vote() | Yes():
                 if instance in self._wishes and message.ballot == self._wishes[instance][0]:
                     effects.sends += self._collect(peer, message)
         return effects
 
-    def _begin(self, proposer: int, instance: int, ballot: int, proposal: Proposal) -> int:
-        """Wish for something else than a proposal in a later ballot; return the ballot."""
-        n, place = self.session.parties, self._components.consensus.order.index(self.me)
-        cohort = self.ledger.cohort  # in place of commit, a smaller one
-        contents = proposal.contents if cohort is None else cohort.contents
-        left_out = (proposer, proposer if self._brazen else contents[0][0])
-        wishes = [Proposal("cohort", [entry for entry in contents if entry[0] != out]) for out in left_out]
-        later = (ballot // n + 2) * n + place
+    def _begin(self, now: float, proposer: int, instance: int, ballot: int, proposal: Proposal) -> int:
+        """Wish for something else than a proposal, once, in a ballot that is followed already; return it, or 0."""
+        consensus = self._components.consensus
+        n, furthest = self.session.parties, consensus._turn(now) + _TURNS_AHEAD
+        later = furthest - (furthest - consensus.order.index(self.me)) % n
+        if later <= ballot or instance in self._wishes:
+            return 0
+        wishes = [self._other(instance, proposal, number) for number in (0, self._halves)]
         self._wishes[instance] = later, wishes
         return later
+
+    def _other(self, instance: int, proposal: Proposal, number: int) -> Proposal:
+        """A proposal with another item of its own, or the same one where there is none to be replaced."""
+        items, opening = self.signed_items, self._components.finalization._opening
+        if self.me not in proposal.parties:
+            return proposal
+        if proposal.step == "cohort":
+            digest = read(self.ledger.own_items["digest", None], Digest)
+            other = items.sign("digest", msgspec.structs.replace(digest, commitment=bytes([number]) * 32))
+        elif opening is not None:
+            deposit, sealed = opening._dealing(self.me).deal(bytes([number]) * 32, bytes(items.sealed_bytes))
+            other = items.sign("deposit", deposit, sealed)
+        else:
+            return proposal
+        self._others.setdefault(instance, []).append(other)
+        contents = [(party, other.hash if party == self.me else hash_) for party, hash_ in proposal.contents]
+        return Proposal(proposal.step, contents)
 
     def _proposals(self, instance: int, promises: list[tuple[int, int, bytes]]) -> list[tuple[int, Message]]:
         ballot, wishes = self._wishes[instance]
         shown = [Propose(instance, ballot, wish, promises, []) for wish in wishes]
-        return [(other, shown[place % 2]) for place, other in enumerate(sorted(self._context.others))]
+        items = Items(self._others.get(instance, []))
+        others = list(enumerate(sorted(self._context.others)))
+        return [(other, message) for place, other in others for message in (shown[place % 2], items)]
 
     def _collect(self, peer: int, message: Promise | Vote | Yes) -> list[tuple[int, Message]]:
         instance, quorum, others = message.instance, self.session.quorum, sorted(self._context.others)
@@ -112,7 +143,9 @@ class SplittingParty(Party):
         for wish in wishes:
             sends = self._count(peer, message, instance, ballot, wish)
             if sends:
-                return [(other, sends) for other in (others if isinstance(sends, Accept) else others[::2])]
+                to = others if isinstance(sends, Accept) else others[::2]
+                items = Items(self._others.get(instance, []))
+                return [(other, message) for other in to for message in (sends, items)]
         return []
 
     def _count(

@@ -62,6 +62,8 @@ def plan(
         print_json(fields | {"session": None if tolerance is None else asdict(tolerance)})
     else:
         print_content(inca.content(best), details=output.details)
+        if tolerance is not None:
+            print_text(f"In a session, {tolerance.sentence}.")
         if others:
             _show_baselines(best, others)
     files.finish(announce=not output.json)
@@ -70,7 +72,6 @@ def plan(
         print_next(f"inca average VALUES --domain LOW HIGH --plan {file}")
         if tolerance is not None:
             print_next(f"inca node roster init NAME --domain LOW HIGH --start TIME --out ROSTER --plan {file}")
-            print_text(f"In a session, {tolerance.sentence}.")
 
 
 def _baselines(requirements: Requirements, progress: Progress) -> list[dict[str, Any]]:

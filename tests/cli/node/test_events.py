@@ -44,6 +44,12 @@ def test_before_the_start_one_line_says_who_is_here_and_who_is_missing() -> None
     assert told("lost", peer="bert", cause="lost", reason="closed") == "4 of 5 here, bert missing, starts in 35 s\n"
 
 
+def test_an_unfinished_session_says_what_to_do() -> None:
+    told = Told()
+    said = told("unfinished", reason="1 more of bert must come back")
+    assert said == "unfinished: 1 more of bert must come back; leave this party running, or start it again\n"
+
+
 def test_of_many_missing_some_are_named() -> None:
     told = Told([*NAMES, "fred", "gina", "hugo"])
     assert told("listens") == "1 of 8 here, bert, cleo, dora, emil and 3 more missing, starts in 40 s\n"

@@ -165,7 +165,7 @@ def test_what_is_left_on_disk(capsys: Capture, session: Processes) -> None:
         folder = session.session_folder(i)
         left = {path.name for path in folder.iterdir()}
         public = {"result.json", "execution.json", "certificate.json", "ended.json", "log.jsonl", "status.json"}
-        assert left == public | (set() if i == 0 else {"journal.db"})  # anna asked for --shred
+        assert left == public | (set() if i == 0 else {"journal.db", "journal.db-secret-0"})  # anna asked for --shred
         assert stat.S_IMODE(folder.stat().st_mode) == 0o700
         assert json.loads((folder / "ended.json").read_text())["session"] == session.roster.session.hex()
         certificate = json.loads((folder / "certificate.json").read_text())
@@ -195,7 +195,7 @@ def test_nothing_public_holds_anything_private(session: Processes) -> None:
                 case Credited():
                     secrets += _spellings(record.payload)
     assert len(secrets) > 50
-    private = {"identity.pem", "journal.db", "value.npy", "value.txt"}
+    private = {"identity.pem", "journal.db", "journal.db-secret-0", "value.npy", "value.txt"}
     public = [path for path in session.folder.rglob("*") if path.is_file() and path.name not in private]
     assert len(public) >= 4 * 8
     for path in public:
@@ -375,6 +375,28 @@ def test_the_operator_s_word_is_passed_on(
     status, _, err = call(capsys, "node", "run", roster, *place, *words)
     assert status == 1 and "stopped; start it again to go on" in err
     assert passed[-1].first_start is bool(words)
+
+
+def test_an_unfinished_session_is_to_be_started_again(
+    capsys: Capture, tmp_path: Path, roster: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    none: dict[str, Any] = {"estimate": None, "reason": "bert must come back", "coalitions": None, "epsilon": None}
+    document = result_document(**none, constrained=None, interval=None)
+    monkeypatch.setattr("inca.network.node.runner.run_party", lambda *_, **__: document)
+    then: list[str] = []
+    monkeypatch.setattr("inca.cli.node.run.print_next", then.append)
+    place = ["--identity", roster.parent / "anna", "--state", tmp_path / "state", "--value-command", "echo 5"]
+    status, out, _ = call(capsys, "node", "run", roster, *place)
+    assert status == 1 and "Bert must come back." in out and not then
+    folder = tmp_path / "state" / read_roster(roster).session.hex()[:16]
+    folder.mkdir(parents=True)
+    (folder / "ended.json").write_text("{}")
+    assert call(capsys, "node", "run", roster, *place)[0] == 3 and "inca node roster reschedule" in then[0]
+
+
+def test_there_is_nothing_to_forget_where_nothing_has_begun(capsys: Capture, tmp_path: Path, roster: Path) -> None:
+    place = ["--identity", roster.parent / "anna", "--state", tmp_path / "state", "--forget"]
+    assert "has not begun here" in refused(capsys, "node", "run", roster, *place)
 
 
 def test_a_damaged_journal_stops_the_party(capsys: Capture, tmp_path: Path, roster: Path) -> None:

@@ -225,8 +225,17 @@ GAPS: dict[str, tuple[int, dict[str, Any], str | None]] = {
     "just distinct": (7, {"schedule": "distinct"}, None),
     "permutation": (4, {"receivers": 3}, "receivers must be at most 2 for permutations of 4 parties, got 3"),
     "just permutation": (5, {"receivers": 3}, None),
-    "all collude": (3, {"colluding": 0.7}, "colluding must be a fraction that leaves one of 3 parties honest, got 0.7"),
-    "one does not": (4, {"colluding": 0.75}, None),
+    "all collude but one": (
+        3,
+        {"colluding": 0.4},
+        "colluding must be a fraction that leaves two of 3 parties honest, got 0.4",
+    ),
+    "too small a cohort": (
+        4,
+        {"colluding": 0.3},
+        "min_participants must be at least 4, so that two of a cohort with 2 colluding are honest, got 3",
+    ),
+    "two do not": (4, {"colluding": 0.5, "min_participants": 4}, None),
 }
 
 

@@ -5,6 +5,7 @@ The journals are those of nodes, on a disk. `RoomOnDisk` holds everything that i
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +16,7 @@ import pytest
 from helpers.lying_dealer import LyingDealer
 from helpers.parties import PACED
 from helpers.rooms_on_disk import Doom, RoomOnDisk, When
+from inca.network.protocol.context import Effects
 from inca.network.protocol.messages import Propose
 from inca.network.protocol.records import (
     Accepted,
@@ -227,7 +229,8 @@ def test_a_kill_at_any_write_in_any_stage_takes_nothing_from_anybody(
     make_room: MakeRoom, when: When, all_die: bool, refusing: bool
 ) -> None:
     stages = writes_by_stage(make_room, refusing)
-    assert {"gathering", "rounds", "digests", "agreeing", "assessing", "opening"} <= set(stages)
+    later = {"assessing"} if refusing else set()  # in the first cohort the loss is known before it is decided
+    assert {"gathering", "rounds", "digests", "agreeing", "opening", *later} <= set(stages)
     for number in range(len(stages)):
         room = make_room(once(KILLED, when, nth(number)), all_die=all_die)
         if refusing:
@@ -236,3 +239,31 @@ def test_a_kill_at_any_write_in_any_stage_takes_nothing_from_anybody(
         assert room.kills == 1
         assert_one_result(room, set(range(N)) - ({REFUSING} if refusing else set()))
         room.close()
+
+
+# --- the own loss ---------------------------------------------------------------------------------------------------
+
+
+class CountingRoom(RoomOnDisk):
+    """Counts how often the own loss of each party was asked for."""
+
+    asked: Counter[tuple[int, frozenset[int]]]
+
+    def perform(self, i: int, effects: Effects) -> None:
+        if effects.assess is not None:
+            self.asked[i, effects.assess.cohort] += 1
+        super().perform(i, effects)
+
+
+@pytest.mark.parametrize("refusing", [False, True], ids=["", "shrinking"])
+def test_the_own_loss_is_worked_out_once_for_each_cohort(tmp_path: Path, refusing: bool) -> None:
+    """While others are still deciding on the first cohort; for a smaller one, when it is decided."""
+    room = CountingRoom(SMALL, tmp_path)
+    room.asked = Counter()
+    if refusing:
+        room.refusals[REFUSING] = "its loss must be smaller"
+    room.open().run()
+    room.close()
+    everyone = frozenset(range(N))
+    smaller = {(i, everyone - {REFUSING}): 1 for i in everyone - {REFUSING}} if refusing else {}
+    assert room.asked == {(i, everyone): 1 for i in everyone} | smaller

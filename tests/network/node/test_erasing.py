@@ -16,34 +16,16 @@ import pytest
 
 from helpers.parties import PACED
 from helpers.rooms_on_disk import RoomOnDisk
+from helpers.state_folders import cohorts_in, secrets_in
 from helpers.trustee_keys import secrets_of
 from inca.network.node import journal as journal_module
 from inca.network.node.journal import Journal, secret_files
-from inca.network.protocol.opening.cohort_keys import COHORTS, derived
+from inca.network.protocol.opening.cohort_keys import COHORTS
 from inca.network.protocol.records import Erased, Opened, Record, Sealed, Secret
 
 N, REFUSING = 5, 4
 SMALL = replace(PACED, parties=N, rounds=2, quiet=0, min_participants=3, sigma_topup=(0, 2**18, 2**19))
 SESSION = bytes(range(32))
-
-
-def secrets_in(folder: Path, party: int, cohort: int) -> set[str]:
-    """Return which secrets of a cohort are somewhere in a folder, byte by byte."""
-    secrets = secrets_of(party, cohort)
-    needles = {
-        "state": secrets.state,
-        "dealing": secrets.dealing,
-        "top-up": secrets.topup,
-        "private key": secrets.private_key[1:31],  # whatever becomes of the five bits that are fixed
-        "unclamped key": derived(secrets.state, b"inca-trustee/1")[1:31],
-    }
-    content = b"\0".join(path.read_bytes() for path in folder.rglob("*") if path.is_file())
-    return {name for name, needle in needles.items() if needle in content}
-
-
-def cohorts_in(folder: Path, party: int) -> list[int]:
-    """Return the cohorts of which a folder has a secret."""
-    return [cohort for cohort in range(COHORTS) if secrets_in(folder, party, cohort)]
 
 
 def test_the_search_finds_what_is_there(tmp_path: Path) -> None:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import math
+import threading
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -15,12 +18,14 @@ from helpers.forked_processes import forked, say_core_limits, say_open_file_limi
 from helpers.rosters import SEED, terms
 from inca.network.membership.identity import Identity
 from inca.network.membership.roster import Roster
+from inca.network.node.booked_losses import BookedLoss, booked_losses
 from inca.network.node.loss_check import LossCheck, LossChecker
-from inca.network.node.node import Node, SessionEnd
+from inca.network.node.node import Node, NodeOptions, SessionEnd
+from inca.network.node.report import write_report
 from inca.network.node.session_setup import SessionSetup
 from inca.network.protocol.context import Effects
-from inca.network.protocol.finalization import Result
-from inca.network.protocol.messages import Goodbye, Message, encode
+from inca.network.protocol.finalization import Lie, Result
+from inca.network.protocol.messages import Goodbye, Item, Message, encode
 from inca.network.protocol.realized_execution import RealizedExecution
 from inca.network.protocol.session import WEIGHT
 from inca.network.transport.failures import Failure, FailureCause
@@ -94,6 +99,110 @@ def test_a_result_that_comes_after_the_party_has_given_up_is_told_too() -> None:
     assert told[0].result is None and told[1].result is not None and told[1].loss_check is not None
 
 
+# --- the books never charge less than what was checked ----------------------------------------------------------------
+
+AGREED, CHECKED = SETUP.roster.terms.epsilon, LossChecker(SETUP, TOPOLOGY, bytes.fromhex(SEED), 0).realized
+LIE = Lie(3, (Item("deposit", 3, b"", b""), Item("key", 1, b"", b""), Item("digest", 1, b"", b"")))
+
+
+def booked(folder: Path, ending: Any, **end: Any) -> BookedLoss:
+    """Let a node tell its end, and return what its session is booked with."""
+    place = folder / "session"
+    place.mkdir()
+    (place / "status.json").write_text('{"round": 3}')
+    planned = {"event": "planned loss", "allowed": AGREED, "delta": SETUP.roster.terms.delta}
+    (place / "log.jsonl").write_text(json.dumps(planned) + "\n" + '{"event": "round", "round": 1}\n')
+    fields: dict[str, Any] = {"outcome_known": True, "result": None, "reason": "", "unfinished": False, "lie": None}
+    ending._party = SimpleNamespace(**fields | end, ledger=SimpleNamespace(seed=bytes.fromhex(SEED), topology=TOPOLOGY))
+    ending._on_ended = lambda told: write_report(place, SETUP, 0, told)
+    asyncio.run(ending._tell_end())
+    (loss,) = booked_losses(folder)
+    return loss
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+def test_a_result_costs_what_was_checked_before_the_deposit_also_after_a_restart(
+    tmp_path: Path, restarted: bool
+) -> None:
+    """Not what another cohort would have cost; a party that was restarted works it out again."""
+    checked: Any = node()
+    if restarted:
+        checked._loss_checker = None
+    else:
+        for cohort in ((0, 1, 2, 3), (0, 1, 2)):
+            checked._check_realized_loss(realized(*cohort))
+    expected = CHECKED(realized(0, 1, 2)).epsilon
+    loss = booked(tmp_path, checked, result=result(0, 1, 2))
+    assert loss.epsilon == expected > CHECKED(realized(0, 1, 2, 3)).epsilon
+    assert loss.basis == "own loss, against all coalitions"
+    assert (tmp_path / "session" / "certificate.json").exists()
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+@pytest.mark.parametrize("end", [{"unfinished": True}, {"lie": LIE}, {}], ids=["unfinished", "a lie", "no agreement"])
+def test_an_end_without_a_result_costs_what_was_agreed_whatever_was_checked(
+    tmp_path: Path, restarted: bool, end: dict[str, Any]
+) -> None:
+    """Others may have the result, or the liar does."""
+    checked: Any = node()
+    if not restarted:
+        checked._check_realized_loss(realized(0, 1, 2))
+    loss = booked(tmp_path, checked, **end)
+    assert loss.epsilon == AGREED >= CHECKED(realized(0, 1, 2)).epsilon
+    assert (loss.ended is None) is bool(end.get("unfinished"))
+
+
+def test_a_loss_above_what_was_agreed_is_booked_though_there_is_no_result(tmp_path: Path) -> None:
+    checked: Any = node()
+    checked._loss_checks = {frozenset({0, 1}): LossCheck(2.0 * AGREED, (1,), AGREED, 3, True)}
+    assert booked(tmp_path, checked, unfinished=True).epsilon == 2.0 * AGREED
+
+
+def test_the_certificate_is_worked_out_when_the_result_is_there_and_while_others_are_served() -> None:
+    """Whoever waits for the party need not wait for what only its own books need."""
+    serving: Any = node()
+    serving._party = SimpleNamespace(outcome_known=True, result=None, reason="", unfinished=False, lie=None)
+    may_end, told = threading.Event(), threading.Event()
+
+    def slowly(end: SessionEnd) -> None:
+        may_end.wait()
+        told.set()
+
+    serving._on_ended = slowly
+
+    async def serve() -> None:
+        serving._begin_to_tell()
+        await asyncio.sleep(0)  # it has begun
+        serving._begin_to_tell()  # and the party goes on
+        assert not told.is_set()
+        may_end.set()
+        await serving._telling
+
+    asyncio.run(serve())
+    assert told.is_set()
+
+
+def test_a_report_that_cannot_be_written_stops_the_node() -> None:
+    serving: Any = node()
+    serving._party = SimpleNamespace(outcome_known=True, result=None, reason="", unfinished=False, lie=None)
+
+    def full(end: SessionEnd) -> None:
+        raise OSError("no space left on device")
+
+    serving._on_ended = full
+
+    async def serve() -> None:
+        while True:
+            serving._begin_to_tell()
+            await asyncio.sleep(0.01)
+
+    with pytest.raises(OSError, match="no space left"):
+        asyncio.run(serve())
+
+
+# --- connections ------------------------------------------------------------------------------------------------------
+
+
 @pytest.mark.parametrize(
     ("cause", "outcome_known", "probed"),
     [
@@ -136,6 +245,18 @@ def test_what_is_no_message_counts_against_its_sender_and_what_waits_of_a_refuse
     for event in hearing._events:
         assert event(0.0).records == []
     assert heard == [(1, Goodbye())]
+
+
+@pytest.mark.parametrize(("outcome_known", "unfinished"), [(True, True), (True, False), (False, True)])
+def test_only_who_waits_for_an_outcome_after_all_has_a_limit_to_its_patience(
+    outcome_known: bool, unfinished: bool
+) -> None:
+    """In a sequence the next session comes, and then others are asked for the outcome."""
+    made_up: Any = Node(SETUP, IDENTITIES[0], Path("nowhere"), lambda: np.zeros(1), NodeOptions(unfinished_until=7.0))
+    made_up._party = SimpleNamespace(outcome_known=outcome_known, unfinished=unfinished)
+    assert made_up._patience_ends == (7.0 if outcome_known and unfinished else math.inf)
+    made_up._unfinished_until = Node(SETUP, IDENTITIES[0], Path("nowhere"), lambda: np.zeros(1))._unfinished_until
+    assert made_up._patience_ends == math.inf
 
 
 def test_a_process_that_takes_part_leaves_no_core_dump() -> None:

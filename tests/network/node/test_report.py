@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from inca.documents.result import ResultDocument
 from inca.network.membership.identity import Identity
 from inca.network.membership.roster import Roster
 from inca.network.node.node import SessionEnd
-from inca.network.node.report import report
+from inca.network.node.report import certificate_of, report, write_report
 from inca.network.node.session_setup import SessionSetup
 from inca.network.protocol.finalization import Result
 from inca.network.protocol.realized_execution import Contradiction, RealizedExecution
@@ -43,7 +44,7 @@ def realized_of(setup: SessionSetup, topology: Topology, cohort: Flags, **parts:
 
 
 def report_of(setup: SessionSetup, result: Result) -> ResultDocument:
-    return report(setup, 0, SessionEnd(result, ""))[0]
+    return report(setup, 0, SessionEnd(result, ""))
 
 
 def test_the_agreed_estimate_stays_and_is_shown_in_the_domain_too() -> None:
@@ -113,10 +114,21 @@ def test_the_cohort_and_contradicting_parties_are_named() -> None:
 
 def test_without_a_result_there_is_nothing_to_remark() -> None:
     setup = SessionSetup(Roster("trial", terms(), CARDS))
-    document, certificate = report(setup, 0, SessionEnd(None, "too few were there"))
-    assert document.estimate is None and certificate is None
+    end = SessionEnd(None, "too few were there")
+    document = report(setup, 0, end)
+    assert document.estimate is None and certificate_of(end) is None
     assert not {"constrained", "interval", "remarks"} & set(document.as_fields())
     assert "No result          Too few were there.\n" in words(document)
+
+
+def test_the_report_of_an_unfinished_session_says_what_to_do_and_does_not_mark_it_as_ended(tmp_path: Path) -> None:
+    setup = SessionSetup(Roster("trial", terms(), CARDS))
+    for unfinished in (True, False):
+        document = write_report(tmp_path, setup, 0, SessionEnd(None, "bert must come back", unfinished=unfinished))
+        assert ("start it again with the same options" in document.reason) is unfinished
+        assert ("`inca node run --forget`" in document.reason) is unfinished
+        assert (tmp_path / "ended.json").exists() is not unfinished
+        assert ResultDocument.read(tmp_path / "result.json") == document
 
 
 def test_what_people_read_is_in_the_domain() -> None:

@@ -117,7 +117,7 @@ def test_a_wall_clock_that_is_set_back_by_an_hour_keeps_nobody_in_its_round(
         status, said = process.ending()
     assert status == 0, said
     result = common_result(parties, ends)
-    assert result.published == frozenset(range(N))
+    assert result.realized.cohort == frozenset(range(N))
     # It was in all rounds in time, those after the change included.
     assert all(result.realized.execution.presence.row(t)[LAST] for t in range(1, 7))
     # Its log, written for people, tells the time of the wall clock: this one was changed indeed.

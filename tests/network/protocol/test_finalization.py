@@ -2,22 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from helpers.endings import DIGESTS, LAST, N, committed, decide, digest, ending, final, in_cohort, item
-from helpers.ledgers import SESSION
-from inca.errors import CannotJoin, InvalidPeerMessage
+from helpers.endings import (
+    DIGESTS,
+    LAST,
+    N,
+    all_deposited,
+    answer,
+    committed,
+    dealing,
+    decide,
+    deposit,
+    digest,
+    ending,
+    in_cohort,
+    item,
+    key,
+    opened,
+    proposal,
+    refusal,
+)
+from helpers.ledgers import SESSION, fresh
+from helpers.trustee_keys import secrets_of
+from inca.network.protocol.agreement.public_randomness import SECRET_BYTES, beacon_commitment
 from inca.network.protocol.context import PartyContext
 from inca.network.protocol.finalization import Finalization, injected_weight
-from inca.network.protocol.messages import ACKED, BACK, NOBODY, Decision, Item, Proposal, unpack
+from inca.network.protocol.messages import ACKED, BACK, NOBODY, Item, Lock, Proposal, pack, unpack
+from inca.network.protocol.opening.cohort_keys import COHORTS, proves
+from inca.network.protocol.opening.deposits import Deposit
 from inca.network.protocol.realized_execution import Contradiction
-from inca.network.protocol.records import Decided, Kept, Sealed, Signed
+from inca.network.protocol.records import Accepted, Decided, Erased, Kept, Sealed, Secret, Signed
 from inca.network.protocol.session import WEIGHT
-from inca.network.protocol.signed_items import Digest, Final, Ready, printable, read
+from inca.network.protocol.signed_items import Digest, Key, Refusal, printable, read
 
 # --- the digest -----------------------------------------------------------------------------------------------------
 
@@ -27,10 +48,22 @@ def test_a_balance_is_sealed_and_its_digest_signed_before_anyone_sees_it_and_bot
     finalization.seal()
     sealed, signed = context.out.records
     assert sealed == Sealed() and isinstance(signed, Signed) and context.ledger.sealed
-    assert read(signed.item, Digest).account == context.ledger.account
+    told = read(signed.item, Digest)
+    assert told.account == context.ledger.account
+    assert told.commitment == beacon_commitment(SESSION.id, 0, context.ledger.beacon_secret)
     assert context.signed_items.by_kind["digest"] == {0: signed.item}
     finalization.seal()
     assert len(context.out.records) == 2  # nothing is said twice
+
+
+def test_a_digest_has_the_keys_of_all_cohorts_of_secrets_that_are_durable_already() -> None:
+    finalization, context = ending()
+    durable = context.ledger.secrets
+    assert durable is not None
+    finalization.seal()
+    keys = read(context.ledger.own_items["digest", None], Digest).keys
+    assert len(set(keys)) == len(keys) == COHORTS
+    assert all(proves(durable.advanced(number).private_key, public) for number, public in enumerate(keys))
 
 
 @pytest.mark.parametrize(
@@ -41,40 +74,10 @@ def test_only_whoever_came_late_and_was_there_in_no_round_makes_no_digest(
 ) -> None:
     finalization, context = ending(late=late, rounds=rounds)
     finalization.seal()
-    assert context.ledger.sealed and ("digest" in context.ledger.signed) is told
+    assert context.ledger.sealed and (("digest", None) in context.ledger.own_items) is told
 
 
-def test_a_digest_that_cannot_be_is_refused() -> None:
-    finalization, _ = ending()
-    with pytest.raises(InvalidPeerMessage, match="in increasing order"):
-        finalization.check(2, digest(1, [2, 1]))
-    finalization.check(2, digest(1))
-    finalization.check(2, final(1, [1, 2, 3]))  # no digest
-
-
-@pytest.mark.parametrize("named", [(), ("Ann", "Bob", "Cy", "Di")])
-@pytest.mark.parametrize("unknown", [Item("digest", 99, b"", b""), Item("gift", 1, b"", b"")], ids=repr)
-def test_an_item_of_nobody_is_refused_whatever_people_call_the_parties(unknown: Item, named: tuple[str, ...]) -> None:
-    finalization, _ = ending(replace(SESSION, names=named))
-    empty = Item(unknown.kind, unknown.party, digest(1).body, b"")
-    with pytest.raises(InvalidPeerMessage, match="unknown kind"):
-        finalization.check(2, empty)
-
-
-def test_an_own_item_that_the_journal_lacks_means_that_it_is_behind() -> None:
-    finalization, context = ending(replace(SESSION, names=("Ann", "Bob", "Cy", "Di")))
-    finalization.seal()
-    finalization.check(2, context.ledger.signed["digest"])
-    for other in (digest(0), final(0, [1, 2, 3])):
-        with pytest.raises(
-            CannotJoin, match=f"the journal is behind: Cy has a {other.kind} of this party that it lacks"
-        ):
-            finalization.check(2, other)
-        with pytest.raises(InvalidPeerMessage, match=f"a {other.kind} of this party that it has not signed"):
-            finalization.check(2, Item(other.kind, 0, other.body, b"forged"))
-
-
-# --- ready, or not --------------------------------------------------------------------------------------------------
+# --- deposit, or refuse ---------------------------------------------------------------------------------------------
 
 
 def test_the_loss_is_asked_for_on_the_execution_of_the_cohort_with_all_else_undone() -> None:
@@ -86,162 +89,365 @@ def test_the_loss_is_asked_for_on_the_execution_of_the_cohort_with_all_else_undo
     assert context.out.assess is finalization.realized  # worked out once
 
 
-@pytest.mark.parametrize("refusal", ["", "its loss is too large"])
-def test_a_word_on_a_cohort_is_written_before_it_is_said_and_once(refusal: str) -> None:
-    finalization, context, cohort = in_cohort()
-    finalization.answer(refusal)
+def opened_by(cohort: Proposal, sealed: Item, trustees: Iterable[int], number: int = 0) -> bytes | None:
+    """What some trustees find in a deposit."""
+    of, body = dealing(cohort, sealed.party, number), read(sealed, Deposit)
+    shares = {party: of.share_of(body, party, secrets_of(party, number).private_key) for party in trustees}
+    return of.opened(body, sealed.sealed, shares)
+
+
+def test_what_is_deposited_is_settled_topped_up_sealed_written_before_it_is_said_and_once() -> None:
+    session = replace(SESSION, sigma_topup=(2**10, 2**20))
+    finalization, context, cohort = in_cohort(session, DIGESTS[:2])
+    answer(finalization)
     (signed,) = context.out.records
-    assert isinstance(signed, Signed) and read(signed.item, Ready) == Ready(1, cohort.hash, refusal)
-    assert context.signed_items.by_kind["ready"] == {0: signed.item}
-    assert not finalization.must_answer and finalization.reason == refusal
+    assert isinstance(signed, Signed) and signed.cohort == 0 and signed.item.kind == "deposit"
+    assert context.signed_items.by_kind["deposit"] == {0: signed.item} and not finalization.must_answer
+    message = opened_by(cohort, signed.item, (0, 1))
+    assert message is not None and message == opened_by(cohort, signed.item, (1, 2))
+    settled = context.ledger.settled(frozenset({0, 1, 2}), set())
+    numbers = unpack(message[:-SECRET_BYTES], 3).tolist()
+    assert numbers == (settled + np.append(context.ledger.topup(2**20), 0)).tolist()
+    assert settled.tolist() == context.ledger.injected.tolist()  # nobody has credited anything
+    assert message[-SECRET_BYTES:] == context.ledger.beacon_secret
+    for part in (message[:8], message[-SECRET_BYTES:]):
+        assert part not in signed.item.sealed + signed.item.body  # before commit nobody sees it
+    answer(finalization)
+    answer(finalization, "too late to refuse")
+    assert len(context.out.records) == 1 and not finalization.reason
 
 
-def test_whoever_is_not_in_the_cohort_says_nothing_and_publishes_nothing() -> None:
+def test_a_deposit_takes_back_what_nobody_of_the_cohort_has_credited_and_nothing_else() -> None:
+    session = replace(SESSION, schedule="permutation")
+    receiver = session.topology(bytes(32)).receivers[1][0][0]
+    others = [digest(party, credited=[(1, 0, 0)] if party == receiver else []) for party in range(1, N)]
+    finalization, context, cohort = in_cohort(session, others)
+    answer(finalization)
+    message = opened_by(cohort, context.ledger.own_items["deposit", 0], (1, 2, 3))
+    assert message is not None
+    left = unpack(message[:-SECRET_BYTES], 3)
+    assert left.tolist() == (context.ledger.injected - context.ledger.shares[1]).tolist()
+
+
+def test_a_refusal_is_written_before_it_is_said_and_once() -> None:
+    finalization, context, cohort = in_cohort()
+    answer(finalization, "its loss is too large")
+    (signed,) = context.out.records
+    assert isinstance(signed, Signed) and signed.cohort == 0
+    assert read(signed.item, Refusal) == Refusal(0, cohort.hash, "its loss is too large")
+    assert context.signed_items.by_kind["refusal"] == {0: signed.item}
+    assert not finalization.must_answer and finalization.reason == "its loss is too large"
+    answer(finalization)
+    assert len(context.out.records) == 1 and ("deposit", 0) not in context.ledger.own_items
+
+
+def test_a_loss_on_a_cohort_that_is_looked_ahead_to_is_an_answer_once_it_is_decided() -> None:
     finalization, context = ending()
     finalization.seal()
     for entry in DIGESTS:
-        context.signed_items.add(entry)
-    decide(context, "cohort", DIGESTS)
-    decide(context, "commit", DIGESTS)
+        context.signed_items.take(entry)
+    cohort = proposal("cohort", [context.ledger.own_items["digest", None], *DIGESTS])
+    finalization.look_ahead(cohort)
+    asked_for = context.out.assess
+    assert asked_for is not None
+    finalization.assessed("", asked_for)
+    assert not context.signed_items.by_kind["deposit"]  # nothing is said before it is decided
+    decide(context, "cohort", [context.ledger.own_items["digest", None], *DIGESTS])
+    finalization.apply_decisions()
+    finalization.request_assessment()
+    assert context.signed_items.by_kind["deposit"].keys() == {0}
+
+
+def test_whoever_is_not_in_the_cohort_says_nothing_and_shows_no_key() -> None:
+    finalization, context = ending()
+    finalization.seal()
+    for entry in DIGESTS:
+        context.signed_items.take(entry)
+    cohort = decide(context, "cohort", DIGESTS)
     assert finalization.apply_decisions() and not finalization.must_answer
-    finalization.publish()
-    assert "final" not in context.ledger.signed
     assert finalization.reason == "the others go on without this party: it was not there in time"
+    deposits = [deposit(cohort, party) for party in (1, 2, 3)]
+    for entry in deposits:
+        context.signed_items.take(entry)
+    decide(context, "commit", deposits)
+    assert finalization.apply_decisions() and finalization.last_step == "commit"
+    assert not context.signed_items.by_kind["key"] and not finalization.open()
+    for party in (1, 2):
+        context.signed_items.take(key(party))
+    assert finalization.open() and finalization.result is not None  # and yet it has the result
+    assert finalization.reason == "the others go on without this party: it was not there in time"
+
+
+def test_whoever_has_erased_its_secrets_refuses() -> None:
+    finalization, context, _ = in_cohort()
+    context.erase()
+    answer(finalization)
+    assert read(context.ledger.own_items["refusal", 0], Refusal).reason == "its secrets for this cohort are erased"
 
 
 def test_long_or_ugly_reasons_are_shortened_before_others_see_them() -> None:
     finalization, context, _ = in_cohort()
-    finalization.answer("too much\n\x1b[2J" + 300 * "x")
-    told = read(context.ledger.signed["ready"], Ready).refusal
+    answer(finalization, "too much\n\x1b[2J" + 300 * "x")
+    told = read(context.ledger.own_items["refusal", 0], Refusal).reason
     assert told == "too much??[2J" + 187 * "x" and len(told) == 200 and told == printable(told)
 
 
-@pytest.mark.parametrize("refusal", [201 * "x", "\x1b[2J", "two\nlines", "\x00", "\u202e"], ids=ascii)
-def test_reasons_that_are_too_long_or_not_printable_are_refused(refusal: str) -> None:
-    _, context, cohort = in_cohort()
-    with pytest.raises(InvalidPeerMessage, match="at most 200 printable characters"):
-        context.signed_items.add(item(1, "ready", Ready(1, cohort.hash, refusal)))
-    assert context.signed_items.add(item(1, "ready", Ready(1, cohort.hash, 200 * "x")))
+# --- a smaller cohort -----------------------------------------------------------------------------------------------
+
+
+def smaller(context: PartyContext, cohort: Proposal, parties: Iterable[int]) -> Proposal:
+    """Let a smaller cohort be decided."""
+    digests = context.signed_items.with_contents("digest", cohort.contents)
+    return decide(context, "cohort", [entry for entry in digests if entry.party in set(parties)])
+
+
+@pytest.mark.parametrize("parties", [(0, 1, 2), (1, 2, 3)], ids=["in it", "not in it"])
+def test_a_smaller_cohort_erases_the_secrets_of_the_one_before_in_the_same_transaction(
+    parties: tuple[int, ...],
+) -> None:
+    """Whoever is in it or not: else its key and its secret could be stolen, and another cohort opened beside it."""
+    finalization, context, cohort = in_cohort()
+    answer(finalization)
+    before = context.ledger.secrets
+    assert before is not None
+    context.flush()
+    smaller(context, cohort, parties)
+    decided, secret = context.out.records
+    assert isinstance(decided, Decided) and secret == Secret(1, before.advanced(1).state)
+    assert not context.out.sends and context.ledger.secrets == before.advanced(1)
+    assert finalization.apply_decisions()
+    assert not any(isinstance(record, Secret) for record in context.out.records[2:])  # once
+
+
+def test_for_a_smaller_cohort_everything_is_drawn_anew() -> None:
+    """Were both opened, the same top-up would lay the party that was left out barer."""
+    session = replace(SESSION, sigma_topup=(2**20, 2**20))
+    finalization, context, cohort = in_cohort(session)
+    answer(finalization)
+    first = context.ledger.own_items["deposit", 0]
+    message = opened_by(cohort, first, (0, 1, 2))
+    later = smaller(context, cohort, (0, 1, 2))
+    assert finalization.apply_decisions() and finalization.must_answer
+    answer(finalization)
+    second = context.ledger.own_items["deposit", 1]
+    again = opened_by(later, second, (0, 1), number=1)
+    assert message is not None and again is not None
+    assert message[:16] != again[:16]  # nobody has credited anything, so that the top-up alone is different
+    one, other = read(first, Deposit), read(second, Deposit)
+    assert one.ephemeral != other.ephemeral and first.sealed != second.sealed and other.cohort == 1
+    assert opened_by(cohort, first, (0, 1, 2), number=1) is None  # no later key opens it
+
+
+def test_words_and_keys_of_an_earlier_cohort_are_forgotten() -> None:
+    finalization, context, cohort, _ = all_deposited()
+    smaller(context, cohort, (0, 1, 2))
+    assert finalization.apply_decisions()
+    items = context.signed_items
+    assert not any(items.by_kind[kind] for kind in ("deposit", "refusal", "key"))
+    assert not items.take(deposit(cohort, 1)) and not items.take(refusal(cohort, 3))
+    assert not items.by_kind["deposit"] and not items.by_kind["refusal"]
+
+
+def test_a_restart_erases_what_a_decision_that_was_written_alone_should_have_erased() -> None:
+    finalization, context, cohort = in_cohort()
+    answer(finalization)
+    smaller(context, cohort, (0, 1, 2))
+    held = context.ledger.secrets
+    context.ledger.secrets = fresh(SESSION).secrets  # as if the second record had been lost
+    again, later = ending()
+    later.ledger = later.signed_items.ledger = context.ledger
+    again.recover()
+    assert later.ledger.secrets == held and [type(record) for record in later.out.records] == [Secret]
+
+
+# --- what was said before a restart ---------------------------------------------------------------------------------
+
+
+def restarted(context: PartyContext) -> tuple[Finalization, PartyContext]:
+    """The next life of a party with the ledger of this one."""
+    again, later = ending()
+    later.ledger = later.signed_items.ledger = context.ledger
+    again.recover()
+    return again, later
 
 
 def test_what_was_said_before_a_restart_is_taken_up() -> None:
     before, context, cohort = in_cohort()
-    before.answer("its loss is too large")
-    again, fresh_context = ending()
-    fresh_context.ledger = context.ledger
-    again.recover()
+    answer(before, "its loss is too large")
+    again, later = restarted(context)
     assert again.reason == "its loss is too large"
     # Its own, and those that were decided on, though it had not accepted them.
-    assert fresh_context.signed_items.by_kind["digest"] == {
-        0: context.ledger.signed["digest"],
+    assert later.signed_items.by_kind["digest"] == {
+        0: context.ledger.own_items["digest", None],
         **{entry.party: entry for entry in context.ledger.kept},
     }
     assert {entry.party for entry in context.ledger.kept} == cohort.parties - {0}
     assert again.apply_decisions() and again.cohort == cohort and not again.must_answer
-    assert fresh_context.signed_items.by_kind["ready"] == {0: context.ledger.signed["ready"]}
-    assert not fresh_context.out.records
+    assert later.signed_items.by_kind["refusal"] == {0: context.ledger.own_items["refusal", 0]}
+    assert not later.out.records
 
 
-# --- the settled final message --------------------------------------------------------------------------------------
+def test_a_deposit_is_the_same_after_a_restart_and_shows_what_is_committed_to() -> None:
+    before, context, _, deposits = all_deposited()
+    decide(context, "commit", deposits)
+    assert before.apply_decisions()
+    again, later = restarted(context)
+    assert again.apply_decisions() and again.last_step == "commit"
+    assert sorted(later.signed_items.by_kind["deposit"].values(), key=lambda held: held.party) == deposits
+    shown = later.signed_items.by_kind["key"]
+    assert shown == context.signed_items.by_kind["key"] and shown.keys() == {0}
 
 
-def test_what_is_published_is_settled_topped_up_written_before_it_is_said_and_once() -> None:
-    session = replace(SESSION, sigma_topup=(2**10, 2**20))
-    finalization, context, _ = committed(session, DIGESTS[:2])
-    finalization.publish()
-    (signed,) = context.out.records
-    assert isinstance(signed, Signed)
-    message = unpack(read(signed.item, Final).payload, 3)
-    settled = context.ledger.settled(frozenset({0, 1, 2}), set())
-    assert message.tolist() == (settled + np.append(context.ledger.topup(2**20), 0)).tolist()
-    assert settled.tolist() == context.ledger.injected.tolist()  # nobody has credited anything
-    assert context.signed_items.by_kind["final"] == {0: signed.item}
-    finalization.publish()
-    assert len(context.out.records) == 1
+def test_keys_that_were_used_are_durable_so_that_a_restart_has_the_same_end() -> None:
+    before, context, _ = opened({1: (5, 7, WEIGHT)})
+    kept = [one for record in context.flush().records if isinstance(record, Kept) for one in record.items]
+    assert {one.kind for one in kept} == {"key"} and len(kept) >= 2  # its own is derived
+    again, later = restarted(context)
+    assert again.apply_decisions() and again.open()
+    assert before.result is not None and again.result is not None
+    assert again.result.total.tolist() == before.result.total.tolist() and not later.out.records
 
 
-def test_nothing_is_published_before_commit_or_after_a_refusal() -> None:
+@pytest.mark.parametrize("erased", [False, True])
+def test_a_replay_bears_the_absence_of_erased_secrets(erased: bool) -> None:
+    """It is then no trustee any more, and deposits nothing; what it has deposited stands."""
+    _, context, _, deposits = all_deposited()
+    context.record(Accepted(1, Lock(9, proposal("commit", deposits), []), deposits[1:]))
+    if erased:
+        context.ledger.apply(Erased())
+    decide(context, "commit", deposits)
+    again, later = restarted(context)
+    assert again.apply_decisions() and again.last_step == "commit"
+    assert (0 in later.signed_items.by_kind["key"]) is not erased
+    for party in (1, 2, 3):
+        later.signed_items.take(key(party))
+    assert again.open() and again.result is not None and again.result.realized.cohort == set(range(N))
+
+
+# --- commit, and keys -----------------------------------------------------------------------------------------------
+
+
+def test_no_key_is_shown_before_commit_is_decided_and_all_that_it_names_is_held() -> None:
+    finalization, context, cohort, deposits = all_deposited()
+    items = context.signed_items
+    assert not items.by_kind["key"]
+    other = deposit(cohort, 3, [1, 2, WEIGHT])
+    decide(context, "commit", [*deposits[:3], other])
+    assert not finalization.apply_decisions() and finalization.lacking == [(3, other.hash)]
+    assert not items.by_kind["key"] and finalization.unfinished
+    assert items.take(other) and finalization.apply_decisions()
+    assert items.by_kind["key"].keys() == {0} and items.by_kind["deposit"][3] == other  # that one counts from now on
+    shown = read(items.by_kind["key"][0], Key)
+    assert shown == Key(0, secrets_of(0).private_key)
+
+
+def test_what_commit_names_is_durable_before_the_key_is_shown() -> None:
+    finalization, context, _, deposits = all_deposited()
+    context.flush()
+    decide(context, "commit", deposits)
+    finalization.apply_decisions()
+    kept = [one for record in context.out.records if isinstance(record, Kept) for one in record.items]
+    assert kept == deposits[1:] and all(one.sealed for one in kept)
+
+
+def test_whoever_has_accepted_the_deposits_does_not_write_them_again() -> None:
+    finalization, context, _, deposits = all_deposited()
+    commit = proposal("commit", deposits)
+    context.record(Accepted(1, Lock(9, commit, []), deposits[1:]))
+    decide(context, "commit", deposits)
+    context.flush()
+    assert finalization.apply_decisions() and not context.out.records
+
+
+@pytest.mark.parametrize("keys", range(N))
+def test_deposits_are_opened_by_as_many_keys_as_the_threshold_and_by_no_fewer(keys: int) -> None:
+    finalization, context, _ = committed()
+    for party in range(1, keys + 1):
+        context.signed_items.take(key(party))
+    threshold = 3
+    assert context.trustees(range(N)).threshold == threshold
+    assert finalization.keys_lacking == max(0, threshold - 1 - keys)
+    assert finalization.missing_keys == (set(range(keys + 1, N)) if finalization.keys_lacking else set())
+    assert finalization.open() is (1 + keys >= threshold)
+    assert (finalization.result is not None) is finalization.opened is not finalization.unfinished
+    assert not finalization.open()  # once
+
+
+# --- unfinished -----------------------------------------------------------------------------------------------------
+
+
+def test_whoever_has_accepted_commit_keeps_its_secrets_until_it_knows_the_outcome() -> None:
+    finalization, context, cohort, deposits = all_deposited()
+    held = context.ledger.secrets
+    context.record(Accepted(1, Lock(9, proposal("commit", deposits), []), deposits[1:]))
+    assert finalization.unfinished
+    context.flush()
+    finalization.forget()
+    assert not context.out.records and context.ledger.secrets == held
+    smaller(context, cohort, (0, 1, 2))  # that was decided after all
+    assert not finalization.unfinished and context.ledger.secrets == secrets_of(0, 1)
+    finalization.forget()
+    assert context.ledger.secrets is None
+
+
+def test_whoever_knows_of_commit_keeps_its_secrets_before_and_after_the_result() -> None:
+    """Others may still need its key."""
+    finalization, context, _ = committed()
+    assert finalization.unfinished
+    finalization.forget()
+    assert context.ledger.secrets is not None
+    for party in (1, 2, 3):
+        context.signed_items.take(key(party))
+    assert finalization.open() and not finalization.unfinished
+    finalization.forget()
+    assert context.ledger.secrets is not None
+
+
+@pytest.mark.parametrize("deposited", [True, False])
+def test_an_end_without_commit_erases_all_secrets(deposited: bool) -> None:
     finalization, context, _ = in_cohort()
-    finalization.publish()
-    finalization.answer("")
-    finalization.publish()
-    assert "final" not in context.ledger.signed
-    refusing, context, _ = committed(refusal="too much")
-    refusing.publish()
-    assert "final" not in context.ledger.signed and refusing.reason == "too much"
+    answer(finalization, "" if deposited else "too much")
+    assert not finalization.unfinished
+    context.flush()
+    finalization.forget()
+    assert context.out.records == [Erased()] and context.ledger.secrets is None
+    finalization.forget()
+    assert len(context.out.records) == 1
 
 
 # --- the result -----------------------------------------------------------------------------------------------------
 
 
-def decided(finals: dict[int, Item], digests: Iterable[Item] = DIGESTS) -> tuple[Finalization, PartyContext]:
-    """Hold these final messages, and let them be decided on."""
-    finalization, context, _ = committed(others=digests)
-    for message in finals.values():
-        context.signed_items.add(message)
-    decide(context, "result", finals.values())
-    return finalization, context
-
-
-FINALS = {party: final(party, [10 * party, -party, WEIGHT]) for party in range(N)}
-
-
-def test_a_result_is_the_sum_of_the_decided_final_messages() -> None:
-    finalization, _ = decided(FINALS)
-    assert finalization.apply_decisions()
-    result = finalization.result
-    assert result is not None and result.published == set(range(N)) and not result.late and result.exact
-    assert result.total.tolist() == [60, -6] and result.weight == N * WEIGHT
-    assert finalization.reason == "" and finalization.last_step == "result"
-    assert not finalization.apply_decisions()  # once
-
-
-def test_whoever_has_not_published_is_late() -> None:
-    finalization, _ = decided({party: FINALS[party] for party in (0, 1, 3)})
-    finalization.apply_decisions()
-    result = finalization.result
-    assert result is not None and result.late == {2} and result.published == {0, 1, 3} and result.exact
-    assert result.total.tolist() == [40, -4] and result.realized.execution.published.tolist() == [1, 1, 0, 1]
-    assert result.realized.cohort == set(range(N))
-
-
-@pytest.mark.parametrize(("published", "reason"), [((0, 1, 3), ""), ((1, 2, 3), "its loss was too large")])
-def test_a_reason_is_forgotten_only_if_this_party_is_in_the_result(published: tuple[int, ...], reason: str) -> None:
-    finalization, _ = decided({party: FINALS[party] for party in published})
-    finalization.reason = "its loss was too large"
-    finalization.apply_decisions()
-    assert finalization.result is not None and finalization.reason == reason
-
-
-def test_commit_names_nothing_that_must_be_kept_or_waited_for() -> None:
+def with_own(own: Iterable[int], others: Mapping[int, Iterable[int]]) -> Finalization:
+    """Let party 0 deposit these numbers, too."""
     finalization, context, cohort = in_cohort()
-    finalization.answer("")
-    context.record(Decided(Decision(9, Proposal("commit", cohort.contents), [])))
-    assert finalization.lacking == [] and finalization.apply_decisions()
-    assert not any(isinstance(record, Kept) for record in context.flush().records)
+    assert context.ledger.secrets is not None
+    message = pack(np.array(list(own), dtype=np.int64)) + context.ledger.beacon_secret
+    body, sealed = dealing(cohort, 0).deal(context.ledger.secrets.dealing, message)
+    context.publish_once("deposit", body, sealed=sealed, cohort=0)
+    for party, numbers in others.items():
+        context.signed_items.take(deposit(cohort, party, numbers))
+    decide(context, "commit", context.signed_items.by_kind["deposit"].values())
+    finalization.apply_decisions()
+    for party in (1, 2, 3):
+        context.signed_items.take(key(party))
+    assert finalization.open()
+    return finalization
 
 
-def test_a_decision_waits_for_all_that_it_names() -> None:
-    finalization, context, _ = committed()
-    for party in (0, 1):
-        context.signed_items.add(FINALS[party])
-    decide(context, "result", [FINALS[party] for party in (0, 1, 3)])
-    assert not finalization.apply_decisions() and finalization.result is None
-    assert finalization.lacking == [(3, FINALS[3].hash)]
-    context.signed_items.add(final(3, [1, 1, 1]))  # another one of the same party, and yet another
-    context.signed_items.add(final(3, [2, 2, 2]))
-    assert not finalization.apply_decisions()
-    context.signed_items.add(FINALS[3])
-    assert finalization.apply_decisions() and finalization.result is not None
-    assert finalization.result.total.tolist() == [40, -4]
-    assert context.signed_items.by_kind["final"][3] == FINALS[3]  # that one is passed on from now on
+def test_a_result_is_the_sum_of_what_was_deposited() -> None:
+    finalization = with_own((0, 0, WEIGHT), {party: (10 * party, -party, WEIGHT) for party in (1, 2, 3)})
+    result = finalization.result
+    assert result is not None and result.realized.cohort == set(range(N)) and result.exact
+    assert result.total.tolist() == [60, -6] and result.weight == N * WEIGHT
+    assert finalization.reason == "" and finalization.lie is None and finalization.opened
 
 
-@pytest.mark.parametrize("weight", [N * WEIGHT + 1, -N * WEIGHT - 1, 2**62 - 1, -(2**62) + 1])
-def test_a_weight_that_no_party_can_have_is_refused(weight: int) -> None:
-    _, context, _ = committed()
-    with pytest.raises(InvalidPeerMessage, match="the weight of a message must be"):
-        context.signed_items.add(final(1, [0, 0, weight]))
+def test_shares_of_any_size_cancel_modulo_2_to_the_64() -> None:
+    """A liar's large offer makes honest messages large: they are sealed, opened and added up all the same."""
+    large = {1: (2**63 - 1, -(2**63), WEIGHT), 2: (-(2**63), 2**63 - 1, WEIGHT), 3: (6, -4, WEIGHT)}
+    result = with_own((0, 0, WEIGHT), large).result
+    assert result is not None and result.total.tolist() == [5, -5] and result.weight == N * WEIGHT
 
 
 @pytest.mark.parametrize(
@@ -252,21 +458,19 @@ def test_a_weight_that_no_party_can_have_is_refused(weight: int) -> None:
         [0, 0, 2 * WEIGHT],  # more than all together can have
         [2**62 - 1, 0, WEIGHT],
         [0, -(2**62) + 1, WEIGHT],
+        [-(2**63), 0, WEIGHT],
     ],
     ids=str,
 )
-def test_final_messages_that_do_not_add_up_give_a_reason_and_no_crash(lie: list[int]) -> None:
-    finals = {**{party: final(party, [2**40, -(2**40), WEIGHT]) for party in (1, 2, 3)}, 0: final(0, lie)}
-    finalization, _ = decided(finals)
-    assert finalization.apply_decisions() and finalization.result is None
-    told = "the final messages do not add up to what honest parties can hold: someone has lied, most likely party 0"
+def test_a_total_that_no_honest_parties_can_hold_gives_a_reason_and_names_nobody(lie: list[int]) -> None:
+    finalization = with_own(lie, dict.fromkeys((1, 2, 3), (0, 0, WEIGHT)))
+    assert finalization.result is None and finalization.lie is None and finalization.opened
+    told = "the final messages do not add up to what honest parties can hold: someone has lied, and nobody can tell who"
     assert finalization.reason == told
 
 
 def test_a_weight_that_is_not_what_the_cohort_injected_is_not_exact() -> None:
-    finalization, _ = decided({**FINALS, 2: final(2, [20, -2, WEIGHT - 1])})
-    finalization.apply_decisions()
-    result = finalization.result
+    result = with_own((0, 0, WEIGHT), {1: (0, 0, WEIGHT), 2: (0, 0, WEIGHT - 1), 3: (0, 0, WEIGHT)}).result
     assert result is not None and not result.exact and result.weight == N * WEIGHT - 1
     assert not result.realized.contradictions
 
@@ -276,8 +480,7 @@ def test_what_a_cohort_injects_follows_from_the_rounds_it_was_there() -> None:
     injected = injected_weight(2, SESSION.pieces)
     assert 0 < injected < WEIGHT
     for weight, exact in ((injected, True), (WEIGHT, False)):
-        finalization, _ = decided({**FINALS, 2: final(2, [20, -2, weight])}, absent)
-        finalization.apply_decisions()
+        finalization, *_ = opened({2: (20, -2, weight)}, absent)
         assert finalization.result is not None and finalization.result.exact is exact
 
 
@@ -298,33 +501,77 @@ def test_accounts_that_contradict_each_other_are_named_and_the_result_is_not_exa
     digests = {party: digest(party) for party in (1, 2, 3)}
     digests[1] = digest(1, fates={t: fate})
     digests[receiver] = digest(receiver, credited=[(t, 1, 0)] if credited else [])
-    finalization, _ = decided(FINALS, digests.values())
-    assert finalization.apply_decisions() and finalization.result is not None
+    finalization, *_ = opened({}, digests.values())
+    assert finalization.result is not None
     named = () if claim is None else (Contradiction(t, 1, receiver, claim),)
     assert finalization.result.realized.contradictions == named
     assert finalization.result.exact is (claim is None)
 
 
-@pytest.mark.parametrize(
-    "balance", [[2**62, 0, 0], [0, -(2**62), 0], [0, 0, 99 * WEIGHT], [0, 0, -99 * WEIGHT]], ids=str
-)
-def test_an_own_part_that_no_honest_party_can_have_is_not_published(balance: list[int]) -> None:
-    """A peer has sent what no honest party can hold, and this party was credited it: no crash, and a reason."""
-    finalization, context, _ = committed()
-    context.ledger.balance = np.array(balance, dtype=np.int64)
-    context.ledger.outbox.clear()
-    finalization.publish()
-    assert "final" not in context.ledger.signed and "a peer has lied" in finalization.reason
-
-
-def test_an_own_refusal_stays_the_reason_even_if_there_is_a_result() -> None:
+def test_an_own_refusal_stays_the_reason_even_if_there_is_a_result_and_after_a_restart() -> None:
     finalization, context, cohort = in_cohort()
-    finalization.answer("my own loss")
-    others = [entry for entry in cohort.contents if entry[0] != 0]
-    context.record(Decided(Decision(9, Proposal("cohort", others), [])))
-    context.record(Decided(Decision(9, Proposal("commit", others), [])))
+    answer(finalization, "my own loss")
+    later = smaller(context, cohort, (1, 2, 3))
+    assert finalization.apply_decisions()
+    deposits = [deposit(later, party, number=1) for party in (1, 2, 3)]
+    for entry in [*deposits, key(1, 1), key(2, 1)]:
+        context.signed_items.take(entry)
+    decide(context, "commit", deposits)
+    assert finalization.apply_decisions() and finalization.open() and finalization.result is not None
+    assert finalization.reason == "my own loss" and finalization.result.realized.cohort == {1, 2, 3}
+    again, _ = restarted(context)
+    assert again.apply_decisions() and again.open() and again.reason == "my own loss"
+
+
+# --- a lie ----------------------------------------------------------------------------------------------------------
+
+
+def garbage(cohort: Proposal, party: int) -> Item:
+    """A deposit whose shares are those of no secret."""
+    honest = deposit(cohort, party)
+    body = read(honest, Deposit)
+    damaged = Deposit(body.cohort, body.hash, body.sealed, body.ephemeral, bytes(len(body.shares)))
+    return item(party, "deposit", damaged, honest.sealed)
+
+
+def lied(liars: Iterable[int], keys: Iterable[int]) -> tuple[Finalization, PartyContext]:
+    finalization, context, cohort = in_cohort()
+    answer(finalization)
     for party in (1, 2, 3):
-        context.signed_items.add(FINALS[party])
-    decide(context, "result", [FINALS[party] for party in (1, 2, 3)])
-    assert finalization.apply_decisions() and finalization.result is not None
-    assert finalization.reason == "my own loss" and finalization.result.published == {1, 2, 3}
+        context.signed_items.take(garbage(cohort, party) if party in set(liars) else deposit(cohort, party))
+    decide(context, "commit", context.signed_items.by_kind["deposit"].values())
+    assert finalization.apply_decisions()
+    for party in keys:
+        context.signed_items.take(key(party))
+    assert finalization.open()
+    return finalization, context
+
+
+@pytest.mark.parametrize("keys", [(1, 2), (1, 3), (2, 3), (1, 2, 3)])
+@pytest.mark.parametrize(("liars", "named"), [((2,), 2), ((3,), 3), ((1, 3), 1), ((3, 2), 2), ((1, 2, 3), 1)])
+def test_the_lowest_liar_is_named_whoever_has_shown_its_key(
+    liars: tuple[int, ...], named: int, keys: tuple[int, ...]
+) -> None:
+    finalization, _ = lied(liars, keys)
+    assert finalization.result is None and finalization.lie is not None and finalization.lie.party == named
+    assert f"party {named} has lied, which is proven" in finalization.reason and "anew" in finalization.reason
+    assert finalization.opened and not finalization.unfinished
+
+
+def test_the_proof_of_a_lie_convinces_whoever_checks_it_and_names_nobody_else() -> None:
+    finalization, context = lied((2,), (1, 3))
+    assert finalization.lie is not None and finalization.cohort is not None
+    by_kind = {kind: [i for i in finalization.lie.evidence if i.kind == kind] for kind in ("deposit", "key", "digest")}
+    assert sum(map(len, by_kind.values())) == len(finalization.lie.evidence)
+    (convicting,), keys = by_kind["deposit"], {shown.party: read(shown, Key).private for shown in by_kind["key"]}
+    assert convicting.party == 2 and keys.keys() == {0, 1, 3}
+    assert all(context.signed_items.signed_by_owner(one) for one in finalization.lie.evidence)
+    named = proposal("cohort", by_kind["digest"])
+    assert read(convicting, Deposit).hash == named.hash and named.parties == set(range(N))
+    for told in by_kind["digest"]:
+        if told.party in keys:
+            assert proves(keys[told.party], read(told, Digest).keys[0])
+    of = dealing(finalization.cohort, 2)
+    assert of.proves_lie(read(convicting, Deposit), convicting.sealed, keys)
+    honest = context.signed_items.by_kind["deposit"][1]
+    assert not dealing(finalization.cohort, 1).proves_lie(read(honest, Deposit), honest.sealed, keys)

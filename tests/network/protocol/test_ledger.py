@@ -31,18 +31,7 @@ from inca.errors import CorruptJournal
 from inca.network.lattice.discrete_gaussian import Keystream, discrete_gaussian
 from inca.network.lattice.fixed_point import portion
 from inca.network.protocol.ledger import Ledger
-from inca.network.protocol.messages import (
-    ACKED,
-    BACK,
-    NOBODY,
-    OPEN,
-    Decision,
-    Item,
-    Lock,
-    OfferProof,
-    Proposal,
-    pack,
-)
+from inca.network.protocol.messages import ACKED, BACK, NOBODY, OPEN, Decision, Item, Lock, OfferProof, Proposal, pack
 from inca.network.protocol.records import (
     Accepted,
     Answered,

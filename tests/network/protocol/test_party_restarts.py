@@ -238,7 +238,7 @@ def test_an_item_that_others_have_made_up_drives_nobody_out() -> None:
 def test_a_witness_that_makes_up_kinds_of_items_drives_nobody_out() -> None:
     room = Room(PACED).open().run(until=START + 0.5)
     party = rolled_back(room, 1, lambda record: isinstance(record, Began))
-    for kind in ("\x1b[2J" * 99, "ready", "gift"):
+    for kind in ("\x1b[2J" * 99, "deposit", "gift"):
         signed = foreign(PACED, 1).sign("digest", b"made up").proof
         room.hand(0, 1, Seen([], 2, 0, [msgspec.structs.replace(signed, kind=kind)]))
         assert party.stage == "asking" and 0 not in party._components.joining._answers

@@ -180,8 +180,7 @@ def test_honest_sessions_keep_to_the_bounds_whatever_goes_wrong(seeds: range) ->
         for result in network.results.values():
             results += 1
             cohort = result.realized.cohort
-            if not result.late:
-                assert np.abs(result.total).max() <= largest_total(network.session, len(cohort))
+            assert np.abs(result.total).max() <= largest_total(network.session, len(cohort))
     assert offers > 100 and results > 10
 
 

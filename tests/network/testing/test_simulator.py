@@ -181,7 +181,7 @@ def test_nobody_shows_a_key_before_commit_or_for_two_cohorts_at_any_time(seeds: 
     assert shrunk >= 3
 
 
-@pytest.mark.parametrize("seeds", quickly(range(12), range(12, 30)))
+@pytest.mark.parametrize("seeds", quickly(range(16), range(16, 40)))
 def test_settled_sums_are_what_the_cohort_injected_and_topped_up_whoever_left(seeds: range) -> None:
     """With top-up noise and leavers; `check_end` compares with the ledgers, not with messages."""
     left = topped_up = 0

@@ -60,6 +60,8 @@ class EventPrinter:
             self._print(_STAGES.get(event["stage"], event["stage"]))
         elif name == "decided":
             self._print(f"{_DECISIONS.get(event['what'], event['what'])}: {event['parties']} parties")
+        elif name == "unfinished":
+            self._print(f"unfinished: {event['reason']}; leave this party running, or start it again")
         elif name == "down":
             if peer not in self._down:
                 self._down.add(str(peer))

@@ -43,6 +43,8 @@ class SessionCourse:
     need the result. Default: three periods. It ends as soon as all have said that they have it."""
     shred: bool = False
     """Overwrite and remove the journal when the session has ended."""
+    forget: bool = False
+    """Give up a session that is unfinished, for good: the party erases its secrets, and takes no part any more."""
 
 
 def run(
@@ -59,9 +61,14 @@ def run(
     Start it on every party's machine before the agreed time. Should it stop or crash, start it again with the same
     options: it resumes from its journal. A session that has ended is not held again: its result is printed again.
 
-    Status 0: there is a result. 1: it was stopped, or it cannot go on now; start it again. 2: the options, the roster
-    or the value were refused. 3: the session has ended without a result, and the reason is printed; starting it again
-    will not help, and `inca node roster reschedule` prepares another try.
+    Status 0: there is a result. 1: it was stopped, is unfinished, or cannot go on now; start it again. 2: the options,
+    the roster or the value were refused. 3: the session has ended without a result, and the reason is printed; starting
+    it again will not help, and `inca node roster reschedule` prepares another try.
+
+    A session is unfinished when this party has accepted to open the final messages, and others must come back before
+    that can be done. It says how many, and goes on as soon as they do: leave it running, or start it again. Only if
+    they never return, run it with *--forget*: that cannot be undone, and the others can then not open the messages with
+    this party's key either. A value that was committed to may still be in a result of theirs.
 
     Whoever was away when the others ended gets the result from one of them that is still there: with *--serve*, also
     one that had ended before and is started again, if it still has its journal.
@@ -86,6 +93,7 @@ def run(
     from inca.network.membership.identity import Identity
     from inca.network.membership.roster import read_roster
     from inca.network.node.booked_losses import label_datum
+    from inca.network.node.forgetting import forget_session
     from inca.network.node.node import NodeOptions
     from inca.network.node.runner import run_party
     from inca.network.node.session_setup import SessionSetup
@@ -97,6 +105,8 @@ def run(
     try:
         if own.datum is not None:
             label_datum(folder, own.datum)
+        if course.forget:
+            forget_session(setup, party, folder)
         report = run_party(
             setup,
             party,
@@ -119,6 +129,7 @@ def run(
     if report is None:
         print("stopped; start it again to go on", file=sys.stderr)
         raise SystemExit(1)
+    unfinished = not (folder / "ended.json").exists()
     if output.json:
         print_json(report.as_fields())
     else:
@@ -126,10 +137,10 @@ def run(
         print_text(f"The result, and what belongs to it, is in {folder}.")
         if report.estimate is not None:
             print_next(f"inca audit {folder / 'execution.json'}, and inca node ledger {folders.state}")
-        else:
+        elif not unfinished:
             print_next(f"inca node roster reschedule {roster} --start TIME, which says what another try costs")
     if report.estimate is None:
-        raise SystemExit(NO_RESULT)
+        raise SystemExit(1 if unfinished else NO_RESULT)
 
 
 def _read_value(path: str | None, command: str | None) -> Array:

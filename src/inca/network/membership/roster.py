@@ -196,7 +196,7 @@ number of parties (2), got 3'))
             yield f"the number of parties must be at least {MIN_PARTIES}, got {n}"
         if n < terms.min_participants:
             yield f"min_participants must be at most the number of parties ({n}), got {terms.min_participants}"
-        elif n >= MIN_PARTIES and terms.min_participants < (least := smallest_cohort(colluders)):
+        elif MIN_PARTIES <= n >= (least := smallest_cohort(colluders)) > terms.min_participants:
             hidden = f"so that two of a cohort with {colluders} colluding are honest"
             yield f"min_participants must be at least {least}, {hidden}, got {terms.min_participants}"
         if terms.sigma_topup and n - terms.min_participants >= len(terms.sigma_topup):

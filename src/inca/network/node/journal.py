@@ -54,10 +54,10 @@ class Journal:
         >>> import tempfile
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     journal = Journal(Path(folder) / "journal.db", session=bytes(32), party=3)
-        ...     journal.append([Tombstoned(1, 0, 0)])
+        ...     journal.append([Erased()])
         ...     journal.close()
         ...     Journal(Path(folder) / "journal.db", session=bytes(32), party=3).read()
-        [Tombstoned(round=1, sender=0, slot=0)]
+        [Erased()]
     """
 
     def __init__(self, path: Path, *, session: bytes, party: int) -> None:
@@ -142,11 +142,11 @@ class Journal:
         An earlier file that cannot be read was being overwritten when the process died, and a later one was written for
         a transaction that never was.
         """
-        found = secret_files(self.path)
-        for _, path in found:
+        there = secret_files(self.path)
+        for _, path in there:
             with suppress(msgspec.MsgspecError):
                 secret = _decoder.decode(path.read_bytes())
-                shred_all(other for _, other in found if other != path)
+                shred_all(other for _, other in there if other != path)
                 return secret
         raise JournalUnusable(f"the journal {self.path} lacks the file with its secrets beside it")
 

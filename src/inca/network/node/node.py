@@ -11,8 +11,9 @@ import os
 import random
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -67,6 +68,8 @@ class NodeOptions:
     listen: tuple[str, int] | None = None
     first_start: bool = False
     serve_s: float = 0.0
+    unfinished_until: float = inf
+    """Until when (Unix time) a party waits that has accepted commit and lacks the outcome; it can go on later."""
     clock: Clock | None = None
 
 
@@ -92,7 +95,7 @@ class Node(TransportEvents):
         self._read_value, self._clip, self._listen = read_value, options.clip, options.listen
         self._first_start = options.first_start
         self._on_event, self._on_ended, self._clock = on_event, on_ended, options.clock or session_clock()
-        self._serve_s = options.serve_s
+        self._serve_s, self._unfinished_until = options.serve_s, options.unfinished_until
         self._party = Party(
             setup.session,
             me,
@@ -108,6 +111,7 @@ class Node(TransportEvents):
         self._loss_checker: LossChecker | None = None
         self._preloaded: LossChecker | None = None  # for the agreed seed, if there is one
         self._told: SessionEnd | None = None
+        self._telling: asyncio.Task[None] | None = None
         self._stopping = self._departing = False
 
     # --- from outside -------------------------------------------------------------------------------------------
@@ -153,10 +157,10 @@ class Node(TransportEvents):
         except CorruptJournal as error:
             raise JournalUnusable(str(error)) from None
         finally:
-            self._log.log_event("stopped" if self._stopping else "ended")
+            self._log.log_event("stopped" if self._stopping or self._party.unfinished else "ended")
             self._log.close()
             self.journal.close()
-        return self._end()
+        return self._with_loss(self._end()) if self._told is None else self._told
 
     # --- the loop -----------------------------------------------------------------------------------------------
 
@@ -183,44 +187,66 @@ class Node(TransportEvents):
 
     async def _take_part(self) -> None:
         party = self._party
-        while not party.finished and not self._stopping:
+        while not (party.finished or self._stopping or self._clock() >= self._patience_ends):
             if self._departing:
                 self._departing = False
                 self._post(party.depart)
             if not self._events:
-                await self._sleep(party.wakeup - self._clock())
+                await self._sleep(min(party.wakeup, self._patience_ends) - self._clock())
             effects = Effects()
             for _ in range(min(len(self._events), _EVENTS_PER_COMMIT)):
                 effects.extend(self._events.popleft()(self._clock()))
             effects.extend(party.tick(self._clock()))
             self._commit(effects)
-            await self._tell_end()
+            self._begin_to_tell()
             await asyncio.sleep(0)  # let the transport read and write
         if party.stage == "left" and not self._stopping:
             await asyncio.sleep(_GOODBYE_S)
+        if self._telling is not None:
+            await self._telling
         await self._tell_end()  # who comes after the end of everything has left before it began
         self._write_status(now=True)
 
-    async def _tell_end(self) -> None:
-        """Tell how the session ends as soon as that is known; a result may still come while others are served."""
+    @property
+    def _patience_ends(self) -> float:
+        """Until when to wait for those without whom there is no outcome, if that is what is left to do."""
+        return self._unfinished_until if self._party.outcome_known and self._party.unfinished else inf
+
+    def _begin_to_tell(self) -> None:
+        """Tell how the session ends, if there is news, while others are served: losses and certificates take long."""
+        if self._telling is not None and self._telling.done():
+            self._telling.result()
+            self._telling = None
+        if self._telling is None and self._has_news:
+            self._telling = asyncio.create_task(self._tell_end())
+            self._telling.add_done_callback(lambda _: self._woken.set())
+
+    @property
+    def _has_news(self) -> bool:
+        """Whether the end is known, and is not the one that was told; a result may come while others are served."""
         party, told = self._party, self._told
-        news = told is None or (told.result, told.unfinished) != (party.result, party.unfinished)
-        if party.outcome_known and news:
-            self._told = await asyncio.to_thread(self._end)
-            if self._on_ended is not None:
-                await asyncio.to_thread(self._on_ended, self._told)
+        return party.outcome_known and (
+            told is None or (told.result, told.unfinished) != (party.result, party.unfinished)
+        )
+
+    async def _tell_end(self) -> None:
+        """Tell how the session ends, if there is news."""
+        if not self._has_news:
+            return
+        self._told = end = self._end()
+        if end.unfinished:
+            self._log.log_event("unfinished", reason=end.reason)
+        self._told = await asyncio.to_thread(self._with_loss, end)
+        if self._on_ended is not None:
+            await asyncio.to_thread(self._on_ended, self._told)
 
     def _end(self) -> SessionEnd:
-        party, result = self._party, self._party.result
-        return SessionEnd(
-            result,
-            party.reason,
-            self._final_loss(result),
-            self._loss_checker,
-            stopped=not party.outcome_known,
-            unfinished=party.unfinished,
-            lie=party.lie,
-        )
+        party = self._party
+        fields: dict[str, Any] = {"unfinished": party.unfinished, "lie": party.lie}
+        return SessionEnd(party.result, party.reason, stopped=not party.outcome_known, **fields)
+
+    def _with_loss(self, end: SessionEnd) -> SessionEnd:
+        return replace(end, loss_check=self._final_loss(end.result), loss_checker=self._loss_checker)
 
     def _final_loss(self, result: Result | None) -> LossCheck | None:
         """Return the loss on the agreed execution; without a result, the largest that was worked out.
@@ -230,7 +256,7 @@ class Node(TransportEvents):
         if result is None:
             return max(self._loss_checks.values(), key=lambda check: check.epsilon, default=None)
         cohort = result.realized.cohort
-        if self.me in cohort and cohort not in self._loss_checks and self._loss_checker is not None:
+        if self.me in cohort and cohort not in self._loss_checks:
             self._check_realized_loss(result.realized)
         return self._loss_checks.get(cohort)
 
@@ -309,7 +335,12 @@ class Node(TransportEvents):
 
     def _receive(self, now: float, peer: int, message: Message) -> Effects:
         """Give a message to the party, unless its sender has been refused while the message was waiting."""
-        return Effects() if self._transport.refuses(peer) else self._party.receive(now, peer, message)
+        if self._transport.refuses(peer):
+            return Effects()
+        effects = self._party.receive(now, peer, message)
+        for liar in effects.violations:
+            self._transport.report_violation(liar, "sent a message that no honest party sends")
+        return effects
 
     def unsent(self, peer: int, token: object) -> None:
         """Take back an offer of which no byte has left."""
@@ -368,20 +399,23 @@ class Node(TransportEvents):
 
     def _check_planned_loss(self) -> str:
         """Is the loss allowed if everyone is present throughout? Asked before anything is sent."""
-        ledger = self._party.ledger
-        if ledger.seed is None or ledger.topology is None:
-            raise RuntimeError("there is no schedule yet")
-        known = self._preloaded if self._preloaded is not None and self._preloaded.seed == ledger.seed else None
-        self._loss_checker = known or LossChecker(self.setup, ledger.topology, ledger.seed, self.me)
-        refusal = self._log_loss("planned loss", self._loss_checker.planned())
+        refusal = self._log_loss("planned loss", self._known_loss_checker().planned())
         return f"even with everyone present {refusal}" if refusal else ""
 
     def _check_realized_loss(self, realized: RealizedExecution) -> str:
         """Is the loss allowed on the agreed execution? Asked before anything is deposited for it."""
-        if self._loss_checker is None:
-            raise RuntimeError("there is no schedule yet")
-        check = self._loss_checks[realized.cohort] = self._loss_checker.realized(realized)
+        check = self._loss_checks[realized.cohort] = self._known_loss_checker().realized(realized)
         return self._log_loss("own loss", check)
+
+    def _known_loss_checker(self) -> LossChecker:
+        """Return what works out losses for the schedule, which must be known."""
+        if self._loss_checker is None:
+            ledger = self._party.ledger
+            if ledger.seed is None or ledger.topology is None:
+                raise RuntimeError("there is no schedule yet")
+            known = self._preloaded if self._preloaded is not None and self._preloaded.seed == ledger.seed else None
+            self._loss_checker = known or LossChecker(self.setup, ledger.topology, ledger.seed, self.me)
+        return self._loss_checker
 
     def _log_loss(self, event: str, check: LossCheck) -> str:
         delta = self.setup.roster.terms.delta

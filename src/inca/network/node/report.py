@@ -18,15 +18,21 @@ from inca.documents.document import finite_or_none
 from inca.documents.result import Numbers, ResultDocument
 from inca.errors import InvalidInput
 from inca.network.node.node import SessionEnd
+from inca.network.node.proof import proof_of, write_proof
 from inca.network.node.session_setup import SessionSetup
 from inca.network.protocol.finalization import Result
 from inca.protocol.execution_files import digest, write_execution
 from inca.protocol.expected_error import ErrorBudget, expected_error
 from inca.protocol.usefulness import EstimateInDomain
 
+_UNFINISHED = (
+    "; so leave this party running, or start it again with the same options, until then (if they never return, "
+    "`inca node run --forget` gives the session up)"
+)
 
-def report(setup: SessionSetup, party: int, end: SessionEnd) -> tuple[ResultDocument, CertificateDocument | None]:
-    """Return the result of a session that has ended, and its certificate if there is one."""
+
+def report(setup: SessionSetup, party: int, end: SessionEnd) -> ResultDocument:
+    """Return the result of a session that has ended."""
     terms, check, names = setup.roster.terms, end.loss_check, setup.roster.names
     common: dict[str, Any] = {
         "inca": __version__,
@@ -34,7 +40,7 @@ def report(setup: SessionSetup, party: int, end: SessionEnd) -> tuple[ResultDocu
         "session": setup.roster.session.hex(),
         "party": names[party],
         "parties": len(names),
-        "reason": end.reason,
+        "reason": end.reason + (_UNFINISHED if end.unfinished else ""),
         "epsilon": None if check is None else finite_or_none(check.epsilon),
         "agreed_epsilon": terms.epsilon,
         "delta": terms.delta,
@@ -44,14 +50,14 @@ def report(setup: SessionSetup, party: int, end: SessionEnd) -> tuple[ResultDocu
         "all_coalitions": None if check is None else check.complete,
     }
     if (result := end.result) is None:
-        return ResultDocument(estimate=None, **common), None
+        return ResultDocument(estimate=None, **common)
     realized = result.realized
     estimate = setup.estimate(result.total, result.weight)
     unconstrained = estimate if terms.dimension > 1 else float(estimate[0])
     error = _error(setup, result)
     shown = EstimateInDomain(unconstrained, terms.domain, error)
     low, high = shown.interval
-    document = ResultDocument(
+    return ResultDocument(
         **common,
         estimate=_plain(unconstrained),  # as all parties have agreed on it: sequences of sessions go on from it
         constrained=_plain(shown.estimate),
@@ -72,24 +78,37 @@ def report(setup: SessionSetup, party: int, end: SessionEnd) -> tuple[ResultDocu
         beacon=result.beacon.hex(),
         execution=f"sha256:{digest(setup.transcript(realized.execution))}",
     )
-    if end.loss_checker is None or check is None:
-        return document, None
-    return document, end.loss_checker.certify(realized, check.coalition).document()
+
+
+def certificate_of(end: SessionEnd) -> CertificateDocument | None:
+    """Return the certificate against the worst coalition that was considered, if the party is in the result."""
+    if end.result is None or end.loss_checker is None or end.loss_check is None:
+        return None
+    return end.loss_checker.certify(end.result.realized, end.loss_check.coalition).document()
 
 
 def write_report(folder: Path, setup: SessionSetup, party: int, end: SessionEnd) -> ResultDocument:
-    """Write result, execution and certificate, each whole or not at all, and mark the session as ended."""
-    document, certificate = report(setup, party, end)
+    """Write result, execution, proof and certificate, each whole or not at all, and mark the session as ended.
+
+    The certificate takes longest to work out, and nobody waits for it: it comes last.
+    """
+    document = report(setup, party, end)
+    if end.lie is not None:
+        write_proof(folder / "proof.json", proof_of(setup.roster, end.lie))
     if end.result is not None:
         write_execution(folder / "execution.json", setup.transcript(end.result.realized.execution))
-    if certificate is not None:
-        certificate.write(folder / "certificate.json")
     document.write(folder / "result.json")
-    if end.unfinished:  # it may be taken up again, and there may be a result
-        return document
-    ended = {"session": document.session, "ended": round(time.time(), 3), "reason": end.reason}
-    write_json(folder / "ended.json", ended)
+    if (certificate := certificate_of(end)) is not None:
+        certificate.write(folder / "certificate.json")
+    if not end.unfinished:  # else it may be taken up again, and there may be a result
+        mark_ended(folder, document)
     return document
+
+
+def mark_ended(folder: Path, document: ResultDocument) -> None:
+    """Say that a session was held here: it is never held again."""
+    ended = {"session": document.session, "ended": round(time.time(), 3), "reason": document.reason}
+    write_json(folder / "ended.json", ended)
 
 
 def kept_result(folder: Path) -> ResultDocument | None:

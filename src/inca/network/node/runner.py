@@ -15,6 +15,7 @@ from inca._base.types import Array
 from inca.documents.result import ResultDocument
 from inca.errors import InvalidInput, JournalUnusable
 from inca.network.membership.identity import Identity
+from inca.network.node.forgetting import erase_left_over
 from inca.network.node.journal import Journal
 from inca.network.node.node import Node, NodeOptions, SessionEnd
 from inca.network.node.report import kept_result, write_report
@@ -76,6 +77,8 @@ def run_party(
     if before is not None and not (options.serve_s and (folder / "journal.db").exists()):
         if shred:
             _shred_left_over(folder, setup, node.me)
+        elif before.estimate is None:
+            erase_left_over(setup, node.me, folder)
         return before
 
     async def run() -> None:

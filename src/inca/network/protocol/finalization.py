@@ -20,7 +20,9 @@ from inca.network.protocol.realized_execution import RealizedExecution, realize
 from inca.network.protocol.records import Kept, Sealed
 from inca.network.protocol.session import WEIGHT
 from inca.network.protocol.share_bounds import largest_total
-from inca.network.protocol.signed_items import PER_COHORT, Digest, not_among, printable, read
+from inca.network.protocol.signed_items import PER_COHORT, Digest, Refusal, not_among, printable, read
+
+_LEFT_OUT = "the others go on without this party: it was not there in time"
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +51,7 @@ class Lie:
 
     Args:
         party: Who has lied.
-        evidence: Its deposit, the keys, and the digests with the public keys to which they belong.
+        evidence: Its deposit, the keys, and the digests of the cohort, which the deposit names by their hash.
     """
 
     party: int
@@ -174,6 +176,7 @@ class Finalization:
     def recover(self) -> None:
         """Take up what was said and kept in earlier incarnations."""
         items = self._context.signed_items
+        self.reason = self._own_refusal
         for item in self._context.ledger.durable_items:
             if item.kind not in PER_COHORT:  # those are taken when the cohort is known
                 items.keep(item.kind, [(item.party, item.hash)])
@@ -227,7 +230,7 @@ class Finalization:
         context.signed_items.expect_words(number, cohort.hash, cohort.parties)
         self._take_durable()
         if context.me not in cohort.parties and not self.reason:
-            self.reason = "the others go on without this party: it was not there in time"
+            self.reason = _LEFT_OUT
 
     def _take_durable(self) -> None:
         """Take what is durable of this cohort; what is about another means nothing."""
@@ -277,9 +280,8 @@ class Finalization:
         """Name a party whose deposit nobody can have dealt, with the proof; the lowest, so that all name the same."""
         assert self.cohort is not None
         items = self._context.signed_items
-        shown = {key.party for key in keys}
         deposits = [item for item in items.with_contents("deposit", committed.contents) if item.party == liar]
-        digests = [item for item in items.with_contents("digest", self.cohort.contents) if item.party in shown]
+        digests = items.with_contents("digest", self.cohort.contents)
         self.lie = Lie(liar, (*deposits, *keys, *digests))
         self.reason = (
             f"{self._context.name(liar)} has lied, which is proven: its sealed final message is none. "
@@ -304,7 +306,14 @@ class Finalization:
         secrets = {party: message[-SECRET_BYTES:] for party, message in messages.items()}
         self.result = Result(total, weight, realized, exact, beacon(session.id, commitments, secrets))
         if self._context.me not in self.cohort.parties:
-            self.reason = "the others went on without this party"
+            self.reason = self._own_refusal or _LEFT_OUT
+
+    @property
+    def _own_refusal(self) -> str:
+        """Why this party has refused a cohort, in this life or an earlier one; empty if it has refused none."""
+        own = self._context.ledger.own_items
+        reasons = [read(item, Refusal).reason for (kind, _), item in own.items() if kind == "refusal"]
+        return reasons[-1] if reasons else ""
 
 
 def _accounts(digests: dict[int, Digest]) -> dict[int, Account]:

@@ -423,8 +423,12 @@ class SignedItems:
         return self._everyone.difference(self.by_kind[kind])
 
     def _text(self, party: int, proof: ItemProof) -> bytes:
-        """Return what is signed: the hash of what it says, so that a large item is hashed once."""
-        return b"inca-item/2" + self.session.id + party.to_bytes(4, "little") + proof.body_hash + proof.kind.encode()
+        return signed_text(self.session.id, party, proof)
+
+
+def signed_text(session: bytes, party: int, proof: ItemProof) -> bytes:
+    """Return what the owner of an item signs: the hash of what it says, so that a large item is hashed once."""
+    return b"inca-item/2" + session + party.to_bytes(4, "little") + proof.body_hash + proof.kind.encode()
 
 
 def in_batches(items: Iterable[Item]) -> Iterator[list[Item]]:

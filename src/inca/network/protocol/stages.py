@@ -317,7 +317,7 @@ STAGES: dict[Stage, StageRule] = {
         gossips=("key",),
         rounds_over=True,
     ),
-    # Others are given what they lack. A decision may still come, and keys.
+    # Others are given what they lack. A decision may still come, and keys; whoever is in doubt still asks for one.
     "serving": StageRule(
         successors=("over", "serving", "agreeing", "assessing", "opening"),
         deadline=serving_deadline,
@@ -327,6 +327,8 @@ STAGES: dict[Stage, StageRule] = {
         until_decision=True,
         until_opened=True,
         enter=say_done,
+        work=lambda party, now: party.consensus.tick(now),
+        due=lambda party: party.consensus.wakeup if party.ledger.in_doubt else inf,
         gossips=("digest", "deposit", "key", "done"),
         rounds_over=True,
         outcome_known=True,

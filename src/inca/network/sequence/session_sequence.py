@@ -260,7 +260,8 @@ class SessionSequence:
         new = not place.exists()
         try:
             # What a row is longer than agreed by rounding is clipped away.
-            options = NodeOptions(clip=True, listen=self._listen, clock=self._clock)
+            wait_until = self.start(number + 1) - 2.0 * self._gathering  # then the others are asked for the outcome
+            options = NodeOptions(clip=True, listen=self._listen, clock=self._clock, unfinished_until=wait_until)
             result = run_party(setup, self._identity, place, lambda: row, options, shred=True)
         except OtherRoster as error:
             # They know other outcomes, or say so. When the parties catch up next, it will turn out.

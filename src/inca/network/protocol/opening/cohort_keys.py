@@ -100,7 +100,9 @@ class CohortSecrets:
         return f"CohortSecrets(cohort {self.cohort})"
 
     def advanced(self, cohort: int) -> CohortSecrets:
-        """Return the secrets of a later cohort."""
+        """Return the secrets of a later cohort; there is no way back to those of an earlier one."""
+        if cohort < self.cohort:
+            raise ValueError(f"the secrets of cohort {cohort} are erased, got those of cohort {self.cohort}")
         state = self.state
         for _ in range(self.cohort, cohort):
             state = derived(state, b"inca-next-cohort/1")

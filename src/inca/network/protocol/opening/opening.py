@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from inca.network.protocol.context import PartyContext
 from inca.network.protocol.messages import Item, Proposal
@@ -12,7 +12,7 @@ from inca.network.protocol.signed_items import Digest, Key, Refusal, read
 
 
 @dataclass(frozen=True)
-class Opened:
+class OpenedDeposits:
     """What the keys of enough trustees have opened.
 
     Args:
@@ -21,7 +21,7 @@ class Opened:
         keys: The items with the keys that were used.
     """
 
-    messages: dict[int, bytes]
+    messages: dict[int, bytes] = field(repr=False)
     liars: frozenset[int]
     keys: list[Item]
 
@@ -86,7 +86,7 @@ class Opening:
         """The trustees that may still show their keys, while that matters."""
         return self.publics.keys() - set(self._context.signed_items.by_kind["key"]) if self.keys_lacking else set()
 
-    def open(self, committed: Proposal) -> Opened | None:
+    def open(self, committed: Proposal) -> OpenedDeposits | None:
         """Open the deposits that commit names, all of which are held; None while there are too few keys."""
         items = self._context.signed_items
         if self.keys_lacking:
@@ -102,4 +102,4 @@ class Opening:
                 liars.add(item.party)
             else:
                 messages[item.party] = message
-        return Opened(messages, frozenset(liars), list(shown.values()))
+        return OpenedDeposits(messages, frozenset(liars), list(shown.values()))

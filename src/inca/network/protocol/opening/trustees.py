@@ -46,10 +46,15 @@ def trustees_of(session: SessionConfig, cohort: Collection[int], seed: bytes = b
     """
     members = sorted(cohort)
     count, threshold = _numbers(session.parties, session.colluders, session.leavers, len(members))
-    if len(members) <= _ALL_UP_TO or session.parties <= _FIRST_UP_TO:
+    if len(members) <= _ALL_UP_TO or not are_drawn(session):
         return Trustees(tuple(members[:count]), threshold)
     drawn = _drawn(session.id + seed, session.parties, count)
     return Trustees(tuple(member for member in members if member in drawn), threshold)
+
+
+def are_drawn(session: SessionConfig) -> bool:
+    """Return whether the trustees of large cohorts are drawn by the public seed."""
+    return session.parties > _FIRST_UP_TO
 
 
 def _numbers(parties: int, colluders: int, leavers: int, cohort: int) -> tuple[int, int]:

@@ -73,7 +73,7 @@ def test_whoever_keeps_the_rules_comes_to_one_end(troubles: DrawTroubles, seeds:
         network.run()
         network.check_end()
         ends += [outcome[0] for i in network.honest if (outcome := network.outcome(i)) is not None][:1]
-    assert "result" in ends and len(ends) > len(seeds) / 3
+    assert "result" in ends and len(ends) > len(seeds) / 4
 
 
 @pytest.mark.parametrize("liar", LIARS)

@@ -237,7 +237,8 @@ class SimulatedNetwork:
         if self._answers_before_writing and moment == 0:
             self._post_all(i, sends)
         if moment != 0:
-            machine.journal = on_disk([*machine.journal, *effects.records])
+            if effects.records:
+                machine.journal = on_disk([*machine.journal, *effects.records])
             self._sums.written(i, effects.records)
             self._post_all(i, sends if moment < 0 else sends[: moment - 1])
         committed = any(event == "decided" and of["what"] == "commit" for event, of in effects.log_events)

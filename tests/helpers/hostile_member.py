@@ -81,7 +81,7 @@ class HostileParty(Party):
         self._kept_secrets: CohortSecrets | None = None
         self._now = 0.0
         self.told: list[Message] = []
-        self._lies_left = 3000  # answers to lies would be lied about without end
+        self._lies_left = 1000  # answers to lies would be lied about without end
         lies: list[Callable[[int], Message]] = [
             self._offer,
             self._answer,

@@ -39,7 +39,7 @@ from inca.network.protocol.records import Accepted, Promised, Voted
 from inca.network.protocol.session import SessionConfig
 from inca.network.protocol.signed_items import KINDS, PER_COHORT, Digest
 
-FIRST, CHUNK = 12, 20  # sessions of the quick tests, and of the slow ones
+FIRST, CHUNK = 8, 20  # sessions of the quick tests, and of the slow ones
 IMPOSSIBLE = "someone has lied, and nobody can tell who"
 CALM = Faults(delay=0.01)
 ROUGH = Faults(delay=0.02, loss=0.05, duplication=0.1, crash=0.003, comeback=0.7, skew=0.1, false_hints=0.01)
@@ -140,11 +140,11 @@ def test_honest_parties_agree_on_a_bad_network(seeds: range) -> None:
     assert any(results)
 
 
-def split(delay: float, seeds: range) -> int:
+def split(faults: Faults, seeds: range) -> int:
     """Let a member try to get two decisions of one number; return how many decisions of its own it got, or locks."""
     own = 0
     for seed in seeds:
-        network = run(seed, Faults(delay=delay), SplittingParty)
+        network = run(seed, faults, SplittingParty)
         party = network.machines[network.hostile].party
         own += party.locked + party.decided if isinstance(party, SplittingParty) else 0
     return own
@@ -159,27 +159,32 @@ def split(delay: float, seeds: range) -> int:
 )
 def test_a_proposer_that_ignores_what_was_accepted_splits_nobody(delay: float, seeds: range) -> None:
     """It gets proposals of its own through, where nothing else was decided: so it is no straw man."""
-    assert split(delay, seeds) > 0
+    assert split(Faults(delay=delay), seeds) > 0
 
 
 @pytest.mark.parametrize(
-    ("rule", "seeds"),
-    [("a quorum is a majority", range(110, 120)), ("proposals need no promises", range(28, 38))],  # 112 and 30 do
+    ("rule", "faults", "seeds"),
+    [
+        ("a quorum is a majority", Faults(delay=0.05, loss=0.2), range(24, 30)),  # 26 does
+        ("proposals need no promises", Faults(delay=0.02), range(20, 26)),  # 22 does
+    ],
 )
-def test_without_a_rule_it_splits_sessions(rule: str, seeds: range, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_rule_it_splits_sessions(
+    rule: str, faults: Faults, seeds: range, monkeypatch: pytest.MonkeyPatch
+) -> None:
     if rule == "a quorum is a majority":
         monkeypatch.setattr(SessionConfig, "quorum", property(lambda session: session.parties // 2 + 1))
     else:
         monkeypatch.setattr(BallotSignatures, "check_justified", lambda self, message: False)
     with pytest.raises(AssertionError, match=r"two decisions of number|does not follow what was decided"):
-        split(0.02, seeds)
+        split(faults, seeds)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("first", range(100, 1100, 100))
 def test_honest_parties_agree_in_many_sessions(first: int) -> None:
     for seed in range(first, first + 100):
-        run(seed, ROUGH if seed % 2 else CALM)
+        run(seed, ROUGH)
 
 
 def test_the_hostile_member_says_all_kinds_of_things() -> None:
@@ -188,7 +193,7 @@ def test_the_hostile_member_says_all_kinds_of_things() -> None:
         if len(said) == len(get_args(Message)):
             break
         network = HostileNetwork(seed, CALM)
-        while network._queue and len(said) < len(get_args(Message)):
+        while network._queue and network.steps < 5000 and len(said) < len(get_args(Message)):
             network.step()
             party = network.machines[network.hostile].party
             if isinstance(party, HostileParty):

@@ -18,7 +18,7 @@ from inca.documents.document import finite_or_none
 from inca.documents.result import Numbers, ResultDocument
 from inca.errors import InvalidInput
 from inca.network.node.node import SessionEnd
-from inca.network.node.proof import proof_of, write_proof
+from inca.network.node.proof import proof_of
 from inca.network.node.session_setup import SessionSetup
 from inca.network.protocol.finalization import Result
 from inca.protocol.execution_files import digest, write_execution
@@ -94,7 +94,7 @@ def write_report(folder: Path, setup: SessionSetup, party: int, end: SessionEnd)
     """
     document = report(setup, party, end)
     if end.lie is not None:
-        write_proof(folder / "proof.json", proof_of(setup.roster, end.lie))
+        proof_of(setup.roster, end.lie).write(folder / "proof.json")
     if end.result is not None:
         write_execution(folder / "execution.json", setup.transcript(end.result.realized.execution))
     document.write(folder / "result.json")

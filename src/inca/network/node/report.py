@@ -20,9 +20,8 @@ from inca.errors import InvalidInput
 from inca.network.node.node import SessionEnd
 from inca.network.node.proof import proof_of
 from inca.network.node.session_setup import SessionSetup
-from inca.network.protocol.finalization import Result
 from inca.protocol.execution_files import digest, write_execution
-from inca.protocol.expected_error import ErrorBudget, expected_error
+from inca.protocol.expected_error import expected_error
 from inca.protocol.usefulness import EstimateInDomain
 
 _UNFINISHED = (
@@ -54,7 +53,10 @@ def report(setup: SessionSetup, party: int, end: SessionEnd) -> ResultDocument:
     realized = result.realized
     estimate = setup.estimate(result.total, result.weight)
     unconstrained = estimate if terms.dimension > 1 else float(estimate[0])
-    error = _error(setup, result)
+    error = None
+    if result.exact:  # else the worst case of lost values is unknown
+        execution, levels = realized.execution, setup.noise_levels(realized.execution)
+        error = expected_error(execution, levels, dimensions=terms.dimension, domain=terms.domain)
     shown = EstimateInDomain(unconstrained, terms.domain, error)
     low, high = shown.interval
     return ResultDocument(
@@ -117,15 +119,6 @@ def kept_result(folder: Path) -> ResultDocument | None:
         return ResultDocument.read(folder / "result.json")
     except InvalidInput:
         return None
-
-
-def _error(setup: SessionSetup, result: Result) -> ErrorBudget | None:
-    """Return the expected squared error with the worst case of lost values; None if it is unknown."""
-    terms, execution = setup.roster.terms, result.realized.execution
-    if not result.exact:
-        return None
-    levels = setup.noise_levels(execution)
-    return expected_error(execution, levels, dimensions=terms.dimension, domain=terms.domain)
 
 
 def _plain(value: float | Array) -> Numbers:

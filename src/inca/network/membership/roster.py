@@ -173,11 +173,9 @@ number of parties (2), got 3'))
             hidden = f"so that two of a cohort with {colluders} colluding are honest"
             yield f"min_participants must be at least {least}, {hidden}, got {terms.min_participants}"
         if terms.sigma_topup and n - terms.min_participants >= len(terms.sigma_topup):
-            least, covered = (
-                n - len(terms.sigma_topup) + 1,
-                f"as sigma_topup covers {len(terms.sigma_topup) - 1} leavers",
-            )
-            yield f"min_participants must be at least {least}, {covered}, got {terms.min_participants}"
+            covered = len(terms.sigma_topup) - 1
+            why = f"as sigma_topup covers {covered} leavers"
+            yield f"min_participants must be at least {n - covered}, {why}, got {terms.min_participants}"
         if n < MIN_PARTIES:
             return
         if smallest_cohort(colluders) > n:

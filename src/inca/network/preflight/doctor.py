@@ -14,7 +14,7 @@ import shutil
 import stat
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -82,7 +82,10 @@ async def examine(
     positive("seconds", seconds)
     me = roster.index(identity.certificate)
     if roster.missing or me is None:
-        return Diagnosis(roster, identity.name, tuple(_check_roster(roster, identity, me)))
+        gaps = [our_problem("roster", f"not complete: {sentence}") for sentence in roster.missing]
+        if me is None:
+            gaps.append(our_problem("identity", f"the roster does not have the certificate of {identity.name}"))
+        return Diagnosis(roster, identity.name, tuple(gaps))
     setup = SessionSetup(roster)
     complete = f"complete: {len(roster.parties)} parties, of which this is party {me}"
     checks = [fine("roster", f"{complete}; {setup.tolerance.sentence}")]
@@ -110,13 +113,6 @@ async def examine(
 
 
 # --- this machine ---------------------------------------------------------------------------------------------------
-
-
-def _check_roster(roster: Roster, identity: Identity, me: int | None) -> Iterator[Check]:
-    for sentence in roster.missing:
-        yield our_problem("roster", f"not complete: {sentence}")
-    if me is None:
-        yield our_problem("identity", f"the roster does not have the certificate of {identity.name}")
 
 
 def _check_start(setup: SessionSetup, me: int, folder: Path) -> Check:

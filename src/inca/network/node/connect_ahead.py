@@ -18,17 +18,7 @@ _PROPOSERS = 2  # whose proposals are to be expected
 
 
 def connected_ahead(session: SessionConfig) -> int:
-    """Return to how many peers a party connects before the start: all, or in large sessions those it needs for certain.
-
-    Example:
-        >>> from dataclasses import replace
-        >>> session = SessionConfig(
-        ...     id=bytes(32), parties=100, rounds=20, receivers=1, schedule="random", quiet=1, dimension=1,
-        ...     largest_value=1, sigma_independent=1, sigma_cancelling=1, min_participants=3, start=0.0, period=1.0,
-        ... )
-        >>> connected_ahead(session), connected_ahead(replace(session, parties=1000))
-        (99, 62)
-    """
+    """Return to how many peers a party connects before the start: all, or in large sessions those it needs for certain."""
     if session.parties <= _ALL_UP_TO:
         return session.parties - 1
     neighbours, receivers = neighbour_distances(session.parties), session.rounds * session.receivers

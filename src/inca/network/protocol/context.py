@@ -50,27 +50,16 @@ class Effects:
 
 @dataclass
 class PartyContext:
-    """What the components of a party share. Every change of the ledger goes through `record`.
-
-    Args:
-        session: The terms of the session.
-        me: The number of this party.
-        ledger: What it holds, offered and decided.
-        signed_items: The signed items that it holds, its own and others'.
-        rng: Chooses whom to talk to, nothing else.
-        down: The peers that are known to be down, and since when.
-        tried: When each of them was last tried in vain.
-        out: The effects of the current event so far.
-    """
+    """What the components of a party share. Every change of the ledger goes through `record`."""
 
     session: SessionConfig
     me: int
     ledger: Ledger
     signed_items: SignedItems
-    rng: random.Random
-    down: dict[int, float] = field(default_factory=dict)
-    tried: dict[int, float] = field(default_factory=dict)
-    out: Effects = field(default_factory=Effects)
+    rng: random.Random  # chooses whom to talk to, nothing else
+    down: dict[int, float] = field(default_factory=dict)  # since when a peer is known to be down
+    tried: dict[int, float] = field(default_factory=dict)  # when it was last tried in vain
+    out: Effects = field(default_factory=Effects)  # of the current event so far
 
     @property
     def topology(self) -> Topology:

@@ -27,19 +27,14 @@ _LEFT_OUT = "the others go on without this party: it was not there in time"
 
 @dataclass(frozen=True, eq=False)
 class Result:
-    """The result of a session: sums of the final messages and of their weights, and the execution behind them.
+    """The result of a session: sums of the cohort's final messages and of their weights, and the execution behind them.
 
-    Args:
-        total: The sum of the final messages of the cohort, in lattice steps.
-        weight: The sum of their weights, in units of 1 / `WEIGHT`.
-        realized: The execution that follows from the digests of the cohort.
-        exact: Whether no accounts contradict each other, and the weights add up to what the cohort has injected.
-        beacon: 32 bytes that nobody could choose or know before the first deposit was opened, the same for all who hold
-            the result; for the seed of a session that follows.
+    It is exact if no accounts contradict each other, and the weights add up to what the cohort has injected. Nobody
+    could choose or know the beacon, 32 bytes, before the first deposit was opened; it gives the seed of another session.
     """
 
-    total: Numbers
-    weight: int
+    total: Numbers  # in lattice steps
+    weight: int  # in units of 1 / `WEIGHT`
     realized: RealizedExecution
     exact: bool
     beacon: bytes
@@ -49,9 +44,7 @@ class Result:
 class Lie:
     """The proof that a party has lied: its deposit is none, as the keys of enough trustees show.
 
-    Args:
-        party: Who has lied.
-        evidence: Its deposit, the keys, and the digests of the cohort, which the deposit names by their hash.
+    Evidence are its deposit, the keys, and the digests of the cohort, which the deposit names by their hash.
     """
 
     party: int

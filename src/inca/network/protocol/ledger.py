@@ -76,21 +76,7 @@ class Outgoing:
 
 
 class Ledger:
-    """One party's ledger; it changes by records alone.
-
-    Example:
-        >>> session = SessionConfig(
-        ...     id=bytes(32), parties=5, rounds=3, receivers=1, schedule="random", quiet=1, dimension=2,
-        ...     largest_value=2**34, sigma_independent=2**30, sigma_cancelling=2**33, min_participants=3, start=100.0,
-        ...     period=2.0,
-        ... )
-        >>> ledger = Ledger(session, me=3)
-        >>> ledger.apply(Seeded(bytes(32)))
-        >>> ledger.apply(Opened(pack(np.array([5, -7])), bytes(32), bytes(32)))
-        >>> ledger.apply(Began(1, ledger.next_share()))
-        >>> ledger
-        Ledger(party 3, round 1, 3 numbers, 1 open offers)
-    """
+    """One party's ledger; it changes by records alone."""
 
     def __init__(self, session: SessionConfig, me: int) -> None:
         self.session, self.me = session, me

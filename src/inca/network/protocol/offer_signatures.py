@@ -16,25 +16,7 @@ from inca.network.protocol.signed_items import Sign, Verify
 
 
 class OfferSignatures:
-    """Signs the offers of one party, and checks those of others.
-
-    Args:
-        session: The terms of the session.
-        me: The number of this party.
-        sign: Signs as this party.
-        verify: Tells whether a party has signed a text.
-
-    Example:
-        >>> import numpy as np
-        >>> session = SessionConfig(
-        ...     id=bytes(32), parties=5, rounds=3, receivers=1, schedule="random", quiet=1, dimension=2,
-        ...     largest_value=2**34, sigma_independent=2**30, sigma_cancelling=2**33, min_participants=3, start=100.0,
-        ...     period=2.0,
-        ... )
-        >>> signatures = OfferSignatures(session, 3, lambda text: text[:8], lambda party, text, signature: False)
-        >>> signatures.offer(1, 0, 4, np.array([5, -7, 2**40]))
-        Offer(round=1, slot=0, payload=<24 bytes>, signature=<8 bytes>)
-    """
+    """Signs the offers of one party, and checks those of others."""
 
     def __init__(self, session: SessionConfig, me: int, sign: Sign, verify: Verify) -> None:
         self.session, self.me = session, me

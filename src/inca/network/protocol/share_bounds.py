@@ -40,15 +40,10 @@ session does, but for a probability below 10^-200.
 
 @dataclass(frozen=True, eq=False)
 class ShareBounds:
-    """The largest absolute number, and the largest weight, of an offer, by round 1..T (place 0 is empty) and sender.
+    """The largest absolute number, and the largest weight, of an offer, by round 1..T (place 0 is empty) and sender."""
 
-    Args:
-        values: In lattice steps.
-        weights: In units of 1 / `WEIGHT`.
-    """
-
-    values: list[list[int]]
-    weights: list[list[int]]
+    values: list[list[int]]  # in lattice steps
+    weights: list[list[int]]  # in units of 1 / `WEIGHT`
 
     def excess(self, sender: int, offer: Offer) -> str:
         """Return why no honest party can have made an offer, or nothing. Its numbers stay private."""
@@ -64,20 +59,7 @@ class ShareBounds:
 
 @lru_cache(maxsize=1)
 def share_bounds(session: SessionConfig, topology: Topology) -> ShareBounds:
-    """Return the bounds of a session; all its parties in one process share them.
-
-    Example:
-        >>> session = SessionConfig(
-        ...     id=bytes(32), parties=5, rounds=3, receivers=1, schedule="permutation", quiet=0, dimension=2,
-        ...     largest_value=2**34, sigma_independent=2**30, sigma_cancelling=2**40, min_participants=3, start=100.0,
-        ...     period=2.0,
-        ... )
-        >>> bounds = share_bounds(session, session.topology(bytes(32)))
-        >>> [round(bounds.values[t][0] / 2**45, 3) for t in (1, 2, 3)]  # a mask is at most 32 * 2^40 = 2^45
-        [0.5, 1.0, 1.501]
-        >>> [round(bounds.weights[t][0] / WEIGHT, 5) for t in (1, 2, 3)]
-        [0.125, 0.3125, 0.59375]
-    """
+    """Return the bounds of a session; all its parties in one process share them."""
     value, mask = _noisy(session), NOISE_BOUND * session.sigma_cancelling
     values = _by_round(session, topology, _ceil(value, session.pieces), mask)
     return ShareBounds(values, _by_round(session, topology, _ceil(WEIGHT, session.pieces), 0))
@@ -88,21 +70,6 @@ def largest_total(session: SessionConfig, cohort_size: int) -> int:
 
     All of a cohort were there in the last round, so that no mask is left (erratum E2), and what they exchanged cancels:
     it is the sum of their values, each with its independent noise and its top-up.
-
-    Args:
-        session: The terms of the session.
-        cohort_size: How many parties the cohort has.
-
-    Example:
-        >>> session = SessionConfig(
-        ...     id=bytes(32), parties=5, rounds=3, receivers=1, schedule="permutation", quiet=0, dimension=2,
-        ...     largest_value=2**34, sigma_independent=2**30, sigma_cancelling=2**40, min_participants=3, start=100.0,
-        ...     period=2.0, sigma_topup=(0, 2**20),
-        ... )
-        >>> largest_total(session, 5) == 5 * (2**34 + 2**35)
-        True
-        >>> largest_total(session, 4) == 4 * (2**34 + 2**35 + 2**25)
-        True
     """
     return cohort_size * (_noisy(session) + NOISE_BOUND * session.topup(cohort_size))
 

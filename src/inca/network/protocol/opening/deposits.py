@@ -57,15 +57,7 @@ def check_deposit(deposit: Deposit, trustees: int) -> None:
 
 @dataclass(frozen=True)
 class Dealing:
-    """Who deals for which cohort, and to whom.
-
-    Args:
-        session: The session's id.
-        cohort: The number of the cohort.
-        hash: The hash of the decision.
-        dealer: Who deals.
-        trustees: The public keys of the trustees for this cohort, by party, in order of their shares.
-        threshold: How many of their shares give the secret.
+    """Who deals for which cohort, known by its number and by the hash of its decision, and to whom.
 
     Example:
         >>> private = {party: clamped(bytes([party] * 32)) for party in (3, 5, 8)}
@@ -81,7 +73,7 @@ class Dealing:
     cohort: int
     hash: bytes
     dealer: int
-    trustees: Mapping[int, bytes]
+    trustees: Mapping[int, bytes]  # their public keys for this cohort, in order of their shares
     threshold: int
 
     @cached_property

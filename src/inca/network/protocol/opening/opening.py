@@ -13,28 +13,15 @@ from inca.network.protocol.signed_items import Digest, Key, Refusal, read
 
 @dataclass(frozen=True)
 class OpenedDeposits:
-    """What the keys of enough trustees have opened.
-
-    Args:
-        messages: The messages of those who have not lied.
-        liars: Whose deposits nobody can have dealt.
-        keys: The items with the keys that were used.
-    """
+    """What the keys of enough trustees have opened: the messages of those who have not lied."""
 
     messages: dict[int, bytes] = field(repr=False)
-    liars: frozenset[int]
+    liars: frozenset[int]  # whose deposits nobody can have dealt
     keys: list[Item]
 
 
 class Opening:
-    """One cohort's trustees, and this party's part in it.
-
-    Args:
-        context: The party.
-        cohort: The cohort, as it was decided.
-        number: How many cohorts were decided before.
-        digests: The digests that it names.
-    """
+    """A cohort's trustees, and this party's part in it; `number` tells how many cohorts were decided before."""
 
     def __init__(self, context: PartyContext, cohort: Proposal, number: int, digests: Mapping[int, Digest]) -> None:
         self._context, self._cohort, self.number = context, cohort, number

@@ -33,17 +33,7 @@ class Trustees:
 
 
 def trustees_of(session: SessionConfig, cohort: Collection[int], seed: bytes = b"") -> Trustees:
-    """Return the trustees of a cohort; `seed` is public, and fixed after the roster.
-
-    Example:
-        >>> session = SessionConfig(
-        ...     id=bytes(32), parties=12, rounds=3, receivers=1, schedule="random", quiet=1, dimension=2,
-        ...     sigma_independent=2**30, sigma_cancelling=2**33, min_participants=9, start=100.0, period=2.0,
-        ...     colluders=2, leavers=3,
-        ... )
-        >>> trustees_of(session, range(12)).threshold, trustees_of(session, [0, 1, 2]).threshold
-        (7, 3)
-    """
+    """Return the trustees of a cohort; `seed` is public, and fixed after the roster."""
     members = sorted(cohort)
     count, threshold = _numbers(session.parties, session.colluders, session.leavers, len(members))
     if len(members) <= _ALL_UP_TO or not are_drawn(session):
@@ -99,23 +89,14 @@ def _drawn(seed: bytes, parties: int, count: int) -> frozenset[int]:
 
 @dataclass(frozen=True)
 class Tolerance:
-    """How many parties may be missing for there still to be a result, if nobody else is.
-
-    Args:
-        parties: The number of parties.
-        trustees: How many hold a share of each final message.
-        threshold: How many of their keys open all.
-        before: How many may be missing until commit.
-        after: How many of a cohort of all may be gone for good after commit, whoever they are.
-        smallest: The smallest cohort that may be agreed on.
-    """
+    """How many parties may be missing for there still to be a result, if nobody else is."""
 
     parties: int
     trustees: int
-    threshold: int
-    before: int
-    after: int
-    smallest: int
+    threshold: int  # how many of their keys open all
+    before: int  # how many may be missing until commit
+    after: int  # how many of a cohort of all may be gone for good after commit, whoever they are
+    smallest: int  # cohort that may be agreed on
 
     @property
     def sentence(self) -> str:
@@ -133,20 +114,9 @@ def _may(count: int) -> str:
 def tolerance_of(parties: int, colluders: int, leavers: int) -> Tolerance:
     """Return how many parties of a session may be missing, before commit and after it.
 
-    Args:
-        parties: The number of parties n.
-        colluders: How many may collude.
-        leavers: How many may leave.
-
-    Returns:
-        Both numbers, and the trustees behind them.
-
-    Example:
-        >>> tolerance = tolerance_of(12, colluders=2, leavers=3)
-        >>> tolerance.before, tolerance.after, tolerance.smallest
-        (3, 5, 9)
-        >>> tolerance.sentence.partition(":")[2]
-        ' 7 of 12 trustees open them'
+    >>> tolerance = tolerance_of(12, colluders=2, leavers=3)
+    >>> tolerance.before, tolerance.after, tolerance.smallest
+    (3, 5, 9)
     """
     smallest = max(parties - leavers, smallest_cohort(colluders))
     count, threshold = _numbers(parties, colluders, leavers, parties)

@@ -18,7 +18,7 @@ _PROPOSERS = 2  # whose proposals are to be expected
 
 
 def connected_ahead(session: SessionConfig) -> int:
-    """Return to how many peers a party connects before the start: all, or in large sessions those it needs for certain."""
+    """Return to how many peers a party connects before the start: all, or in large sessions those it surely needs."""
     if session.parties <= _ALL_UP_TO:
         return session.parties - 1
     neighbours, receivers = neighbour_distances(session.parties), session.rounds * session.receivers
@@ -26,18 +26,7 @@ def connected_ahead(session: SessionConfig) -> int:
 
 
 class ConnectAhead:
-    """Begins connections one after the other, as earlier ones stand or have failed.
-
-    Example:
-        >>> begun = []
-        >>> ahead = ConnectAhead(begun.append)
-        >>> ahead.begin(range(1, 20))
-        >>> len(begun)
-        8
-        >>> ahead.settled(3)
-        >>> begun[-1]
-        9
-    """
+    """Begins connections one after the other, as earlier ones stand or have failed."""
 
     def __init__(self, connect: Callable[[int], None]) -> None:
         self._connect = connect

@@ -20,23 +20,14 @@ from inca.network.protocol.signed_items import Body, Kind, SignedItems
 
 @dataclass
 class Effects:
-    """What an event leads to: records to be made durable first, then messages; events for the log; work to be done.
+    """What an event leads to: records to be made durable first, then messages; events for the log; work to be done."""
 
-    Args:
-        records: To be written in one transaction before anything is sent.
-        sends: Messages with their receivers, in order.
-        log_events: Names and fields of events for the log; nothing private.
-        violations: The peers that have sent what no honest peer would send, once for each message.
-        assess: The agreed execution on which the party's own loss is to be worked out (`Party.assessed`).
-        plan: Whether the loss at full attendance is to be worked out, now that the schedule is known (`Party.planned`).
-    """
-
-    records: list[Record] = field(default_factory=list)
-    sends: list[tuple[int, Message]] = field(default_factory=list)
-    log_events: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
-    violations: list[int] = field(default_factory=list)
-    assess: RealizedExecution | None = None
-    plan: bool = False
+    records: list[Record] = field(default_factory=list)  # to be written in one transaction before anything is sent
+    sends: list[tuple[int, Message]] = field(default_factory=list)  # to whom, in order
+    log_events: list[tuple[str, dict[str, Any]]] = field(default_factory=list)  # nothing private
+    violations: list[int] = field(default_factory=list)  # who sent what no honest peer would, once for each message
+    assess: RealizedExecution | None = None  # on it the party's own loss is to be worked out (`Party.assessed`)
+    plan: bool = False  # the loss at full attendance is to be worked out, as the schedule is known (`Party.planned`)
 
     def extend(self, later: Effects) -> None:
         """Add the effects of a later event."""

@@ -27,10 +27,10 @@ _LEFT_OUT = "the others go on without this party: it was not there in time"
 
 @dataclass(frozen=True, eq=False)
 class Result:
-    """The result of a session: sums of the cohort's final messages and of their weights, and the execution behind them.
+    """The result of a session: sums of the final messages and weights of a cohort, and the execution behind them.
 
     It is exact if no accounts contradict each other, and the weights add up to what the cohort has injected. Nobody
-    could choose or know the beacon, 32 bytes, before the first deposit was opened; it gives the seed of another session.
+    could choose or know the beacon, 32 bytes, before the first deposit was opened; the next session's seed is of it.
     """
 
     total: Numbers  # in lattice steps

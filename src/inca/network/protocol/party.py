@@ -96,17 +96,9 @@ class Party:
     ) -> Effects:
         """Begin with a value that has its independent noise already.
 
-        Args:
-            now: The time.
-            noisy: The value with its independent noise, in lattice steps.
-            masks: All cancelling noise follows from these random bytes.
-            secret: This party's part in the coin flip.
-            sealing: The secrets with which final messages are sealed and opened follow from these random bytes.
-            began: When the party was started; by default now.
-            first_start: Whether its operator vouches that there was no earlier incarnation.
-
-        Returns:
-            What it leads to.
+        All cancelling noise follows from the random bytes `masks`, the secrets with which final messages are sealed and
+        opened from `sealing`; `secret` is this party's part in the coin flip. It `began` when it was started, and
+        `first_start` is its operator's word that there was no earlier incarnation.
         """
         self._require_not_started()
         shape, kind = np.shape(noisy), getattr(noisy, "dtype", type(noisy).__name__)

@@ -11,23 +11,11 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from inca._base.randomness import PublicSeed
-from inca.errors import InvalidPeerMessage
-from inca.network.lattice import Numbers
 from inca.protocol.injection import Injection, incremental_injection
 from inca.protocol.schedules import Schedule, random_schedule
 
 WEIGHT = 2**40
 """The weight of one party's value, in the units that travel."""
-
-
-def check_weight(message: Numbers, parties: int) -> None:
-    """Refuse a message whose weight, its last number, no honest party can hold: 0 to that of all values together.
-
-    >>> import numpy as np
-    >>> check_weight(np.array([5, WEIGHT]), parties=3)
-    """
-    if not 0 <= message[-1] <= parties * WEIGHT:
-        raise InvalidPeerMessage(f"the weight of a message must be from 0 to {parties}, got {message[-1] / WEIGHT:.3g}")
 
 
 def quorum_of(parties: int) -> int:
@@ -49,27 +37,7 @@ class SessionConfig:
 
     Round t = 1..T ends at `start` + t `period` at the latest, and lasts at least `min_round_duration`.
 
-    Args:
-        id: The session's identifier (32 bytes); commitments and signatures are bound to it.
-        parties: The number of parties n.
-        rounds: The number of rounds T.
-        receivers: To how many parties each party sends in a round, k.
-        schedule: The kind of random schedule: "random", "distinct" or "permutation".
-        quiet: How many rounds at the end inject no part of a value.
-        dimension: The number of coordinates of a value.
-        largest_value: The largest absolute value of a coordinate, in lattice steps.
-        sigma_independent: The independent noise, in lattice steps.
-        sigma_cancelling: The cancelling noise, in lattice steps.
-        min_participants: With fewer final messages than this there is no result.
-        start: When round 1 begins, in seconds since the epoch.
-        period: How long a round lasts at most, in seconds.
-        min_round_duration: How long a round lasts at least, in seconds.
-        seed: The public seed of the schedule (32 bytes), or None for a coin flip.
-        sigma_topup: The independent noise that is added at settlement if 0, 1, 2, ... parties are not in the cohort, in
-            lattice steps. A roster has an entry for every number that may not be; (0,) is for none at all.
-        names: What people call the parties; by default their numbers.
-        colluders: How many parties may collude.
-        leavers: How many may leave.
+    The parties, rounds and receivers are n, T and k of the paper; noise is in lattice steps, times are in seconds.
 
     Example:
         >>> session = SessionConfig(
@@ -81,25 +49,27 @@ class SessionConfig:
         (4, 3, 106.0, 1)
     """
 
-    id: bytes
+    id: bytes  # 32 of them; commitments and signatures are bound to it
     parties: int
     rounds: int
     receivers: int
-    schedule: str
-    quiet: int
+    schedule: str  # "random", "distinct" or "permutation"
+    quiet: int  # rounds at the end that inject no part of a value
     dimension: int
-    largest_value: int
+    largest_value: int  # of a coordinate, in absolute value and lattice steps
     sigma_independent: int
     sigma_cancelling: int
-    min_participants: int
-    start: float
-    period: float
+    min_participants: int  # with fewer final messages there is no result
+    start: float  # of round 1, since the epoch
+    period: float  # how long a round lasts at most
     min_round_duration: float = 0.0
-    seed: bytes | None = None
+    seed: bytes | None = None  # of the schedule, public, 32 bytes; None: the parties flip a coin
+    # Independent noise that is added at settlement if 0, 1, 2, ... parties are not in the cohort. A roster has an entry
+    # for every number that may not be; (0,) is for none at all.
     sigma_topup: tuple[int, ...] = (0,)
-    names: tuple[str, ...] = ()
-    colluders: int = 1
-    leavers: int = 0
+    names: tuple[str, ...] = ()  # by default their numbers
+    colluders: int = 1  # how many may collude
+    leavers: int = 0  # how many may leave
 
     def name(self, party: int) -> str:
         """Return what people call a party."""

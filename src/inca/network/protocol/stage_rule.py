@@ -137,49 +137,27 @@ def again(send: Callable[[PartyComponents], None]) -> Action:
 
 @dataclass(frozen=True)
 class StageRule:
-    """One row of the table: a stage.
+    """One row of the table: a stage."""
 
-    Args:
-        successors: The stages that may follow; none if it is the last. The first is the usual one.
-        deadline: When it ends at the latest.
-        earliest: Before this it does not end early.
-        waits_for: Whose word it waits for.
-        grace: Until when those who are gone are waited for, too.
-        until_decision: Whether it ends when something is decided.
-        until_opened: Whether it ends when the deposits are opened.
-        then: What is done at its end; returns which of the successors follows. Default: the first, and nothing is done.
-        enter: What is done when it begins.
-        work: What is done while it lasts, when it is due.
-        due: When work is due.
-        gossips: The kinds of signed items that parties in this stage lack; without any, it does not talk about items.
-        gossips_while: A condition of that.
-        calls: The calls of the driver that this stage waits for.
-        ignores: The messages that mean nothing in this stage.
-        rounds_over: Whether the last round is over.
-        connected_is_up: Whether a peer that is connected counts as up; later it must speak first.
-        outcome_known: Whether it is known how the session ends for this party.
-        logged: Whether its beginning is logged; rounds and the reason for leaving are logged by themselves.
-    """
-
-    successors: tuple[Stage, ...]
-    deadline: Time = never
-    earliest: Time = at_once
-    waits_for: Callable[[PartyComponents], AbstractSet[int]] = field(default=lambda party: frozenset())
-    grace: Time = at_once
-    until_decision: bool = False
-    until_opened: bool = False
-    then: Callable[[PartyComponents, float], Stage] | None = None
-    enter: Action = field(default=lambda party, now: None)
-    work: Action = field(default=lambda party, now: None)
+    successors: tuple[Stage, ...]  # none if it is the last; the first is the usual one
+    deadline: Time = never  # when it ends at the latest
+    earliest: Time = at_once  # before this it does not end early
+    waits_for: Callable[[PartyComponents], AbstractSet[int]] = field(default=lambda party: frozenset())  # whose word
+    grace: Time = at_once  # until when those who are gone are waited for, too
+    until_decision: bool = False  # whether it ends when something is decided
+    until_opened: bool = False  # whether it ends when the deposits are opened
+    then: Callable[[PartyComponents, float], Stage] | None = None  # done at its end; says which successor follows
+    enter: Action = field(default=lambda party, now: None)  # done when it begins
+    work: Action = field(default=lambda party, now: None)  # done while it lasts, when it is due
     due: Time = never
-    gossips: tuple[Kind, ...] = ()
+    gossips: tuple[Kind, ...] = ()  # signed items that parties in it lack; without any, it does not talk about items
     gossips_while: Callable[[PartyComponents], bool] = field(default=lambda party: True)
-    calls: tuple[str, ...] = ()
-    ignores: type[Message] | UnionType = Seen
+    calls: tuple[str, ...] = ()  # of the driver, for which it waits
+    ignores: type[Message] | UnionType = Seen  # messages that mean nothing in it
     rounds_over: bool = False
-    connected_is_up: bool = False
-    outcome_known: bool = False
-    logged: bool = True
+    connected_is_up: bool = False  # whether a peer that is connected counts as up; later it must speak first
+    outcome_known: bool = False  # whether it is known how the session ends for this party
+    logged: bool = True  # its beginning; rounds and the reason for leaving are logged by themselves
 
     @property
     def terminal(self) -> bool:

@@ -184,6 +184,7 @@ PUBLIC: dict[str, str] = {
     "SessionConfig.largest_value": "follows from the domain, which is agreed",
     "ShareBounds.values": "follow from the terms and the schedule, which are public",
     "OfferProof.payload_hash": "shown as a size, like all bytes that travel",
+    "Proof.keys": "their trustees have shown them, after commit",
     "Step.masks": "variances of the accountant, which follow from public noise levels",
     "Step.share": "coefficients of the accountant, which follow from the public execution",
     "Operator.masks": "variances of the accountant, which follow from public noise levels",

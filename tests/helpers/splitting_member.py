@@ -34,7 +34,7 @@ class SplittingParty(Party):
 
     It votes for everything and accepts everything, promises that it was never locked, and makes a proposal of its own:
     as soon as another has proposed, with the promises of those that were not locked yet; or, if it is brazen, as soon
-    as something is locked, without promises. It may show different halves of the others different things. As nobody
+    as something is locked, without promises. It may show different halves of the others different things: as nobody
     votes for leaving out a party without a reason, what differs are its own digest and its own deposit, of which it
     signs two more each.
     """

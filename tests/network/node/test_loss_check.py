@@ -28,6 +28,7 @@ NAMES = ("anna", "bert", "cleo", "dora", "emil")
 CARDS = tuple(Identity.create(name).card("127.0.0.1", 7001 + i) for i, name in enumerate(NAMES))
 # So little cancelling noise that coalitions differ, and of ten coalitions there is a worst one.
 _FIELDS: dict[str, Any] = {"seed": SEED, "rounds": 3, "colluding": 0.4, "sigma_cancelling": 60.0}
+_FIELDS |= {"min_participants": 4}
 CLASSIC: dict[str, Any] = {"rule": "classic", "epsilon": 0.9, "distance": 4.0}  # proven below epsilon 1 only
 N, PUBLIC_SEED = len(NAMES), bytes.fromhex(SEED)
 LEAVER = 4
@@ -179,7 +180,7 @@ def test_all_coalitions_are_considered_if_there_are_no_more_than_agreed(agreed: 
 
 def roster_of_forty() -> Roster:
     cards = tuple(Identity.create(f"p{i}").card("127.0.0.1", 7001 + i) for i in range(40))
-    return Roster("many", terms(seed=SEED, colluding=0.08, coalitions=25), cards)
+    return Roster("many", terms(seed=SEED, colluding=0.08, coalitions=25, min_participants=6), cards)
 
 
 def test_drawn_coalitions_are_of_the_agreed_size_distinct_and_follow_from_session_seed_and_party() -> None:
@@ -210,12 +211,13 @@ def test_drawn_coalitions_can_be_drawn_again() -> None:
 
 @pytest.mark.parametrize(
     ("parties", "colluding", "coalitions"),
-    [(10, 0.3, 1), (30, 0.9, 5), pytest.param(30, 0.9, 20, marks=pytest.mark.slow), (4, 0.75, 1)],
+    [(10, 0.3, 1), (30, 0.9, 5), pytest.param(30, 0.9, 20, marks=pytest.mark.slow), (5, 0.6, 1)],
 )
 def test_every_party_has_a_coalition_to_consider(parties: int, colluding: float, coalitions: int) -> None:
     """Drawn among all parties, none might be without this one: then its loss would be 0, whatever it publishes."""
     cards = tuple(Identity.create(f"p{i}").card("127.0.0.1", 7001 + i) for i in range(parties))
-    agreed = terms(seed=SEED, colluding=colluding, coalitions=coalitions)
+    size = round(colluding * parties)
+    agreed = terms(seed=SEED, colluding=colluding, coalitions=coalitions, min_participants=size + 2)
     setup = SessionSetup(Roster("many", agreed, cards))
     for party in range(parties):
         checker = checker_of(setup, party)
@@ -225,7 +227,7 @@ def test_every_party_has_a_coalition_to_consider(parties: int, colluding: float,
         assert check.epsilon > 0.0 and check.coalitions == len(checker.coalitions)
         assert check.coalition in checker.coalitions
         assert check.names == tuple(f"p{member}" for member in check.coalition)
-        assert len(check.coalition) == min(parties - 1, round(colluding * parties))
+        assert len(check.coalition) == size
 
 
 def test_a_certificate_is_on_the_agreed_terms_and_says_what_full_attendance_gives_if_that_was_not() -> None:

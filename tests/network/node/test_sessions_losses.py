@@ -31,6 +31,7 @@ pytestmark = pytest.mark.real_time
 
 # Little noise that cancels, so that what a coalition is sent makes a difference.
 TERMS: dict[str, Any] = {
+    "min_participants": 4,
     "colluding": 0.1,
     "coalitions": 12,
     "sigma_cancelling": 1.0,

@@ -30,7 +30,7 @@ from inca.network.protocol.agreement.consensus import Consensus
 from inca.network.protocol.context import PartyContext
 from inca.network.protocol.finalization import Finalization
 from inca.network.protocol.messages import Decisions, Fetch, Have, Item, ItemMessage, Items, Want
-from inca.network.protocol.signed_items import PER_COHORT, WORDS, in_batches
+from inca.network.protocol.signed_items import WORDS, in_batches
 
 _FIRST_TALKS_PER_PERIOD = 32
 _MIN_TALKS_PER_PERIOD = 8  # if there is still no news
@@ -133,10 +133,13 @@ class AntiEntropy:
             self._send_items(now, circle[(place + distance) % n], (held[party] for party in block))
 
     def _audience(self, kind: str) -> set[int]:
-        """Return among whom the items of a kind are passed on, this party included: those who wait for them."""
+        """Return among whom the items of a kind are passed on, this party included: those who wait for them.
+
+        Words on a cohort are for its members; its keys for everyone, as the result is.
+        """
         context, cohort = self._context, self._finalization.cohort
         up = {context.me, *context.others} - set(context.down)
-        of_cohort = cohort is not None and kind in (*PER_COHORT, "word")
+        of_cohort = cohort is not None and kind in (*WORDS, "word")
         return {context.me, *cohort.parties} if cohort is not None and of_cohort else up
 
     def tick(self, now: float, missed: AbstractSet[int]) -> None:

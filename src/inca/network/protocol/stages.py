@@ -209,8 +209,11 @@ def serving_awaits(party: PartyComponents) -> set[int]:
 
 
 def say_done(party: PartyComponents, _: float) -> None:
-    """Tell the others that this party needs nothing more, if that is so."""
-    if not party.finalization.unfinished and party.context.me not in party.context.signed_items.by_kind["done"]:
+    """Tell the others that this party needs nothing more: it knows the outcome.
+
+    Without commit there is none, and there still may be one: then the others' keys are needed. So nothing is said.
+    """
+    if party.finalization.opened and party.context.me not in party.context.signed_items.by_kind["done"]:
         party.context.publish("done", b"")
 
 
@@ -314,7 +317,7 @@ STAGES: dict[Stage, StageRule] = {
         gossips=("key",),
         rounds_over=True,
     ),
-    # Others are given what they lack. A decision may still come, and keys.
+    # Others are given what they lack. A decision may still come, and keys; whoever is in doubt still asks for one.
     "serving": StageRule(
         successors=("over", "serving", "agreeing", "assessing", "opening"),
         deadline=serving_deadline,
@@ -324,6 +327,8 @@ STAGES: dict[Stage, StageRule] = {
         until_decision=True,
         until_opened=True,
         enter=say_done,
+        work=lambda party, now: party.consensus.tick(now),
+        due=lambda party: party.consensus.wakeup if party.ledger.in_doubt else inf,
         gossips=("digest", "deposit", "key", "done"),
         rounds_over=True,
         outcome_known=True,

@@ -37,6 +37,7 @@ from inca.network.protocol.session import SessionConfig
 from inca.network.protocol.signed_items import Digest, Key, Sign, Verify, read
 from inca.protocol.adversary import smallest_cohort
 
+_CRASHING_PERIODS = 20.0  # from the start on
 _LONGER_PERIODS = 4.0  # after the time at which a session should be over, for those who wait for others
 _CALM_LOSS = 0.05  # of messages, with which nobody misses a decision
 _MAX_STEPS = 50_000  # a session has some 500
@@ -321,6 +322,8 @@ class SealedNetwork(SimulatedNetwork):
             return replace(self._faults, crash=1.0, comeback=0.0)
         if self._acting >= 0 and (party := self.machines[self._acting].party) and not party.ledger.sealed:
             return Faults()
+        if self.now > self.session.start + _CRASHING_PERIODS * PERIOD:
+            return replace(self._faults, crash=0.0)  # whoever waits for others would crash and come back without end
         return self._faults
 
     @faults.setter

@@ -66,7 +66,7 @@ def curve() -> Iterator[None]:
 )
 @pytest.mark.parametrize("troubles", [any_troubles, smaller_cohorts, deaths_after_commit, close_calls])
 def test_whoever_keeps_the_rules_comes_to_one_end(troubles: DrawTroubles, seeds: range) -> None:
-    """60 sessions, and 2,000 in the slow suite; some parties lack an outcome, where too few stay or too few agree."""
+    """60 sessions, and 2,000 in the slow suite; where too few stay, or too few agree, there is no outcome."""
     ends = []
     for seed in seeds:
         network = SealedNetwork(seed, liar=LIARS[seed % len(LIARS)], troubles=troubles)

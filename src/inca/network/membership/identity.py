@@ -54,7 +54,14 @@ class Card(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
     The certificate must be self-signed, which proves that whoever made the card holds the key, bear the card's name,
     and be no authority for further certificates. The key must have signed the address, too: a card says where its
-    owner wants to be reached, whoever has passed it on. `Identity.card` makes one; what does not fit is refused.
+    owner wants to be reached, whoever has passed it on.
+
+    Attributes:
+        name: The party's name.
+        host: The host name or IP address at which the others reach it.
+        port: The port.
+        certificate: Its certificate (DER).
+        signature: Of name, host and port, by the certificate's key; `Identity.card` makes it.
 
     Example:
         >>> card = Identity.create("anna").card("anna.example.org", 7001)

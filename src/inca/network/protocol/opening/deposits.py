@@ -13,9 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from cryptography.hazmat.primitives.ciphers import Cipher
-from cryptography.hazmat.primitives.ciphers.algorithms import ChaCha20
-
+from inca._base.extras import importing
 from inca.errors import InvalidPeerMessage
 from inca.network.protocol.messages import Count, Wire
 from inca.network.protocol.opening import shamir
@@ -28,6 +26,10 @@ from inca.network.protocol.opening.cohort_keys import (
     public_of,
     shared_secrets,
 )
+
+with importing("inca.network", extra="network"):
+    from cryptography.hazmat.primitives.ciphers import Cipher
+    from cryptography.hazmat.primitives.ciphers.algorithms import ChaCha20
 
 HASH_BYTES = 32
 _COEFFICIENT_BYTES = 64  # reduced modulo the prime, which is then uniform to 2^-254

@@ -36,16 +36,10 @@ class Contradiction:
 
 @dataclass(frozen=True, eq=False)
 class RealizedExecution:
-    """The realized execution, as the digests of a cohort report it.
+    """The realized execution, as the digests of a cohort report it, for the accountant."""
 
-    Args:
-        execution: Everything public about the run, for the accountant; its cohort is that of the digests.
-        intended: The schedule as it was drawn.
-        contradictions: The pairs of parties whose accounts disagree.
-    """
-
-    execution: Execution
-    intended: Topology
+    execution: Execution  # its cohort is that of the digests
+    intended: Topology  # the schedule as it was drawn
     contradictions: tuple[Contradiction, ...]
 
     @property

@@ -117,11 +117,7 @@ class SessionConfig:
 
 @dataclass(frozen=True, eq=False)
 class Topology:
-    """The schedule as plain lists, both ways round: receivers of a sender, senders of a receiver.
-
-    Args:
-        schedule: The schedule of the session.
-    """
+    """The schedule as plain lists, both ways round: receivers of a sender, senders of a receiver."""
 
     schedule: Schedule
 

@@ -89,21 +89,13 @@ def read(item: Item, form: type[Body]) -> Body:
 
 @dataclass(frozen=True)
 class KindRule:
-    """What is known of a kind of items.
+    """What is known of a kind of items."""
 
-    Args:
-        largest: How many bytes the body of an item of a party may have.
-        check: Refuses one that is signed and yet invalid.
-        form: What its body says; None if it is plain bytes.
-        once: Whether a party signs it once in a session, or once in a cohort.
-        sealed: Whether it has sealed bytes.
-    """
-
-    largest: Callable[[SignedItems, int], int]
-    check: Callable[[SignedItems, Item], None]
-    form: type[Digest] | type[Deposit] | type[Refusal] | type[Key] | None = None
-    once: bool = False
-    sealed: bool = False
+    largest: Callable[[SignedItems, int], int]  # how many bytes the body of an item of a party may have
+    check: Callable[[SignedItems, Item], None]  # refuses one that is signed and yet invalid
+    form: type[Digest] | type[Deposit] | type[Refusal] | type[Key] | None = None  # of the body; None: plain bytes
+    once: bool = False  # whether a party signs it once in a session, or once in a cohort
+    sealed: bool = False  # whether it has sealed bytes
 
     @property
     def per_cohort(self) -> bool:

@@ -65,8 +65,11 @@ def test_a_promise_is_written_before_it_is_given_and_kept() -> None:
     party = node()
     effects = party.handle(0.0, LAST, Prepare(0, NEW))
     assert effects.records == [Promised(0, NEW)] and effects.sends == [(LAST, promise(ME, NEW))]
-    again = party.handle(0.0, LAST, Prepare(0, NEW))
+    assert not party.handle(0.02, LAST, Prepare(0, NEW)).sends  # not again and again: it may be large
+    again = party.handle(0.04, LAST, Prepare(0, NEW))
     assert not again.records and again.sends == effects.sends
+    party.consensus.connected(LAST)  # what was said before may be lost
+    assert party.handle(0.05, LAST, Prepare(0, NEW)).sends == effects.sends
     stale: list[Message] = [Prepare(0, OLD), propose(OLD, cohort()), Accept(0, lock(OLD, cohort()))]
     for message in stale:
         effects = party.handle(0.0, SECOND, message)

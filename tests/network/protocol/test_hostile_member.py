@@ -62,7 +62,13 @@ def bounded(party: Party) -> None:
     assert len(anti_entropy._asked) <= words * n and len(anti_entropy._in_vain) <= words * n
     assert all(len(sent) <= len(KINDS) * n * (2 + 2 * n) for sent in anti_entropy._sent.values())
     assert len(anti_entropy._claims) <= n and len(anti_entropy._passed_on) <= words * (COHORTS + 1)
-    for by_peer in (consensus._followed, consensus._first_ballots, consensus._told, consensus._promises):
+    for by_peer in (
+        consensus._followed,
+        consensus._first_ballots,
+        consensus._told,
+        consensus._promised,
+        consensus._promises,
+    ):
         assert len(by_peer) <= n
     assert len(consensus._signatures._valid) <= 8 * n
     finalization = components.finalization

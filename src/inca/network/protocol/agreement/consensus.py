@@ -54,7 +54,7 @@ _FIRST_RETRY_TURNS = 1 / 4  # after which whoever has not answered is asked agai
 _YIELD_PERIODS = 1 / 2  # for which a party does not propose itself after it has followed another's first ballot
 _TURNS_AHEAD = 2  # that a ballot may come before its turn: clocks differ by less than half a period
 _MAX_ROUNDS_AHEAD = 1000  # of turns, one for each party: no clock is that wrong
-_AGAIN_PERIODS = 1 / 32  # after which a peer that asks is told the same decisions again
+_AGAIN_PERIODS = 1 / 32  # after which a peer that asks is told the same decisions, or promised the same, again
 _MAX_PAUSE_PERIODS = 2.0  # after which a party's next ballot is followed; at first a turn, then twice as long each time
 
 
@@ -70,7 +70,9 @@ class Consensus:
         self._followed: dict[int, tuple[Ballot, float, float]] = {}
         self._first_ballots: dict[int, Ballot] = {}  # of those that this party has let finish
         self._waiting: tuple[int, Propose | Accept] | None = None  # by whom, what cannot be answered yet
-        self._told: dict[int, tuple[int, float]] = {}  # whom, how many decisions, until when not again
+        # Whom it has told decisions, how many, and until when not again; and to whom it has promised which ballot.
+        self._told: dict[int, tuple[int, float]] = {}
+        self._promised: dict[int, tuple[Ballot, float]] = {}
         self._reset()
         session = context.session
         order_keys = [
@@ -195,14 +197,21 @@ class Consensus:
 
     def tell(self, now: float, peer: int, first: int) -> None:
         """Tell a peer that asks all decisions from a number on: the same ones not again and again."""
-        known, until = self._told.get(peer, (0, -inf))
-        if first < self.instance and (self.instance > known or now >= until):
-            self._told[peer] = self.instance, now + _AGAIN_PERIODS * self._context.session.period
+        if first < self.instance and self._is_news(now, peer, self._told, self.instance):
             self._context.send(peer, self.decisions(first))
+
+    def _is_news(self, now: float, peer: int, said: dict[int, tuple[int, float]], what: int) -> bool:
+        """Return whether a peer may be sent an answer, which is large, and note that it is."""
+        last, until = said.get(peer, (0, -inf))
+        if what == last and now < until:
+            return False
+        said[peer] = what, now + _AGAIN_PERIODS * self._context.session.period
+        return True
 
     def connected(self, peer: int) -> None:
         """Learn of a new connection: what the peer was told on an earlier one may be lost."""
         self._told.pop(peer, None)
+        self._promised.pop(peer, None)
 
     def decisions(self, first: int) -> Decisions:
         """Return all decisions from a number on."""
@@ -382,7 +391,7 @@ class Consensus:
     def _decide(self, decision: Decision) -> None:
         self._next_turn = self._retry_at = self._look_at = inf
         self._context.decide(decision)
-        self._followed, self._first_ballots = {}, {}
+        self._followed, self._first_ballots, self._promised = {}, {}, {}
         self._reset()
 
     # --- as an acceptor -------------------------------------------------------------------------------------------
@@ -394,6 +403,8 @@ class Consensus:
         if ballot > ledger.promised.get(instance, 0):
             context.record(Promised(instance, ballot))
         self._yield(now, peer, ballot)
+        if peer != context.me and not self._is_news(now, peer, self._promised, ballot):
+            return
         last = ledger.accepted.get(instance)
         lock = last.lock if last else None
         signature = self._signatures.promise(instance, ballot, lock.ballot if lock else 0)

@@ -19,10 +19,6 @@ which is in no row; "over" and "left" have no successors.
 
 What a row does not allow changes nothing. A message in `ignores` means nothing in the stage; it may have been under way
 for long. A call of the driver that is not in `calls`, or not now, is a mistake: `LocalProtocolError`.
-
-To add a stage, add its name to `Stage` (`stage_rule`), its row to `STAGES`, and the functions that the row names. What
-parties must be told goes into an item of its own kind (`signed_items`), what must not be forgotten into a record
-(`records`).
 """
 
 from __future__ import annotations

@@ -86,7 +86,7 @@ def any_troubles(rng: random.Random) -> Troubles:
 def smaller_cohorts(rng: random.Random) -> Troubles:
     """Draw troubles by which a cohort becomes smaller, often more than once."""
     faults = Faults(loss=0.05 * rng.random(), delay=0.03 * rng.random() * PERIOD, crash=0.03 * rng.random())
-    return Troubles(replace(faults, refusal=0.15, comeback=1.0), slow=0.3)
+    return Troubles(replace(faults, refusal=0.1, comeback=1.0), slow=0.2)
 
 
 def deaths_after_commit(rng: random.Random) -> Troubles:

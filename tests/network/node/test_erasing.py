@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import os
 import shutil
+import sqlite3
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -100,8 +102,15 @@ class Steps:
         monkeypatch.setattr(journal_module, "_write_durably", self._counted("write", journal_module._write_durably))
         monkeypatch.setattr(journal_module, "_overwrite", self._counted("overwrite", journal_module._overwrite))
         monkeypatch.setattr(Path, "unlink", self._counted("remove", Path.unlink))
-        commit = journal_module._Transaction.__exit__
-        monkeypatch.setattr(journal_module._Transaction, "__exit__", self._counted("commit", commit))
+        transaction = journal_module._transaction
+
+        @contextmanager
+        def counted(database: sqlite3.Connection) -> Iterator[None]:
+            with transaction(database):
+                yield
+                self.before("commit")
+
+        monkeypatch.setattr(journal_module, "_transaction", counted)
 
     def _counted(self, name: str, step: Callable[..., Any]) -> Callable[..., Any]:
         def counted(*arguments: Any) -> Any:

@@ -19,11 +19,10 @@ from inca._base.types import Array
 from inca.errors import InvalidInput
 from inca.network.membership.identity import Identity
 from inca.network.membership.roster import Roster
-from inca.network.node.forgetting import forget_session
 from inca.network.node.journal import Journal
 from inca.network.node.node import SessionEnd
 from inca.network.node.report import kept_result, write_report
-from inca.network.node.runner import run_party
+from inca.network.node.runner import forget_session, run_party
 from inca.network.node.session_setup import SessionSetup
 from inca.network.protocol.messages import Decisions, Items, Message, Yes
 from inca.network.protocol.records import Left

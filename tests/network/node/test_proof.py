@@ -18,7 +18,7 @@ from inca.errors import InvalidInput
 from inca.network.membership.identity import Identity, verify
 from inca.network.membership.roster import Roster
 from inca.network.node.node import SessionEnd
-from inca.network.node.proof import Evidence, Proof, proof_of, read_proof, verify_proof, write_proof
+from inca.network.node.proof import Evidence, Proof, proof_of, verify_proof
 from inca.network.node.report import write_report
 from inca.network.node.session_setup import SessionSetup
 from inca.network.protocol.messages import Item
@@ -62,8 +62,8 @@ def proof(room: Room) -> Proof:
 def test_every_honest_party_has_a_proof_that_anyone_with_the_roster_can_check(room: Room, tmp_path: Path) -> None:
     for i, party in room.parties.items():
         assert party.lie is not None and party.result is None
-        write_proof(tmp_path / f"{i}.json", proof_of(ROSTER, party.lie))
-        read = read_proof(tmp_path / f"{i}.json")
+        proof_of(ROSTER, party.lie).write(tmp_path / f"{i}.json")
+        read = Proof.read(tmp_path / f"{i}.json")
         assert read == proof_of(ROSTER, party.lie) and read.liar == "clinic-d"
         assert read.sentence.startswith("clinic-d has signed a deposit that no honest party can deal: the keys of ")
         verify_proof(read, ROSTER)
@@ -74,7 +74,7 @@ def test_a_report_comes_with_the_proof_and_names_the_liar(room: Room, tmp_path: 
     document = write_report(tmp_path, SessionSetup(ROSTER), HONEST, SessionEnd(None, party.reason, lie=party.lie))
     assert document.estimate is None and document.reason.startswith("clinic-d has lied, which is proven")
     assert (tmp_path / "ended.json").exists()
-    verify_proof(read_proof(tmp_path / "proof.json"), ROSTER)
+    verify_proof(Proof.read(tmp_path / "proof.json"), ROSTER)
 
 
 def test_whoever_comes_back_has_the_same_proof(room: Room) -> None:
@@ -180,6 +180,6 @@ def test_a_trustee_that_signs_a_key_that_is_not_its_own_proves_nothing(room: Roo
 def test_a_file_that_is_no_proof_is_refused(tmp_path: Path, content: bytes, reason: str) -> None:
     (tmp_path / "proof.json").write_bytes(content)
     with pytest.raises(InvalidInput, match=reason):
-        read_proof(tmp_path / "proof.json")
+        Proof.read(tmp_path / "proof.json")
     with pytest.raises(InvalidInput, match="cannot be read as a proof"):
-        read_proof(tmp_path / "nowhere.json")
+        Proof.read(tmp_path / "nowhere.json")

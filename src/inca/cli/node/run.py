@@ -93,9 +93,8 @@ def run(
     from inca.network.membership.identity import Identity
     from inca.network.membership.roster import read_roster
     from inca.network.node.booked_losses import label_datum
-    from inca.network.node.forgetting import forget_session
     from inca.network.node.node import NodeOptions
-    from inca.network.node.runner import run_party
+    from inca.network.node.runner import forget_session, run_party
     from inca.network.node.session_setup import SessionSetup
     from inca.reporting.content import content
 

@@ -49,10 +49,9 @@ _SUPPLY_END = U(1 << 63)
 class Keystream:
     """Secret 64-bit words, the same for the same seed and label on every platform: the ChaCha20 stream cipher.
 
-    Noise hides a value only from those who cannot predict it. A statistical generator's state can be computed from
-    some of its output, and then all its other output, past and to come; noise is known in part to whoever knows the
-    value it hid. Nothing of the kind is known for a stream cipher, whose words cannot be told from random ones
-    without the key.
+    A statistical generator's state can be computed from some of its output, and then all its other output, past and to
+    come; noise is known in part to whoever knows the value it hid. The words of a stream cipher cannot be told from
+    random ones without the key.
 
     The key is HMAC-SHA-256 under `seed` of the ASCII text `inca-keystream/1` and `label`, the nonce and the first
     block's number are 0 (RFC 8439), and words are little-endian. `seed` (32 bytes of the operating system's

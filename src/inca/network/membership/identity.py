@@ -54,18 +54,7 @@ class Card(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
     The certificate must be self-signed, which proves that whoever made the card holds the key, bear the card's name,
     and be no authority for further certificates. The key must have signed the address, too: a card says where its
-    owner wants to be reached, whoever has passed it on.
-
-    Attributes:
-        name: The party's name.
-        host: The host name or IP address at which the others reach it.
-        port: The port.
-        certificate: Its certificate (DER).
-        signature: Of name, host and port, by the certificate's key; `Identity.card` makes it.
-
-    Raises:
-        InvalidInput: An address that cannot be reached or that the key did not sign, or a certificate that is not this
-            party's.
+    owner wants to be reached, whoever has passed it on. `Identity.card` makes one; what does not fit is refused.
 
     Example:
         >>> card = Identity.create("anna").card("anna.example.org", 7001)
@@ -119,12 +108,7 @@ signature: the card was changed on its way, so ask anna for it again
 
 @dataclass(frozen=True, eq=False)
 class Identity:
-    """A party's private key and the certificate that names it; `create` makes one, `read` finds it again.
-
-    Args:
-        name: The party's name.
-        certificate: Its self-signed certificate (DER).
-        key: Its private key.
+    """A party's private key and the certificate (DER) that names it; `create` makes one, `read` finds it again.
 
     Example:
         >>> alice = Identity.create("alice")
@@ -138,13 +122,9 @@ class Identity:
 
     @classmethod
     def create(cls, name: str) -> Identity:
-        """Draw a new key and sign a certificate for it, good for both ends of a TLS connection.
+        """Draw a new key and sign a certificate for it, good for both ends of a TLS connection; in memory only.
 
-        Args:
-            name: The party's name: 1 to 64 bytes of printable text.
-
-        Returns:
-            The new identity, in memory only.
+        The name of the party has 1 to 64 bytes of printable text.
         """
         check_name("name", name)
         key = Ed25519PrivateKey.generate()
@@ -179,13 +159,7 @@ class Identity:
     def write(self, folder: str | Path, host: str, port: int) -> None:
         """Write the private `identity.pem` and the public `card.json`, both or none; nothing is ever overwritten.
 
-        Args:
-            folder: Where to write them; made if it is not there.
-            host: The host name or IP address of the card.
-            port: The port of the card.
-
-        Raises:
-            InvalidInput: There is an identity already, or the folder cannot be written or is writable by others.
+        The folder is made if it is not there; one that others can write to is refused.
         """
         card = json.dumps(msgspec.to_builtins(self.card(host, port)), indent=1) + "\n"
         secret = self.key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
@@ -208,36 +182,14 @@ class Identity:
             raise InvalidInput(f"{folder} cannot be written: {error.strerror or error}") from None
 
     def write_card(self, folder: str | Path, host: str, port: int) -> Card:
-        """Write a `card.json` with another address in the place of the one that is there: the party has moved.
-
-        Args:
-            folder: Where `write` wrote this identity.
-            host: The host name or IP address of the card.
-            port: The port of the card.
-
-        Returns:
-            The new card, with the same key.
-
-        Raises:
-            InvalidInput: The address cannot be one, or the file cannot be written.
-        """
+        """Write a `card.json` with another address in the place of the one that is there: the party has moved."""
         card = self.card(host, port)
         write_json(Path(folder) / CARD_FILE, msgspec.to_builtins(card), indent=1)
         return card
 
     @classmethod
     def read(cls, folder: str | Path) -> Identity:
-        """Read an identity that `write` wrote; a key that others can read is no secret and is refused.
-
-        Args:
-            folder: Where it was written.
-
-        Returns:
-            The identity.
-
-        Raises:
-            InvalidInput: The file cannot be read, is readable by others, or is damaged.
-        """
+        """Read an identity that `write` wrote; a key that others can read is no secret and is refused."""
         path = Path(folder) / KEY_FILE
         try:
             with path.open("rb") as file:
@@ -259,17 +211,7 @@ class Identity:
 
 
 def read_card(path: str | Path) -> Card:
-    """Read a card that `Identity.write` wrote.
-
-    Args:
-        path: The JSON file.
-
-    Returns:
-        The card.
-
-    Raises:
-        InvalidInput: The file cannot be read, or is not a card.
-    """
+    """Read a card that `Identity.write` wrote."""
     place = file_path("path", path)
     try:
         fields = msgspec.json.decode(place.read_bytes())
@@ -348,8 +290,7 @@ def _make_private(folder: Path) -> bool:
     try:
         folder.mkdir(mode=0o700)
     except FileExistsError:
-        mode = stat.S_IMODE(folder.stat().st_mode)
-        if mode & 0o022:
+        if (mode := stat.S_IMODE(folder.stat().st_mode)) & 0o022:
             _refuse_mode(folder, mode, "0700 or 0755, so that only its owner can write to it")
         return False
     return True

@@ -31,15 +31,9 @@ MIN_PARTIES = 3  # of two, each learns the other's value from the average and it
 
 @dataclass(frozen=True)
 class Roster:
-    """The parties of a session and their terms.
+    """The parties of a session, by their cards in the order of their ids, and their terms; the name is for people.
 
-    Args:
-        name: Tells people what the run is for.
-        terms: What the parties have agreed on.
-        parties: Their cards, in the order of their ids.
-
-    Raises:
-        InvalidInput: Two parties have the same name, key or address.
+    Two parties with the same name, key or address are refused.
 
     Example:
         >>> from inca.network.membership.identity import Identity
@@ -104,16 +98,9 @@ number of parties (2), got 3'))
         return self._ids.get(certificate)
 
     def with_parties(self, *cards: Card) -> Roster:
-        """Return the roster with further parties; a new card of a party that has moved takes the place of the old.
+        """Return the roster with further parties: another session.
 
-        Args:
-            cards: The cards. One with the key of a party that is there must have another address.
-
-        Returns:
-            Another roster, and so another session.
-
-        Raises:
-            InvalidInput: Two parties would have the same name, key or address.
+        A card with the key of a party that is there must have another address, and takes the place of the old one.
         """
         parties = list(self.parties)
         for card in cards:
@@ -133,12 +120,6 @@ number of parties (2), got 3'))
                 the default, stays a tenth.
             seed: A new public seed, which a roster that has one needs: with the old one everyone would know who sends
                 to whom long before the start, and could choose whom to cut off.
-
-        Returns:
-            The new roster.
-
-        Raises:
-            InvalidInput: The start or the seed is that of before, the parties draw the seed, or terms do not fit.
         """
         terms = self.terms
         again = msgspec.structs.replace(
@@ -160,15 +141,7 @@ number of parties (2), got 3'))
     def without(self, *names: str) -> Roster:
         """Return the roster without some parties, one that has lied for example: another session of the others.
 
-        Args:
-            names: Who is to be left out. The noise is what it would be had they left; a start of its own is set by
-                `at`.
-
-        Returns:
-            The roster of the others.
-
-        Raises:
-            InvalidInput: A name is not in the roster, or the noise does not cover so many leavers.
+        The noise is what it would be had they left, and must cover so many; a start of its own is set by `at`.
         """
         for name in names:
             if name not in self.names:
@@ -201,10 +174,8 @@ number of parties (2), got 3'))
             yield f"min_participants must be at least {least}, {hidden}, got {terms.min_participants}"
         if terms.sigma_topup and n - terms.min_participants >= len(terms.sigma_topup):
             covered = len(terms.sigma_topup) - 1
-            yield (
-                f"min_participants must be at least {n - covered}, as sigma_topup covers {covered} leavers, "
-                f"got {terms.min_participants}"
-            )
+            why = f"as sigma_topup covers {covered} leavers"
+            yield f"min_participants must be at least {n - covered}, {why}, got {terms.min_participants}"
         if n < MIN_PARTIES:
             return
         if smallest_cohort(colluders) > n:
@@ -231,17 +202,7 @@ class RosterDocument(msgspec.Struct, forbid_unknown_fields=True):
 
 
 def read_roster(path: str | Path) -> Roster:
-    """Read a roster that `Roster.write` wrote, complete or not.
-
-    Args:
-        path: The JSON file.
-
-    Returns:
-        The roster.
-
-    Raises:
-        InvalidInput: The file cannot be read, or is not a roster.
-    """
+    """Read a roster that `Roster.write` wrote, complete or not."""
     place = file_path("path", path)
     try:
         fields = msgspec.json.decode(place.read_bytes(), type=dict[str, Any])

@@ -170,14 +170,9 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         return self.sigma_topup[integer("leavers", leavers, 0, len(self.sigma_topup) - 1)]
 
     def with_fewer(self, parties: int, rest: int) -> Terms:
-        """Return the terms for some of the parties, with the noise that they would have had the others left.
+        """Return the terms for the `rest` of so many parties, with the noise that they would have had the others left.
 
-        Args:
-            parties: How many the terms were made for.
-            rest: How many there are now.
-
-        Returns:
-            Terms with as many colluders as before, and a plan whose probability of failure nobody has worked out.
+        There are as many colluders as before, and nobody has worked out the plan's probability of failure.
         """
         gone = parties - rest
         if self.sigma_topup and gone >= len(self.sigma_topup):
@@ -203,16 +198,10 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
         Args:
             plan: Decides rounds, receivers, schedule, noise, epsilon, delta, rule, the colluding fraction and the
-                probability of failure.
+                probability of failure. It must be for incremental injection and runs that settle, and not guard against
+                eavesdroppers.
             dimension: The number of coordinates of a value.
             **agreed: All other terms, as of `Terms`.
-
-        Returns:
-            The terms.
-
-        Raises:
-            InvalidInput: The plan's injection is not incremental, it is not for runs that settle or guards against
-                eavesdroppers, or its noise was made for another sensitivity.
         """
         requirements, design, levels = plan.requirements, plan.design, plan.noise_levels
         if design.kind != "incremental":

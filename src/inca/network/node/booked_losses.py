@@ -101,8 +101,9 @@ def _logged(path: Path) -> tuple[bool, float | None, float | None]:
         for line in path.read_text().splitlines():
             with suppress(ValueError):  # the last line of a node that was killed
                 events.append(json.loads(line))
-    planned = [event for event in events if event.get("event") == "planned loss"][-1:] or [{}]
-    return any(event.get("event") == "round" for event in events), planned[0].get("allowed"), planned[0].get("delta")
+    last = {event.get("event"): event for event in events}
+    planned = last.get("planned loss", {})
+    return "round" in last, planned.get("allowed"), planned.get("delta")
 
 
 def together(losses: Iterable[BookedLoss], delta: float) -> tuple[float, float | None]:
@@ -120,6 +121,5 @@ def together(losses: Iterable[BookedLoss], delta: float) -> tuple[float, float |
         known = all(loss.delta is not None for loss in charged)
         mus = [mu_for(loss.epsilon, loss.delta or 0.0) * _ROUNDED_UP if known else math.inf for loss in charged]
         epsilon = float(epsilon_for(np.array([math.hypot(*mus)]), delta)[0])
-    failures = [loss.failure for loss in charged]
-    known_failures = [failure for failure in failures if failure is not None]
-    return epsilon, min(1.0, delta + math.fsum(known_failures)) if len(known_failures) == len(failures) else None
+    failures = [loss.failure for loss in charged if loss.failure is not None]
+    return epsilon, min(1.0, delta + math.fsum(failures)) if len(failures) == len(charged) else None

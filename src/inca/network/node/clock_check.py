@@ -33,11 +33,7 @@ _RETRY_S, _LONGEST_RETRY_S = 0.2, 2.0  # after which a peer that is not there ye
 
 
 async def check_clocks(
-    transport: Transport,
-    setup: SessionSetup,
-    me: int,
-    log_event: Callable[..., None],
-    clock: Clock,
+    transport: Transport, setup: SessionSetup, me: int, log_event: Callable[..., None], clock: Clock
 ) -> dict[int, ClockMeasurement]:
     """Compare clocks with some peers, and refuse to go on if ours is wrong."""
     terms, n = setup.roster.terms, len(setup.roster.parties)

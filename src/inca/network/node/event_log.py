@@ -14,14 +14,8 @@ from typing import Any, TextIO
 from inca.errors import InvalidInput
 
 _NAMING_PARTIES = ("peer", "party")  # fields
-_REPEATABLE = (
-    "invalid message",
-    "violation",
-    "throttled",
-    "down",
-    "lost",
-    "connected",
-)  # events that one peer can cause often
+# Events that one peer can cause often.
+_REPEATABLE = ("invalid message", "violation", "throttled", "down", "lost", "connected")
 _LOGGED_ALWAYS = 20  # times, before they are logged ever more rarely
 _MIN_STATUS_INTERVAL_S = 0.2
 
@@ -49,10 +43,8 @@ class EventLog:
             fields["times"] = count
         entry: dict[str, Any] = {"time": round(time.time(), 3), "event": event}
         for name, value in fields.items():
-            if name in _NAMING_PARTIES and isinstance(value, int) and 0 <= value < len(self._names):
-                entry[name] = self._names[value]
-            else:
-                entry[name] = value
+            party = name in _NAMING_PARTIES and isinstance(value, int) and 0 <= value < len(self._names)
+            entry[name] = self._names[value] if party else value
         with contextlib.suppress(OSError):
             self._file.write(json.dumps(entry, default=str) + "\n")
             self._file.flush()
@@ -113,6 +105,6 @@ def _is_running(process: int) -> bool:
         os.kill(process, 0)
     except ProcessLookupError:
         return False
-    except PermissionError:
-        return True
+    except PermissionError:  # somebody else's
+        pass
     return True

@@ -17,29 +17,25 @@ import os
 import re
 import secrets
 import sqlite3
-from collections.abc import Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import msgspec
 
 from inca.errors import InvalidInput, JournalUnusable
-from inca.network.protocol.records import (
-    Answered,
-    Began,
-    Credited,
-    Erased,
-    Opened,
-    Record,
-    Secret,
-    Signed,
-    Tombstoned,
-)
+from inca.network.protocol.records import Answered, Began, Credited, Erased, Opened, Record, Secret, Signed, Tombstoned
 from inca.network.protocol.session import SessionConfig
 
 FORMAT = "inca-journal/4"
-_PAGE_BYTES = 2**14  # of the database: payloads are large
-_LOG_PAGES = 2**12  # of the write-ahead log, 64 MiB, before they are moved to the database: else all is written twice
+_SETTINGS = (
+    f"page_size = {2**14}",  # as payloads are large
+    "locking_mode = EXCLUSIVE",  # and no shared memory: one process only
+    "journal_mode = WAL",
+    "synchronous = FULL",
+    "secure_delete = ON",
+    f"wal_autocheckpoint = {2**12}",  # pages, 64 MiB, before they are moved to the database: else all is written twice
+)
 _SHRED_BYTES = 2**20  # overwritten at a time
 _SAFETY_FACTOR = 2.0  # by which the space that is demanded exceeds what a journal is expected to need
 
@@ -74,21 +70,18 @@ class Journal:
             raise InvalidInput(f"the mode of the journal {path} must be 0600, for its owner alone, got {mode:04o}")
         try:
             self._database = sqlite3.connect(path, isolation_level=None, timeout=0.0)
-            self._database.execute(f"PRAGMA page_size = {_PAGE_BYTES}")
-            self._database.execute("PRAGMA locking_mode = EXCLUSIVE")  # and no shared memory: one process only
-            self._database.execute("PRAGMA journal_mode = WAL")
-            self._database.execute("PRAGMA synchronous = FULL")
-            self._database.execute("PRAGMA secure_delete = ON")
-            self._database.execute(f"PRAGMA wal_autocheckpoint = {_LOG_PAGES}")
+            for setting in _SETTINGS:
+                self._database.execute(f"PRAGMA {setting}")
             self._identify(session, party)
         except sqlite3.Error as error:
-            if _is_in_use(error):
+            code = getattr(error, "sqlite_errorcode", 0)  # the primary code is in its lowest byte
+            if code & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
                 raise InvalidInput(f"the journal {path} is in use by another process") from None
             raise JournalUnusable(f"the journal {path} cannot be used: {error}") from None
 
     def _identify(self, session: bytes, party: int) -> None:
         owner = f"{FORMAT} {session.hex()} {party}"
-        with _Transaction(self._database):
+        with _transaction(self._database):
             self._database.execute("CREATE TABLE IF NOT EXISTS about (mark TEXT)")
             self._database.execute(
                 "CREATE TABLE IF NOT EXISTS records (place INTEGER PRIMARY KEY, once TEXT UNIQUE, body BLOB NOT NULL)"
@@ -110,8 +103,9 @@ class Journal:
         kept = [record for record in about_secrets[-1:] if isinstance(record, Secret)]
         try:
             for secret in kept:
-                _write_durably(self._secret_path(secret.cohort), _encoder.encode(secret))
-            with _Transaction(self._database):
+                path = self.path.with_name(f"{self.path.name}-secret-{secret.cohort}")
+                _write_durably(path, _encoder.encode(secret))
+            with _transaction(self._database):
                 self._database.executemany(
                     "INSERT INTO records (once, body) VALUES (?, ?)",
                     [(_unique_key(r), _encoder.encode(r)) for r in records if not isinstance(r, Secret)],
@@ -150,9 +144,6 @@ class Journal:
                 return secret
         raise JournalUnusable(f"the journal {self.path} lacks the file with its secrets beside it")
 
-    def _secret_path(self, cohort: int) -> Path:
-        return self.path.with_name(f"{self.path.name}-secret-{cohort}")
-
     def close(self) -> None:
         """Close the file; it can be opened again.
 
@@ -183,10 +174,8 @@ def shred_files(path: Path) -> None:
 
 def secret_files(path: Path) -> list[tuple[int, Path]]:
     """Return the files with the secrets of cohorts beside a journal, by the number of the cohort."""
-    numbered = (
-        (re.fullmatch(r".*-secret-(\d+)", file.name), file) for file in path.parent.glob(f"{path.name}-secret-*")
-    )
-    return sorted((int(match[1]), file) for match, file in numbered if match)
+    files = path.parent.glob(f"{path.name}-secret-*")
+    return sorted((int(match[1]), file) for file in files if (match := re.fullmatch(r".*-secret-(\d+)", file.name)))
 
 
 def shred_all(paths: Iterable[Path]) -> None:
@@ -216,20 +205,12 @@ def _overwrite(path: Path) -> None:
         os.fsync(file.fileno())
 
 
-class _Transaction:
+@contextmanager
+def _transaction(database: sqlite3.Connection) -> Iterator[None]:
     """BEGIN IMMEDIATE ... COMMIT, or nothing."""
-
-    def __init__(self, database: sqlite3.Connection) -> None:
-        self._database = database
-
-    def __enter__(self) -> None:
-        self._database.execute("BEGIN IMMEDIATE")
-
-    def __exit__(self, kind: object, error: object, trace: object) -> None:
-        if kind is None:
-            self._database.execute("COMMIT")
-        elif self._database.in_transaction:
-            self._database.execute("ROLLBACK")
+    database.execute("BEGIN IMMEDIATE")
+    with database:
+        yield
 
 
 def _unique_key(record: Record) -> str | None:
@@ -257,11 +238,6 @@ def check_disk_space(folder: Path, session: SessionConfig) -> None:
     if (free := disk.f_bavail * disk.f_frsize) < needed:
         must_be = f"at least {needed / 2**20:.1f} MiB free for the session"
         raise InvalidInput(f"{folder} must have {must_be}, got {free / 2**20:.1f} MiB")
-
-
-def _is_in_use(error: sqlite3.Error) -> bool:
-    code = getattr(error, "sqlite_errorcode", 0)  # the primary code is in its lowest byte
-    return code & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
 
 def _sync_folder(folder: Path) -> None:

@@ -96,14 +96,8 @@ class Node(TransportEvents):
         self._first_start = options.first_start
         self._on_event, self._on_ended, self._clock = on_event, on_ended, options.clock or session_clock()
         self._serve_s, self._unfinished_until = options.serve_s, options.unfinished_until
-        self._party = Party(
-            setup.session,
-            me,
-            sign=identity.sign,
-            verify=self._verify,
-            rng=random.SystemRandom(),
-            serve_s=options.serve_s,
-        )
+        rng, serve_s = random.SystemRandom(), options.serve_s
+        self._party = Party(setup.session, me, sign=identity.sign, verify=self._verify, rng=rng, serve_s=serve_s)
         self._events: deque[Callable[[float], Effects]] = deque()
         self._woken = asyncio.Event()
         self._ahead = ConnectAhead(lambda peer: self._transport.send(peer, _PROBE))
@@ -174,8 +168,8 @@ class Node(TransportEvents):
             card = roster.parties[self.me]
             host, port = self._listen or (card.host, card.port)
             raise InvalidInput(f"cannot listen on {host}:{port}: {error.strerror or error}") from None
-        fields = {"session": roster.session.hex(), "parties": len(roster.parties), "start": roster.terms.start}
-        self._log.log_event("listens", **fields)
+        session, start = roster.session.hex(), roster.terms.start
+        self._log.log_event("listens", session=session, parties=len(roster.parties), start=start)
 
     async def _check_clocks(self) -> None:
         try:
@@ -225,9 +219,8 @@ class Node(TransportEvents):
     def _has_news(self) -> bool:
         """Whether the end is known, and is not the one that was told; a result may come while others are served."""
         party, told = self._party, self._told
-        return party.outcome_known and (
-            told is None or (told.result, told.unfinished) != (party.result, party.unfinished)
-        )
+        as_told = told is not None and (told.result, told.unfinished) == (party.result, party.unfinished)
+        return party.outcome_known and not as_told
 
     async def _tell_end(self) -> None:
         """Tell how the session ends, if there is news."""
@@ -242,8 +235,8 @@ class Node(TransportEvents):
 
     def _end(self) -> SessionEnd:
         party = self._party
-        fields: dict[str, Any] = {"unfinished": party.unfinished, "lie": party.lie}
-        return SessionEnd(party.result, party.reason, stopped=not party.outcome_known, **fields)
+        stopped = not party.outcome_known
+        return SessionEnd(party.result, party.reason, stopped=stopped, unfinished=party.unfinished, lie=party.lie)
 
     def _with_loss(self, end: SessionEnd) -> SessionEnd:
         return replace(end, loss_check=self._final_loss(end.result), loss_checker=self._loss_checker)

@@ -7,12 +7,11 @@ do not open, and that its dealer has signed, proves that the dealer has lied.
 
 from __future__ import annotations
 
-from pathlib import Path
+from typing import ClassVar, Literal
 
 import msgspec
 
-from inca._base.files import write_json
-from inca.documents.document import file_content, plain_error
+from inca.documents.document import Document
 from inca.errors import InvalidInput, InvalidPeerMessage
 from inca.network.membership.identity import verify
 from inca.network.membership.roster import Roster
@@ -25,9 +24,6 @@ from inca.network.protocol.opening.trustees import are_drawn, trustees_of
 from inca.network.protocol.session import SessionConfig
 from inca.network.protocol.signed_items import Digest, Key, read, signed_text
 
-FORMAT = "inca-proof/1"
-_NOTHING = "this proves nothing"
-
 
 class Evidence(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What a party has signed; the bytes in base64."""
@@ -37,18 +33,15 @@ class Evidence(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     signature: bytes
 
 
-class Proof(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="format", tag=FORMAT):
-    """The proof that a party has lied in a session.
+class Proof(Document, frozen=True, kw_only=True):
+    """The proof that a party has lied in a session; `verify_proof` says whether it proves anything.
 
-    Args:
-        session: The session's id, in hexadecimal digits.
-        liar: The name of the party.
-        sentence: What is proven, for people.
-        deposit: The deposit; the sealed message, which proves nothing, is left out.
-        keys: The private keys of trustees for the cohort, as they have shown them.
-        digests: The digests of the cohort, with the public keys.
+    It has the deposit without the sealed message, which proves nothing, the private keys that trustees have shown for
+    the cohort, and the digests of the cohort, with the public keys. The sentence is for people.
     """
 
+    kind: ClassVar[str] = "a proof"
+    format: Literal["inca-proof/1"] = "inca-proof/1"
     session: str
     liar: str
     sentence: str
@@ -62,11 +55,11 @@ def proof_of(roster: Roster, lie: Lie) -> Proof:
     by_kind: dict[str, list[Evidence]] = {"deposit": [], "key": [], "digest": []}
     for item in lie.evidence:
         by_kind[item.kind].append(Evidence(roster.names[item.party], item.body, item.signature))
-    liar, keys = roster.names[lie.party], [key.party for key in by_kind["key"]]
+    liar, trustees = roster.names[lie.party], ", ".join(key.party for key in by_kind["key"])
     return Proof(
         session=roster.session.hex(),
         liar=liar,
-        sentence=f"{liar} has signed a deposit that no honest party can deal: the keys of {', '.join(keys)}, "
+        sentence=f"{liar} has signed a deposit that no honest party can deal: the keys of {trustees}, "
         "which open every honest one, do not open it.",
         deposit=by_kind["deposit"][0],
         keys=tuple(by_kind["key"]),
@@ -74,48 +67,26 @@ def proof_of(roster: Roster, lie: Lie) -> Proof:
     )
 
 
-def write_proof(path: Path, proof: Proof) -> None:
-    """Write a proof as JSON, whole or not at all."""
-    write_json(path, msgspec.to_builtins(proof))
-
-
-def read_proof(path: str | Path) -> Proof:
-    """Return the proof in a file; `verify_proof` says whether it proves anything."""
-    try:
-        return msgspec.json.decode(file_content(path, "a proof"), type=Proof)
-    except msgspec.ValidationError as error:
-        raise InvalidInput(f"{path} cannot be read as a proof: {plain_error(error)}") from None
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise InvalidInput(f"{path} cannot be read as a proof: {error}") from None
-
-
 def verify_proof(proof: Proof, roster: Roster, *, seed: bytes | None = None) -> None:
     """Refuse what does not prove that its party has lied in the session of a roster; nobody else need be believed.
 
+    The session's public seed is needed only if it was drawn by a coin flip, and trustees by it (above 1,000 parties).
+
     Example:
-        >>> verify_proof(read_proof("proof.json"), read_roster("roster.json"))  # doctest: +SKIP
-
-    Args:
-        proof: What is said to prove it.
-        roster: The roster that the parties have agreed on.
-        seed: The session's public seed; only if it was drawn by a coin flip and trustees are drawn by it (above 1,000
-            parties).
-
-    Raises:
-        InvalidInput: It proves nothing, and why.
+        >>> verify_proof(Proof.read("proof.json"), read_roster("roster.json"))  # doctest: +SKIP
     """
     session = SessionSetup(roster).session
-    _require(proof.session == roster.session.hex(), "it must be about the session of the roster, got another")
-    _require(proof.deposit.party == proof.liar, f"it must have a deposit of {proof.liar}, got another party's")
     seed = seed or session.seed
-    _require(seed is not None or not are_drawn(session), "the session's public seed must be given, too, got none")
     try:
+        _require(proof.session == roster.session.hex(), "it must be about the session of the roster, got another")
+        _require(proof.deposit.party == proof.liar, f"it must have a deposit of {proof.liar}, got another party's")
+        _require(seed is not None or not are_drawn(session), "the session's public seed must be given, too, got none")
         deposit = _signed_item("deposit", proof.deposit, roster)
         keys = [_signed_item("key", entry, roster) for entry in proof.keys]
         digests = [_signed_item("digest", entry, roster) for entry in proof.digests]
         _check_lie(session, seed or b"", deposit, keys, digests)
     except InvalidPeerMessage as error:
-        raise InvalidInput(f"{_NOTHING}: {error}") from None
+        raise InvalidInput(f"this proves nothing: {error}") from None
 
 
 def _check_lie(session: SessionConfig, seed: bytes, item: Item, keys: list[Item], digests: list[Item]) -> None:
@@ -123,20 +94,18 @@ def _check_lie(session: SessionConfig, seed: bytes, item: Item, keys: list[Item]
     deposit, bodies = read(item, Deposit), {digest.party: read(digest, Digest) for digest in digests}
     cohort = Proposal("cohort", sorted((digest.party, digest.hash) for digest in digests))
     _require(cohort.hash == deposit.hash, "it must have the digests of the deposit's cohort, got others")
-    _require(
-        all(deposit.cohort < len(body.keys) for body in bodies.values()), "a digest must have a key for the cohort"
-    )
+    numbered = all(deposit.cohort < len(body.keys) for body in bodies.values())
+    _require(numbered, "a digest must have a key for the cohort")
     trustees = trustees_of(session, bodies, seed)
     publics = {trustee: bodies[trustee].keys[deposit.cohort] for trustee in trustees.members}
     for public in publics.values():
         check_public(public)
     check_deposit(deposit, len(publics))
-    dealing = Dealing(session.id, deposit.cohort, deposit.hash, item.party, publics, trustees.threshold)
     private = {key.party: read(key, Key).private for key in keys}
-    shown = len(private) == trustees.threshold and all(
-        trustee in publics and proves(key, publics[trustee]) for trustee, key in private.items()
-    )
-    _require(shown, f"it must have the keys of {trustees.threshold} trustees, got others or another number")
+    shown = all(trustee in publics and proves(key, publics[trustee]) for trustee, key in private.items())
+    needed = f"it must have the keys of {trustees.threshold} trustees, got others or another number"
+    _require(shown and len(private) == trustees.threshold, needed)
+    dealing = Dealing(session.id, deposit.cohort, deposit.hash, item.party, publics, trustees.threshold)
     _require(dealing.proves_lie(deposit, b"", private), "the deposit is one that honest parties deal")
 
 
@@ -152,4 +121,4 @@ def _signed_item(kind: str, evidence: Evidence, roster: Roster) -> Item:
 
 def _require(holds: bool, what: str) -> None:
     if not holds:
-        raise InvalidInput(f"{_NOTHING}: {what}")
+        raise InvalidPeerMessage(what)

@@ -18,11 +18,10 @@ from inca.documents.document import finite_or_none
 from inca.documents.result import Numbers, ResultDocument
 from inca.errors import InvalidInput
 from inca.network.node.node import SessionEnd
-from inca.network.node.proof import proof_of, write_proof
+from inca.network.node.proof import proof_of
 from inca.network.node.session_setup import SessionSetup
-from inca.network.protocol.finalization import Result
 from inca.protocol.execution_files import digest, write_execution
-from inca.protocol.expected_error import ErrorBudget, expected_error
+from inca.protocol.expected_error import expected_error
 from inca.protocol.usefulness import EstimateInDomain
 
 _UNFINISHED = (
@@ -54,7 +53,10 @@ def report(setup: SessionSetup, party: int, end: SessionEnd) -> ResultDocument:
     realized = result.realized
     estimate = setup.estimate(result.total, result.weight)
     unconstrained = estimate if terms.dimension > 1 else float(estimate[0])
-    error = _error(setup, result)
+    error = None
+    if result.exact:  # else the worst case of lost values is unknown
+        execution, levels = realized.execution, setup.noise_levels(realized.execution)
+        error = expected_error(execution, levels, dimensions=terms.dimension, domain=terms.domain)
     shown = EstimateInDomain(unconstrained, terms.domain, error)
     low, high = shown.interval
     return ResultDocument(
@@ -94,7 +96,7 @@ def write_report(folder: Path, setup: SessionSetup, party: int, end: SessionEnd)
     """
     document = report(setup, party, end)
     if end.lie is not None:
-        write_proof(folder / "proof.json", proof_of(setup.roster, end.lie))
+        proof_of(setup.roster, end.lie).write(folder / "proof.json")
     if end.result is not None:
         write_execution(folder / "execution.json", setup.transcript(end.result.realized.execution))
     document.write(folder / "result.json")
@@ -117,15 +119,6 @@ def kept_result(folder: Path) -> ResultDocument | None:
         return ResultDocument.read(folder / "result.json")
     except InvalidInput:
         return None
-
-
-def _error(setup: SessionSetup, result: Result) -> ErrorBudget | None:
-    """Return the expected squared error with the worst case of lost values; None if it is unknown."""
-    terms, execution = setup.roster.terms, result.realized.execution
-    if not result.exact:
-        return None
-    levels = setup.noise_levels(execution)
-    return expected_error(execution, levels, dimensions=terms.dimension, domain=terms.domain)
 
 
 def _plain(value: float | Array) -> Numbers:

@@ -6,23 +6,30 @@ import asyncio
 import gc
 import signal
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import closing, suppress
 from math import inf
 from pathlib import Path
 from typing import Any
+
+import msgspec
 
 from inca._base.types import Array
 from inca.documents.result import ResultDocument
 from inca.errors import InvalidInput, JournalUnusable
 from inca.network.membership.identity import Identity
-from inca.network.node.forgetting import erase_left_over
-from inca.network.node.journal import Journal
+from inca.network.node.journal import Journal, secret_files
 from inca.network.node.node import Node, NodeOptions, SessionEnd
-from inca.network.node.report import kept_result, write_report
+from inca.network.node.report import kept_result, mark_ended, report, write_report
 from inca.network.node.session_setup import SessionSetup
+from inca.network.protocol.ledger import Ledger
+from inca.network.protocol.records import Erased, Left
 
 _STOP_TIMEOUT_S = 2.0
 _OTHER_FILES = 64  # open beside connections: the journal, the log, libraries
+_FORGOTTEN = (
+    "its operator has made this party forget an unfinished session: it had accepted to open the final messages and "
+    "does not know the outcome; its value may be in a result that others have"
+)
 
 
 def run_party(
@@ -75,10 +82,10 @@ def run_party(
     node = Node(setup, identity, folder, read_value, options, on_event=on_event, on_ended=on_ended)
     before = kept_result(folder) if (folder / "ended.json").exists() else None
     if before is not None and not (options.serve_s and (folder / "journal.db").exists()):
-        if shred:
-            _shred_left_over(folder, setup, node.me)
-        elif before.estimate is None:
-            erase_left_over(setup, node.me, folder)
+        # The party may have been killed after its report, before it had removed its journal, or erased its secrets.
+        if (path := folder / "journal.db").exists() and (shred or (before.estimate is None and secret_files(path))):
+            with closing(Journal(path, session=setup.session.id, party=node.me)) as journal:
+                journal.shred() if shred else journal.append([Erased()])
         return before
 
     async def run() -> None:
@@ -109,6 +116,38 @@ def run_party(
     return reports[-1] if reports else before  # a result may have come after the party had given up
 
 
+def forget_session(setup: SessionSetup, identity: Identity, folder: Path) -> ResultDocument:
+    """Erase the secrets of a party that has accepted commit and lacks the outcome, and mark the session as ended.
+
+    Only an operator can decide that. It is refused where there is nothing to forget, as the session has not begun here,
+    has ended, or comes to an end by itself, and while the party runs.
+    """
+    me, path = setup.roster.index(identity.certificate), folder / "journal.db"
+    if me is None:
+        raise InvalidInput(f"the identity of {identity.name!r} is not in the roster {setup.roster.name!r}")
+    if (ended := (folder / "ended.json").exists()) or not path.exists():
+        state = "ended" if ended else "not begun"
+        raise InvalidInput(f"the session has {state} here ({folder}): there is nothing to forget")
+    with closing(Journal(path, session=setup.session.id, party=me)) as journal:
+        ledger = Ledger(setup.session, me)
+        for record in journal.read():
+            ledger.apply(record)
+        if any(item.kind == "key" for item in ledger.kept):
+            raise InvalidInput(
+                "this party has the keys that open the final messages: start it again, and it has the end"
+            )
+        if not (ledger.committed or ledger.in_doubt):
+            raise InvalidInput(
+                "this party has not accepted to open the final messages: start it again, and it ends by itself"
+            )
+        journal.append([Left(_FORGOTTEN), Erased()])
+    document = kept_result(folder) or report(setup, me, SessionEnd(None, ""))
+    document = msgspec.structs.replace(document, reason=_FORGOTTEN)
+    document.write(folder / "result.json")
+    mark_ended(folder, document)
+    return document
+
+
 def refuse_core_dumps() -> None:
     """See that a crash of this process writes no copy of its memory, which holds values and seeds, to the disk."""
     with suppress(ImportError, OSError, ValueError):
@@ -133,10 +172,3 @@ def allow_connections(parties: int) -> None:
         )
     if soft != resource.RLIM_INFINITY and soft < needed + parties:
         resource.setrlimit(resource.RLIMIT_NOFILE, (int(min(limit, needed + parties)), hard))
-
-
-def _shred_left_over(folder: Path, setup: SessionSetup, me: int) -> None:
-    """Shred the journal of a party that was killed, or not asked to, between its report and its end."""
-    path = folder / "journal.db"
-    if path.exists():
-        Journal(path, session=setup.session.id, party=me).shred()

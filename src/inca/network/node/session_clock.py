@@ -12,14 +12,8 @@ def session_clock(steady: Clock | None = None) -> Clock:
     """Return a clock that reads the wall clock once, here, and then counts seconds.
 
     A wall clock that is set back by an hour would otherwise keep its party in a round for an hour. Whether the wall
-    clock was right when it was read, the clock check before the start says (`clock_check`).
-
-    Args:
-        steady: Seconds since any moment, never set; by default those of the system, with the time that it was suspended
-            where the system counts it.
-
-    Returns:
-        A function that returns Unix time.
+    clock was right when it was read, the clock check before the start says (`clock_check`). `steady` returns seconds
+    since any moment; by default those of the system, with the time that it was suspended where the system counts it.
 
     Example:
         >>> seconds = iter([100.0, 100.0, 107.5])

@@ -33,14 +33,7 @@ _MAX_ADDED_SHARE = 0.5  # of the agreed loss, that whole numbers may add to it
 
 @dataclass(frozen=True)
 class SessionSetup:
-    """A complete roster, with the lattice that follows from its terms.
-
-    Args:
-        roster: The parties and their terms.
-
-    Raises:
-        InvalidInput: The roster is not complete.
-    """
+    """A roster, refused unless it is complete, with the lattice that follows from its terms."""
 
     roster: Roster
 
@@ -74,11 +67,8 @@ class SessionSetup:
     def rounding(self, execution: Execution) -> Rounding:
         """Return what whole numbers do to the losses of an execution of this session, settled or not.
 
-        Args:
-            execution: As realized, or as it is meant to be.
-
-        Returns:
-            The term that is added, and by how much the noise is larger than agreed, beyond what encoding values takes.
+        That is the term that is added, and by how much the noise is larger than agreed, beyond what encoding values
+        takes.
         """
         added = self._added_mu(execution.total_weights, shares_offered(execution), self.noise_levels(execution).topup)
         return Rounding((1.0 + self.noise_excess) / (1.0 + self._encoding) - 1.0, added)
@@ -157,15 +147,7 @@ class SessionSetup:
     def add_noise(self, value: Array, *, clip: bool = False) -> Numbers:
         """Return a value on the lattice with its independent noise, drawn from the system's randomness.
 
-        Args:
-            value: This party's value; nothing but the sum is kept of it.
-            clip: Move a value outside the agreed domain to its border.
-
-        Returns:
-            The noisy value, in lattice steps.
-
-        Raises:
-            InvalidInput: The value has another number of coordinates, or lies outside the domain and is not clipped.
+        A value outside the agreed domain is refused, or moved to its border by `clip`.
         """
         numbers = np.atleast_1d(real_array("value", value, "(d,)"))
         if numbers.shape != (self.session.dimension,):
@@ -176,13 +158,5 @@ class SessionSetup:
         return self.lattice.encode(valid) + noise
 
     def estimate(self, total: Numbers, weight: int) -> Array:
-        """Return the mean that the sums of final messages and weights give: the same doubles for everyone.
-
-        Args:
-            total: The sum of the final messages, in lattice steps.
-            weight: The sum of their weights, in the units that travel.
-
-        Returns:
-            The mean.
-        """
+        """Return the mean that the sums of final messages and weights give: the same doubles for everyone."""
         return self.lattice.decode(total) * (WEIGHT / weight)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable
-from contextlib import suppress
+from concurrent.futures import Future
 
 from inca.network.lattice.discrete_gaussian import Keystream, discrete_gaussian
 from inca.privacy.accountant import account
@@ -30,25 +30,16 @@ def warm_up() -> None:
 
 async def in_daemon_thread(job: Callable[[], object]) -> None:
     """Do something long that need not be finished when the process is to stop: the first time, much is compiled."""
-    loop = asyncio.get_running_loop()
-    done: asyncio.Future[None] = loop.create_future()
-
-    def finish(error: BaseException | None) -> None:
-        if done.cancelled():
-            return
-        if error is None:
-            done.set_result(None)
-        else:
-            done.set_exception(error)
+    done: Future[None] = Future()
+    done.set_running_or_notify_cancel()  # so that whoever waits may give up, and nothing is wrong when it ends
 
     def run() -> None:
-        error: BaseException | None = None
         try:
             job()
-        except BaseException as caught:
-            error = caught
-        with suppress(RuntimeError):  # the loop has ended
-            loop.call_soon_threadsafe(finish, error)
+        except BaseException as error:
+            done.set_exception(error)
+        else:
+            done.set_result(None)
 
     threading.Thread(target=run, daemon=True).start()
-    await done
+    await asyncio.wrap_future(done)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from inca.network.preflight.checks import EITHER, NETWORK, OURS, THEIRS
 from inca.network.transport.failures import FailureCause
@@ -12,8 +12,7 @@ UNHEARD = (NOT_THERE, TIMED_OUT, NO_ROUTE)
 """States of peers that said nothing at all, so that nothing can be learned from what they have in common."""
 
 
-@dataclass(frozen=True)
-class Advice:
+class Advice(NamedTuple):
     """What a failure means to whoever runs a node."""
 
     state: str

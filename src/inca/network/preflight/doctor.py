@@ -14,7 +14,7 @@ import shutil
 import stat
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -34,22 +34,14 @@ from inca.network.transport.transport import ClockMeasurement
 FORMAT = "inca-doctor/1"
 _MAX_TRIALS, _MIN_TRIALS, _TRIAL_BYTES = 200, 3, 2**28  # transactions with which the journal is tried, and their size
 _PERIOD_MARGIN = 1.5  # by which a suggested period exceeds what was measured
+_DISTANT_DISKS = ("nfs", "nfs4", "cifs", "smb3", "9p", "fuse.sshfs")
 _DOUBTFUL_DISKS = dict.fromkeys(("tmpfs", "ramfs"), "forgets everything at a restart of the machine")
-_DOUBTFUL_DISKS |= dict.fromkeys(
-    ("nfs", "nfs4", "cifs", "smb3", "9p", "fuse.sshfs"), "is only as durable as another machine"
-)
+_DOUBTFUL_DISKS |= dict.fromkeys(_DISTANT_DISKS, "is only as durable as another machine")
 
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """All that was checked.
-
-    Args:
-        roster: The roster of the session.
-        party: The name of our own party.
-        checks: What was checked on this machine.
-        peers: How every peer is, and who else connected.
-    """
+    """All that was checked: on this machine by our own `party`, and how every peer is, and who else connected."""
 
     roster: Roster
     party: str
@@ -86,14 +78,14 @@ async def examine(
         state: The folder that will hold the journal.
         seconds: How long peers have to show up and answer.
         listen: Host and port to listen at, if not those of the roster.
-
-    Returns:
-        All that was checked.
     """
     positive("seconds", seconds)
     me = roster.index(identity.certificate)
     if roster.missing or me is None:
-        return Diagnosis(roster, identity.name, tuple(_check_roster(roster, identity, me)))
+        gaps = [our_problem("roster", f"not complete: {sentence}") for sentence in roster.missing]
+        if me is None:
+            gaps.append(our_problem("identity", f"the roster does not have the certificate of {identity.name}"))
+        return Diagnosis(roster, identity.name, tuple(gaps))
     setup = SessionSetup(roster)
     complete = f"complete: {len(roster.parties)} parties, of which this is party {me}"
     checks = [fine("roster", f"{complete}; {setup.tolerance.sentence}")]
@@ -123,13 +115,6 @@ async def examine(
 # --- this machine ---------------------------------------------------------------------------------------------------
 
 
-def _check_roster(roster: Roster, identity: Identity, me: int | None) -> Iterator[Check]:
-    for sentence in roster.missing:
-        yield our_problem("roster", f"not complete: {sentence}")
-    if me is None:
-        yield our_problem("identity", f"the roster does not have the certificate of {identity.name}")
-
-
 def _check_start(setup: SessionSetup, me: int, folder: Path) -> Check:
     """Is the session still to come, and does no node of this party run? Else the doctor would be in its way."""
     left = setup.roster.terms.start - time.time()
@@ -141,9 +126,8 @@ def _check_start(setup: SessionSetup, me: int, folder: Path) -> Check:
         except IncaError as error:
             return our_problem("start", str(error))
     if left <= 0:
-        return our_problem(
-            "start", f"the session began {_length(-left)} ago: peers are left in peace", seconds_left=left
-        )
+        text = f"the session began {_length(-left)} ago: peers are left in peace"
+        return our_problem("start", text, seconds_left=left)
     return fine("start", f"in {_length(left)}", seconds_left=left)
 
 
@@ -164,9 +148,8 @@ def _check_space(setup: SessionSetup, state: Path) -> Check:
     except IncaError as error:
         return our_problem("space", str(error), free=free)
     if mode & 0o022:
-        return our_problem(
-            "space", f"the mode of {state} must keep others from replacing what is in it, got {mode:04o}", free=free
-        )
+        text = f"the mode of {state} must keep others from replacing what is in it, got {mode:04o}"
+        return our_problem("space", text, free=free)
     return fine("space", f"{free / 2**30:.1f} GiB are free, enough", free=free)
 
 
@@ -217,10 +200,8 @@ def _check_loss(setup: SessionSetup, me: int) -> Check:
     """
     seed, of = setup.session.seed, ""
     if seed is None:
-        seed, of = (
-            hashlib.sha256(b"inca-sample-seed/1" + setup.session.id).digest(),
-            " (a sample: the seed is drawn later)",
-        )
+        seed = hashlib.sha256(b"inca-sample-seed/1" + setup.session.id).digest()
+        of = " (a sample: the seed is drawn later)"
     planned = LossChecker(setup, setup.session.topology(seed), seed, me).planned()
     figures = {"epsilon": planned.epsilon, "allowed": planned.allowed, "coalitions": planned.coalitions}
     if planned.refusal:

@@ -140,12 +140,9 @@ class PeerChecks(TransportEvents):
         card, failure = self._roster.parties[peer], self._failures[peer]
         advice = ADVICE[failure.cause]
         if failure.cause in _NOT_THERE_YET:
-            through = failure.cause is FailureCause.NO_ANSWER
-            text = (
-                f"no party answers behind the {card.address} of a tunnel or relay yet"
-                if through
-                else (f"nothing listens at {card.address} yet")
-            )
+            text = f"nothing listens at {card.address} yet"
+            if failure.cause is FailureCause.NO_ANSWER:
+                text = f"no party answers behind the {card.address} of a tunnel or relay yet"
             return Check(card.name, "note", text, advice.state, advice.fault)
         return Check(card.name, "problem", f"{advice.text} ({failure.detail})", advice.state, advice.fault)
 

@@ -147,11 +147,10 @@ class CatchUp(TransportEvents):
         ours = self._outcome_log.outcomes
         credible = {known for known in self._known_by.values() if len(known) > last_result(ours)}
         credible = {known for known in credible if len(self._vouchers(known)) >= needed_vouchers(self._roster)}
-        theirs = max(credible, key=lambda known: (len(known), len(self._vouchers(known)), known), default=None)
-        if theirs is None:
+        if not credible:
             return
-        vouchers = self._vouchers(theirs)
-        peer = vouchers[0]
+        theirs = max(credible, key=lambda known: (len(known), len(self._vouchers(known)), known))
+        peer = (vouchers := self._vouchers(theirs))[0]
         for number, outcome in enumerate(theirs, 1):
             known = ours[number - 1] if number <= len(ours) else NO_RESULT
             if outcome not in (known, NO_RESULT) and number not in self._results:
@@ -235,11 +234,11 @@ class CatchUp(TransportEvents):
             result = SessionResult(from_bytes(message.average), message.standard_error, message.beacon)
         except (ValueError, EOFError, SyntaxError):
             result = None
-        if result is None or result.digest != expected:
+        if result is not None and result.digest == expected:
+            self._results[message.number] = result
+            self._fetch()
+        else:
             del self._known_by[peer]  # it does not have what it says: another may
-            return
-        self._results[message.number] = result
-        self._fetch()
 
     def _ask_again(self, peer: int) -> None:
         self._asked.discard(peer)

@@ -65,15 +65,12 @@ class AverageRequest(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, eq=False)
 class SessionOutcome:
-    """The outcome of a session.
-
-    Attributes:
-        estimate: The average; None if there was no result.
-        standard_error: The standard deviation of the noise in each coordinate; None if this party cannot tell.
-    """
+    """The outcome of a session."""
 
     estimate: Array | None
+    """The average; None if there was no result."""
     standard_error: float | None
+    """The standard deviation of the noise in each coordinate; None if this party cannot tell."""
 
 
 class SessionSequence:
@@ -94,9 +91,6 @@ class SessionSequence:
             for up to the next session, or has said by `allow` that it will.
         listen: Host and port to listen at, if not those of the roster.
         notify: Called with a sentence about what happens.
-
-    Raises:
-        InvalidInput: If the identity is not in the roster, or the times make no sense.
     """
 
     def __init__(
@@ -128,16 +122,9 @@ class SessionSequence:
 
     @staticmethod
     def times(terms: Terms, interval: float | None = None, gathering: float | None = None) -> tuple[float, float]:
-        """Return the times of a sequence.
+        """Return interval and gathering in seconds, as agreed on or by default.
 
-        Args:
-            terms: The terms of its roster.
-            interval: Seconds between the starts of two sessions, if they are agreed on.
-            gathering: Seconds for catching up and for gathering, if they are agreed on.
-
-        Returns:
-            Interval and gathering in seconds, by default those that are enough for a session whose cohort shrinks twice
-            at the end.
+        The default is enough for a session whose cohort shrinks twice at the end.
         """
         default = max(_MIN_GATHERING_S, 2.0 * terms.period)
         gathering_s = positive("gathering", default if gathering is None else gathering)
@@ -155,9 +142,6 @@ class SessionSequence:
         """Say how much all sessions together may give away, those to come included: the budgets they are taken from.
 
         A limit that the party has set itself, `max_mu`, stays.
-
-        Args:
-            mu: The loss of all sessions.
         """
         self._mu_allowed = positive("mu", mu)
 
@@ -170,24 +154,22 @@ class SessionSequence:
             distance: Two vectors at most so far apart must be indistinguishable up to mu.
             mu: The loss of the session.
 
-        Returns:
-            The outcome, the same for all parties.
-
         Raises:
             InvalidInput: If the program asks for something else than it did when it was started before.
             SequencePaused: If the sequence cannot go on now.
         """
         row = finite_array("value", value, (1,), "one vector")
-        request = AverageRequest(
-            row.size, positive("max_norm", max_norm), positive("distance", distance), positive("mu", mu)
-        )
+        bounds = positive("max_norm", max_norm), positive("distance", distance), positive("mu", mu)
+        request = AverageRequest(row.size, *bounds)
         self._number += 1
         number = self._number
         self._remember(number, request)
         self._mu_agreed = math.hypot(self._mu_agreed, request.mu)
         while len(self.outcome_log) < number:
             self._advance(number, row, request)
-        self._shred_left_over(number)
+        for place in self._taken_part(number):  # nobody goes on with a session whose outcome is known
+            if (journal := place / "journal.db").exists():  # a killed process has left it
+                shred_files(journal)
         self._mu_spent = math.hypot(self._mu_spent, self._loss(number))
         known = self.outcome_log.result(number)
         return SessionOutcome(None, None) if known is None else SessionOutcome(known.average, known.standard_error)
@@ -274,12 +256,6 @@ class SessionSequence:
         outcome = f"no result: {result.reason}" if result.estimate is None else f"{result.present} parties"
         self._notify(f"session {number}: {outcome}")
         return result
-
-    def _shred_left_over(self, number: int) -> None:
-        """Shred the journals that a killed process has left: nobody goes on with a session whose outcome is known."""
-        for place in self._taken_part(number):
-            if (journal := place / "journal.db").exists():
-                shred_files(journal)
 
     def _in_time(self, number: int, place: Path) -> bool:
         """Whether a session can still be joined; who was in it may come back as long as others may be there."""

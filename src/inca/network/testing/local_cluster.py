@@ -48,14 +48,7 @@ _PORTS_TRIED = 4  # for each that is wanted: some are in use
 
 @dataclass
 class LocalCluster:
-    """Identities, values and a roster under a folder; processes are started, killed and waited for by party id.
-
-    Args:
-        folder: Where everything is written.
-        values: One value per party.
-        names: The names of the parties.
-        terms: The terms of the roster.
-    """
+    """Identities, values and a roster under a folder; processes are started, killed and waited for by party id."""
 
     folder: Path
     values: Array = field(repr=False)
@@ -160,16 +153,14 @@ class LocalCluster:
 
 def start_fork_server() -> None:
     """Start the process that others are forked from, and wait until it has loaded the program."""
-    before = {name: os.environ.get(name) for name in _ONE_THREAD}
+    before = dict(os.environ)
     os.environ.update(dict.fromkeys(_ONE_THREAD, "1"))
     try:
         _run_at_once(1)
     finally:
-        for name, value in before.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value
+        for name in _ONE_THREAD:
+            del os.environ[name]
+        os.environ.update(before)
 
 
 def measure_start_up(count: int) -> float:

@@ -21,19 +21,12 @@ twice.
 notices, and those that its user reports. An address is only slowed down. When too many connections are without hello,
 the oldest from the address with the most gives way.
 
-Why not asyncio's own streams (`benchmarks/transport.py` compares the two):
-
-- *Memory.* asyncio sets aside a quarter of a megabyte for each TLS connection: 285 KiB for one end, against 21 KiB
-  here. A hundred parties on one machine have ten thousand ends.
-- *Certainty.* asyncio encrypts what it is given at once and keeps it; here a frame stays in our own queue until the
-  kernel takes more, so that a frame of which no byte has left is known, and is the sender's again.
-- *Incarnations.* asyncio hands on what has arrived whenever it likes; here a connection of an earlier process is cut
-  off between two frames.
-- *Limits.* Reading pauses by frames and bytes per second, a long frame costs memory only as it arrives, and strangers
-  are counted by address before TLS begins.
-
-It is no slower for it: small frames travel 4.5 times as fast when many are under way, since they share records of TLS,
-and large ones at 0.9 to 1.2 times the speed of asyncio's streams.
+**Why not asyncio's own streams** (`benchmarks/transport.py` compares the two, and this is no slower): they set aside
+285 KiB for one end of a TLS connection, against 21 KiB here, and a hundred parties on one machine have ten thousand
+ends. They encrypt what they are given at once and keep it; here a frame of which no byte has left is known, and is the
+sender's again. They hand on what has arrived whenever they like; here a connection of an earlier process is cut off
+between two frames. And here a long frame costs memory only as it arrives, and strangers are counted by address before
+TLS begins.
 
     transport -> connections -> acceptor, peers -> connection -> streams -> frames, limits -> failures
 """

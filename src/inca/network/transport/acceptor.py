@@ -12,6 +12,7 @@ import ipaddress
 import socket
 from collections import Counter
 from collections.abc import Awaitable, Callable
+from itertools import count
 from typing import Any, Protocol
 
 from inca.network.transport.failures import describe_failure
@@ -62,9 +63,7 @@ class Acceptor:
 
     async def run(self, listening: socket.socket) -> None:
         """Accept until cancelled."""
-        turn = 0
-        while True:
-            turn += 1
+        for turn in count(1):
             if turn % _ACCEPTS_PER_TURN == 0:
                 await asyncio.sleep(0)
             try:

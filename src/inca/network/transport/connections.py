@@ -177,11 +177,10 @@ class Connections:
 
     def on_secured(self, connection: Connection) -> None:
         """Learn from its certificate who is there, and let whoever connected say hello."""
-        party = self._config.party(connection.tls.getpeercert(binary_form=True))
+        party, me = self._config.party(connection.tls.getpeercert(binary_form=True)), self._config.me
         connection.set_deadline(self._limits.hello_timeout_s, "said no hello")
-        if party is None or party == self._config.me or (connection.outgoing and party != connection.peer):
-            whose = "of nobody we know" if party is None else f"of party {party}"
-            whose = "our own" if party == self._config.me else whose
+        if party is None or party == me or (connection.outgoing and party != connection.peer):
+            whose = "of nobody we know" if party is None else "our own" if party == me else f"of party {party}"
             expected = f", not of party {connection.peer}" if connection.outgoing else ""
             detail = f"shows a wrong certificate: {whose}{expected}"
             raise TransportViolation(detail, FailureCause.WRONG_CERTIFICATE)

@@ -25,18 +25,28 @@ CONTROL_BYTES = {HELLO: 256, PING: PING_BODY.size, PONG: PONG_BODY.size, BYE: 1,
 
 
 class Bye(IntEnum):
-    """Why a connection ends, as told to the other side."""
+    """Why a connection ends, as told to the other side: its number, what it means to the one who is told, in words."""
 
-    CLOSING = 0
-    IDLE = 1
-    SIMULTANEOUS = 2  # another connection between the two is ahead of this one
-    REPLACED = 3
-    OLD_INCARNATION = 4
-    VERSION = 5
-    SESSION = 6
-    IDENTITY = 7
-    PENALTY = 8
-    PROTOCOL = 9
+    cause: FailureCause
+    meaning: str
+
+    def __new__(cls, number: int, cause: FailureCause = FailureCause.UNKNOWN, meaning: str = "") -> Bye:
+        """Make a member, or return the one of a number."""
+        member = int.__new__(cls, number)
+        member._value_, member.cause, member.meaning = number, cause, meaning
+        return member
+
+    CLOSING = 0, FailureCause.LOST, "it closes"
+    IDLE = 1, FailureCause.IDLE, "it has nothing to say and heard nothing"
+    # Another connection between the two is ahead of this one.
+    SIMULTANEOUS = 2, FailureCause.LOST, "both sides connected at the same time"
+    REPLACED = 3, FailureCause.LOST, "a newer connection replaces this one"
+    OLD_INCARNATION = 4, FailureCause.OLD_INCARNATION, "it knows a later incarnation of ours"
+    VERSION = 5, FailureCause.OTHER_VERSION, "it speaks another version of the protocol"
+    SESSION = 6, FailureCause.OTHER_SESSION, "it is in another session"
+    IDENTITY = 7, FailureCause.CERTIFICATE_REFUSED, "it does not believe who we are"
+    PENALTY = 8, FailureCause.PENALTY, "it refuses us for a while after too many violations"
+    PROTOCOL = 9, FailureCause.VIOLATION, "it objects to what we sent"
 
     @classmethod
     def read(cls, body: bytes) -> Bye:
@@ -48,34 +58,12 @@ class Bye(IntEnum):
         """Return how to tell the other side of a failure of its own."""
         return _BYE_FOR.get(cause, cls.PROTOCOL)
 
-    @property
-    def cause(self) -> FailureCause:
-        """What it means to the one who is told."""
-        return _MEANING[self][0]
-
-    @property
-    def meaning(self) -> str:
-        """The same in words."""
-        return _MEANING[self][1]
-
 
 _BYE_FOR = {
     FailureCause.OLD_INCARNATION: Bye.OLD_INCARNATION,
     FailureCause.OTHER_VERSION: Bye.VERSION,
     FailureCause.OTHER_SESSION: Bye.SESSION,
     FailureCause.IMPERSONATION: Bye.IDENTITY,
-}
-_MEANING = {
-    Bye.CLOSING: (FailureCause.LOST, "it closes"),
-    Bye.IDLE: (FailureCause.IDLE, "it has nothing to say and heard nothing"),
-    Bye.SIMULTANEOUS: (FailureCause.LOST, "both sides connected at the same time"),
-    Bye.REPLACED: (FailureCause.LOST, "a newer connection replaces this one"),
-    Bye.OLD_INCARNATION: (FailureCause.OLD_INCARNATION, "it knows a later incarnation of ours"),
-    Bye.VERSION: (FailureCause.OTHER_VERSION, "it speaks another version of the protocol"),
-    Bye.SESSION: (FailureCause.OTHER_SESSION, "it is in another session"),
-    Bye.IDENTITY: (FailureCause.CERTIFICATE_REFUSED, "it does not believe who we are"),
-    Bye.PENALTY: (FailureCause.PENALTY, "it refuses us for a while after too many violations"),
-    Bye.PROTOCOL: (FailureCause.VIOLATION, "it objects to what we sent"),
 }
 
 

@@ -95,14 +95,8 @@ class Transport:
         """Count a message of `peer` that no honest peer sends, or passes on.
 
         Such violations count like those that the transport itself notices. After `max_violations` of them, the peer is
-        refused for `penalty_s`: its connections end, nothing more of it is delivered, and it is not dialled.
-
-        Args:
-            peer: The party whose message it was.
-            what: What it did, in words that follow its name.
-
-        Returns:
-            How many violations of this peer are remembered.
+        refused for `penalty_s`: its connections end, nothing more of it is delivered, and it is not dialled. `what` it
+        did is said in words that follow its name; how many violations of it are remembered is returned.
         """
         return self._connections.report_violation(peer, what)
 
@@ -111,18 +105,7 @@ class Transport:
         return self._connections.refused_for(peer) > 0
 
     async def measure(self, peer: int, count: int = 5) -> ClockMeasurement:
-        """Compare clocks with `peer`.
-
-        Args:
-            peer: The party to ask.
-            count: How many exchanges to make.
-
-        Returns:
-            The exchange with the shortest round trip.
-
-        Raises:
-            PeerUnreachable: The peer cannot be reached, or does not answer.
-        """
+        """Compare clocks with `peer`: return the exchange with the shortest round trip, or raise `PeerUnreachable`."""
         to = self._connections.peer(peer)
         if self._connections.closed:
             raise CLOSED.as_error()
@@ -139,20 +122,10 @@ class Transport:
         return min(measurements, key=lambda measurement: measurement.round_trip)
 
     async def measure_rate(self, peer: int, size: int, seconds: float) -> float:
-        """Measure how fast `peer` takes bytes from us, by padding that it drops.
+        """Measure how many bytes a second `peer` takes from us, by padding that it drops, or raise `PeerUnreachable`.
 
-        More is sent each time, until that takes an eighth of `seconds`, or is `size` bytes.
-
-        Args:
-            peer: The party to send to.
-            size: How many bytes to send at once at most.
-            seconds: How long to wait at most.
-
-        Returns:
-            Bytes a second; if the padding did not arrive in time, the rate that it was not sent at.
-
-        Raises:
-            PeerUnreachable: The peer cannot be reached, or its connection is lost.
+        More is sent each time, until that takes an eighth of `seconds`, or is `size` bytes. If the padding did not
+        arrive within `seconds`, the rate is the one that it was not sent at.
         """
         trip, began_all = (await self.measure(peer)).round_trip, self._loop.time()
         count, most = 1, -(-size // PAD_BYTES)

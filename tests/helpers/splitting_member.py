@@ -48,7 +48,11 @@ class SplittingParty(Party):
         self._yes: dict[tuple[int, bytes], dict[int, bytes]] = {}
         self._others: dict[int, list[Item]] = {}  # by instance: what it has signed besides
         self._brazen = rng.random() < 0.5
-        self._few = rng.random() < 0.5  # whether it asks a bare quorum for promises, without the proposer
+        # Whether it asks a bare quorum for promises, without the proposer, which it lets wait for its own acceptance.
+        self._few = rng.random() < 0.5
+        self._asked: dict[int, list[int]] = {}
+        self._held: dict[int, list[tuple[int, Yes]]] = {}
+        self._released: dict[int, bool] = {}
         self._halves = rng.choice([0, 1])  # whether it shows different halves different things
         self.locked = self.decided = 0
         """How many locks and decisions of its own it got."""
@@ -82,11 +86,16 @@ class SplittingParty(Party):
                     (peer, Vote(instance, ballot, self._ballots.vote(instance, ballot, proposal.hash)))
                 )
                 if not self._brazen and (ballot := self._begin(now, peer, instance, ballot, proposal)):
-                    asked = sorted(self._context.others - {peer})[: self.session.quorum - 1 if self._few else None]
-                    effects.sends += [(other, Prepare(instance, ballot)) for other in asked]
+                    others = sorted(self._context.others - {peer})
+                    self._asked[instance] = others[: self.session.quorum - 1 if self._few else None]
+                    effects.sends += [(other, Prepare(instance, ballot)) for other in self._asked[instance]]
             case Accept(lock=lock):
-                yes = self._ballots.acceptance(instance, lock.ballot, lock.proposal.hash)
-                effects.sends.append((peer, Yes(instance, lock.ballot, yes)))
+                yes = Yes(instance, lock.ballot, self._ballots.acceptance(instance, lock.ballot, lock.proposal.hash))
+                if self._few and not self._brazen and instance in self._asked and not self._released.get(instance):
+                    effects.sends = [(to, said) for to, said in effects.sends if not isinstance(said, Yes)]
+                    self._held.setdefault(instance, []).append((peer, yes))
+                else:
+                    effects.sends.append((peer, yes))
                 if self._brazen and self._begin(now, peer, instance, lock.ballot, lock.proposal):
                     effects.sends += self._proposals(instance, [])
             case Promise() | Vote() | Yes():
@@ -101,7 +110,7 @@ class SplittingParty(Party):
         later = furthest - (furthest - consensus.order.index(self.me)) % n
         if later <= ballot or instance in self._wishes:
             return 0
-        wishes = [self._other(instance, proposal, number) for number in (0, self._halves)]
+        wishes = [self._other(instance, proposal, number) for number in (0, 0 if self._few else self._halves)]
         self._wishes[instance] = later, wishes
         return later
 
@@ -126,7 +135,8 @@ class SplittingParty(Party):
         ballot, wishes = self._wishes[instance]
         shown = [Propose(instance, ballot, wish, promises, []) for wish in wishes]
         items = Items(self._others.get(instance, []))
-        others = list(enumerate(sorted(self._context.others)))
+        few = self._asked.get(instance) if self._few else None
+        others = list(enumerate(few or sorted(self._context.others)))
         return [(other, message) for place, other in others for message in (shown[place % 2], items)]
 
     def _collect(self, peer: int, message: Promise | Vote | Yes) -> list[tuple[int, Message]]:
@@ -144,8 +154,13 @@ class SplittingParty(Party):
             sends = self._count(peer, message, instance, ballot, wish)
             if sends:
                 to = others if isinstance(sends, Accept) else others[::2]
+                held: list[tuple[int, Message]] = []
+                if self._few and instance in self._asked:
+                    to = self._asked[instance]
+                    if isinstance(sends, Decisions):
+                        self._released[instance], held = True, [*self._held.get(instance, [])]
                 items = Items(self._others.get(instance, []))
-                return [(other, message) for other in to for message in (sends, items)]
+                return held + [(other, message) for other in to for message in (sends, items)]
         return []
 
     def _count(

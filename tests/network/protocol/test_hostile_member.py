@@ -169,21 +169,19 @@ def test_a_proposer_that_ignores_what_was_accepted_splits_nobody(delay: float, s
 
 
 @pytest.mark.parametrize(
-    ("rule", "faults", "seeds"),
+    ("rule", "seeds"),
     [
-        ("a quorum is a majority", Faults(delay=0.05, loss=0.2), range(24, 30)),  # 26 does
-        ("proposals need no promises", Faults(delay=0.02), range(20, 26)),  # 22 does
+        ("a quorum is a majority", range(72, 100)),  # 75, 82 and 99 do
+        ("proposals need no promises", range(20, 40)),  # 22 does
     ],
 )
-def test_without_a_rule_it_splits_sessions(
-    rule: str, faults: Faults, seeds: range, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_a_rule_it_splits_sessions(rule: str, seeds: range, monkeypatch: pytest.MonkeyPatch) -> None:
     if rule == "a quorum is a majority":
         monkeypatch.setattr(SessionConfig, "quorum", property(lambda session: session.parties // 2 + 1))
     else:
         monkeypatch.setattr(BallotSignatures, "check_justified", lambda self, message: False)
     with pytest.raises(AssertionError, match=r"two decisions of number|does not follow what was decided"):
-        split(faults, seeds)
+        split(Faults(delay=0.02), seeds)
 
 
 @pytest.mark.slow

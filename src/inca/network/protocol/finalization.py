@@ -113,10 +113,7 @@ class Finalization:
 
     def _assess(self, cohort: Proposal) -> None:
         if cohort.hash not in self._realized:
-            self._realized[cohort.hash] = realize(
-                self._context.session, self._context.topology, _accounts(self._digests(cohort))
-            )
-            self._context.out.assess = self._realized[cohort.hash]
+            self._context.out.assess = self._realize(cohort)
 
     def assessed(self, refusal: str, of: RealizedExecution | None) -> None:
         """Learn the own loss on an execution (None: on that of the cohort of now): why to refuse, or nothing."""
@@ -242,10 +239,13 @@ class Finalization:
     def realized(self) -> RealizedExecution:
         """The execution of the cohort that was decided last."""
         assert self.cohort is not None
-        if self.cohort.hash not in self._realized:
-            accounts = _accounts(self._digests(self.cohort))
-            self._realized[self.cohort.hash] = realize(self._context.session, self._context.topology, accounts)
-        return self._realized[self.cohort.hash]
+        return self._realize(self.cohort)
+
+    def _realize(self, cohort: Proposal) -> RealizedExecution:
+        if cohort.hash not in self._realized:
+            accounts = _accounts(self._digests(cohort))
+            self._realized[cohort.hash] = realize(self._context.session, self._context.topology, accounts)
+        return self._realized[cohort.hash]
 
     def _digests(self, cohort: Proposal) -> dict[int, Digest]:
         items = self._context.signed_items.with_contents("digest", cohort.contents)
@@ -286,8 +286,8 @@ class Finalization:
         assert self.cohort is not None
         digests = self._digests(self.cohort)
         total, weight = added_up([message[:-SECRET_BYTES] for message in messages.values()])
-        largest = largest_total(session, len(messages))
-        if not (0 < weight <= session.parties * WEIGHT and all(abs(number) <= largest for number in total.tolist())):
+        largest = max(int(total.max()), -int(total.min()))
+        if not (0 < weight <= session.parties * WEIGHT and largest <= largest_total(session, len(messages))):
             self.reason = (
                 "the final messages do not add up to what honest parties can hold: someone has lied, "
                 "and nobody can tell who"

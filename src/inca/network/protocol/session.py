@@ -64,8 +64,7 @@ class SessionConfig:
     period: float  # how long a round lasts at most
     min_round_duration: float = 0.0
     seed: bytes | None = None  # of the schedule, public, 32 bytes; None: the parties flip a coin
-    # Independent noise that is added at settlement if 0, 1, 2, ... parties are not in the cohort. A roster has an entry
-    # for every number that may not be; (0,) is for none at all.
+    # Independent noise added at settlement if 0, 1, 2, ... parties are not in the cohort, each that may be; (0,): none.
     sigma_topup: tuple[int, ...] = (0,)
     names: tuple[str, ...] = ()  # by default their numbers
     colluders: int = 1  # how many may collude

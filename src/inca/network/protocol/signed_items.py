@@ -13,7 +13,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Literal, TypeVar, get_args
+from typing import Literal, TypeVar, cast, get_args
 
 import msgspec
 
@@ -233,15 +233,16 @@ class SignedItems:
 
     # --- items of all ---------------------------------------------------------------------------------------------
 
-    def check_known(self, item: Item) -> None:
+    def check_known(self, item: Item) -> KindRule:
         """Refuse an item of a kind or a party that there is not, or larger than any; it costs next to nothing."""
-        rule = KINDS.get(item.kind)  # type: ignore[call-overload]
+        rule = KINDS.get(cast(Kind, item.kind))
         if rule is None or item.party >= self.session.parties:
             raise InvalidPeerMessage(f"an item of the unknown kind {item.kind[:20]!r} or party {item.party}")
         largest, sealed = rule.largest(self, item.party), self.sealed_bytes if rule.sealed else 0
         if len(item.body) > largest or len(item.sealed) != sealed:
             got = f"{len(item.body)} and {len(item.sealed)}"
             raise InvalidPeerMessage(f"a {item.kind} must have at most {largest} bytes and {sealed} sealed, got {got}")
+        return rule
 
     def take(self, item: Item) -> bool:
         """Keep an item; return whether it was new. Refuse one that is invalid, or that its owner did not sign.
@@ -249,8 +250,7 @@ class SignedItems:
         Raises:
             CannotJoin: This party has said something in an earlier incarnation that its journal does not know.
         """
-        self.check_known(item)
-        rule: KindRule = KINDS[item.kind]  # type: ignore[index]
+        rule = self.check_known(item)
         if rule.per_cohort and not self._is_current(item):
             return False
         hash_, variants = item.hash, self._variants.get((item.kind, item.party), {})

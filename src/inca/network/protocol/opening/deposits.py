@@ -109,9 +109,13 @@ class Dealing:
 
     def share_of(self, deposit: Deposit, trustee: int, private: bytes) -> int | None:
         """Return the share of a trustee by its private key; None if what it decrypts to is none."""
+        (key,) = shared_secrets(private, [deposit.ephemeral])
+        return self.share_under(deposit, trustee, key)
+
+    def share_under(self, deposit: Deposit, trustee: int, key: bytes) -> int | None:
+        """Return the share of a trustee by what its key and the dealer's have in common, likewise."""
         place = list(self.trustees).index(trustee)
         part = deposit.shares[shamir.SHARE_BYTES * place : shamir.SHARE_BYTES * (place + 1)]
-        (key,) = shared_secrets(private, [deposit.ephemeral])
         share = int.from_bytes(self._encrypted(trustee, key, part), "little")
         return share if share < shamir.PRIME else None
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from inca.network.protocol.context import PartyContext
 from inca.network.protocol.messages import Item, Proposal
+from inca.network.protocol.opening.cohort_keys import shared_secrets
 from inca.network.protocol.opening.deposits import Dealing, Deposit
 from inca.network.protocol.signed_items import Digest, Key, Refusal, read
 
@@ -79,11 +80,13 @@ class Opening:
         if self.keys_lacking:
             return None
         shown = dict(sorted(items.by_kind["key"].items())[: self.threshold])
-        private = {party: read(item, Key).private for party, item in shown.items()}
+        deposits = [(item, read(item, Deposit)) for item in items.with_contents("deposit", committed.contents)]
+        ephemeral = [deposit.ephemeral for _, deposit in deposits]
+        common = {trustee: shared_secrets(read(item, Key).private, ephemeral) for trustee, item in shown.items()}
         messages, liars = dict[int, bytes](), set[int]()
-        for item in items.with_contents("deposit", committed.contents):
-            dealing, deposit = self._dealing(item.party), read(item, Deposit)
-            shares = {trustee: dealing.share_of(deposit, trustee, key) for trustee, key in private.items()}
+        for number, (item, deposit) in enumerate(deposits):
+            dealing = self._dealing(item.party)
+            shares = {trustee: dealing.share_under(deposit, trustee, keys[number]) for trustee, keys in common.items()}
             message = dealing.opened(deposit, item.sealed, shares)
             if message is None:
                 liars.add(item.party)

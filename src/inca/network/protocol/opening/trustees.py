@@ -121,11 +121,5 @@ def tolerance_of(parties: int, colluders: int, leavers: int) -> Tolerance:
     smallest = max(parties - leavers, smallest_cohort(colluders))
     count, threshold = _numbers(parties, colluders, leavers, parties)
     trustees = min(count, parties)
-    return Tolerance(
-        parties=parties,
-        trustees=trustees,
-        threshold=threshold,
-        before=max(0, min(parties - quorum_of(parties), parties - smallest)),
-        after=max(0, trustees - threshold),
-        smallest=smallest,
-    )
+    before = max(0, min(parties - quorum_of(parties), parties - smallest))
+    return Tolerance(parties, trustees, threshold, before, max(0, trustees - threshold), smallest)

@@ -92,7 +92,8 @@ class Trial:
     began: float
     moments: dict[int, int] = field(default_factory=dict)
     returning: frozenset[int] = frozenset()
-    measured: bool = False
+    measured: bool = False  # CPU of every process
+    sampled: bool = False  # their memory too, which costs the kernel time and slows all of them
     killed: dict[int, int] = field(default_factory=dict)
     hanging: list[int] = field(default_factory=list)
     cpu: dict[int, float] = field(default_factory=dict)
@@ -111,7 +112,7 @@ class Trial:
         before = self._spent() if self.measured else {}
         deadline = terms.start + (terms.rounds + MOST) * terms.period
         waiting, restarts = dict(self.moments), dict[int, float]()
-        spent, sampled = dict(before), 0.0
+        spent, seen = dict(before), 0.0
         while time.time() < deadline:
             for i, moment in list(waiting.items()):
                 if self.watches[i].look() >= moment:
@@ -123,9 +124,9 @@ class Trial:
                     cluster.start(i)
             if self.measured:
                 spent |= self._spent()  # the last time that each was seen
-                if time.time() >= sampled + 1.0:
-                    sampled = time.time()
-                    self._sample()
+            if self.sampled and time.time() >= seen + 1.0:
+                seen = time.time()
+                self._sample()
             if not restarts and not cluster.running():
                 break
             time.sleep(0.005 if waiting else 0.05)
@@ -230,7 +231,9 @@ def trial_as(
         rule="analytic",
         colluding=options.colluding,
         coalitions=options.coalitions,
-        min_participants=max(parties // 4, math.ceil(options.colluding * parties) + 2),
+        min_participants=max(
+            parties - round(1.5 * options.share * parties), math.ceil(options.colluding * parties) + 2
+        ),
         start=began + starting,
         period=options.period,
         max_clock_skew=0.4 * options.period,
@@ -438,7 +441,7 @@ def grow(options: argparse.Namespace) -> None:
     names = ("n", "T", "d", "result", "end", "CPU / party", "PSS / party", "unique", "ready after", "same result")
     print("  {:>4s} {:>4s} {:>8s} {:>10s} {:>10s} {:>12s} {:>12s} {:>10s} {:>12s} {:>12s}".format(*names))
     for n, rounds, size in dict.fromkeys(cases):
-        with trial(options, n, rounds, size, measured=True) as held:
+        with trial(options, n, rounds, size, measured=True, sampled=True) as held:
             held.run()
             results = [report for report in held.results().values() if report["estimate"] is not None]
             same = max(Counter(report["execution"] for report in results).values(), default=0)
@@ -469,6 +472,7 @@ if __name__ == "__main__":
         command.add_argument("--coalitions", type=int, default=3)
         command.add_argument("--colluding", type=float, default=0.1)
         command.add_argument("--seed", type=int, default=1)
+        command.set_defaults(share=0.0)
         if run is kill:
             command.add_argument("--share", type=float, default=0.2, help="of the parties, killed; half come back")
             command.add_argument("--runs", type=int, default=1)

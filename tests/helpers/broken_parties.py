@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 from helpers import simulated_network
+from helpers.trustee_keys import in_common
 from inca.network.protocol import signed_items, stages
 from inca.network.protocol.agreement.agenda import Agenda
 from inca.network.protocol.agreement.consensus import Consensus
@@ -291,9 +292,10 @@ def erases_when_it_votes(patch: Patch) -> None:
 def valid_by_hash_alone(patch: Patch) -> None:
     """A deposit is valid if its sealed bytes have the hash that it says; nobody deals again."""
 
-    def opened(self: Dealing, _: Deposit, sealed: bytes, shares: Mapping[int, int | None]) -> bytes:
+    def opened(self: Dealing, deposit: Deposit, sealed: bytes, common: Mapping[int, bytes]) -> bytes:
         places = {trustee: place for place, trustee in enumerate(self.trustees, start=1)}
-        number = shamir.recovered({places[trustee]: share or 0 for trustee, share in shares.items()})
+        shares = {places[one]: self.share_of(deposit, one, key) or 0 for one, key in common.items()}
+        number = shamir.recovered(shares)
         return self._padded((number % 2**256).to_bytes(KEY_BYTES, "little"), sealed)
 
     patch.setattr(Dealing, "opened", opened)
@@ -311,7 +313,10 @@ def garbage_is_missing(patch: Patch) -> None:
         self._vain = len(items.by_kind["key"])  # type: ignore[attr-defined]
         for item in items.with_contents("deposit", committed.contents):
             dealing, deposit = self._dealing(item.party), read(item, Deposit)
-            if any(dealing.share_of(deposit, party, read(key, Key).private) is None for party, key in shown):
+            if any(
+                dealing.share_of(deposit, party, in_common(deposit, read(key, Key).private)) is None
+                for party, key in shown
+            ):
                 return None
         return open_(self, committed)
 

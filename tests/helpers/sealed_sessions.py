@@ -20,6 +20,7 @@ import pytest
 from helpers.ledger_sums import Violation
 from helpers.network_faults import PERIOD, Faults
 from helpers.simulated_network import SimulatedNetwork
+from helpers.trustee_keys import in_common
 from inca.network.lattice.discrete_gaussian import Keystream, discrete_gaussian
 from inca.network.protocol.context import Effects
 from inca.network.protocol.finalization import Finalization
@@ -260,7 +261,8 @@ class Adversary:
         if len(known) < dealing.threshold:
             return None
         places = {trustee: place for place, trustee in enumerate(dealing.trustees, start=1)}
-        shares = {places[party]: dealing.share_of(deposit, party, self.keys[key]) or 0 for party, key in known}
+        common = {party: in_common(deposit, self.keys[key]) for party, key in known}
+        shares = {places[party]: dealing.share_of(deposit, party, key) or 0 for party, key in common.items()}
         return (shamir.recovered(shares) % 2**256).to_bytes(32, "little")
 
     def message(self, item: Item, secret: bytes | None) -> bytes | None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from functools import cache
 
+from inca.network.protocol.opening import deposits
 from inca.network.protocol.opening.cohort_keys import COHORTS, CohortSecrets
+from inca.network.protocol.opening.deposits import Deposit
 
 
 def sealing(me: int) -> bytes:
@@ -19,3 +21,8 @@ def secrets_of(me: int, cohort: int = 0) -> CohortSecrets:
 def keys_of(me: int) -> list[bytes]:
     """The public keys in a party's digest, one for each cohort."""
     return secrets_of(me).public_keys(COHORTS)
+
+
+def in_common(deposit: Deposit, private: bytes) -> bytes:
+    """What a trustee's key and the key of a deposit have in common."""
+    return deposits.shared_secrets(private, [deposit.ephemeral])[0]

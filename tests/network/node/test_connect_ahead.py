@@ -41,6 +41,18 @@ def test_word_of_a_peer_that_was_not_waited_for_begins_nothing() -> None:
     assert begun == list(range(AT_ONCE + 1))
 
 
+def test_a_peer_that_has_connected_itself_is_not_waited_for() -> None:
+    """Nothing would be heard of a connection that stands already, and its place never be free again."""
+    begun: list[int] = []
+    ahead = ConnectAhead(begun.append)
+    ahead.begin(range(4 * AT_ONCE))
+    for peer in range(AT_ONCE, 3 * AT_ONCE):
+        ahead.settled(peer)
+    for peer in range(AT_ONCE):
+        ahead.settled(peer)
+    assert begun == [*range(AT_ONCE), *range(3 * AT_ONCE, 4 * AT_ONCE)]
+
+
 @pytest.mark.parametrize(("parties", "peers"), [(3, 2), (50, 49), (128, 127), (129, 58), (300, 60), (1000, 62)])
 def test_a_large_session_is_connected_where_it_is_needed(parties: int, peers: int) -> None:
     assert connected_ahead(replace(SESSION, parties=parties)) == peers

@@ -116,8 +116,9 @@ def test_turns_follow_from_the_clock_and_the_session_and_the_first_needs_none() 
     for place, me in enumerate(ORDER):
         party = node(me)
         party.consensus.enter(100.0)
-        assert party.consensus.wakeup == pytest.approx(100.0 + place / 4)
-        within = 100.1 + place / 4  # its own turn: it gives the first one a turn all the same, unless that is down
+        later = 1.0 if place == 1 else 0.0  # all but the first give that one two turns
+        assert party.consensus.wakeup == pytest.approx(100.0 + place / 4 + later)
+        within = 100.1 + place / 4  # its own turn: it waits all the same, unless the first is down
         party.consensus.enter(within)
         assert party.consensus.wakeup == pytest.approx(101.0 + place / 4 if place else within)
         party.context.mark_down(FIRST, 90.0)
@@ -127,6 +128,7 @@ def test_turns_follow_from_the_clock_and_the_session_and_the_first_needs_none() 
 
 def test_whoever_has_followed_another_lets_it_finish_its_first_ballot() -> None:
     party = node()
+    party.context.mark_down(FIRST, 90.0)  # else it would wait for that one
     party.consensus.enter(100.0)
     assert party.consensus.wakeup == pytest.approx(100.25)
     party.handle(100.0, SECOND, Prepare(0, latest(SECOND, 100.0)))
@@ -178,22 +180,23 @@ def test_the_first_waits_with_its_ballot_until_it_can_propose() -> None:
 
 
 def test_nobody_begins_a_ballot_while_there_is_nothing_to_propose() -> None:
-    """Whoever has nothing to propose waits for a period; and once it has, for its turn."""
+    """Whoever has nothing to propose waits for two periods; and once it has, for its turn."""
     party = node(ME, held=[EVERYONE[ME]])
     party.consensus.enter(0.0)
-    rank = round(4 * (party.consensus._next_turn - 1.0))
+    rank = round(4 * (party.consensus._next_turn - 2.0))
     assert rank > 0
     for turn in (1, 2, 3):
         assert party.consensus.wakeup == turn / 4 and not party.tick(turn / 4).sends
     party.handle(0.8, 0, Items(EVERYONE))
-    assert not party.tick(0.8).sends and party.consensus.wakeup == pytest.approx(1 + rank / 4)
+    assert rank == 1 and not party.tick(0.8).sends
+    assert party.consensus.wakeup == pytest.approx(0.8 + 1 / 2)  # the first has two turns, and then it is its own
     assert party.tick(party.consensus.wakeup).sends
     alone = node(ME, held=[EVERYONE[ME]])
     alone.consensus.enter(0.0)
-    for turn in range(1, 4 + rank):
+    for turn in range(1, 8 + rank):
         assert not alone.tick(turn / 4).sends
-    assert alone.tick(1.0 + rank / 4).sends == [
-        (peer, Prepare(0, latest(ME, 1.0 + rank / 4))) for peer in range(N) if peer != ME
+    assert alone.tick(2.0 + rank / 4).sends == [
+        (peer, Prepare(0, latest(ME, 2.0 + rank / 4))) for peer in range(N) if peer != ME
     ]
 
 

@@ -28,7 +28,7 @@ from helpers.endings import (
     refusal,
 )
 from helpers.ledgers import SESSION, fresh
-from helpers.trustee_keys import secrets_of
+from helpers.trustee_keys import in_common, secrets_of
 from inca.network.protocol.agreement.public_randomness import SECRET_BYTES, beacon_commitment
 from inca.network.protocol.context import PartyContext
 from inca.network.protocol.finalization import Finalization, injected_weight
@@ -92,8 +92,8 @@ def test_the_loss_is_asked_for_on_the_execution_of_the_cohort_with_all_else_undo
 def opened_by(cohort: Proposal, sealed: Item, trustees: Iterable[int], number: int = 0) -> bytes | None:
     """What some trustees find in a deposit."""
     of, body = dealing(cohort, sealed.party, number), read(sealed, Deposit)
-    shares = {party: of.share_of(body, party, secrets_of(party, number).private_key) for party in trustees}
-    return of.opened(body, sealed.sealed, shares)
+    common = {party: in_common(body, secrets_of(party, number).private_key) for party in trustees}
+    return of.opened(body, sealed.sealed, common)
 
 
 def test_what_is_deposited_is_settled_topped_up_sealed_written_before_it_is_said_and_once() -> None:

@@ -6,7 +6,6 @@ or a slow link, no handshake would be over in its time, and all of them would be
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Iterable
 
 from inca.network.protocol.anti_entropy import neighbour_distances
@@ -30,22 +29,24 @@ class ConnectAhead:
 
     def __init__(self, connect: Callable[[int], None]) -> None:
         self._connect = connect
-        self._waiting: deque[int] = deque()
+        self._waiting: dict[int, None] = {}  # in order
         self._under_way: set[int] = set()
 
     def begin(self, peers: Iterable[int]) -> None:
         """Connect to these peers, the first ones first."""
-        self._waiting.extend(peers)
+        self._waiting |= dict.fromkeys(peers)
         self._go_on()
 
     def settled(self, peer: int) -> None:
-        """Learn that there is a connection to a peer, or that it cannot be reached."""
+        """Learn that there is a connection to a peer, whoever began it, or that it cannot be reached."""
+        self._waiting.pop(peer, None)
         if peer in self._under_way:
             self._under_way.discard(peer)
             self._go_on()
 
     def _go_on(self) -> None:
         while self._waiting and len(self._under_way) < AT_ONCE:
-            peer = self._waiting.popleft()
+            peer = next(iter(self._waiting))
+            del self._waiting[peer]
             self._under_way.add(peer)
             self._connect(peer)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from helpers.examples import examples
 from helpers.plain_primitives import FIELD, plain_chacha20, plain_hkdf, plain_x25519
-from helpers.trustee_keys import keys_of, secrets_of
+from helpers.trustee_keys import in_common, keys_of, secrets_of
 from inca.errors import InvalidPeerMessage
 from inca.network.protocol.opening import shamir
 from inca.network.protocol.opening.cohort_keys import clamped, public_of
@@ -35,7 +35,7 @@ def private(trustee: int) -> bytes:
 
 def end(of: Dealing, deposit: Deposit, sealed: bytes, trustees: Collection[int]) -> bytes | None:
     """What these trustees come to."""
-    return of.opened(deposit, sealed, {one: of.share_of(deposit, one, private(one)) for one in trustees})
+    return of.opened(deposit, sealed, {one: in_common(deposit, private(one)) for one in trustees})
 
 
 def ends(of: Dealing, deposit: Deposit, sealed: bytes) -> set[bytes | None]:
@@ -62,16 +62,14 @@ class ByHand:
         bound = b"inca-deposit/1" + of.session + numbers + of.hash
         seed = self.own_key or self.secret.to_bytes(32, "little")
         key = self.ephemeral or plain_hkdf(seed, b"ephemeral" + bound, 32)
-        wide = [
-            plain_hkdf(seed, b"polynomial" + bound + power.to_bytes(4, "little"), 64)
-            for power in range(of.threshold - 1)
-        ]
-        polynomial = [self.secret, *(int.from_bytes(part, "little") for part in wide), *self.higher]
+        wide = plain_chacha20(plain_hkdf(seed, b"polynomial" + bound, 32), bytes(64 * (of.threshold - 1)))
+        parts = [wide[at : at + 64] for at in range(0, len(wide), 64)]
+        polynomial = [self.secret, *(int.from_bytes(part, "little") for part in parts), *self.higher]
         shares = b""
         for place, (trustee, public) in enumerate(of.trustees.items(), start=1):
             value = sum(c * pow(place, power, shamir.PRIME) for power, c in enumerate(polynomial)) % shamir.PRIME
-            common = plain_hkdf(plain_x25519(key, public), b"share" + bound + trustee.to_bytes(4, "little"), 32)
-            shares += plain_chacha20(common, value.to_bytes(33, "little"))
+            common = plain_hkdf(plain_x25519(key, public), b"share" + bound + trustee.to_bytes(4, "little"), 33)
+            shares += bytes(a ^ b for a, b in zip(common, value.to_bytes(33, "little"), strict=True))
         sealed = plain_chacha20(plain_hkdf(seed, b"pad" + bound, 32), MESSAGE)
         hash_ = hashlib.sha256(sealed).digest()
         return Deposit(of.cohort, of.hash, hash_, plain_x25519(key, BASE), shares), sealed
@@ -99,7 +97,7 @@ def test_any_trustees_open_a_valid_deposit_and_no_fewer_than_agreed(trustees: in
     assert of.deal(secret, message) == (deposit, sealed)  # always the same, so that a restart says the same
     check_deposit(deposit, trustees)
     for wrong in {threshold - 1, threshold + 1} & set(range(trustees + 1)):
-        with pytest.raises(ValueError, match=f"is opened by {threshold} shares, got {wrong}"):
+        with pytest.raises(ValueError, match=f"is opened by {threshold} trustees, got {wrong}"):
             end(of, deposit, sealed, list(of.trustees)[:wrong])
 
 
@@ -134,10 +132,10 @@ def test_everything_is_bound_to_session_cohort_decision_and_dealer(name: str) ->
 def test_a_share_is_encrypted_for_its_trustee_alone() -> None:
     of = dealing()
     deposit, sealed = of.deal(SECRET, MESSAGE)
-    shares = {one: of.share_of(deposit, one, private(one)) for one in (10, 11)}
+    common = {one: in_common(deposit, private(one)) for one in (10, 11)}
     assert end(of, deposit, sealed, (10, 11, 12)) == MESSAGE
-    wrong = of.share_of(deposit, 12, private(13))
-    assert of.opened(deposit, sealed, {**shares, 12: wrong}) is None
+    wrong = in_common(deposit, private(13))
+    assert of.opened(deposit, sealed, {**common, 12: wrong}) is None
 
 
 def test_what_is_sealed_shows_nothing_of_the_message() -> None:
@@ -220,12 +218,13 @@ def test_a_share_that_is_no_element_of_the_field_is_none(beyond: int) -> None:
     """An element has one encoding: its number plus the order of the field is another one, and no share."""
     of = dealing()
     deposit, _ = honest(of)
-    genuine = of.share_of(deposit, 10, private(10))
+    first, second = in_common(deposit, private(10)), in_common(deposit, private(11))
+    genuine = of.share_of(deposit, 10, first)
     assert genuine is not None
     change = genuine ^ (genuine + shamir.PRIME if beyond == 0 else shamir.PRIME - 1 + beyond)
-    first = (int.from_bytes(deposit.shares[:33], "little") ^ change).to_bytes(33, "little")
-    changed = msgspec.structs.replace(deposit, shares=first + deposit.shares[33:])
-    assert of.share_of(changed, 10, private(10)) is None and of.share_of(changed, 11, private(11)) is not None
+    beyond_field = (int.from_bytes(deposit.shares[:33], "little") ^ change).to_bytes(33, "little")
+    changed = msgspec.structs.replace(deposit, shares=beyond_field + deposit.shares[33:])
+    assert of.share_of(changed, 10, first) is None and of.share_of(changed, 11, second) is not None
 
 
 @pytest.mark.parametrize("name", LIES)

@@ -50,6 +50,8 @@ from inca.network.protocol.messages import (
 from inca.network.protocol.records import Accepted, Promised, Voted
 
 _TURNS_PER_PERIOD = 4  # to propose
+_IN_ANY_CASE_PERIODS = 2.0  # after which a party proposes what others were locked on, if it has nothing itself
+_FIRST_HAS_TURNS = 2  # before the others propose
 _FIRST_RETRY_TURNS = 1 / 4  # after which whoever has not answered is asked again, at first
 _YIELD_PERIODS = 1 / 2  # for which a party does not propose itself after it has followed another's first ballot
 _TURNS_AHEAD = 2  # that a ballot may come before its turn: clocks differ by less than half a period
@@ -108,24 +110,24 @@ class Consensus:
     def enter(self, now: float) -> None:
         """Be ready to propose when it is this party's turn, once it has something to propose.
 
-        After a period it asks the others in any case: they may know what it does not.
+        After a while it asks the others in any case: they may know what it does not.
         """
         if not self.may_vote:
             return
         self._own_pause = self._turn_s * len(self.order)
-        self._next_turn = self._own_turn(now + self._context.session.period)
+        self._next_turn = self._own_turn(now + _IN_ANY_CASE_PERIODS * self._context.session.period)
         self._look(now)
 
     def _look(self, now: float) -> None:
         """Begin to wait for the own turn as soon as there is something to propose; the first in order has none to wait.
 
-        The others give it a turn, unless it is known to be down.
+        The others give it some turns, unless it is known to be down: two ballots at once hold each other up.
         """
         if self._agenda.propose(now) is None:
             self._look_at = now + self._turn_s
         else:
             first = self.order[0]
-            grace = 0.0 if first in (self._context.me, *self._context.down) else self._turn_s
+            grace = 0.0 if first in (self._context.me, *self._context.down) else _FIRST_HAS_TURNS * self._turn_s
             self._look_at, self._next_turn = inf, min(self._next_turn, self._own_turn(now + grace))
 
     def tick(self, now: float) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from inca._base.extras import importing
 from inca.errors import InvalidPeerMessage
@@ -62,7 +62,12 @@ def public_of(private: bytes) -> bytes:
 def shared_secrets(private: bytes, publics: Iterable[bytes]) -> list[bytes]:
     """Return what a key has in common with each of others, which must be ones that `check_public` lets pass."""
     key = X25519PrivateKey.from_private_bytes(private)  # once: it takes as long as an exchange
-    return [key.exchange(X25519PublicKey.from_public_bytes(public)) for public in publics]
+    return [key.exchange(_loaded(public)) for public in publics]
+
+
+@lru_cache(maxsize=512)
+def _loaded(public: bytes) -> X25519PublicKey:
+    return X25519PublicKey.from_public_bytes(public)
 
 
 def check_public(public: bytes) -> None:

@@ -57,6 +57,11 @@ def check_deposit(deposit: Deposit, trustees: int) -> None:
     check_public(deposit.ephemeral)
 
 
+def _under_stream(key: bytes, content: bytes) -> bytes:
+    """Return bytes under the ChaCha20 stream of a key that is used once, or without it."""
+    return Cipher(ChaCha20(key, bytes(16)), mode=None).encryptor().update(content)
+
+
 @dataclass(frozen=True)
 class Dealing:
     """Who deals for which cohort, known by its number and by the hash of its decision, and to whom.
@@ -66,8 +71,8 @@ class Dealing:
         >>> public = {party: public_of(key) for party, key in private.items()}
         >>> dealing = Dealing(bytes(32), 0, bytes(32), dealer=5, trustees=public, threshold=2)
         >>> deposit, sealed = dealing.deal(b"k" * 32, b"a noisy balance")
-        >>> shares = {party: dealing.share_of(deposit, party, private[party]) for party in (3, 8)}
-        >>> dealing.opened(deposit, sealed, shares)
+        >>> common = {party: shared_secrets(private[party], [deposit.ephemeral])[0] for party in (3, 8)}
+        >>> dealing.opened(deposit, sealed, common)
         b'a noisy balance'
     """
 
@@ -83,58 +88,61 @@ class Dealing:
         numbers = self.cohort.to_bytes(4, "little") + self.dealer.to_bytes(4, "little")
         return b"inca-deposit/1" + self.session + numbers + self.hash
 
+    @cached_property
+    def _places(self) -> dict[int, int]:
+        return {trustee: place for place, trustee in enumerate(self.trustees, start=1)}
+
     def deal(self, secret: bytes, message: bytes) -> tuple[Deposit, bytes]:
         """Return the deposit of a message that follows from a secret, and the sealed message."""
         sealed = self._padded(secret, message)
         return self._deposit(secret, hashlib.sha256(sealed).digest()), sealed
 
-    def _deposit(self, secret: bytes, sealed: bytes) -> Deposit:
+    def _deposit(self, secret: bytes, sealed: bytes, known: Mapping[int, bytes] | None = None) -> Deposit:
+        """Return the deposit of a secret; what its ephemeral key has in common with some trustees may be known.
+
+        If it is what another key has in common with them, so is the ephemeral key, and the deposit is another one.
+        """
         ephemeral = clamped(derived(secret, b"ephemeral" + self._bound))
-        coefficients = self._coefficients(secret)
-        common = shared_secrets(ephemeral, self.trustees.values())
+        coefficients, common = self._coefficients(secret), dict(known or {})
+        others = {trustee: key for trustee, key in self.trustees.items() if trustee not in common}
+        common |= zip(others, shared_secrets(ephemeral, others.values()), strict=True)
         shares = []
-        for place, (trustee, key) in enumerate(zip(self.trustees, common, strict=True), start=1):
+        for trustee, place in self._places.items():
             share = shamir.share(int.from_bytes(secret, "little"), coefficients, place)
-            shares.append(self._encrypted(trustee, key, share.to_bytes(shamir.SHARE_BYTES, "little")))
+            shares.append(self._encrypted(trustee, common[trustee], share.to_bytes(shamir.SHARE_BYTES, "little")))
         return Deposit(self.cohort, self.hash, sealed, public_of(ephemeral), b"".join(shares))
 
     def _coefficients(self, secret: bytes) -> list[int]:
         """Return the coefficients of the polynomial but that of degree 0, which is the secret."""
-        purpose, count = b"polynomial" + self._bound, self.threshold - 1
-        coefficients = []
-        for number in range(count):
-            wide = derived(secret, purpose + number.to_bytes(4, "little"), _COEFFICIENT_BYTES)
-            coefficients.append(int.from_bytes(wide, "little") % shamir.PRIME)
-        return coefficients
+        size, count = _COEFFICIENT_BYTES, self.threshold - 1
+        wide = _under_stream(derived(secret, b"polynomial" + self._bound), bytes(size * count))
+        parts = (wide[size * number : size * (number + 1)] for number in range(count))
+        return [int.from_bytes(part, "little") % shamir.PRIME for part in parts]
 
-    def share_of(self, deposit: Deposit, trustee: int, private: bytes) -> int | None:
-        """Return the share of a trustee by its private key; None if what it decrypts to is none."""
-        (key,) = shared_secrets(private, [deposit.ephemeral])
-        return self.share_under(deposit, trustee, key)
-
-    def share_under(self, deposit: Deposit, trustee: int, key: bytes) -> int | None:
-        """Return the share of a trustee by what its key and the dealer's have in common, likewise."""
-        place = list(self.trustees).index(trustee)
-        part = deposit.shares[shamir.SHARE_BYTES * place : shamir.SHARE_BYTES * (place + 1)]
-        share = int.from_bytes(self._encrypted(trustee, key, part), "little")
+    def share_of(self, deposit: Deposit, trustee: int, common: bytes) -> int | None:
+        """Return the share of a trustee by what its key and the dealer's have in common; None if there is none."""
+        end = shamir.SHARE_BYTES * self._places[trustee]
+        part = deposit.shares[end - shamir.SHARE_BYTES : end]
+        share = int.from_bytes(self._encrypted(trustee, common, part), "little")
         return share if share < shamir.PRIME else None
 
-    def opened(self, deposit: Deposit, sealed: bytes, shares: Mapping[int, int | None]) -> bytes | None:
-        """Return the message of a deposit, by the shares of `threshold` trustees; None proves that its dealer lied.
+    def opened(self, deposit: Deposit, sealed: bytes, common: Mapping[int, bytes]) -> bytes | None:
+        """Return the message of a deposit, or None, which proves that its dealer lied.
 
-        A share that does not decrypt is garbage, not missing: whichever trustees open, the end is the same.
+        `common` is what the keys of `threshold` trustees and the dealer's have in common. A share that does not decrypt
+        is garbage, not missing: whichever trustees open, the end is the same.
         """
-        places = {trustee: place for place, trustee in enumerate(self.trustees, start=1)}
-        known = {places[trustee]: share for trustee, share in shares.items() if share is not None}
-        if len(shares) != self.threshold:
-            raise ValueError(f"a deposit is opened by {self.threshold} shares, got {len(shares)}")
+        if len(common) != self.threshold:
+            raise ValueError(f"a deposit is opened by {self.threshold} trustees, got {len(common)}")
+        shares = {self._places[trustee]: self.share_of(deposit, trustee, key) for trustee, key in common.items()}
+        known = {place: share for place, share in shares.items() if share is not None}
         if len(known) < self.threshold:
             return None
         number = shamir.recovered(known)
         if number >= 2 ** (8 * KEY_BYTES):
             return None
         secret = number.to_bytes(KEY_BYTES, "little")
-        return self._padded(secret, sealed) if self._deposit(secret, deposit.sealed) == deposit else None
+        return self._padded(secret, sealed) if self._deposit(secret, deposit.sealed, common) == deposit else None
 
     def proves_lie(self, deposit: Deposit, sealed: bytes, keys: Mapping[int, bytes]) -> bool:
         """Return whether the keys of `threshold` trustees prove that the dealer of a deposit has lied."""
@@ -142,15 +150,14 @@ class Dealing:
             trustee in self.trustees and proves(key, self.trustees[trustee]) for trustee, key in keys.items()
         ):
             return False
-        shares = {trustee: self.share_of(deposit, trustee, key) for trustee, key in keys.items()}
-        return self.opened(deposit, sealed, shares) is None
+        common = {trustee: shared_secrets(key, [deposit.ephemeral])[0] for trustee, key in keys.items()}
+        return self.opened(deposit, sealed, common) is None
 
     def _padded(self, secret: bytes, message: bytes) -> bytes:
         """Return a message under the pad of a secret, or without it."""
-        cipher = Cipher(ChaCha20(derived(secret, b"pad" + self._bound), bytes(16)), mode=None)
-        return cipher.encryptor().update(message)
+        return _under_stream(derived(secret, b"pad" + self._bound), message)
 
     def _encrypted(self, trustee: int, secret: bytes, share: bytes) -> bytes:
         """Return a share under the key that dealer and trustee have in common, or without it."""
-        key = derived(secret, b"share" + self._bound + trustee.to_bytes(4, "little"))
-        return Cipher(ChaCha20(key, bytes(16)), mode=None).encryptor().update(share)
+        pad = derived(secret, b"share" + self._bound + trustee.to_bytes(4, "little"), shamir.SHARE_BYTES)
+        return (int.from_bytes(pad, "little") ^ int.from_bytes(share, "little")).to_bytes(shamir.SHARE_BYTES, "little")

@@ -86,8 +86,7 @@ class Opening:
         messages, liars = dict[int, bytes](), set[int]()
         for number, (item, deposit) in enumerate(deposits):
             dealing = self._dealing(item.party)
-            shares = {trustee: dealing.share_under(deposit, trustee, keys[number]) for trustee, keys in common.items()}
-            message = dealing.opened(deposit, item.sealed, shares)
+            message = dealing.opened(deposit, item.sealed, {trustee: keys[number] for trustee, keys in common.items()})
             if message is None:
                 liars.add(item.party)
             else:

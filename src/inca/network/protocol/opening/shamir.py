@@ -20,8 +20,8 @@ def share(secret: int, coefficients: Sequence[int], place: int) -> int:
     """
     value = 0
     for coefficient in reversed([secret, *coefficients]):
-        value = (value * place + coefficient) % PRIME
-    return value
+        value = value * place + coefficient
+    return value % PRIME  # once: a place is small, so the number grows slowly
 
 
 def recovered(shares: Mapping[int, int]) -> int:

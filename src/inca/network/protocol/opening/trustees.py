@@ -3,7 +3,8 @@
 Up to 48 parties everyone in the cohort is a trustee. Above, up to 1,000, the first of the cohort in the roster's order
 are: more than can collude, whoever they are, so that the work stays bounded. Above that they are drawn from the
 *roster*, by the public seed, and never replaced: were they the first of whoever is left, who cuts links would move
-colluders up.
+colluders up. Of those who may leave count no more than may be missing before commit, whatever the terms allow: a
+session without a quorum never comes to commit.
 """
 
 from __future__ import annotations
@@ -49,6 +50,7 @@ def are_drawn(session: SessionConfig) -> bool:
 
 def _numbers(parties: int, colluders: int, leavers: int, cohort: int) -> tuple[int, int]:
     """Return how many trustees a cohort of this size has at most, and how many of them open."""
+    leavers = min(leavers, parties - quorum_of(parties))
     if cohort <= _ALL_UP_TO:
         return cohort, max(cohort // 2 + 1, colluders + 1)
     if parties <= _FIRST_UP_TO:

@@ -25,7 +25,7 @@ from inca.network.lattice.discrete_gaussian import Keystream, discrete_gaussian
 from inca.network.protocol.context import Effects
 from inca.network.protocol.finalization import Finalization
 from inca.network.protocol.messages import Item, Items, Message, Proposal
-from inca.network.protocol.opening import cohort_keys, deposits, shamir
+from inca.network.protocol.opening import cohort_keys, deposits, opening, shamir
 from inca.network.protocol.opening.cohort_keys import COHORTS, CohortSecrets
 from inca.network.protocol.opening.cohort_keys import public_of as public_of_curve
 from inca.network.protocol.opening.cohort_keys import shared_secrets as shared_secrets_of_curve
@@ -138,6 +138,7 @@ def remembered_curve() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         for module in (cohort_keys, deposits):
             patch.setattr(module, "public_of", public_of)
+        for module in (cohort_keys, deposits, opening):
             patch.setattr(module, "shared_secrets", lambda private, publics: shared(private, *publics))
         keys_from.cache_clear()  # they may be those of other rules
         yield

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from inca.network.protocol.opening import deposits
+from inca.network.protocol.opening import cohort_keys
 from inca.network.protocol.opening.cohort_keys import COHORTS, CohortSecrets
 from inca.network.protocol.opening.deposits import Deposit
 
@@ -25,4 +25,4 @@ def keys_of(me: int) -> list[bytes]:
 
 def in_common(deposit: Deposit, private: bytes) -> bytes:
     """What a trustee's key and the key of a deposit have in common."""
-    return deposits.shared_secrets(private, [deposit.ephemeral])[0]
+    return cohort_keys.shared_secrets(private, [deposit.ephemeral])[0]

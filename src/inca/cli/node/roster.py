@@ -246,7 +246,7 @@ def _show_terms(roster: Roster, plan: Plan | None = None) -> None:
         *([("missing", tolerance.sentence)] if tolerance else []),
         ("time", f"from {to_utc(terms.start)}, {length}"),
         ("clocks", f"wrong by at most {terms.max_clock_skew:g} s"),
-        ("seed", "drawn by a coin flip of the parties" if terms.seed is None else terms.seed),
+        ("seed", _seed_in_words(terms)),
     ):
         print_text(f"  {name:10} {text}")
     if remark:
@@ -258,6 +258,12 @@ def _tolerance(roster: Roster) -> Tolerance | None:
     from inca.network.node.session_setup import SessionSetup
 
     return None if roster.missing else SessionSetup(roster).tolerance
+
+
+def _seed_in_words(terms: Terms) -> str:
+    if not terms.needs_seed:
+        return "none: who sends to whom is not drawn"
+    return "drawn by a coin flip of the parties" if terms.seed is None else terms.seed
 
 
 def _topup_in_words(terms: Terms) -> str:

@@ -26,6 +26,8 @@ from inca.protocol.adversary import rounded_up, smallest_cohort
 from inca.protocol.schedules import random_schedule
 
 FORMAT = "inca-roster/1"
+MOST_ON_CIRCLE = 1000
+"""Of more parties the trustees are drawn by a public seed (docs/settlement.md), and a circle has none."""
 MIN_PARTIES = 3  # of two, each learns the other's value from the average and its own
 
 
@@ -180,6 +182,8 @@ number of parties (2), got 3'))
             return
         if smallest_cohort(colluders) > n:
             yield f"colluding must be a fraction that leaves two of {n} parties honest, got {terms.colluding}"
+        if not terms.needs_seed and n > MOST_ON_CIRCLE:
+            yield f"on a circle there must be at most {MOST_ON_CIRCLE:,} parties, got {n:,}: above, a seed draws trustees"
         try:
             random_schedule(terms.schedule, n, terms.rounds, terms.receivers, seed=0)
         except InvalidInput as error:

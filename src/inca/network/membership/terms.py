@@ -135,6 +135,13 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         force_setattr(self, "min_round_duration", shortest)
         if self.seed is not None and not (isinstance(self.seed, str) and _SEED.fullmatch(self.seed)):
             refuse("seed", self.seed, "None, or 32 to 128 hexadecimal digits in lower case")
+        if self.seed is not None and not self.needs_seed:
+            refuse("seed", self.seed, "None, as nothing is drawn on a circle")
+
+    @property
+    def needs_seed(self) -> bool:
+        """Whether who sends to whom is drawn by a public seed; on a circle nothing is."""
+        return self.schedule != "circle"
 
     @property
     def domain(self) -> Domain:

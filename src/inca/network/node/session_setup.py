@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 import os
 from dataclasses import dataclass, replace
@@ -132,12 +133,20 @@ class SessionSetup:
             start=terms.start,
             period=terms.period,
             min_round_duration=terms.min_round_duration,
-            seed=None if terms.seed is None else bytes.fromhex(terms.seed),
+            seed=self._seed,
             sigma_topup=tuple(lattice.level(sigma * (1.0 + self.noise_excess)) for sigma in terms.sigma_topup) or (0,),
             names=tuple(self.roster.names),
             colluders=rounded_up("colluding", terms.colluding, len(self.roster.parties)),
             leavers=len(self.roster.parties) - terms.min_participants,
         )
+
+    @property
+    def _seed(self) -> bytes | None:
+        """The public seed, if it is agreed on; where nothing is drawn by it, anything that all know."""
+        terms = self.roster.terms
+        if not terms.needs_seed:
+            return hashlib.sha256(b"inca-no-seed/1" + self.roster.session).digest()
+        return None if terms.seed is None else bytes.fromhex(terms.seed)
 
     @property
     def tolerance(self) -> Tolerance:

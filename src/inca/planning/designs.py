@@ -10,6 +10,7 @@ from functools import lru_cache
 from inca._base.validation import integer
 from inca.errors import RequirementsNotMet
 from inca.planning.requirements import Requirements
+from inca.privacy.theorems.circle import circle_rounds
 from inca.privacy.theorems.failure_bounds import (
     SCHEDULES,
     log_failure_bound,
@@ -97,6 +98,9 @@ class ProtocolDesign:
         be away.
         """
         n, colluders, leavers = requirements.parties, requirements.colluders, requirements.leavers
+        if self.schedule == "circle":  # certain, or not at all
+            enough = circle_rounds(n, colluders + leavers)
+            return 0.0 if enough is None or self.rounds < enough or requirements.eavesdropped else -math.inf
         lacking, eavesdropped = 1.0 - 1.0 / factor, requirements.eavesdropped
         if self.receivers == 1:
             return log_settled_bound(

@@ -13,6 +13,7 @@ from inca._base.validation import integer, refuse
 from inca.errors import RequirementsNotMet
 from inca.planning.designs import ProtocolDesign, designs_that_hide_enough
 from inca.planning.extrapolation import extrapolated_levels
+from inca.planning.joining import joining
 from inca.planning.leavers import level_that_protects_leavers
 from inca.planning.level_tables import (
     DRAWN_PARTIES,
@@ -33,7 +34,7 @@ from inca.planning.sampling import (
     sampled_parties,
 )
 from inca.planning.settled_noise import SettledNoise, price
-from inca.privacy.theorems.connected_bound import connected_level
+from inca.privacy.theorems.joined_bound import sufficient_level
 from inca.protocol.expected_error import ErrorBudget
 from inca.protocol.noise_levels import NoiseLevels
 
@@ -97,7 +98,7 @@ def settled_plan(
         budget=best.expected,
         standard_error=0.0,
         # Drawn views include those in which messages hide too little.
-        structure_bound=0.0 if best.basis.looked_up else math.exp(best.design.log_failure(requirements, settled=True)),
+        structure_bound=0.0 if best.basis.looked_up else math.exp(_log_failure(requirements, best)),
         sampling=best.basis,
         considered=tuple(
             AlternativeDesign(str(other.design), other.design.messages, other.expected.total / best.expected.total)
@@ -105,6 +106,13 @@ def settled_plan(
         ),
         settlement="settled",
     )
+
+
+def _log_failure(requirements: Requirements, best: _Candidate) -> float:
+    """Return the log of the probability that messages hide too little for the level."""
+    if best.basis.kind == "proven":
+        return best.design.log_cut_off(requirements, best.noise.factor)
+    return best.design.log_failure(requirements, settled=True)
 
 
 def _by_design(candidates: list[_Candidate]) -> Iterator[list[_Candidate]]:
@@ -117,25 +125,16 @@ def _best(candidates: list[_Candidate]) -> _Candidate:
 
 
 def _proven(requirements: Requirements, rounds: int | None, receivers: int | None) -> _Candidate:
-    """Return the candidate whose level suffices whenever hidden messages connect all honest parties that stay.
-
-    It takes the fewest rounds with which they do, but for the allowed probability, leavers counted as colluders.
-    """
+    """Return the candidate of fewest rounds whose hidden messages join the honest parties that stay, in closed form."""
     if receivers not in (None, 1):
         refuse("receivers", receivers, "1 for a proven level")
     if requirements.away > 0.0:
         refuse("away", requirements.away, "0 for a proven level")
-    longest = requirements.messages if rounds is None else integer("rounds", rounds, min=1)
-    fitting = [ProtocolDesign("permutation", total) for total in range(1, min(longest, requirements.messages) + 1)]
-    tried = fitting if rounds is None else fitting[-1:]
-    enough = designs_that_hide_enough(requirements, tried, rounds, receivers, settled=True)
-    design = replace(enough[0], quiet=min(QUIET_ROUNDS, enough[0].rounds - 1))
-    level = connected_level(requirements.honest, design.rounds, _PROVEN_FACTOR)
-    if requirements.leavers:
-        level = max(level, level_that_protects_leavers(design.injection()))
+    joined = joining(requirements, rounds)
+    factor = _PROVEN_FACTOR / (1.0 - joined.lacking)
+    level = sufficient_level(rounds=joined.design.rounds, joined=requirements.honest, factor=_PROVEN_FACTOR)
     basis = SamplingDetails(0, requirements.parties, (), 1.0, 0, kind="proven", known=_known(requirements))
-    residue = residue_of(design, requirements.parties, requirements.leavers)
-    return _candidate(requirements, design, _PROVEN_FACTOR, level, basis, residue)
+    return _candidate(requirements, joined.design, factor, level, basis, residue=0.0)
 
 
 def _looked_up(

@@ -8,12 +8,12 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from inca.privacy.theorems.circle import circle_rounds
 
 import inca
 from helpers.examples import examples
 from inca.errors import InvalidInput, RequirementsNotMet
 from inca.planning.joining import LOST_MESSAGES, MOST_CIRCLE_ROUNDS, joining
-from inca.privacy.theorems.circle import circle_rounds
 from inca.privacy.theorems.failure_bounds import log_settled_bound
 
 
@@ -24,7 +24,16 @@ def required(parties: int, colluders: int = 0, leavers: int = 0, **more: float) 
 
 @pytest.mark.parametrize(
     ("parties", "colluders", "leavers", "rounds"),
-    [(4, 1, 1, 3), (5, 1, 2, 4), (6, 2, 2, 5), (10, 1, 1, 2), (12, 2, 2, 3), (20, 2, 2, 3), (50, 5, 5, 6), (70, 7, 7, 8)],
+    [
+        (4, 1, 1, 3),
+        (5, 1, 2, 4),
+        (6, 2, 2, 5),
+        (10, 1, 1, 2),
+        (12, 2, 2, 3),
+        (20, 2, 2, 3),
+        (50, 5, 5, 6),
+        (70, 7, 7, 8),
+    ],
 )
 def test_few_parties_are_joined_for_certain(parties: int, colluders: int, leavers: int, rounds: int) -> None:
     joined = joining(required(parties, colluders, leavers))

@@ -66,11 +66,12 @@ def joining(requirements: Requirements, rounds: int | None = None) -> Joining:
     if circle is not None and circle <= min(most, MOST_CIRCLE_ROUNDS) and (rounds or circle) < n:
         return Joining(ProtocolDesign("circle", rounds or circle), -math.inf, 0.0)
     lacking = _LACKING if _LACKING * (n - colluders - leavers) >= 1.0 else 0.0
-    tried = range(1, _MOST_ROUNDS + 1)
-    place = bisect_left(tried, True, key=lambda total: _cut_off(requirements, total, lacking) <= math.log(requirements.failure))
+    tried, allowed = range(1, _MOST_ROUNDS + 1), math.log(requirements.failure)
+    place = bisect_left(tried, True, key=lambda total: _cut_off(requirements, total, lacking) <= allowed)
     drawn = tried[place] if place < len(tried) else None
     if drawn is None or drawn > most:
-        raise RequirementsNotMet(_too_few(requirements, most, [known for known in (circle, drawn) if known is not None]))
+        sufficient = [known for known in (circle, drawn) if known is not None]
+        raise RequirementsNotMet(_too_few(requirements, most, sufficient))
     total = rounds or drawn
     return Joining(ProtocolDesign("permutation", total), _cut_off(requirements, total, lacking), lacking)
 

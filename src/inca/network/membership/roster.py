@@ -183,7 +183,7 @@ number of parties (2), got 3'))
         if smallest_cohort(colluders) > n:
             yield f"colluding must be a fraction that leaves two of {n} parties honest, got {terms.colluding}"
         if not terms.needs_seed and n > MOST_ON_CIRCLE:
-            yield f"on a circle there must be at most {MOST_ON_CIRCLE:,} parties, got {n:,}: above, a seed draws trustees"
+            yield f"at most {MOST_ON_CIRCLE:,} parties fit on a circle (above, a seed draws trustees), got {n:,}"
         try:
             random_schedule(terms.schedule, n, terms.rounds, terms.receivers, seed=0)
         except InvalidInput as error:

@@ -277,8 +277,9 @@ class SessionSequence:
     def _roster_of(self, number: int, request: AverageRequest) -> Roster:
         """Return the roster of a session; its name tells the outcomes before it, so it has its own id.
 
-        A coin flip for the seed, if one is needed, needs every party. As soon as there is a result, the next seed is a hash of the results
-        and their beacons, to which all had committed before any was opened: nobody could know or choose it before.
+        A coin flip for the seed, if one is needed, needs every party. As soon as there is a result, the next seed is a
+        hash of the results and their beacons, to which all had committed before any was opened: nobody could know or
+        choose it before.
         """
         name = hashlib.sha256(b"inca-course/1" + self.roster.session + self.outcome_log.digest()).hexdigest()
         terms = terms_for(self.roster.terms, request, len(self.roster.parties))

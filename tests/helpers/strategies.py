@@ -13,7 +13,7 @@ import inca
 def schedules(draw: st.DrawFn, n: int, rounds: int) -> inca.Schedule:
     seed = draw(st.integers(0, 2**32))
     rng = np.random.default_rng(seed)
-    kinds = ["random", "permutation", "explicit", "weights", "graph"] + ["distinct"] * (n > rounds)
+    kinds = ["random", "permutation", "explicit", "weights", "graph"] + ["distinct", "circle"] * (n > rounds)
     kind = draw(st.sampled_from(kinds))
     if kind == "random":
         k = draw(st.integers(1, n - 1))
@@ -23,6 +23,8 @@ def schedules(draw: st.DrawFn, n: int, rounds: int) -> inca.Schedule:
         return inca.PermutationReceivers(n, rounds, draw(st.integers(1, min(3, (n + 1) // 2))), seed=seed)
     if kind == "distinct":
         return inca.UnrepeatedReceivers(n, rounds, draw(st.integers(1, (n - 1) // rounds)), seed=seed)
+    if kind == "circle":
+        return inca.CircleSchedule(n, rounds, share=draw(st.sampled_from([None, 1.0, 0.1])))
     if kind == "explicit":
         k = draw(st.integers(1, n - 1))
         receivers = inca.RandomReceivers(n, rounds, k, seed=seed)

@@ -1,4 +1,4 @@
-"""The rounds of a circle that join those who stay for certain: every choice of the removed and lost, up to 14 parties."""
+"""The rounds of a circle that join all parties that stay: up to 14 parties, every choice of what is taken away."""
 
 from __future__ import annotations
 

@@ -139,7 +139,7 @@ def test_fewer_than_two_honest_members_are_not_joined() -> None:
 
 
 def test_messages_with_several_receivers_are_refused() -> None:
-    """Partners do not decide there: a triangle would withstand one colluder, but each message had gone to that one, too."""
+    """Partners do not decide there: a triangle withstands one colluder, but each message went to that one, too."""
     together = inca.ExplicitSchedule([[[1, 2], [0, 2], [0, 1]]])
     execution = inca.Execution(together, inca.incremental_injection(1))
     assert not hidden_rank(View(execution, Adversary([2]))).met

@@ -52,7 +52,7 @@ def test_too_few_parties_or_rounds_are_refused(n: int, rounds: int, sentence: st
 def test_the_share_can_be_chosen() -> None:
     circle = inca.CircleSchedule(4, 3, share=0.75)
     assert circle.round(2).kept.tolist() == [0.25] * 4 and circle.even_share == 0.75
-    with pytest.raises(InvalidInput, match="share must be above 0 and at most 1, got 1.5"):
+    with pytest.raises(InvalidInput, match=r"share must be above 0 and at most 1, got 1\.5"):
         inca.CircleSchedule(4, 3, share=1.5)
 
 

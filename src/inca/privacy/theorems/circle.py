@@ -1,8 +1,8 @@
-"""How many rounds on a circle keep those who stay joined for certain, whoever is taken away and whatever is lost.
+"""How many rounds of a circle join all parties that stay, for certain.
 
-Over T rounds of `CircleSchedule` every party exchanges messages with the T next ones on either side. Removed parties and
-lost messages may be chosen with the schedule in view: nothing is random, so nothing can fail. Everything is closed form;
-the proofs are in docs/conditions.md, "The circle".
+Over T rounds of `CircleSchedule` every party exchanges messages with the T next ones on either side. Removed parties
+and lost messages may be chosen with the schedule in view: nothing is random, so there is no probability of failure.
+The proof is in docs/conditions.md, "The circle".
 """
 
 from __future__ import annotations
@@ -11,15 +11,15 @@ from inca._base.validation import integer, refuse
 
 
 def circle_rounds(parties: int, removed: int, lost: int = 1) -> int | None:
-    """Return the least rounds T after which a circle joins those who stay, whichever parties and messages are taken away.
+    """Return the least number of rounds after which a circle joins all parties that stay, whatever is taken away.
 
     With n parties, R of them removed and m messages lost,
 
         T = ceil((R + m + 1) / 2)    if R + m + 1 < n,
-        T = R + ceil((m + 1) / 2)    otherwise, where some parties need both messages that they can exchange.
+        T = R + ceil((m + 1) / 2)    otherwise: then some pairs need both messages that they can exchange.
 
-    Hidden messages then join all who stay, for *every* choice of the removed and the lost. One round less does not: some
-    choice cuts a party off.
+    Hidden messages then join the parties that stay, for *every* choice of the removed and the lost. After one round
+    less, some choice cuts a party off.
 
     Args:
         parties: n.

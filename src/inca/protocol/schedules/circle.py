@@ -34,8 +34,8 @@ class CircleSchedule(Schedule):
     def __init__(self, parties: int, rounds: int, *, share: float | None = None) -> None:
         self.parties, self.rounds, self.slots = check_size(parties, rounds, 1)
         if self.rounds >= self.parties:
-            must_be = f"below the number of parties ({self.parties}) on a circle, where in round {self.parties} everyone"
-            refuse("rounds", rounds, f"{must_be} would send to itself")
+            must_be = f"below the number of parties ({self.parties}) on a circle"
+            refuse("rounds", rounds, f"{must_be}, where in round {self.parties} everyone would send to itself")
         self.share = self.even_share = check_share(share, self.slots)
 
     def round(self, t: int) -> Round:

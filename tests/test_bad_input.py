@@ -150,6 +150,8 @@ COUNTS: dict[str, Call] = {
     "schedule parties": lambda bad: inca.RandomReceivers(bad, 2, seed=1),
     "schedule rounds": lambda bad: inca.RandomReceivers(4, bad, seed=1),
     "schedule receivers": lambda bad: inca.RandomReceivers(4, 2, bad, seed=1),
+    "circle parties": lambda bad: inca.CircleSchedule(bad, 1),
+    "circle rounds": lambda bad: inca.CircleSchedule(4, bad),
     "graph rounds": lambda bad: inca.StaticGraph([[1], [0]], bad),
     "complete_graph": lambda bad: inca.complete_graph(bad, 1),
     "hypercube_graph": lambda bad: inca.hypercube_graph(bad, 1),

@@ -48,6 +48,7 @@ from .protocol.noise import Noise as Noise
 from .protocol.noise import draw_noise as draw_noise
 from .protocol.noise_levels import NoiseLevels as NoiseLevels
 from .protocol.presence import Presence as Presence
+from .protocol.schedules import CircleSchedule as CircleSchedule
 from .protocol.schedules import ExplicitSchedule as ExplicitSchedule
 from .protocol.schedules import PermutationReceivers as PermutationReceivers
 from .protocol.schedules import RandomReceivers as RandomReceivers

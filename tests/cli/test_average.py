@@ -99,6 +99,14 @@ def test_the_protocol_by_hand(capsys: Capture, tmp_path: Path) -> None:
         assert (execution.injection == early) is (injection == "early")
 
 
+def test_the_circle_by_hand(capsys: Capture, tmp_path: Path) -> None:
+    words = [EXAMPLE, *DOMAIN, *NOISE, "--rounds", 3, "--schedule", "circle", "--transcript", tmp_path / "run.json"]
+    average(capsys, *words)
+    schedule = inca.read_execution(tmp_path / "run.json").execution.schedule
+    n = schedule.parties
+    assert [schedule.round(r).receivers[n - 1, 0] for r in (1, 2, 3)] == [0, 1, 2]
+
+
 def test_vectors_from_columns(capsys: Capture, tmp_path: Path) -> None:
     table = np.random.default_rng(1).random((50, 2))
     (tmp_path / "v.csv").write_text("a,b\n" + "\n".join(f"{a},{b}" for a, b in table))

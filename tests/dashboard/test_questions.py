@@ -20,7 +20,7 @@ from helpers.dashboard_server import Dashboard
         (
             "run",
             {"schedule": "star"},
-            "schedule must be one of permutation, random, distinct, hypercube, complete, got",
+            "schedule must be one of permutation, random, distinct, circle, hypercube, complete, got",
         ),
         ("run", {"injection": "none"}, "injection must be one of incremental, early, single, plain, got 'none'"),
         ("run", {"sigma_cancelling": "nan"}, "sigma_cancelling must be a finite number, from 0 to 1e+12, got nan"),

@@ -7,22 +7,19 @@ import numpy as np
 from hypothesis import strategies as st
 
 import inca
+from inca.protocol.schedules import SCHEDULE_KINDS, schedule_of_kind
 
 
 @st.composite
 def schedules(draw: st.DrawFn, n: int, rounds: int) -> inca.Schedule:
     seed = draw(st.integers(0, 2**32))
     rng = np.random.default_rng(seed)
-    kinds = ["random", "permutation", "explicit", "weights", "graph"] + ["distinct"] * (n > rounds)
+    kinds = ["random", "permutation", "explicit", "weights", "graph"] + ["distinct", "circle"] * (n > rounds)
     kind = draw(st.sampled_from(kinds))
-    if kind == "random":
-        k = draw(st.integers(1, n - 1))
-        share = draw(st.sampled_from([None, 1 / k, 0.1 / k]))
-        return inca.RandomReceivers(n, rounds, k, seed=seed, share=share)
-    if kind == "permutation":
-        return inca.PermutationReceivers(n, rounds, draw(st.integers(1, min(3, (n + 1) // 2))), seed=seed)
-    if kind == "distinct":
-        return inca.UnrepeatedReceivers(n, rounds, draw(st.integers(1, (n - 1) // rounds)), seed=seed)
+    if kind in SCHEDULE_KINDS:
+        most = {"random": n - 1, "permutation": min(3, (n + 1) // 2), "distinct": (n - 1) // rounds, "circle": 1}
+        k = draw(st.integers(1, most[kind]))
+        return schedule_of_kind(kind, n, rounds, k, seed=seed, share=draw(st.sampled_from([None, 1 / k, 0.1 / k])))
     if kind == "explicit":
         k = draw(st.integers(1, n - 1))
         receivers = inca.RandomReceivers(n, rounds, k, seed=seed)

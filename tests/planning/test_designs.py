@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 import inca
-from inca.errors import RequirementsNotMet
+from inca.errors import InvalidInput, RequirementsNotMet
 from inca.planning.designs import ProtocolDesign, candidate_designs, with_quiet_rounds
 
 REQUIREMENTS = inca.Requirements(parties=40, epsilon=1.0, delta=1e-5, messages=12)
@@ -38,3 +38,17 @@ def test_the_messages_that_a_refusal_names_suffice_and_one_less_does_not(eavesdr
     assert any(design.schedule == "permutation" for design in candidate_designs(replace(few, messages=int(number))))
     with pytest.raises(RequirementsNotMet):
         candidate_designs(replace(few, messages=int(number) - 1), receivers=1)
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_a_circle_is_drawn_without_a_seed_and_says_so_in_words(seed: int) -> None:
+    design = ProtocolDesign("circle", 3)
+    circle = design.draw_schedule(12, seed)
+    assert isinstance(circle, inca.CircleSchedule)
+    assert [circle.round(r).receivers[11, 0] for r in (1, 2, 3)] == [0, 1, 2]
+    assert str(design) == "circle, 3 rounds, 1 receiver, value in shares" and design.messages == 3
+    assert str(ProtocolDesign("circle", 1, quiet=1)) == "circle, 1 round, 1 receiver, value in shares, last 1 quiet"
+    with pytest.raises(InvalidInput, match=r"rounds must be below the number of parties \(3\) on a circle"):
+        design.draw_schedule(3, seed)
+    with pytest.raises(InvalidInput, match="receivers must be 1 on a circle, got 2"):
+        ProtocolDesign("circle", 3, receivers=2).draw_schedule(12, seed)

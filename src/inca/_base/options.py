@@ -9,7 +9,7 @@ from typing import Literal, get_args
 
 Rule = Literal["analytic", "classic"]
 Settlement = Literal["settled", "none"]
-ScheduleKind = Literal["random", "distinct", "permutation"]
+ScheduleKind = Literal["random", "distinct", "permutation", "circle"]
 InjectionKind = Literal["incremental", "early"]
 
 # --- the guarantee --------------------------------------------------------------------------------------------------
@@ -180,7 +180,8 @@ class ScheduleChoice:
     """Who sends to whom, and when values enter."""
 
     schedule: ScheduleKind = "random"
-    """Who sends to whom: random, distinct (nobody twice) or permutation (everyone receives from one)."""
+    """Who sends to whom: random, distinct (nobody twice), permutation (one sender each) or circle (in round r the r-th
+    next party)."""
     quiet_rounds: int = 0
     """Last rounds in which no share of the value enters."""
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import msgspec
 import numpy as np
 
@@ -11,13 +13,17 @@ from inca.protocol.execution import Execution
 from inca.protocol.injection import Injection, early_injection, incremental_injection
 from inca.protocol.noise_levels import NoiseLevels
 from inca.protocol.presence import Presence
-from inca.protocol.schedules import Schedule, complete_graph, hypercube_graph, random_schedule
+from inca.protocol.schedules import CircleSchedule, Schedule, complete_graph, hypercube_graph, random_schedule
 
 MAX_PARTIES, MAX_ROUNDS, MAX_MESSAGES = 5000, 200, 400_000
 _MAX_SIGMA = 1e12
 _MAX_RECORDS = 10**9
 _RANDOM_SCHEDULES = ("permutation", "random", "distinct")
-_GRAPHS = {"hypercube": hypercube_graph, "complete": complete_graph}
+_FIXED_SCHEDULES: dict[str, Callable[[int, int], Schedule]] = {
+    "circle": CircleSchedule,
+    "hypercube": hypercube_graph,
+    "complete": complete_graph,
+}  # not drawn, and they determine the number of receivers
 _INJECTIONS = ("incremental", "early", "single", "plain")
 
 
@@ -48,7 +54,7 @@ class SimulatedRun(msgspec.Struct, frozen=True):
         integer("quiet", self.quiet, 0, self.rounds)
         integer("seed", self.seed, 0, 2**53 - 1)
         integer("records", self.records, 1, _MAX_RECORDS)
-        for name, known in (("schedule", (*_RANDOM_SCHEDULES, *_GRAPHS)), ("injection", _INJECTIONS)):
+        for name, known in (("schedule", (*_RANDOM_SCHEDULES, *_FIXED_SCHEDULES)), ("injection", _INJECTIONS)):
             if getattr(self, name) not in known:
                 refuse(name, getattr(self, name), f"one of {', '.join(known)}")
         for name in ("sigma_independent", "sigma_cancelling"):
@@ -59,7 +65,7 @@ class SimulatedRun(msgspec.Struct, frozen=True):
     @property
     def _slots(self) -> int:
         """How many messages a party sends in a round."""
-        slots = {"hypercube": (self.parties - 1).bit_length(), "complete": self.parties - 1}
+        slots = {"circle": 1, "hypercube": (self.parties - 1).bit_length(), "complete": self.parties - 1}
         return slots.get(self.schedule, self.receivers)
 
     @property
@@ -73,8 +79,8 @@ class SimulatedRun(msgspec.Struct, frozen=True):
         return execution.settled() if execution.published.any() else execution
 
     def _schedule(self) -> Schedule:
-        if self.schedule in _GRAPHS:
-            return _GRAPHS[self.schedule](self.parties, self.rounds)
+        if self.schedule in _FIXED_SCHEDULES:
+            return _FIXED_SCHEDULES[self.schedule](self.parties, self.rounds)
         return random_schedule(self.schedule, self.parties, self.rounds, self.receivers, seed=self.seed)
 
     def _injection(self) -> Injection:

@@ -66,7 +66,7 @@ class PlanDocument(Document, frozen=True, kw_only=True):
     recipe: Annotated[Literal["best", "paper"], about("How it was chosen.")]
     rounds: Annotated[Count, about("Number of rounds T.", "rounds")]
     receivers: Annotated[int, about("Receivers of a party in a round, k.", ge=1)]
-    schedule: Annotated[str, about("Who sends to whom: `random`, `distinct` or `permutation`.")]
+    schedule: Annotated[str, about("Who sends to whom: `random`, `distinct`, `permutation` or `circle`.")]
     quiet_rounds: Annotated[Count, about("Last rounds in which no share of a value enters.", "rounds")]
     injection: Annotated[InjectionFields, about("How values and noise enter.")]
     factor: Annotated[NotNegative, about("Variance of the independent noise over its least value s^2 / (mu^2 n_H).")]

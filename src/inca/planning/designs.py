@@ -18,7 +18,7 @@ from inca.privacy.theorems.failure_bounds import (
     log_settled_bound,
 )
 from inca.protocol.injection import Injection, early_injection, incremental_injection
-from inca.protocol.schedules import Schedule, random_schedule
+from inca.protocol.schedules import Schedule, schedule_of_kind
 
 QUIET_ROUNDS = (1, 2, 3, 4)
 """The numbers of quiet rounds (last rounds without a share of the value) that are tried."""
@@ -52,8 +52,8 @@ class ProtocolDesign:
         return _injection(self.kind, self.rounds, self.quiet)
 
     def draw_schedule(self, parties: int, seed: int) -> Schedule:
-        """Return who sends to whom, drawn from a seed."""
-        return random_schedule(self.schedule, parties, self.rounds, self.receivers, seed=seed)
+        """Return who sends to whom, drawn from a seed unless the design is a circle."""
+        return schedule_of_kind(self.schedule, parties, self.rounds, self.receivers, seed=seed)
 
     def with_more_rounds(self, rounds: int) -> ProtocolDesign:
         """Return the same design with so many more rounds."""
@@ -122,10 +122,11 @@ class ProtocolDesign:
         return self.log_failure(requirements, settled=settled) <= math.log(requirements.failure / 2.0)
 
     def __str__(self) -> str:
+        rounds = "1 round" if self.rounds == 1 else f"{self.rounds} rounds"
         receivers = "1 receiver" if self.receivers == 1 else f"{self.receivers} receivers"
         tail = f", last {self.quiet} quiet" if self.quiet else ""
         value = "value at once" if self.kind == "early" else f"value in shares{tail}"
-        return f"{self.schedule}, {self.rounds} rounds, {receivers}, {value}"
+        return f"{self.schedule}, {rounds}, {receivers}, {value}"
 
 
 @lru_cache(maxsize=64)  # its matrix is checked when it is made, and every candidate of a plan asks for it

@@ -166,11 +166,12 @@ class PermutationReceivers(_RandomSchedule):
         return out
 
 
-_KINDS: dict[str, Callable[..., Schedule]] = {
+DRAWN_KINDS: dict[str, Callable[..., Schedule]] = {
     "random": RandomReceivers,
     "distinct": UnrepeatedReceivers,
     "permutation": PermutationReceivers,
 }
+"""The kinds that a seed is needed for, by name."""
 
 
 def random_schedule(
@@ -203,5 +204,5 @@ def random_schedule(
         >>> type(random_schedule("distinct", 9, 4, seed=2)).__name__
         'UnrepeatedReceivers'
     """
-    one_of("schedule", kind, _KINDS)
-    return _KINDS[kind](parties, rounds, receivers, seed=seed, share=share)
+    one_of("schedule", kind, DRAWN_KINDS)
+    return DRAWN_KINDS[kind](parties, rounds, receivers, seed=seed, share=share)

@@ -26,7 +26,7 @@ export const GLOSSARY = {
     "In each round every party mixes what it received, adds a portion of its value and noise, and sends a part on.",
   receivers: "How many other parties a party sends to in each round.",
   schedule:
-    "Who sends to whom. With permutations everyone receives exactly one message per round; at random, a party may receive several or none.",
+    "Who sends to whom. With permutations and on a circle everyone receives exactly one message per round; at random, a party may receive several or none.",
   quiet:
     "The last rounds, in which no portion of a value enters any more, so that noise added before can cancel and mix.",
   injection:

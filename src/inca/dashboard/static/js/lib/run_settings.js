@@ -29,6 +29,7 @@ export const SCHEDULES = [
   ["permutation", "by permutations"],
   ["random", "at random"],
   ["distinct", "at random, all different"],
+  ["circle", "around a circle"],
   ["hypercube", "along a hypercube"],
   ["complete", "everyone to everyone"],
 ];

@@ -35,7 +35,8 @@ export const planFor = (requirements) => madePlans.get(keyOf(requirements));
 function watchButton(words, { design, sigma_independent, sigma_cancelling }, requirements) {
   if (!design || sigma_independent === null || sigma_cancelling === null) return null;
   const { schedule, rounds, receivers, quiet, kind } = design;
-  const needed = schedule === "distinct" ? rounds * receivers + 1 : 0; // distinct receivers must not run out
+  const unrepeated = ["distinct", "circle"].includes(schedule);
+  const needed = unrepeated ? rounds * receivers + 1 : 0; // receivers must not run out
   const rounded = (/** @type {number} */ x) => Number(x.toPrecision(6));
   const watch = () =>
     goTo("run", {

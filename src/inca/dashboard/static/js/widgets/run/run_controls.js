@@ -11,7 +11,7 @@ import { hint } from "../hint.js";
 
 /** @typedef {{ settings?: Partial<RunSettings>, colluding?: string, all?: boolean }} RunChange */
 
-const FIXED_RECEIVERS = ["hypercube", "complete"]; // schedules that determine the number of receivers
+const FIXED_RECEIVERS = ["circle", "hypercube", "complete"]; // schedules that determine the number of receivers
 
 /**
  * The fields of the settings; only those whose change makes another run.

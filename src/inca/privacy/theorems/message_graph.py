@@ -1,0 +1,151 @@
+"""Whether the messages that a cohort exchanged keep its members joined, whichever few of them collude.
+
+Members that exchanged a message, in either direction, are partners. If more than c members must be taken away before
+the others fall apart (the graph's connectivity is above c), hidden messages join all honest members of the cohort,
+against every coalition of c of them at once. A lost message, or a member that left, is just missing in the graph. The
+test is exact and needs some n searches instead of one for every coalition (docs/conditions.md, "The circle").
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+
+from inca._base.validation import integer, refuse
+from inca.privacy.theorems.hidden_messages import HiddenMessages
+from inca.privacy.view import View
+
+
+@dataclass(frozen=True, eq=False)
+class MessageGraph:
+    """Which members of a cohort exchanged a message with which, in either direction.
+
+    Attributes:
+        partners: For each member, those of the others with whom it did.
+
+    Example:
+        >>> ring = MessageGraph.among(range(4), [(0, 1), (1, 2), (2, 3), (3, 0)])
+        >>> ring.partners_in(0), ring.keeps_joined(1), ring.keeps_joined(2)
+        (2, True, False)
+    """
+
+    partners: Mapping[int, frozenset[int]]
+
+    @classmethod
+    def among(cls, cohort: Iterable[int], messages: Iterable[tuple[int, int]]) -> MessageGraph:
+        """Return the graph of delivered messages (sender, receiver); those to or from others do not count."""
+        partners: dict[int, set[int]] = {member: set() for member in cohort}
+        for sender, receiver in messages:
+            if sender != receiver and sender in partners and receiver in partners:
+                partners[sender].add(receiver)
+                partners[receiver].add(sender)
+        return cls({member: frozenset(others) for member, others in partners.items()})
+
+    @classmethod
+    def of(cls, view: View) -> MessageGraph:
+        """Return the graph of the hidden messages among the honest parties of a view.
+
+        That of a cohort is `MessageGraph.of(View(execution).of_cohort())`. Each message must have one receiver: one
+        with several is known if any of them colludes, so who is whose partner would not decide.
+
+        Example:
+            >>> from inca import CircleSchedule, Execution, incremental_injection
+            >>> run = Execution(CircleSchedule(7, rounds=2), incremental_injection(2))
+            >>> MessageGraph.of(View(run)).keeps_joined(3)
+            True
+        """
+        hidden = HiddenMessages.of(view)
+        if hidden.sent.nnz != hidden.sender.size:
+            refuse("the number of receivers of a message", int(np.diff(hidden.sent.indptr).max()), "1")
+        ends = view.honest[hidden.sender].tolist(), view.honest[hidden.sent.indices].tolist()
+        return cls.among(view.honest.tolist(), zip(*ends, strict=True))
+
+    def partners_in(self, party: int) -> int:
+        """Return how many partners a party has, 0 if it is no member; as many colluders can surround it."""
+        return len(self.partners.get(party, ()))
+
+    def keeps_joined(self, colluders: int) -> bool:
+        """Return whether messages join the other members of the cohort, whichever c of them collude.
+
+        False means that some c members cut others off, or that fewer than two others would be left.
+
+        Args:
+            colluders: c.
+        """
+        needed = integer("colluders", colluders) + 1
+        if len(self.partners) <= needed or any(len(others) < needed for others in self.partners.values()):
+            return False
+        place = {member: index for index, member in enumerate(self.partners)}
+        partners = [frozenset(place[other] for other in others) for others in self.partners.values()]
+        # Let R be at most c members that cut others off, and j the first whom they cut off from an earlier member. If j
+        # is among the first c + 1, too few paths lead to that one; else R cuts j off from all earlier ones (Even 1975).
+        for one, other in combinations(range(needed), 2):
+            if other not in partners[one] and not _has_paths(partners, one, partners[other], needed, avoid=other):
+                return False
+        return all(_has_paths(partners, j, frozenset(range(j)), needed) for j in range(needed, len(partners)))
+
+
+def _has_paths(
+    partners: Sequence[frozenset[int]], start: int, ends: frozenset[int], wanted: int, avoid: int | None = None
+) -> bool:
+    """Return whether as many paths as wanted lead from a member to different ends and meet nowhere but at their start.
+
+    A path of one step is always the best use of its end.
+    """
+    direct = partners[start] & ends
+    paths = _Paths(partners, start, ends - direct, direct if avoid is None else direct | {avoid})
+    return all(paths.add_one() for _ in range(wanted - len(direct)))
+
+
+class _Paths:
+    """Paths from a member to different ends that meet nowhere but at their start, found one by one.
+
+    It is the largest flow with room for one path at each member. Place 2v is before member v and 2v + 1 behind it: a
+    path that comes to a member of an earlier path is before it, and can only take back the step that led there.
+    """
+
+    def __init__(
+        self, partners: Sequence[frozenset[int]], start: int, ends: frozenset[int], blocked: frozenset[int]
+    ) -> None:
+        self._partners, self._start, self._ends = partners, start, ends
+        self._blocked = blocked | {start}
+        self._previous: dict[int, int] = {}  # of each member on a path, the one before it
+
+    def add_one(self) -> bool:
+        """Add a path on a shortest way, if there is one more; say whether there is."""
+        first = 2 * self._start + 1
+        came, waiting = {first: first}, deque([first])
+        while waiting:
+            place = waiting.popleft()
+            for further in self._steps(place):
+                if further in came:
+                    continue
+                came[further] = place
+                if further % 2 == 0 and further // 2 in self._ends and further // 2 not in self._previous:
+                    self._keep(further, came)
+                    return True
+                waiting.append(further)
+        return False
+
+    def _steps(self, place: int) -> list[int]:
+        """Return where one can go from a place."""
+        member, behind = divmod(place, 2)
+        if not behind:
+            return [2 * self._previous.get(member, member) + 1]
+        steps = [2 * w for w in self._partners[member] - self._blocked if self._previous.get(w) != member]
+        return [*steps, 2 * member] if member in self._previous else steps
+
+    def _keep(self, place: int, came: dict[int, int]) -> None:
+        """Add the steps that led to a place, and take back those that were gone backwards."""
+        added: dict[int, int] = {}
+        while (before := came[place]) != place:
+            if before % 2 == 1 and before // 2 != place // 2:
+                added[place // 2] = before // 2
+            elif before // 2 != place // 2:
+                del self._previous[before // 2]
+            place = before
+        self._previous |= added

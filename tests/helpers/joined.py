@@ -31,7 +31,8 @@ def joined_view(seed: int, largest: int = 8, most_rounds: int = 6) -> inca.View:
     equal = rng.random() < 0.7 or bool(fails.any())
     weights = np.where(receivers >= 0, rng.choice([0.5, 0.75, 1.0], (rounds, n)), 0.0)
     undelivered = [
-        (step + 1, i, int(receivers[step, i]), int(rng.choice([0, step + 1]))) for step, i in np.argwhere(fails).tolist()
+        (step + 1, i, int(receivers[step, i]), int(rng.choice([0, step + 1])))
+        for step, i in np.argwhere(fails).tolist()
     ]
     receivers[fails] = -1
     schedule = inca.ExplicitSchedule(

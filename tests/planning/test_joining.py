@@ -96,7 +96,7 @@ def test_too_few_messages_or_parties_are_refused_with_how_many_would_do() -> Non
     with pytest.raises(RequirementsNotMet, match=r"of 3 parties 1 may collude and 1 leave, .* at least 4 parties"):
         joining(required(3, 1, 1))
     with pytest.raises(RequirementsNotMet, match="no number of rounds hides enough"):
-        joining(required(10, 1, 1, eavesdropped=0.9))
+        joining(required(10, 1, 1, eavesdropped=0.99))
     with pytest.raises(RequirementsNotMet, match="rounds is 60, and with the final message that makes 61"):
         joining(required(10, 1, 1), rounds=60)
     with pytest.raises(InvalidInput, match="rounds must be at least 1"):

@@ -34,7 +34,7 @@ from inca.planning.sampling import (
     sampled_parties,
 )
 from inca.planning.settled_noise import SettledNoise, price
-from inca.privacy.theorems.joined_bound import sufficient_level
+from inca.privacy.theorems.joined_bound import cancelling_variance_for_factor
 from inca.protocol.expected_error import ErrorBudget
 from inca.protocol.noise_levels import NoiseLevels
 
@@ -132,7 +132,14 @@ def _proven(requirements: Requirements, rounds: int | None, receivers: int | Non
         refuse("away", requirements.away, "0 for a proven level")
     joined = joining(requirements, rounds)
     factor = _PROVEN_FACTOR / (1.0 - joined.lacking)
-    level = sufficient_level(rounds=joined.design.rounds, joined=requirements.honest, factor=_PROVEN_FACTOR)
+    level = cancelling_variance_for_factor(
+        factor=_PROVEN_FACTOR,
+        mu=1.0,
+        weight=1.0,
+        joined=requirements.honest,
+        rounds=joined.design.rounds,
+        sensitivity=1.0,
+    )
     basis = SamplingDetails(0, requirements.parties, (), 1.0, 0, kind="proven", known=_known(requirements))
     return _candidate(requirements, joined.design, factor, level, basis, residue=0.0)
 

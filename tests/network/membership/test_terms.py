@@ -40,7 +40,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "half a round": ({"rounds": 1.5}, "rounds must be an integer, from 1 to 10000, got 1.5"),
     "no receivers": ({"receivers": 0}, "receivers must be from 1 to 8, got 0"),
     "many receivers": ({"receivers": 9}, "receivers must be from 1 to 8, got 9"),
-    "schedule": ({"schedule": "star"}, "schedule must be one of random, distinct, permutation, got 'star'"),
+    "schedule": ({"schedule": "star"}, "schedule must be one of random, distinct, permutation, circle, got 'star'"),
     "quiet": ({"quiet_rounds": 7}, "quiet_rounds must be from 0 to 6, got 7"),
     "no noise": ({"sigma_independent": 0}, "sigma_independent must be above 0, got 0"),
     "no cancelling noise": ({"sigma_cancelling": 0.0}, "sigma_cancelling must be above 0, got 0.0"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+from collections.abc import Iterator
 from fractions import Fraction
 from functools import cache
 from itertools import combinations
@@ -11,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 from scipy.stats import norm
 
 import inca
@@ -22,6 +24,7 @@ from inca.network.membership.roster import Roster
 from inca.network.node.loss_check import LossCheck, LossChecker, choose_coalitions
 from inca.network.node.session_setup import SessionSetup
 from inca.network.protocol.realized_execution import RealizedExecution
+from inca.privacy.gaussian import epsilon_for
 from inca.protocol.undelivered import Undelivered
 
 NAMES = ("anna", "bert", "cleo", "dora", "emil")
@@ -277,3 +280,75 @@ def test_an_undelivered_share_calls_for_the_loss_of_the_schedule_as_it_was_drawn
     assert certificate.full_attendance is not None
     expected = checker_of(setup).certify(realized_of(setup, full), (3, 4)).losses.mu
     np.testing.assert_allclose(certificate.full_attendance.mu, expected, rtol=1e-3)
+
+
+# --- against every coalition at once ----------------------------------------------------------------------------------
+
+ON_CIRCLE: dict[str, Any] = {"schedule": "circle", "seed": None, "rounds": 3, "colluding": 0.2, "coalitions": 1}
+
+
+def circle_of(**changes: Any) -> SessionSetup:
+    """Return a session of five on a circle, with a level of cancelling noise that is proven to suffice."""
+    return setup_of(**(ON_CIRCLE | {"sigma_cancelling": 2000.0} | changes))
+
+
+def presences() -> Iterator[NDArray[np.bool_]]:
+    """Everyone, and everyone but one party that misses a round or leaves."""
+    yield np.ones((4, N), dtype=bool)
+    for party in range(N):
+        for since, until in ((1, 2), (2, 3), (2, 4)):
+            present = np.ones((4, N), dtype=bool)
+            present[since:until, party] = False
+            yield present
+
+
+def test_on_a_circle_a_loss_is_bounded_against_every_coalition_and_no_exact_one_is_above() -> None:
+    setup = circle_of(epsilon=100.0)
+    schedule, agreed = setup.session.topology(bytes(32)).schedule, setup.roster.terms
+    bounded = 0
+    for present in presences():
+        presence = inca.Presence.explicit(present)
+        execution = inca.Execution(schedule, agreed.injection, presence, cohort=present[-1].copy())
+        for party in np.flatnonzero(present[-1]).tolist():
+            check = checker_of(setup, party).realized(realized_of(setup, execution))
+            exact = [
+                checker_of(setup, party).certify(realized_of(setup, execution), (one,)).losses
+                for one in range(N)
+                if one != party
+            ]
+            mus = [losses.mu[losses.honest.tolist().index(party)] for losses in exact]
+            worst = float(epsilon_for(np.array([max(mus)]), agreed.delta)[0])
+            assert check.epsilon >= worst * (1 - 1e-12) and check.complete
+            bounded += check.coalition == ()
+            assert check.coalition or (check.coalitions == 4 and check.epsilon <= 1.2 * worst)
+    assert bounded > 50  # of 5 + 75 - 5
+
+
+def test_where_colluders_may_cut_a_party_off_coalitions_are_looked_at_one_by_one() -> None:
+    """In one round each has two partners: two colluders may be both of them."""
+    for rounds, colluding, one_by_one in ((1, 0.4, True), (1, 0.2, False), (3, 0.4, False)):
+        setup = circle_of(rounds=rounds, colluding=colluding, epsilon=100.0, min_participants=4)
+        check = checker_of(setup).planned()
+        assert bool(check.coalition) is one_by_one and check.complete is not one_by_one
+
+
+def test_a_bound_above_what_is_agreed_refuses_nothing_by_itself() -> None:
+    """With little cancelling noise the bound is far above the loss, which is then worked out."""
+    setup = circle_of(sigma_cancelling=20.0, coalitions=10)
+    check = checker_of(setup).planned()
+    assert len(check.coalition) == 1 and check.complete and check.refusal == ""
+
+
+def test_the_certificate_is_against_the_worst_coalition_whatever_the_check_rests_on() -> None:
+    setup = circle_of(epsilon=100.0, coalitions=10)
+    checker, realized = (
+        checker_of(setup),
+        realized_of(
+            setup, inca.Execution(setup.session.topology(bytes(32)).schedule, setup.roster.terms.injection).settled()
+        ),
+    )
+    assert checker.realized(realized).coalition == ()
+    worst = checker.certify(realized)
+    assert len(worst.transcript.known_adversary.colluding) == 1
+    of = [checker.certify(realized, (one,)).losses.mu[0] for one in range(1, N)]
+    assert worst.losses.mu[0] == max(of)

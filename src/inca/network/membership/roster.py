@@ -23,7 +23,7 @@ from inca.errors import InvalidInput
 from inca.network.membership.identity import Card, check_name
 from inca.network.membership.terms import Terms, fields_from_file, to_utc
 from inca.protocol.adversary import rounded_up, smallest_cohort
-from inca.protocol.schedules import random_schedule
+from inca.protocol.schedules.kinds import schedule_of_kind
 
 FORMAT = "inca-roster/1"
 MOST_ON_CIRCLE = 1000
@@ -185,7 +185,7 @@ number of parties (2), got 3'))
         if not terms.needs_seed and n > MOST_ON_CIRCLE:
             yield f"at most {MOST_ON_CIRCLE:,} parties fit on a circle (above, a seed draws trustees), got {n:,}"
         try:
-            random_schedule(terms.schedule, n, terms.rounds, terms.receivers, seed=0)
+            schedule_of_kind(terms.schedule, n, terms.rounds, terms.receivers, seed=0)
         except InvalidInput as error:
             yield str(error)
 

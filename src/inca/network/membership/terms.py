@@ -17,11 +17,11 @@ from msgspec.structs import force_setattr
 from inca._base.options import Rule
 from inca._base.validation import between_0_and_1, finite_float, integer, listed, one_of, positive, refuse
 from inca.privacy.gaussian import mu_for, rule_from_file, rule_to_file
-from inca.privacy.theorems.failure_bounds import SCHEDULES
 from inca.protocol.adversary import rounded_up, smallest_cohort
 from inca.protocol.domain import Ball, Domain, Interval
 from inca.protocol.injection import Injection, incremental_injection
 from inca.protocol.noise_levels import NoiseLevels
+from inca.protocol.schedules import SCHEDULE_KINDS
 from inca.protocol.transcript import AgreedGuarantee
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     Attributes:
         rounds: The number of rounds T.
         receivers: To how many parties each party sends in a round, k.
-        schedule: Who sends to whom: "random", "distinct" or "permutation".
+        schedule: Who sends to whom: "random", "distinct", "permutation" or "circle".
         quiet_rounds: How many rounds at the end inject no part of a value.
         sigma_independent: Standard deviation of the independent noise, which stays in the result.
         sigma_cancelling: Standard deviation of the cancelling noise, which is taken back.
@@ -125,7 +125,7 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
             finite_float("sigma_topup", sigma, min=0.0) for sigma in listed("sigma_topup", self.sigma_topup, "numbers")
         )
         force_setattr(self, "sigma_topup", table)
-        one_of("schedule", self.schedule, SCHEDULES)
+        one_of("schedule", self.schedule, SCHEDULE_KINDS)
         self._check_domain()
         self._check_promise()
         force_setattr(self, "start", from_utc(to_utc(self.start)))

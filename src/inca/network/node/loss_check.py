@@ -1,9 +1,12 @@
 """What an execution gives away about a party: worked out by each party for itself before it hands anything over.
 
-The adversary is a coalition of the agreed size among the others, and everyone who is not in the cohort. If there are
-not more coalitions than were agreed to be checked, all of them are; otherwise they are drawn for each party from the
-session's id and public seed. The loss must keep within what was agreed on the agreed execution and had everyone been
-present throughout (erratum E11).
+The adversary is a coalition of the agreed size among the others, and everyone who is not in the cohort. The loss must
+keep within what was agreed on the agreed execution and had everyone been present throughout (erratum E11).
+
+If delivered messages join the cohort whoever collude, the inequality bounds the loss against *every* coalition at once
+(`inca.privacy.theorems.joined_bound`), and if that bound keeps within what was agreed, nothing else is worked out.
+Elsewhere losses are exact, for all coalitions if there are not more than were agreed to be checked, else for some that
+are drawn for each party from the session's id and public seed.
 """
 
 from __future__ import annotations
@@ -23,10 +26,14 @@ from inca.network.protocol.session import Topology
 from inca.privacy.accountant import account
 from inca.privacy.certificate import Certificate, certify
 from inca.privacy.gaussian import epsilon_for
+from inca.privacy.theorems.joined_bound import loss_bound
+from inca.privacy.theorems.message_graph import MessageGraph
 from inca.privacy.view import View
 from inca.protocol.adversary import Adversary, rounded_up
 from inca.protocol.execution import Execution
 from inca.reporting.verdict import compare
+
+_UP = 1.0 + 1e-12  # more than rounding takes
 
 
 @dataclass(frozen=True)
@@ -73,10 +80,11 @@ class LossChecker:
         """Return the party's loss on the agreed execution, those outside its cohort counted as colluders."""
         return self._worst(realized.execution)
 
-    def certify(self, realized: RealizedExecution, coalition: Sequence[int]) -> Certificate:
-        """Return the certificate of the agreed execution against one coalition."""
+    def certify(self, realized: RealizedExecution, coalition: Sequence[int] | None = None) -> Certificate:
+        """Return the certificate of the agreed execution against one coalition, by default the worst considered."""
         terms, execution = self._setup.roster.terms, realized.execution
-        transcript = replace(self._setup.transcript(execution), adversary=Adversary(tuple(coalition)))
+        adversary = Adversary(tuple(self._exact(execution).coalition if coalition is None else coalition))
+        transcript = replace(self._setup.transcript(execution), adversary=adversary)
         as_intended = not execution.undelivered and execution.presence.all_present
         return certify(
             transcript,
@@ -86,6 +94,32 @@ class LossChecker:
         )
 
     def _worst(self, execution: Execution) -> LossCheck:
+        bounded = self._against_all(execution)
+        return self._exact(execution) if bounded is None or bounded.refusal else bounded
+
+    def _against_all(self, execution: Execution) -> LossCheck | None:
+        """Return a bound on the loss against every coalition of the agreed size; None where none is known."""
+        setup, terms = self._setup, self._setup.roster.terms
+        settled = execution.settled() if execution.cohort is None else execution
+        colluders, levels = setup.session.colluders, setup.noise_levels(execution)
+        if terms.receivers != 1 or not MessageGraph.of(View(settled).of_cohort()).keeps_joined(colluders):
+            return None
+        weights = execution.total_weights
+        variances = np.sort((weights[settled.cohort] * levels.independent) ** 2 + levels.topup**2)
+        together = math.fsum(variances[: variances.size - colluders])  # if those collude who have most
+        bound = loss_bound(
+            weight=float(weights[self._party]) * _UP,
+            variance=together / _UP,
+            joined=variances.size,
+            rounds=terms.rounds,
+            cancelling_variance=levels.cancelling**2 / _UP,
+            sensitivity=terms.sensitivity,
+        )
+        mu = setup.rounding(execution).loss(np.array([bound]))
+        epsilon = float(epsilon_for(mu, terms.delta, terms.rule)[0])
+        return LossCheck(epsilon, (), terms.epsilon, math.comb(len(setup.roster.parties) - 1, colluders), complete=True)
+
+    def _exact(self, execution: Execution) -> LossCheck:
         terms, rounding = self._setup.roster.terms, self._setup.rounding(execution)
         levels = self._setup.noise_levels(execution)
         losses_mu: list[tuple[float, tuple[int, ...]]] = []

@@ -12,7 +12,8 @@ from functools import cached_property
 
 from inca._base.randomness import PublicSeed
 from inca.protocol.injection import Injection, incremental_injection
-from inca.protocol.schedules import Schedule, random_schedule
+from inca.protocol.schedules import Schedule
+from inca.protocol.schedules.kinds import schedule_of_kind
 
 WEIGHT = 2**40
 """The weight of one party's value, in the units that travel."""
@@ -53,7 +54,7 @@ class SessionConfig:
     parties: int
     rounds: int
     receivers: int
-    schedule: str  # "random", "distinct" or "permutation"
+    schedule: str  # "random", "distinct", "permutation" or "circle"
     quiet: int  # rounds at the end that inject no part of a value
     dimension: int
     largest_value: int  # of a coordinate, in absolute value and lattice steps
@@ -104,7 +105,7 @@ class SessionConfig:
     def topology(self, seed: bytes) -> Topology:
         """Return who sends to whom, given the public seed; the same object for all who ask with the last seed."""
         if seed not in self._topology:
-            schedule = random_schedule(self.schedule, self.parties, self.rounds, self.receivers, seed=PublicSeed(seed))
+            schedule = schedule_of_kind(self.schedule, self.parties, self.rounds, self.receivers, seed=PublicSeed(seed))
             self._topology.clear()
             self._topology[seed] = Topology(schedule)
         return self._topology[seed]

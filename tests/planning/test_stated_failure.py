@@ -42,7 +42,8 @@ def test_no_plan_states_less_than_a_party_without_any_hidden_message_has(
             plan = inca.plan(requirements, inca.PlanOptions(proven=proven, views=4))
             rounds, known = plan.design.rounds, requirements.colluders + requirements.leavers
             alone, _ = isolation("permutation", parties, known, rounds)
-            assert plan.failure_probability >= alone
+            certain = proven and plan.design.schedule == "circle"  # nothing is drawn
+            assert plan.failure_probability >= alone or (certain and plan.failure_probability == 0.0)
 
 
 @pytest.mark.parametrize("failure", [1e-9, 1e-12])
@@ -96,11 +97,7 @@ def test_who_is_cut_off_loses_more_than_is_allowed_and_so_do_those_who_lack_its_
 def test_a_plan_holds_if_fewer_leave_than_are_planned_for() -> None:
     """Three of six collude and two may leave: then one honest party is left, but if one leaves two must be joined."""
     requirements = inca.Requirements(6, 1.0, 1e-5, colluding=0.5, dropout=0.34, messages=20)
-    tried: list[dict[str, Any]] = [{"proven": True}, {"proven": True, "rounds": 1}, {"rounds": 1, "views": 4}]
-    for options in tried:
-        stated = statement(requirements, **options)
-        assert stated >= isolation("permutation", 6, 4, 20)[0] > 1e-5  # it was 0, for one round
-    with pytest.raises(RequirementsNotMet, match=r"messages is 20, .* allow at least 32 messages"):
+    stated = statement(requirements, rounds=1, views=4)
+    assert stated >= isolation("permutation", 6, 4, 20)[0] > 1e-5  # it was 0, for one round
+    with pytest.raises(RequirementsNotMet, match="fewer than two honest ones may be left: at least 7 parties"):
         inca.plan(requirements, inca.PlanOptions(proven=True))
-    plan = inca.plan(replace(requirements, messages=32), inca.PlanOptions(proven=True))
-    assert isolation("permutation", 6, 4, plan.design.rounds)[0] <= plan.failure_probability <= 5e-7

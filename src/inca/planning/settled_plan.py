@@ -110,8 +110,8 @@ def settled_plan(
 
 def _log_failure(requirements: Requirements, best: _Candidate) -> float:
     """Return the log of the probability that messages hide too little for the level."""
-    if best.basis.kind == "proven":
-        return best.design.log_cut_off(requirements, best.noise.factor)
+    if best.basis.kind == "proven":  # for all but those that `joining` lets lack: the level counts on the others
+        return joining(requirements, best.design.rounds).log_failure
     return best.design.log_failure(requirements, settled=True)
 
 

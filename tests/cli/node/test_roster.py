@@ -136,7 +136,7 @@ def test_a_plan_gives_the_terms(capsys: Capture, tmp_path: Path, cards: list[Pat
     plan.write(tmp_path / "plan.json")
     words: list[object] = ["--plan", tmp_path / "plan.json", "--out", tmp_path / "r.json", *WHEN]
     status, out, err = call(capsys, "node", "roster", "init", "trial", *words, *VALUES, "--period", "20s")
-    assert (status, err) == (0, "") and "18 rounds, 1 receiver each (permutation), the last 1 without" in out
+    assert (status, err) == (0, "") and "3 rounds, 1 receiver each (circle)" in out
     assert f"sigma_topup 0 if nobody left, up to {plan.sigma_topup(1):.6g} if 1 left\n" in out
     terms = read_roster(tmp_path / "r.json").terms
     assert terms.sigma_topup == (0.0, plan.sigma_topup(1))

@@ -56,10 +56,10 @@ class Faults:
 def random_session(rng: random.Random) -> SessionConfig:
     """Draw a small session."""
     n, rounds = rng.randint(4, 7), rng.randint(2, 6)
-    kind = rng.choice(["random", "permutation", "distinct"])
-    if kind == "distinct":
+    kind = rng.choice(["random", "permutation", "distinct", "circle", "circle"])
+    if kind in ("distinct", "circle"):
         rounds = min(rounds, n - 1)
-    receivers = rng.choice([1, 1, 2]) if kind != "distinct" else 1
+    receivers = 1 if kind in ("distinct", "circle") else rng.choice([1, 1, 2])
     return SessionConfig(
         id=rng.randbytes(32),
         parties=n,
@@ -75,7 +75,7 @@ def random_session(rng: random.Random) -> SessionConfig:
         start=10.0,
         period=PERIOD,
         min_round_duration=rng.choice([0.0, 0.0, 0.1, 0.4]) * PERIOD,
-        seed=rng.randbytes(32) if rng.random() < 0.7 else None,
+        seed=rng.randbytes(32) if kind == "circle" or rng.random() < 0.7 else None,
         sigma_topup=(0, 2**28, 2**29),
     )
 

@@ -1,13 +1,13 @@
 """How likely a given set of honest parties exchanges no hidden message with the others, and how many sets there are.
 
-The proofs are in docs/failure-probability.md, cited here as C2 to C6. All probabilities are natural logarithms, and
-upper bounds where they are not exact.
+The proofs are in docs/failure-probability.md, cited here as C2 to C6 and C9. All probabilities are natural
+logarithms, and upper bounds where they are not exact.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
@@ -18,19 +18,25 @@ _ALONE = 512  # sizes below this one are summed one by one, larger ones s in blo
 _FINENESS = 64
 _RUNS = 128  # up to so many draws without replacement are followed one by one
 _SMALL = 32  # permutations: up to this size a set's probability is a sum, above it a closed form
+_SMALL_AWAY = 12  # the same where parties may be away, with one such sum for each number of members that are present
+_AWAY_FACTOR = 1.5  # of that closed form, a round: what its approximations may lack in sets that small (C9)
 _TERMS = 20  # of the series 1 - 1 + 1/2! - ...; an even number, as cutting must err upwards
 _SLACK = 1e-10  # far more than the rounding error of any logarithm here, relative and per round
 
 
 @dataclass(frozen=True)
 class FailureSetting:
-    """n, how many of them are honest and present, f, and the sizes of sets in blocks `first`..`last`."""
+    """n, how many of them are honest and present, f, and the sizes of sets in blocks `first`..`last`.
+
+    `away` is the probability that one of those `honest` misses a round all the same; `log_cut_permutation` reads it.
+    """
 
     parties: int
     honest: int
     eavesdropped: float
     first: Array
     last: Array
+    away: float = 0.0
 
 
 @np.errstate(divide="ignore", invalid="ignore")
@@ -54,25 +60,77 @@ def log_cut_distinct(setting: FailureSetting, rounds: int) -> Array:
 
 @np.errstate(divide="ignore", invalid="ignore")
 def log_cut_permutation(setting: FailureSetting) -> Array:
-    """Log of the probability, in one round, that no hidden message of a random derangement crosses (C4)."""
-    n, h, f, a, b = setting.parties, setting.honest, setting.eavesdropped, setting.first, setting.last
-    others = np.maximum(h - a, 0.0)
-    seen = n - a - others + f * others
-    base = (b * np.exp(-1.0 / b) + np.exp(2.0 / (n - b)) * seen**2 / (n - b)) / n
-    log_cut = a * np.log(np.minimum(base * (1.0 + 1e-14), 1.0))  # raised, as a is large where rounding matters
-    for place, s in enumerate(a[a <= min(_SMALL, n // 2)].astype(int).tolist()):
-        log_cut[place] = np.log(min(1.0, _small_permutation(setting, s))) if s < h else 0.0
-    return np.where((b < h) & (2 * b <= n), log_cut, 0.0)  # no more is known of sets of more than half of all
+    """Log of the probability, in one round, that no hidden message of a random derangement crosses (C4, C9)."""
+    n, h, first, last = setting.parties, setting.honest, setting.first, setting.last
+    # Of a message that crosses, the other end is away or it is seen; each party has two messages a round.
+    both_ends = 1.0 - (1.0 - setting.away) ** 2 * (1.0 - setting.eavesdropped)
+    lost = math.sqrt(both_ends) if setting.away else setting.eavesdropped
+    others = np.maximum(h - first, 0.0)
+    seen = n - first - others + lost * others
+    base = (last * np.exp(-1.0 / last) + np.exp(2.0 / (n - last)) * seen**2 / (n - last)) / n
+    if setting.away:
+        base = np.minimum(base, _base_of_present(setting))
+    log_cut = first * np.log(
+        np.minimum(base * (1.0 + 1e-14), 1.0)
+    )  # raised, as `first` is large where rounding matters
+    if setting.away:
+        log_cut = np.minimum(log_cut + math.log(_AWAY_FACTOR), 0.0)
+    most = min(_SMALL_AWAY if setting.away else _SMALL, n // 2)
+    for place, s in enumerate(first[first <= most].astype(int).tolist()):
+        log_cut[place] = np.log(min(1.0, _small_with_absences(setting, s))) if s < h else 0.0
+    return np.where((last < h) & (2 * last <= n), log_cut, 0.0)  # no more is known of sets of more than half of all
+
+
+def _lost_messages(setting: FailureSetting) -> tuple[float, float]:
+    """How likely a present member's message is lost, and both messages that it exchanges with one other party are."""
+    f, away = setting.eavesdropped, setting.away
+    return away + (1.0 - away) * f, away + (1.0 - away) * f**2
+
+
+def _base_of_present(setting: FailureSetting) -> Array:
+    """Return x such that a set of s parties is cut off in a round with probability 1.5 x^s at most (C9)."""
+    n, size, rest = setting.parties, setting.last, np.maximum(setting.honest - setting.last, 0.0)
+    once, twice = _lost_messages(setting)
+    again = once + (twice / once - once) * np.minimum(1.0, size / (n - size))
+    known = n - rest  # absent members of the set are known
+    sent = (known + once * rest) * (known + again * rest) / n
+    return np.asarray(
+        setting.away
+        + (1.0 - setting.away) * np.minimum(1.0, (size * np.exp(-1.0 / size) + np.exp(2.0 / (n - size)) * sent) / n)
+    )
+
+
+def _small_with_absences(setting: FailureSetting, s: int) -> float:
+    """Sum the probability of `log_cut_permutation` over how many of s parties are present (C9)."""
+    away = setting.away
+    if away == 0.0:
+        return _small_permutation(setting, s)
+    total = away**s
+    for present in range(1, s + 1):
+        # The absent ones are known to the others.
+        as_known = replace(setting, honest=setting.honest - (s - present))
+        how_likely = math.comb(s, present) * (1.0 - away) ** present * away ** (s - present)
+        total += how_likely * min(1.0, _small_permutation(as_known, present))
+    return total
 
 
 def _small_permutation(setting: FailureSetting, s: int) -> float:
-    """Sum the probability of `log_cut_permutation` over u, how many of s parties send out of their set (C4)."""
-    n, h, f = setting.parties, setting.honest, setting.eavesdropped
+    """Sum the probability, if all of s parties are present, over u, how many of them send out of their set (C4, C9)."""
+    n, h = setting.parties, setting.honest
+    once, twice = _lost_messages(setting)
     common, none, all_apart_more = _any_adversary(n, s)
     u = np.arange(s + 1.0)
-    seen = np.convolve(_choose(h - s, s) * f**u, _choose(n - h, s))[: s + 1] if f > 0.0 else _choose(n - h, s)
-    mean_apart = u * (1.0 - u / (n - s if f > 0 else max(n - h, 1)))
-    return float((common * (seen / _choose(n - s, s)) ** 2 * (none + mean_apart * all_apart_more)).sum())
+    unseen, known = _choose(h - s, s) * once**u, _choose(n - h, s)
+    seen = np.convolve(unseen, known)[: s + 1] if once > 0.0 else known
+    ratio = np.ones(s + 1)
+    if setting.away:
+        met = np.convolve(u * unseen, known)[: s + 1] / (seen * (h - s))  # how likely one of the rest is sent to
+        raised = 1.0 + (twice / once**2 - 1.0) * met  # and sends back to the set: then it is more likely to be away
+        ratio = (
+            np.array([(unseen[: j + 1] * raised[j] ** u[: j + 1] * known[j::-1]).sum() for j in range(s + 1)]) / seen
+        )
+    mean_apart = u * (ratio - u / (n - s if once > 0 else max(n - h, 1)))
+    return float((common * (seen / _choose(n - s, s)) ** 2 * (ratio * none + mean_apart * all_apart_more)).sum())
 
 
 @lru_cache(maxsize=4096)

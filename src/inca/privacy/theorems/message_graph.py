@@ -82,7 +82,7 @@ class MessageGraph:
         place = {member: index for index, member in enumerate(self.partners)}
         partners = [frozenset(place[other] for other in others) for others in self.partners.values()]
         # Let Q be at most c members that separate others, and j the first whom they separate from an earlier one. If j
-        # is among the first c + 1, too few paths lead to that one; else Q separates j from all earlier ones. (Even 1975)
+        # is among the first c + 1, too few paths lead to that one; else Q parts j from all earlier ones (Even 1975).
         for one, other in combinations(range(needed), 2):
             if other not in partners[one] and not has_paths(partners, one, partners[other], needed):
                 return False

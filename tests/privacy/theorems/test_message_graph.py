@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import combinations
 
+import networkx as nx
 import numpy as np
 import pytest
 from hypothesis import given
@@ -15,7 +16,7 @@ from helpers.strategies import generator, seeds
 from inca.errors import InvalidInput
 from inca.privacy.theorems.circle import circle_rounds
 from inca.privacy.theorems.hidden_messages import hidden_rank
-from inca.privacy.theorems.message_graph import MessageGraph
+from inca.privacy.theorems.message_graph import MessageGraph, has_paths
 from inca.privacy.view import View
 from inca.protocol.adversary import Adversary
 
@@ -69,6 +70,54 @@ def test_two_groups_joined_by_a_few(left: int, right: int, between: int, seed: i
     graph = MessageGraph.among(cohort, messages)
     assert graph.keeps_joined(between - 1) and not graph.keeps_joined(between)
     agrees(cohort, messages)
+
+
+def sparse_graph(rng: np.random.Generator) -> nx.Graph[int]:
+    """Return a graph of long paths, where later paths have to take back steps of earlier ones."""
+    graph = nx.cycle_graph(int(rng.integers(3, 6)))
+    while len(graph) < 16 or rng.random() < 0.8:
+        one, other = rng.choice(list(graph), 2, replace=False).tolist()
+        nx.add_path(graph, [one, *range(len(graph), len(graph) + int(rng.integers(0, 4))), other])
+    return graph
+
+
+@given(seeds, st.integers(0, 3))
+@examples(quick=60, thorough=2000)
+def test_it_is_the_connectivity_of_sparse_graphs(seed: int, lost: int) -> None:
+    rng = generator(seed)
+    graph = sparse_graph(rng)
+    messages = list(graph.edges)
+    graph.remove_edges_from([messages[place] for place in rng.permutation(len(messages))[:lost]])
+    fewest = nx.node_connectivity(graph)
+    joined = MessageGraph.among(rng.permutation(list(graph)).tolist(), graph.edges)
+    assert [joined.keeps_joined(c) for c in range(7)] == [c < fewest for c in range(7)]
+
+
+@given(seeds)
+@examples(quick=150, thorough=5000)
+def test_paths_are_as_many_as_the_largest_flow(seed: int) -> None:
+    rng = generator(seed)
+    graph = sparse_graph(rng)
+    start, *ends = rng.permutation(len(graph))[: rng.integers(2, 8)].tolist()
+    flow = nx.DiGraph([((member, "behind"), (other, "before")) for member in graph for other in graph[member]])
+    flow.add_edges_from([((member, "before"), (member, "behind")) for member in graph], capacity=1)
+    flow.add_edges_from([((end, "behind"), "all ends") for end in ends])
+    flow.remove_node((start, "before"))
+    most = nx.maximum_flow_value(flow, (start, "behind"), "all ends")
+    partners = [frozenset(graph[member]) for member in range(len(graph))]
+    assert [has_paths(partners, start, frozenset(ends), k) for k in range(8)] == [k <= most for k in range(8)]
+
+
+def test_a_member_that_a_path_gave_up_is_free_for_another() -> None:
+    """The first path is 0 1 2 3 4. The second comes to 3 and pushes it back from 2 to 1; the third needs 2."""
+    graph = nx.Graph()
+    for path in ([0, 1, 2, 3, 4], [0, 5, 6, 7, 3], [1, 8, 9, 10, 11], [0, 12, 13, 14, 15, 16, 2], [2, *range(17, 23)]):
+        nx.add_path(graph, path)
+    partners = [frozenset(graph[member]) for member in range(len(graph))]
+    ends = frozenset({4, 11, 22})
+    assert has_paths(partners, 0, ends, 3) and not has_paths(partners, 0, ends, 4)
+    first_two = [others & frozenset(range(12)) for others in partners[:12]]
+    assert has_paths(first_two, 0, ends, 2) and not has_paths(first_two, 0, ends, 3)
 
 
 def circle(n: int, rounds: int) -> Messages:

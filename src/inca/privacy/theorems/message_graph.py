@@ -77,27 +77,29 @@ class MessageGraph:
             colluders: c.
         """
         needed = integer("colluders", colluders) + 1
-        if len(self.partners) <= needed or any(len(others) < needed for others in self.partners.values()):
-            return False
+        if not self.partners or any(len(others) < needed for others in self.partners.values()):
+            return False  # so it is, too, if fewer than two others would be left
         place = {member: index for index, member in enumerate(self.partners)}
         partners = [frozenset(place[other] for other in others) for others in self.partners.values()]
-        # Let R be at most c members that cut others off, and j the first whom they cut off from an earlier member. If j
-        # is among the first c + 1, too few paths lead to that one; else R cuts j off from all earlier ones (Even 1975).
+        # Let Q be at most c members that separate others, and j the first whom they separate from an earlier one. If j
+        # is among the first c + 1, too few paths lead to that one; else Q parts j from all earlier ones (Even 1975).
         for one, other in combinations(range(needed), 2):
-            if other not in partners[one] and not _has_paths(partners, one, partners[other], needed, avoid=other):
+            if other not in partners[one] and not has_paths(partners, one, partners[other], needed):
                 return False
-        return all(_has_paths(partners, j, frozenset(range(j)), needed) for j in range(needed, len(partners)))
+        return all(has_paths(partners, j, frozenset(range(j)), needed) for j in range(needed, len(partners)))
 
 
-def _has_paths(
-    partners: Sequence[frozenset[int]], start: int, ends: frozenset[int], wanted: int, avoid: int | None = None
-) -> bool:
+def has_paths(partners: Sequence[frozenset[int]], start: int, ends: frozenset[int], wanted: int) -> bool:
     """Return whether as many paths as wanted lead from a member to different ends and meet nowhere but at their start.
 
     A path of one step is always the best use of its end.
+
+    >>> bridge = [frozenset({1, 2}), frozenset({0, 3}), frozenset({0, 3}), frozenset({1, 2, 4}), frozenset({3})]
+    >>> has_paths(bridge, 0, frozenset({3, 4}), wanted=2), has_paths(bridge, 0, frozenset({2, 3}), wanted=2)
+    (False, True)
     """
     direct = partners[start] & ends
-    paths = _Paths(partners, start, ends - direct, direct if avoid is None else direct | {avoid})
+    paths = _Paths(partners, start, ends, blocked=direct)
     return all(paths.add_one() for _ in range(wanted - len(direct)))
 
 
@@ -111,8 +113,7 @@ class _Paths:
     def __init__(
         self, partners: Sequence[frozenset[int]], start: int, ends: frozenset[int], blocked: frozenset[int]
     ) -> None:
-        self._partners, self._start, self._ends = partners, start, ends
-        self._blocked = blocked | {start}
+        self._partners, self._start, self._ends, self._blocked = partners, start, ends, blocked
         self._previous: dict[int, int] = {}  # of each member on a path, the one before it
 
     def add_one(self) -> bool:
@@ -125,7 +126,8 @@ class _Paths:
                 if further in came:
                     continue
                 came[further] = place
-                if further % 2 == 0 and further // 2 in self._ends and further // 2 not in self._previous:
+                member, behind = divmod(further, 2)
+                if not behind and member in self._ends and member not in self._previous:
                     self._keep(further, came)
                     return True
                 waiting.append(further)
@@ -136,16 +138,17 @@ class _Paths:
         member, behind = divmod(place, 2)
         if not behind:
             return [2 * self._previous.get(member, member) + 1]
-        steps = [2 * w for w in self._partners[member] - self._blocked if self._previous.get(w) != member]
+        steps = [2 * partner for partner in self._partners[member] - self._blocked]
         return [*steps, 2 * member] if member in self._previous else steps
 
     def _keep(self, place: int, came: dict[int, int]) -> None:
         """Add the steps that led to a place, and take back those that were gone backwards."""
         added: dict[int, int] = {}
         while (before := came[place]) != place:
-            if before % 2 == 1 and before // 2 != place // 2:
-                added[place // 2] = before // 2
-            elif before // 2 != place // 2:
-                del self._previous[before // 2]
+            member, earlier = place // 2, before // 2
+            if member != earlier and before % 2:
+                added[member] = earlier
+            elif member != earlier:
+                del self._previous[earlier]
             place = before
         self._previous |= added

@@ -8,13 +8,13 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from inca.privacy.theorems.circle import circle_rounds
 
 import inca
 from helpers.examples import examples
 from inca.errors import InvalidInput, RequirementsNotMet
 from inca.planning.joining import LOST_MESSAGES, MOST_CIRCLE_ROUNDS, joining
-from inca.privacy.theorems.failure_bounds import log_settled_bound
+from inca.privacy.theorems.circle import circle_rounds
+from inca.privacy.theorems.party_cut_off import log_cut_off_for_party
 
 
 def required(parties: int, colluders: int = 0, leavers: int = 0, **more: float) -> inca.Requirements:
@@ -38,7 +38,7 @@ def required(parties: int, colluders: int = 0, leavers: int = 0, **more: float) 
 def test_few_parties_are_joined_for_certain(parties: int, colluders: int, leavers: int, rounds: int) -> None:
     joined = joining(required(parties, colluders, leavers))
     assert (joined.design.schedule, joined.design.rounds) == ("circle", rounds)
-    assert (joined.log_failure, joined.lacking) == (-math.inf, 0.0)
+    assert (joined.failure, joined.spare) == (0.0, 0)
 
 
 @pytest.mark.parametrize(
@@ -48,7 +48,7 @@ def test_at_most_six_rounds_join_any_number_of_parties(parties: int, part: float
     """With a tenth colluding and a tenth leaving, but for a probability of 1e-6 for a party."""
     joined = joining(inca.Requirements(parties, 1.0, 1e-5, colluding=part, dropout=part))
     assert (joined.design.schedule, joined.design.rounds) == ("permutation", rounds)
-    assert -math.inf < joined.log_failure <= math.log(1e-6)
+    assert 0.0 < joined.failure <= 1e-6
 
 
 @given(st.integers(3, 300), st.data())
@@ -69,7 +69,7 @@ def test_the_rounds_are_the_fewest_that_do(parties: int, data: st.DataObject) ->
     assert circle is None or circle > MOST_CIRCLE_ROUNDS
     for rounds, suffices in ((joined.design.rounds, True), (joined.design.rounds - 1, False)):
         if rounds:
-            bound = log_settled_bound(parties, colluders, rounds, absent=(leavers, 0.0), lacking=joined.lacking)
+            bound = log_cut_off_for_party(parties, colluders + leavers, rounds, spare=joined.spare)
             assert (bound <= math.log(requirements.failure)) is suffices
 
 
@@ -85,7 +85,7 @@ def test_more_rounds_than_needed_may_be_asked_for() -> None:
     assert joining(required(10, 1, 1), rounds=5).design == joining(required(10, 3, 3), rounds=5).design
     assert joining(required(10, 1, 1), rounds=12).design.schedule == "permutation"  # a circle has 9 at most
     fewer, more = (joining(required(200, 20, 20), rounds=rounds) for rounds in (6, 9))
-    assert more.design.rounds == 9 and more.log_failure < fewer.log_failure
+    assert more.design.rounds == 9 and more.failure < fewer.failure
 
 
 def test_too_few_messages_or_parties_are_refused_with_how_many_would_do() -> None:

@@ -21,7 +21,7 @@ from inca.planning.designs import ProtocolDesign
 from inca.planning.leavers import level_that_protects_leavers
 from inca.planning.level_tables import leavers_level, needed_level, unfinished_residue
 from inca.planning.settled_plan import _looked_up, leavers_protected, residue_of
-from inca.privacy.theorems.failure_bounds import failure_bound
+from inca.privacy.theorems.party_cut_off import log_cut_off_for_party
 
 REQUIREMENTS = inca.Requirements(parties=200, epsilon=0.2, delta=1e-5, colluding=0.1, dropout=0.1, messages=20)
 SMALL = inca.Requirements(parties=40, epsilon=1.0, delta=1e-5, colluding=0.1, dropout=0.2, messages=10)
@@ -280,7 +280,7 @@ def test_a_proven_plan_counts_leavers_among_those_who_may_cut_parties_off() -> N
         inca.plan(replace(REQUIREMENTS, dropout=dropout), inca.PlanOptions(proven=True)) for dropout in (0.0, 0.2)
     )
     assert calm.design.rounds < usual.design.rounds
-    bounds = [failure_bound(200, 60, rounds, schedule="permutation") for rounds in (7, 8)]
+    bounds = [math.exp(log_cut_off_for_party(200, 60, rounds)) for rounds in (7, 8)]
     assert bounds[1] <= REQUIREMENTS.failure < bounds[0] and usual.design.rounds == 8
     assert usual.failure_probability == pytest.approx(bounds[1])
     with pytest.raises(RequirementsNotMet, match="messages is 8, .* allow at least 9 messages"):

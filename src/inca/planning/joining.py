@@ -2,28 +2,26 @@
 
 On a *circle* ceil((c + L + m + 1) / 2) rounds do it for certain, against every c colluders, L leavers and m messages
 that are lost or seen. Where that takes too many rounds, or parties miss rounds or messages are eavesdropped, every
-round is a random *permutation*, and the least number of rounds is taken with which a party is joined with too few
-others no more often than allowed (C8).
+round is a random *permutation*, and the least number of rounds is taken with which a party is cut off from too many
+others no more often than allowed (C9).
 """
 
 from __future__ import annotations
 
 import math
-from bisect import bisect_left
 from dataclasses import dataclass
 
 from inca._base.validation import integer
-from inca.errors import RequirementsNotMet
+from inca.errors import InvalidInput, RequirementsNotMet
 from inca.planning.designs import ProtocolDesign
 from inca.planning.requirements import Requirements
 from inca.privacy.theorems.circle import circle_rounds
-from inca.privacy.theorems.failure_bounds import log_settled_bound
+from inca.privacy.theorems.party_cut_off import log_cut_off_for_party, permutation_rounds
 
 LOST_MESSAGES = 1
 """So many messages may be lost, late or seen on a circle without anyone being less protected."""
 MOST_CIRCLE_ROUNDS = 8
 """A circle that needs more rounds than this costs more than its certainty is worth."""
-_LACKING = 0.0049  # of the honest parties that stay, whose noise the others make up for, where there are very many
 _MOST_ROUNDS = 1000  # up to which a refusal looks for a sufficient number
 
 
@@ -32,10 +30,9 @@ class Joining:
     """A design whose hidden messages join the honest parties that stay, and how surely."""
 
     design: ProtocolDesign
-    log_failure: float
-    """The log of the probability that a party is joined with fewer than all but a part of them, at most."""
-    lacking: float
-    """That part."""
+    failure: float
+    """The probability that a party is joined with fewer than all but `spare` of them, at most."""
+    spare: int
 
 
 def joining(requirements: Requirements, rounds: int | None = None) -> Joining:
@@ -48,7 +45,7 @@ def joining(requirements: Requirements, rounds: int | None = None) -> Joining:
         >>> print(joining(Requirements(10, 1.0, colluding=0.1, dropout=0.1)).design)
         circle, 2 rounds, 1 receiver, value in shares
         >>> drawn = joining(Requirements(1000, 1.0, colluding=0.1, dropout=0.1))
-        >>> drawn.design.schedule, drawn.design.rounds, drawn.log_failure <= math.log(1e-6)
+        >>> drawn.design.schedule, drawn.design.rounds, drawn.failure <= 1e-6
         ('permutation', 5, True)
     """
     n, colluders, leavers = requirements.parties, requirements.colluders, requirements.leavers
@@ -64,28 +61,20 @@ def joining(requirements: Requirements, rounds: int | None = None) -> Joining:
     undisturbed = requirements.away == requirements.eavesdropped == 0.0
     circle = circle_rounds(n, colluders + leavers, LOST_MESSAGES) if undisturbed else None
     if circle is not None and circle <= min(most, MOST_CIRCLE_ROUNDS) and (rounds or circle) < n:
-        return Joining(ProtocolDesign("circle", rounds or circle), -math.inf, 0.0)
-    lacking = _LACKING if _LACKING * (n - colluders - leavers) >= 1.0 else 0.0
-    tried, allowed = range(1, _MOST_ROUNDS + 1), math.log(requirements.failure)
-    place = bisect_left(tried, True, key=lambda total: _cut_off(requirements, total, lacking) <= allowed)
-    drawn = tried[place] if place < len(tried) else None
-    if drawn is None or drawn > most:
-        sufficient = [known for known in (circle, drawn) if known is not None]
+        return Joining(ProtocolDesign("circle", rounds or circle), 0.0, 0)
+    gone = {"eavesdropped": requirements.eavesdropped, "away": requirements.away}
+    try:
+        drawn = permutation_rounds(n, colluders + leavers, requirements.failure, most=_MOST_ROUNDS, **gone)
+    except InvalidInput:  # so many do not suffice
+        drawn = None
+    if drawn is None or drawn.rounds > most:
+        sufficient = [*([] if circle is None else [circle]), *([] if drawn is None else [drawn.rounds])]
         raise RequirementsNotMet(_too_few(requirements, most, sufficient))
-    total = rounds or drawn
-    return Joining(ProtocolDesign("permutation", total), _cut_off(requirements, total, lacking), lacking)
-
-
-def _cut_off(requirements: Requirements, rounds: int, lacking: float) -> float:
-    """Return the log of the probability that permutations join a party with too few others, at most."""
-    return log_settled_bound(
-        requirements.parties,
-        requirements.colluders,
-        rounds,
-        eavesdropped=requirements.eavesdropped,
-        absent=(requirements.leavers, requirements.away),
-        lacking=lacking,
-    )
+    if rounds is None:
+        failure = drawn.failure_probability
+    else:
+        failure = math.exp(log_cut_off_for_party(n, colluders + leavers, rounds, spare=drawn.spare, **gone))
+    return Joining(ProtocolDesign("permutation", rounds or drawn.rounds), failure, drawn.spare)
 
 
 def _too_few(requirements: Requirements, most: int, sufficient: list[int]) -> str:

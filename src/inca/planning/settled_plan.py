@@ -98,7 +98,7 @@ def settled_plan(
         budget=best.expected,
         standard_error=0.0,
         # Drawn views include those in which messages hide too little.
-        structure_bound=0.0 if best.basis.looked_up else math.exp(_log_failure(requirements, best)),
+        structure_bound=0.0 if best.basis.looked_up else _failure(requirements, best),
         sampling=best.basis,
         considered=tuple(
             AlternativeDesign(str(other.design), other.design.messages, other.expected.total / best.expected.total)
@@ -108,11 +108,11 @@ def settled_plan(
     )
 
 
-def _log_failure(requirements: Requirements, best: _Candidate) -> float:
-    """Return the log of the probability that messages hide too little for the level."""
-    if best.basis.kind == "proven":  # for all but those that `joining` lets lack: the level counts on the others
-        return joining(requirements, best.design.rounds).log_failure
-    return best.design.log_failure(requirements, settled=True)
+def _failure(requirements: Requirements, best: _Candidate) -> float:
+    """Return the probability that messages hide too little for the level."""
+    if best.basis.kind == "proven":  # the level counts on all but the spare ones
+        return joining(requirements, best.design.rounds).failure
+    return math.exp(best.design.log_failure(requirements, settled=True))
 
 
 def _by_design(candidates: list[_Candidate]) -> Iterator[list[_Candidate]]:
@@ -131,7 +131,8 @@ def _proven(requirements: Requirements, rounds: int | None, receivers: int | Non
     if requirements.away > 0.0:
         refuse("away", requirements.away, "0 for a proven level")
     joined = joining(requirements, rounds)
-    factor = _PROVEN_FACTOR / (1.0 - joined.lacking)
+    staying = requirements.honest - requirements.leavers
+    factor = _PROVEN_FACTOR * staying / (staying - joined.spare)  # the fewer stay, the more the spare ones weigh
     level = cancelling_variance_for_factor(
         factor=_PROVEN_FACTOR,
         mu=1.0,

@@ -64,7 +64,7 @@ def test_the_rounds_are_the_fewest_that_do(parties: int, data: st.DataObject) ->
         assert "messages" in str(refusal) and (circle is None or circle > MOST_CIRCLE_ROUNDS)
         return
     if joined.design.schedule == "circle":
-        assert joined.design.rounds == circle <= MOST_CIRCLE_ROUNDS
+        assert circle is not None and joined.design.rounds == circle <= MOST_CIRCLE_ROUNDS
         return
     assert circle is None or circle > MOST_CIRCLE_ROUNDS
     for rounds, suffices in ((joined.design.rounds, True), (joined.design.rounds - 1, False)):

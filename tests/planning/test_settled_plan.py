@@ -283,7 +283,7 @@ def test_a_proven_plan_counts_leavers_among_those_who_may_cut_parties_off() -> N
     bounds = [math.exp(log_cut_off_for_party(200, 60, rounds)) for rounds in (7, 8)]
     assert bounds[1] <= REQUIREMENTS.failure < bounds[0] and usual.design.rounds == 8
     assert usual.failure_probability == pytest.approx(bounds[1])
-    with pytest.raises(RequirementsNotMet, match="messages is 8, .* allow at least 9 messages"):
+    with pytest.raises(RequirementsNotMet, match=r"messages is 8, .* allow at least 9 messages"):
         inca.plan(replace(REQUIREMENTS, messages=8, dropout=0.2), inca.PlanOptions(proven=True))
     longer = inca.plan(REQUIREMENTS, inca.PlanOptions(proven=True, rounds=15))
     assert longer.design.rounds == 15 and longer.noise_levels.cancelling > usual.noise_levels.cancelling

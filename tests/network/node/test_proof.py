@@ -148,7 +148,7 @@ def test_a_forged_proof_is_refused(proof: Proof, case: str) -> None:
 
 
 def test_an_honest_deposit_proves_nothing(room: Room, proof: Proof) -> None:
-    with pytest.raises(InvalidInput, match="the deposit is one that honest parties deal"):
+    with pytest.raises(InvalidInput, match="a deposit that no honest party deals, got others"):
         verify_proof(framing(room, proof), ROSTER)
 
 

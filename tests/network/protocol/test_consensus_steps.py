@@ -367,7 +367,7 @@ def deciding_commit() -> tuple[Node, list[Item], Proposal]:
     """A party that has made its deposit for a cohort of all; the deposits of all, and the commit that names them."""
     party = node(records=[Decided(decision(NEW, cohort()))])
     deposits = [deposit(cohort(), member) for member in range(N)]
-    party.context.signed_items.expect_words(0, cohort().hash, range(N))
+    party.context.signed_items.expect_words(0, cohort().hash, N)
     own = read(deposits[ME], Deposit)
     party.context.publish_once("deposit", own, sealed=deposits[ME].sealed, cohort=0)
     party.effects()

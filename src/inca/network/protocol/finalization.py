@@ -217,7 +217,7 @@ class Finalization:
         context, number = self._context, self._applied - 1
         self.cohort = cohort
         self._opening = Opening(context, cohort, number, self._digests(cohort))
-        context.signed_items.expect_words(number, cohort.hash, cohort.parties)
+        context.signed_items.expect_words(number, cohort.hash, len(self._opening.publics))
         self._take_durable()
         if context.me not in cohort.parties and not self.reason:
             self.reason = _LEFT_OUT

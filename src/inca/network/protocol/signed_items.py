@@ -24,7 +24,6 @@ from inca.network.protocol.messages import Account, Count, Have, Item, ItemProof
 from inca.network.protocol.opening.cohort_keys import COHORTS, KEY_BYTES, check_public, proves
 from inca.network.protocol.opening.deposits import Deposit, check_deposit
 from inca.network.protocol.opening.shamir import SHARE_BYTES
-from inca.network.protocol.opening.trustees import trustees_of
 from inca.network.protocol.realized_execution import check_account
 from inca.network.protocol.session import SessionConfig
 
@@ -353,10 +352,9 @@ class SignedItems:
 
     # --- one cohort after the other -------------------------------------------------------------------------------
 
-    def expect_words(self, number: int, hash_: bytes, parties: Iterable[int]) -> None:
+    def expect_words(self, number: int, hash_: bytes, trustees: int) -> None:
         """Forget what is about earlier cohorts; take words on this one from now on, and those that came before."""
-        self.cohort, self._hash, self.public_keys = number, hash_, {}
-        self.trustees = len(trustees_of(self.session, list(parties), self.ledger.seed or b"").members)
+        self.cohort, self._hash, self.public_keys, self.trustees = number, hash_, {}, trustees
         for kind in PER_COHORT:
             self.by_kind[kind], self._bits[kind] = {}, 0
         self.changes += 1

@@ -34,7 +34,7 @@ def test_local_noise_is_as_many_times_central_noise_as_parties_are_present(
     requirements: Requirements, dropout: float
 ) -> None:
     central, local = CentralDP(requirements).expected_error(dropout), LocalDP(requirements).expected_error(dropout)
-    present = requirements.parties - round(dropout * requirements.parties)
+    present = requirements.parties - math.ceil(dropout * requirements.parties - 1e-9)
     if present == 0:
         assert central.mse == local.mse == math.inf
         return
@@ -97,7 +97,7 @@ def test_what_is_promised() -> None:
 def test_both_promises_hold_always_and_however_many_leave(requirements: Requirements, dropout: float) -> None:
     """A value moves the mean of m parties by s / m; in units of the noise that is never more than mu."""
     central, local = CentralDP(requirements), LocalDP(requirements)
-    present = requirements.parties - round(dropout * requirements.parties)
+    present = requirements.parties - math.ceil(dropout * requirements.parties - 1e-9)
     if present:
         of_mean = requirements.sensitivity / present / math.sqrt(central.expected_error(dropout).budget.noise)
         of_one = requirements.sensitivity / math.sqrt(present * local.expected_error(dropout).budget.noise)

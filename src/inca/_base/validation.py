@@ -92,6 +92,15 @@ def positive(name: str, value: float) -> float:
     return number
 
 
+def whole_parties(name: str, fraction: float, parties: int) -> int:
+    """Return how many of n parties a fraction is, rounded up, but for rounding errors: 7 % of 100 are 7, not 8.
+
+    >>> whole_parties("dropout", 0.07, 100), whole_parties("dropout", 0.1, 5)
+    (7, 1)
+    """
+    return math.ceil(finite_float(name, fraction, 0.0, 1.0) * parties - 1e-9)
+
+
 def between_0_and_1(name: str, value: float, why: str = "") -> float:
     """Return `value` as a float strictly between 0 and 1, or refuse it; `why` says what goes wrong at the ends.
 

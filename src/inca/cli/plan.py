@@ -40,8 +40,8 @@ def plan(
     Example:  inca plan --parties 200 --epsilon 0.2 --colluding 0.1 --dropout 0.1 --out plan.json
     """
     import inca
+    from inca._base.validation import whole_parties
     from inca.network.protocol.opening.trustees import tolerance_of
-    from inca.protocol.adversary import rounded_up
 
     files = OutputFiles(plan=output.out)
     requirements = part_of(inca.Requirements, required, conditions)
@@ -55,7 +55,7 @@ def plan(
     files.write("plan", best.write)
     tolerance = None
     if best.settlement == "settled":
-        colluders = rounded_up("colluding", requirements.colluding, requirements.parties)
+        colluders = whole_parties("colluding", requirements.colluding, requirements.parties)
         tolerance = tolerance_of(requirements.parties, colluders, requirements.leavers)
     if output.json:
         fields = best.document().as_fields() | {"settlement": best.settlement, "baselines": others}

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from inca._base.types import Array, Progress
-from inca._base.validation import finite_float, generator, integer, party_values
+from inca._base.validation import generator, integer, party_values, whole_parties
 from inca.planning.requirements import Requirements
 from inca.protocol.expected_error import ErrorBudget
 
@@ -93,7 +93,7 @@ class Mechanism(ABC):
         return table.reshape(len(table), -1), self._leavers(dropout)
 
     def _leavers(self, dropout: float, name: str = "dropout") -> int:
-        return round(finite_float(name, dropout, 0.0, 1.0) * self.requirements.parties)
+        return whole_parties(name, dropout, self.requirements.parties)
 
     def _missing_values(self, leavers: int) -> float:
         """The error of averaging over those present, if who leaves does not depend on values: v (1/m - 1/n)."""

@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from inca._base.options import Away, Guarantee, Sensitivity, Size
-from inca._base.validation import between_0_and_1, finite_float, integer, positive, refuse
+from inca._base.validation import between_0_and_1, finite_float, integer, positive, refuse, whole_parties
 from inca.privacy.gaussian import mu_for
-from inca.protocol.adversary import rounded_up
 from inca.protocol.domain import Domain
 from inca.protocol.transcript import AgreedGuarantee
 
@@ -84,7 +83,7 @@ class Requirements(Guarantee, Sensitivity, Away, Size):
     @property
     def colluders(self) -> int:
         """How many parties collude."""
-        return rounded_up("colluding", self.colluding, self.parties)
+        return whole_parties("colluding", self.colluding, self.parties)
 
     @property
     def honest(self) -> int:
@@ -94,7 +93,7 @@ class Requirements(Guarantee, Sensitivity, Away, Size):
     @property
     def leavers(self) -> int:
         """How many parties leave for good."""
-        return round(self.dropout * self.parties)
+        return whole_parties("dropout", self.dropout, self.parties)
 
     @property
     def survivors(self) -> int:

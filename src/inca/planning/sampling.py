@@ -17,13 +17,13 @@ import numpy as np
 
 from inca._base.threads import available_cores, one_blas_thread
 from inca._base.types import Array
-from inca._base.validation import refuse
+from inca._base.validation import refuse, whole_parties
 from inca.planning.designs import ProtocolDesign
 from inca.planning.requirements import Requirements
 from inca.privacy.calibration import Tradeoff
 from inca.privacy.tail_quantile import tail_level
 from inca.privacy.view import View
-from inca.protocol.adversary import Adversary, rounded_up
+from inca.protocol.adversary import Adversary
 from inca.protocol.execution import Execution
 from inca.protocol.expected_error import ErrorBudget, expected_error, sum_coefficients
 from inca.protocol.noise_levels import NoiseLevels
@@ -82,7 +82,7 @@ def paper_factor(requirements: Requirements) -> float:
 
 def _honest_of(requirements: Requirements, parties: int) -> int:
     """Return how many of so many parties are honest, if the fraction that is required colludes."""
-    return parties - rounded_up("colluding", requirements.colluding, parties)
+    return parties - whole_parties("colluding", requirements.colluding, parties)
 
 
 def sampled_parties(requirements: Requirements, design: ProtocolDesign) -> int:
@@ -153,7 +153,9 @@ def sample_cancelling_noise(
     In settled runs leavers count as colluders, and the others have topped up their noise.
     """
     honest, (dropout, away) = _honest_of(requirements, parties), attendance
-    targets = np.minimum(factors / (max(1, honest - round(dropout * parties)) if settled else honest), 1.0)
+    targets = np.minimum(
+        factors / (max(1, honest - whole_parties("dropout", dropout, parties)) if settled else honest), 1.0
+    )
     # In a sub-population its own noise protects a party more; see `candidate_factors`.
     units = targets if parties == requirements.parties else targets * (1.0 + targets)
 

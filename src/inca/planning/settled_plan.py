@@ -13,7 +13,7 @@ from inca._base.validation import integer, refuse
 from inca.errors import RequirementsNotMet
 from inca.planning.designs import ProtocolDesign, designs_that_hide_enough
 from inca.planning.extrapolation import extrapolated_levels
-from inca.planning.joining import joining
+from inca.planning.joined_design import joined_design
 from inca.planning.leavers import level_that_protects_leavers
 from inca.planning.level_tables import (
     DRAWN_PARTIES,
@@ -111,7 +111,7 @@ def settled_plan(
 def _failure(requirements: Requirements, best: _Candidate) -> float:
     """Return the probability that messages hide too little for the level."""
     if best.basis.kind == "proven":  # the level counts on all but the spare ones
-        return joining(requirements, best.design.rounds).failure
+        return joined_design(requirements, best.design.rounds).failure
     return math.exp(best.design.log_failure(requirements, settled=True))
 
 
@@ -130,7 +130,7 @@ def _proven(requirements: Requirements, rounds: int | None, receivers: int | Non
         refuse("receivers", receivers, "1 for a proven level")
     if requirements.away > 0.0:
         refuse("away", requirements.away, "0 for a proven level")
-    joined = joining(requirements, rounds)
+    joined = joined_design(requirements, rounds)
     staying = requirements.honest - requirements.leavers
     factor = _PROVEN_FACTOR * staying / (staying - joined.spare)  # the fewer stay, the more the spare ones weigh
     level = cancelling_variance_for_factor(

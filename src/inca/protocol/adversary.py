@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from inca._base.kernels import Flags
-from inca._base.validation import finite_float, generator, instance, integer, listed, refuse
+from inca._base.validation import finite_float, generator, instance, integer, listed, refuse, whole_parties
 from inca.protocol.execution import Execution
 
 
@@ -77,8 +77,8 @@ class Adversary:
         """
         n, total = integer("parties", parties, min=2), integer("rounds", rounds, min=1)
         generator(rng)
-        ids = rng.choice(n, size=rounded_up("colluding", colluding, n), replace=False)
-        count = rounded_up("eavesdropped", eavesdropped, n)
+        ids = rng.choice(n, size=whole_parties("colluding", colluding, n), replace=False)
+        count = whole_parties("eavesdropped", eavesdropped, n)
         messages = [(t, i) for t in range(total) for i in rng.choice(n, size=count, replace=False).tolist()]
         return cls(ids.tolist(), messages)
 
@@ -121,8 +121,8 @@ class Adversary:
         by_round = Counter(t for t, _ in self.eavesdropped)
         # Without rounds there is no message to eavesdrop on.
         least = min((by_round[t] for t in range(integer("rounds", rounds))), default=math.inf)
-        enough = rounded_up("eavesdropped", size.eavesdropped, parties)
-        return len(self.colluding) >= rounded_up("colluding", size.colluding, parties) and least >= enough
+        enough = whole_parties("eavesdropped", size.eavesdropped, parties)
+        return len(self.colluding) >= whole_parties("colluding", size.colluding, parties) and least >= enough
 
     @property
     def notion(self) -> str:
@@ -275,8 +275,3 @@ def smallest_cohort(colluders: int) -> int:
         3
     """
     return colluders + 2
-
-
-def rounded_up(name: str, fraction: float, parties: int) -> int:
-    """Return how many of n the fraction is, rounded up, but for rounding errors: 7 % of 100 are 7, not 8."""
-    return math.ceil(finite_float(name, fraction, 0.0, 1.0) * parties - 1e-9)

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from inca._base.kernels import Flags
-from inca._base.validation import file_path, finite_float, generator, integer, refuse
+from inca._base.validation import file_path, finite_float, generator, integer, refuse, whole_parties
 from inca.errors import InvalidInput
 
 _COLUMNS = ("party", "leaves", "returns")
@@ -95,7 +95,7 @@ class Presence:
         Args:
             parties: n, at least 2.
             rounds: T, at least 1.
-            fraction: How many leave; `fraction * parties` is rounded to the nearest integer.
+            fraction: How many leave; `fraction * parties` is rounded up.
             rng: Decides who leaves, and when, and who is away.
             away: The probability with which a party misses one of the rounds 1..T-1, on top of that.
 
@@ -112,7 +112,7 @@ class Presence:
         """
         n, t = _check_size(parties, rounds)
         generator(rng)
-        count = round(finite_float("fraction", fraction, 0.0, 1.0) * n)
+        count = whole_parties("fraction", fraction, n)
         missed = finite_float("away", away, 0.0, 1.0)
         if count == 0 and missed == 0.0:
             return cls(n, t, None)

@@ -11,9 +11,9 @@ from scipy.stats import binom
 
 from inca._base.palette import OWN, SOFT, shades
 from inca._base.plotting import LineEnd, canvas, headline, label_ends, mark_rates, percent
+from inca._base.validation import whole_parties
 from inca.jobs.job import Job
 from inca.privacy.theorems.failure_bounds import failure_bound, least_rounds
-from inca.protocol.adversary import rounded_up
 from inca.reproduction.figure_reproduction import (
     Claim,
     DataTable,
@@ -73,7 +73,7 @@ class Figure3(FigureReproduction):
                 first_rounds,
                 {
                     "parties": n,
-                    "colluding": rounded_up("colluding", colluding, n),
+                    "colluding": whole_parties("colluding", colluding, n),
                     "first": first,
                     "runs": runs,
                     "seed": self.seed,
@@ -115,7 +115,7 @@ class Figure3(FigureReproduction):
     def _failing(self, n: int, colluding: float, counts: Any) -> list[Row]:
         left = counts.sum() - np.cumsum(counts)
         last = int(left.nonzero()[0][-1]) if left.any() else 0
-        colluders = rounded_up("colluding", colluding, n)
+        colluders = whole_parties("colluding", colluding, n)
         return [
             {
                 "parties": n,
@@ -193,7 +193,7 @@ _CAPTION = (
 
 def _closed_form(n: int, colluding: float, failure: float) -> int:
     """Return the least T whose proven failure bound is at most `failure`."""
-    return least_rounds(n, rounded_up("colluding", colluding, n), failure, schedule="distinct")
+    return least_rounds(n, whole_parties("colluding", colluding, n), failure, schedule="distinct")
 
 
 def _draw(least: Sequence[Row], beyond: Sequence[Row], runs: int) -> Any:

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from inca._base.validation import whole_parties
 from inca.errors import IncaError
 from inca.mechanisms.base import Mechanism
 from inca.mechanisms.central_local import CentralDP, LocalDP
@@ -27,7 +28,7 @@ from inca.privacy.tail_quantile import least_ratios
 from inca.privacy.theorems.preconditions import theorem4
 from inca.privacy.theorems.rank_by_round import first_round_met
 from inca.privacy.view import View
-from inca.protocol.adversary import Adversary, rounded_up
+from inca.protocol.adversary import Adversary
 from inca.protocol.execution import Execution
 from inca.protocol.expected_error import expected_error
 from inca.protocol.injection import incremental_injection
@@ -62,7 +63,7 @@ def rounds_met(
     The last place counts those that do not. With everyone present a run of T rounds contains that of each fewer.
     """
     counts = [0] * (rounds + 2)
-    eavesdropped_messages = rounded_up("eavesdropped", eavesdropped, parties)
+    eavesdropped_messages = whole_parties("eavesdropped", eavesdropped, parties)
     for run_seed, rng in _streams(first, runs, seed, _RANKS, receivers, eavesdropped_messages):
         schedule = RandomReceivers(parties, rounds, receivers, seed=run_seed)
         execution = Execution(schedule, incremental_injection(rounds))

@@ -25,6 +25,7 @@ from inca._base.validation import (
     one_of,
     positive,
     refuse,
+    whole_parties,
 )
 from inca.learn.averagers.base import VectorMean
 from inca.learn.budget import Budget
@@ -246,6 +247,6 @@ def _check_promise(mechanism: Mechanism) -> None:
 def _planned_dropout(mechanism: Mechanism, dropout: float) -> float:
     """Return the dropout rate, or refuse one at which the mechanism's noise does not suffice."""
     rate, requirements = finite_float("dropout", dropout, 0.0, 1.0), mechanism.requirements
-    if not mechanism.any_dropout and round(rate * requirements.parties) > requirements.leavers:
+    if not mechanism.any_dropout and whole_parties("dropout", rate, requirements.parties) > requirements.leavers:
         refuse("dropout", dropout, f"at most {requirements.dropout:g}, which the mechanism's noise is planned for")
     return rate

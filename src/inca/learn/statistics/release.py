@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from inca._base.types import Array
-from inca._base.validation import generator, instance, method_of, refuse
+from inca._base.validation import generator, instance, method_of, refuse, whole_parties
 from inca.errors import NoResult
 from inca.learn.averagers.base import Averager
 from inca.learn.spending import ReleaseLoss, take_release
@@ -100,7 +100,7 @@ def average_features(
         refuse("the number of parties with records", records.parties, f"that of the averager, {averager.parties}")
     generator(rng)
     sensitivity = records.sensitivity(features.diameter)
-    if averager.parties == round(averager.dropout * averager.parties):
+    if averager.parties == whole_parties("dropout", averager.dropout, averager.parties):
         raise NoResult("all parties are said to leave, so there is no release, and nothing was spent")
     cost = take_release(loss, averager, records.level, fraction)
     mu = cost.mu
@@ -122,7 +122,7 @@ def average_features(
     # At least so many parties stayed, each with so many records on average: the mean of all, if noise alone differs.
     usual = float(sizes.mean())
     typical = usual if math.isclose(per_party, usual, rel_tol=10.0 * _COUNT_PRECISION) else per_party
-    stayed = typical * (records.parties - round(averager.dropout * records.parties))
+    stayed = typical * (records.parties - whole_parties("dropout", averager.dropout, records.parties))
     drawing = 1.0 / records.total
     missing = 0.0 if math.isclose(stayed, records.total) else max(0.0, 1.0 / stayed - drawing)
     noise = average.var_noise / per_party**2

@@ -18,11 +18,11 @@ from typing import Any
 import msgspec
 
 from inca._base.files import write_json
-from inca._base.validation import file_path, instance, listed, refuse
+from inca._base.validation import file_path, instance, listed, refuse, whole_parties
 from inca.errors import InvalidInput
 from inca.network.membership.identity import Card, check_name
 from inca.network.membership.terms import Terms, fields_from_file, to_utc
-from inca.protocol.adversary import rounded_up, smallest_cohort
+from inca.protocol.adversary import smallest_cohort
 from inca.protocol.schedules.kinds import schedule_of_kind
 
 FORMAT = "inca-roster/1"
@@ -166,7 +166,7 @@ number of parties (2), got 3'))
 
     def _gaps(self) -> Iterator[str]:
         n, terms = len(self.parties), self.terms
-        colluders = rounded_up("colluding", terms.colluding, max(n, 1))
+        colluders = whole_parties("colluding", terms.colluding, max(n, 1))
         if n < MIN_PARTIES:
             yield f"the number of parties must be at least {MIN_PARTIES}, got {n}"
         if n < terms.min_participants:

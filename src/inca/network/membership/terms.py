@@ -15,9 +15,18 @@ import msgspec
 from msgspec.structs import force_setattr
 
 from inca._base.options import Rule
-from inca._base.validation import between_0_and_1, finite_float, integer, listed, one_of, positive, refuse
+from inca._base.validation import (
+    between_0_and_1,
+    finite_float,
+    integer,
+    listed,
+    one_of,
+    positive,
+    refuse,
+    whole_parties,
+)
 from inca.privacy.gaussian import mu_for, rule_from_file, rule_to_file
-from inca.protocol.adversary import rounded_up, smallest_cohort
+from inca.protocol.adversary import smallest_cohort
 from inca.protocol.domain import Ball, Domain, Interval
 from inca.protocol.injection import Injection, incremental_injection
 from inca.protocol.noise_levels import NoiseLevels
@@ -185,7 +194,7 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         if self.sigma_topup and gone >= len(self.sigma_topup):
             covered = len(self.sigma_topup) - 1
             refuse("the number of parties to leave out", gone, f"at most {covered}: the noise covers {covered} leavers")
-        colluders = rounded_up("colluding", self.colluding, parties)
+        colluders = whole_parties("colluding", self.colluding, parties)
         return msgspec.structs.replace(
             self,
             sigma_topup=self.sigma_topup[gone:],

@@ -19,6 +19,7 @@ from itertools import combinations
 
 import numpy as np
 
+from inca._base.validation import whole_parties
 from inca.network.membership.roster import Roster
 from inca.network.node.session_setup import SessionSetup
 from inca.network.protocol.realized_execution import RealizedExecution
@@ -29,7 +30,7 @@ from inca.privacy.gaussian import epsilon_for
 from inca.privacy.theorems.joined_bound import loss_bound
 from inca.privacy.theorems.message_graph import MessageGraph
 from inca.privacy.view import View
-from inca.protocol.adversary import Adversary, rounded_up
+from inca.protocol.adversary import Adversary
 from inca.protocol.execution import Execution
 from inca.reporting.verdict import compare
 
@@ -137,7 +138,7 @@ def choose_coalitions(roster: Roster, seed: bytes, party: int) -> tuple[list[tup
     """Return the coalitions to be considered against a party, at least one, and whether these are all there are."""
     n, terms = len(roster.parties), roster.terms
     others = [other for other in range(n) if other != party]
-    size = min(rounded_up("colluding", terms.colluding, n), n - 1)
+    size = min(whole_parties("colluding", terms.colluding, n), n - 1)
     if math.comb(n - 1, size) <= terms.coalitions:
         return list(combinations(others, size)), True
     digest = hashlib.sha256(b"inca-coalitions/2" + roster.session + seed + party.to_bytes(4, "little")).digest()

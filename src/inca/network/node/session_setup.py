@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from inca._base.types import Array
-from inca._base.validation import real_array, refuse
+from inca._base.validation import real_array, refuse, whole_parties
 from inca.network.lattice import Numbers
 from inca.network.lattice.discrete_gaussian import Keystream, discrete_gaussian
 from inca.network.lattice.fixed_point import Lattice, granularity_for
@@ -21,7 +21,6 @@ from inca.network.node.rounding import added_mu, shares_offered
 from inca.network.protocol.opening.trustees import Tolerance, tolerance_of
 from inca.network.protocol.session import WEIGHT, SessionConfig
 from inca.privacy.gaussian import mu_for
-from inca.protocol.adversary import rounded_up
 from inca.protocol.execution import Execution
 from inca.protocol.noise_levels import NoiseLevels
 from inca.protocol.rounding import Rounding
@@ -136,7 +135,7 @@ class SessionSetup:
             seed=self._seed,
             sigma_topup=tuple(lattice.level(sigma * (1.0 + self.noise_excess)) for sigma in terms.sigma_topup) or (0,),
             names=tuple(self.roster.names),
-            colluders=rounded_up("colluding", terms.colluding, len(self.roster.parties)),
+            colluders=whole_parties("colluding", terms.colluding, len(self.roster.parties)),
             leavers=len(self.roster.parties) - terms.min_participants,
         )
 

@@ -17,7 +17,7 @@ from functools import lru_cache
 import numpy as np
 
 from inca._base.types import Array
-from inca._base.validation import finite_float, integer, refuse
+from inca._base.validation import finite_float, integer, refuse, whole_parties
 from inca.privacy.theorems._cut_probabilities import (
     FailureSetting,
     log_all_within,
@@ -29,7 +29,6 @@ from inca.privacy.theorems._cut_probabilities import (
     size_blocks,
 )
 from inca.privacy.theorems._stayers import stayers_curve
-from inca.protocol.adversary import rounded_up
 
 SCHEDULES = ("random", "distinct", "permutation")
 _WIDER = 16  # times the leavers of a block, the next one has: coarse enough to be quick, and the largest number decides
@@ -234,7 +233,7 @@ def _curve(
     gone, missed = integer("leavers", absent[0], 0, n), finite_float("away", absent[1], 0.0, 1.0)
     if missed and (k > 1 or schedule == "distinct"):
         refuse("away", absent[1], "0 for several receivers or distinct ones, as no bound is proven for more")
-    eavesdropped = rounded_up("eavesdropped", eavesdropped, n) / n
+    eavesdropped = whole_parties("eavesdropped", eavesdropped, n) / n
     longest = (n - 1) // k if schedule == "distinct" else 2**31 - 1
     counted = FailureSetting(n, n - c + more, eavesdropped, *size_blocks((n - c + more) // 2))
     setting = replace(counted, honest=n - c)

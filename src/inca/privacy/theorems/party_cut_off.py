@@ -21,7 +21,7 @@ from functools import lru_cache
 import numpy as np
 
 from inca._base.types import Array
-from inca._base.validation import between_0_and_1, finite_float, integer, positive, refuse
+from inca._base.validation import between_0_and_1, finite_float, integer, positive, refuse, whole_parties
 from inca.privacy.theorems._cut_probabilities import (
     FailureSetting,
     log_cut_permutation,
@@ -29,7 +29,6 @@ from inca.privacy.theorems._cut_probabilities import (
     log_sum,
     size_blocks,
 )
-from inca.protocol.adversary import rounded_up
 
 SPARE_COST = 0.0049
 """By how much more a party's loss mu^2 may be because the spare parties are not joined with it: h / (h - spare) - 1."""
@@ -182,6 +181,6 @@ def _checked_sizes(parties: int, known: int) -> tuple[int, int]:
 
 def _losses(parties: int, eavesdropped: float, away: float) -> tuple[float, float]:
     """Return how likely a message is lost by itself, rounded up to whole messages, and a party misses a round."""
-    lost = max(rounded_up("eavesdropped", eavesdropped, parties) / parties, float(eavesdropped))
+    lost = max(whole_parties("eavesdropped", eavesdropped, parties) / parties, float(eavesdropped))
     missed = finite_float("away", away, 0.0, 1.0)
     return max(lost, _LEAST_LOST) if lost else 0.0, max(missed, _LEAST_LOST) if missed else 0.0

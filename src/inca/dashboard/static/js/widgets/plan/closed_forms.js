@@ -74,22 +74,12 @@ function muFor(epsilon, delta) {
 export const noiseUnit = ({ epsilon, delta }) => (SENSITIVITY / muFor(epsilon, delta)) ** 2;
 
 /**
- * To the nearest whole number, halves to the even one, as Python does.
- * @param {number} x
- */
-function roundHalfEven(x) {
-  const floor = Math.floor(x);
-  if (x - floor !== 0.5) return Math.round(x);
-  return floor % 2 === 0 ? floor : floor + 1;
-}
-
-/**
  * How many collude, leave and stay.
  * @param {Requirements} requirements
  */
 export function partyCounts({ parties, colluding, dropout }) {
   const colluders = Math.ceil(colluding * parties - 1e-9);
-  const leavers = roundHalfEven(dropout * parties);
+  const leavers = Math.ceil(dropout * parties - 1e-9);
   return { parties, colluders, leavers, honest: parties - colluders, survivors: parties - leavers };
 }
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import inca
 from helpers.examples import examples
 from inca.errors import InvalidInput, RequirementsNotMet
-from inca.planning.joining import LOST_MESSAGES, MOST_CIRCLE_ROUNDS, joining
+from inca.planning.joined_design import LOST_MESSAGES, MOST_CIRCLE_ROUNDS, joined_design
 from inca.privacy.theorems.circle import circle_rounds
 from inca.privacy.theorems.party_cut_off import log_cut_off_for_party
 
@@ -36,7 +36,7 @@ def required(parties: int, colluders: int = 0, leavers: int = 0, **more: float) 
     ],
 )
 def test_few_parties_are_joined_for_certain(parties: int, colluders: int, leavers: int, rounds: int) -> None:
-    joined = joining(required(parties, colluders, leavers))
+    joined = joined_design(required(parties, colluders, leavers))
     assert (joined.design.schedule, joined.design.rounds) == ("circle", rounds)
     assert (joined.failure, joined.spare) == (0.0, 0)
 
@@ -46,7 +46,7 @@ def test_few_parties_are_joined_for_certain(parties: int, colluders: int, leaver
 )
 def test_at_most_six_rounds_join_any_number_of_parties(parties: int, part: float, rounds: int) -> None:
     """With a tenth colluding and a tenth leaving, but for a probability of 1e-6 for a party."""
-    joined = joining(inca.Requirements(parties, 1.0, 1e-5, colluding=part, dropout=part))
+    joined = joined_design(inca.Requirements(parties, 1.0, 1e-5, colluding=part, dropout=part))
     assert (joined.design.schedule, joined.design.rounds) == ("permutation", rounds)
     assert 0.0 < joined.failure <= 1e-6
 
@@ -59,7 +59,7 @@ def test_the_rounds_are_the_fewest_that_do(parties: int, data: st.DataObject) ->
     requirements = required(parties, colluders, leavers)
     circle = circle_rounds(parties, colluders + leavers, LOST_MESSAGES)
     try:
-        joined = joining(requirements)
+        joined = joined_design(requirements)
     except RequirementsNotMet as refusal:
         assert "messages" in str(refusal) and (circle is None or circle > MOST_CIRCLE_ROUNDS)
         return
@@ -75,29 +75,29 @@ def test_the_rounds_are_the_fewest_that_do(parties: int, data: st.DataObject) ->
 
 def test_where_messages_are_eavesdropped_or_rounds_missed_rounds_are_drawn() -> None:
     usual = required(10, 1, 1)
-    assert joining(usual).design.schedule == "circle"
+    assert joined_design(usual).design.schedule == "circle"
     for changed in (replace(usual, eavesdropped=0.05), replace(usual, away=0.05)):
-        drawn = joining(changed)
+        drawn = joined_design(changed)
         assert drawn.design.schedule == "permutation" and drawn.design.rounds > 6
 
 
 def test_more_rounds_than_needed_may_be_asked_for() -> None:
-    assert joining(required(10, 1, 1), rounds=5).design == joining(required(10, 3, 3), rounds=5).design
-    assert joining(required(10, 1, 1), rounds=12).design.schedule == "permutation"  # a circle has 9 at most
-    fewer, more = (joining(required(200, 20, 20), rounds=rounds) for rounds in (6, 9))
+    assert joined_design(required(10, 1, 1), rounds=5).design == joined_design(required(10, 3, 3), rounds=5).design
+    assert joined_design(required(10, 1, 1), rounds=12).design.schedule == "permutation"  # a circle has 9 at most
+    fewer, more = (joined_design(required(200, 20, 20), rounds=rounds) for rounds in (6, 9))
     assert more.design.rounds == 9 and more.failure < fewer.failure
 
 
 def test_too_few_messages_or_parties_are_refused_with_how_many_would_do() -> None:
     with pytest.raises(RequirementsNotMet, match=r"messages is 2, .* allow at least 3 messages, or use Local DP"):
-        joining(replace(required(10, 1, 1), messages=2))
+        joined_design(replace(required(10, 1, 1), messages=2))
     with pytest.raises(RequirementsNotMet, match=r"messages is 6, .* allow at least 7 messages"):
-        joining(replace(required(200, 20, 20), messages=6))
+        joined_design(replace(required(200, 20, 20), messages=6))
     with pytest.raises(RequirementsNotMet, match=r"of 3 parties 1 may collude and 1 leave, .* at least 4 parties"):
-        joining(required(3, 1, 1))
+        joined_design(required(3, 1, 1))
     with pytest.raises(RequirementsNotMet, match="no number of rounds hides enough"):
-        joining(required(10, 1, 1, eavesdropped=0.99))
+        joined_design(required(10, 1, 1, eavesdropped=0.99))
     with pytest.raises(RequirementsNotMet, match="rounds is 60, and with the final message that makes 61"):
-        joining(required(10, 1, 1), rounds=60)
+        joined_design(required(10, 1, 1), rounds=60)
     with pytest.raises(InvalidInput, match="rounds must be at least 1"):
-        joining(required(10, 1, 1), rounds=0)
+        joined_design(required(10, 1, 1), rounds=0)

@@ -26,7 +26,7 @@ _MOST_ROUNDS = 1000  # up to which a refusal looks for a sufficient number
 
 
 @dataclass(frozen=True)
-class Joining:
+class JoinedDesign:
     """A design whose hidden messages join the honest parties that stay, and how surely."""
 
     design: ProtocolDesign
@@ -35,16 +35,16 @@ class Joining:
     spare: int
 
 
-def joining(requirements: Requirements, rounds: int | None = None) -> Joining:
+def joined_design(requirements: Requirements, rounds: int | None = None) -> JoinedDesign:
     """Return the design of least rounds, or with as many as asked for, that joins the honest parties that stay.
 
     Raises:
         RequirementsNotMet: If no design within the messages does; the sentence says what would.
 
     Example:
-        >>> print(joining(Requirements(10, 1.0, colluding=0.1, dropout=0.1)).design)
+        >>> print(joined_design(Requirements(10, 1.0, colluding=0.1, dropout=0.1)).design)
         circle, 2 rounds, 1 receiver, value in shares
-        >>> drawn = joining(Requirements(1000, 1.0, colluding=0.1, dropout=0.1))
+        >>> drawn = joined_design(Requirements(1000, 1.0, colluding=0.1, dropout=0.1))
         >>> drawn.design.schedule, drawn.design.rounds, drawn.failure <= 1e-6
         ('permutation', 5, True)
     """
@@ -61,7 +61,7 @@ def joining(requirements: Requirements, rounds: int | None = None) -> Joining:
     undisturbed = requirements.away == requirements.eavesdropped == 0.0
     circle = circle_rounds(n, colluders + leavers, LOST_MESSAGES) if undisturbed else None
     if circle is not None and circle <= min(most, MOST_CIRCLE_ROUNDS) and (rounds or circle) < n:
-        return Joining(ProtocolDesign("circle", rounds or circle), 0.0, 0)
+        return JoinedDesign(ProtocolDesign("circle", rounds or circle), 0.0, 0)
     gone = {"eavesdropped": requirements.eavesdropped, "away": requirements.away}
     try:
         drawn = permutation_rounds(n, colluders + leavers, requirements.failure, most=_MOST_ROUNDS, **gone)
@@ -74,7 +74,7 @@ def joining(requirements: Requirements, rounds: int | None = None) -> Joining:
         failure = drawn.failure_probability
     else:
         failure = math.exp(log_cut_off_for_party(n, colluders + leavers, rounds, spare=drawn.spare, **gone))
-    return Joining(ProtocolDesign("permutation", rounds or drawn.rounds), failure, drawn.spare)
+    return JoinedDesign(ProtocolDesign("permutation", rounds or drawn.rounds), failure, drawn.spare)
 
 
 def _too_few(requirements: Requirements, most: int, sufficient: list[int]) -> str:

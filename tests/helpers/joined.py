@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from fractions import Fraction
+from typing import NamedTuple
 
 import networkx as nx
 import numpy as np
@@ -35,7 +36,7 @@ def joined_view(seed: int, largest: int = 8, most_rounds: int = 6) -> inca.View:
         for step, i in np.argwhere(fails).tolist()
     ]
     receivers[fails] = -1
-    schedule = inca.ExplicitSchedule(
+    schedule: inca.Schedule = inca.ExplicitSchedule(
         receivers[:, :, np.newaxis], share=float(rng.choice([0.5, 0.5, 0.6, 1.0])) if equal else None
     )
     if not equal:
@@ -48,8 +49,10 @@ def joined_view(seed: int, largest: int = 8, most_rounds: int = 6) -> inca.View:
     colluding = set(rng.permutation(n)[: rng.binomial(n - 1, rng.choice([0.0, 0.0, 0.2]))].tolist())
     if not cohort[sorted(set(range(n)) - colluding)].any():
         colluding = set()
-    tapped = np.argwhere(rng.random((rounds + 1, n)) < rng.choice([0.0, 0.0, 0.1]))
-    adversary = inca.Adversary(sorted(colluding), [(int(t), int(i)) for t, i in tapped])
+    tapped = rng.random((rounds, n)) < rng.choice([0.0, 0.0, 0.1])
+    if rng.random() < 0.6:  # what is not sent is known, too: then states can change by what is sent alone
+        tapped |= receivers < 0
+    adversary = inca.Adversary(sorted(colluding), [(int(t), int(i)) for t, i in np.argwhere(tapped)])
     return inca.View(execution.settled(cohort), adversary)
 
 
@@ -119,47 +122,70 @@ def _injection(rng: np.random.Generator, rounds: int) -> inca.Injection:
     return inca.Injection(portions, inca.incremental_injection(rounds).noise)
 
 
-def plain_squares(
-    view: inca.View, levels: inca.NoiseLevels, *, tree: bool, known: Iterable[int] | None = None
-) -> dict[int, Fraction]:
-    """Return the inequality's bound on mu_i^2 for unit sensitivity: from its words, nothing rounded, nothing refused.
+def hidden_graph(view: inca.View, known: Iterable[int] | None = None) -> nx.Graph:
+    """Return the honest parties of the cohort, with an edge for each hidden message and each party that it goes to.
 
     `known` are parties that count as such; by default those outside the cohort.
     """
     execution = view.execution
-    n, rounds = execution.parties, execution.rounds
-    assert execution.cohort is not None or known is not None
-    outside = set(np.flatnonzero(~execution.cohort).tolist() if known is None else known)  # type: ignore[operator]
-    inside = set(view.honest.tolist()) - outside
+    if known is None:
+        assert execution.cohort is not None
+        known = np.flatnonzero(~execution.cohort).tolist()
+    inside = set(view.honest.tolist()) - set(known)
     graph = nx.Graph()
-    graph.add_nodes_from(inside)
-    for t in range(1, rounds + 1):
+    graph.add_nodes_from(sorted(inside))
+    for t in range(1, execution.rounds + 1):
+        here = execution.presence.row(t)
         for i in inside:
-            if execution.presence.row(t)[i] and not view.known_when_sent[t - 1, i]:
-                others = [j for j in execution.sends(t).receivers[i].tolist() if j not in (-1, i)]
-                if set(others) <= inside:
+            if here[i] and not view.known_when_sent[t - 1, i]:
+                others = set(execution.sends(t).receivers[i].tolist()) - {-1, i}
+                if others <= inside:
                     graph.add_edges_from((i, j) for j in others)
+    return graph
+
+
+class PlainBound(NamedTuple):
+    """The parts of the inequality's bound on mu_i^2: of independent noise, and of masks by the tree or closed form."""
+
+    independent: Fraction
+    masks_by_tree: Fraction
+    masks: Fraction
+
+    @property
+    def tree(self) -> Fraction:
+        return self.independent + self.masks_by_tree
+
+    @property
+    def closed(self) -> Fraction:
+        return self.independent + self.masks
+
+
+def plain_bounds(
+    view: inca.View, levels: inca.NoiseLevels, known: Iterable[int] | None = None
+) -> dict[int, PlainBound]:
+    """Return the inequality's bounds for unit sensitivity: from its words, nothing rounded, nothing refused.
+
+    Where there are circles, any breadth-first tree may be meant.
+    """
+    execution, graph = view.execution, hidden_graph(view, known)
     portions = [Fraction(portion) for portion in execution.injection.value.tolist()]
     independent, topup, cancelling = (
         Fraction(level) ** 2 for level in (levels.independent, levels.topup, levels.cancelling)
     )
-    present = {j: sum(bool(execution.presence.row(t)[j]) for t in range(rounds + 1)) for j in inside}
-    weight = {j: sum(portions[: present[j]], start=Fraction(0)) for j in inside}
-    v = {j: weight[j] ** 2 * independent + topup for j in inside}
+    present = {j: sum(bool(execution.presence.row(t)[j]) for t in range(execution.rounds + 1)) for j in graph}
+    weight = {j: sum(portions[: present[j]], start=Fraction(0)) for j in graph}
+    v = {j: weight[j] ** 2 * independent + topup for j in graph}
     bounds = {}
-    for i in sorted(inside):
-        component = nx.node_connected_component(graph, i)
-        total = sum(v[j] for j in component)
+    for i in graph:
         if not weight[i]:
-            bounds[i] = Fraction(0)
+            bounds[i] = PlainBound(Fraction(0), Fraction(0), Fraction(0))
             continue
-        below = dict.fromkeys(component, total)
-        if tree:
-            below = {j: v[j] for j in component}
-            hung = nx.bfs_tree(graph, i)
-            for j in reversed(list(nx.bfs_tree(graph, i))):
-                for child in hung.successors(j):
-                    below[j] += below[child]
-        masks = sum((present[j] + 5) * (below[j] / total) ** 2 for j in component)
-        bounds[i] = weight[i] ** 2 * (1 / total + masks / cancelling)
+        downwards = [i, *(child for _, child in nx.bfs_edges(graph, i))]
+        total = sum((v[j] for j in downwards), start=Fraction(0))
+        below = {j: v[j] for j in downwards}
+        for parent, child in reversed(list(nx.bfs_edges(graph, i))):
+            below[parent] += below[child]
+        over = weight[i] ** 2 / cancelling
+        tree = sum(((present[j] + 5) * (below[j] / total) ** 2 for j in downwards), start=Fraction(0))
+        bounds[i] = PlainBound(weight[i] ** 2 / total, over * tree, over * sum(present[j] + 5 for j in downwards))
     return bounds

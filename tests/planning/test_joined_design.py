@@ -42,9 +42,12 @@ def test_few_parties_are_joined_for_certain(parties: int, colluders: int, leaver
 
 
 @pytest.mark.parametrize(
-    ("parties", "part", "rounds"), [(71, 0.1, 6), (200, 0.1, 6), (1000, 0.1, 5), (10**5, 0.1, 5), (10**9, 0.1, 6)]
+    ("parties", "part", "rounds"),
+    [(71, 0.1, 7), (80, 0.1, 6), (200, 0.1, 6), (1000, 0.1, 5), (10**5, 0.1, 5), (10**9, 0.1, 6)],
 )
-def test_at_most_six_rounds_join_any_number_of_parties(parties: int, part: float, rounds: int) -> None:
+def test_six_rounds_join_any_number_of_parties_and_seven_if_a_tenth_is_rounded_up_by_much(
+    parties: int, part: float, rounds: int
+) -> None:
     """With a tenth colluding and a tenth leaving, but for a probability of 1e-6 for a party."""
     joined = joined_design(inca.Requirements(parties, 1.0, 1e-5, colluding=part, dropout=part))
     assert (joined.design.schedule, joined.design.rounds) == ("permutation", rounds)

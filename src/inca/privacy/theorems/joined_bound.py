@@ -180,7 +180,7 @@ def joined_bounds(view: View, noise_levels: NoiseLevels, *, sensitivity: float, 
         0.4529
         0.3969
         >>> round(inca.account(view, levels, sensitivity=1.0).max_mu, 4)
-        0.3854
+        0.3802
     """
     instance("view", view, View)
     instance("noise_levels", noise_levels, NoiseLevels)

@@ -85,11 +85,11 @@ class Factored:
 
     def imitate(self, values: Array) -> Imitations:
         """Return the same with bounds on its error."""
-        found, moved = self._imitated(values)
-        costs = np.abs(solve_triangular(self._root, found, check_finite=False))
+        coordinates, moved = self._imitated(values)
+        costs = np.abs(solve_triangular(self._root, coordinates, check_finite=False))
         inverse = solve_triangular(self._root, np.eye(self.rank), trans="T", check_finite=False)
         first, second = costs.T @ moved, np.abs(inverse) @ moved
-        return Imitations(found, first + first.T + second.T @ second)
+        return Imitations(coordinates, first + first.T + second.T @ second)
 
     @property
     def _root(self) -> Array:

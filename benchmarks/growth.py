@@ -128,7 +128,9 @@ def some_parties(view: inca.View, rng: np.random.Generator) -> tuple[NDArray[np.
 def lattice_of(plan: inca.Plan) -> str:
     """How many steps of the finest lattice that balances fit on the independent noise has, as a power of two."""
     try:
-        step = granularity_for(plan.noise_levels, 1.0, plan.requirements.parties, plan.design.rounds)
+        senders = plan.design.receivers if plan.design.schedule in ("permutation", "circle") else None
+        parties, rounds = plan.requirements.parties, plan.design.rounds
+        step = granularity_for(plan.noise_levels, 1.0, parties, rounds, senders=senders)
     except InvalidInput:
         return "refused"
     return f"2^{math.floor(math.log2(plan.noise_levels.independent / step) + 1e-9)}"

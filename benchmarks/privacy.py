@@ -119,6 +119,21 @@ def account_settled(execution: inca.Execution, adversary: inca.Adversary, levels
     inca.account(inca.View(execution, adversary), levels, sensitivity=1.0)
 
 
+def far_apart(sizes: Sequence[int]) -> None:
+    """Account for settled runs at four times the noise that is proven to suffice, beside ten times the independent."""
+    rounds = 7
+    print("all losses, T = 7, k = 1, 10 % colluding, 10 % leave and are settled out")
+    for n in sizes:
+        presence = inca.Presence.leaving(n, rounds, 0.1, np.random.default_rng(2))
+        plain = inca.Execution(inca.RandomReceivers(n, rounds, seed=1), inca.incremental_injection(rounds), presence)
+        execution, needed = plain.settled(presence.row(rounds)), 0.9 * n * np.sqrt(200.0 * (rounds + 6))
+        adversary = inca.Adversary(range(n // 10))
+        for name, ratio in (("usual", RATIO), ("four times the proven level", 4.0 * needed)):
+            levels = inca.NoiseLevels(independent=1.0, cancelling=ratio, topup=0.5)
+            seconds = best(partial(account_settled, execution, adversary, levels), 3)
+            print(f"  n = {n:6,}, ratio {ratio:11,.0f} ({name}): {seconds:.3f} s")
+
+
 def largest(n: int) -> None:
     """Account for n parties in a process of its own and print time and peak memory."""
     code = (
@@ -269,6 +284,7 @@ if __name__ == "__main__":
         sys.exit()
     all_losses(200 if options.quick else 1000)
     settled(200 if options.quick else 3000)
+    far_apart((200,) if options.quick else (200, 1_000))
     calibration(60 if options.quick else 200)
     if not options.quick:
         growth(options.growth)

@@ -107,6 +107,7 @@ class Told:
     [
         (1e-10, True, "auto", "state-space"),
         (5e-8, True, "auto", "dense"),  # not told well enough, and the other method can be had
+        (2e-10, True, "auto", "dense"),  # ten digits are, where the other method takes no time
         (1e-9, False, "auto", "state-space"),
         (1e-9, True, "state-space", "state-space"),
         (1e-7, False, "auto", "state-space"),
@@ -116,14 +117,27 @@ class Told:
 def test_the_error_that_is_told_is_added_and_a_large_one_handed_over(
     monkeypatch: pytest.MonkeyPatch, fast: float | None, fits: bool, method: Any, expected: str
 ) -> None:
-    Told(monkeypatch, fast=fast, plain=1e-7, fits=fits)
+    Told(monkeypatch, fast=fast, plain=1e-11, fits=fits)
     squares, taken = information(a_view(), LEVELS, method=method)
     assert taken == expected
     if expected == "dense":
-        assert squares == pytest.approx(np.array([9.0, 25.0]) * (1 + 1e-7), rel=1e-14)
+        assert squares == pytest.approx(np.array([9.0, 25.0]) * (1 + 1e-11), rel=1e-14)
     else:
         assert fast is not None  # and in units of 1 over the variance of the independent noise
         assert squares == pytest.approx(np.array([1.0, 4.0]) * (1 + fast), rel=1e-14)
+
+
+def test_of_two_methods_that_both_tell_too_little_the_better_one_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    told = Told(monkeypatch, fast=5e-8, plain=1e-7)
+    assert information(a_view(), LEVELS)[1] == "state-space" and told.asked == ["state-space", "dense"]
+
+
+def test_a_large_view_is_handed_over_for_more_than_its_tenth_digit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(accountant, "_QUICK_ROWS", 1)
+    for fast, expected in ((1.6e-8, ["state-space"]), (1.7e-8, ["state-space", "dense"])):
+        told = Told(monkeypatch, fast=fast, plain=1e-11)
+        information(a_view(), LEVELS)
+        assert told.asked == expected
 
 
 def test_a_view_too_large_for_the_dense_method_is_handed_over_to_conjugate_gradients(
@@ -161,14 +175,42 @@ def test_the_plain_method_is_taken_where_it_was_asked_for(monkeypatch: pytest.Mo
     assert told.asked == ["dense"]
 
 
-@pytest.mark.parametrize(("ratio", "fine"), [(1e8, True), (1.001e8, False), (1e-8, True), (0.999e-8, False)])
-def test_noise_levels_may_be_eight_decades_apart_and_no_more(ratio: float, fine: bool) -> None:
+@pytest.mark.parametrize(("ratio", "fine"), [(1e12, True), (1.001e12, False), (1e-8, True), (0.999e-8, False)])
+def test_how_large_one_noise_may_be_beside_the_other(ratio: float, fine: bool) -> None:
     levels = inca.NoiseLevels(independent=1.0, cancelling=ratio)
     if fine:
         assert accountant._suits(a_view(), levels, "auto")
     else:
-        with pytest.raises(inca.InvalidInput, match="sigma_cancelling / sigma_independent must be from 1e-08 to 1e"):
+        with pytest.raises(
+            inca.InvalidInput, match=r"sigma_cancelling / sigma_independent must be from 1e-08 to 1e\+12"
+        ):
             accountant._suits(a_view(), levels, "auto")
+
+
+def a_view_of_nothing(topup: bool) -> inca.View:
+    """c = (1, -1, 1): absent in round 1, a party injects 1 - 1 = 0, and its final message may depend on others."""
+    injection = inca.Injection([1.0, -1.0, 1.0], [[1.0, 0.0], [-1.0, 1.0], [0.0, -1.0]])
+    presence = inca.Presence.explicit([[1, 1, 1], [0, 1, 1], [1, 1, 1]])
+    execution = inca.Execution(inca.ExplicitSchedule([[[1], [2], [0]]] * 2), injection, presence)
+    return inca.View(execution.settled() if topup else execution)
+
+
+@pytest.mark.parametrize(
+    ("view", "most"),
+    [
+        (inca.View(inca.Execution(inca.RandomReceivers(5, 3, seed=1), inca.early_injection(3))), 1e8),
+        (a_view_of_nothing(topup=False), 1e8),
+        (a_view_of_nothing(topup=True), 1e12),
+    ],
+)
+def test_where_rows_may_depend_on_others_less_is_told_apart(view: inca.View, most: float) -> None:
+    for ratio in (most, 1.001 * most):
+        levels = inca.NoiseLevels(independent=1.0, cancelling=ratio, topup=0.4)
+        if ratio == most:
+            accountant._suits(view, levels, "auto")
+            continue
+        with pytest.raises(inca.InvalidInput, match=rf"must be from 1e-08 to 1e\+{np.log10(most):02.0f}, "):
+            accountant._suits(view, levels, "auto")
 
 
 def test_without_one_kind_of_noise_the_plain_method_is_taken() -> None:

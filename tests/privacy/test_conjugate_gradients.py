@@ -149,6 +149,7 @@ class TestWhichMethod:
 
     def test_little_cancelling_noise_is_for_the_filter(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(accountant, "_PAYS_BELOW", 1)
+        monkeypatch.setattr(accountant, "_QUICK_ROWS", 0)
         little = inca.NoiseLevels(independent=1.0, cancelling=0.9)
         assert inca.account(drawn(60, 10), little, sensitivity=1.0).method == "state-space"
 

@@ -8,11 +8,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from flint import fmpq, fmpq_mat
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import inca
 from helpers import reference
+from helpers.exact_losses import rational
 from helpers.executions import intended, present_flags
 from helpers.strategies import generator, seeds
 from inca._base.types import Array
@@ -45,9 +47,9 @@ def exact_squares(view: inca.View, own: Fraction, shared: Fraction) -> list[Frac
 def test_squares_are_those_of_exact_fractions_up_to_the_error_that_is_told(seed: int, levels: tuple[int, int]) -> None:
     view = small_view(seed)
     exact = [float(square) for square in exact_squares(view, *map(Fraction, levels))]
-    squares, error = information(view, inca.NoiseLevels(independent=levels[0], cancelling=levels[1]))
-    assert 0.0 < error < 1e-9
-    np.testing.assert_allclose(squares, exact, rtol=error, atol=1e-300)
+    squares, errors = information(view, inca.NoiseLevels(independent=levels[0], cancelling=levels[1]))
+    assert (errors < 1e-11).all() and (errors[squares > 0.0] > 0.0).all()
+    assert (np.abs(squares - exact) <= errors * squares).all()
 
 
 @settings(max_examples=25)
@@ -59,9 +61,9 @@ def test_the_matrix_is_that_of_all_pairs(seed: int) -> None:
     levels = inca.NoiseLevels(independent=2.0, cancelling=3.0)
     matrix, error = information_matrix(view, levels)
     np.testing.assert_allclose(matrix, b.T @ np.linalg.pinv(sigma, rcond=1e-12) @ b, rtol=1e-8, atol=1e-10)
-    squares, same = information(view, levels)
+    squares, errors = information(view, levels)
     np.testing.assert_allclose(np.diagonal(matrix), squares, rtol=1e-9)
-    assert same == error
+    assert 4.0 * (errors * squares).max() <= error < 1e-11  # in units of 1 over the variance of the independent noise
 
 
 @settings(max_examples=40)
@@ -98,7 +100,7 @@ def some_rows(seed: int) -> tuple[Array, int]:
 @given(seeds)
 def test_factored_rows_tell_the_rank_independent_rows_and_a_basis(seed: int) -> None:
     rows, rank = some_rows(seed)
-    factored = factor(rows, basis=True)
+    factored = factor(rows)
     assert factored.rank == rank == len(factored.kept) == factored.basis.shape[1]
     assert sorted(factored.order.tolist()) == list(range(len(rows)))
     kept = rows[factored.kept]
@@ -106,7 +108,7 @@ def test_factored_rows_tell_the_rank_independent_rows_and_a_basis(seed: int) -> 
     assert np.linalg.matrix_rank(unit) == rank
     np.testing.assert_allclose(factored.basis.T @ factored.basis, np.eye(rank), atol=1e-12)
     np.testing.assert_allclose(unit @ factored.basis @ factored.basis.T, unit, atol=1e-10)
-    assert factor(rows).basis.size == 0  # only where it is asked for
+    np.testing.assert_allclose(factored.basis @ factored.r[:rank, :rank], unit.T, atol=1e-12)
 
 
 @given(seeds)
@@ -117,6 +119,9 @@ def test_imitations_are_as_long_as_the_shortest_solution(seed: int) -> None:
     scale = np.maximum(np.linalg.norm(rows, axis=1), 1e-300)[:, np.newaxis]
     shortest = np.linalg.lstsq(rows / scale, targets / scale, rcond=1e-10)[0]
     np.testing.assert_allclose(lengths, np.linalg.norm(shortest, axis=0), rtol=1e-7)
+    imitations = factor(rows).imitate(targets)
+    np.testing.assert_array_equal(np.linalg.norm(imitations.coordinates, axis=0), lengths)
+    np.testing.assert_allclose(imitations.squares, lengths**2, rtol=1e-14)
 
 
 def test_rows_of_nothing_are_none_of_the_rank() -> None:
@@ -124,22 +129,67 @@ def test_rows_of_nothing_are_none_of_the_rank() -> None:
     assert factored.rank == 1 and factored.kept.tolist() == [1]
     assert factored.scale.ravel().tolist() == [1.0, 5.0]
     nothing = factor(np.zeros((2, 3)))
-    assert nothing.rank == 0 and nothing.error == pytest.approx(2 * 23 * 2.0**-52, abs=0.0)
+    assert nothing.rank == 0 and nothing.basis.shape == (3, 0)
+    imitations = nothing.imitate(np.zeros((2, 4)))
+    assert imitations.squares.tolist() == imitations.relative_errors.tolist() == 4 * [0.0]
 
 
-def test_the_error_grows_as_rows_come_near_to_dependence_until_it_is_refused() -> None:
-    def nearly(distance: float) -> Array:
-        return np.array([[1.0, 0.0, 0.0, 0.0], [1.0, distance, 0.0, 0.0]])
+def nearly(distance: float) -> Array:
+    """Two rows that nearly depend on each other."""
+    return np.array([[1.0, 0.0, 0.0, 0.0], [1.0, distance, 0.0, 0.0]])
 
+
+def test_rows_may_come_near_to_dependence_until_it_is_refused() -> None:
+    """What is between two rows is known to its own last digit, if they have it of noise of its own."""
     for distance in (1.0, 1e-3, 1e-8):
         factored = factor(nearly(distance))
-        unit = distance / np.hypot(1.0, distance)  # the second pivot, of rows of length 1
-        expected = 2 * 24 * 2.0**-52 / unit
-        assert factored.rank == 2 and factored.error == pytest.approx(expected, rel=0.5, abs=0.0)
+        assert factored.rank == 2
+        for values, exact in (([1.0, 1.0], 1.0), ([1.0, 2.0], 1.0 + distance**-2)):
+            imitations = factored.imitate(np.array(values)[:, np.newaxis])
+            error = imitations.relative_errors[0]
+            assert 2.0**-52 < error < 1e-11 and abs(imitations.squares[0] - exact) < error * exact
     for distance in (1e-12, 1e-14):
         with pytest.raises(inca.InvalidInput, match="so nearly dependent that double precision does not tell"):
             factor(nearly(distance))
     assert factor(nearly(1e-17)).rank == 1 and factor(nearly(0.0)).rank == 1  # clearly dependent
+
+
+def test_of_rows_that_are_known_to_be_independent_none_is_left_out() -> None:
+    for distance in (1e-12, 1e-14):
+        factored = factor(nearly(distance), independent=True)
+        assert factored.rank == 2
+        lengths = factored.imitate(np.array([[1.0], [1.0 + distance]]))
+        assert abs(lengths.squares[0] - 2.0) <= lengths.relative_errors[0] * lengths.squares[0]
+    with pytest.raises(inca.InvalidInput, match="so nearly dependent that double precision does not tell"):
+        factor(nearly(0.0), independent=True)
+
+
+def test_more_rows_than_noises_cannot_be_independent() -> None:
+    with pytest.raises(inca.InvalidInput, match="so nearly dependent that double precision does not tell"):
+        factor(np.eye(3)[:, :2], independent=True)
+
+
+@pytest.mark.parametrize("exponent", [-8, -4, 0, 4, 8])
+def test_noise_of_any_size_beside_another_loses_no_digits(exponent: int) -> None:
+    """Masks that cancel from a sum leave what is tiny beside them: in the order of columns alone that drowned."""
+    ratio = 10.0**exponent
+    rng = np.random.default_rng(8)
+    values, masks = np.eye(6), rng.integers(-8, 9, (6, 9)).astype(float)
+    masks[5] = -masks[:5].sum(axis=0)  # so that the sum of all rows has none of them
+    imitations = factor(np.hstack([values, ratio * masks]), independent=True).imitate(values)
+    exact = exact_lengths(values, masks, ratio)
+    assert (np.abs(imitations.squares - exact) <= imitations.relative_errors * exact).all()
+    assert (imitations.relative_errors < 1e-11).all()
+
+
+def exact_lengths(values: Array, masks: Array, ratio: float) -> Array:
+    def whole(a: Array) -> fmpq_mat:
+        return fmpq_mat([[rational(x) for x in row] for row in a.tolist()])
+
+    b, a = whole(values), whole(ratio * masks)
+    solved = (b * b.transpose() + a * a.transpose()).solve(b)
+    squares = [sum((b[k, i] * solved[k, i] for k in range(b.nrows())), start=fmpq(0)) for i in range(b.ncols())]
+    return np.array([int(x.p) / int(x.q) for x in squares])
 
 
 @pytest.mark.parametrize(

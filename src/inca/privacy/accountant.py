@@ -28,8 +28,10 @@ from inca.protocol.rounding import Rounding
 
 Method = Literal["auto", "dense", "state-space", "conjugate-gradients"]
 
-MAX_NOISE_RATIO = 1e8  # of the two levels; beyond, double precision does not tell the losses apart
+MAX_NOISE_RATIO = 1e12  # sigma_cancelling / sigma_independent: a plan for a billion parties needs 5e10
+_MAX_PLAIN_RATIO = 1e8  # and its inverse; beyond, double precision does not tell which rows depend on others
 _HAND_OVER_ERROR = 1.6e-8  # bound on the relative error of mu^2 from which on the dense method is tried where it can be
+_TEN_DIGITS, _QUICK_ROWS = 1e-10, 500  # and with so few rows, for which it takes some hundredths of a second
 _MAX_ERROR = 1e-6  # and from which on a loss is refused rather than named
 _PAYS_BELOW = 6_500  # see `_few_products`; measured by benchmarks/privacy.py --eight
 _MAX_FILTERED = 15_000  # honest parties up to whom the filter is tried if conjugate gradients do not suffice
@@ -237,7 +239,8 @@ def _tried(
 ) -> tuple[Array, Array | float, str]:
     """Return what the first method gives whose error is small enough, and that error: relative, if not of a matrix."""
     order, device = _order(view, noise_levels, matrix, places, method, device)
-    enough: tuple[Array, Array | float, str] | None = None  # if no plainer method does better
+    hand_over = min(_TEN_DIGITS, _HAND_OVER_ERROR) if len(view.rows) <= _QUICK_ROWS else _HAND_OVER_ERROR
+    best: tuple[Array, Array | float, str] | None = None
     for taken, following in zip(order, [*order[1:], None], strict=True):
         error: Array | float
         try:
@@ -250,18 +253,18 @@ def _tried(
         except SingularView:
             continue
         except InvalidInput:
-            if enough is None:
+            if best is None:
                 raise
             continue
         if places is not None and taken != "conjugate-gradients":
             squares, error = squares[places], np.broadcast_to(error, squares.shape)[places]
-        if np.max(error) <= (_HAND_OVER_ERROR if following == "dense" else _MAX_ERROR):
-            return squares, error, taken
-        if np.max(error) <= _MAX_ERROR:
-            enough = squares, error, taken
-    if enough is None:
+        if best is None or not np.max(best[1]) <= np.max(error):
+            best = squares, error, taken
+        if np.max(error) <= (hand_over if following == "dense" else _MAX_ERROR):
+            break
+    if best is None or not np.max(best[1]) <= _MAX_ERROR:
         raise InvalidInput(_TOO_CLOSE)
-    return enough
+    return best
 
 
 def _order(
@@ -354,7 +357,8 @@ def _suits(view: View, noise_levels: NoiseLevels, method: str) -> bool:
     suits = noisy and view.execution.injection.mask_scales is not None
     if method in ("state-space", "conjugate-gradients") and not suits:
         refuse("method", method, f"dense, as {method} needs the incremental family and noise above 0")
-    if noisy and not 1 / MAX_NOISE_RATIO <= noise_levels.ratio <= MAX_NOISE_RATIO:
-        must_be = f"from {1 / MAX_NOISE_RATIO:g} to {MAX_NOISE_RATIO:g}, where double precision suffices"
+    most = MAX_NOISE_RATIO if suits and _dense.all_independent(view, noise_levels) else _MAX_PLAIN_RATIO
+    if noisy and not 1 / _MAX_PLAIN_RATIO <= noise_levels.ratio <= most:
+        must_be = f"from {1 / _MAX_PLAIN_RATIO:g} to {most:g}, where double precision suffices"
         refuse("sigma_cancelling / sigma_independent", noise_levels.ratio, must_be)
     return suits

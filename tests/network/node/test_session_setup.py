@@ -54,19 +54,31 @@ def test_the_step_is_a_two_to_the_thirtieth_of_the_smaller_noise_rounded_down_to
     [
         ({"parties": 3, "upper": 2.0**31}, {"parties": 6, "upper": 2.0**31}),
         ({"lower": -1.0}, {"lower": -(2.0**33)}),
-        ({"rounds": 2, "sigma_cancelling": 2.0**21}, {"rounds": 40, "sigma_cancelling": 2.0**21}),
+        ({"rounds": 2, "sigma_cancelling": 2.0**20}, {"rounds": 80, "sigma_cancelling": 2.0**20}),
     ],
 )
 def test_the_step_is_coarser_where_all_that_is_around_would_not_fit_into_one_number(
     fewer: dict[str, Any], more: dict[str, Any]
 ) -> None:
-    fine, coarse = setup(**fewer), setup(**more)
+    fine, coarse = setup(**fewer, schedule="random"), setup(**more, schedule="random")
     assert fine.lattice.granularity < coarse.lattice.granularity
     for session in (fine, coarse):
         terms = session.roster.terms
         noise = 16 * terms.sigma_independent + 32 * (terms.rounds + 1) * terms.sigma_cancelling
         largest = len(session.roster.parties) * (terms.max_coordinate + noise) / session.lattice.granularity
         assert largest < 2**62 and (session is fine or largest >= 2**61)
+
+
+def test_the_step_follows_from_who_sends_to_whom_and_from_the_largest_top_up() -> None:
+    cards = tuple(Identity.create(f"party-{i}").card("127.0.0.1", 7001 + i) for i in range(20))
+    steps = {}
+    for schedule in ("permutation", "random"):
+        terms = fixed_terms(schedule=schedule, rounds=7, sigma_cancelling=1.8 * 2.0**20, min_participants=4)
+        steps[schedule] = SessionSetup(Roster("of twenty", terms, cards)).lattice.granularity
+    assert steps == {"permutation": 2.0**-29, "random": 2.0**-28}
+    wide = setup(sigma_topup=(0.0, 2.0**23, 1.0, 1.0))
+    assert wide.lattice.granularity == 2.0**-26  # or it would be more than 2^50 steps
+    assert wide.session.sigma_topup[1] == math.ceil(2.0**49 * (1.0 + wide.noise_excess))
 
 
 def test_noise_is_raised_so_far_that_the_agreed_loss_in_real_numbers_is_the_loss_in_whole_ones() -> None:

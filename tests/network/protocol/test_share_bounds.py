@@ -15,17 +15,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import inca
 from helpers.ledgers import SESSION, possible, sessions
 from helpers.network_faults import Faults
 from helpers.parties import PACED, START, N, Room, offer_of
 from helpers.simulated_network import SimulatedNetwork
 from inca.network.lattice import Numbers
+from inca.network.lattice.discrete_gaussian import NOISE_BOUND
+from inca.network.lattice.fixed_point import granularity_for, largest_balance
 from inca.network.protocol.context import Effects
 from inca.network.protocol.ledger import Ledger
 from inca.network.protocol.messages import MAX_NUMBER, Ack, Offer, Voided, pack, unpack
 from inca.network.protocol.records import Began, Credited, Opened, Seeded, Tombstoned
 from inca.network.protocol.session import WEIGHT, SessionConfig
-from inca.network.protocol.share_bounds import NOISE_BOUND, ShareBounds, largest_total, share_bounds
+from inca.network.protocol.share_bounds import ShareBounds, largest_total, share_bounds
 from inca.network.testing.expected_sum import expected_sum
 
 
@@ -76,12 +79,17 @@ LARGE: dict[str, Any] = {"largest_value": 2**34, "sigma_independent": 2**20, "si
 @settings(max_examples=60, deadline=None)
 @given(st.data())
 def test_no_honest_party_ever_has_to_send_more_than_the_bound_whatever_is_lost_or_lied(data: st.DataObject) -> None:
-    """Rounds are missed, shares come back or are lost, and a liar sends as much as it may."""
+    """Rounds are missed, shares come back or are lost, and a liar sends as much as it may.
+
+    Where as many send to a party as it sends to, no balance exceeds what the lattice is chosen for, whatever n is.
+    """
     session = replace(data.draw(sessions()), **LARGE, schedule=data.draw(st.sampled_from(["random", "permutation"])))
     n, T = session.parties, session.rounds
     rng = data.draw(st.randoms(use_true_random=False))
     liar = data.draw(st.sampled_from([None, 0]))
     bounds = bounds_of(session)
+    steps = inca.NoiseLevels(independent=session.sigma_independent, cancelling=session.sigma_cancelling)
+    most_held = largest_balance(steps, session.largest_value + 2 * T, 10**9, T, senders=session.receivers) / 2.0
     with largest_noise({(i, r): rng.choice([1, -1]) for i in range(n) for r in range(T)}):
         ledgers = [opened(session, i, rng.choice([1, -1])) for i in range(n)]
         for _ in range(8 * n * T):
@@ -96,6 +104,8 @@ def test_no_honest_party_ever_has_to_send_more_than_the_bound_whatever_is_lost_o
                 lie = [rng.choice([1, -1]) * most for _ in range(session.dimension)]
                 record = msgspec.structs.replace(record, payload=pack(np.array([*lie, weight], dtype=np.int64)))
             ledgers[j].apply(record)
+            if session.schedule == "permutation" and j != liar:
+                assert np.abs(ledgers[j].balance[:-1]).max() <= most_held + 3.0**T
 
 
 def in_lockstep(session: SessionConfig, signs: dict[tuple[int, int], int]) -> dict[int, float]:
@@ -138,6 +148,30 @@ def test_the_bound_grows_by_half_at_most_where_shares_come_back() -> None:
     ratios = [values[t + 1][0] / values[t][0] for t in range(20, 40)]
     assert all(1.4 < ratio < 1.5001 for ratio in ratios)
     assert values[60][0] == MAX_NUMBER - 1  # an int64 holds no more
+
+
+@pytest.mark.parametrize(("n", "rounds"), [(10, 2), (70, 8), (1_000, 7), (10_000, 7), (10_000_000, 9), (30, 20)])
+def test_on_the_lattice_of_a_proven_plan_no_offer_and_no_total_comes_near_to_64_bits(n: int, rounds: int) -> None:
+    """With noise drawn twice as large as agreed; offers follow from the rounds, whatever n is, so here of ten."""
+    known = -(-n // 10)
+    noise = inca.NoiseLevels(
+        independent=1.0, cancelling=(n - known) * np.sqrt(200.0 * (rounds + 6)), topup=1.0 / np.sqrt(8.0)
+    )
+    step = granularity_for(noise, 1.0, n, rounds, senders=1)
+    session = replace(
+        SESSION,
+        parties=10,
+        rounds=rounds,
+        schedule="permutation",
+        quiet=0,
+        largest_value=int(1.0 / step) + 2,
+        sigma_independent=int(2.0 / step) + 1,
+        sigma_cancelling=int(2.0 * noise.cancelling / step) + 1,
+        sigma_topup=(int(2.0 * noise.topup / step) + 1,),
+    )
+    most = max(largest for sent in bounds_of(session).values for largest in sent)
+    assert 2 * most + 2 < 2**62 or n * (32 * 2 * (rounds + 1) * noise.cancelling) < 2**62 * step
+    assert largest_total(replace(session, parties=n), n) < 2**63
 
 
 def test_bounds_follow_the_number_of_senders_and_beyond_an_int64_there_is_none() -> None:

@@ -37,6 +37,13 @@ DISTANCE = 2.0**-122
 MAX_SIGMA = 2**50
 """The widest noise that can be drawn, in lattice steps."""
 
+NOISE_BOUND = 32
+"""How many standard deviations no draw of noise exceeds.
+
+P(|X| > 32 sigma) <= 2 exp(-32^2 / 2) < 10^-222 for a discrete Gaussian X; so none of the 10^20 draws of the largest
+session does, but for a probability below 10^-200.
+"""
+
 _Truth = bool | np.bool_
 _CHUNK = 2**14  # words drawn at once: 128 KiB, which stay in the cache until they are used
 _STREAM_WORDS = 2**35  # the cipher's block counter has 32 bits, and implementations differ in what they do after it

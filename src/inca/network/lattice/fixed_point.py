@@ -17,39 +17,101 @@ from inca._base.types import Array
 from inca._base.validation import finite_array, finite_float, integer, refuse
 from inca.errors import InvalidInput
 from inca.network.lattice import Numbers
-from inca.network.lattice.discrete_gaussian import MAX_SIGMA
+from inca.network.lattice.discrete_gaussian import MAX_SIGMA, NOISE_BOUND
 from inca.protocol.noise_levels import NoiseLevels
 
 _LIMIT = 2.0**62
 _MIN_NOISE_BITS, _MAX_NOISE_BITS = 20, 30  # how many steps the smaller noise has, as a power of two
+_RAISED = 1.0 + 2.0**-4  # room for noise to be drawn larger than agreed, to make up for rounding
+_ALL_BOUND = 16  # standard deviations of all noise of a session at once
 
 
-def granularity_for(noise: NoiseLevels, max_norm: float, parties: int, rounds: int) -> float:
+def largest_balance(noise: NoiseLevels, max_norm: float, parties: int, rounds: int, *, senders: int | None) -> float:
+    """Return what the balances of honest parties are below: what they hold between rounds.
+
+    All that was ever injected may be in one place. Where as many parties send to one in a round as it sends to, it
+    cannot all come there so soon: the part u of a balance that is not the live mask, |u| <= U, keeps at most all of
+    itself and is joined by k shares of at most (U + M) / (k + 1), M being what no mask exceeds,
+
+        U' = max(U, (U + k M) / (k + 1)) + k (U + M) / (k + 1),
+
+    whoever sends them (`protocol.share_bounds`, where portions and rounding are). Noise counts double there, as it may
+    be raised for what rounding costs.
+
+    Args:
+        noise: The levels.
+        max_norm: The largest absolute value of a coordinate.
+        parties: Their number.
+        rounds: T.
+        senders: From how many parties each hears in a round, if that is certain, and k as well; None: from any number.
+
+    Example:
+        >>> noise = NoiseLevels(independent=1.0, cancelling=1e5)
+        >>> f"{largest_balance(noise, 1.0, 10_000, 7, senders=None):.1e}"
+        '2.6e+11'
+        >>> f"{largest_balance(noise, 1.0, 10_000, 7, senders=1):.1e}"
+        '1.5e+08'
+    """
+    spread = noise.independent + 2.0 * (rounds + 1) * noise.cancelling
+    everything = parties * (max_norm + _ALL_BOUND * spread)
+    if senders is None:
+        return everything
+    mask, unmasked = NOISE_BOUND * noise.cancelling, max_norm + NOISE_BOUND * noise.independent
+    for _ in range(rounds):
+        if not unmasked < everything:
+            break
+        shares = senders * (unmasked + mask) / (senders + 1)
+        unmasked = max(unmasked, (unmasked + senders * mask) / (senders + 1)) + shares
+    return min(everything, 2.0 * (unmasked + mask))
+
+
+def granularity_for(
+    noise: NoiseLevels, max_norm: float, parties: int, rounds: int, *, senders: int | None = None
+) -> float:
     """Return the lattice's step: the largest power of two that is at most 2^-30 of the smaller noise.
 
-    A noise of 0 does not count. If balances might leave int64, all noise at 16 standard deviations and all of it in one
-    place, or noise be too wide to be drawn, the step is the smallest power of two that avoids it, up to 2^-20 of the
-    smaller noise.
+    A noise of 0 does not count, and top-up noise is not the smaller one. If balances (`largest_balance`) or the total
+    of all parties might reach 2^62 steps, or noise be too wide to be drawn, the step is the smallest power of two that
+    avoids it, up to 2^-20 of the smaller noise.
+
+    Args:
+        noise: The levels, with the largest top-up.
+        max_norm: The largest absolute value of a coordinate.
+        parties: Their number.
+        rounds: T.
+        senders: From how many parties each hears in a round, if as many as it sends to; None: from any number.
+
+    Raises:
+        InvalidInput: If 64 bits do not suffice.
 
     Example:
         >>> granularity_for(NoiseLevels(independent=1.0, cancelling=3.0), 100.0, parties=50, rounds=20) == 2.0**-30
+        True
+        >>> proven = NoiseLevels(independent=1.0, cancelling=4.6e5)  # for 10,000 parties
+        >>> granularity_for(proven, 1.0, parties=10_000, rounds=7, senders=1) == 2.0**-30
         True
     """
     widest = finite_float("max_norm", max_norm, min=0.0)
     parties = integer("parties", parties, min=1, max=2**32)
     rounds = integer("rounds", rounds, min=1, max=2**32)
+    if senders is not None:
+        senders = integer("senders", senders, min=1, max=2**31)
     sigmas = [sigma for sigma in (noise.independent, noise.cancelling) if sigma > 0.0]
     if not sigmas:
         raise InvalidInput("sigma_independent or sigma_cancelling must be above 0, got 0 for both")
-    total = parties * (widest + 16.0 * noise.independent + 2.0 * 16.0 * (rounds + 1) * noise.cancelling)
+    balance = largest_balance(noise, widest, parties, rounds, senders=senders)
+    largest = max(balance, parties * (widest + NOISE_BOUND * (noise.independent + noise.topup)))
+    drawn = _RAISED * max(*sigmas, noise.topup)
     exponent = math.frexp(min(sigmas))[1] - 1  # of the largest power of two that is not above the smaller noise
     for bits in range(_MAX_NOISE_BITS, _MIN_NOISE_BITS - 1, -1):
         step = math.ldexp(1.0, exponent - bits)
-        if step >= sys.float_info.min and total < _LIMIT * step and max(sigmas) <= MAX_SIGMA * step:
+        if step >= sys.float_info.min and largest < _LIMIT * step and drawn <= MAX_SIGMA * step:
             return step
+    coarsest = math.ldexp(1.0, exponent - _MIN_NOISE_BITS)
     raise InvalidInput(
-        "noise must be from 2^20 to 2^50 steps of a lattice on which balances are below 2^62 steps, "
-        f"got a smaller noise of {min(sigmas):g} and balances of up to {total:g}"
+        f"numbers of 64 bits do not suffice: with {min(sigmas):g} for the smaller noise the other may be up to "
+        f"{MAX_SIGMA * coarsest / _RAISED:.3g} and balances up to {_LIMIT * coarsest:.3g}, "
+        f"got {max(*sigmas, noise.topup):.3g} and {largest:.3g}"
     )
 
 

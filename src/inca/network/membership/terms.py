@@ -44,6 +44,7 @@ _INTEGERS = {
     "min_participants": (2, 2**31 - 1),
 }
 _POSITIVE = ("sigma_independent", "sigma_cancelling", "epsilon", "period", "max_clock_skew")
+_AS_MANY_SENDERS = ("permutation", "circle")  # schedules by which each party hears from as many as it sends to
 _SEED = re.compile("(?:[0-9a-f]{2}){16,64}")
 _YEAR_2100_S = 4_102_444_800.0  # until then a float holds microseconds exactly enough to write and read them again
 
@@ -178,6 +179,11 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     def noise_levels(self) -> NoiseLevels:
         """Both standard deviations."""
         return NoiseLevels(independent=self.sigma_independent, cancelling=self.sigma_cancelling)
+
+    @property
+    def senders(self) -> int | None:
+        """From how many parties each hears in a round, if that is as many as it sends to; None: from any number."""
+        return self.receivers if self.schedule in _AS_MANY_SENDERS else None
 
     def topup(self, leavers: int) -> float:
         """Return the standard deviation of the noise that each party adds at settlement if so many have left."""

@@ -45,8 +45,9 @@ class SessionSetup:
     def lattice(self) -> Lattice:
         """The lattice: public, and the same for everyone."""
         terms = self.roster.terms
+        noise = replace(terms.noise_levels, topup=max(terms.sigma_topup, default=0.0))
         parties = len(self.roster.parties)
-        return Lattice(granularity_for(terms.noise_levels, terms.max_coordinate, parties, terms.rounds))
+        return Lattice(granularity_for(noise, terms.max_coordinate, parties, terms.rounds, senders=terms.senders))
 
     @cached_property
     def noise_excess(self) -> float:

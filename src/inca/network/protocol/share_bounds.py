@@ -18,6 +18,12 @@ the offers that it credits, each at most the S of its sender, be that an honest 
 which is U + M + P + 1, a mask's bound more, as long as U <= M, or if no share ever comes back; shares that come back
 let U grow by half in a round. Whoever is absent keeps its balance, and U' >= U. A weight follows the same rule with
 M = 0. Everything here is a Python integer: nothing overflows.
+
+The lattice is chosen so that no honest party's balance reaches 2^62 (`granularity_for`, by the same recursion where as
+many send to a party as it sends to), and the total of a cohort stays below 2^63. So shares are taken of true balances,
+and a total that is read back from its remainder modulo 2^64 is the true one. A settled message is a balance with shares
+put back and undone, up to T of each: it may be beyond 2^63, and what travels is its remainder, of which no share is
+taken.
 """
 
 from __future__ import annotations
@@ -27,15 +33,9 @@ from functools import lru_cache
 
 import numpy as np
 
+from inca.network.lattice.discrete_gaussian import NOISE_BOUND
 from inca.network.protocol.messages import MAX_NUMBER, Offer
 from inca.network.protocol.session import WEIGHT, SessionConfig, Topology
-
-NOISE_BOUND = 32
-"""How many standard deviations no draw of noise exceeds.
-
-P(|X| > 32 sigma) <= 2 exp(-32^2 / 2) < 10^-222 for a discrete Gaussian X; so none of the 10^20 draws of the largest
-session does, but for a probability below 10^-200.
-"""
 
 
 @dataclass(frozen=True, eq=False)

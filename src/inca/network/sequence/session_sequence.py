@@ -352,8 +352,12 @@ def terms_for(base: Terms, request: AverageRequest, parties: int) -> Terms:
     Rounded to a step, two vectors are at most step sqrt d further apart.
     """
     scale = request.distance / base.sensitivity * mu_for(base.epsilon, base.delta, base.rule) / request.mu
-    noise = NoiseLevels(independent=scale * base.sigma_independent, cancelling=scale * base.sigma_cancelling)
-    step = granularity_for(noise, request.max_norm, parties, base.rounds)
+    noise = NoiseLevels(
+        independent=scale * base.sigma_independent,
+        cancelling=scale * base.sigma_cancelling,
+        topup=scale * max(base.sigma_topup, default=0.0),
+    )
+    step = granularity_for(noise, request.max_norm, parties, base.rounds, senders=base.senders)
     rounding = 1.0 + step * math.sqrt(request.dimension) / request.distance
     radius = max(request.max_norm, request.distance / 2.0)
     return msgspec.structs.replace(

@@ -269,7 +269,7 @@ class _ScaledView:
         self._scale = np.sqrt(costs[self.groups])
         self.values = view.value[:, view.value.any(axis=0)]  # h_i = 0 means that nothing of x_i was seen
         # Orthonormal combinations of the rows: then Sigma is as well conditioned as the shares are alike.
-        factored = factor(self.columns, basis=True)
+        factored = factor(self.columns)
         self.rows, self._q, self._h = factored.kept, factored.basis, factored.imitation(self.values)
         count = self.groups.size
         self._sum = sp.csr_array((np.ones(count), (self.groups, np.arange(count))), shape=(groups.count, count))
@@ -295,8 +295,8 @@ class _ScaledView:
     def check(self, shares: Array) -> float:
         """Return the largest f_i without forming Sigma, by Lemma 2 as in `_dense`, rounded up by its likely error."""
         factored = factor(self.columns * np.sqrt(shares[self.groups]))
-        imitation = factored.imitation(self.values)
-        return float(np.einsum("mi,mi->i", imitation, imitation).max() * (1.0 + factored.error))
+        imitations = factored.imitate(self.values)
+        return float((imitations.squares * (1.0 + imitations.relative_errors)).max())
 
 
 class _VarianceProblem:

@@ -42,7 +42,7 @@ class SessionPlan(PlanFile):
     """What else is agreed on."""
 
     coalitions: int = 20
-    """Random coalitions of the agreed size that every party checks."""
+    """Random coalitions of the agreed size that a party checks where its loss is not bounded against all at once."""
     min_participants: int | None = None
     """Final messages that a result needs. Default: as many as the plan expects at the end."""
 

@@ -75,7 +75,8 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         failure: How likely the plan of the noise fails in a session, for a given party; adds to delta. None: unknown.
         rule: How the loss mu becomes (epsilon, delta): "analytic", which files call "exact", or "classic".
         colluding: The fraction of the parties that may collude.
-        coalitions: Against how many random coalitions of that size every party checks the promise.
+        coalitions: Against how many random coalitions of that size a party checks the promise where it is not bounded
+            against all of them at once.
         min_participants: With fewer final messages than this there is no result.
         start: When round 1 begins, in seconds since the epoch; kept to the microsecond. Files have UTC, such as
             "2030-01-15T08:00:00Z".

@@ -169,9 +169,18 @@ def test_more_rows_than_noises_cannot_be_independent() -> None:
         factor(np.eye(3)[:, :2], independent=True)
 
 
+def test_the_error_is_no_less_than_what_the_last_digit_of_a_value_makes() -> None:
+    """Rows that are 1e-14 apart: what a value is off by counts 1e14 times, squared where nothing is there."""
+    factored = factor(nearly(1e-14), independent=True)
+    unit = 2.0**-52 / 1e-14
+    nothing, something = (factored.imitate(np.array([[1.0], [1.0 + k * 2.0**-52]])) for k in (0, 45))
+    assert nothing.squares == pytest.approx(1.0) and nothing.relative_errors[0] > unit**2
+    assert something.relative_errors[0] * something.squares[0] > 2 * 45 * unit**2
+
+
 @pytest.mark.parametrize("exponent", [-8, -4, 0, 4, 8])
 def test_noise_of_any_size_beside_another_loses_no_digits(exponent: int) -> None:
-    """Masks that cancel from a sum leave what is tiny beside them: in the order of columns alone that drowned."""
+    """Masks that cancel from a sum leave what is tiny beside them, and drowns in the first solution."""
     ratio = 10.0**exponent
     rng = np.random.default_rng(8)
     values, masks = np.eye(6), rng.integers(-8, 9, (6, 9)).astype(float)

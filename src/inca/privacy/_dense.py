@@ -113,22 +113,18 @@ class Factored:
         return np.asarray(product)
 
 
-def factor(rows: Array, *, independent: bool = False) -> Factored:
-    """Factor the rows, find those that depend on others, and refuse what is neither clearly so nor clearly not.
-
-    With `independent` none does, and this is known.
-    """
+def factor(rows: Array) -> Factored:
+    """Factor the rows, find those that depend on others, and refuse what is neither clearly so nor clearly not."""
     lengths = np.linalg.norm(rows, axis=1)[:, np.newaxis]
     scale = np.where(lengths > 0, lengths, 1.0)
     scaled = rows / scale
     (reflectors, factors), r, order = qr(scaled.T, mode="raw", pivoting=True, check_finite=False)
     pivots, rounding = np.abs(np.diagonal(r)), max(rows.shape) * _EPS
-    rank = len(rows) if independent else int((pivots > rounding).sum())
-    least = 0.0 if independent else _PIVOT_GAP * rounding
-    if rank and not (rank <= pivots.size and pivots[rank - 1] > 0.0 and pivots[rank - 1] >= least):
+    rank = int((pivots > rounding).sum())
+    if rank and pivots[rank - 1] < _PIVOT_GAP * rounding:
         raise InvalidInput(
             "the observed messages are so nearly dependent that double precision does not tell the loss "
-            f"(the smallest relative pivot must be at least {least:.1e}, got {pivots[-1]:.1e})"
+            f"(the smallest relative pivot must be at least {_PIVOT_GAP * rounding:.1e}, got {pivots[rank - 1]:.1e})"
         )
     reflections = np.asarray(reflectors, np.float64), np.asarray(factors, np.float64)
     return Factored(scale, order.astype(np.intp), rank, np.asarray(r[: len(rows)], np.float64), scaled, reflections)
@@ -150,7 +146,7 @@ def information_matrix(view: View, noise_levels: NoiseLevels) -> tuple[Array, fl
 def _solve(view: View, noise_levels: NoiseLevels) -> tuple[Imitations, Flags]:
     """Return R^-T P^T B, and which of its columns cannot be imitated by any noise."""
     b = view.value
-    factored = factor(noise_root(view, noise_levels), independent=_all_independent(view, noise_levels))
+    factored = factor(noise_root(view, noise_levels))
     imitations = factored.imitate(b)
     # A row without noise of its own that still moves with x_i gives x_i away.
     rank, dependent = factored.rank, factored.order[factored.rank :]
@@ -160,20 +156,3 @@ def _solve(view: View, noise_levels: NoiseLevels) -> tuple[Imitations, Flags]:
     given_away = (np.abs(rest) > limit * np.maximum(1.0, np.abs(moves))).any(axis=0)
     given_away &= noise_levels.independent == 0  # else x_i itself always has noise, in every row alike
     return imitations, given_away
-
-
-def _all_independent(view: View, noise_levels: NoiseLevels) -> bool:
-    """Return whether no row can depend on others, however large one noise is beside the other.
-
-    In the incremental family every known message has a mask of its own, and drops out of all others (`_recursion`). A
-    combination of final messages c that is free of hidden masks is free of hidden transfers, too: it is the sum of
-    c_i w_i u_i and of top-up noise.
-    """
-    if noise_levels.independent == 0.0 or noise_levels.cancelling == 0.0:
-        return False
-    masks = view.execution.injection.mask_scales
-    if masks is None or not masks.all():
-        return False
-    t, party = view.rows.T
-    open_ended = (t == view.execution.rounds) & (view.execution.total_weights[party] == 0.0)
-    return not (open_ended & ~(view.settled & (noise_levels.topup > 0.0))).any()

@@ -26,6 +26,9 @@ def a_view(seed: int = 3) -> inca.View:
     return inca.View(execution, inca.Adversary([seed % 6]))
 
 
+EARLY = inca.View(inca.Execution(inca.RandomReceivers(5, 3, seed=1), inca.early_injection(3)))
+
+
 def exact(view: inca.View, levels: inca.NoiseLevels) -> list[Fraction]:
     execution = view.execution
     weights = [[[Fraction(x) for x in row] for row in matrix] for matrix in intended(execution)]
@@ -187,30 +190,30 @@ def test_how_large_one_noise_may_be_beside_the_other(ratio: float, fine: bool) -
             accountant._suits(a_view(), levels, "auto")
 
 
-def a_view_of_nothing(topup: bool) -> inca.View:
-    """c = (1, -1, 1): absent in round 1, a party injects 1 - 1 = 0, and its final message may depend on others."""
-    injection = inca.Injection([1.0, -1.0, 1.0], [[1.0, 0.0], [-1.0, 1.0], [0.0, -1.0]])
-    presence = inca.Presence.explicit([[1, 1, 1], [0, 1, 1], [1, 1, 1]])
-    execution = inca.Execution(inca.ExplicitSchedule([[[1], [2], [0]]] * 2), injection, presence)
-    return inca.View(execution.settled() if topup else execution)
-
-
-@pytest.mark.parametrize(
-    ("view", "most"),
-    [
-        (inca.View(inca.Execution(inca.RandomReceivers(5, 3, seed=1), inca.early_injection(3))), 1e8),
-        (a_view_of_nothing(topup=False), 1e8),
-        (a_view_of_nothing(topup=True), 1e12),
-    ],
-)
-def test_where_rows_may_depend_on_others_less_is_told_apart(view: inca.View, most: float) -> None:
-    for ratio in (most, 1.001 * most):
-        levels = inca.NoiseLevels(independent=1.0, cancelling=ratio, topup=0.4)
-        if ratio == most:
-            accountant._suits(view, levels, "auto")
+@pytest.mark.parametrize(("view", "method"), [(EARLY, "auto"), (EARLY, "dense"), (None, "dense")])
+def test_the_dense_method_takes_eight_decades(view: inca.View | None, method: Any) -> None:
+    for ratio in (1e8, 1.001e8):
+        levels = inca.NoiseLevels(independent=1.0, cancelling=ratio)
+        if ratio == 1e8:
+            accountant._suits(view or a_view(), levels, method)
             continue
-        with pytest.raises(inca.InvalidInput, match=rf"must be from 1e-08 to 1e\+{np.log10(most):02.0f}, "):
-            accountant._suits(view, levels, "auto")
+        with pytest.raises(inca.InvalidInput, match=r"must be from 1e-08 to 1e\+08, "):
+            accountant._suits(view or a_view(), levels, method)
+
+
+@pytest.mark.parametrize(("ratio", "asked"), [(1e8, "dense"), (1.001e8, "conjugate-gradients")])
+def test_beyond_eight_decades_products_follow_the_filter(
+    monkeypatch: pytest.MonkeyPatch, ratio: float, asked: str
+) -> None:
+    order, _ = accountant._order(
+        a_view(), inca.NoiseLevels(independent=1.0, cancelling=ratio), False, None, "auto", "cpu"
+    )
+    assert order == ("state-space", asked)
+    monkeypatch.setattr(accountant, "_PAYS_BELOW", 0)
+    order, _ = accountant._order(
+        a_view(), inca.NoiseLevels(independent=1.0, cancelling=ratio), False, None, "auto", "cpu"
+    )
+    assert order == ("conjugate-gradients", "state-space", *(["dense"] if ratio == 1e8 else []))
 
 
 def test_without_one_kind_of_noise_the_plain_method_is_taken() -> None:

@@ -154,29 +154,22 @@ def test_rows_may_come_near_to_dependence_until_it_is_refused() -> None:
     assert factor(nearly(1e-17)).rank == 1 and factor(nearly(0.0)).rank == 1  # clearly dependent
 
 
-def test_of_rows_that_are_known_to_be_independent_none_is_left_out() -> None:
-    for distance in (1e-12, 1e-14):
-        factored = factor(nearly(distance), independent=True)
-        assert factored.rank == 2
-        lengths = factored.imitate(np.array([[1.0], [1.0 + distance]]))
-        assert abs(lengths.squares[0] - 2.0) <= lengths.relative_errors[0] * lengths.squares[0]
-    with pytest.raises(inca.InvalidInput, match="so nearly dependent that double precision does not tell"):
-        factor(nearly(0.0), independent=True)
-
-
-def test_more_rows_than_noises_cannot_be_independent() -> None:
-    with pytest.raises(inca.InvalidInput, match="so nearly dependent that double precision does not tell"):
-        factor(np.eye(3)[:, :2], independent=True)
+def test_the_error_is_no_less_than_what_the_last_digit_of_a_value_makes() -> None:
+    """Rows that are 1e-10 apart: what a value is off by counts 1e10 times, squared where nothing is there."""
+    factored, unit = factor(nearly(1e-10)), 2.0**-52 / 1e-10
+    nothing, something = (factored.imitate(np.array([[1.0], [1.0 + k * 2.0**-52]])) for k in (0, 2**21))
+    assert nothing.squares == pytest.approx(1.0) and nothing.relative_errors[0] > unit**2
+    assert something.relative_errors[0] * something.squares[0] > 2 * 2**21 * unit**2
 
 
 @pytest.mark.parametrize("exponent", [-8, -4, 0, 4, 8])
 def test_noise_of_any_size_beside_another_loses_no_digits(exponent: int) -> None:
-    """Masks that cancel from a sum leave what is tiny beside them: in the order of columns alone that drowned."""
+    """Masks that cancel from a sum leave what is tiny beside them, and drowns in the first solution."""
     ratio = 10.0**exponent
     rng = np.random.default_rng(8)
     values, masks = np.eye(6), rng.integers(-8, 9, (6, 9)).astype(float)
     masks[5] = -masks[:5].sum(axis=0)  # so that the sum of all rows has none of them
-    imitations = factor(np.hstack([values, ratio * masks]), independent=True).imitate(values)
+    imitations = factor(np.hstack([values, ratio * masks])).imitate(values)
     exact = exact_lengths(values, masks, ratio)
     assert (np.abs(imitations.squares - exact) <= imitations.relative_errors * exact).all()
     assert (imitations.relative_errors < 1e-11).all()

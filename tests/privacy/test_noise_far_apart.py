@@ -74,6 +74,8 @@ def hold_against_the_truth(view: inca.View, levels: inca.NoiseLevels) -> list[st
     truth = exact_squares(view, levels)
     refusing: list[str] = []
     for method in METHODS:
+        if method == "dense" and levels.ratio > 1e8:
+            continue
         try:
             mu = inca.account(view, levels, sensitivity=1.0, method=method).mu
         except inca.InvalidInput as problem:
@@ -81,21 +83,21 @@ def hold_against_the_truth(view: inca.View, levels: inca.NoiseLevels) -> list[st
             refusing.append(method)
             continue
         least, most = off(mu, truth)
-        few = (method not in ("dense", "auto") and levels.ratio < 1.0) or (method == "dense" and levels.ratio > 1e8)
+        few = method not in ("dense", "auto") and levels.ratio < 1.0
         assert least >= -NEVER_BELOW, (method, levels, float(least))
         assert most <= (SIX_DIGITS if few else TEN_DIGITS), (method, levels, float(most))
     return refusing
 
 
 def hold_views_against_the_truth(seeds: range) -> None:
-    """With little cancelling noise only the dense method tells ten digits; it tells them up to a ratio of 1e8."""
+    """With little cancelling noise only the dense method tells ten digits; it is there up to a ratio of 1e8."""
     for seed in seeds:
         rng = generator(seed)
         for topup in (0.0, 10.0 ** rng.uniform(-3, 1)):
             for ratio in (*rng.choice(RATIOS, 3, replace=False), 10.0 ** rng.uniform(8, 12)):
                 levels = inca.NoiseLevels(independent=0.37, cancelling=0.37 * ratio, topup=topup)
                 refusing = hold_against_the_truth(settled_view(seed), levels)
-                may = ["state-space", "conjugate-gradients"] if ratio < 1.0 else ["dense"] if ratio > 1e8 else []
+                may = ["state-space", "conjugate-gradients"] if ratio < 1.0 else []
                 assert set(refusing) <= set(may), (seed, levels)
 
 
@@ -118,7 +120,7 @@ def test_fifty_parties(seed: int) -> None:
 
 @pytest.mark.parametrize("topup", [0.0, 0.3])
 def test_two_hundred_parties_lose_the_same_by_every_method(topup: float) -> None:
-    """Four times what is proven to suffice, 900 times that, and noise with which masks do not matter any more."""
+    """Four times what is proven to suffice, and 900 times that."""
     n, rounds, known = 200, 6, 20
     rng = generator(5)
     left = np.where(np.arange(n) < known, rng.integers(1, rounds + 1, n), rounds + 1)

@@ -5,11 +5,12 @@ top-up noise of each settled message. Instead of forming Sigma, which would squa
 with pivoting: mu_i = ||R^-T P^T h_i||, the length of the shortest noise that imitates a change of x_i (Lemma 2), and
 the pivots tell which rows depend on others.
 
-One noise may be 10^8 times the other. So the largest noise comes first: then rounding moves what a row has of a noise
-in proportion to that noise (Cox and Higham 1998), and not what it has of tiny ones in proportion to large ones. What an
-imitation lacks is worked out and imitated as well, and what rounding may have moved in that is the bound on its error:
+One noise may be 10^8 times the other. Then rounding in large ones drowns what a sum of messages has of tiny ones, and
+what was found lacks some of the change. But it is known how much, and what imitates that is a correction,
 
-    G x = h - r  implies  mu^2 = ||x + G^T Sigma^-1 r||^2 = ||x||^2 + 2 a^T r + ||R^-T P^T r||^2,  a = Sigma^-1 h.
+    G x = h - r  implies  mu^2 = ||x + G^T Sigma^-1 r||^2 = ||x||^2 + 2 a^T r + ||R^-T P^T r||^2,  a = Sigma^-1 h,
+
+after which only the rounding of r is left, which a, whatever the condition of Sigma, makes no larger than it is.
 """
 
 from __future__ import annotations
@@ -57,14 +58,13 @@ class Imitations:
 
 @dataclass(frozen=True, eq=False)
 class Factored:
-    """Rows, each in units of its own `scale`, as rows^T P = Q R with pivoting; their columns begin with the largest."""
+    """Rows, each in units of its own `scale`, as rows^T P = Q R with pivoting."""
 
     scale: Array
     order: NDArray[np.intp]
     rank: int
     r: Array
     _rows: Array
-    _largest: NDArray[np.intp]
     _reflections: tuple[Array, Array]
 
     @property
@@ -75,9 +75,7 @@ class Factored:
     @cached_property
     def basis(self) -> Array:
         """Orthonormal combinations of the rows, as columns: Q."""
-        basis = np.empty((self._rows.shape[1], self.rank))
-        basis[self._largest] = self._times_q(np.eye(self.rank))
-        return basis
+        return self._times_q(np.eye(self.rank))
 
     def imitation(self, values: Array) -> Array:
         """Return R^-T P^T values: its columns are as long as the shortest x with rows x = value (Lemma 2)."""
@@ -115,30 +113,21 @@ class Factored:
         return np.asarray(product)
 
 
-def factor(rows: Array, *, independent: bool = False) -> Factored:
-    """Factor the rows, find those that depend on others, and refuse what is neither clearly so nor clearly not.
-
-    With `independent` none does, and this is known.
-    """
+def factor(rows: Array) -> Factored:
+    """Factor the rows, find those that depend on others, and refuse what is neither clearly so nor clearly not."""
     lengths = np.linalg.norm(rows, axis=1)[:, np.newaxis]
     scale = np.where(lengths > 0, lengths, 1.0)
     scaled = rows / scale
-    largest = np.argsort(-np.abs(scaled).max(axis=0, initial=0.0), kind="stable")
-    scaled = scaled[:, largest]
     (reflectors, factors), r, order = qr(scaled.T, mode="raw", pivoting=True, check_finite=False)
     pivots, rounding = np.abs(np.diagonal(r)), max(rows.shape) * _EPS
-    rank = len(rows) if independent else int((pivots > rounding).sum())
-    least = 0.0 if independent else _PIVOT_GAP * rounding
-    if rank and not (rank <= pivots.size and pivots[rank - 1] > 0.0 and pivots[rank - 1] >= least):
+    rank = int((pivots > rounding).sum())
+    if rank and pivots[rank - 1] < _PIVOT_GAP * rounding:
         raise InvalidInput(
             "the observed messages are so nearly dependent that double precision does not tell the loss "
-            f"(the smallest relative pivot must be at least {least:.1e}, got {pivots[-1]:.1e})"
+            f"(the smallest relative pivot must be at least {_PIVOT_GAP * rounding:.1e}, got {pivots[rank - 1]:.1e})"
         )
-    upper, turned = (
-        np.asarray(r[: len(rows)], np.float64),
-        (np.asarray(reflectors, np.float64), np.asarray(factors, np.float64)),
-    )
-    return Factored(scale, order.astype(np.intp), rank, upper, scaled, largest, turned)
+    reflections = np.asarray(reflectors, np.float64), np.asarray(factors, np.float64)
+    return Factored(scale, order.astype(np.intp), rank, np.asarray(r[: len(rows)], np.float64), scaled, reflections)
 
 
 def information(view: View, noise_levels: NoiseLevels) -> tuple[Array, Array]:
@@ -157,7 +146,7 @@ def information_matrix(view: View, noise_levels: NoiseLevels) -> tuple[Array, fl
 def _solve(view: View, noise_levels: NoiseLevels) -> tuple[Imitations, Flags]:
     """Return R^-T P^T B, and which of its columns cannot be imitated by any noise."""
     b = view.value
-    factored = factor(noise_root(view, noise_levels), independent=all_independent(view, noise_levels))
+    factored = factor(noise_root(view, noise_levels))
     imitations = factored.imitate(b)
     # A row without noise of its own that still moves with x_i gives x_i away.
     rank, dependent = factored.rank, factored.order[factored.rank :]
@@ -167,20 +156,3 @@ def _solve(view: View, noise_levels: NoiseLevels) -> tuple[Imitations, Flags]:
     given_away = (np.abs(rest) > limit * np.maximum(1.0, np.abs(moves))).any(axis=0)
     given_away &= noise_levels.independent == 0  # else x_i itself always has noise, in every row alike
     return imitations, given_away
-
-
-def all_independent(view: View, noise_levels: NoiseLevels) -> bool:
-    """Return whether no row can depend on others, however large one noise is beside the other.
-
-    In the incremental family every known message has a mask of its own, and drops out of all others (`_recursion`). A
-    combination of final messages c that is free of hidden masks is free of hidden transfers, too: it is the sum of
-    c_i w_i u_i and of top-up noise.
-    """
-    if noise_levels.independent == 0.0 or noise_levels.cancelling == 0.0:
-        return False
-    masks = view.execution.injection.mask_scales
-    if masks is None or not masks.all():
-        return False
-    t, party = view.rows.T
-    open_ended = (t == view.execution.rounds) & (view.execution.total_weights[party] == 0.0)
-    return not (open_ended & ~(view.settled & (noise_levels.topup > 0.0))).any()

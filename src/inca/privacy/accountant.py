@@ -29,7 +29,7 @@ from inca.protocol.rounding import Rounding
 Method = Literal["auto", "dense", "state-space", "conjugate-gradients"]
 
 MAX_NOISE_RATIO = 1e12  # sigma_cancelling / sigma_independent: a plan for a billion parties needs 5e10
-_MAX_PLAIN_RATIO = 1e8  # and its inverse; beyond, double precision does not tell which rows depend on others
+_MAX_PLAIN_RATIO = 1e8  # where the dense method takes part; its inverse is the least
 _HAND_OVER_ERROR = 1.6e-8  # bound on the relative error of mu^2 from which on the dense method is tried where it can be
 _TEN_DIGITS, _QUICK_ROWS = 1e-10, 500  # and with so few rows, for which it takes some hundredths of a second
 _MAX_ERROR = 1e-6  # and from which on a loss is refused rather than named
@@ -278,14 +278,15 @@ def _order(
     """Return the methods to be tried one after the other, and the device for the filter; None is a GPU, if it can."""
     suits = _suits(view, noise_levels, method)
     wanted = view.honest.size if places is None else places.size
+    plain = view.fits and noise_levels.ratio <= _MAX_PLAIN_RATIO
     few = method == "auto" and suits and not matrix and device != "cuda"
     few = few and _few_products(view, noise_levels, wanted)
     if few and (places is not None or not _device.on_gpu(device, view, suits=True)):
         filtered = ("state-space",) if view.honest.size <= _MAX_FILTERED else ()
-        return ("conjugate-gradients", *filtered, *(("dense",) if view.fits else ())), "cpu"
+        return ("conjugate-gradients", *filtered, *(("dense",) if plain else ())), "cpu"
     order: tuple[Method, ...] = (method,)
     if method == "auto":
-        plainer: tuple[Method, ...] = ("dense",) if view.fits else () if matrix else ("conjugate-gradients",)
+        plainer: tuple[Method, ...] = ("dense",) if plain else () if matrix else ("conjugate-gradients",)
         order = ("state-space", *plainer) if suits else ("dense",)
     on_gpu = _device.on_gpu(device, view, suits=order[0] == "state-space")
     return order, device if on_gpu else "cpu"
@@ -357,7 +358,7 @@ def _suits(view: View, noise_levels: NoiseLevels, method: str) -> bool:
     suits = noisy and view.execution.injection.mask_scales is not None
     if method in ("state-space", "conjugate-gradients") and not suits:
         refuse("method", method, f"dense, as {method} needs the incremental family and noise above 0")
-    most = MAX_NOISE_RATIO if suits and _dense.all_independent(view, noise_levels) else _MAX_PLAIN_RATIO
+    most = MAX_NOISE_RATIO if suits and method != "dense" else _MAX_PLAIN_RATIO
     if noisy and not 1 / _MAX_PLAIN_RATIO <= noise_levels.ratio <= most:
         must_be = f"from {1 / _MAX_PLAIN_RATIO:g} to {most:g}, where double precision suffices"
         refuse("sigma_cancelling / sigma_independent", noise_levels.ratio, must_be)

@@ -199,6 +199,9 @@ def test_granularity_in_examples() -> None:
     assert granularity(4.0, 1e5, 1.0, 10, 5) == 2.0**-28
     # 2^12 parties with 2^24 and some each have more than 2^36 in all, which is 2^62 steps of 2^-26.
     assert granularity(1.0, 0.0, 2.0**24, 2**12, 5) == 2.0**-25
+    # And as many with a top-up of 2^16 may have 2^12 times 32 of these, and some.
+    noise = inca.NoiseLevels(independent=1.0, cancelling=0.0, topup=2.0**16)
+    assert granularity_for(noise, 1.0, 2**12, 5) == granularity_for(noise, 1.0, 2**12, 5, senders=1) == 2.0**-28
 
 
 NUMBERS = np.array([1, 2])

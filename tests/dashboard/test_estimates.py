@@ -39,7 +39,7 @@ def test_mechanisms_that_are_no_better_than_a_guess_say_so(board: Dashboard) -> 
 
 
 def test_a_plan_is_told_with_progress_and_can_be_used(board: Dashboard, tmp_path: Path) -> None:
-    *progress, last = board.get("/api/plan", **REQUIRED | {"parties": 12, "views": 10}).lines
+    *progress, last = board.get("/api/plan", **REQUIRED | {"parties": 12, "views": 10, "dropout": 1 / 12}).lines
     assert progress and progress[-1]["progress"][0] == progress[-1]["progress"][1]
     (tmp_path / "plan.json").write_text(json.dumps(last["plan"]))
     plan = inca.read_plan(tmp_path / "plan.json")

@@ -137,7 +137,7 @@ def test_every_attendance_is_sampled_as_often_as_asked_for_from_seeds_of_its_own
         ({"dropout": 0.0}, [(0.0, 0.0)]),
         ({"dropout": 0.0, "away": 0.1}, [(0.0, 0.0), (0.0, 0.1)]),
         ({"dropout": 0.2, "away": 0.1}, [(0.0, 0.0), (0.1, 0.1), (0.2, 0.1)]),
-        ({"dropout": 0.01}, [(0.0, 0.0)]),  # a hundredth of forty is nobody
+        ({"dropout": 0.01}, [(0.0, 0.0), (0.005, 0.0), (0.01, 0.0)]),  # one of forty, rounded up
         ({"dropout": 0.025}, [(0.0, 0.0), (0.0125, 0.0), (0.025, 0.0)]),
     ],
 )

@@ -96,7 +96,7 @@ def test_who_is_cut_off_loses_more_than_is_allowed_and_so_do_those_who_lack_its_
 
 def test_a_plan_holds_if_fewer_leave_than_are_planned_for() -> None:
     """Three of six collude and two may leave: then one honest party is left, but if one leaves two must be joined."""
-    requirements = inca.Requirements(6, 1.0, 1e-5, colluding=0.5, dropout=0.34, messages=20)
+    requirements = inca.Requirements(6, 1.0, 1e-5, colluding=0.5, dropout=1 / 3, messages=20)
     stated = statement(requirements, rounds=1, views=4)
     assert stated >= isolation("permutation", 6, 4, 20)[0] > 1e-5  # it was 0, for one round
     with pytest.raises(RequirementsNotMet, match="fewer than two honest ones may be left: at least 7 parties"):

@@ -21,7 +21,7 @@ LEVELS = inca.NoiseLevels(independent=2.0, cancelling=30.0)
 
 
 def a_view(seed: int = 3) -> inca.View:
-    presence = inca.Presence.leaving(6, 4, 0.2, np.random.default_rng(seed))
+    presence = inca.Presence.leaving(6, 4, 1 / 6, np.random.default_rng(seed))
     execution = inca.Execution(inca.RandomReceivers(6, 4, seed=seed), inca.incremental_injection(4), presence)
     return inca.View(execution, inca.Adversary([seed % 6]))
 

@@ -41,7 +41,7 @@ def test_fields_for_programs(capsys: Capture) -> None:
     assert list(report["estimates"][0]) == ROW and len(report["estimates"]) == 1
     assert (report["statistic"], report["column"], report["domain"]) == ("mean", "pressure", [80, 200])
     assert (report["records"], report["parties"], report["level"]) == (276, 12, "record")
-    assert (report["colluders"], report["leavers"], report["private"]) == (2, 1, True)
+    assert (report["colluders"], report["leavers"], report["private"]) == (2, 2, True)
     assert "one record" in report["protects"] and report["against"].endswith("collude, 2 of them")
     assert (report["epsilon"], report["delta"], report["confidence"]) == (1, 1e-5, 0.95)
     assert report["epsilon_spent"] == pytest.approx(1, rel=1e-9) and report["failure_probability"] == 1e-6

@@ -3,10 +3,10 @@
 The adversary is a coalition of the agreed size among the others, and everyone who is not in the cohort. The loss must
 keep within what was agreed on the agreed execution and had everyone been present throughout (erratum E11).
 
-If delivered messages join the cohort whoever collude, the inequality bounds the loss against *every* coalition at once
-(`inca.privacy.theorems.joined_bound`), and if that bound keeps within what was agreed, nothing else is worked out.
-Elsewhere losses are exact, for all coalitions if there are not more than were agreed to be checked, else for some that
-are drawn for each party from the session's id and public seed.
+If there are not more coalitions than were agreed to be checked, the loss against each is worked out. Otherwise, if
+delivered messages join the cohort whoever collude, the inequality bounds the loss against *every* coalition at once
+(`inca.privacy.theorems.joined_bound`), and that is enough if it keeps within what was agreed. Where it does not,
+coalitions are drawn for each party from the session's id and public seed.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ class LossChecker:
         )
 
     def _worst(self, execution: Execution) -> LossCheck:
-        bounded = self._against_all(execution)
+        bounded = None if self.complete else self._against_all(execution)
         return self._exact(execution) if bounded is None or bounded.refusal else bounded
 
     def _against_all(self, execution: Execution) -> LossCheck | None:

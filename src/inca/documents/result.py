@@ -45,7 +45,10 @@ class ResultDocument(Document, frozen=True, kw_only=True):
         Fraction | None,
         about("How likely the plan of the noise fails for a party; it adds to delta; null: unknown.", "probability"),
     ] = None
-    coalition: Annotated[tuple[PartyId, ...] | None, about("The worst coalition; null: no loss was worked out.")] = None
+    coalition: Annotated[
+        tuple[PartyId, ...] | None,
+        about("The worst coalition; null: no loss was worked out, or a bound against all of them."),
+    ] = None
     coalitions: Annotated[Count | None, about("How many coalitions were considered; null: none.")] = None
     all_coalitions: Annotated[bool | None, about("Whether these were all of the agreed size.")] = None
     constrained: Annotated[

@@ -38,8 +38,8 @@ def session_content(
 def _with_certificate(content: Content, result: ResultDocument, certificate: CertificateDocument) -> Content:
     more = certificate_content(certificate)
     sentences = tuple(replace(sentence, badge=f"all: {sentence.badge}") for sentence in more.verdict[:2])
-    colluding = sorted(result.coalition or [])
-    if certificate.parties != result.parties or colluding != sorted(certificate.adversary.colluding):
+    another = result.coalition is not None and sorted(result.coalition) != sorted(certificate.adversary.colluding)
+    if certificate.parties != result.parties or another:
         text = "The certificate in this folder is not of this result: other parties, or another coalition."
         sentences = (Sentence("bad", "other certificate", text),)
     caveat = f"The certificate is against the coalition that learns most of {result.party}, not of others."

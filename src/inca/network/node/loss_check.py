@@ -42,7 +42,7 @@ class LossCheck:
     """The largest loss of one party over the coalitions considered."""
 
     epsilon: float
-    coalition: tuple[int, ...]
+    coalition: tuple[int, ...] | None  # the worst; None if the loss is a bound against all of them
     allowed: float
     coalitions: int
     complete: bool
@@ -84,7 +84,7 @@ class LossChecker:
     def certify(self, realized: RealizedExecution, coalition: Sequence[int] | None = None) -> Certificate:
         """Return the certificate of the agreed execution against one coalition, by default the worst considered."""
         terms, execution = self._setup.roster.terms, realized.execution
-        adversary = Adversary(tuple(self._exact(execution).coalition if coalition is None else coalition))
+        adversary = Adversary(tuple((self._exact(execution).coalition if coalition is None else coalition) or ()))
         transcript = replace(self._setup.transcript(execution), adversary=adversary)
         as_intended = not execution.undelivered and execution.presence.all_present
         return certify(
@@ -118,7 +118,9 @@ class LossChecker:
         )
         mu = setup.rounding(execution).loss(np.array([bound]))
         epsilon = float(epsilon_for(mu, terms.delta, terms.rule)[0])
-        return LossCheck(epsilon, (), terms.epsilon, math.comb(len(setup.roster.parties) - 1, colluders), complete=True)
+        return LossCheck(
+            epsilon, None, terms.epsilon, math.comb(len(setup.roster.parties) - 1, colluders), complete=True
+        )
 
     def _exact(self, execution: Execution) -> LossCheck:
         terms, rounding = self._setup.roster.terms, self._setup.rounding(execution)

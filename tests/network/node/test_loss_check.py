@@ -310,7 +310,8 @@ def test_on_a_circle_a_loss_is_bounded_against_every_coalition_and_no_exact_one_
     for present in presences():
         presence = inca.Presence.explicit(present)
         execution = inca.Execution(schedule, agreed.injection, presence, cohort=present[-1].copy())
-        for party in np.flatnonzero(present[-1]).tolist():
+        there = np.flatnonzero(present[-1]).tolist()
+        for party in (there[0], there[-1]):
             check = checker_of(setup, party).realized(realized_of(setup, execution))
             exact = [
                 checker_of(setup, party).certify(realized_of(setup, execution), (one,)).losses
@@ -322,7 +323,7 @@ def test_on_a_circle_a_loss_is_bounded_against_every_coalition_and_no_exact_one_
             assert check.epsilon >= worst * (1 - 1e-12) and check.complete
             bounded += check.coalition is None
             assert check.coalition or (check.coalitions == 4 and check.epsilon <= 1.2 * worst)
-    assert bounded > 50  # of 5 + 75 - 5
+    assert bounded > 25  # of 32
 
 
 def test_where_colluders_may_cut_a_party_off_coalitions_are_looked_at_one_by_one() -> None:

@@ -17,9 +17,16 @@ from inca.privacy.theorems.circle import circle_rounds
 from inca.privacy.theorems.party_cut_off import log_cut_off_for_party
 
 
-def required(parties: int, colluders: int = 0, leavers: int = 0, **more: float) -> inca.Requirements:
-    fractions = {"colluding": colluders / parties, "dropout": leavers / parties}
-    return inca.Requirements(parties, 1.0, 1e-5, messages=60, **fractions, **more)  # type: ignore[arg-type]
+def required(parties: int, colluders: int = 0, leavers: int = 0, eavesdropped: float = 0.0) -> inca.Requirements:
+    return inca.Requirements(
+        parties,
+        1.0,
+        1e-5,
+        colluding=colluders / parties,
+        dropout=leavers / parties,
+        eavesdropped=eavesdropped,
+        messages=60,
+    )
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ The adversary is a coalition of the agreed size among the others, and everyone w
 keep within what was agreed on the agreed execution and had everyone been present throughout (erratum E11).
 
 If there are not more coalitions than were agreed to be checked, the loss against each is worked out. Otherwise, if
-delivered messages join the cohort whoever collude, the inequality bounds the loss against *every* coalition at once
+delivered messages join the cohort whoever colludes, the inequality bounds the loss against *every* coalition at once
 (`inca.privacy.theorems.joined_bound`), and that is enough if it keeps within what was agreed. Where it does not,
 coalitions are drawn for each party from the session's id and public seed.
 """

@@ -86,7 +86,7 @@ def certificate_of(end: SessionEnd) -> CertificateDocument | None:
     """Return the certificate against the worst coalition that was considered, if the party is in the result."""
     if end.result is None or end.loss_checker is None or end.loss_check is None:
         return None
-    return end.loss_checker.certify(end.result.realized).document()
+    return end.loss_checker.certify(end.result.realized, end.loss_check.coalition).document()
 
 
 def write_report(folder: Path, setup: SessionSetup, party: int, end: SessionEnd) -> ResultDocument:

@@ -52,6 +52,9 @@ class _Candidate:
     design: ProtocolDesign
     noise: SettledNoise
     basis: SamplingDetails
+    failure: float
+    """A proven bound on the probability that messages hide too little for the level; 0 if views were drawn: those in
+    which they do are among them."""
     expected: ErrorBudget
     one_missing: ErrorBudget
     """Without one of the final messages: what makes larger cancelling noise dearer (`price`)."""
@@ -97,8 +100,7 @@ def settled_plan(
         ),
         budget=best.expected,
         standard_error=0.0,
-        # Drawn views include those in which messages hide too little.
-        structure_bound=0.0 if best.basis.looked_up else _failure(requirements, best),
+        structure_bound=best.failure,
         sampling=best.basis,
         considered=tuple(
             AlternativeDesign(str(other.design), other.design.messages, other.expected.total / best.expected.total)
@@ -106,13 +108,6 @@ def settled_plan(
         ),
         settlement="settled",
     )
-
-
-def _failure(requirements: Requirements, best: _Candidate) -> float:
-    """Return the probability that messages hide too little for the level."""
-    if best.basis.kind == "proven":  # the level counts on all but the spare ones
-        return joined_design(requirements, best.design.rounds).failure
-    return math.exp(best.design.log_failure(requirements, settled=True))
 
 
 def _by_design(candidates: list[_Candidate]) -> Iterator[list[_Candidate]]:
@@ -142,7 +137,7 @@ def _proven(requirements: Requirements, rounds: int | None, receivers: int | Non
         sensitivity=1.0,
     )
     basis = SamplingDetails(0, requirements.parties, (), 1.0, 0, kind="proven", known=_known(requirements))
-    return _candidate(requirements, joined.design, factor, level, basis, residue=0.0)
+    return _candidate(requirements, joined.design, factor, level, basis, joined.failure, residue=0.0)
 
 
 def _looked_up(
@@ -176,7 +171,7 @@ def _looked_up(
                 continue  # no level is enough as often, whatever the tables extrapolate
             kind = "drawn" if one.drawn else "extrapolated"
             basis = SamplingDetails(one.views, DRAWN_PARTIES, (), confidence, 0, kind=kind, known=one.known)
-            yield _candidate(requirements, design, factor, max(one.level, leaving), basis, residue)
+            yield _candidate(requirements, design, factor, max(one.level, leaving), basis, 0.0, residue)
 
 
 def _needed_levels(
@@ -212,8 +207,9 @@ def _sampled(
     factors = candidate_factors(requirements, sampled_parties(requirements, design))
     levels, basis = extrapolated_levels(requirements, design, factors, views, confidence, on_view_sampled, settled=True)
     residue = residue_of(design, requirements.parties, requirements.leavers)
+    failure = math.exp(design.log_failure(requirements, settled=True))
     candidates = [
-        _candidate(requirements, design, factor, level, basis, residue)
+        _candidate(requirements, design, factor, level, basis, failure, residue)
         for factor, level in zip(
             factors.tolist(), leavers_protected(requirements, design, factors, levels), strict=True
         )
@@ -295,11 +291,13 @@ def _candidate(
     factor: float,
     level: float,
     basis: SamplingDetails,
+    failure: float,
     residue: float,
 ) -> _Candidate:
     noise = SettledNoise.enough(requirements, design.injection(), factor, level)
     leavers = requirements.leavers
-    return _Candidate(design, noise, basis, noise.error(leavers), noise.error_without_one(leavers, residue))
+    expected, one_missing = noise.error(leavers), noise.error_without_one(leavers, residue)
+    return _Candidate(design, noise, basis, failure, expected, one_missing)
 
 
 def _with_absences(

@@ -27,6 +27,7 @@ from inca.protocol.execution_files import injection_fields
 from inca.protocol.expected_error import ErrorBudget
 from inca.protocol.noise_levels import NoiseLevels
 from inca.protocol.presence import Presence
+from inca.protocol.topup import TopUp
 from inca.protocol.transcript import AgreedGuarantee, Transcript
 from inca.protocol.usefulness import remark_on_error
 
@@ -168,11 +169,19 @@ class Plan:
             return 0.0
         return math.sqrt(self.requirements.var_local_dp * self.settled_noise.topup(leavers))
 
+    @property
+    def topup(self) -> TopUp:
+        """What each party adds when it settles, by the weights of the cohort; refused for plans without settlement."""
+        if self.settlement != "settled":
+            raise InvalidInput("only settled runs top up their noise, and this plan is for runs that do not settle")
+        together = math.sqrt(self.requirements.var_local_dp * self.factor)
+        return TopUp(together, self.noise_levels.independent, self.requirements.colluders)
+
     def noise_levels_of(self, execution: Execution) -> NoiseLevels:
-        """Return the noise of an execution, with the top-up for how many parties are not in its cohort."""
+        """Return the noise of an execution, with the top-up for its cohort."""
         if execution.cohort is None:
             return self.noise_levels
-        return replace(self.noise_levels, topup=self.sigma_topup(int((~execution.cohort).sum())))
+        return replace(self.noise_levels, topup=self.topup.sigma(execution.total_weights[execution.cohort]))
 
     @property
     def agreed(self) -> AgreedGuarantee:

@@ -11,7 +11,7 @@ import inca
 from inca.errors import InvalidInput, RequirementsNotMet
 from inca.planning.designs import ProtocolDesign, candidate_designs, with_quiet_rounds
 
-REQUIREMENTS = inca.Requirements(parties=40, epsilon=1.0, delta=1e-5, messages=12)
+REQUIREMENTS = inca.Requirements(parties=40, epsilon=1.0, delta=1e-5, messages=12, colluding=0.0, dropout=0.0)
 
 
 def test_a_value_in_shares_is_tried_with_one_to_four_quiet_rounds_and_one_at_once_as_it_is() -> None:

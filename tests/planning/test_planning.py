@@ -56,7 +56,7 @@ def test_designs_stay_within_the_budget_and_the_proven_probability(
 ) -> None:
     try:
         requirements = inca.Requirements(
-            parties, 0.5, 1e-5, colluding=colluding, eavesdropped=eavesdropped, messages=messages
+            parties, 0.5, 1e-5, colluding=colluding, eavesdropped=eavesdropped, messages=messages, dropout=0.0
         )
         designs = candidate_designs(requirements)
     except inca.IncaError as refusal:
@@ -168,7 +168,7 @@ def test_without_dropouts_the_error_is_theorem_2s_up_to_the_factor_and_tends_to_
 
 
 def test_one_honest_party_gets_local_dp() -> None:
-    requirements = inca.Requirements(parties=10, epsilon=1.0, delta=1e-5, colluding=0.9, messages=4)
+    requirements = inca.Requirements(parties=10, epsilon=1.0, delta=1e-5, colluding=0.9, messages=4, dropout=0.0)
     plan = planned(requirements)
     assert (plan.noise_levels.cancelling, plan.factor) == (0.0, 1.0)
     assert plan.noise_levels.independent == pytest.approx(math.sqrt(requirements.var_local_dp))
@@ -242,7 +242,7 @@ def test_rounds_and_receivers_can_be_fixed() -> None:
 
 @pytest.mark.slow
 def test_a_plan_for_a_million_parties_uses_sub_populations_and_says_so() -> None:
-    requirements = inca.Requirements(parties=10**6, epsilon=0.2, delta=1e-6, colluding=0.1, messages=20)
+    requirements = inca.Requirements(parties=10**6, epsilon=0.2, delta=1e-6, colluding=0.1, messages=20, dropout=0.0)
     plan = inca.plan(requirements, inca.PlanOptions(settlement="none", views=8))
     assert plan.sampling.parties == 240 and plan.sampling.checked == 0
     assert "sub-populations" in words(plan) and plan.structure_bound < 1e-12

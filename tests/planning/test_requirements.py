@@ -41,7 +41,9 @@ def test_requirements_that_make_no_sense_are_refused(case: str) -> None:
 
 
 def test_central_and_local_errors_are_the_textbooks() -> None:
-    requirements = inca.Requirements(parties=200, epsilon=0.2, delta=1e-5, rule="classic", sensitivity=3.0)
+    requirements = inca.Requirements(
+        parties=200, epsilon=0.2, delta=1e-5, rule="classic", sensitivity=3.0, colluding=0.0, dropout=0.0
+    )
     assert requirements.central_mse == pytest.approx(9 * 2 * math.log(1.25e5) / 0.04 / 200**2, rel=1e-9)
     assert requirements.local_mse == pytest.approx(200 * requirements.central_mse)
 

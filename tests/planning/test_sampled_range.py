@@ -70,7 +70,10 @@ def test_before_any_view_it_reaches_from_the_least_error_to_local_dps() -> None:
 
 def test_the_range_is_of_another_epsilon_but_for_its_unit() -> None:
     """What a page rests on that moves along epsilon without asking again."""
-    one, other = (inca.Requirements(12, epsilon, 1e-5, eavesdropped=0.1, messages=11) for epsilon in (0.5, 2.0))
+    one, other = (
+        inca.Requirements(12, epsilon, 1e-5, eavesdropped=0.1, messages=11, colluding=0.0, dropout=0.0)
+        for epsilon in (0.5, 2.0)
+    )
     for a, b in zip(error_ranges(one, views=20), error_ranges(other, views=20), strict=True):
         ratio = other.var_local_dp / one.var_local_dp
         assert b.low - b.data == pytest.approx(ratio * (a.low - a.data), rel=1e-4)
@@ -79,18 +82,18 @@ def test_the_range_is_of_another_epsilon_but_for_its_unit() -> None:
 
 def test_what_has_no_range_is_refused() -> None:
     with pytest.raises(InvalidInput, match="away must be 0 for a range of errors"):
-        next(error_ranges(inca.Requirements(20, 1.0, away=0.1)))
+        next(error_ranges(inca.Requirements(20, 1.0, away=0.1, colluding=0.0, dropout=0.0)))
     with pytest.raises(RequirementsNotMet, match="allow at least"):
-        next(error_ranges(inca.Requirements(30, 1.0, eavesdropped=0.2, messages=2)))
+        next(error_ranges(inca.Requirements(30, 1.0, eavesdropped=0.2, messages=2, colluding=0.0, dropout=0.0)))
 
 
 def test_where_tables_tell_nothing_is_sampled() -> None:
     assert is_looked_up(inca.Requirements(50, 1.0, colluding=0.1, dropout=0.1))
-    assert is_looked_up(inca.Requirements(50, 1.0, eavesdropped=0.1))
-    assert not is_looked_up(inca.Requirements(49, 1.0, eavesdropped=0.1))
-    assert not is_looked_up(inca.Requirements(50, 1.0, eavesdropped=0.31))
-    assert not is_looked_up(inca.Requirements(8, 1.0))
-    assert not is_looked_up(inca.Requirements(50, 1.0, messages=5))
+    assert is_looked_up(inca.Requirements(50, 1.0, eavesdropped=0.1, colluding=0.0, dropout=0.0))
+    assert not is_looked_up(inca.Requirements(49, 1.0, eavesdropped=0.1, colluding=0.0, dropout=0.0))
+    assert not is_looked_up(inca.Requirements(50, 1.0, eavesdropped=0.31, colluding=0.0, dropout=0.0))
+    assert not is_looked_up(inca.Requirements(8, 1.0, colluding=0.0, dropout=0.0))
+    assert not is_looked_up(inca.Requirements(50, 1.0, messages=5, colluding=0.0, dropout=0.0))
 
 
 @pytest.mark.slow

@@ -152,7 +152,7 @@ def test_attendances_are_full_and_as_bad_as_may_be(
 
 def test_noise_is_rounded_up_by_a_billionth() -> None:
     """A loss of exactly what is allowed is not exceeded by rounding, and hardly any noise is added for it."""
-    alone = inca.Requirements(parties=10, epsilon=1.0, delta=1e-5, colluding=0.9, messages=4)
+    alone = inca.Requirements(parties=10, epsilon=1.0, delta=1e-5, colluding=0.9, messages=4, dropout=0.0)
     plan = inca.plan(alone, inca.PlanOptions(settlement="none", views=4))
     ratio = plan.noise_levels.independent**2 / alone.var_local_dp
     assert 1.0 < ratio <= 1.0 + 1e-8

@@ -96,7 +96,10 @@ def test_more_leavers_than_planned_leave_all_others_protected(changes: dict[str,
 def test_a_party_on_its_own_is_protected_by_what_it_tops_up(seed: int, start: float, level: float) -> None:
     """It meets colluders alone, and loses what is allowed: the bound is exact there."""
     rounds = int(np.random.default_rng(seed).integers(2, 12))
-    requirements, injection = inca.Requirements(4, 1.0, 1e-5, colluding=0.5), inca.incremental_injection(rounds)
+    requirements, injection = (
+        inca.Requirements(4, 1.0, 1e-5, colluding=0.5, dropout=0.0),
+        inca.incremental_injection(rounds),
+    )
     noise = SettledNoise(requirements, injection, 1.1, level, start)
     assume(noise.covers(1))
     schedule, cohort = inca.PermutationReceivers(4, rounds, seed=seed), np.arange(4) < 3
@@ -109,7 +112,10 @@ def test_a_party_on_its_own_is_protected_by_what_it_tops_up(seed: int, start: fl
 
 
 def test_too_little_cancelling_noise_covers_no_more_leavers_than_planned() -> None:
-    requirements, injection = inca.Requirements(20, 1.0, 1e-5, dropout=0.2), inca.incremental_injection(20, quiet=1)
+    requirements, injection = (
+        inca.Requirements(20, 1.0, 1e-5, dropout=0.2, colluding=0.0),
+        inca.incremental_injection(20, quiet=1),
+    )
     little, much = (SettledNoise.enough(requirements, injection, 1.1, level) for level in (6.0, 8.0))
     assert little.covers(4) and not little.covers(5) and much.covers(5) and much.covers(20)
     with pytest.raises(InvalidInput, match="leavers must be few enough"):
@@ -171,7 +177,7 @@ def test_the_total_makes_up_for_what_is_topped_up_and_for_no_more(leavers: int) 
 
 
 def test_without_cancelling_noise_no_top_up_is_known_to_suffice() -> None:
-    requirements = inca.Requirements(20, 1.0, 1e-5, dropout=0.2)
+    requirements = inca.Requirements(20, 1.0, 1e-5, dropout=0.2, colluding=0.0)
     noise = SettledNoise(requirements, inca.incremental_injection(6), factor=1.5, level=0.0, start=1.5 / 20)
     assert noise.total(0) == 1.5 / 20 and not noise.covers(4) and not noise.covers(5)
     with pytest.raises(InvalidInput, match=r"leavers must be few enough .* \(planned for: 4\), got 5"):
@@ -181,7 +187,7 @@ def test_without_cancelling_noise_no_top_up_is_known_to_suffice() -> None:
 
 
 def test_where_topping_up_takes_a_tenth_more_all_noise_is_there_from_the_start() -> None:
-    requirements = inca.Requirements(20, 1.0, 1e-5, dropout=0.2)
+    requirements = inca.Requirements(20, 1.0, 1e-5, dropout=0.2, colluding=0.0)
     injection = inca.incremental_injection(10, quiet=1)
     little, much = (SettledNoise.enough(requirements, injection, 1.1, level) for level in (0.05, 5.0))
     assert little.start == pytest.approx(1.1 / 16) and little.level == 0.05

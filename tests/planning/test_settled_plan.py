@@ -191,7 +191,7 @@ def test_eavesdroppers_and_two_receivers_are_looked_up_and_the_audit_holds(eaves
 
 
 def test_an_honest_party_among_colluders_has_the_noise_of_local_dp() -> None:
-    plan = inca.plan(inca.Requirements(2, 1.0, 1e-5, colluding=0.5, messages=5), inca.PlanOptions(views=4))
+    plan = inca.plan(inca.Requirements(2, 1.0, 1e-5, colluding=0.5, messages=5, dropout=0.0), inca.PlanOptions(views=4))
     assert plan.noise_levels.independent == pytest.approx(math.sqrt(plan.requirements.var_local_dp))
     assert plan.settled_noise.topup(1) == 0.0
 
@@ -327,7 +327,9 @@ def test_absences_have_no_proven_level() -> None:
         inca.plan(replace(REQUIREMENTS, away=0.1), inca.PlanOptions(proven=True))
 
 
-TAPPED = inca.Requirements(parties=16, epsilon=1.0, delta=1e-5, dropout=3 / 16, eavesdropped=0.05, messages=24)
+TAPPED = inca.Requirements(
+    parties=16, epsilon=1.0, delta=1e-5, dropout=3 / 16, eavesdropped=0.05, messages=24, colluding=0.0
+)
 
 
 def test_what_was_not_drawn_is_sampled_with_all_messages_and_a_last_quiet_round() -> None:
@@ -337,7 +339,7 @@ def test_what_was_not_drawn_is_sampled_with_all_messages_and_a_last_quiet_round(
     )
     assert str(tapped.design) == "permutation, 24 rounds, 1 receiver, value in shares, last 1 quiet"
     assert str(twice.design) == "random, 12 rounds, 2 receivers, value in shares, last 1 quiet"
-    pair = inca.Requirements(parties=2, epsilon=1.0, delta=1e-5, messages=5)
+    pair = inca.Requirements(parties=2, epsilon=1.0, delta=1e-5, messages=5, colluding=0.0, dropout=0.0)
     assert (
         str(inca.plan(pair, inca.PlanOptions(rounds=1, views=4)).design)
         == "permutation, 1 round, 1 receiver, value in shares"

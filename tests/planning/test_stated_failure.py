@@ -49,7 +49,7 @@ def test_no_plan_states_less_than_a_party_without_any_hidden_message_has(
 @pytest.mark.parametrize("failure", [1e-9, 1e-12])
 def test_six_messages_are_too_few_for_a_failure_rarer_than_that_of_a_party_alone(failure: float) -> None:
     """With a fifth of 1,000 parties colluding, 4.1e-9 of the parties only meet colluders in six rounds."""
-    requirements = inca.Requirements(1000, 0.2, 1e-5, colluding=0.2, messages=6, failure=failure)
+    requirements = inca.Requirements(1000, 0.2, 1e-5, colluding=0.2, messages=6, failure=failure, dropout=0.0)
     with pytest.raises(RequirementsNotMet, match=r"messages is 6, .* allow at least"):
         inca.plan(requirements)
     assert inca.plan(replace(requirements, failure=1e-6)).design.rounds == 6
@@ -57,7 +57,7 @@ def test_six_messages_are_too_few_for_a_failure_rarer_than_that_of_a_party_alone
 
 
 def test_a_plan_file_that_states_less_than_is_true_is_not_believed(tmp_path: Path) -> None:
-    plan = inca.plan(inca.Requirements(1000, 0.2, 1e-5, colluding=0.2, messages=6))
+    plan = inca.plan(inca.Requirements(1000, 0.2, 1e-5, colluding=0.2, messages=6, dropout=0.0))
     fields = plan.document().as_fields()
     fields["wish"]["failure"] = 1e-12
     (tmp_path / "plan.json").write_text(json.dumps(fields))

@@ -26,7 +26,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "negative dropout": ({"dropout": -0.1}, "dropout must be from 0 to 1, got -0.1"),
     "away": ({"away": 1.5}, "away must be from 0 to 1, got 1.5"),
     "nan": ({"eavesdropped": math.nan}, "eavesdropped must be a finite number, from 0 to 1, got nan"),
-    "no messages": ({"messages": 0}, "messages must be at least 1, got 0"),
+    "no messages": ({"messages": 1}, "messages must be at least 2, got 1"),
     "sensitivity 0": ({"sensitivity": 0.0}, "sensitivity must be above 0, got 0.0"),
     "failure 0": ({"failure": 0.0}, "failure must be between 0 and 1, got 0.0"),
     "variance": ({"variance": -1.0}, "variance must be at least 0, got -1.0"),

@@ -48,6 +48,7 @@ def plan(requirements: Requirements, options: PlanOptions | None = None, *, prog
     if progress is not None:
         method_of("progress", progress, "__call__", "a function")
     one_of("recipe", options.recipe, ("best", "paper"))
+    integer("views", options.views, min=2)
     if options.recipe == "paper":
         return _by_the_paper(requirements, options, progress)
     if options.receivers not in (None, 1):
@@ -73,8 +74,7 @@ def plan(requirements: Requirements, options: PlanOptions | None = None, *, prog
 
 
 def _by_the_paper(requirements: Requirements, options: PlanOptions, progress: Progress | None) -> Plan:
-    views = integer("views", options.views, min=2)
-    rates = dropout_rates(requirements)
+    views, rates = options.views, dropout_rates(requirements)
     done, total = 0, views * len(rates)
 
     def count() -> None:

@@ -77,24 +77,25 @@ def joined_design(requirements: Requirements, rounds: int | None = None) -> Join
         raise RequirementsNotMet(
             f"rounds must be at most {most:,}, as with the final message that makes {most + 1:,} messages, got {rounds}"
         )
+    chosen = most if rounds is None else rounds
     undisturbed = requirements.away == requirements.eavesdropped == 0.0
     circle = circle_rounds(n, known, LOST_MESSAGES) if undisturbed else None
-    if circle is not None and circle <= MOST_CIRCLE_ROUNDS and circle <= (wanted := rounds or circle) < n:
-        if wanted <= most:
-            return JoinedDesign(ProtocolDesign("circle", wanted), 0.0, 0)
     gone = {"eavesdropped": requirements.eavesdropped, "away": requirements.away}
     cost = _NO_SPARE if requirements.away else SPARE_COST  # of parties with unequal weights a few may weigh more
     try:
         drawn = permutation_rounds(n, known, requirements.failure, most=_MOST_ROUNDS, cost=cost, **gone)
     except InvalidInput:  # so many do not suffice
         drawn = None
-    if drawn is None or drawn.rounds > (most if rounds is None else rounds):
+    if circle is not None and circle <= max(MOST_CIRCLE_ROUNDS, _MOST_ROUNDS if drawn is None else drawn.rounds):
+        if circle <= chosen and (rounds or circle) < n:
+            return JoinedDesign(ProtocolDesign("circle", rounds or circle), 0.0, 0)
+    if drawn is None or drawn.rounds > chosen:
         sufficient = [*([] if circle is None else [circle]), *([] if drawn is None else [drawn.rounds])]
-        raise RequirementsNotMet(_too_few_rounds(requirements, most if rounds is None else rounds, sufficient))
-    if rounds is None:
-        failure = drawn.failure_probability
-    else:
-        failure = math.exp(log_cut_off_for_party(n, known, rounds, spare=drawn.spare, **gone))
+        raise RequirementsNotMet(_too_few_rounds(requirements, chosen, sufficient))
+    failure = drawn.failure_probability
+    if rounds is not None and rounds > drawn.rounds:
+        log_failure = log_cut_off_for_party(n, known, rounds, spare=drawn.spare, **gone)
+        failure = min(failure, math.exp(log_failure) * _ROUND_UP + math.ulp(0.0))
     return JoinedDesign(ProtocolDesign("permutation", rounds or drawn.rounds), failure, drawn.spare)
 
 

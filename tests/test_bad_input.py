@@ -324,6 +324,9 @@ TAKEN = {  # which makes sense
     ),
     "shares: numbers",
     "shares: one number",
+    "average dropout: None",  # the default
+    "averager dropout: None",
+    "Requirements messages: None",
 }
 
 

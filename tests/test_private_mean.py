@@ -25,9 +25,7 @@ def waiting(parties: int = 40, seed: int = 1) -> Array:
 
 @pytest.fixture(scope="module")
 def plan() -> inca.Plan:
-    requirements = inca.Requirements(
-        parties=40, epsilon=2.0, delta=1e-5, colluding=0.1, dropout=0.1, messages=10, sensitivity=240.0
-    )
+    requirements = inca.Requirements(parties=40, epsilon=2.0, delta=1e-5, colluding=0.1, dropout=0.1, sensitivity=240.0)
     return inca.plan(requirements, inca.PlanOptions(views=10))
 
 
@@ -78,8 +76,6 @@ def test_the_estimate_is_withheld_if_the_guarantee_fails(plan: inca.Plan, monkey
     careless = replace(
         plan, noise_levels=inca.NoiseLevels(independent=levels.independent / 20, cancelling=levels.cancelling / 20)
     )
-    with pytest.raises(inca.InvalidInput, match=r"leavers must be few enough .* \(planned for: 4\), got 4"):
-        planned(careless)  # with so little cancelling noise no top-up is known to suffice
     mean = planned(careless, absences=0.0)
     assert mean.guarantee_holds is False and mean.certificate is not None
     assert mean.certificate.worst_epsilon > 2.0

@@ -59,7 +59,7 @@ def test_ctrl_c_stops_a_program(programs: Path, tmp_path: Path) -> None:
     code += "import inca.cli.progress; inca.cli.progress.FIRST_LINE_S = 1e9\n"  # however slow the machine
     code += "plan.print_json = lambda document: os.kill(os.getpid(), signal.SIGINT)\nmain()"
     (tmp_path / "program.py").write_text(code)
-    words = ["plan", "--parties", "10", "--epsilon", "1", "--views", "4", "--no-baselines", "--json"]
+    words = ["plan", "--parties", "10", "--epsilon", "1", "--json"]
     command = [str(programs / "python"), str(tmp_path / "program.py"), *words]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "inca: stopped\n")
@@ -89,8 +89,8 @@ USAGE: dict[str, tuple[list[object], str]] = {
     "half an option": (["plan", "--parties", 10, "--epsilon"], "--epsilon must be followed by a value"),
     "misspelled": (["plan", "--epsilo=3"], "inca plan has no option --epsilo; did you mean --epsilon?"),
     "misspelled word": (
-        ["plan", "--parties", 9, "--epsilon", 1, "--settlement", "setled"],
-        "--settlement must be settled or none, got 'setled'; did you mean settled?",
+        ["plan", "--parties", 9, "--epsilon", 1, "--recipe", "papr"],
+        "--recipe must be best or paper, got 'papr'; did you mean paper?",
     ),
     "twice": (["plan", "--parties", 9, "--epsilon", 1, "--epsilon", 2], "--epsilon must be given once, got it again"),
     "a flag twice": (["demo", "--json", "--json"], "--json must be given once, got it again"),

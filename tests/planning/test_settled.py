@@ -286,7 +286,7 @@ REFUSED: dict[str, tuple[inca.Requirements, dict[str, Any], str]] = {
     "few messages": (
         replace(required(10, 1, 1), messages=2),
         {},
-        r"1 rounds are too few .* 2 are needed, that is 3 mess",
+        r"1 round is too few .* 2 are needed, that is 3 mess",
     ),
     "drawn": (
         replace(required(200, 20, 20), messages=6),

@@ -10,7 +10,7 @@ import pytest
 
 from helpers.browser import browser, watched
 from helpers.ended_sessions import write_session
-from helpers.paths import FIXTURES, ROOT
+from helpers.paths import EXAMPLES, FIXTURES, ROOT
 from inca.cli.report.sources import report_content
 from inca.reporting.html import page
 
@@ -74,7 +74,7 @@ def test_a_browser_loads_nothing_and_runs_nothing(
 ) -> None:
     pages = {
         "hostile": hostile_session,
-        "plan": FIXTURES / "version-0.1" / "plan.json",
+        "plan": EXAMPLES / "waiting-times-plan.json",
         "execution": ROOT / "examples" / "consortium.json",
     }
     for name, path in pages.items():

@@ -52,18 +52,19 @@ def plan(
         print_json(best.document().as_fields() | {"baselines": others, "session": _session(best)})
     else:
         print_content(inca.content(best), details=output.details, titled=False)
-        _print_next(best, output)
         if output.details and (session := _session(best)) is not None:
-            print_text(f"In a session, {session['sentence']}.")
+            print_lines([("In a session", session["sentence"])])
         if output.compare:
             _print_baselines(best)
     files.finish(announce=not output.json)
+    if not output.json:
+        _print_next(output)
 
 
-def _print_next(best: Plan, output: PlanOutput) -> None:
+def _print_next(output: PlanOutput) -> None:
     file = output.out or "plan.json"
     first = "" if output.out else f"--out {file}, then "
-    more = [option for option, given in (("--details", output.details), ("--compare", output.compare)) if not given]
+    more = [option for option, shown in (("--details", output.details), ("--compare", output.compare)) if not shown]
     lines = [("Next", f"{first}inca average VALUES --plan {file}")]
     print_lines([*lines, *([("More", ", ".join(more))] if more else [])])
 

@@ -17,7 +17,7 @@ from inca.errors import InvalidInput
 
 FORMATS: Final[dict[str, type[Document]]] = {
     "inca-certificate/2": CertificateDocument,
-    "inca-plan/1": PlanDocument,
+    "inca-plan/2": PlanDocument,
     "inca-result/2": ResultDocument,
     "inca-average/1": AverageDocument,
     "inca-execution/1": ExecutionDocument,
@@ -34,8 +34,8 @@ def format_of(content: bytes, source: str | Path) -> str:
     """Return the format that a JSON file says it has.
 
     Example:
-        >>> format_of(b'{"format": "inca-plan/1"}', "plan.json")
-        'inca-plan/1'
+        >>> format_of(b'{"format": "inca-plan/2"}', "plan.json")
+        'inca-plan/2'
     """
     try:
         name = msgspec.json.decode(content, type=_Header).format

@@ -115,7 +115,9 @@ class Plan:
 
     def noise_levels_of(self, execution: Execution) -> NoiseLevels:
         """Return the noise of an execution, with the top-up for its cohort."""
-        return self.noise_levels if execution.cohort is None else self.noise.levels_of(execution)
+        if execution.cohort is None:
+            return self.noise_levels
+        return replace(self.noise_levels, topup=self.topup.sigma(execution.total_weights[execution.cohort]))
 
     @property
     def agreed(self) -> AgreedGuarantee:

@@ -113,8 +113,9 @@ def _too_few_rounds(requirements: Requirements, rounds: int, sufficient: list[in
     local_dp = f"use Local DP, which needs no hidden messages, at a mean squared error of {requirements.local_mse:.3g}"
     if not sufficient:
         return f"no number of rounds hides enough: lower away or eavesdropped, or {local_dp}"
+    too_few = "1 round is too few" if rounds == 1 else f"{rounds} rounds are too few"
     return (
-        f"{rounds} rounds are too few to join every honest party with the others: {min(sufficient)} are needed, that "
+        f"{too_few} to join every honest party with the others: {min(sufficient)} are needed, that "
         f"is {min(sufficient) + 1} messages a party; allow as many, or {local_dp}"
     )
 

@@ -75,15 +75,17 @@ def certificate_of(path: Path, **changes: Any) -> Certificate:
     return inca.certify(inca.read_execution(path), **changes)
 
 
-@pytest.mark.parametrize("path", [OLD / "plan.json", ROOT / "examples" / "waiting-times-plan.json"])
+@pytest.mark.parametrize("path", [ROOT / f"examples/{name}-plan.json" for name in ("updates", "waiting-times")])
 def test_a_plan_says_what_it_promises_and_its_error(path: Path, capsys: Capture, tmp_path: Path) -> None:
     plan, page = inca.read_plan(path), reported(capsys, tmp_path, path).text
     ratio = plan.expected_mse / plan.requirements.central_mse
     agreed, failure = plan.agreed, rounded_up(plan.failure_probability, 2)
     promised = guarantee(agreed.epsilon, agreed.delta, agreed.failure)
-    assert f"No honest party of any run loses more than {promised}." in page
-    error = f"{math.sqrt(plan.expected_mse):.4g} root mean square; mean squared {plan.expected_mse:.4g}"
-    assert f"{error}, {ratio:.3g} times" in page and f"probability {failure} for a party" in page
+    assert f"{promised}, for each party; proven" in page
+    assert f"off by about {math.sqrt(plan.expected_mse):.2g}" in page
+    assert f"{plan.expected_mse:.4g}, {ratio:.3g} times that of Central DP" in page
+    certain = "none: it holds against every coalition" in page
+    assert certain is not (f"probability {failure} for a party" in page) and certain is (agreed.failure == 0.0)
     assert (plan.remark in page) if plan.remark else "uninformative" not in page
     for sentence in ASSUMPTIONS:
         assert sentence in page
@@ -233,10 +235,10 @@ def test_texts_of_files_do_not_direct_the_terminal(session: Path, capsys: Captur
 @pytest.mark.parametrize(
     ("content", "sentence"),
     [
-        ("anna,3\n", "must be a file that this version of inca writes (inca-certificate/2, inca-plan/1, "),
+        ("anna,3\n", "must be a file that this version of inca writes (inca-certificate/2, inca-plan/2, "),
         ("[" * 100_000, "must be a file that this version of inca writes"),
         ('{"format": "inca-study/1"}', "must be a file that this version of inca writes"),
-        ('{"format": "inca-plan/1"}', "cannot be read as a plan"),
+        ('{"format": "inca-plan/2"}', "cannot be read as a plan"),
         ('{"format": "inca-certificate/2"}', "cannot be read as a certificate"),
         ('{"format": "inca-certificate/1"}', "inca-certificate/1"),
         ('{"format": "inca-result/2"}', "cannot be read as a result"),
@@ -308,7 +310,7 @@ def test_the_page_is_beside_the_file_unless_said_otherwise(session: Path, capsys
 def test_commands_make_files_that_have_pages(capsys: Capture, tmp_path: Path) -> None:
     values, plan, run, kept = (tmp_path / name for name in ("values.csv", "plan.json", "run.json", "certificate.json"))
     values.write_text("\n".join(f"{number:.3f}" for number in np.random.default_rng(1).uniform(20, 220, 50)))
-    words = ["--parties", 50, "--epsilon", 1, "--colluding", 0.1, "--sensitivity", 240, "--no-baselines"]
+    words = ["--parties", 50, "--epsilon", 1, "--colluding", 0.1, "--sensitivity", 240]
     assert call(capsys, "plan", *words, "--out", plan)[0] == 0
     words = ["--domain", 0, 240, "--plan", plan, "--seed", 1, "--transcript", run, "--certificate", kept]
     assert call(capsys, "average", values, *words)[0] == 0
@@ -317,4 +319,4 @@ def test_commands_make_files_that_have_pages(capsys: Capture, tmp_path: Path) ->
         page = reported(capsys, tmp_path, path).text
         worst = certificate["worst"]
         assert f"Party {worst['party']} loses most: epsilon {rounded_up(worst['epsilon'])} at delta 1e-05" in page
-    assert "loses more than epsilon 1 at delta 1e-05 + " in reported(capsys, tmp_path, plan).text
+    assert "epsilon 1 at delta 1e-05, for each party; proven, certain" in reported(capsys, tmp_path, plan).text

@@ -7,7 +7,6 @@ import math
 from inca._base.options import PlanOptions
 from inca._base.types import Progress
 from inca._base.validation import instance, integer, method_of, one_of, refuse
-from inca.planning.paper_recipe import dropout_rates, paper_design, paper_noise
 from inca.planning.plan import Plan, Sampled
 from inca.planning.requirements import Requirements
 from inca.planning.sampled_error import sampled_error
@@ -74,6 +73,8 @@ def plan(requirements: Requirements, options: PlanOptions | None = None, *, prog
 
 
 def _by_the_paper(requirements: Requirements, options: PlanOptions, progress: Progress | None) -> Plan:
+    from inca.planning.paper_recipe import dropout_rates, paper_design, paper_noise  # slow to import
+
     views, rates = options.views, dropout_rates(requirements)
     done, total = 0, views * len(rates)
 

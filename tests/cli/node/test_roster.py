@@ -109,7 +109,7 @@ def test_all_terms_can_be_given_by_hand(capsys: Capture, tmp_path: Path) -> None
 
 
 def test_the_file_keeps_the_words_of_its_format(capsys: Capture, roster: Path) -> None:
-    """Their hash names the session: `inca-roster/1` has the same bytes whatever options and attributes are called."""
+    """Their hash names the session: `inca-roster/2` has the same bytes whatever options and attributes are called."""
     terms = json.loads(roster.read_text())["terms"]
     assert (terms["least_cohort"], terms["clock_bound"], terms["pace"], terms["rule"]) == (3, 1.0, 0.0, "exact")
     assert json.loads(call(capsys, "node", "roster", "show", roster, "--json")[1])["terms"] == terms
@@ -137,9 +137,9 @@ def test_a_plan_gives_the_terms(capsys: Capture, tmp_path: Path, cards: list[Pat
     words: list[object] = ["--plan", tmp_path / "plan.json", "--out", tmp_path / "r.json", *WHEN]
     status, out, err = call(capsys, "node", "roster", "init", "trial", *words, *VALUES, "--period", "20s")
     assert (status, err) == (0, "") and "3 rounds, 1 receiver each (circle)" in out
-    assert f"sigma_topup 0 if nobody left, up to {plan.sigma_topup(1):.6g} if 1 left\n" in out
+    assert f"sigma_together {plan.topup.together:.6g}: if the honest parties of a cohort have less together" in out
     terms = read_roster(tmp_path / "r.json").terms
-    assert terms.sigma_topup == (0.0, plan.sigma_topup(1))
+    assert terms.sigma_together == plan.topup.together
     assert terms.sigma_cancelling == plan.noise_levels.cancelling and terms.max_clock_skew == 2.0
     assert terms.min_participants == plan.requirements.survivors == 3
     assert call(capsys, "node", "roster", "add", tmp_path / "r.json", *cards)[0] == 0
@@ -147,7 +147,6 @@ def test_a_plan_gives_the_terms(capsys: Capture, tmp_path: Path, cards: list[Pat
     words[3] = tmp_path / "s.json"
     status, _, _ = call(capsys, "node", "roster", "init", "trial", *words, "--ball", 120, "--min-participants", 2)
     assert status == 0 and read_roster(tmp_path / "s.json").terms.min_participants == 2
-    assert len(read_roster(tmp_path / "s.json").terms.sigma_topup) == 3
 
 
 def test_a_plan_against_eavesdroppers_is_refused(capsys: Capture, tmp_path: Path) -> None:
@@ -275,7 +274,7 @@ def test_add_is_all_or_nothing(capsys: Capture, roster: Path, cards: list[Path],
 def test_what_is_no_roster_is_refused(capsys: Capture, tmp_path: Path, cards: list[Path]) -> None:
     for path, sentence in (
         (tmp_path / "none.json", "none.json cannot be read"),
-        (cards[0], "format must be inca-roster/1, got 'inca-card/2'"),
+        (cards[0], "format must be inca-roster/2, got 'inca-card/2'"),
     ):
         for words in (["show", path], ["add", path, cards[1]]):
             assert sentence in refused(capsys, "node", "roster", *words)

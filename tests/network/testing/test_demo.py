@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
@@ -28,7 +26,7 @@ def test_its_noise_keeps_the_agreed_loss_against_every_single_party_and_leavers(
             presence = inca.Presence.leaving(parties, rounds, leavers / parties, rng)
             cohort = presence.row(rounds)
             execution = inca.Execution(schedule, injection, presence, cohort=cohort)
-            noise = replace(plan.noise_levels, topup=plan.sigma_topup(int((~cohort).sum())))
+            noise = plan.noise_levels_of(execution)
             for colluder in range(min(parties, 6)):
                 view = inca.View(execution, inca.Adversary([colluder])).of_cohort()
                 mus.append(inca.account(view, noise, sensitivity=240.0 / 60).mu.max())

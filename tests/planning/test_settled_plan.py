@@ -246,7 +246,7 @@ def test_rosters_take_plans_that_settle_with_their_top_up() -> None:
     plan, least = inca.plan(SMALL), SMALL.parties - 3
     when: dict[str, Any] = {"start": 1.9e9, "period": 10, "max_clock_skew": 1, "min_participants": least}
     terms = Terms.from_plan(plan, dimension=1, radius=SMALL.sensitivity / 2, **when)
-    assert terms.sigma_topup == tuple(plan.sigma_topup(leavers) for leavers in range(4)) and terms.topup(2) > 0.0
+    assert terms.topup(SMALL.parties) == plan.topup and plan.topup.sigma([1.0] * (SMALL.parties - 2)) > 0.0
     with pytest.raises(InvalidInput, match="settlement of the plan must be settled, as sessions settle, got 'none'"):
         Terms.from_plan(inca.plan(SMALL, inca.PlanOptions(recipe="paper", views=10)), dimension=1, radius=0.5, **when)
 

@@ -37,7 +37,7 @@ from inca.privacy.calibration import Tradeoff
 from inca.privacy.tail_quantile import tail_level
 from inca.protocol.schedules import Round
 
-REQUIREMENTS = inca.Requirements(parties=200, epsilon=0.2, delta=1e-5, colluding=0.1, messages=20)
+REQUIREMENTS = inca.Requirements(parties=200, epsilon=0.2, delta=1e-5, colluding=0.1, messages=20, dropout=0.0)
 RATES = (0.05, 0.1, 0.2)
 PROBABILITY = REQUIREMENTS.failure / 2 / REQUIREMENTS.honest
 
@@ -243,7 +243,7 @@ def threads(views: int = 24) -> None:
 def tails(fresh: int = 2000) -> None:
     print("how likely a run exceeds a level extrapolated from 100 views to a failure of 0.01, and to one of 0.001,")
     print(f"in {fresh} other views: mean over eight sets of 100 views, and in how many of them it is above the target")
-    base = inca.Requirements(parties=100, epsilon=0.2, delta=1e-5, colluding=0.1, messages=40)
+    base = inca.Requirements(parties=100, epsilon=0.2, delta=1e-5, colluding=0.1, messages=40, dropout=0.0)
     cases = [
         (base, ProtocolDesign("permutation", 6, quiet=1), 0.0, 2.0),
         (base, ProtocolDesign("permutation", 10, quiet=2), 0.1, 2.0),

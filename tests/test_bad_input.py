@@ -120,12 +120,16 @@ NUMBERS: dict[str, Call] = {
     "colluding": lambda bad: inca.RandomAdversary(colluding=bad),
     "leave": lambda bad: inca.Presence.markov(4, 2, bad, 0.1, rng()),
     "fraction": lambda bad: inca.Presence.leaving(4, 2, bad, rng()),
-    "Requirements epsilon": lambda bad: inca.Requirements(20, bad),
-    "Requirements delta": lambda bad: inca.Requirements(20, 1.0, bad),
-    "Requirements failure": lambda bad: inca.Requirements(20, 1.0, failure=bad),
-    "average epsilon": lambda bad: inca.average([0.1] * 9, UNIT, inca.Guarantee(epsilon=bad)),
+    "Requirements epsilon": lambda bad: inca.Requirements(20, bad, colluding=0.0, dropout=0.0),
+    "Requirements delta": lambda bad: inca.Requirements(20, 1.0, bad, colluding=0.0, dropout=0.0),
+    "Requirements failure": lambda bad: inca.Requirements(20, 1.0, failure=bad, colluding=0.0, dropout=0.0),
+    "average epsilon": lambda bad: inca.average(
+        [0.1] * 9, UNIT, inca.Guarantee(epsilon=bad, colluding=0.0, dropout=0.0)
+    ),
     "average confidence": lambda bad: inca.average([0.1] * 9, UNIT, BY_HAND, confidence=bad),
-    "average dropout": lambda bad: inca.average([0.1] * 9, UNIT, inca.Guarantee(epsilon=9.0, dropout=bad)),
+    "average dropout": lambda bad: inca.average(
+        [0.1] * 9, UNIT, inca.Guarantee(epsilon=9.0, dropout=bad, colluding=0.0)
+    ),
     "account sensitivity": lambda bad: inca.account(inca.View(RUN), LEVELS, sensitivity=bad),
     "Budget epsilon": lambda bad: learn.Budget(bad, 1e-5),
     "Budget delta": lambda bad: learn.Budget(1.0, bad),
@@ -137,13 +141,15 @@ NUMBERS: dict[str, Call] = {
     "share": lambda bad: learn.quantile(RECORDS, bad, AVERAGER, 1.0, rng()),
     "averager sensitivity": lambda bad: AVERAGER.average(np.zeros((2, 1)), bad, 1.0, rng()),
     "averager mu": lambda bad: AVERAGER.average(np.zeros((2, 1)), 1.0, bad, rng()),
-    "averager dropout": lambda bad: learn.SimulatedAverager.of("central", 20, inca.Conditions(dropout=bad)),
+    "averager dropout": lambda bad: learn.SimulatedAverager.of(
+        "central", 20, inca.Conditions(dropout=bad, colluding=0.0)
+    ),
     "rate": lambda bad: learn.LocalSteps(1, bad),
     "SGD": lambda bad: learn.SGD(bad).begin(2),
 }
 COUNTS: dict[str, Call] = {
-    "Requirements parties": lambda bad: inca.Requirements(bad, 1.0),
-    "Requirements messages": lambda bad: inca.Requirements(20, 1.0, messages=bad),
+    "Requirements parties": lambda bad: inca.Requirements(bad, 1.0, colluding=0.0, dropout=0.0),
+    "Requirements messages": lambda bad: inca.Requirements(20, 1.0, messages=bad, colluding=0.0, dropout=0.0),
     "Presence parties": lambda bad: inca.Presence.leaving(bad, 2, 0.2, rng()),
     "Presence rounds": lambda bad: inca.Presence.leaving(4, bad, 0.2, rng()),
     "Presence.row": lambda bad: inca.Presence.everyone(4, 2).row(bad),
@@ -226,8 +232,8 @@ OBJECTS: dict[str, Call] = {
     "write_execution": lambda bad: inca.write_execution("unwritten.json", bad),
     "read_plan": inca.read_plan,
     "plan requirements": inca.plan,
-    "plan options": lambda bad: inca.plan(inca.Requirements(20, 1.0), bad),
-    "plan progress": lambda bad: inca.plan(inca.Requirements(20, 1.0), progress=bad),
+    "plan options": lambda bad: inca.plan(inca.Requirements(20, 1.0, colluding=0.0, dropout=0.0), bad),
+    "plan progress": lambda bad: inca.plan(inca.Requirements(20, 1.0, colluding=0.0, dropout=0.0), progress=bad),
     "account view": lambda bad: inca.account(bad, LEVELS, sensitivity=1.0),
     "account noise_levels": lambda bad: inca.account(inca.View(RUN), bad, sensitivity=1.0),
     "account parties": lambda bad: inca.account(inca.View(RUN), LEVELS, sensitivity=1.0, parties=bad),
@@ -265,7 +271,9 @@ WORDS: dict[str, Call] = {
     "settlement": lambda bad: inca.average([0.1, 0.2], UNIT, replace(BY_HAND, settlement=bad)),
     "Terms schedule": lambda bad: terms(schedule=bad),
     "Terms rule": lambda bad: terms(rule=bad),
-    "recipe": lambda bad: inca.plan(inca.Requirements(20, 1.0), inca.PlanOptions(recipe=bad)),
+    "recipe": lambda bad: inca.plan(
+        inca.Requirements(20, 1.0, colluding=0.0, dropout=0.0), inca.PlanOptions(recipe=bad)
+    ),
     "account method": lambda bad: inca.account(inca.View(RUN), LEVELS, sensitivity=1.0, method=bad),
     "account device": lambda bad: inca.account(inca.View(RUN), LEVELS, sensitivity=1.0, device=bad),
     "basis": lambda bad: inca.certify(FULL, sensitivity=1.0, basis=bad),

@@ -14,7 +14,7 @@ from inca._base.types import Array
 from inca.private_mean import PrivateMean
 
 MINUTES = inca.Interval(0, 240)
-A_TENTH = inca.Guarantee(epsilon=1.0, colluding=0.1)
+A_TENTH = inca.Guarantee(epsilon=1.0, colluding=0.1, dropout=0.0)
 BY_HAND = inca.ByHand(sigma_independent=5.0, sigma_cancelling=40.0)
 FALSE_ALARM = 1e-6
 
@@ -250,7 +250,7 @@ def test_bad_input_is_refused(case: str, plan: inca.Plan) -> None:
 
 def test_requirements_that_cannot_be_met_say_so() -> None:
     with pytest.raises(inca.RequirementsNotMet, match="messages"):
-        inca.average(waiting(), MINUTES, inca.Guarantee(epsilon=0.5, colluding=0.5, messages=2))
+        inca.average(waiting(), MINUTES, inca.Guarantee(epsilon=0.5, colluding=0.5, messages=2, dropout=0.0))
 
 
 def test_values_outside_are_moved_in_if_asked() -> None:

@@ -169,7 +169,7 @@ def average(
             `inca.ByHand(sigma_independent=2, sigma_cancelling=20)`.
         adversary: Against whom the run is audited, at least as large as planned; by default drawn of the planned size.
         absences: The fraction of the parties that leaves for good, at random times, or who is there, as a function of
-            (parties, rounds). By default the `dropout` of a guarantee; else nobody leaves.
+            (parties, rounds). By default the `dropout` that a guarantee names; else nobody leaves.
         confidence: How likely each interval is to cover its mean, at least.
         rng: Makes the run repeatable, for research: NOT private. By default the operating system's randomness.
         progress: Called with (`plan`, `run` or `audit`; steps done; steps in all).
@@ -219,7 +219,7 @@ def average(
     plan: Plan | None = None
     if isinstance(noise, Guarantee):
         if absences is None:
-            absences = noise.dropout
+            absences = 0.0 if noise.dropout is None else noise.dropout
         required = noise if isinstance(noise, Requirements) else Requirements.of(noise, domain, n, dimensions)
         plan = make_plan(required, progress=_phase(progress, "plan"))
     elif isinstance(noise, Plan):
@@ -230,7 +230,7 @@ def average(
         refuse("noise", noise, "an inca.Guarantee, an inca.Plan or an inca.ByHand")
     if plan is not None:
         _check_plan(plan, n, sensitivity, adversary)
-        design, levels, settles = plan.design, plan.noise_levels, plan.settlement == "settled"
+        design, levels, settles = plan.design, plan.noise_levels, plan.settles
     seed = secrets.randbits(63) if rng is None else int(source.integers(2**63))
     leaving = 0.0 if absences is None else absences
     there = leaving if callable(leaving) else partial(Presence.leaving, fraction=leaving, rng=source)

@@ -148,7 +148,9 @@ def test_it_plots_all_losses(audit: Audit, capsys: Capture, tmp_path: Path) -> N
 
 
 def test_a_plan_brings_its_adversary_and_its_guarantee(audit: Audit, capsys: Capture, tmp_path: Path) -> None:
-    requirements = inca.Requirements(parties=20, epsilon=1.0, delta=1e-5, colluding=0.1, messages=10, sensitivity=2.0)
+    requirements = inca.Requirements(
+        parties=20, epsilon=1.0, delta=1e-5, colluding=0.1, messages=10, sensitivity=2.0, dropout=0.0
+    )
     plan = inca.plan(requirements, inca.PlanOptions(views=10))
     plan.write(tmp_path / "plan.json")
     levels = plan.noise_levels

@@ -243,7 +243,7 @@ def test_an_epsilon_is_planned_for(capsys: Capture, values: Path) -> None:
     words = [values, "--domain", 0, 2, "--epsilon", 2, "--messages", 16, "--receivers", 1, *FEW]
     report = average(capsys, *words)
     assert report["epsilon"] <= 2.0 and report["delta"] == 1e-5 and report["plan"]["receivers"] == 1
-    requirements = inca.Requirements(parties=20, epsilon=2.0, delta=1e-5, sensitivity=2.0)
+    requirements = inca.Requirements(parties=20, epsilon=2.0, delta=1e-5, sensitivity=2.0, colluding=0.0, dropout=0.0)
     # Nobody leaves or colludes: Central DP's error but for the factor of at most 1.05.
     assert report["standard_error"] == pytest.approx(requirements.central_mse**0.5, rel=0.03)
 

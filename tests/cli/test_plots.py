@@ -25,7 +25,7 @@ ERRORS = {
     "GOPA, one leaver late": (8.36, 10.0, 14.7),
     "Local DP": (211.0, 222.0, 250.0),
 }
-REQUIREMENTS = inca.Requirements(parties=200, epsilon=0.2, delta=1e-5, colluding=0.1, messages=20)
+REQUIREMENTS = inca.Requirements(parties=200, epsilon=0.2, delta=1e-5, colluding=0.1, messages=20, dropout=0.0)
 
 
 def entries(**changes: Any) -> list[ComparisonEntry]:

@@ -26,7 +26,9 @@ def printed(name: str, *options: str) -> list[str]:
 
 def test_an_averager_of_ones_own_has_the_noise_that_it_says() -> None:
     """A mean of 40,000 squares has a relative standard error of sqrt(2 / 40,000); five are a false alarm of 6e-7."""
-    own = runpy.run_path(str(FOLDER / "learning_researcher.py"))["Cautious"](inca.Requirements(20, 1.0, 1e-5))
+    own = runpy.run_path(str(FOLDER / "learning_researcher.py"))["Cautious"](
+        inca.Requirements(20, 1.0, 1e-5, colluding=0.0, dropout=0.0)
+    )
     averager, vectors = SimulatedAverager(own, dropout=0.25), np.full((20, 40_000), 3.0)
     average = averager.average(vectors, sensitivity=2.0, mu=0.5, rng=np.random.default_rng(1))
     assert average.estimate is not None and average.var_noise == pytest.approx(4 * (2.0 / (15 * 0.5)) ** 2)

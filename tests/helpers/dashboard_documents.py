@@ -73,5 +73,5 @@ def unbounded(result: ResultDocument) -> ResultDocument:
 def proven_plan() -> PlanDocument:
     """Return a plan whose level of the cancelling noise is proven."""
     return inca.plan(
-        inca.Requirements(60, 1.0, 1e-5, colluding=0.1, messages=24), inca.PlanOptions(proven=True)
+        inca.Requirements(60, 1.0, 1e-5, colluding=0.1, messages=24, dropout=0.0), inca.PlanOptions(proven=True)
     ).document()

@@ -31,7 +31,9 @@ NUMBERS = Records.of([[0.5]] * PARTIES, Interval(0, 1))
 @cache
 def planned() -> SimulatedAverager:
     """inca for thirty releases with a failure probability of 3e-6 in all: 1e-7 each."""
-    return SimulatedAverager.of("inca", PARTIES, Conditions(messages=8, failure=3e-6), views=10, releases=30)
+    return SimulatedAverager.of(
+        "inca", PARTIES, Conditions(messages=8, failure=3e-6, colluding=0.0, dropout=0.0), views=10, releases=30
+    )
 
 
 def steps(averager: SimulatedAverager, budget: Budget, count: int, mu: float | None = 0.01) -> TrainingResult:

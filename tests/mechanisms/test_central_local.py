@@ -26,6 +26,8 @@ def any_requirements(draw: st.DrawFn) -> Requirements:
         delta=draw(st.floats(1e-9, 0.1)),
         rule=draw(st.sampled_from(("analytic", "classic"))),
         sensitivity=draw(st.floats(0.1, 10)),
+        colluding=0.0,
+        dropout=0.0,
     )
 
 
@@ -62,7 +64,7 @@ def test_the_error_is_as_predicted(make: Callable[[Requirements], Mechanism], dr
 
 @pytest.mark.parametrize("make", [CentralDP, LocalDP])
 def test_missing_values_count_when_noise_is_small(make: Callable[[Requirements], Mechanism]) -> None:
-    mechanism = make(Requirements(parties=20, epsilon=50.0, delta=0.1, variance=30.0))
+    mechanism = make(Requirements(parties=20, epsilon=50.0, delta=0.1, variance=30.0, colluding=0.0, dropout=0.0))
     predicted = mechanism.expected_error(0.4)
     assert predicted.budget.data > 100 * predicted.budget.noise
     measured = measure(mechanism, generator(12), 0.4, runs=8000)
@@ -71,7 +73,7 @@ def test_missing_values_count_when_noise_is_small(make: Callable[[Requirements],
 
 @given(st.sampled_from([CentralDP, LocalDP]), seeds, st.integers(1, 4))
 def test_every_coordinate_is_averaged(make: Callable[[Requirements], Mechanism], seed: int, d: int) -> None:
-    mechanism = make(Requirements(parties=9, epsilon=1e6, delta=0.5))
+    mechanism = make(Requirements(parties=9, epsilon=1e6, delta=0.5, colluding=0.0, dropout=0.0))
     values = generator(seed).normal(size=(9, d))
     estimate = mechanism.run(values, generator(seed))
     assert isinstance(estimate, np.ndarray)

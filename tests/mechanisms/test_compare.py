@@ -11,7 +11,7 @@ from inca.mechanisms.central_local import CentralDP
 from inca.mechanisms.compare import baselines, compare, evaluate, guess_mse
 from inca.mechanisms.inca import Inca
 
-REQUIREMENTS = inca.Requirements(parties=16, epsilon=1.0, delta=1e-5, colluding=0.1, messages=8)
+REQUIREMENTS = inca.Requirements(parties=16, epsilon=1.0, delta=1e-5, colluding=0.1, messages=8, dropout=0.0)
 
 
 def test_all_mechanisms_are_compared_at_all_rates_and_weaker_promises_are_labelled() -> None:

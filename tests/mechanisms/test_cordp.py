@@ -88,7 +88,7 @@ def test_at_most_a_block_of_terms_is_in_memory_but_a_row_at_least(
 
 
 def test_two_thousand_parties_do_not_draw_all_their_terms_at_once() -> None:
-    cordp, numbers = CorDP(Requirements(2000, 0.7, 1e-4), noise_levels=LEVELS), Counting()
+    cordp, numbers = CorDP(Requirements(2000, 0.7, 1e-4, colluding=0.0, dropout=0.0), noise_levels=LEVELS), Counting()
     cordp._add_terms(np.zeros((2000, 1)), np.ones(2000, dtype=np.bool_), cast(np.random.Generator, numbers))
     assert max(numbers.sizes) <= 2**21 and len(numbers.sizes) == 2  # 16 MiB
 
@@ -103,7 +103,9 @@ def test_a_run_of_more_terms_than_can_be_drawn_is_refused_before_it_begins(monke
 
 def test_a_leaver_leaves_a_term_with_each_survivor() -> None:
     """The error by the definition: m own terms and m times l shared ones in a sum that is divided by m."""
-    cordp = CorDP(Requirements(parties=20, epsilon=0.7, delta=1e-4, variance=0.0), noise_levels=LEVELS)
+    cordp = CorDP(
+        Requirements(parties=20, epsilon=0.7, delta=1e-4, variance=0.0, colluding=0.0, dropout=0.0), noise_levels=LEVELS
+    )
     for leavers in range(20):
         m = 20 - leavers
         expected = (m * 1.0**2 + m * leavers * 3.0**2) / m**2

@@ -225,7 +225,7 @@ def test_with_what_it_needs_a_party_loses_what_it_may(monkeypatch: pytest.Monkey
 
 def test_the_level_is_the_tail_of_needs_over_the_fewest_neighbours_but_for_what_is_cut_off() -> None:
     """Half of what may fail, but for groups that are cut off, is for needs and half for neighbours, per party."""
-    requirements = Requirements(30, 0.7, 1e-4, colluding=0.1, messages=3, failure=5e-3)
+    requirements = Requirements(30, 0.7, 1e-4, colluding=0.1, messages=3, failure=5e-3, dropout=0.0)
     mechanism = Gopa(requirements, views=100, factor=27.0)
     rng = generator(20)
     needs = [rng.exponential(size=27) for _ in range(50)]
@@ -239,7 +239,7 @@ def test_the_level_is_the_tail_of_needs_over_the_fewest_neighbours_but_for_what_
     other = Gopa(requirements, factor=27.0)
     other.seed = 3
     assert other._level(9.0, needs) != level  # the seed decides how it is resampled
-    strict = Gopa(Requirements(30, 0.7, 1e-4, colluding=0.1, messages=3, failure=1e-9), factor=27.0)
+    strict = Gopa(Requirements(30, 0.7, 1e-4, colluding=0.1, messages=3, failure=1e-9, dropout=0.0), factor=27.0)
     assert strict._level(1.5, needs) == math.inf  # groups of 18 are cut off too often
 
 
@@ -266,7 +266,7 @@ def test_all_but_what_may_fail_publish_at_least_so_many() -> None:
 
 
 def test_complete_graphs_are_calibrated_exactly() -> None:
-    requirements = Requirements(12, 0.7, 1e-4, colluding=0.25, messages=40, sensitivity=3.0)
+    requirements = Requirements(12, 0.7, 1e-4, colluding=0.25, messages=40, sensitivity=3.0, dropout=0.0)
     mechanism = Gopa(requirements)
     assert mechanism.exchanges == 11
     graph = 1.0 - np.eye(12)

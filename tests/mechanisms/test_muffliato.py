@@ -28,7 +28,7 @@ from inca.mechanisms.gossip_matrix import (
 from inca.mechanisms.muffliato import GossipLoss, Muffliato
 from inca.planning.requirements import Requirements
 
-PAPER = Requirements(parties=1024, epsilon=0.1, delta=1e-5)
+PAPER = Requirements(parties=1024, epsilon=0.1, delta=1e-5, colluding=0.0, dropout=0.0)
 GRAPHS = ["hypercube", "complete", "regular", "geometric", "ring"]
 TRANSITIVE = ["hypercube", "complete", "ring"]
 
@@ -126,16 +126,18 @@ def test_the_printed_figures_and_the_corrected_ones() -> None:
 
 @pytest.mark.parametrize("rounds", [1, 7, 300])
 def test_rounds_that_are_fixed_are_run_and_paid_for(rounds: int) -> None:
-    mechanism = Muffliato(Requirements(16, 0.5, 1e-5), rounds=rounds, conversion="renyi")
+    mechanism = Muffliato(Requirements(16, 0.5, 1e-5, colluding=0.0, dropout=0.0), rounds=rounds, conversion="renyi")
     assert mechanism.rounds == rounds and mechanism.messages == 4 * rounds
-    once = Muffliato(Requirements(16, 0.5, 1e-5), rounds=1, conversion="renyi")
+    once = Muffliato(Requirements(16, 0.5, 1e-5, colluding=0.0, dropout=0.0), rounds=1, conversion="renyi")
     assert mechanism.var_noise == pytest.approx(rounds * once.var_noise)
 
 
 @given(st.floats(0.01, 5), st.floats(1e-10, 0.1))
 def test_the_noise_is_the_least_over_all_orders(epsilon: float, delta: float) -> None:
     """The paper's equation for sigma^2, minimised numerically."""
-    mechanism = Muffliato(Requirements(16, epsilon, delta, sensitivity=3.0), rounds=5, conversion="renyi")
+    mechanism = Muffliato(
+        Requirements(16, epsilon, delta, sensitivity=3.0, colluding=0.0, dropout=0.0), rounds=5, conversion="renyi"
+    )
 
     def noise(mean_loss: float) -> float:
         return (-math.log(delta) / (epsilon - mean_loss) + 1) * 5 * 4 * 3.0**2 / (2 * 16 * mean_loss)
@@ -150,7 +152,7 @@ def test_where_all_parties_are_alike_the_closed_form_is_exact(name: str, acceler
     graph = some(name)
     loss = GossipLoss(graph, 6, accelerated)
     assert np.allclose(loss.pairwise().mean(axis=1), loss.closed, rtol=1e-12)
-    requirements = Requirements(16, 0.5, 1e-5)
+    requirements = Requirements(16, 0.5, 1e-5, colluding=0.0, dropout=0.0)
     closed, powers = (
         Muffliato(requirements, graph, accelerated=accelerated, accounting=way) for way in ("closed", "powers")
     )
@@ -169,7 +171,7 @@ def test_losses_by_matrix_powers_are_those_of_unit_vectors(name: str, accelerate
     assert pairs.mean(axis=0).max() == pytest.approx(loss.closed)
     assert pairs[graph.adjacency.toarray() > 0].min() >= 1  # neighbours hear the noisy value: Local DP
     options: dict[str, Any] = {"accelerated": accelerated, "accounting": "powers", "rounds": 5}
-    mechanism = Muffliato(Requirements(8, 0.5, 1e-5), graph, conversion="renyi", **options)
+    mechanism = Muffliato(Requirements(8, 0.5, 1e-5, colluding=0.0, dropout=0.0), graph, conversion="renyi", **options)
     assert mechanism.var_noise * mechanism.mu**2 == pytest.approx(pairs.mean(axis=1).max())
     assert np.allclose(mechanism.loss.pairwise(), pairs)
 
@@ -204,7 +206,9 @@ def test_an_observer_who_knows_the_graph(name: str, accelerated: bool) -> None:
 
 def test_noise_falls_with_epsilon_and_delta_and_grows_with_the_rounds() -> None:
     def noise(epsilon: float = 0.5, delta: float = 1e-5, rounds: int | None = None, **options: Any) -> float:
-        return Muffliato(Requirements(64, epsilon, delta), rounds=rounds, **options).var_noise
+        return Muffliato(
+            Requirements(64, epsilon, delta, colluding=0.0, dropout=0.0), rounds=rounds, **options
+        ).var_noise
 
     for options in ({}, {"conversion": "renyi"}, {"accounting": "powers"}, {"accelerated": False}):
         assert noise(0.5, **options) > noise(0.6, **options) > noise(0.9, **options)
@@ -214,14 +218,19 @@ def test_noise_falls_with_epsilon_and_delta_and_grows_with_the_rounds() -> None:
 
 def test_little_noise_needs_more_rounds() -> None:
     """When values spread wider than the noise, gossip goes on until their differences are below it."""
-    loud, quiet = Muffliato(Requirements(64, 0.1, 1e-5)), Muffliato(Requirements(64, 0.1, 1e-5, variance=1e9))
+    loud, quiet = (
+        Muffliato(Requirements(64, 0.1, 1e-5, colluding=0.0, dropout=0.0)),
+        Muffliato(Requirements(64, 0.1, 1e-5, variance=1e9, colluding=0.0, dropout=0.0)),
+    )
     root = math.sqrt(2 / 7)
     assert loud.rounds == math.ceil(math.log(64) / root)
     enough, noise = quiet.rounds, quiet.var_noise
     assert math.log(64 * 1e9 / noise) / root <= enough
     assert math.log(64 * 1e9 / (noise * (enough - 1) / enough)) / root > enough - 1  # one round less is too few
-    assert Muffliato(Requirements(64, 0.1, 1e-5), accelerated=False).rounds == math.ceil(math.log(64) / root**2)
-    assert Muffliato(Requirements(64, 0.1, 1e-5), "complete").rounds == 1
+    assert Muffliato(Requirements(64, 0.1, 1e-5, colluding=0.0, dropout=0.0), accelerated=False).rounds == math.ceil(
+        math.log(64) / root**2
+    )
+    assert Muffliato(Requirements(64, 0.1, 1e-5, colluding=0.0, dropout=0.0), "complete").rounds == 1
 
 
 # A mean of 4000 squares of Gaussians is off by more than 5 of its estimated standard errors with probability < 1e-6
@@ -241,7 +250,7 @@ def test_little_noise_needs_more_rounds() -> None:
     ],
 )
 def test_runs_have_the_expected_error(name: str, accelerated: bool, rounds: int | None, dropout: float) -> None:
-    requirements = Requirements(16, 1.0, 1e-3, variance=30.0)
+    requirements = Requirements(16, 1.0, 1e-3, variance=30.0, colluding=0.0, dropout=0.0)
     mechanism = Muffliato(requirements, some(name), accelerated=accelerated, rounds=rounds)
     expected = mechanism.expected_error(dropout)
     assert (expected.standard_error == 0) == (dropout == 0)
@@ -254,7 +263,7 @@ def test_runs_have_the_expected_error(name: str, accelerated: bool, rounds: int 
 
 def test_errors_with_dropouts_agree_with_dense_matrices() -> None:
     """All sets of one leaver, exactly, with matrices written out."""
-    mechanism = Muffliato(Requirements(8, 1.0, 1e-3), some("hypercube", 8), rounds=4)
+    mechanism = Muffliato(Requirements(8, 1.0, 1e-3, colluding=0.0, dropout=0.0), some("hypercube", 8), rounds=4)
     graph, g = mechanism.graph, mechanism.graph.momentum(True)
     adjacency = nx.to_numpy_array(nx.hypercube_graph(3))
     weights = []
@@ -279,14 +288,14 @@ def test_errors_with_dropouts_agree_with_dense_matrices() -> None:
 
 
 def test_nobody_left_has_no_result() -> None:
-    mechanism = Muffliato(Requirements(8, 1.0, 1e-3))
+    mechanism = Muffliato(Requirements(8, 1.0, 1e-3, colluding=0.0, dropout=0.0))
     assert mechanism.run(np.zeros(8), np.random.default_rng(1), dropout=1.0) is None
     assert math.isinf(mechanism.expected_error(1.0).mse)
     assert mechanism.run(np.zeros(8), np.random.default_rng(1), dropout=7 / 8) is not None
 
 
 def test_vectors_give_vectors_and_the_seed_decides() -> None:
-    mechanism = Muffliato(Requirements(16, 1.0, 1e-3))
+    mechanism = Muffliato(Requirements(16, 1.0, 1e-3, colluding=0.0, dropout=0.0))
     once, twice = (mechanism.run(np.ones((16, 3)), np.random.default_rng(4)) for _ in range(2))
     assert isinstance(once, np.ndarray)
     assert isinstance(twice, np.ndarray)
@@ -297,7 +306,7 @@ def test_vectors_give_vectors_and_the_seed_decides() -> None:
 
 @pytest.mark.parametrize("name", ["ring", "geometric"])
 def test_acceleration_helps_where_gossip_is_slow(name: str) -> None:
-    graph, requirements = some(name, 64), Requirements(64, 1.0, 1e-5)
+    graph, requirements = some(name, 64), Requirements(64, 1.0, 1e-5, colluding=0.0, dropout=0.0)
     rounds = Muffliato(requirements, graph).rounds
     fast, plain = (Muffliato(requirements, graph, accelerated=way, rounds=rounds) for way in (True, False))
     assert fast.var_noise == plain.var_noise
@@ -309,11 +318,11 @@ def test_acceleration_helps_where_gossip_is_slow(name: str) -> None:
     ("call", "sentence"),
     [
         (
-            lambda: Muffliato(Requirements(1000, 0.1, 1e-5)),
+            lambda: Muffliato(Requirements(1000, 0.1, 1e-5, colluding=0.0, dropout=0.0)),
             "parties must be a power of 2 for a hypercube, got 1000",
         ),
         (
-            lambda: Muffliato(Requirements(16, 0.1, 1e-5), "star"),
+            lambda: Muffliato(Requirements(16, 0.1, 1e-5, colluding=0.0, dropout=0.0), "star"),
             "graph must be hypercube, complete, regular,",
         ),
         (lambda: Muffliato(PAPER, accounting="exact"), "accounting must be closed or powers, got 'exact'"),  # type: ignore[arg-type]
@@ -321,15 +330,15 @@ def test_acceleration_helps_where_gossip_is_slow(name: str) -> None:
         (lambda: Muffliato(PAPER, conversion="classic"), "conversion must be gaussian or renyi, got 'classic'"),  # type: ignore[arg-type]
         (lambda: Muffliato(PAPER, rounds=0), "rounds must be at least 1, got 0"),
         (
-            lambda: Muffliato(Requirements(16, 0.1, 1e-5), "complete", stopping="printed"),
+            lambda: Muffliato(Requirements(16, 0.1, 1e-5, colluding=0.0, dropout=0.0), "complete", stopping="printed"),
             "stopping must be corrected, as eigenvalue 2 of the complete graph is 0, got 'printed'",
         ),
         (
-            lambda: Muffliato(Requirements(16, 0.1, 1e-5), "regular"),
+            lambda: Muffliato(Requirements(16, 0.1, 1e-5, colluding=0.0, dropout=0.0), "regular"),
             "rng must be a numpy.random.Generator, got None",
         ),
         (
-            lambda: Muffliato(Requirements(16, 0.1, 1e-5), ring(8)),
+            lambda: Muffliato(Requirements(16, 0.1, 1e-5, colluding=0.0, dropout=0.0), ring(8)),
             "the number of parties of graph must be the required number (16), got 8",
         ),
         (

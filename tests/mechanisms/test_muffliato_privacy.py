@@ -15,8 +15,8 @@ from inca.mechanisms.muffliato import GossipLoss, Muffliato
 from inca.planning.requirements import Requirements
 from inca.privacy.gaussian import epsilon_for, mu_for
 
-PAPER = Requirements(parties=1024, epsilon=0.1, delta=1e-5)
-SMALL = Requirements(parties=16, epsilon=0.5, delta=1e-5, sensitivity=3.0)
+PAPER = Requirements(parties=1024, epsilon=0.1, delta=1e-5, colluding=0.0, dropout=0.0)
+SMALL = Requirements(parties=16, epsilon=0.5, delta=1e-5, sensitivity=3.0, colluding=0.0, dropout=0.0)
 
 
 def some(name: str) -> GossipGraph:
@@ -63,7 +63,7 @@ def test_all_mechanisms_are_converted_by_one_rule_unless_the_paper_is_to_be_repr
     assert own.var_noise == pytest.approx(170 / 1024 * PAPER.var_local_dp)
     assert own.var_noise < published.var_noise < PAPER.var_local_dp
     assert round(published.ideal_mse, 4) == 0.3749
-    compared = Requirements(200, 0.2, 1e-5, colluding=0.1)
+    compared = Requirements(200, 0.2, 1e-5, colluding=0.1, dropout=0.0)
     regular = gossip_graph("regular", 200, np.random.default_rng(0))
     by_both = [Muffliato(compared, regular), Muffliato(compared, regular, conversion="renyi")]
     relative = [mechanism.ideal_mse / compared.central_mse for mechanism in by_both]
@@ -87,13 +87,13 @@ def test_what_is_left_against_colluders() -> None:
     assert Muffliato.weaker
     assert "Local DP" in Muffliato.promise
     # on the complete graph everyone hears everyone's noisy value, so it is Local DP outright
-    complete = Muffliato(Requirements(16, 0.5, 1e-5), "complete")
+    complete = Muffliato(Requirements(16, 0.5, 1e-5, colluding=0.0, dropout=0.0), "complete")
     assert complete.var_noise == pytest.approx(15 / 16 * complete.requirements.var_local_dp)
 
 
 def test_on_average_epsilons_stay_below_the_required_one() -> None:
     """Jensen: epsilon lies below its tangent in the squared shift, whose mean is what was calibrated."""
-    requirements = Requirements(64, 0.5, 1e-5)
+    requirements = Requirements(64, 0.5, 1e-5, colluding=0.0, dropout=0.0)
     published = Muffliato(requirements, conversion="renyi")
     rho = published.loss.pairwise() / (2 * published.var_noise)
     own = Muffliato(requirements)

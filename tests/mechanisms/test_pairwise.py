@@ -170,7 +170,7 @@ def test_joining_all_and_losing_all_late_is_cordp() -> None:
 
 
 def test_nearly_all_pairs_need_nearly_what_all_pairs_need() -> None:
-    requirements = Requirements(parties=60, epsilon=0.7, delta=1e-4, dropout=0.1)
+    requirements = Requirements(parties=60, epsilon=0.7, delta=1e-4, dropout=0.1, colluding=0.0)
     sampled = Gopa(requirements, exchanges=50, late=1.0, factor=3.0, views=100)
     fewer = 59 / fewest_neighbours(60, 50, 60, requirements.failure / 2 / 60)
     assert 1.0 < fewer < 1.2
@@ -299,7 +299,9 @@ def test_the_error_is_as_predicted(make: Callable[[Requirements], Pairwise], dro
 
 
 def test_the_uncancelled_noise_is_as_predicted() -> None:
-    requirements = Requirements(parties=30, epsilon=0.7, delta=1e-4, dropout=0.2, messages=10, variance=0.0)
+    requirements = Requirements(
+        parties=30, epsilon=0.7, delta=1e-4, dropout=0.2, messages=10, variance=0.0, colluding=0.0
+    )
     mechanism = Gopa(requirements, late=0.5, factor=2.0, views=100)
     mechanism.noise_levels = NoiseLevels(independent=0.0, cancelling=mechanism.noise_levels.cancelling)
     predicted = mechanism.expected_error(0.2)
@@ -311,7 +313,7 @@ def test_the_uncancelled_noise_is_as_predicted() -> None:
 
 @given(seeds, st.integers(2, 12), st.integers(1, 3), st.data())
 def test_noise_cancels_if_nobody_leaves_late(seed: int, n: int, d: int, data: st.DataObject) -> None:
-    requirements = Requirements(parties=n, epsilon=0.5, delta=1e-3)
+    requirements = Requirements(parties=n, epsilon=0.5, delta=1e-3, colluding=0.0, dropout=0.0)
     dropout = data.draw(st.integers(0, n - 1)) / n
     k = data.draw(st.integers(1, n - 1))
     mechanism = Gopa(requirements, exchanges=k, late=0.0, factor=float(n))
@@ -360,14 +362,14 @@ def test_without_anyone_there_is_no_result(make: Callable[[Requirements], Pairwi
 
 @pytest.mark.parametrize("make", [gopa, CorDP])
 def test_one_honest_party_has_local_dp(make: Callable[[Requirements], Pairwise]) -> None:
-    requirements = Requirements(parties=5, epsilon=0.5, delta=1e-5, colluding=0.8, messages=2)
+    requirements = Requirements(parties=5, epsilon=0.5, delta=1e-5, colluding=0.8, messages=2, dropout=0.0)
     mechanism = make(requirements)
     assert (mechanism.factor, mechanism.noise_levels.cancelling) == (1.0, 0.0)
     assert mechanism.expected_error(0.0).mse == pytest.approx(LocalDP(requirements).expected_error(0.0).mse)
 
 
 def test_two_parties() -> None:
-    requirements = Requirements(parties=2, epsilon=0.5, delta=1e-5)
+    requirements = Requirements(parties=2, epsilon=0.5, delta=1e-5, colluding=0.0, dropout=0.0)
     for mechanism in (Gopa(requirements), CorDP(requirements)):
         assert (mechanism.exchanges, mechanism.messages, mechanism.factor) == (1, 1.0, 1.01)
         assert complete_loss(2, mechanism.noise_levels) <= requirements.mu * (1 + 1e-9)
@@ -376,7 +378,7 @@ def test_two_parties() -> None:
 
 def test_too_few_exchanges_leave_local_dp() -> None:
     # With one pick each, someone picks a colluder and is picked by nobody far more often than once in 1e6.
-    requirements = Requirements(parties=20, epsilon=0.5, delta=1e-5, colluding=0.2, messages=1)
+    requirements = Requirements(parties=20, epsilon=0.5, delta=1e-5, colluding=0.2, messages=1, dropout=0.0)
     mechanism = gopa(requirements)
     assert (mechanism.factor, mechanism.noise_levels.cancelling) == (16.0, 0.0)
     assert mechanism.expected_error(0.0).mse == pytest.approx(LocalDP(requirements).expected_error(0.0).mse)
@@ -384,7 +386,7 @@ def test_too_few_exchanges_leave_local_dp() -> None:
 
 def test_a_group_too_rare_to_be_sampled_is_reckoned_with() -> None:
     # Someone is isolated in 4e-5 of all graphs: not to be seen in 100 views, and more than the requirements allow.
-    requirements = Requirements(parties=60, epsilon=0.5, delta=1e-5, colluding=0.1, messages=4)
+    requirements = Requirements(parties=60, epsilon=0.5, delta=1e-5, colluding=0.1, messages=4, dropout=0.0)
     assert requirements.failure < cut_off_probability(60, 4, 54, 1) < 1e-2 / 100
     assert gopa(requirements).noise_levels.cancelling == 0.0
 
@@ -398,8 +400,8 @@ def test_messages_and_promise() -> None:
     assert CorDP(REQUIREMENTS).lower_bound(0.2) == noise < CorDP(REQUIREMENTS).expected_error(0.2).mse
 
 
-EAVESDROPPED = Requirements(parties=30, epsilon=0.7, delta=1e-4, eavesdropped=0.1)
-LARGE = Requirements(parties=20_000, epsilon=0.7, delta=1e-4)
+EAVESDROPPED = Requirements(parties=30, epsilon=0.7, delta=1e-4, eavesdropped=0.1, colluding=0.0, dropout=0.0)
+LARGE = Requirements(parties=20_000, epsilon=0.7, delta=1e-4, colluding=0.0, dropout=0.0)
 HALVES = Requirements(parties=10, epsilon=0.7, delta=1e-4, colluding=0.5, dropout=0.5)
 QUIET, LOUD = NoiseLevels(independent=0.0, cancelling=1.0), NoiseLevels(independent=1.0, cancelling=1.0)
 PAIR = 1 - np.eye(2)

@@ -57,7 +57,7 @@ def test_the_least_noise_is_that_of_the_honest_survivors(requirements: Requireme
 
 
 def test_without_colluders_and_leavers_it_is_as_good_as_a_curator() -> None:
-    requirements = Requirements(parties=100, epsilon=0.2, delta=1e-5)
+    requirements = Requirements(parties=100, epsilon=0.2, delta=1e-5, colluding=0.0, dropout=0.0)
     assert SecureAggregation(requirements).expected_error(0.0).mse == pytest.approx(requirements.central_mse)
 
 
@@ -135,7 +135,7 @@ def test_too_few_neighbours_do_not_keep_the_promise_and_say_so() -> None:
 
 
 def test_everyone_stays_if_nothing_is_said_of_leavers() -> None:
-    aggregation = SecureAggregation(Requirements(parties=30, epsilon=1e6, delta=0.5))
+    aggregation = SecureAggregation(Requirements(parties=30, epsilon=1e6, delta=0.5, colluding=0.0, dropout=0.0))
     assert aggregation.run(np.arange(30.0), generator(1)) == pytest.approx(14.5, abs=0.05)
 
 

@@ -26,7 +26,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "negative dropout": ({"dropout": -0.1}, "dropout must be from 0 to 1, got -0.1"),
     "away": ({"away": 1.5}, "away must be from 0 to 1, got 1.5"),
     "nan": ({"eavesdropped": math.nan}, "eavesdropped must be a finite number, from 0 to 1, got nan"),
-    "no messages": ({"messages": 0}, "messages must be at least 1, got 0"),
+    "no messages": ({"messages": 1}, "messages must be at least 2, got 1"),
     "sensitivity 0": ({"sensitivity": 0.0}, "sensitivity must be above 0, got 0.0"),
     "failure 0": ({"failure": 0.0}, "failure must be between 0 and 1, got 0.0"),
     "variance": ({"variance": -1.0}, "variance must be at least 0, got -1.0"),
@@ -41,7 +41,9 @@ def test_requirements_that_make_no_sense_are_refused(case: str) -> None:
 
 
 def test_central_and_local_errors_are_the_textbooks() -> None:
-    requirements = inca.Requirements(parties=200, epsilon=0.2, delta=1e-5, rule="classic", sensitivity=3.0)
+    requirements = inca.Requirements(
+        parties=200, epsilon=0.2, delta=1e-5, rule="classic", sensitivity=3.0, colluding=0.0, dropout=0.0
+    )
     assert requirements.central_mse == pytest.approx(9 * 2 * math.log(1.25e5) / 0.04 / 200**2, rel=1e-9)
     assert requirements.local_mse == pytest.approx(200 * requirements.central_mse)
 

@@ -44,12 +44,19 @@ def test_streams_differ_between_runs_seeds_and_settings() -> None:
 def test_settings_are_independent() -> None:
     """The noise of a run without dropouts is its error: it must not be the same for other colluders."""
     results = [
-        np.array(runs.own_errors(asdict(Requirements(30, 1.0, 1e-5, colluding=c)), 10, 1.2, 0, 0, 4, SEED)["squares"])
+        np.array(
+            runs.own_errors(asdict(Requirements(30, 1.0, 1e-5, colluding=c, dropout=0.0)), 10, 1.2, 0, 0, 4, SEED)[
+                "squares"
+            ]
+        )
         for c in (0.1, 0.3)
     ]
     assert not np.allclose(results[0] / results[1], results[0][0] / results[1][0])
     names = ("Central DP", "Local DP", "Muffliato, printed", "Muffliato, corrected")
-    first = [runs.mechanism_errors(name, asdict(Requirements(16, 0.5, 1e-5)), 0, 1, SEED)[0] for name in names]
+    first = [
+        runs.mechanism_errors(name, asdict(Requirements(16, 0.5, 1e-5, colluding=0.0, dropout=0.0)), 0, 1, SEED)[0]
+        for name in names
+    ]
     assert len(set(first)) == 4
 
 
@@ -158,7 +165,7 @@ def test_a_piece_of_runs_is_the_same_wherever_it_is_cut() -> None:
 
 def test_own_runs_are_private_and_have_the_theorems_error() -> None:
     """Relative to theory the mean of 800 squared normal errors has standard error sqrt(2/800) = 5 %; six of them."""
-    requirements = Requirements(60, 0.5, 1e-5, colluding=0.2, messages=20)
+    requirements = Requirements(60, 0.5, 1e-5, colluding=0.2, messages=20, dropout=0.0)
     results = runs.own_errors(asdict(requirements), rounds=20, factor=1.1, drawn=3, first=0, runs=800, seed=SEED)
     assert results["epsilon"] == pytest.approx(0.5, abs=1e-6)
     theory = 1.1 * requirements.var_local_dp / (requirements.honest * requirements.parties)
@@ -167,7 +174,7 @@ def test_own_runs_are_private_and_have_the_theorems_error() -> None:
 
 @pytest.mark.parametrize("name", ["Central DP", "Local DP", "Muffliato, printed", "Muffliato, corrected"])
 def test_other_mechanisms_run(name: str) -> None:
-    requirements = asdict(Requirements(16, 0.5, 1e-5))
+    requirements = asdict(Requirements(16, 0.5, 1e-5, colluding=0.0, dropout=0.0))
     squares = runs.mechanism_errors(name, requirements, first=0, runs=5, seed=SEED)
     assert len(set(squares)) == 5
     assert squares[3:] == runs.mechanism_errors(name, requirements, first=3, runs=2, seed=SEED)

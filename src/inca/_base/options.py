@@ -56,8 +56,8 @@ class Privacy(Loss):
 class Colluding:
     """Parties that pool what they see."""
 
-    colluding: float = 0.0
-    """Fraction of the parties that collude, drawn at random; rounded up to whole parties."""
+    colluding: float = 0.1
+    """Fraction of the parties that may collude, rounded up to whole parties: by default a tenth, at least one."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -72,8 +72,8 @@ class Eavesdropped:
 class Dropout:
     """Parties that leave."""
 
-    dropout: float = 0.0
-    """Fraction of the parties that may leave for good."""
+    dropout: float | None = None
+    """Fraction of the parties that may leave for good, rounded up. Default: a tenth, or fewer if too few would stay."""
 
 
 @dataclass(frozen=True)
@@ -81,12 +81,12 @@ class Conditions(Dropout, Eavesdropped, Colluding):
     """What a guarantee must withstand, and how many messages may be sent.
 
     Example:
-        >>> Conditions(colluding=0.1).messages
-        20
+        >>> Conditions(colluding=0.1).failure
+        1e-06
     """
 
-    messages: int = 20
-    """Messages that a party may send; more of them need less noise."""
+    messages: int | None = None
+    """Messages that a party may send, the final one included. Default: as many as the plan needs, which are few."""
     failure: float = 1e-6
     """Probability that the plan fails for a party, over schedules, adversaries and leavers; adds to delta."""
 
@@ -133,36 +133,26 @@ class Rounds:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class Protocol(Rounds):
-    """The parts of a protocol that plans may leave to you."""
-
-    settlement: Settlement | None = None
-    """settled: the remaining parties cancel their noise with leavers; none: Algorithm 2 as it is. Default: settled for
-    a plan, none by hand."""
-
-
-@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Views:
     """How much is sampled."""
 
     views: int = 300
-    """Views of random adversaries sampled per dropout rate, where noise is not looked up. More views: more reliable,
-    slower."""
+    """Views of random adversaries sampled per dropout rate, with recipe paper; and graphs, for GOPA. More: more
+    reliable, slower."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class PlanOptions(Views, Protocol):
+class PlanOptions(Views, Rounds):
     """What is fixed in a plan, and how it is found.
 
     Example:
-        >>> PlanOptions(rounds=12, settlement="none").receivers is None
+        >>> PlanOptions(rounds=12).receivers is None
         True
     """
 
-    proven: bool = False
-    """Take cancelling noise that is proven to suffice, not drawn."""
     recipe: Literal["best", "paper"] = "best"
-    """best, or paper: equal shares, random receivers, 1.3 times the least independent noise."""
+    """best: who stays cancels its noise with leavers, and noise is proven to suffice; or paper: Algorithm 2 as it is,
+    random receivers, and noise that sampled views are seen to need."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -192,10 +182,12 @@ class HandNoise(Sigmas, ScheduleChoice):
 
     injection: InjectionKind = "incremental"
     """How a value enters: incremental (a share per round) or early (at once)."""
+    settlement: Settlement = "none"
+    """settled: the remaining parties cancel their noise with leavers; none: Algorithm 2 as it is."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class ByHand(HandNoise, Protocol):
+class ByHand(HandNoise, Rounds):
     """Noise and a protocol chosen by hand, which promise nothing: see `inca.average`.
 
     Raises:
@@ -214,7 +206,6 @@ class ByHand(HandNoise, Protocol):
             if getattr(self, name) is None:
                 refuse(name, None, "a standard deviation, at least 0")
         one_of("injection", self.injection, get_args(InjectionKind))
-        if self.settlement is not None:
-            one_of("settlement", self.settlement, get_args(Settlement))
+        one_of("settlement", self.settlement, get_args(Settlement))
         if self.injection == "early" and self.quiet_rounds != 0:
             raise InvalidInput("quiet_rounds cannot be combined with early injection")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from inca._base.options import ByHand, Guarantee, PlanOptions, Protocol
+from inca._base.options import ByHand, Guarantee, PlanOptions, Rounds
 from inca.cli.options import (
     CONDITIONS,
     OUTPUT,
@@ -148,7 +148,7 @@ def _check_combinations(privacy: WantedPrivacy, plan: PlanChoice, by_hand: Noise
             raise InvalidInput(
                 "choose the noise with --epsilon, --plan, or both --sigma-independent and --sigma-cancelling"
             )
-        planned = [name for name in planning if name not in names(Protocol)]
+        planned = [name for name in planning if name not in names(Rounds)]
         refuse_combination("--sigma-independent", *guarantee, *planned, "--certificate")
 
 
@@ -183,4 +183,4 @@ def _absences(conditions: AverageConditions, rng: np.random.Generator | None) ->
     if (absence := conditions.absence) is not None:
         generator = np.random.default_rng() if rng is None else rng
         return lambda parties, rounds: inca.Presence.markov(parties, rounds, *absence, generator)
-    return conditions.dropout
+    return 0.0 if conditions.dropout is None else conditions.dropout

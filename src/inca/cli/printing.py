@@ -23,11 +23,19 @@ def print_json(document: Any) -> None:
     print(json.dumps(null_for_infinity(document), allow_nan=False), flush=True)
 
 
-def print_content(content: Content, *, details: bool = False) -> None:
+def print_content(content: Content, *, details: bool = False, titled: bool = True) -> None:
     """Print what is to be said of a document, in lines as long as the terminal is wide."""
     from inca.reporting.terminal import text
 
-    print(text(content, terminal_width() or 100, details=details))
+    print(text(content, terminal_width() or 100, details=details, titled=titled))
+
+
+def print_lines(lines: Sequence[tuple[str, str]]) -> None:
+    """Print names and what belongs to them, aligned with the lines of a content."""
+    from inca.reporting.terminal import entry
+
+    for name, value in lines:
+        print(entry(name, value, terminal_width() or 100))
 
 
 def print_text(text: str) -> None:

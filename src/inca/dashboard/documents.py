@@ -131,7 +131,6 @@ def _plan_links(document: PlanDocument) -> tuple[PageLink, ...]:
             "rounds": document.rounds,
             "receivers": document.receivers,
             "schedule": document.schedule,
-            "quiet": document.quiet_rounds,
             "injection": document.injection.kind or "incremental",
             "sigma_independent": f"{unit * document.sigma_independent:.6g}",
             "sigma_cancelling": f"{unit * document.sigma_cancelling:.6g}",

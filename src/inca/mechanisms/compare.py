@@ -48,9 +48,8 @@ NamedFactory = tuple[str, Callable[[], Mechanism]]
 
 
 def own_mechanisms(requirements: Requirements, views: int = 300) -> Iterator[NamedFactory]:
-    """Yield the ways to run inca: settled, not settled, and as the paper does."""
-    yield "inca, settled", lambda: Inca(plan(requirements, PlanOptions(views=views)))
-    yield "inca, not settled", lambda: Inca(plan(requirements, PlanOptions(settlement="none", views=views)))
+    """Yield the ways to run inca: as planned, and as the paper does."""
+    yield "inca", lambda: Inca(plan(requirements))
     yield "inca, the paper's recipe", lambda: Inca(plan(requirements, PlanOptions(recipe="paper", views=views)))
 
 
@@ -81,8 +80,8 @@ def baselines(requirements: Requirements, views: int = 200) -> Iterator[NamedFac
     yield "GOPA, a quarter late", lambda: Gopa(requirements, late=0.25, views=graphs)
     yield "GOPA, one leaver late", lambda: Gopa(requirements, late_leavers=1, views=graphs)
     yield "GOPA, no leaver late", lambda: Gopa(requirements, late_leavers=0, views=graphs)
-    # As many rounds as inca has with one receiver, so that both lose the same parties at the same times.
-    yield "GOPA, leavers at random times", lambda: Gopa(requirements, rounds=requirements.messages, views=graphs)
+    # As many rounds as the paper's recipe has, so that both lose the same parties at the same times.
+    yield "GOPA, leavers at random times", lambda: Gopa(requirements, rounds=requirements.usual_messages, views=graphs)
     yield "CorDP-DME", lambda: CorDP(requirements)
     yield "Local DP", lambda: LocalDP(requirements)
     yield f"Muffliato, {graph}", lambda: Muffliato(requirements, graph, rng=np.random.default_rng(0))
@@ -128,8 +127,8 @@ def compare(
     Example:
         >>> for entry in compare(Requirements(32, 1.0, 1e-5, messages=8), [0.0], views=20)[:2]:
         ...     print(entry.mechanism, round(entry.relative, 1))
-        inca, settled 1.0
-        inca, not settled 1.0
+        inca 1.0
+        inca, the paper's recipe 1.3
     """
     rates = [finite_float("a dropout rate", rate, 0.0, 1.0) for rate in dropouts]
     if not rates:

@@ -81,7 +81,7 @@ class Gopa(Pairwise):
     ) -> None:
         super().__init__(requirements)
         others = requirements.parties - 1
-        chosen = min(requirements.messages, others) if exchanges is None else exchanges
+        chosen = min(requirements.usual_messages, others) if exchanges is None else exchanges
         self.exchanges = integer("exchanges", chosen, 1, others)
         self.late = finite_float("late", late, 0.0, 1.0)
         self.late_leavers = None if late_leavers is None else integer("late_leavers", late_leavers)

@@ -8,7 +8,8 @@ from numpy.typing import ArrayLike
 from inca._base.validation import finite_float
 from inca.mechanisms.base import ExpectedError, MeanEstimate, Mechanism
 from inca.planning.plan import Plan
-from inca.planning.sampling import sample_error
+from inca.planning.sampled_error import sampled_error
+from inca.planning.settled import settled_error
 from inca.protocol.presence import Presence
 from inca.protocol.simulation import simulate
 
@@ -23,10 +24,10 @@ class Inca(Mechanism):
 
     Example:
         >>> import inca
-        >>> requirements = inca.Requirements(parties=50, epsilon=1.0, delta=1e-5, dropout=0.1, messages=8)
+        >>> requirements = inca.Requirements(parties=50, epsilon=1.0, delta=1e-5, colluding=0.1, dropout=0.1)
         >>> own = Inca(inca.plan(requirements))
         >>> own.name, own.messages
-        ('inca, settled', 8.0)
+        ('inca', 7.0)
         >>> bool(own.expected_error(0.0).mse < own.expected_error(0.1).mse < own.expected_error(0.2).mse)
         True
     """
@@ -37,11 +38,7 @@ class Inca(Mechanism):
         super().__init__(plan.requirements)
         plan.noise_levels.refuse_uncancelled()
         self.plan = plan
-        self.settled = plan.settlement == "settled"
-        if plan.recipe == "paper":
-            self.name = "inca, the paper's recipe"
-        else:
-            self.name = "inca, settled" if self.settled else "inca, not settled"
+        self.name = "inca" if plan.settles else "inca, the paper's recipe"
 
     @property
     def failure_probability(self) -> float:
@@ -50,7 +47,7 @@ class Inca(Mechanism):
 
     @property
     def messages(self) -> float:
-        """Receivers times rounds."""
+        """Receivers times rounds, and the final one."""
         return float(self.plan.design.messages)
 
     def expected_error(self, dropout: float) -> ExpectedError:
@@ -58,12 +55,10 @@ class Inca(Mechanism):
         plan = self.plan
         if finite_float("dropout", dropout, 0.0, 1.0) == self.requirements.dropout:
             return ExpectedError(plan.budget, plan.standard_error)
-        if self.settled and self.requirements.away == 0.0:
-            return ExpectedError(plan.settled_noise.error(self._leavers(dropout)))
-        var_independent, var_cancelling = plan.noise_levels.independent**2, plan.noise_levels.cancelling**2
-        errors = sample_error(self.requirements, plan.design, dropout, _RUNS, settled=self.settled)
+        if plan.settles and self.requirements.away == 0.0:
+            return ExpectedError(settled_error(self.requirements, plan.noise, self._leavers(dropout)))
         return ExpectedError(
-            *errors.expected_error(self.requirements, var_independent=var_independent, var_cancelling=var_cancelling)
+            *sampled_error(self.requirements, plan.design, plan.noise_levels_of, dropout, _RUNS, settled=plan.settles)
         )
 
     def run(self, values: ArrayLike, rng: np.random.Generator, dropout: float = 0.0) -> MeanEstimate:

@@ -33,9 +33,10 @@ from inca._base.types import Array
 from inca._base.validation import finite_array, finite_float, positive, refuse
 from inca.mechanisms.base import ExpectedError, MeanEstimate, Mechanism, match_shape
 from inca.planning.requirements import Requirements
-from inca.planning.sampling import candidate_factors
 from inca.protocol.expected_error import ErrorBudget
 from inca.protocol.noise_levels import NoiseLevels
+
+_FACTORS = 40  # of the independent variance over the least there can be, that are tried
 
 
 def losses(
@@ -204,7 +205,8 @@ class Pairwise(Mechanism):
             if not finite_float("factor", factor, min=0.0) > 1.0:
                 refuse("factor", factor, "above 1")
             return np.array([float(factor)])
-        return candidate_factors(self.requirements, self.requirements.parties)
+        honest = self.requirements.honest
+        return 1.0 + np.geomspace(0.01, honest - 1.0, _FACTORS) if honest > 1 else np.ones(1)
 
     def run(self, values: ArrayLike, rng: np.random.Generator, dropout: float = 0.0) -> MeanEstimate:
         """Run once: exchange terms, lose parties, roll back, publish, average what is there; None if all leave."""

@@ -11,15 +11,15 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from inca._base.validation import file_path, integer, refuse
+from inca._base.validation import file_path, refuse
 from inca._base.version import __version__
 from inca.documents.document import finite_or_none, infinite_if_none
 from inca.documents.fields import ErrorParts
-from inca.documents.plan import AlternativeFields, PlanDocument, RequirementFields, SamplingFields
+from inca.documents.plan import PlanDocument, RequirementFields, SamplingFields
 from inca.errors import InvalidInput
 from inca.planning.designs import ProtocolDesign
 from inca.planning.requirements import Requirements
-from inca.planning.settled_noise import SettledNoise
+from inca.planning.settled import SettledNoise, joined_design, settled_noise
 from inca.privacy.gaussian import rule_from_file, rule_to_file
 from inca.protocol.adversary import Adversary
 from inca.protocol.execution import Execution
@@ -31,35 +31,13 @@ from inca.protocol.topup import TopUp
 from inca.protocol.transcript import AgreedGuarantee, Transcript
 from inca.protocol.usefulness import remark_on_error
 
-SETTLEMENTS = ("settled", "none")
-_MOST_TOPUPS = 1000  # in the list of a file; `factor` and sums of the injection give the others (docs/settlement.md)
-
 
 @dataclass(frozen=True)
-class SamplingDetails:
-    """How the level of the cancelling noise is known."""
+class Sampled:
+    """What was sampled for a plan that is not proven: views at each dropout rate."""
 
     views: int
-    parties: int
     dropouts: tuple[float, ...]
-    confidence: float
-    checked: int
-    kind: str = "extrapolated"
-    known: float | None = None
-
-    @property
-    def looked_up(self) -> bool:
-        """Whether the level comes from the tables of drawn views."""
-        return self.known is not None and self.kind != "proven"
-
-
-@dataclass(frozen=True)
-class AlternativeDesign:
-    """A design that was not chosen, and its error relative to the chosen one's."""
-
-    design: str
-    messages: int
-    relative_mse: float
 
 
 @dataclass(frozen=True)
@@ -69,41 +47,49 @@ class Plan:
     Args:
         requirements: What the plan meets.
         design: The schedule, rounds, receivers and injection.
-        recipe: "best", or "paper" for the paper's own design.
-        factor: The variance of the independent noise over the least that could do, s^2 / (mu^2 n_H) (Theorem 2).
+        recipe: "best": those who stay undo what they exchanged with leavers (docs/settlement.md), and the noise is
+            proven to suffice. "paper": Algorithm 2 as it is, with the noise that sampled views are seen to need.
         noise_levels: The standard deviations of both kinds of noise.
         budget: The expected error per coordinate, at the dropout rate of the requirements.
-        standard_error: That of the expected error, from sampling who leaves.
-        structure_bound: The proven bound on the probability that no level of cancelling noise would suffice, be it with
-            everyone present or with as many absent as is required (Theorem 2's rank).
-        sampling: How the level of the cancelling noise is known.
-        considered: Designs with as many messages that were compared.
-        further: What other numbers of messages would bring.
-        settlement: "settled" if those who stay undo what they exchanged with leavers (docs/settlement.md), "none" for
-            Algorithm 2 as it is.
+        failure_probability: How likely an honest party's loss exceeds what is allowed, at most; it adds to delta. It is
+            over random schedules, adversaries and leavers; 0 is certain, against every coalition of the size.
+        spare: How many of the honest parties that stay a party need not be joined with.
+        standard_error: That of the expected error, where who is absent was sampled.
+        sampled: What was sampled, of a plan that is not proven.
 
     Example:
         >>> import inca
-        >>> requirements = inca.Requirements(parties=20, epsilon=1.0, delta=1e-5, messages=8)
-        >>> plan = inca.plan(requirements, inca.PlanOptions(recipe="paper", views=10))
+        >>> plan = inca.plan(inca.Requirements(parties=20, epsilon=1.0, colluding=0.1, dropout=0.1))
         >>> print(plan.design)
-        random, 8 rounds, 1 receiver, value in shares
-        >>> plan.execution(seed=1).rounds, plan.failure_probability < requirements.failure
-        (8, True)
+        circle, 3 rounds, 1 receiver, value in shares
+        >>> plan.execution(seed=1).rounds, plan.failure_probability
+        (3, 0.0)
     """
 
     requirements: Requirements
     design: ProtocolDesign
     recipe: str
-    factor: float
     noise_levels: NoiseLevels
     budget: ErrorBudget
-    standard_error: float
-    structure_bound: float
-    sampling: SamplingDetails
-    considered: tuple[AlternativeDesign, ...] = ()
-    further: tuple[AlternativeDesign, ...] = ()
-    settlement: str = "none"
+    failure_probability: float
+    spare: int = 0
+    standard_error: float = 0.0
+    sampled: Sampled | None = None
+
+    @property
+    def settles(self) -> bool:
+        """Whether those who stay undo what they exchanged with leavers."""
+        return self.recipe == "best"
+
+    @property
+    def settlement(self) -> str:
+        """The same as files have it: "settled", or "none"."""
+        return "settled" if self.settles else "none"
+
+    @property
+    def factor(self) -> float:
+        """The independent variance over the least that could do, s^2 / (mu^2 n_H) (Theorem 2)."""
+        return self.noise_levels.independent**2 * self.requirements.honest / self.requirements.var_local_dp
 
     @property
     def expected_mse(self) -> float:
@@ -116,72 +102,20 @@ class Plan:
         return remark_on_error(self.expected_mse, self.requirements.sensitivity)
 
     @cached_property
-    def failure_probability(self) -> float:
-        """How likely an honest party's loss exceeds what is allowed, at most; it adds to delta.
-
-        It is over random schedules, adversaries and leavers. Where views were sampled, or the level is proven, it even
-        bounds the probability that this happens to any party of a run. It is never less than the probability that
-        hidden messages join a party with too few others (C8), whatever a file says.
-        """
-        exceeded = 0.0 if self.sampling.kind == "proven" else self.requirements.failure / 2.0
-        stated = self.requirements.failure if self.sampling.looked_up else self.structure_bound + exceeded
-        if self.settlement != "settled" or self.settled_noise.start >= 1.0:  # Local DP's noise hides without messages
-            return stated
-        return max(stated, math.exp(self.design.log_cut_off(self.requirements, self.factor)))
-
-    @cached_property
-    def settled_noise(self) -> SettledNoise:
-        """The noise of a settled run by how many leave; refused for plans without settlement."""
-        if self.settlement != "settled":
+    def noise(self) -> SettledNoise:
+        """The noise of a settled run with its top-up; refused for plans of runs that do not settle."""
+        if not self.settles:
             raise InvalidInput("only settled runs top up their noise, and this plan is for runs that do not settle")
-        unit = self.requirements.var_local_dp
-        return SettledNoise(
-            self.requirements,
-            self.design.injection(),
-            self.factor,
-            level=self.noise_levels.cancelling**2 / unit,
-            start=self.noise_levels.independent**2 / unit,
-        )
-
-    def sigma_topup(self, leavers: int) -> float:
-        """Return the level of the noise that each party adds when it settles.
-
-        If more leave than planned, each party adds so much that it is protected whoever else is there.
-
-        Args:
-            leavers: How many parties have left.
-
-        Returns:
-            The standard deviation; 0 without settlement.
-
-        Raises:
-            InvalidInput: If more leave than planned, and no top-up is known to suffice.
-
-        Example:
-            >>> import inca
-            >>> requirements = inca.Requirements(parties=100, epsilon=1.0, delta=1e-5, colluding=0.1, dropout=0.1)
-            >>> plan = inca.plan(requirements)
-            >>> plan.sigma_topup(0), plan.sigma_topup(5) < plan.sigma_topup(10)
-            (0.0, True)
-        """
-        integer("leavers", leavers, 0, self.requirements.parties)
-        if self.settlement != "settled" or leavers == 0:
-            return 0.0
-        return math.sqrt(self.requirements.var_local_dp * self.settled_noise.topup(leavers))
+        return settled_noise(self.requirements, self.design.rounds, self.spare)
 
     @property
     def topup(self) -> TopUp:
-        """What each party adds when it settles, by the weights of the cohort; refused for plans without settlement."""
-        if self.settlement != "settled":
-            raise InvalidInput("only settled runs top up their noise, and this plan is for runs that do not settle")
-        together = math.sqrt(self.requirements.var_local_dp * self.factor)
-        return TopUp(together, self.noise_levels.independent, self.requirements.colluders)
+        """What each party adds when it settles, by the weights of the cohort."""
+        return self.noise.topup
 
     def noise_levels_of(self, execution: Execution) -> NoiseLevels:
         """Return the noise of an execution, with the top-up for its cohort."""
-        if execution.cohort is None:
-            return self.noise_levels
-        return replace(self.noise_levels, topup=self.topup.sigma(execution.total_weights[execution.cohort]))
+        return self.noise_levels if execution.cohort is None else self.noise.levels_of(execution)
 
     @property
     def agreed(self) -> AgreedGuarantee:
@@ -200,7 +134,7 @@ class Plan:
         """
         schedule = self.design.draw_schedule(self.requirements.parties, seed)
         execution = Execution(schedule, self.design.injection(), presence)
-        return execution.settled() if self.settlement == "settled" else execution
+        return execution.settled() if self.settles else execution
 
     def adversary(self, rng: np.random.Generator) -> Adversary:
         """Draw an adversary of the size that is required."""
@@ -224,7 +158,7 @@ class Plan:
             ("sigma_cancelling", transcript.sigma_cancelling, self.noise_levels.cancelling),
         ):
             self._check_number(name, actual, planned)
-        if (execution.cohort is not None) != (self.settlement == "settled"):
+        if (execution.cohort is not None) != self.settles:
             settlement = "none" if execution.cohort is None else "settled"
             refuse("settlement of the execution", settlement, f"{self.settlement}, as planned")
         self._check_number("sigma_topup", transcript.sigma_topup, self.noise_levels_of(execution).topup)
@@ -241,34 +175,29 @@ class Plan:
         requirements, design = self.requirements, self.design
         wanted: dict[str, Any] = {name: getattr(requirements, name) for name in RequirementFields.__struct_fields__}
         chosen: dict[str, Any] = {"recipe": self.recipe, "settlement": self.settlement}
-        listed = range(min(requirements.leavers, _MOST_TOPUPS) + 1) if self.settlement == "settled" else ()
         return PlanDocument(
             inca=__version__,
             requirements=RequirementFields(**wanted | {"rule": rule_to_file(requirements.rule)}),
             rounds=design.rounds,
             receivers=design.receivers,
             schedule=design.schedule,
-            quiet_rounds=design.quiet,
             injection=injection_fields(design.injection()),
-            factor=self.factor,
             sigma_independent=self.noise_levels.independent,
             sigma_cancelling=self.noise_levels.cancelling,
+            sigma_together=self.topup.together if self.settles else 0.0,
+            spare=self.spare,
             expected_mse=finite_or_none(self.expected_mse),
             error=_error_parts(self.budget),
             standard_error=self.standard_error,
             central_mse=requirements.central_mse,
             local_mse=requirements.local_mse,
             failure_probability=self.failure_probability,
-            structure_bound=self.structure_bound,
-            sampling=SamplingFields(**_renamed(asdict(self.sampling), kind="source")),
-            considered=tuple(map(_alternative_fields, self.considered)),
-            further=tuple(map(_alternative_fields, self.further)),
-            sigma_topup=tuple(self.sigma_topup(leavers) for leavers in listed),
+            sampled=None if self.sampled is None else SamplingFields(**asdict(self.sampled)),
             **chosen,
         )
 
     def write(self, path: str | Path) -> None:
-        """Write the plan as JSON (`inca-plan/1`), whole or not at all."""
+        """Write the plan as JSON (`inca-plan/2`), whole or not at all."""
         self.document().write(path)
 
 
@@ -280,24 +209,11 @@ def _budget(parts: ErrorParts) -> ErrorBudget:
     return ErrorBudget(**{name: infinite_if_none(part) for name, part in msgspec.structs.asdict(parts).items()})
 
 
-def _alternative_fields(alternative: AlternativeDesign) -> AlternativeFields:
-    relative = finite_or_none(alternative.relative_mse)
-    return AlternativeFields(design=alternative.design, messages=alternative.messages, relative_mse=relative)
-
-
-def _alternative(fields: AlternativeFields) -> AlternativeDesign:
-    return AlternativeDesign(fields.design, fields.messages, infinite_if_none(fields.relative_mse))
-
-
-def _renamed(fields: dict[str, Any], **names: str) -> dict[str, Any]:
-    return {names.get(name, name): entry for name, entry in fields.items()}
-
-
 def read_plan(path: str | Path) -> Plan:
     """Read a plan that `Plan.write` wrote.
 
     Args:
-        path: The JSON file, of format `inca-plan/1`.
+        path: The JSON file, of format `inca-plan/2`.
 
     Returns:
         The plan, equal to the one that was written.
@@ -308,7 +224,7 @@ def read_plan(path: str | Path) -> Plan:
     Example:
         >>> import inca, tempfile
         >>> from pathlib import Path
-        >>> plan = inca.plan(inca.Requirements(20, 1.0, messages=8), inca.PlanOptions(recipe="paper", views=10))
+        >>> plan = inca.plan(inca.Requirements(20, 1.0, colluding=0.1))
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     plan.write(Path(folder) / "plan.json")
         ...     read_plan(Path(folder) / "plan.json") == plan
@@ -322,22 +238,37 @@ def read_plan(path: str | Path) -> Plan:
 
 
 def _plan(document: PlanDocument) -> Plan:
-    fields, sampling = msgspec.structs.asdict(document.requirements), msgspec.structs.asdict(document.sampling)
-    kind = "early" if document.injection.kind == "early" else "incremental"
-    design = ProtocolDesign(document.schedule, document.rounds, document.receivers, document.quiet_rounds, kind)
+    fields = msgspec.structs.asdict(document.requirements)
+    design = ProtocolDesign(document.schedule, document.rounds, document.receivers)
     if injection_fields(design.injection()) != document.injection:
-        raise InvalidInput(f"injection must have the stated number of quiet rounds ({document.quiet_rounds})")
-    return Plan(
+        raise InvalidInput("injection must be incremental, without quiet rounds")
+    plan = Plan(
         requirements=Requirements(**fields | {"rule": rule_from_file(document.requirements.rule)}),
         design=design,
         recipe=document.recipe,
-        factor=document.factor,
         noise_levels=NoiseLevels(independent=document.sigma_independent, cancelling=document.sigma_cancelling),
         budget=_budget(document.error),
+        failure_probability=document.failure_probability,
+        spare=document.spare,
         standard_error=document.standard_error,
-        structure_bound=document.structure_bound,
-        sampling=SamplingDetails(**_renamed(sampling, source="kind")),
-        considered=tuple(map(_alternative, document.considered)),
-        further=tuple(map(_alternative, document.further)),
-        settlement=document.settlement,
+        sampled=None if document.sampled is None else Sampled(**msgspec.structs.asdict(document.sampled)),
     )
+    if plan.settles:
+        _check_proven(plan, document)
+    return plan
+
+
+def _check_proven(plan: Plan, document: PlanDocument) -> None:
+    """Refuse a file that claims more than what is proven of its requirements and rounds, by working it out anew."""
+    joined = joined_design(replace(plan.requirements, messages=None), plan.design.rounds)
+    if (joined.design, joined.spare) != (plan.design, plan.spare):
+        refuse("the design", f"{plan.design}, spare {plan.spare}", f"{joined.design}, spare {joined.spare}")
+    proven = {
+        "sigma_independent": plan.noise.levels.independent,
+        "sigma_cancelling": plan.noise.levels.cancelling,
+        "sigma_together": plan.topup.together,
+        "failure_probability": joined.failure,
+    }
+    for name, number in proven.items():
+        if not math.isclose(getattr(document, name), number, rel_tol=1e-9):
+            refuse(name, getattr(document, name), f"{number:.12g}, as its requirements and rounds give")

@@ -28,8 +28,15 @@ class Requirements(Guarantee, Sensitivity, Away, Size):
         >>> requirements = Requirements(parties=200, epsilon=0.2, delta=1e-5, colluding=0.1, dropout=0.1)
         >>> requirements.colluders, requirements.honest, round(1 / requirements.mu**2, 1)
         (20, 180, 265.8)
+
+        By default a tenth may collude, at least one, and a tenth may leave, if two honest ones are left:
+
+        >>> [(few.colluders, few.leavers) for few in (Requirements(n, 1.0) for n in (3, 4, 10, 25))]
+        [(1, 0), (1, 1), (1, 1), (3, 3)]
     """
 
+    dropout: float = None  # type: ignore[assignment]  # None is replaced
+    """The fraction of the parties that may leave for good; by default a tenth, or as many as leave two honest ones."""
     variance: float | None = None
     """The variance of the values, per coordinate; by default that of values uniform on an interval as long as the
     sensitivity."""
@@ -38,9 +45,13 @@ class Requirements(Guarantee, Sensitivity, Away, Size):
         integer("parties", self.parties, min=2, max=2**31 - 1)
         positive("epsilon", self.epsilon)
         between_0_and_1("delta", self.delta, "Gaussian noise promises nothing at 0 or 1")
-        for name in ("colluding", "eavesdropped", "dropout", "away"):
+        for name in ("colluding", "eavesdropped", "away"):
             finite_float(name, getattr(self, name), 0.0, 1.0)
-        integer("messages", self.messages, min=1)
+        if self.dropout is None:
+            object.__setattr__(self, "dropout", self._usual_dropout)
+        finite_float("dropout", self.dropout, 0.0, 1.0)
+        if self.messages is not None:
+            integer("messages", self.messages, min=2)
         positive("sensitivity", self.sensitivity)
         between_0_and_1("failure", self.failure)
         if self.variance is not None:
@@ -51,6 +62,12 @@ class Requirements(Guarantee, Sensitivity, Away, Size):
             refuse("dropout", self.dropout, f"a fraction that leaves one of {self.parties} parties present")
         if not 0.0 < self.mu < float("inf"):
             refuse("(epsilon, delta)", (self.epsilon, self.delta), "a guarantee that some Gaussian noise gives")
+
+    @property
+    def _usual_dropout(self) -> float:
+        """A tenth of the parties, or as many as leave two honest ones."""
+        most = max(0, self.honest - 2)
+        return 0.1 if whole_parties("dropout", 0.1, self.parties) <= most else most / self.parties
 
     @classmethod
     def of(cls, guarantee: Guarantee, domain: Domain, parties: int, dimensions: int = 1) -> Requirements:
@@ -99,6 +116,11 @@ class Requirements(Guarantee, Sensitivity, Away, Size):
     def survivors(self) -> int:
         """How many parties are there at the end."""
         return self.parties - self.leavers
+
+    @property
+    def usual_messages(self) -> int:
+        """The messages of mechanisms that are better with more of them: as many as allowed, else the paper's 20."""
+        return 20 if self.messages is None else self.messages
 
     @property
     def value_variance(self) -> float:

@@ -48,8 +48,15 @@ class TopUp:
         if not squares or self.together == 0.0:
             return 0.0
         honest = max(1, len(squares) - self.colluders)
-        brought = self.independent**2 * math.fsum(squares[:honest])
-        lacking = self.together**2 * squares[-1] * _UP - brought / _UP
+        return self._sigma(squares[-1], math.fsum(squares[:honest]), honest)
+
+    def full(self, cohort: int) -> float:
+        """Return sigma_top for a cohort of so many parties none of which missed a round, in no time."""
+        honest = max(1, cohort - self.colluders)
+        return self._sigma(1.0, honest, honest)
+
+    def _sigma(self, heaviest: float, brought: float, honest: int) -> float:
+        lacking = self.together**2 * heaviest * _UP - self.independent**2 * brought / _UP
         return max(math.sqrt(lacking / honest), self.least) if lacking > 0.0 else 0.0
 
     @property

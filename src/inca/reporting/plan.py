@@ -9,12 +9,12 @@ import msgspec
 from inca._base.validation import whole_parties
 from inca.documents.document import infinite_if_none
 from inca.documents.fields import ErrorParts
-from inca.documents.plan import AlternativeFields, PlanDocument
+from inca.documents.plan import PlanDocument
 from inca.privacy.certificate import ASSUMPTIONS, SETTLED
 from inca.protocol.usefulness import remark_on_error
-from inca.reporting.parts import Content, Figure, RowOf, Sentence, Table, counted, plain, rounded_up, rows_of
+from inca.reporting.parts import Content, Figure, RowOf, Sentence, counted, plain, rounded_up, rows_of
 from inca.reporting.svg import ReferenceLevel, bars, shares, short
-from inca.reporting.verdict import meaning, mu_of, verdict
+from inca.reporting.verdict import guarantee, meaning, mu_of
 
 _RANDOM = (
     "Who colludes, who leaves and who sends to whom is drawn at random, in the planned numbers, independently of all "
@@ -27,25 +27,41 @@ _PARTS = (
 )
 
 
-def _error(document: PlanDocument) -> str:
-    within = f", known to within {document.standard_error:.2g}" if document.standard_error else ""
-    mse = infinite_if_none(document.expected_mse)
-    ratio = f"{mse / document.central_mse:.3g} times that of Central DP" if document.central_mse else ""
-    return f"{_root(mse)} root mean square; mean squared {mse:.4g}, {ratio}{within}"
+def _off_by(document: PlanDocument) -> str:
+    apart = f"values differ by at most {document.requirements.sensitivity:g}"
+    return f"the mean will be off by about {_root(infinite_if_none(document.expected_mse))} ({apart})"
 
 
 def _root(mse: float) -> str:
-    return f"{math.sqrt(mse):.4g}" if math.isfinite(mse) else "unbounded"
+    return f"{math.sqrt(mse):.2g}" if math.isfinite(mse) else "any amount"
 
 
 def _others(document: PlanDocument) -> str:
-    return f"{_root(document.central_mse)} with a trusted server, {_root(document.local_mse)} with every party alone"
+    return f"a trusted server: {_root(document.central_mse)}; everyone alone: {_root(document.local_mse)}"
+
+
+def _privacy(document: PlanDocument) -> str:
+    required = document.requirements
+    promised = guarantee(required.epsilon, required.delta, document.failure_probability)
+    return f"{promised}, for each party; {_how_known(document)}"
+
+
+def _how_known(document: PlanDocument) -> str:
+    if (sampled := document.sampled) is not None:
+        rates = ", ".join(f"{rate:.3g}" for rate in sampled.dropouts)
+        return f"sampled: the most that a party needed in {sampled.views:,} views at each dropout rate ({rates})"
+    return "proven" if document.failure_probability else "proven, certain"
+
+
+def _colluders(document: PlanDocument) -> int:
+    required = document.requirements
+    return whole_parties("colluding", required.colluding, required.parties)
 
 
 def _against(document: PlanDocument) -> str:
-    required = document.requirements
-    colluders = whole_parties("colluding", required.colluding, required.parties)
-    parts = [counted(colluders, "random colluding party", "random colluding parties")] if colluders else []
+    required, colluders = document.requirements, _colluders(document)
+    which = "any" if document.schedule == "circle" else "random"
+    parts = [f"{which} {colluders:,} of the {required.parties:,} pooling what they see"] if colluders else []
     if required.eavesdropped:
         parts.append(f"eavesdroppers on {required.eavesdropped:.3g} of all messages")
     return " and ".join(parts) or "only those who read the final messages"
@@ -53,45 +69,34 @@ def _against(document: PlanDocument) -> str:
 
 def _dropouts(document: PlanDocument) -> str:
     required = document.requirements
-    away = f", and each missing {required.away:.3g} of the rounds" if required.away else ""
-    return f"up to {required.dropout:.3g} of the parties may leave{away}"
+    leavers = whole_parties("dropout", required.dropout, required.parties)
+    away = f", and each may miss {required.away:.3g} of the rounds" if required.away else ""
+    return (f"up to {leavers:,} may leave, at any time" if leavers else "nobody may leave") + away
 
 
 def _design(document: PlanDocument) -> str:
-    last = f"{document.quiet_rounds} " if document.quiet_rounds > 1 else ""
-    quiet = f", the last {last}quiet" if document.quiet_rounds else ""
-    return (
-        f"{document.rounds} rounds{quiet}, {counted(document.receivers, 'receiver', 'receivers')}, {document.schedule}"
-    )
+    return f"{document.rounds} rounds, {counted(document.receivers, 'receiver', 'receivers')}, {document.schedule}"
 
 
 def _cost(document: PlanDocument) -> str:
-    return f"{document.rounds * document.receivers + 1:,} messages a party, one of them final"
+    rounds = counted(document.rounds, "round", "rounds")
+    return f"{rounds}, {document.rounds * document.receivers + 1:,} messages a party"
 
 
 def _failure(document: PlanDocument) -> str:
-    parties = document.requirements.parties - whole_parties(
-        "colluding", document.requirements.colluding, document.requirements.parties
-    )
-    expected = rounded_up(document.failure_probability * parties, 2)
+    if not document.failure_probability:
+        return "none: it holds against every coalition of that size"
+    honest = document.requirements.parties - _colluders(document)
+    expected = rounded_up(document.failure_probability * honest, 2)
     probability = rounded_up(document.failure_probability, 2)
     return f"probability {probability} for a party; {expected} parties of a run on average"
 
 
-def _level(document: PlanDocument) -> str:
-    sampling = document.sampling
-    if sampling.source == "proven":
-        return "proven for any number of parties, whoever sends to whom"
-    if sampling.known is not None:
-        how = "drawn" if sampling.source == "drawn" else "extrapolated beyond what was drawn"
-        return f"{how}, confidence {sampling.confidence:g}: {sampling.views:,} views of {sampling.parties:,} parties"
-    some = " (sub-populations)" if sampling.parties < document.requirements.parties else ""
-    rates = ", ".join(f"{rate:.3g}" for rate in sampling.dropouts)
-    checked = f", checked on {sampling.checked} more" if sampling.checked else ""
-    return (
-        f"extrapolated, confidence {sampling.confidence:g}: {sampling.views:,} views of {sampling.parties:,} parties"
-        f"{some} at each dropout rate ({rates}){checked}"
-    )
+def _error(document: PlanDocument) -> str:
+    within = f", known to within {document.standard_error:.2g}" if document.standard_error else ""
+    mse = infinite_if_none(document.expected_mse)
+    ratio = f", {mse / document.central_mse:.3g} times that of Central DP" if document.central_mse else ""
+    return f"{mse:.4g}{ratio}{within}"
 
 
 def _required(document: PlanDocument) -> str:
@@ -101,18 +106,12 @@ def _required(document: PlanDocument) -> str:
     return ", ".join(f"{name} {entry}" for name, entry in named.items())
 
 
-def _structure(document: PlanDocument) -> str:
-    return f"with probability at most {rounded_up(document.structure_bound, 2)}"
-
-
 ROWS = (
-    RowOf("expected_mse", "Error", _error, detail=False),
     RowOf("central_mse", "Compare", _others, detail=False),
+    RowOf("requirements", "Privacy", _privacy, detail=False),
     RowOf("requirements", "Against", _against, detail=False),
     RowOf("requirements", "Dropouts", _dropouts, detail=False),
     RowOf("rounds", "Cost", _cost, detail=False),
-    RowOf("failure_probability", "Failure", _failure, detail=False),
-    RowOf("sampling", "Noise level", _level, detail=False),
     RowOf("requirements", "Required", _required, group="Design"),
     RowOf("schedule", "Design", _design, group="Design"),
     RowOf(
@@ -121,20 +120,31 @@ ROWS = (
     RowOf("recipe", "Recipe", group="Design"),
     RowOf("settlement", "Settlement", group="Design"),
     RowOf("sigma_independent", "Independent noise", group="Design"),
-    RowOf("factor", "Noise factor", lambda document: f"{document.factor:.3g} times the least variance", group="Design"),
     RowOf("sigma_cancelling", "Cancelling noise", group="Design"),
     RowOf(
-        "sigma_topup",
-        "Top-up noise",
+        "sigma_together",
+        "Needed together",
         lambda document: (
-            f"{document.sigma_topup[-1]:.6g} if {len(document.sigma_topup) - 1:,} leave"
-            if len(document.sigma_topup) > 1
-            else None
+            f"{document.sigma_together:.6g}: who settles adds what lacks" if document.settlement == "settled" else None
         ),
         group="Design",
     ),
+    RowOf(
+        "spare",
+        "Need not be joined",
+        lambda document: counted(document.spare, "party", "parties") if document.spare else None,
+        group="Design",
+    ),
+    RowOf(
+        "requirements",
+        "What is lost",
+        lambda document: meaning(mu_of(document.requirements.epsilon, document.requirements.delta)),
+        group="What to expect",
+    ),
+    RowOf("expected_mse", "Squared error", _error, group="What to expect"),
     RowOf("error", "Error is made of", lambda document: _percentages(_parts(document.error)), group="What to expect"),
-    RowOf("structure_bound", "Too little hidden", _structure, group="What to expect"),
+    RowOf("failure_probability", "Failure", _failure, group="What to expect"),
+    RowOf("sampled", "Noise level", _how_known, group="What to expect"),
     RowOf("inca", "Made by inca"),
 )
 """Every field of a plan, in the order that people read it."""
@@ -147,23 +157,15 @@ def plan_content(document: PlanDocument) -> Content:
     return Content(
         title=f"Plan for {required.parties:,} parties",
         about=_design(document),
-        verdict=(
-            verdict(document).sentence,
-            *((Sentence("bad", "uninformative", remark),) if remark else ()),
-            Sentence("plain", "what it means", meaning(mu_of(required.epsilon, required.delta))),
-        ),
+        verdict=(Sentence("bad", "uninformative", remark) if remark else Sentence("good", "OK", _off_by(document)),),
         rows=rows_of(document, ROWS),
         caveats=_caveats(document),
         figures=_figures(document),
-        tables=tuple(
-            _alternatives(heading, others)
-            for heading, others in (
-                ("Other designs, squared error of this plan = 1", document.considered),
-                ("Other numbers of messages, squared error of this plan = 1", document.further),
-            )
-            if others
+        assumptions=(
+            *ASSUMPTIONS,
+            *([SETTLED] if document.settlement == "settled" else []),
+            *([_RANDOM] if document.failure_probability else []),
         ),
-        assumptions=(*ASSUMPTIONS, *([SETTLED] if document.settlement == "settled" else []), _RANDOM),
     )
 
 
@@ -173,7 +175,6 @@ def _remark(document: PlanDocument) -> str:
 
 def _caveats(document: PlanDocument) -> tuple[str, ...]:
     required = document.requirements
-    honest = required.parties - whole_parties("colluding", required.colluding, required.parties)
     caveats = ["A plan is a forecast: the audit of a run (inca audit) says what that run revealed."]
     if required.colluding == 0.0:
         caveats.append(
@@ -181,10 +182,8 @@ def _caveats(document: PlanDocument) -> tuple[str, ...]:
         )
     if required.rule == "classic":
         caveats.append("The classic rule turns mu into epsilon by a bound that holds for epsilon below 1 only.")
-    if document.factor >= honest > 1:
-        caveats.append("So few messages hide so little that this is Local DP: more messages would help.")
-    if document.sampling.source == "extrapolated":
-        caveats.append("The level of the cancelling noise is extrapolated beyond what was sampled, not proven.")
+    if document.sampled is not None:
+        caveats.append("The level of the cancelling noise is that of sampled views: nothing is proven of others.")
     return tuple(caveats)
 
 
@@ -225,8 +224,3 @@ def _parts(error: ErrorParts) -> list[tuple[str, float]]:
 def _percentages(parts: list[tuple[str, float]]) -> str | None:
     total = sum(size for _, size in parts)
     return ", ".join(f"{size / total:.1%} {name}" for name, size in parts) or None
-
-
-def _alternatives(heading: str, others: tuple[AlternativeFields, ...]) -> Table:
-    rows = tuple((f"{infinite_if_none(o.relative_mse):.3g}", str(o.messages), o.design) for o in others)
-    return Table(heading, ("error", "messages", "design"), rows)

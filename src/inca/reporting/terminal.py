@@ -11,11 +11,12 @@ from inca.reporting.parts import Content, Row, Table, capital
 _LABEL = 18
 
 
-def text(content: Content, width: int = 100, *, details: bool = False) -> str:
+def text(content: Content, width: int = 100, *, details: bool = False, titled: bool = True) -> str:
     """Return a content as lines of text, with no character that could direct a terminal."""
     title = f"{content.title}   {content.about}" if content.about else content.title
-    lines = [_wrapped(title, 2, width), *(_entry(capital(part.badge), part.text, width) for part in content.verdict)]
-    lines += [_entry(row.name, row.value, width) for row in content.rows if not row.detail]
+    lines = [_wrapped(title, 2, width)] if titled else []
+    lines += [entry(capital(part.badge), part.text, width) for part in content.verdict]
+    lines += [entry(row.name, row.value, width) for row in content.rows if not row.detail]
     if details:
         for group, rows in groupby((row for row in content.rows if row.detail), key=lambda row: row.group):
             lines += ["", group, *_rows(rows, width)]
@@ -31,10 +32,11 @@ def _printable(line: str) -> str:
 
 
 def _rows(rows: Iterable[Row], width: int) -> list[str]:
-    return [_entry(row.name, row.value, width) for row in rows]
+    return [entry(row.name, row.value, width) for row in rows]
 
 
-def _entry(name: str, value: str, width: int) -> str:
+def entry(name: str, value: str, width: int) -> str:
+    """Return a name and what belongs to it, as one line or wrapped."""
     line = f"  {name.ljust(_LABEL)} {value}"
     return _wrapped(line, _LABEL + 3, width) if " " in value else line  # a hash stays beside its name
 

@@ -53,7 +53,7 @@ PRINTED, CORRECTED = "Muffliato, printed", "Muffliato, corrected"
 
 
 def _requirements(colluding: float = 0.0, rule: Rule = "classic") -> Requirements:
-    return Requirements(PARTIES, EPSILON, DELTA, colluding=colluding, rule=rule, messages=ROUNDS)
+    return Requirements(PARTIES, EPSILON, DELTA, colluding=colluding, rule=rule, messages=ROUNDS, dropout=0.0)
 
 
 class Figure1(FigureReproduction):

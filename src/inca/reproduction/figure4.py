@@ -24,7 +24,7 @@ from inca._base.plotting import (
 )
 from inca.jobs.job import Job
 from inca.mechanisms.compare import guess_mse
-from inca.planning.sampling import PAPER_FACTOR
+from inca.planning.paper_recipe import PAPER_FACTOR
 from inca.reproduction.figure4_claims import (
     CORDP,
     GOPA,

@@ -22,7 +22,7 @@ from inca.mechanisms.gopa import Gopa, random_graph
 from inca.mechanisms.muffliato import Muffliato, Stopping
 from inca.planning.designs import ProtocolDesign
 from inca.planning.requirements import Requirements
-from inca.planning.sampling import sample_view
+from inca.planning.paper_recipe import sample_view
 from inca.privacy.calibration import Tradeoff
 from inca.privacy.tail_quantile import least_ratios
 from inca.privacy.theorems.preconditions import theorem4
@@ -91,7 +91,7 @@ def noise_needed(
     design = ProtocolDesign("random", rounds, receivers)
     needed = []
     for run_seed, _ in _streams(first, runs, seed, _NEEDS, receivers, rounds, round(dropout * parties)):
-        tradeoff = Tradeoff(sample_view(required, design, parties, dropout, run_seed))
+        tradeoff = Tradeoff(sample_view(required, design, dropout, run_seed))
         by_theorem = partial(tradeoff.sigma_cancelling_by_theorem, theorem4(tradeoff.view))
         needed.append([[_squared(by_theorem, var), _squared(tradeoff.sigma_cancelling, var)] for var in own])
     return needed

@@ -54,7 +54,7 @@ def test_the_command_is_the_library(capsys: Capture) -> None:
     report = stats(capsys, "mean", *PRESSURE, "--epsilon", 2, "--seed", 5, "--level", "party", "--confidence", 0.5)
     tables = read_parties(Path(str(PRESSURE[0])), "clinic", [("--column", "pressure")])
     records = Records.of([table[:, 0] for table in tables], Interval(80, 200), level="party")
-    averager, budget = calibrated("inca", 12, Conditions()), Budget(2.0, 1e-5)
+    averager, budget = calibrated("inca", 12, Conditions(colluding=0.0, dropout=0.0)), Budget(2.0, 1e-5)
     both = moments(records, averager, budget, np.random.default_rng(5))
     (row,) = report["estimates"]
     assert (row["estimate"], row["standard_error"]) == (both.mean.estimate, both.mean.standard_error)

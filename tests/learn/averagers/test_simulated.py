@@ -78,20 +78,30 @@ def test_the_composed_epsilon_is_an_independent_accountants() -> None:
         (lambda: Budget(1.0, 1e-5).part(1.5), "fraction must be .*got 1.5"),
         (lambda: SimulatedAverager.of("server", 10), "kind must be one of inca.*, got 'server'"),
         (lambda: SimulatedAverager.of("central", 1), "parties must be .*got 1"),
-        (lambda: SimulatedAverager.of("central", 10, Conditions(dropout=1.0)), "dropout must be .*got 1"),
+        (
+            lambda: SimulatedAverager.of("central", 10, Conditions(dropout=1.0, colluding=0.0)),
+            "dropout must be .*got 1",
+        ),
         (lambda: SimulatedAverager.of("central", 10, releases=0), "releases must be at least 1, got 0"),
         (lambda: SimulatedAverager.of("central", 10, releases=2.5), "releases must be .*got 2.5"),  # type: ignore[arg-type]
         (
-            lambda: SimulatedAverager.of("central", 10, Conditions(failure=0.0)),
+            lambda: SimulatedAverager.of("central", 10, Conditions(failure=0.0, colluding=0.0, dropout=0.0)),
             "failure must be between 0 and 1, got 0.0",
         ),
         (
-            lambda: SimulatedAverager.of("central", 10, Conditions(failure=1.0), releases=5),
+            lambda: SimulatedAverager.of(
+                "central", 10, Conditions(failure=1.0, colluding=0.0, dropout=0.0), releases=5
+            ),
             "failure must be between 0 and 1, got 1.0",
         ),
-        (lambda: SimulatedAverager.of("central", 10, Conditions(failure=math.nan)), "failure must be .*got nan"),
         (
-            lambda: SimulatedAverager(CentralDP(inca.Requirements(10, 1.0, 1e-5, sensitivity=2.0))),
+            lambda: SimulatedAverager.of("central", 10, Conditions(failure=math.nan, colluding=0.0, dropout=0.0)),
+            "failure must be .*got nan",
+        ),
+        (
+            lambda: SimulatedAverager(
+                CentralDP(inca.Requirements(10, 1.0, 1e-5, sensitivity=2.0, colluding=0.0, dropout=0.0))
+            ),
             "the sensitivity of the mechanism",
         ),
     ],
@@ -103,7 +113,7 @@ def test_bad_budgets_and_averagers_are_refused(make: object, sentence: str) -> N
 
 def test_too_few_messages_for_all_releases_are_refused_with_how_many_would_do() -> None:
     with pytest.raises(inca.RequirementsNotMet, match="at least 24 messages"):
-        SimulatedAverager.of("inca", 4, Conditions(colluding=0.5, messages=20), releases=100)
+        SimulatedAverager.of("inca", 4, Conditions(colluding=0.5, messages=20, dropout=0.0), releases=100)
 
 
 # --- averagers ------------------------------------------------------------------------------------------------------
@@ -164,7 +174,9 @@ def test_all_releases_together_have_the_probability_of_failure(kind: str) -> Non
     if isinstance(once.mechanism, Inca) and isinstance(often.mechanism, Inca):
         levels = [own.plan.noise_levels.cancelling for own in (once.mechanism, often.mechanism)]
         assert levels[0] < levels[1]  # which costs nothing once settled, and lets a little of the top-up be saved
-    chosen = SimulatedAverager.of(kind, 12, Conditions(messages=8, failure=1e-4), views=4, releases=20)
+    chosen = SimulatedAverager.of(
+        kind, 12, Conditions(messages=8, failure=1e-4, colluding=0.0, dropout=0.0), views=4, releases=20
+    )
     assert chosen.mechanism.requirements.failure == 1e-4 / 20
 
 
@@ -198,8 +210,8 @@ class Careless(CentralDP):
     promised = False
 
 
-REQUIREMENTS = inca.Requirements(16, 1.0, 1e-5)
-EAVESDROPPED = inca.Requirements(16, 1.0, 1e-5, eavesdropped=0.5)
+REQUIREMENTS = inca.Requirements(16, 1.0, 1e-5, colluding=0.0, dropout=0.0)
+EAVESDROPPED = inca.Requirements(16, 1.0, 1e-5, eavesdropped=0.5, colluding=0.0, dropout=0.0)
 LITTLE = NoiseLevels(independent=0.01, cancelling=0.0)
 PROMISE = "the mechanism must be one that promises its epsilon to every party"
 
@@ -243,13 +255,13 @@ def test_the_probability_of_failure_is_that_of_one_release() -> None:
 def test_releases_of_a_plan_with_too_few_messages_are_refused() -> None:
     """In six messages 4.1e-9 of the parties meet colluders alone, 1.9e-5 in any of 4,600 averages; 1e-6 was stated."""
     with pytest.raises(RequirementsNotMet, match=r"messages is 6, .* allow at least"):
-        SimulatedAverager.of("inca", 1000, Conditions(colluding=0.2, messages=6), releases=4600)
-    enough = SimulatedAverager.of("inca", 1000, Conditions(colluding=0.2, messages=10), releases=4600)
+        SimulatedAverager.of("inca", 1000, Conditions(colluding=0.2, messages=6, dropout=0.0), releases=4600)
+    enough = SimulatedAverager.of("inca", 1000, Conditions(colluding=0.2, messages=10, dropout=0.0), releases=4600)
     assert enough.failure_probability == pytest.approx(1e-6 / 4600)
 
 
 def test_the_probability_of_failure_is_the_plans() -> None:
-    plan = inca.plan(inca.Requirements(40, 1.0, 1e-5, colluding=0.1), inca.PlanOptions(proven=True))
+    plan = inca.plan(inca.Requirements(40, 1.0, 1e-5, colluding=0.1, dropout=0.0), inca.PlanOptions(proven=True))
     assert Inca(plan).failure_probability == plan.failure_probability < plan.requirements.failure
     assert SimulatedAverager(Inca(plan), releases=3).failure_probability == pytest.approx(plan.failure_probability)
 
@@ -281,7 +293,7 @@ def test_a_release_without_noise_or_loss_is_refused(sensitivity: float, mu: floa
 
 def test_a_plan_says_how_far_it_is_and_is_made_once() -> None:
     seen: list[tuple[int, int]] = []
-    setting = ("inca", 6, Conditions(messages=6))
+    setting = ("inca", 6, Conditions(messages=6, colluding=0.0, dropout=0.0))
     averager = calibrated(*setting, views=10, releases=3, progress=lambda done, total: seen.append((done, total)))
     assert len(seen) > 3 and seen[-1][0] == seen[-1][1] and seen == sorted(seen)
     seen.clear()
@@ -290,8 +302,10 @@ def test_a_plan_says_how_far_it_is_and_is_made_once() -> None:
 
 
 def test_only_the_last_few_plans_are_kept() -> None:
-    first = calibrated("local", 5, Conditions())
+    first = calibrated("local", 5, Conditions(colluding=0.0, dropout=0.0))
     for parties in range(6, 26):
-        calibrated("local", parties, Conditions())
-    assert calibrated("local", 25, Conditions()) is calibrated("local", 25, Conditions())
-    assert calibrated("local", 5, Conditions()) is not first
+        calibrated("local", parties, Conditions(colluding=0.0, dropout=0.0))
+    assert calibrated("local", 25, Conditions(colluding=0.0, dropout=0.0)) is calibrated(
+        "local", 25, Conditions(colluding=0.0, dropout=0.0)
+    )
+    assert calibrated("local", 5, Conditions(colluding=0.0, dropout=0.0)) is not first

@@ -29,7 +29,7 @@ def coverage(
 ) -> list[bool]:
     """Cover the statistic of fixed records, or of the distribution from which each release has fresh ones."""
     statistic, plain, columns = STATISTICS[name]
-    averager = SimulatedAverager.of("central", parties, Conditions(dropout=dropout))
+    averager = SimulatedAverager.of("central", parties, Conditions(dropout=dropout, colluding=0.0))
     truth = POPULATION[name] if target == "population" else None
     fixed = Records.of(draws(np.random.default_rng(1), parties, 2, columns), DOMAIN, level=level)
 
@@ -79,7 +79,7 @@ def test_intervals_reckon_with_records_that_dropped_out() -> None:
 @pytest.mark.parametrize(("target", "level"), [("sample", 0.99), ("population", 0.9)])
 def test_intervals_count_the_records_and_not_the_parties_that_stayed(target: IntervalTarget, level: float) -> None:
     """Of ten parties one holds most records. If it leaves, so do they: coverage was 0.83 at 0.99."""
-    averager, sizes = SimulatedAverager.of("central", 10, Conditions(dropout=0.3)), [1000] + [20] * 9
+    averager, sizes = SimulatedAverager.of("central", 10, Conditions(dropout=0.3, colluding=0.0)), [1000] + [20] * 9
 
     def once(trial: int, rng: np.random.Generator) -> bool:
         records = Records.of([8 * rng.beta(3, 7, size) - 2 for size in sizes], DOMAIN)

@@ -231,7 +231,10 @@ def test_what_is_refused_costs_nothing(central: SimulatedAverager) -> None:
 
 
 def test_records_are_divided_by_the_number_of_those_who_stayed() -> None:
-    averager, rng = SimulatedAverager.of("central", 30, Conditions(dropout=0.4)), np.random.default_rng(13)
+    averager, rng = (
+        SimulatedAverager.of("central", 30, Conditions(dropout=0.4, colluding=0.0)),
+        np.random.default_rng(13),
+    )
     records = Records.of([[5.0] * (1 + party) for party in range(29)] + [[]], DOMAIN)
     for _ in range(20):
         assert abs(float(mean(records, averager, 1e9, rng).estimate) - 5.0) < 1e-4
@@ -241,7 +244,10 @@ def test_leavers_make_errors_larger() -> None:
     records, errors = Records.of(draws(np.random.default_rng(14), 40), DOMAIN), []
     for dropout in (0.0, 0.2, 0.5):
         answer = mean(
-            records, SimulatedAverager.of("central", 40, Conditions(dropout=dropout)), 5.0, np.random.default_rng(1)
+            records,
+            SimulatedAverager.of("central", 40, Conditions(dropout=dropout, colluding=0.0)),
+            5.0,
+            np.random.default_rng(1),
         )
         errors.append((answer.standard_error, answer.population_standard_error))
     assert errors[0] < errors[1] < errors[2] and errors[0][1] < errors[1][1] < errors[2][1]

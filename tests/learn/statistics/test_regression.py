@@ -147,7 +147,7 @@ def coverage(
     ridge: float = 0.0,
     dropout: float = 0.0,
 ) -> list[bool]:
-    averager = SimulatedAverager.of("central", parties, Conditions(dropout=dropout))
+    averager = SimulatedAverager.of("central", parties, Conditions(dropout=dropout, colluding=0.0))
     fixed = Records.of(list(draws(np.random.default_rng(3), parties)), BOX, level=level)
     sample = least_squares(fixed.everything(), ridge)
 

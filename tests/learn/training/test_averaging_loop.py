@@ -137,7 +137,7 @@ def test_it_gives_the_numbers_that_train_gives(level: Any) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_is_charged_is_never_less_than_what_the_noise_hides(kind: str) -> None:
-    averager = SimulatedAverager.of(kind, 20, Conditions(messages=12), views=10, releases=3)
+    averager = SimulatedAverager.of(kind, 20, Conditions(messages=12, colluding=0.0, dropout=0.0), views=10, releases=3)
     loop = AveragingLoop(averager, (3.0, 1e-5), 3, clipping=2.0, rng=np.random.default_rng(1))
     for step in loop:
         mean = loop.average(np.ones((20, D)))
@@ -316,7 +316,7 @@ def test_misuse_is_refused_in_a_sentence_and_costs_nothing(misuse: Callable[[], 
 
 
 def test_more_steps_than_the_plan_is_for_are_refused_before_the_first() -> None:
-    averager = SimulatedAverager.of("gopa", 20, Conditions(messages=12), releases=3)
+    averager = SimulatedAverager.of("gopa", 20, Conditions(messages=12, colluding=0.0, dropout=0.0), releases=3)
     with pytest.raises(InvalidInput, match="the number of releases of a budget must be at most 3"):
         AveragingLoop(averager, (3.0, 1e-5), 4, clipping=1.0)
     with pytest.raises(InvalidInput, match="the probability that a plan fails in any release"):

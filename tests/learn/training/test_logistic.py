@@ -135,7 +135,7 @@ def test_the_plan_is_for_all_steps_together(monkeypatch: pytest.MonkeyPatch) -> 
 
     def noted(kind: str, parties: int, conditions: Conditions, **more: Any) -> SimulatedAverager:
         asked.append(more["releases"])
-        return SimulatedAverager(CentralDP(Requirements(parties, 1.0, 1e-5)))
+        return SimulatedAverager(CentralDP(Requirements(parties, 1.0, 1e-5, colluding=0.0, dropout=0.0)))
 
     monkeypatch.setattr(SimulatedAverager, "of", noted)
     x, y = clouds(26)  # as many parties as no other test has, since averagers are kept
@@ -149,7 +149,7 @@ def test_the_plan_fails_with_at_most_delta_unless_more_is_asked_for(monkeypatch:
 
     def noted(kind: str, parties: int, conditions: Conditions, **more: Any) -> SimulatedAverager:
         asked.append(conditions.failure)
-        mechanism = CentralDP(Requirements(parties, 1.0, 1e-5))
+        mechanism = CentralDP(Requirements(parties, 1.0, 1e-5, colluding=0.0, dropout=0.0))
         return SimulatedAverager(mechanism, releases=more["releases"], failure=conditions.failure)
 
     monkeypatch.setattr(SimulatedAverager, "of", noted)
@@ -159,10 +159,12 @@ def test_the_plan_fails_with_at_most_delta_unless_more_is_asked_for(monkeypatch:
         estimator = regression(1.0, parties=11, delta=delta, failure=failure).fit(x, y)
         failures.append(estimator.failure_probability_)
     assert asked == [1e-9, 1e-6, 1e-4] and failures == pytest.approx(asked)
-    planned = SimulatedAverager(CentralDP(Requirements(11, 1.0, 1e-5)), releases=20, failure=1e-6)
+    planned = SimulatedAverager(
+        CentralDP(Requirements(11, 1.0, 1e-5, colluding=0.0, dropout=0.0)), releases=20, failure=1e-6
+    )
     with pytest.raises(InvalidInput, match=r"a plan fails in any release must be at most 1e-09 .*, got 1e-06"):
         regression(1.0, delta=1e-9, averager=planned, parties=11).fit(x, y)
-    once = SimulatedAverager(CentralDP(Requirements(11, 1.0, 1e-5)), failure=1e-6)
+    once = SimulatedAverager(CentralDP(Requirements(11, 1.0, 1e-5, colluding=0.0, dropout=0.0)), failure=1e-6)
     with pytest.raises(InvalidInput, match=r"must be at most 1, which the averager was made for, got 20"):
         regression(1.0, averager=once, parties=11).fit(x, y)
 

@@ -115,7 +115,7 @@ class TestWithTorch:
         result = train(
             model,
             [(x[part::100], y[part::100]) for part in range(100)],
-            SimulatedAverager.of("central", 100, Conditions(dropout=0.1)),
+            SimulatedAverager.of("central", 100, Conditions(dropout=0.1, colluding=0.0)),
             Budget(200.0, 1e-5),
             150,
             self.rng,

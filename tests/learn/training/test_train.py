@@ -284,14 +284,14 @@ def test_gradients_of_records_come_in_blocks(monkeypatch: pytest.MonkeyPatch) ->
 
 @pytest.fixture(scope="module")
 def leaving() -> SimulatedAverager:
-    return SimulatedAverager.of("inca", 20, Conditions(dropout=0.2), views=10, releases=300)
+    return SimulatedAverager.of("inca", 20, Conditions(dropout=0.2, colluding=0.0), views=10, releases=300)
 
 
 @pytest.mark.slow
 def test_parties_that_leave_in_every_step_are_back_in_the_next(leaving: SimulatedAverager) -> None:
     # One party of 20 alone knows the last coordinate, and it takes many steps to learn. It leaves in a fifth of them:
     # had leavers stayed away, it would have been there for five steps on average.
-    for averager in (leaving, SimulatedAverager.of("central", 20, Conditions(dropout=0.2))):
+    for averager in (leaving, SimulatedAverager.of("central", 20, Conditions(dropout=0.2, colluding=0.0))):
         datasets = records([6] * 20)
         for features, _ in datasets[1:]:
             np.asarray(features)[:, 2] = 0.0

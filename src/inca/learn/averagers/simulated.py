@@ -12,7 +12,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike
 
-from inca._base.options import Conditions, PlanOptions
+from inca._base.options import Conditions
 from inca._base.safe_numbers import safe_length
 from inca._base.types import Progress
 from inca._base.validation import (
@@ -105,16 +105,14 @@ class SimulatedAverager:
     ) -> SimulatedAverager:
         """Calibrate a mechanism for a number of parties: inca by a plan, GOPA with half of its leavers late.
 
-        What of the failure probability is proven and what is extrapolated is in docs/planner.md.
-
-        Args:
+                Args:
             kind: "inca", "central", "gopa", "cordp" or "local".
             parties: The number of parties.
             conditions: Who colludes, who leaves and what is overheard in every average, how many messages a party may
                 send in one, and the probability, over random schedules and adversaries, that the guarantee fails in any
                 of the releases.
                 Only inca and GOPA may fail.
-            views: How many adversary's views are sampled to calibrate inca, or graphs for GOPA (at least 100).
+            views: How many random graphs calibrate GOPA (at least 100).
             releases: The number of averages that share the failure probability equally (union bound, so the
                 adversary may be the same in all of them).
             progress: Called with the views done and their total, where inca is planned.
@@ -127,19 +125,19 @@ class SimulatedAverager:
             RequirementsNotMet: If no plan gives the guarantee.
 
         Example:
-            >>> chosen = Conditions(messages=8)
-            >>> SimulatedAverager.of("inca", 20, chosen, views=10, releases=50).mechanism.requirements.failure
+            >>> chosen = Conditions(colluding=0.1)
+            >>> SimulatedAverager.of("inca", 20, chosen, releases=50).mechanism.requirements.failure
             2e-08
         """
         one_of("kind", kind, KINDS)
         integer("views", views, min=1)
-        chosen = conditions or Conditions()
+        chosen = conditions or Conditions(colluding=0.0, dropout=0.0)
         share = between_0_and_1("failure", chosen.failure) / integer("releases", releases, min=1)
         requirements = Requirements(parties, _EPSILON, _DELTA, **(vars(chosen) | {"failure": share}), variance=0.0)
         mechanism: Mechanism
         match kind:
             case "inca":
-                mechanism = Inca(plan(requirements, PlanOptions(views=views), progress=progress))
+                mechanism = Inca(plan(requirements))
             case "central":
                 mechanism = CentralDP(requirements)
             case "local":
@@ -148,7 +146,7 @@ class SimulatedAverager:
                 mechanism = Gopa(requirements, late=0.5, views=max(views, _MIN_GOPA_GRAPHS))
             case _:
                 mechanism = CorDP(requirements)
-        return cls(mechanism, chosen.dropout, releases=releases)
+        return cls(mechanism, 0.0 if chosen.dropout is None else chosen.dropout, releases=releases)
 
     @cached_property
     def _var_calibrated(self) -> float:

@@ -190,7 +190,7 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
     def sigma_at_full_attendance(self, parties: int) -> float:
         """Return the standard deviation of the noise of each of so many in the sum, top-up included, if all stay."""
-        return math.hypot(self.sigma_independent, self.topup(parties).sigma([1.0] * parties))
+        return math.hypot(self.sigma_independent, self.topup(parties).full(parties))
 
     def with_fewer(self, parties: int, rest: int) -> Terms:
         """Return the terms for the `rest` of so many parties, with the noise that they would have had the others left.

@@ -18,12 +18,10 @@ from typing import Any
 
 import numpy as np
 
-from inca._base.options import PlanOptions
 from inca.documents.certificate import CertificateDocument
 from inca.network.membership.terms import Terms
 from inca.network.protocol.stages import periods_after_rounds
 from inca.network.testing.local_cluster import LocalCluster, measure_start_up
-from inca.planning.level_tables import FEWEST_PARTIES
 from inca.planning.plan import Plan
 from inca.planning.requirements import Requirements
 from inca.planning.search import plan
@@ -31,7 +29,7 @@ from inca.planning.search import plan
 _NAMES = ("Aachen", "Bergen", "Cork", "Delft", "Evora", "Faro", "Ghent", "Halle", "Ieper", "Jena", "Kiel", "Lyon")
 _LOW, _HIGH = 0.0, 240.0  # minutes
 _PATIENTS = 60  # of a clinic
-_EPSILON, _DELTA, _LEAVING, _MESSAGES = 1.0, 1e-5, 0.25, 20
+_EPSILON, _DELTA, _LEAVING = 1.0, 1e-5, 0.25
 _DISTANCE = (_HIGH - _LOW) / _PATIENTS  # by which a clinic's mean moves at most if one patient's time changes
 _PERIOD_S, _MIN_ROUND_S = 4.0, 0.4  # slow enough to watch, and for the killed to come back
 _LEAD_S, _LEAD_START_UPS = 4.0, 8.0  # before the first round: so long, and so many times what starting takes
@@ -44,8 +42,8 @@ def planned(parties: int) -> Plan:
     """Return the plan of a demo.
 
     Example:
-        >>> planned(12).settlement, planned(5).sampling.kind
-        ('settled', 'proven')
+        >>> print(planned(12).design)
+        circle, 3 rounds, 1 receiver, value in shares
     """
     requirements = Requirements(
         parties,
@@ -53,10 +51,9 @@ def planned(parties: int) -> Plan:
         _DELTA,
         colluding=1.0 / parties,
         dropout=_LEAVING,
-        messages=_MESSAGES,
         sensitivity=_DISTANCE,
     )
-    return plan(requirements, PlanOptions(proven=parties < FEWEST_PARTIES))
+    return plan(requirements)
 
 
 class Demo:

@@ -44,7 +44,7 @@ class TopUp:
 
     def sigma(self, weights: Iterable[float]) -> float:
         """Return sigma_top for a cohort of these weights."""
-        squares = sorted(weight * weight for weight in weights)  # rounded alike on all machines, as ** need not be
+        squares = sorted(weight * weight for weight in weights)
         if not squares or self.together == 0.0:
             return 0.0
         honest = max(1, len(squares) - self.colluders)

@@ -35,6 +35,7 @@ TERMS: dict[str, Any] = {
     "colluding": 0.1,
     "coalitions": 12,
     "sigma_cancelling": 1.0,
+    "epsilon": 100.0,  # below the bound against all coalitions, so that exact losses are stated
     "sigma_together": 1.58,  # ten of twelve have as much, and fewer lack some
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -27,6 +28,7 @@ from inca.network.protocol.records import (
     Tombstoned,
 )
 from inca.network.protocol.session import SessionConfig, Topology
+from inca.protocol.topup import TopUp
 
 SESSION = SessionConfig(
     id=bytes(32),
@@ -44,6 +46,13 @@ SESSION = SessionConfig(
     period=1.0,
     seed=bytes(32),
 )
+
+
+def with_topup(session: SessionConfig) -> SessionConfig:
+    """Return a session whose cohorts add noise unless all parties are in them and have missed no round."""
+    own = float(session.sigma_independent)
+    together = own * math.sqrt(session.parties - session.colluders) * (1.0 - 1e-9)
+    return replace(session, topup=TopUp(together, own, session.colluders))
 
 
 PROPOSAL = Proposal("cohort", [(0, bytes(32)), (2, b"h" * 32)])

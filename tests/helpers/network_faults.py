@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass
 
+from helpers.ledgers import with_topup
 from inca.network.protocol.session import SessionConfig
 
 PERIOD = 1.0
@@ -60,7 +61,7 @@ def random_session(rng: random.Random) -> SessionConfig:
     if kind in ("distinct", "circle"):
         rounds = min(rounds, n - 1)
     receivers = 1 if kind in ("distinct", "circle") else rng.choice([1, 1, 2])
-    return SessionConfig(
+    session = SessionConfig(
         id=rng.randbytes(32),
         parties=n,
         rounds=rounds,
@@ -76,8 +77,8 @@ def random_session(rng: random.Random) -> SessionConfig:
         period=PERIOD,
         min_round_duration=rng.choice([0.0, 0.0, 0.1, 0.4]) * PERIOD,
         seed=rng.randbytes(32) if kind == "circle" or rng.random() < 0.7 else None,
-        sigma_topup=(0, 2**28, 2**29),
     )
+    return with_topup(session)
 
 
 def without_faults() -> Faults:

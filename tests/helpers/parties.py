@@ -266,7 +266,7 @@ def final_of(room: Room, ledger: Ledger) -> Numbers:
         if sender == ledger.me
     }
     message = ledger.settled(cohort.parties, credited)
-    message[:-1] += ledger.topup(room.session.topup(len(cohort.contents)))
+    message[:-1] += ledger.topup(room.session.sigma_topup(room_party._components.finalization.realized.weights))
     return message
 
 
@@ -315,7 +315,7 @@ def rounding(session: SessionConfig) -> float:
 def compare(room: Room, execution: inca.Execution) -> None:
     """All settled final messages and the estimate are the simulator's; the execution must have a cohort."""
     session, outcome, ledgers = room.session, simulated(room.session, execution), room.ledgers()
-    assert execution.cohort is not None and session.sigma_topup == (0,)
+    assert execution.cohort is not None and not session.topup.together
     for i in np.flatnonzero(execution.cohort).tolist():
         message = final_of(room, ledgers[i])
         assert np.abs(message[:-1] - outcome.messages[i]).max() <= rounding(session), f"party {i}"

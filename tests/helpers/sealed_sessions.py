@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 
 from helpers.ledger_sums import Violation
+from helpers.ledgers import with_topup
 from helpers.network_faults import PERIOD, Faults
 from helpers.simulated_network import SimulatedNetwork
 from helpers.trustee_keys import in_common
@@ -36,6 +37,7 @@ from inca.network.protocol.realized_execution import RealizedExecution
 from inca.network.protocol.records import Decided, Erased, Record, Secret
 from inca.network.protocol.session import SessionConfig
 from inca.network.protocol.signed_items import Digest, Key, Sign, Verify, read
+from inca.network.testing.expected_sum import weights_of
 from inca.protocol.adversary import smallest_cohort
 
 _CRASHING_PERIODS = 20.0  # from the start on
@@ -104,7 +106,7 @@ def close_calls(rng: random.Random) -> Troubles:
 
 def small_session(rng: random.Random) -> SessionConfig:
     """Draw a session of 3 to 7 parties, with one round and one coordinate."""
-    return SessionConfig(
+    session = SessionConfig(
         id=rng.randbytes(32),
         parties=rng.choice([3, 4, 5, 5, 6, 6, 7, 7]),
         rounds=1,
@@ -119,8 +121,8 @@ def small_session(rng: random.Random) -> SessionConfig:
         start=6.0,
         period=PERIOD,
         seed=rng.randbytes(32),
-        sigma_topup=(0, 2, 3),
     )
+    return with_topup(session)
 
 
 @lru_cache(maxsize=4096)
@@ -445,7 +447,7 @@ class SealedNetwork(SimulatedNetwork):
     def _expected(self, cohort: Iterable[int]) -> list[tuple[tuple[int, ...], int]]:
         """Return what the final messages of a cohort may add up to: a liar's may be larger by one."""
         number, members = len(self.chain) - 2, sorted(cohort)
-        sigma = self.session.topup(len(members))
+        sigma = self.session.sigma_topup(weights_of(self.session, [self.machines[i].ledgers[-1] for i in members]))
         total = np.zeros(self.session.dimension + 1, dtype=np.int64)
         for i in members:
             machine = self.machines[i]

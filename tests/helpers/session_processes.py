@@ -97,7 +97,7 @@ class TwelveParties:
                 "max_clock_skew": 0.4 * slowness * period,
                 "min_round_duration": min_round_duration,
                 "seed": seed,
-                "sigma_topup": (0.0, 0.25, *[0.5] * 9),
+                "sigma_together": 1.73,  # twelve have as much, and fewer lack some
             }
             terms = Terms(**(fields | changes))
             return Roster("a test", terms, tuple(cards))

@@ -44,7 +44,7 @@ def test_bins_are_a_number_or_edges_and_quantiles_have_a_grid(tmp_path: Path) ->
     ("changes", "sentence"),
     [
         ({"format": "inca-study/2"}, "format must be inca-study/1.*, got 'inca-study/2'"),
-        ({"format": "inca-roster/1", "terms": {}}, "format must be inca-study/1.*, got 'inca-roster/1'"),
+        ({"format": "inca-roster/2", "terms": {}}, "format must be inca-study/1.*, got 'inca-roster/2'"),
         ({"task": "magic"}, "task"),
         ({"columns": {}}, "the number of columns must be at least 1"),
         ({"columns": {"age": [100, 0]}}, "the upper bound of age must be .*got 0"),

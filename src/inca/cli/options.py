@@ -80,7 +80,7 @@ def default(text: str) -> Parameter:
 # --- arguments ------------------------------------------------------------------------------------------------------
 
 ExecutionFile = Annotated[Path, Parameter(help="An execution: inca-execution/1 or /2, as .json or .npz.")]
-RosterFile = Annotated[Path, Parameter(help="A roster: inca-roster/1, as `inca node roster init` writes it.")]
+RosterFile = Annotated[Path, Parameter(help="A roster: inca-roster/2, as `inca node roster init` writes it.")]
 StudyFile = Annotated[Path, Parameter(help="What is to be learned, and how private: inca-study/1 (JSON).")]
 StateFolder = Annotated[Path, Parameter(help="The --state folder of a node on this machine.")]
 

@@ -44,7 +44,7 @@ class TopUp:
 
     def sigma(self, weights: Iterable[float]) -> float:
         """Return sigma_top for a cohort of these weights."""
-        squares = sorted(weight**2 for weight in weights)
+        squares = sorted(weight * weight for weight in weights)
         if not squares or self.together == 0.0:
             return 0.0
         honest = max(1, len(squares) - self.colluders)
@@ -61,8 +61,8 @@ class TopUp:
 
     @property
     def least(self) -> float:
-        """The least top-up other than none."""
-        return self.independent * _LEAST
+        """The least top-up other than none; 0 if there is never any."""
+        return self.independent * _LEAST if self.together else 0.0
 
     def most(self, cohort: int) -> float:
         """Return what sigma_top is at most for a cohort of so many parties, whatever their weights."""

@@ -17,7 +17,6 @@ from inca.network.membership.roster import read_roster
 from inca.network.membership.terms import from_utc
 
 PLAN = ROOT / "examples/waiting-times-plan.json"
-UNSETTLED_PLAN = ROOT / "tests/fixtures/version-0.1/waiting-times-plan.json"
 SEED = "00112233445566778899aabbccddeeff"
 NOISE: list[object] = ["--sigma-independent", 3, "--sigma-cancelling", 30]
 BY_HAND: list[object] = ["--rounds", 5, *NOISE, "--epsilon", 1, "--min-participants", 3]
@@ -62,7 +61,7 @@ def test_a_roster_from_its_terms_to_its_last_party(capsys: Capture, roster: Path
         "5 rounds, 1 receiver each (random)",
         "sigma_independent 3, sigma_cancelling 30",
         "(1, 1e-05 + an unknown probability of failure)-DP by the analytic rule, in a session",
-        "nobody colluding; every party checks 20 random coalitions",
+        "0.1 of the parties colluding; every party checks 20 random coalitions",
         "from the final messages of 3 parties or more",
         "from 2090-01-15T08:00:00Z, rounds of at most 10 s: 50 s in all at most",
         "wrong by at most 1 s",
@@ -109,7 +108,7 @@ def test_all_terms_can_be_given_by_hand(capsys: Capture, tmp_path: Path) -> None
 
 
 def test_the_file_keeps_the_words_of_its_format(capsys: Capture, roster: Path) -> None:
-    """Their hash names the session: `inca-roster/1` has the same bytes whatever options and attributes are called."""
+    """Their hash names the session: `inca-roster/2` has the same bytes whatever options and attributes are called."""
     terms = json.loads(roster.read_text())["terms"]
     assert (terms["least_cohort"], terms["clock_bound"], terms["pace"], terms["rule"]) == (3, 1.0, 0.0, "exact")
     assert json.loads(call(capsys, "node", "roster", "show", roster, "--json")[1])["terms"] == terms
@@ -132,14 +131,14 @@ def test_a_start_with_another_offset_is_kept_in_utc(capsys: Capture, tmp_path: P
 
 def test_a_plan_gives_the_terms(capsys: Capture, tmp_path: Path, cards: list[Path]) -> None:
     wanted = inca.Requirements(4, 4.0, 1e-5, colluding=0.25, dropout=0.25, sensitivity=240.0)
-    plan = inca.plan(wanted, inca.PlanOptions(proven=True))
+    plan = inca.plan(wanted)
     plan.write(tmp_path / "plan.json")
     words: list[object] = ["--plan", tmp_path / "plan.json", "--out", tmp_path / "r.json", *WHEN]
     status, out, err = call(capsys, "node", "roster", "init", "trial", *words, *VALUES, "--period", "20s")
     assert (status, err) == (0, "") and "3 rounds, 1 receiver each (circle)" in out
-    assert f"sigma_topup 0 if nobody left, up to {plan.sigma_topup(1):.6g} if 1 left\n" in out
+    assert f"sigma_together {plan.topup.together:.6g}: if the honest parties of a cohort have less together" in out
     terms = read_roster(tmp_path / "r.json").terms
-    assert terms.sigma_topup == (0.0, plan.sigma_topup(1))
+    assert terms.sigma_together == plan.topup.together
     assert terms.sigma_cancelling == plan.noise_levels.cancelling and terms.max_clock_skew == 2.0
     assert terms.min_participants == plan.requirements.survivors == 3
     assert call(capsys, "node", "roster", "add", tmp_path / "r.json", *cards)[0] == 0
@@ -147,16 +146,18 @@ def test_a_plan_gives_the_terms(capsys: Capture, tmp_path: Path, cards: list[Pat
     words[3] = tmp_path / "s.json"
     status, _, _ = call(capsys, "node", "roster", "init", "trial", *words, "--ball", 120, "--min-participants", 2)
     assert status == 0 and read_roster(tmp_path / "s.json").terms.min_participants == 2
-    assert len(read_roster(tmp_path / "s.json").terms.sigma_topup) == 3
 
 
-def test_a_plan_against_eavesdroppers_is_refused(capsys: Capture, tmp_path: Path) -> None:
-    plan = inca.read_plan(PLAN)
-    tapped = dataclasses.replace(plan, requirements=dataclasses.replace(plan.requirements, eavesdropped=0.2))
-    tapped.write(tmp_path / "plan.json")
+def test_plans_against_eavesdroppers_or_without_settlement_are_refused(capsys: Capture, tmp_path: Path) -> None:
+    tapped = inca.plan(inca.Requirements(50, 1.0, colluding=0.1, eavesdropped=0.1, sensitivity=240.0))
+    paper = inca.plan(inca.Requirements(20, 1.0, messages=8), inca.PlanOptions(recipe="paper", views=10))
     words = ["trial", "--plan", tmp_path / "plan.json", *VALUES, *WHEN, "--out", tmp_path / "r.json"]
-    sentence = refused(capsys, "node", "roster", "init", *words)
-    assert "the eavesdropped fraction of the plan must be 0: messages of a session are encrypted" in sentence
+    for plan, sentence in (
+        (tapped, "the eavesdropped fraction of the plan must be 0: messages of a session are encrypted"),
+        (paper, "the settlement of the plan must be settled, as sessions settle, got 'none'"),
+    ):
+        plan.write(tmp_path / "plan.json")
+        assert sentence in refused(capsys, "node", "roster", "init", *words)
     assert not (tmp_path / "r.json").exists()
 
 
@@ -207,10 +208,6 @@ INIT: dict[str, tuple[list[Any], str]] = {
         "--colluding cannot be combined with --plan",
     ),
     "no plan": ([*WHEN, *VALUES, "--plan", "none.json"], "none.json cannot be read as a plan"),
-    "not settled": (
-        [*WHEN, *VALUES, "--plan", UNSETTLED_PLAN],
-        "the settlement of the plan must be settled, as sessions settle, got 'none'",
-    ),
     "sensitivity": ([*WHEN, "--domain", 0, 1, "--plan", PLAN], "sensitivity"),
     "no start": ([*BY_HAND, *VALUES], "missing option --start"),
     "start": ([*BY_HAND, *VALUES, "--start", "soon"], "--start must be a time to come such as 2030-01-15T08:00:00Z"),
@@ -275,7 +272,7 @@ def test_add_is_all_or_nothing(capsys: Capture, roster: Path, cards: list[Path],
 def test_what_is_no_roster_is_refused(capsys: Capture, tmp_path: Path, cards: list[Path]) -> None:
     for path, sentence in (
         (tmp_path / "none.json", "none.json cannot be read"),
-        (cards[0], "format must be inca-roster/1, got 'inca-card/2'"),
+        (cards[0], "format must be inca-roster/2, got 'inca-card/2'"),
     ):
         for words in (["show", path], ["add", path, cards[1]]):
             assert sentence in refused(capsys, "node", "roster", *words)

@@ -323,7 +323,7 @@ def test_where_the_noise_is_not_known_it_is_more_than_that_of_simulated_leavers(
         late = rng.permutation(np.flatnonzero(cohort))[: rng.integers(cohort.sum() - terms.min_participants + 1)]
         published = cohort & ~np.isin(np.arange(mine.parties), late)
         execution = Execution(schedule, terms.injection, presence, cohort=cohort, published=published)
-        noise = replace(terms.noise_levels, topup=terms.topup(mine.parties - int(cohort.sum())))
+        noise = replace(terms.noise_levels, topup=terms.topup(mine.parties).sigma(execution.total_weights[cohort]))
         seen.append(expected_error(execution, noise).noise)
     assert max(seen) <= worst
 

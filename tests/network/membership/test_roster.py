@@ -17,7 +17,7 @@ from inca.network.membership.roster import Roster, read_roster
 from inca.network.membership.terms import Terms
 
 CANONICAL = (
-    '{"format":"inca-roster/1","name":"trial","parties":[{"certificate":"CERTIFICATE","format":"inca-card/2",'
+    '{"format":"inca-roster/2","name":"trial","parties":[{"certificate":"CERTIFICATE","format":"inca-card/2",'
     '"host":"anna.example.org","name":"anna","port":7001,"signature":"SIGNATURE"}],'
     '"terms":{"clock_bound":0.5,"coalitions":20,"colluding":0.1,'
     '"delta":1e-05,"dimension":4,"epsilon":1.0,"least_cohort":3,"lower":0.0,"pace":0.0,"period":10.0,"quiet_rounds":2,'
@@ -87,19 +87,8 @@ CHANGES: dict[str, Any] = {
     "min_round_duration": 0.5,
     "seed": None,
     "failure": 1e-7,
-    "sigma_topup": (0.0, 0.5),
+    "sigma_together": 0.5,
 }
-
-
-def test_a_roster_whose_top_up_covers_too_few_leavers_is_not_complete(cards: list[Card]) -> None:
-    enough, few = (
-        Roster("a", fixed_terms(sigma_topup=table, min_participants=3), tuple(cards[:5]))
-        for table in ((0.0, 0.5, 0.75), (0.0, 0.5))
-    )
-    enough.check_complete()
-    sentence = "min_participants must be at least 4, as sigma_topup covers 1 leavers, got 3"
-    with pytest.raises(InvalidInput, match=sentence):
-        few.check_complete()
 
 
 def test_the_session_changes_with_every_field(cards: list[Card]) -> None:
@@ -255,10 +244,10 @@ def test_what_keeps_a_roster_from_being_complete(case: str, cards: list[Card]) -
 
 FILES: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
     "not an object": (lambda _: [], "Expected `object`, got `array`"),
-    "no format": (lambda fields: fields.pop("format"), "format must be inca-roster/1, got None"),
+    "no format": (lambda fields: fields.pop("format"), "format must be inca-roster/2, got None"),
     "another format": (
-        lambda fields: fields.update(format="inca-roster/2"),
-        "format must be inca-roster/1, got 'inca-roster/2'",
+        lambda fields: fields.update(format="inca-roster/1"),
+        "format must be inca-roster/2, got 'inca-roster/1'",
     ),
     "unknown field": (lambda fields: fields.update(nmae=1), "unknown field `nmae`"),
     "unknown term": (lambda fields: fields["terms"].update(round=1), "unknown field `round` - at `$.terms`"),
@@ -291,7 +280,7 @@ def test_files_that_are_no_rosters_are_refused(case: str, roster: Roster, tmp_pa
     path.write_text(json.dumps([] if change(fields) == [] else fields))
     with pytest.raises(InvalidInput) as caught:
         read_roster(path)
-    assert sentence in str(caught.value) and "roster.json is not a valid inca-roster/1 file: " in str(caught.value)
+    assert sentence in str(caught.value) and "roster.json is not a valid inca-roster/2 file: " in str(caught.value)
 
 
 def test_files_that_cannot_be_read_or_written_are_refused(roster: Roster, tmp_path: Path) -> None:
@@ -299,7 +288,7 @@ def test_files_that_cannot_be_read_or_written_are_refused(roster: Roster, tmp_pa
         read_roster(tmp_path / "none.json")
     for content in (b"", b"{", b"\xff", b"[" * 100_000):
         (tmp_path / "r.json").write_bytes(content)
-        with pytest.raises(InvalidInput, match=r"r\.json is not a valid inca-roster/1 file"):
+        with pytest.raises(InvalidInput, match=r"r\.json is not a valid inca-roster/2 file"):
             read_roster(tmp_path / "r.json")
     with pytest.raises(InvalidInput, match="cannot be written: No such file"):
         roster.write(tmp_path / "no" / "r.json")

@@ -13,9 +13,9 @@ from helpers.rosters import SEED, fixed_terms
 from inca.errors import InvalidInput
 from inca.network.membership.roster import Roster
 from inca.network.membership.terms import Terms, fields_from_file, from_utc, to_utc
+from inca.protocol.topup import TopUp
 
 PLAN = ROOT / "examples/waiting-times-plan.json"
-OLD_PLAN = ROOT / "tests/fixtures/version-0.1/waiting-times-plan.json"
 
 
 def test_terms_know_their_domain_and_injection() -> None:
@@ -113,13 +113,11 @@ def test_terms_from_a_plan() -> None:
     plan = inca.read_plan(PLAN)
     rest: dict[str, Any] = {"start": 1.9e9, "period": 10, "max_clock_skew": 1, "min_participants": 950}
     agreed = Terms.from_plan(plan, dimension=1, lower=0, upper=240, **rest)
-    assert (agreed.rounds, agreed.receivers, agreed.schedule, agreed.quiet_rounds) == (20, 1, "permutation", 1)
+    assert (agreed.rounds, agreed.receivers, agreed.schedule, agreed.quiet_rounds) == (4, 1, "permutation", 0)
     assert agreed.injection == plan.design.injection() and agreed.sensitivity == plan.requirements.sensitivity
-    assert agreed.noise_levels == plan.noise_levels and agreed.failure == plan.failure_probability == 1e-6
-    assert len(agreed.sigma_topup) == 51 and agreed.sigma_topup[0] == 0.0 < agreed.sigma_topup[1]
-    assert all(agreed.topup(leavers) == plan.sigma_topup(leavers) for leavers in (0, 1, 17, 50))
-    with pytest.raises(InvalidInput, match="leavers must be from 0 to 50, got 51"):
-        agreed.topup(51)  # with which there is no result
+    assert agreed.noise_levels == plan.noise_levels and agreed.failure == plan.failure_probability > 0.0
+    assert agreed.sigma_together == plan.topup.together and agreed.topup(1000) == plan.topup
+    assert agreed.sigma_at_full_attendance(1000) == plan.noise_levels.independent
     assert (agreed.epsilon, agreed.delta, agreed.rule, agreed.colluding) == (1.0, 1e-5, "analytic", 0.1)
     assert (agreed.coalitions, agreed.seed, agreed.min_participants) == (20, None, 950)
     ball = Terms.from_plan(plan, dimension=9, radius=120, coalitions=5, seed=SEED, **rest)
@@ -141,26 +139,14 @@ def test_a_failure_of_0_is_written_and_an_unknown_one_is_not(failure: float | No
     assert again.failure == failure and again.agreed.failure == failure
 
 
-def test_a_plan_that_does_not_cover_as_many_leavers_as_may_leave_is_refused() -> None:
-    """With so little cancelling noise no top-up is known to suffice for more leavers than planned."""
-    plan = inca.read_plan(PLAN)
-    levels = dataclasses.replace(plan.noise_levels, cancelling=plan.noise_levels.cancelling / 2)
-    little = dataclasses.replace(plan, noise_levels=levels)
-    rest: dict[str, Any] = {"dimension": 1, "lower": 0, "upper": 240, **WHEN}
-    assert len(Terms.from_plan(little, **rest).sigma_topup) == 51
-    assert len(Terms.from_plan(plan, **(rest | {"min_participants": 900})).sigma_topup) == 101
-    sentence = "min_participants must be at least 950: the plan covers 50 leavers, got 949"
-    with pytest.raises(InvalidInput, match=sentence):
-        Terms.from_plan(little, **(rest | {"min_participants": 949}))
-
-
 WHEN: dict[str, Any] = {"start": 1.9e9, "period": 10, "max_clock_skew": 1, "min_participants": 950}
 
 
 def test_plans_of_runs_that_do_not_settle_are_refused() -> None:
+    unsettled = inca.plan(inca.Requirements(20, 1.0, messages=8), inca.PlanOptions(recipe="paper", views=10))
     sentence = "the settlement of the plan must be settled, as sessions settle, got 'none'"
     with pytest.raises(InvalidInput, match=sentence):
-        Terms.from_plan(inca.read_plan(OLD_PLAN), dimension=1, lower=0, upper=240, **WHEN)
+        Terms.from_plan(unsettled, dimension=1, lower=0, upper=240, **WHEN)
 
 
 def test_plans_against_eavesdroppers_are_refused() -> None:
@@ -174,13 +160,17 @@ def test_plans_against_eavesdroppers_are_refused() -> None:
 
 
 def test_top_up_is_in_the_file_only_if_there_is_any() -> None:
-    assert "sigma_topup" not in fixed_terms().as_dict() and fixed_terms().topup(3) == 0.0
-    some = fixed_terms(sigma_topup=[0, 0.5, 1])
-    assert list(some.as_dict()["sigma_topup"]) == [0.0, 0.5, 1.0] and some.sigma_topup == (0.0, 0.5, 1.0)
-    assert [some.topup(leavers) for leavers in range(3)] == [0.0, 0.5, 1.0]
-    with pytest.raises(InvalidInput, match="leavers must be from 0 to 2, got 3"):
-        some.topup(3)
+    assert "sigma_together" not in fixed_terms().as_dict() and fixed_terms().topup(3).sigma([1.0, 0.5]) == 0.0
+    some = fixed_terms(sigma_together=8)
+    assert some.as_dict()["sigma_together"] == 8.0 and some.topup(11) == TopUp(8.0, 3.0, colluders=2)
+    assert some.sigma_at_full_attendance(11) == 3.0 < some.sigma_at_full_attendance(8)  # 9 * 9 > 64 > 7 * 9
     assert Roster("a", some).session != Roster("a", fixed_terms()).session
-    for table in ([-0.1], [0.0, float("nan")]):
-        with pytest.raises(InvalidInput, match="sigma_topup must be"):
-            fixed_terms(sigma_topup=table)
+    for level in (-0.1, float("nan")):
+        with pytest.raises(InvalidInput, match="sigma_together must be"):
+            fixed_terms(sigma_together=level)
+
+
+def test_fewer_parties_have_as_many_colluders_and_need_as_much_noise_together() -> None:
+    agreed = fixed_terms(sigma_together=8)
+    fewer = agreed.with_fewer(11, 8)
+    assert fewer.topup(8) == agreed.topup(11) and fewer.topup(8).sigma([1.0] * 8) > 0.0

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from helpers.ledgers import with_topup
 from helpers.lying_dealer import LyingDealer
 from helpers.parties import PACED
 from helpers.rooms_on_disk import Doom, RoomOnDisk, When
@@ -34,7 +35,7 @@ from inca.network.protocol.records import (
 from inca.network.protocol.session import SessionConfig
 
 N, KILLED, REFUSING = 5, 1, 4
-SMALL = replace(PACED, parties=N, rounds=2, quiet=0, min_participants=3, sigma_topup=(0, 2**18, 2**19))
+SMALL = with_topup(replace(PACED, parties=N, rounds=2, quiet=0, min_participants=3))
 MakeRoom = Callable[..., RoomOnDisk]
 
 

@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from helpers.ledgers import with_topup
 from helpers.parties import PACED
 from helpers.rooms_on_disk import RoomOnDisk
 from helpers.state_folders import cohorts_in, secrets_in
@@ -26,7 +27,7 @@ from inca.network.protocol.opening.cohort_keys import COHORTS
 from inca.network.protocol.records import Erased, Opened, Record, Sealed, Secret
 
 N, REFUSING = 5, 4
-SMALL = replace(PACED, parties=N, rounds=2, quiet=0, min_participants=3, sigma_topup=(0, 2**18, 2**19))
+SMALL = with_topup(replace(PACED, parties=N, rounds=2, quiet=0, min_participants=3))
 SESSION = bytes(range(32))
 
 

@@ -10,6 +10,7 @@ from functools import cache
 from itertools import combinations
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 from numpy.typing import NDArray
@@ -124,15 +125,33 @@ def test_the_planned_loss_is_that_of_full_attendance_whatever_happened() -> None
     assert any(checker.planned().epsilon != checker.realized(absent).epsilon for checker in checkers[:LEAVER])
 
 
-def test_top_up_noise_counts_for_as_many_as_have_left() -> None:
-    """Twice as much of it hides more, and what is added if no party left is not added if one did."""
+def test_top_up_noise_counts_if_it_was_added() -> None:
+    """More of it hides more. Two honest ones bring 62.5 together, the lighter one three quarters of its noise."""
     absent = execution_of(setup_of(), absences=True)
     losses = []
-    for table in ((), (40.0, 0.0, 0.0), (0.0, 40.0, 40.0), (0.0, 80.0, 80.0)):
-        setup = setup_of(sigma_topup=table)
+    for together in (0.0, 62.0, 80.0, 120.0):
+        setup = setup_of(sigma_together=together)
         losses.append(checker_of(setup).realized(realized_of(setup, absent)).epsilon)
-    none, of_nobody, some, more = losses
-    assert none == pytest.approx(of_nobody, rel=1e-9) and more < 0.99 * some < 0.99**2 * none
+    none, enough, some, more = losses
+    assert none == enough and more < 0.99 * some < 0.99**2 * none
+
+
+@pytest.mark.parametrize("coalitions", [1, 20], ids=["bounded", "exact"])
+def test_the_others_of_a_roster_can_go_on_without_some(coalitions: int) -> None:
+    """Had they left, the others would have topped up their noise; so they do if they are alone from the start."""
+    together = 100.0 * math.sqrt(6.0) * (1.0 - 1e-9)  # seven parties have it, one of whom may collude
+    level: dict[str, Any] = {"sigma_independent": 100.0, "sigma_cancelling": 1e6, "sigma_together": together}
+    level |= {"epsilon": float(epsilon_for(1.005 * 240.0 / together, 1e-3)), "coalitions": coalitions}
+    agreed = terms(schedule="circle", rounds=3, colluding=0.1, min_participants=5, **level)
+    cards = tuple(Identity.create(f"p{i}").card("127.0.0.1", 7001 + i) for i in range(7))
+    roster = Roster("seven", agreed, cards)
+    for without in (roster, roster.without("p3"), roster.without("p3", "p0")):
+        checks = [checker_of(SessionSetup(without), party).planned() for party in range(len(without.parties))]
+        assert [check.refusal for check in checks] == [""] * len(checks)
+        assert all((check.coalition is None) is (coalitions == 1) for check in checks)
+    assert SessionSetup(without).session.sigma_topup([1.0] * 5) > 0
+    short = Roster("five", msgspec.structs.replace(without.terms, sigma_together=0.0), without.parties)
+    assert checker_of(SessionSetup(short)).planned().refusal
 
 
 def test_final_messages_that_came_too_late_count_as_seen() -> None:

@@ -76,9 +76,13 @@ def test_the_step_follows_from_who_sends_to_whom_and_from_the_largest_top_up() -
         terms = fixed_terms(schedule=schedule, rounds=7, sigma_cancelling=1.8 * 2.0**20, min_participants=4)
         steps[schedule] = SessionSetup(Roster("of twenty", terms, cards)).lattice.granularity
     assert steps == {"permutation": 2.0**-29, "random": 2.0**-28}
-    wide = setup(sigma_topup=(0.0, 2.0**23, 1.0, 1.0))
+    wide = setup(sigma_together=2.0**23 * math.sqrt(2.0), colluding=0.0, min_participants=2)
     assert wide.lattice.granularity == 2.0**-26  # or it would be more than 2^50 steps
-    assert wide.session.sigma_topup[1] == math.ceil(2.0**49 * (1.0 + wide.noise_excess))
+    assert wide.session.sigma_topup([1.0, 1.0]) == pytest.approx(2.0**49 * (1.0 + wide.noise_excess), rel=1e-12)
+    # Beyond what can be drawn, as noise is raised for rounding: said before anyone sends anything.
+    raised: dict[str, Any] = WIDE | {"epsilon": 0.001, "delta": 1e-6, "quiet_rounds": 0, "min_participants": 3}
+    with pytest.raises(InvalidInput, match="sigma must be from 0 to"):
+        _ = setup(**raised, sigma_together=2.0**20.8 * math.sqrt(2.0)).session
 
 
 def test_noise_is_raised_so_far_that_the_agreed_loss_in_real_numbers_is_the_loss_in_whole_ones() -> None:
@@ -95,12 +99,14 @@ def test_noise_is_raised_so_far_that_the_agreed_loss_in_real_numbers_is_the_loss
         assert level == math.ceil(sigma * (1 + session.noise_excess) / step)
 
 
-def test_the_smallest_top_up_is_the_one_that_rounding_costs_most() -> None:
-    """Nobody knows before how many will leave; half a step of little noise counts for more than of much."""
-    changes: dict[str, Any] = {**WIDE, "epsilon": 0.001, "delta": 1e-6, "quiet_rounds": 0}
-    tables = ((0.0, 0.5, 2.0, 2.0), (0.0, 2.0, 0.5, 2.0), (0.0, 0.5, 0.5, 0.5), (0.0, 2.0, 2.0, 2.0))
-    small, small_last, only_small, large = (setup(**changes, sigma_topup=table).noise_excess for table in tables)
-    assert small == small_last == only_small > large > setup(**changes).noise_excess
+def test_the_least_top_up_is_the_one_that_rounding_costs_most() -> None:
+    """How much will be added depends on who leaves; half a step of little noise counts for more than of much."""
+    changes: dict[str, Any] = {**WIDE, "epsilon": 0.01, "delta": 1e-6, "quiet_rounds": 0}
+    none, little, much = (setup(**changes, sigma_together=level) for level in (0.0, 6.0, 60.0))
+    assert little.noise_excess == much.noise_excess > none.noise_excess  # the least is a part of what all have
+    for weights in ([1.0] * 6, [1.0, 1.0, 0.5]):
+        added = little._added_mu(np.ones(6), np.full(6, 12), little.session.topup.sigma(weights) / little._in_steps)
+        assert added <= little._added_mu(np.ones(6), np.full(6, 12), little._topup.least)
 
 
 def test_a_smaller_distance_makes_the_steps_between_two_values_count_for_more() -> None:
@@ -199,25 +205,36 @@ def settled(session: SessionSetup, leavers: int) -> inca.Execution:
     return inca.Execution(planned(session).schedule, session.roster.terms.injection, cohort=cohort)
 
 
-@pytest.mark.parametrize(("leavers", "topup"), [(0, 0.0), (1, 0.5), (2, 0.75), (3, 0.75)])
-def test_noise_is_topped_up_by_the_number_of_those_who_left(leavers: int, topup: float) -> None:
-    session = setup(sigma_topup=(0.0, 0.5, 0.75, 0.75))
-    execution, step = settled(session, leavers), session.lattice.granularity
+@pytest.mark.parametrize(
+    ("leavers", "square"), [(0, 0.0), (1, (42.25 - 4 * 9) / 4), (2, (42.25 - 3 * 9) / 3), (3, (42.25 - 2 * 9) / 2)]
+)
+def test_noise_is_topped_up_by_what_the_honest_of_a_cohort_lack(leavers: int, square: float) -> None:
+    session = setup(sigma_together=6.5)  # six of whom one colludes have 5 * 9 > 42.25 together
+    execution, step, topup = settled(session, leavers), session.lattice.granularity, math.sqrt(square)
     levels = session.noise_levels(execution)
-    assert (levels.independent, levels.cancelling, levels.topup) == (3.0, 30.5, topup)
-    assert session.transcript(execution).sigma_topup == topup
-    assert session.session.topup(6 - leavers) == math.ceil(topup * (1 + session.noise_excess) / step)
+    assert (levels.independent, levels.cancelling) == (3.0, 30.5) and levels.topup == pytest.approx(topup, rel=1e-12)
+    assert session.transcript(execution).sigma_topup == levels.topup
+    drawn = session.session.sigma_topup([1.0] * (6 - leavers))
+    assert 0.0 <= drawn - levels.topup * (1 + session.noise_excess) / step < 1.0 + 1e-6
     # docs/rounding.md: where noise is topped up it changes by half a step more, and the other by as much less.
     masks, own = 6 * (8 * step / 30.5) ** 2, ((3.5 if topup else 3.0) * step / 3.0) ** 2
     added = math.sqrt(4 * 6 * (masks + own + ((0.5 * step / topup) ** 2 if topup else 0.0)))
     assert session.rounding(execution).mu_added == pytest.approx(added, rel=1e-12)
 
 
-def test_without_a_cohort_or_a_table_nothing_is_topped_up() -> None:
-    everyone = setup(sigma_topup=(0.5,), min_participants=6)  # a table for no leavers
-    assert everyone.noise_levels(planned(everyone)).topup == 0.5
+def test_who_missed_a_round_brings_less_noise_and_all_make_up_for_it() -> None:
+    session = setup(sigma_together=6.5, quiet_rounds=0, rounds=3)
+    present = np.ones((4, 6), dtype=bool)
+    present[2, 5] = False  # three of four parts are injected
+    run = inca.Execution(planned(session).schedule, session.roster.terms.injection, inca.Presence.explicit(present))
+    expected = math.sqrt((42.25 - (4 + 0.75**2) * 9) / 5)
+    assert session.noise_levels(run.settled()).topup == pytest.approx(expected, rel=1e-12)
+    assert session.noise_levels(run).topup == 0.0  # nobody has settled
+
+
+def test_where_nothing_is_agreed_nothing_is_topped_up() -> None:
     assert setup().noise_levels(settled(setup(), 2)).topup == 0.0
-    assert setup().session.sigma_topup == (0,) and setup().session.topup(4) == 0
+    assert setup().session.topup.most(4) == setup().session.sigma_topup([1.0] * 4) == 0
 
 
 @pytest.mark.parametrize("domain", [{"lower": -3.0, "upper": 1.0}, {"lower": None, "upper": None, "radius": 0.7}])

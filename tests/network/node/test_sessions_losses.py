@@ -35,7 +35,8 @@ TERMS: dict[str, Any] = {
     "colluding": 0.1,
     "coalitions": 12,
     "sigma_cancelling": 1.0,
-    "sigma_topup": tuple(leavers / 10 for leavers in range(11)),
+    "epsilon": 100.0,  # below the bound against all coalitions, so that exact losses are stated
+    "sigma_together": 1.58,  # ten of twelve have as much, and fewer lack some
 }
 
 
@@ -72,13 +73,13 @@ def delivered_messages(parties: TwelveParties, result: Result) -> DeliveredMessa
     return DeliveredMessages(parties.setup.session, result.realized.intended, journals, opened)
 
 
-def drawn_levels(setup: SessionSetup, cohort: int) -> NoiseLevels:
+def drawn_levels(setup: SessionSetup, weights: list[float]) -> NoiseLevels:
     """Return the noise that is really drawn, a little more than agreed."""
     session, step = setup.session, setup.lattice.granularity
     return NoiseLevels(
         independent=session.sigma_independent * step,
         cancelling=session.sigma_cancelling * step,
-        topup=session.topup(cohort) * step,
+        topup=session.sigma_topup(weights) * step,
     )
 
 
@@ -106,7 +107,7 @@ def test_no_stated_loss_is_below_that_of_all_that_was_delivered(tmp_path: Path, 
     result = common_result(parties, {i: ends[i] for i in stayed})
     assert result.realized.cohort == frozenset(stayed)
     delivered = delivered_messages(parties, result)
-    levels = drawn_levels(parties.setup, len(stayed))
+    levels = drawn_levels(parties.setup, result.realized.weights)
     ratios = []
     for i in stayed:
         checker, check = ends[i].loss_checker, ends[i].loss_check

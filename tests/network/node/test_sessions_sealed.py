@@ -37,7 +37,8 @@ class Mortals(LocalCluster):
         fields |= {"sigma_independent": 0.5, "sigma_cancelling": 5.0, "dimension": 2, "lower": 0.0, "upper": 1.0}
         fields |= {"epsilon": 1000.0, "delta": 1e-5, "rule": "analytic", "colluding": 0.1, "coalitions": 3}
         fields |= {"min_participants": parties - 1, "period": allowance() * PERIOD_S, "max_clock_skew": 0.5}
-        fields |= {"sigma_topup": (0.0, 0.1)}  # and no seed, as nothing is drawn on a circle
+        # With all there is enough noise. No seed, as nothing is drawn on a circle.
+        fields |= {"sigma_together": 0.499 * (parties - 1) ** 0.5}
         lead = allowance() * (LEAD_S + LEAD_START_UPS * measure_start_up(parties))
         start = time.time() + lead
         values = np.random.default_rng(1).random((parties, 2))

@@ -7,12 +7,13 @@ from dataclasses import replace
 
 import pytest
 
+from helpers.ledgers import with_topup
 from helpers.parties import PACED, START, N, Room, masks, noisy, secret
 from helpers.trustee_keys import sealing, secrets_of
 from inca.network.protocol.messages import Decisions, Items, Message, Prepare, Propose, Yes
 from inca.network.protocol.records import Accepted, Decided, Erased, Secret
 
-SEVEN = replace(PACED, parties=7, sigma_topup=(0, 2**20))
+SEVEN = with_topup(replace(PACED, parties=7))
 
 
 def states(room: Room, i: int) -> list[Secret]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
@@ -39,6 +40,7 @@ from inca.network.protocol.realized_execution import Contradiction
 from inca.network.protocol.records import Accepted, Decided, Erased, Kept, Sealed, Secret, Signed
 from inca.network.protocol.session import WEIGHT
 from inca.network.protocol.signed_items import Digest, Key, Refusal, printable, read
+from inca.protocol.topup import TopUp
 
 # --- the digest -----------------------------------------------------------------------------------------------------
 
@@ -97,7 +99,7 @@ def opened_by(cohort: Proposal, sealed: Item, trustees: Iterable[int], number: i
 
 
 def test_what_is_deposited_is_settled_topped_up_sealed_written_before_it_is_said_and_once() -> None:
-    session = replace(SESSION, sigma_topup=(2**10, 2**20))
+    session = replace(SESSION, topup=TopUp(1.9 * 2.0**20, 2.0**20, colluders=1))
     finalization, context, cohort = in_cohort(session, DIGESTS[:2])
     answer(finalization)
     (signed,) = context.out.records
@@ -106,8 +108,10 @@ def test_what_is_deposited_is_settled_topped_up_sealed_written_before_it_is_said
     message = opened_by(cohort, signed.item, (0, 1))
     assert message is not None and message == opened_by(cohort, signed.item, (1, 2))
     settled = context.ledger.settled(frozenset({0, 1, 2}), set())
-    numbers = unpack(message[:-SECRET_BYTES], 3).tolist()
-    assert numbers == (settled + np.append(context.ledger.topup(2**20), 0)).tolist()
+    numbers, weights = unpack(message[:-SECRET_BYTES], 3).tolist(), finalization.realized.weights
+    lacking = (1.9 * max(weights)) ** 2 - sum(weight**2 for weight in sorted(weights)[:2])
+    sigma = math.ceil(2**20 * math.sqrt(lacking / 2))
+    assert numbers == (settled + np.append(context.ledger.topup(sigma), 0)).tolist()
     assert settled.tolist() == context.ledger.injected.tolist()  # nobody has credited anything
     assert message[-SECRET_BYTES:] == context.ledger.beacon_secret
     for part in (message[:8], message[-SECRET_BYTES:]):
@@ -221,7 +225,7 @@ def test_a_smaller_cohort_erases_the_secrets_of_the_one_before_in_the_same_trans
 
 def test_for_a_smaller_cohort_everything_is_drawn_anew() -> None:
     """Were both opened, the same top-up would lay the party that was left out barer."""
-    session = replace(SESSION, sigma_topup=(2**20, 2**20))
+    session = replace(SESSION, topup=TopUp(2.0**22, 2.0**20, colluders=1))
     finalization, context, cohort = in_cohort(session)
     answer(finalization)
     first = context.ledger.own_items["deposit", 0]

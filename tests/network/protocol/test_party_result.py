@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from helpers.ledgers import with_topup
 from helpers.parties import COIN_FLIP, PACED, START, N, Room, foreign
 from inca.network.protocol.messages import Accept, Account, Item, Items, Message, Prepare, Vote, Yes, encode
 from inca.network.protocol.opening.opening import Opening
@@ -28,7 +29,7 @@ def steps(room: Room, i: int) -> list[str]:
 
 
 def test_a_party_whose_loss_is_too_large_refuses_and_the_others_go_on() -> None:
-    room = Room(replace(PACED, sigma_topup=(0, 2**18, 2**19)))
+    room = Room(with_topup(PACED))
     room.refusals[2] = "its loss would be 7.1, above 5"
     result = room.open().run().check()
     assert result.realized.cohort == said(room, "key") == {0, 1, 3, 4} and said(room, "refusal") == {2}

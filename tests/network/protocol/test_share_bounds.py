@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -30,6 +31,7 @@ from inca.network.protocol.records import Began, Credited, Opened, Seeded, Tombs
 from inca.network.protocol.session import WEIGHT, SessionConfig
 from inca.network.protocol.share_bounds import ShareBounds, largest_total, share_bounds
 from inca.network.testing.expected_sum import expected_sum
+from inca.protocol.topup import TopUp
 
 
 def bounds_of(session: SessionConfig) -> ShareBounds:
@@ -167,7 +169,7 @@ def test_on_the_lattice_of_a_proven_plan_no_offer_and_no_total_comes_near_to_64_
         largest_value=int(1.0 / step) + 2,
         sigma_independent=int(2.0 / step) + 1,
         sigma_cancelling=int(2.0 * noise.cancelling / step) + 1,
-        sigma_topup=(int(2.0 * noise.topup / step) + 1,),
+        topup=TopUp(2.0 * noise.topup / step * math.sqrt(n - known), 0.0, known),
     )
     most = max(largest for sent in bounds_of(session).values for largest in sent)
     assert 2 * most + 2 < 2**62 or n * (32 * 2 * (rounds + 1) * noise.cancelling) < 2**62 * step
@@ -220,7 +222,7 @@ def test_honest_sessions_keep_to_the_bounds_whatever_goes_wrong(seeds: range) ->
 
 @pytest.mark.parametrize("gone", [0, 1, 2])
 def test_the_largest_total_is_what_a_cohort_of_the_largest_values_and_noise_holds(gone: int) -> None:
-    session = replace(SESSION, **LARGE, parties=6, sigma_topup=(0, 2**28, 2**29))
+    session = replace(SESSION, **LARGE, parties=6, topup=TopUp(2.0**29, 0.0, colluders=1))
     with largest_noise({(i, r): (-1) ** (i * r) for i in range(6) for r in range(session.rounds)}):
         ledgers = [opened(session, i) for i in range(session.parties - gone)]
         for ledger in ledgers:

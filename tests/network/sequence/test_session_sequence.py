@@ -76,10 +76,10 @@ def _checker(roster: Roster, party: int) -> LossChecker:
 
 
 def test_top_up_noise_scales_as_all_noise_does(tight: Roster) -> None:
-    base = msgspec.structs.replace(tight.terms, sigma_topup=(0.0, 1.5, 2.0))
+    base = msgspec.structs.replace(tight.terms, sigma_together=2.0)
     terms = terms_for(base, AverageRequest(3, max_norm=4.0, distance=2.0, mu=0.1), len(SIZES))
     scale = terms.sigma_independent / base.sigma_independent
-    assert scale > 1.0 and terms.sigma_topup == pytest.approx((0.0, 1.5 * scale, 2.0 * scale), rel=1e-12)
+    assert scale > 1.0 and terms.sigma_together == pytest.approx(2.0 * scale, rel=1e-12)
 
 
 AGREED_MU = 0.1

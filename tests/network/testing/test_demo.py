@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
 import inca
 from inca.network.testing.demo import planned
 
-# The smallest, one between, the last whose plan is proven, and the first and the last whose plan is drawn.
+# The smallest, some between, and the largest.
 QUICK, FEW = 12, 2
 SLOW, MORE = (4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 24), 5
 
@@ -20,15 +18,12 @@ SLOW, MORE = (4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 24), 5
 )
 def test_its_noise_keeps_the_agreed_loss_against_every_single_party_and_leavers(parties: int, schedules: int) -> None:
     rng, plan = np.random.default_rng(parties), planned(parties)
-    rounds, injection = plan.design.rounds, plan.design.injection()
     mus = []
     for seed in range(schedules):
-        schedule = inca.PermutationReceivers(parties, rounds=rounds, seed=seed)
         for leavers in range(int(0.25 * parties) + 1):
-            presence = inca.Presence.leaving(parties, rounds, leavers / parties, rng)
-            cohort = presence.row(rounds)
-            execution = inca.Execution(schedule, injection, presence, cohort=cohort)
-            noise = replace(plan.noise_levels, topup=plan.sigma_topup(int((~cohort).sum())))
+            presence = inca.Presence.leaving(parties, plan.design.rounds, leavers / parties, rng)
+            execution = plan.execution(seed, presence)
+            noise = plan.noise_levels_of(execution)
             for colluder in range(min(parties, 6)):
                 view = inca.View(execution, inca.Adversary([colluder])).of_cohort()
                 mus.append(inca.account(view, noise, sensitivity=240.0 / 60).mu.max())

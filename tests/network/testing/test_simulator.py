@@ -98,7 +98,7 @@ def test_without_faults_everyone_has_the_exact_result(seeds: range) -> None:
         assert set(network.results) == result.realized.cohort == set(range(n)), f"seed {seed}"
         assert all(party.stage == "over" and not party.reason for party in network.survivors.values()), f"seed {seed}"
         noisy = np.sum([machine.noisy for machine in network.machines], axis=0)
-        assert network.session.topup(n) == 0 and result.total.tolist() == noisy.tolist(), f"seed {seed}"
+        assert network.session.sigma_topup([1.0] * n) == 0 and result.total.tolist() == noisy.tolist(), f"seed {seed}"
         assert result.weight == n * WEIGHT and result.exact, f"seed {seed}"
 
 
@@ -191,7 +191,7 @@ def test_settled_sums_are_what_the_cohort_injected_and_topped_up_whoever_left(se
         network.check_end()
         for result in list(network.results.values())[:1]:
             left += len(result.realized.cohort) < network.session.parties
-            topped_up += network.session.topup(len(result.realized.cohort)) > 0
+            topped_up += network.session.sigma_topup(result.realized.weights) > 0
     assert left >= 5 and topped_up >= 3
 
 

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from inca.network.protocol.opening.trustees import Tolerance
     from inca.planning.plan import Plan
 
+_ADDED = "if the honest parties of a cohort have less together, they add the rest"
 BY_HAND = ("--rounds", "--sigma-independent", "--sigma-cancelling", "--epsilon", "--min-participants")
 
 
@@ -186,7 +187,7 @@ def _expected_error(roster: Roster, plan: Plan | None = None) -> tuple[float, st
         words = f"about {error:.3g}, as planned"
     else:
         parties = max(len(roster.parties), terms.min_participants)
-        error = math.hypot(terms.sigma_independent, terms.topup(0)) / math.sqrt(parties)
+        error = terms.sigma_at_full_attendance(parties) / math.sqrt(parties)
         name = "standard error"
         words = f"a standard error of {error:.3g} if {parties} parties take part and nobody leaves"
     return error, words, remark_on_noise(terms.domain, error, dimensions=terms.dimension, name=name)
@@ -238,7 +239,7 @@ def _show_terms(roster: Roster, plan: Plan | None = None) -> None:
         ("values", f"{values}; {alike} {terms.sensitivity:.6g}"),
         ("protocol", f"{terms.rounds} rounds, {terms.receivers} receiver{plural} each ({terms.schedule}){quiet}"),
         ("noise", f"sigma_independent {terms.sigma_independent:.6g}, sigma_cancelling {terms.sigma_cancelling:.6g}"),
-        *([("", f"sigma_topup {_topup_in_words(terms)}")] if terms.sigma_topup else []),
+        *([("", f"sigma_together {terms.sigma_together:.6g}: {_ADDED}")] if terms.sigma_together else []),
         ("error", error),
         ("guarantee", f"{terms.agreed} by the {terms.rule} rule, in a session"),
         ("against", f"{share} colluding; every party checks {terms.coalitions} random coalitions"),
@@ -264,13 +265,6 @@ def _seed_in_words(terms: Terms) -> str:
     if not terms.needs_seed:
         return "none: who sends to whom is not drawn"
     return "drawn by a coin flip of the parties" if terms.seed is None else terms.seed
-
-
-def _topup_in_words(terms: Terms) -> str:
-    """Say how much noise is added at the end, depending on how many have left."""
-    most = len(terms.sigma_topup) - 1
-    first, last = (f"{terms.topup(leavers):.6g} if {leavers or 'nobody'} left" for leavers in (0, most))
-    return f"{first}, up to {last}" if most else f"{terms.topup(0):.6g}"
 
 
 def show_session(roster: Roster) -> None:

@@ -126,7 +126,7 @@ class NetworkAverager:
         """
         scale = self._mu_per_distance * positive("sensitivity", sensitivity) / positive("mu", mu)
         terms = self.sequence.roster.terms
-        return (scale * math.hypot(terms.sigma_independent, terms.topup(0))) ** 2 / self.parties
+        return (scale * terms.sigma_at_full_attendance(self.parties)) ** 2 / self.parties
 
     def average(
         self,
@@ -182,7 +182,7 @@ class NetworkAverager:
         terms = terms_for(self.sequence.roster.terms, request, self.parties)
         present, leavers = terms.min_participants, self.parties - terms.min_participants
         independent = terms.sigma_independent**2 * (_INDEPENDENT_AT_WORST if leavers else 1.0)
-        independent += max((terms.topup(left) for left in range(leavers + 1)), default=0.0) ** 2
+        independent += terms.topup(self.parties).most(present) ** 2
         return (independent + _CANCELLING_AT_WORST * terms.sigma_cancelling**2 * leavers / present) / present
 
     def report(self) -> dict[str, Any]:

@@ -25,7 +25,7 @@ from inca.network.membership.terms import Terms, fields_from_file, to_utc
 from inca.protocol.adversary import smallest_cohort
 from inca.protocol.schedules.kinds import schedule_of_kind
 
-FORMAT = "inca-roster/1"
+FORMAT = "inca-roster/2"
 MOST_ON_CIRCLE = 1000
 """Of more parties the trustees are drawn by a public seed (docs/settlement.md), and a circle has none."""
 MIN_PARTIES = 3  # of two, each learns the other's value from the average and its own
@@ -143,7 +143,7 @@ number of parties (2), got 3'))
     def without(self, *names: str) -> Roster:
         """Return the roster without some parties, one that has lied for example: another session of the others.
 
-        The noise is what it would be had they left, and must cover so many; a start of its own is set by `at`.
+        The noise is what it would be had they left; a start of its own is set by `at`.
         """
         for name in names:
             if name not in self.names:
@@ -174,10 +174,6 @@ number of parties (2), got 3'))
         elif MIN_PARTIES <= n >= (least := smallest_cohort(colluders)) > terms.min_participants:
             hidden = f"so that two of a cohort with {colluders} colluding are honest"
             yield f"min_participants must be at least {least}, {hidden}, got {terms.min_participants}"
-        if terms.sigma_topup and n - terms.min_participants >= len(terms.sigma_topup):
-            covered = len(terms.sigma_topup) - 1
-            why = f"as sigma_topup covers {covered} leavers"
-            yield f"min_participants must be at least {n - covered}, {why}, got {terms.min_participants}"
         if n < MIN_PARTIES:
             return
         if smallest_cohort(colluders) > n:

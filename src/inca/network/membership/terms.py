@@ -1,6 +1,6 @@
 """The terms of a session: what the parties agree on before it begins.
 
-The attributes have the words of the API, the file has those of the format `inca-roster/1`: `pace` is
+The attributes have the words of the API, the file has those of the format `inca-roster/2`: `pace` is
 `min_round_duration`, `clock_bound` is `max_clock_skew`, `least_cohort` is `min_participants`.
 """
 
@@ -19,7 +19,6 @@ from inca._base.validation import (
     between_0_and_1,
     finite_float,
     integer,
-    listed,
     one_of,
     positive,
     refuse,
@@ -31,6 +30,7 @@ from inca.protocol.domain import Ball, Domain, Interval
 from inca.protocol.injection import Injection, incremental_injection
 from inca.protocol.noise_levels import NoiseLevels
 from inca.protocol.schedules import SCHEDULE_KINDS
+from inca.protocol.topup import TopUp
 from inca.protocol.transcript import AgreedGuarantee
 
 if TYPE_CHECKING:
@@ -70,8 +70,8 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
             them changes. None: for any two values.
         epsilon: The promised epsilon, for every honest party.
         delta: The promised delta.
-        sigma_topup: Standard deviations of the independent noise that each party adds when it settles, if 0, 1, 2, ...
-            parties have left; a session in which more may leave is refused. Empty: none, however many leave.
+        sigma_together: Standard deviation that the independent noise of the honest parties of a cohort needs together,
+            where the heaviest has weight 1; when they settle, they add what is missing. 0: they add nothing.
         failure: How likely the plan of the noise fails in a session, for a given party; adds to delta. None: unknown.
         rule: How the loss mu becomes (epsilon, delta): "analytic", which files call "exact", or "classic".
         colluding: The fraction of the parties that may collude.
@@ -122,7 +122,7 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     min_round_duration: float = msgspec.field(default=0.0, name="pace")
     seed: str | None = None
     failure: float | None = None
-    sigma_topup: tuple[float, ...] = ()
+    sigma_together: float = 0.0
 
     def __post_init__(self) -> None:
         """Refuse what makes no sense; numbers are kept as the file will have them, so that they hash alike."""
@@ -132,10 +132,7 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         for name in _POSITIVE:
             force_setattr(self, name, positive(name, getattr(self, name)))
         force_setattr(self, "colluding", finite_float("colluding", self.colluding, 0.0, 1.0))
-        table = tuple(
-            finite_float("sigma_topup", sigma, min=0.0) for sigma in listed("sigma_topup", self.sigma_topup, "numbers")
-        )
-        force_setattr(self, "sigma_topup", table)
+        force_setattr(self, "sigma_together", finite_float("sigma_together", self.sigma_together, min=0.0))
         one_of("schedule", self.schedule, SCHEDULE_KINDS)
         self._check_domain()
         self._check_promise()
@@ -186,25 +183,23 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         """From how many parties each hears in a round, if that is as many as it sends to; None: from any number."""
         return self.receivers if self.schedule in _AS_MANY_SENDERS else None
 
-    def topup(self, leavers: int) -> float:
-        """Return the standard deviation of the noise that each party adds at settlement if so many have left."""
-        if not self.sigma_topup:
-            return 0.0
-        return self.sigma_topup[integer("leavers", leavers, 0, len(self.sigma_topup) - 1)]
+    def topup(self, parties: int) -> TopUp:
+        """Return how much noise each of so many parties adds when it settles, by the weights of its cohort."""
+        colluders = whole_parties("colluding", self.colluding, parties)
+        return TopUp(self.sigma_together, self.sigma_independent, colluders)
+
+    def sigma_at_full_attendance(self, parties: int) -> float:
+        """Return the standard deviation of the noise of each of so many in the sum, top-up included, if all stay."""
+        return math.hypot(self.sigma_independent, self.topup(parties).full(parties))
 
     def with_fewer(self, parties: int, rest: int) -> Terms:
         """Return the terms for the `rest` of so many parties, with the noise that they would have had the others left.
 
         There are as many colluders as before, and nobody has worked out the plan's probability of failure.
         """
-        gone = parties - rest
-        if self.sigma_topup and gone >= len(self.sigma_topup):
-            covered = len(self.sigma_topup) - 1
-            refuse("the number of parties to leave out", gone, f"at most {covered}: the noise covers {covered} leavers")
         colluders = whole_parties("colluding", self.colluding, parties)
         return msgspec.structs.replace(
             self,
-            sigma_topup=self.sigma_topup[gone:],
             colluding=min(1.0, colluders / max(rest, 1)),
             min_participants=min(self.min_participants, max(rest, smallest_cohort(colluders))),
             failure=None,
@@ -248,7 +243,7 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
             rule=requirements.rule,
             colluding=requirements.colluding,
             failure=plan.failure_probability,
-            sigma_topup=_topup_table(plan, agreed.get("min_participants", 2)),
+            sigma_together=plan.topup.together,
             dimension=dimension,
             **agreed,
         )
@@ -260,7 +255,7 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     def as_dict(self) -> dict[str, Any]:
         """Return all fields for JSON, with the names of the file."""
         fields: dict[str, Any] = msgspec.to_builtins(self)
-        for name, absent in (("distance", None), ("failure", None), ("sigma_topup", ())):
+        for name, absent in (("distance", None), ("failure", None), ("sigma_together", 0.0)):
             if fields[name] == absent:  # a failure of 0 is known, and is written
                 del fields[name]  # a term that was not agreed on
         return fields | {"start": to_utc(self.start), "rule": rule_to_file(self.rule)}
@@ -291,16 +286,6 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         one_of("rule", self.rule, ("analytic", "classic"))
         if not 0.0 < mu_for(self.epsilon, self.delta, self.rule) < math.inf:
             refuse("(epsilon, delta)", (self.epsilon, self.delta), "one that Gaussian noise can promise")
-
-
-def _topup_table(plan: Plan, min_participants: int) -> tuple[float, ...]:
-    """Return the top-up for 0, 1, 2, ... leavers, up to those with whom there is a result."""
-    parties, planned = plan.requirements.parties, plan.requirements.leavers
-    most = max(0, parties - integer("min_participants", min_participants, min=1))
-    if not plan.settled_noise.covers(most):
-        refuse("min_participants", min_participants, f"at least {parties - planned}: the plan covers {planned} leavers")
-    table = tuple(plan.sigma_topup(leavers) for leavers in range(most + 1))
-    return table if any(table) else ()
 
 
 def fields_from_file(fields: object) -> object:

@@ -74,7 +74,8 @@ class LossChecker:
     def planned(self) -> LossCheck:
         """Return the party's loss had everyone been present throughout; worked out once, whatever happens."""
         if self._planned is None:
-            self._planned = self._worst(Execution(self._topology.schedule, self._setup.roster.terms.injection))
+            run = Execution(self._topology.schedule, self._setup.roster.terms.injection)
+            self._planned = self._worst(run.settled())
         return self._planned
 
     def realized(self, realized: RealizedExecution) -> LossCheck:
@@ -100,13 +101,13 @@ class LossChecker:
 
     def _against_all(self, execution: Execution) -> LossCheck | None:
         """Return a bound on the loss against every coalition of the agreed size; None where none is known."""
-        setup, terms = self._setup, self._setup.roster.terms
-        settled = execution.settled() if execution.cohort is None else execution
+        setup, terms, cohort = self._setup, self._setup.roster.terms, execution.cohort
+        assert cohort is not None
         colluders, levels = setup.session.colluders, setup.noise_levels(execution)
-        if terms.receivers != 1 or not MessageGraph.of(View(settled).of_cohort()).keeps_joined(colluders):
+        if terms.receivers != 1 or not MessageGraph.of(View(execution).of_cohort()).keeps_joined(colluders):
             return None
         weights = execution.total_weights
-        variances = np.sort((weights[settled.cohort] * levels.independent) ** 2 + levels.topup**2)
+        variances = np.sort((weights[cohort] * levels.independent) ** 2 + levels.topup**2)
         together = math.fsum(variances[: variances.size - colluders])  # if those collude who have most
         bound = loss_bound(
             weight=float(weights[self._party]) * _UP,

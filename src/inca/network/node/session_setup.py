@@ -24,6 +24,7 @@ from inca.privacy.gaussian import mu_for
 from inca.protocol.execution import Execution
 from inca.protocol.noise_levels import NoiseLevels
 from inca.protocol.rounding import Rounding
+from inca.protocol.topup import TopUp
 from inca.protocol.transcript import Transcript
 
 MIN_EXCESS = 2.0**-20
@@ -45,7 +46,7 @@ class SessionSetup:
     def lattice(self) -> Lattice:
         """The lattice: public, and the same for everyone."""
         terms = self.roster.terms
-        noise = replace(terms.noise_levels, topup=max(terms.sigma_topup, default=0.0))
+        noise = replace(terms.noise_levels, topup=self._topup.most(terms.min_participants))
         parties = len(self.roster.parties)
         return Lattice(granularity_for(noise, terms.max_coordinate, parties, terms.rounds, senders=terms.senders))
 
@@ -58,8 +59,7 @@ class SessionSetup:
         terms = self.roster.terms
         mu = mu_for(terms.epsilon, terms.delta, terms.rule)
         expected = np.full(len(self.roster.parties), terms.receivers * terms.rounds)
-        topup = min((sigma for sigma in terms.sigma_topup if sigma > 0.0), default=0.0)
-        added = self._added_mu(np.ones(expected.size), expected, topup) / mu
+        added = self._added_mu(np.ones(expected.size), expected, self._topup.least) / mu
         if not added <= _MAX_ADDED_SHARE:
             most = f"so small that whole numbers add at most {_MAX_ADDED_SHARE:g} of the agreed loss"
             refuse("dimension", terms.dimension, f"{most} (they would add {added:.3g} of it)")
@@ -81,10 +81,13 @@ class SessionSetup:
         return self.lattice.granularity * math.sqrt(terms.dimension) / terms.sensitivity
 
     def noise_levels(self, execution: Execution) -> NoiseLevels:
-        """Return the agreed noise, topped up for as many parties as are not in the cohort of an execution."""
-        terms = self.roster.terms
-        leavers = 0 if execution.cohort is None else int((~execution.cohort).sum())
-        return replace(terms.noise_levels, topup=terms.topup(leavers))
+        """Return the agreed noise, topped up by the weights of the cohort of an execution, if it has one."""
+        levels = self.roster.terms.noise_levels
+        if execution.cohort is None:
+            return levels
+        # By the numbers that the parties use: there is top-up if and only if they add some.
+        steps = self.session.topup.sigma(execution.total_weights[execution.cohort].tolist())
+        return replace(levels, topup=steps / self._in_steps)
 
     def transcript(self, execution: Execution) -> Transcript:
         """Return an execution with what was agreed, without an adversary: the same for all parties."""
@@ -98,6 +101,15 @@ class SessionSetup:
             agreed=terms.agreed,
             rounding=self.rounding(execution),
         )
+
+    @cached_property
+    def _topup(self) -> TopUp:
+        return self.roster.terms.topup(len(self.roster.parties))
+
+    @property
+    def _in_steps(self) -> float:
+        """What standard deviations are multiplied by when noise is drawn."""
+        return (1.0 + self.noise_excess) / self.lattice.granularity
 
     def _added_mu(self, weights: Array, received: NDArray[np.int64], topup: float) -> float:
         terms, step = self.roster.terms, self.lattice.granularity
@@ -117,6 +129,7 @@ class SessionSetup:
     def session(self) -> SessionConfig:
         """What the state machine needs of it."""
         terms, lattice = self.roster.terms, self.lattice
+        lattice.level(self._topup.most(terms.min_participants) * (1.0 + self.noise_excess))  # refused if too wide
         return SessionConfig(
             id=self.roster.session,
             parties=len(self.roster.parties),
@@ -134,7 +147,7 @@ class SessionSetup:
             period=terms.period,
             min_round_duration=terms.min_round_duration,
             seed=self._seed,
-            sigma_topup=tuple(lattice.level(sigma * (1.0 + self.noise_excess)) for sigma in terms.sigma_topup) or (0,),
+            topup=self._topup.scaled(self._in_steps),
             names=tuple(self.roster.names),
             colluders=whole_parties("colluding", terms.colluding, len(self.roster.parties)),
             leavers=len(self.roster.parties) - terms.min_participants,

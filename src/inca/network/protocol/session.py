@@ -7,6 +7,7 @@ all parties.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -14,9 +15,11 @@ from inca._base.randomness import PublicSeed
 from inca.protocol.injection import Injection, incremental_injection
 from inca.protocol.schedules import Schedule
 from inca.protocol.schedules.kinds import schedule_of_kind
+from inca.protocol.topup import TopUp
 
 WEIGHT = 2**40
 """The weight of one party's value, in the units that travel."""
+_NO_TOPUP = TopUp(together=0.0, independent=0.0, colluders=0)
 
 
 def quorum_of(parties: int) -> int:
@@ -65,8 +68,7 @@ class SessionConfig:
     period: float  # how long a round lasts at most
     min_round_duration: float = 0.0
     seed: bytes | None = None  # of the schedule, public, 32 bytes; None: the parties flip a coin
-    # Independent noise added at settlement if 0, 1, 2, ... parties are not in the cohort, each that may be; (0,): none.
-    sigma_topup: tuple[int, ...] = (0,)
+    topup: TopUp = _NO_TOPUP  # in lattice steps, not rounded
     names: tuple[str, ...] = ()  # by default their numbers
     colluders: int = 1  # how many may collude
     leavers: int = 0  # how many may leave
@@ -75,9 +77,9 @@ class SessionConfig:
         """Return what people call a party."""
         return self.names[party] if self.names else f"party {party}"
 
-    def topup(self, cohort: int) -> int:
-        """Return the independent noise that each party of a cohort of this size adds when it settles."""
-        return self.sigma_topup[min(self.parties - cohort, len(self.sigma_topup) - 1)]
+    def sigma_topup(self, weights: Iterable[float]) -> int:
+        """Return the independent noise that each party of a cohort of these weights adds when it settles."""
+        return math.ceil(self.topup.sigma(weights))
 
     @property
     def injection(self) -> Injection:

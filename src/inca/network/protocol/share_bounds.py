@@ -28,6 +28,7 @@ taken.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -69,9 +70,9 @@ def largest_total(session: SessionConfig, cohort_size: int) -> int:
     """Return the largest absolute number in the sum of the settled final messages of a cohort of honest parties.
 
     All of a cohort were there in the last round, so that no mask is left (erratum E2), and what they exchanged cancels:
-    it is the sum of their values, each with its independent noise and its top-up.
+    it is the sum of their values, each with its independent noise and its top-up, which depends on their weights.
     """
-    return cohort_size * (_noisy(session) + NOISE_BOUND * session.topup(cohort_size))
+    return cohort_size * (_noisy(session) + NOISE_BOUND * math.ceil(session.topup.most(cohort_size)))
 
 
 def _noisy(session: SessionConfig) -> int:

@@ -355,7 +355,7 @@ def terms_for(base: Terms, request: AverageRequest, parties: int) -> Terms:
     noise = NoiseLevels(
         independent=scale * base.sigma_independent,
         cancelling=scale * base.sigma_cancelling,
-        topup=scale * max(base.sigma_topup, default=0.0),
+        topup=scale * base.topup(parties).most(base.min_participants),
     )
     step = granularity_for(noise, request.max_norm, parties, base.rounds, senders=base.senders)
     rounding = 1.0 + step * math.sqrt(request.dimension) / request.distance
@@ -369,6 +369,6 @@ def terms_for(base: Terms, request: AverageRequest, parties: int) -> Terms:
         distance=request.distance if request.distance < 2.0 * radius else None,
         sigma_independent=noise.independent * rounding,
         sigma_cancelling=noise.cancelling * rounding,
-        sigma_topup=tuple(scale * sigma * rounding for sigma in base.sigma_topup),
+        sigma_together=scale * base.sigma_together * rounding,
         epsilon=float(epsilon_for(request.mu * (1.0 + _ROUNDING_SLACK), base.delta, base.rule)),
     )

@@ -58,7 +58,9 @@ def test_others_are_compared_on_request_and_details_explain(capsys: Capture, tmp
     parts = ("independent noise, ", "lost values", "Recipe             best\n", "times that of Central DP")
     for part in (*parts, "A plan is a forecast", "Assumptions", "All parties follow", "11 of 20 trustees open"):
         assert part in details and part not in out
-    assert f"The plan is in {tmp_path / 'plan.json'}.\n" in details and details.endswith("More               --compare\n")
+    assert f"The plan is in {tmp_path / 'plan.json'}.\n" in details and details.endswith(
+        "More               --compare\n"
+    )
 
 
 def test_the_papers_recipe_says_that_it_is_sampled(capsys: Capture) -> None:

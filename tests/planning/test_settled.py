@@ -259,7 +259,8 @@ def test_more_privacy_and_more_who_collude_or_leave_cost_accuracy(name: str, par
     errors = []
     for number in (low, high):
         try:
-            errors.append(inca.plan(inca.Requirements(**{"parties": parties, "epsilon": 1.0, name: number})))
+            changes: dict[str, Any] = {name: number}
+            errors.append(inca.plan(replace(inca.Requirements(parties, 1.0), **changes)))
         except RequirementsNotMet:
             return
     first, second = (plan.budget.noise for plan in errors)
@@ -319,7 +320,7 @@ def test_options_out_of_their_range_are_refused() -> None:
         ({"recipe": "mine"}, "recipe must be best or paper"),
     ):
         with pytest.raises(InvalidInput, match=sentence):
-            inca.plan(SMALL, inca.PlanOptions(**options))  # type: ignore[arg-type]
+            inca.plan(SMALL, inca.PlanOptions(**options))
 
 
 # --- the file ---------------------------------------------------------------------------------------------------------

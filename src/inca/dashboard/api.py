@@ -8,17 +8,13 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from inca._base.types import Progress
 from inca._base.validation import refuse
 from inca.dashboard.adversary_view import adversary_view
-from inca.dashboard.estimates import full_plan
 from inca.dashboard.kept_documents import KeptDocuments
 from inca.dashboard.questions import (
-    DEFAULT_VIEWS,
     AdversaryQuestion,
     FileQuestion,
     NoiseQuestion,
-    PlanQuestion,
     RunQuestion,
     SessionQuestion,
 )
@@ -86,26 +82,12 @@ class DashboardApi:
         return self._documents.open(name, content).summary()
 
     def files(self) -> dict[str, Any]:
-        """Return the files that are open and the plans that were made, the last one first, and how many are kept."""
+        """Return the files that are open, the last one first, and how many are kept."""
         return self._documents.summary()
 
     def file(self, question: FileQuestion) -> dict[str, Any]:
         """Return a file that was opened before."""
         return self._documents[question.file].answer()
-
-    def plan(self, question: PlanQuestion, progress: Progress) -> dict[str, Any]:
-        """Return the plan, as `inca plan` makes it; one that was made before is not made again."""
-        if question.views != DEFAULT_VIEWS:  # calibrated on less, it must not pass for the plan of a page
-            return full_plan(question, progress)
-        answer = self._documents.plan(question)
-        if answer is None:
-            answer = full_plan(question, progress)
-            self._documents.keep_plan(question, answer)
-        return answer
-
-    def plans(self) -> list[dict[str, Any]]:
-        """Return the plans that were made here and are still kept, the last one first."""
-        return self._documents.plans()
 
     def sessions(self) -> dict[str, Any]:
         """Return all sessions, and which folders are watched."""

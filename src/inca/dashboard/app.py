@@ -15,7 +15,7 @@ from inca._base.files import files_digest
 from inca.dashboard.access import AccessControl
 from inca.dashboard.api import DashboardApi
 from inca.dashboard.documents import MAX_BYTES
-from inca.dashboard.estimates import quick_estimates, slow_mechanisms, tradeoff
+from inca.dashboard.plan_view import plan_view, slow_mechanisms
 from inca.dashboard.questions import (
     AdversaryQuestion,
     FileQuestion,
@@ -53,7 +53,7 @@ def application(api: DashboardApi, hosts: Iterable[str]) -> Starlette:
             Route("/", lambda request: RedirectResponse("/story")),
             *(Route(f"/{name}", lambda request: HTMLResponse(page)) for name in _PAGES),
             *_question_routes(api),
-            *_streamed_routes(api),
+            _slow_route(),
             Route("/api/open", _open_route(api), methods=["POST"]),
             Route("/api/execution", _download_route(api)),
             Route("/figures.css", lambda request: Response(FIGURE_STYLE, media_type="text/css")),
@@ -87,9 +87,8 @@ def _question_routes(api: DashboardApi) -> list[BaseRoute]:
         "run": lambda params: api.run(RunQuestion.parse(params)),
         "adversary": lambda params: api.adversary(AdversaryQuestion.parse(params)),
         "sufficient-noise": lambda params: api.sufficient_noise(NoiseQuestion.parse(params)),
-        "tradeoff": lambda params: tradeoff(PlanQuestion.parse(params)),
+        "plan": lambda params: plan_view(PlanQuestion.parse(params)),
         "files": lambda params: api.files(),
-        "plans": lambda params: api.plans(),
         "file": lambda params: api.file(FileQuestion.parse(params)),
         "sessions": lambda params: api.sessions(),
         "session": lambda params: api.session(SessionQuestion.parse(params)),
@@ -108,33 +107,16 @@ def _question_routes(api: DashboardApi) -> list[BaseRoute]:
     return [route(name) for name in answers]
 
 
-def _emit_estimates(question: PlanQuestion, emit: Emit) -> None:
-    still_there: dict[str, Any] = {"progress": [0, 0]}  # says nothing, and stops the work once nobody listens
-    for part in quick_estimates(question, lambda: emit(still_there)):
-        emit(part)
-
-
-def _emit_slow_mechanisms(question: PlanQuestion, emit: Emit) -> None:
-    for part in slow_mechanisms(question):
-        emit(part)
-
-
-def _streamed_routes(api: DashboardApi) -> list[BaseRoute]:
-    def emit_plan(question: PlanQuestion, emit: Emit) -> None:
-        emit(api.plan(question, lambda done, total: emit({"progress": [done, total]})))
-
+def _slow_route() -> BaseRoute:
     places = threading.Semaphore(_MAX_LONG_JOBS)
-    works = {"estimate": _emit_estimates, "plan": emit_plan, "slow-mechanisms": _emit_slow_mechanisms}
-    return [_streamed_route(name, work, places) for name, work in works.items()]
 
-
-def _streamed_route(name: str, work: Callable[[PlanQuestion, Emit], None], places: threading.Semaphore) -> Route:
     def work_in_turn(params: Params, emit: Emit) -> None:
         question = PlanQuestion.parse(params)
         if not places.acquire(blocking=False):
             raise InvalidInput(f"at most {_MAX_LONG_JOBS} long computations can be under way, got one more: cancel one")
         try:
-            work(question, emit)
+            for entry in slow_mechanisms(question):
+                emit(entry)
         finally:
             places.release()
 
@@ -142,7 +124,7 @@ def _streamed_route(name: str, work: Callable[[PlanQuestion, Emit], None], place
         params = dict(request.query_params)
         return streamed(lambda emit: work_in_turn(params, emit))
 
-    return Route(f"/api/{name}", answer)
+    return Route("/api/slow-mechanisms", answer)
 
 
 def _open_route(api: DashboardApi) -> Callable[[Request], Any]:

@@ -27,7 +27,7 @@ from inca.reporting.verdict import Worded
 
 MAX_BYTES = 1 << 26
 _MAX_NAME = 255
-REQUIRED = ("parties", "epsilon", "delta", "colluding", "eavesdropped", "dropout", "messages")
+_REQUIRED = ("parties", "epsilon", "delta", "colluding", "eavesdropped", "dropout", "messages")
 """What the Plan view can set of a plan's requirements."""
 
 PageLink = tuple[str, str]
@@ -79,15 +79,10 @@ inca-plan/2, inca-result/2, inca-average/1, inca-execution/1, inca-execution/2),
     document = kind.decode(data, short)
     assert isinstance(document, Worded)
     try:
-        return opened(identity, short, document)
+        links = (_open_in_plan(document), *plan_links(document)) if isinstance(document, PlanDocument) else ()
+        return OpenedFile(identity, short, document.kind, content(document), links)
     except InvalidInput as error:  # its numbers contradict each other
         raise InvalidInput(f"{short} cannot be read as {kind.kind}: {error}") from None
-
-
-def opened(identity: str, name: str, document: Worded) -> OpenedFile:
-    """Return a document as a file that was opened."""
-    links = _plan_links(document) if isinstance(document, PlanDocument) else ()
-    return OpenedFile(identity, name, document.kind, content(document), links)
 
 
 def _short_name(name: str) -> str:
@@ -119,8 +114,8 @@ def _execution_links(identity: str) -> tuple[PageLink, ...]:
     return tuple((words, f"{place}?file={identity}") for words, place in views)
 
 
-def _plan_links(document: PlanDocument) -> tuple[PageLink, ...]:
-    """Return links to the Plan view, and to a simulated run with the noise of the plan in units of its values."""
+def plan_links(document: PlanDocument) -> tuple[PageLink, ...]:
+    """Return links to a simulated run with the noise of the plan in units of its values."""
     required = document.requirements
     unit = DOMAIN.sensitivity() / SimulatedRun().records / (required.sensitivity or 1.0)
     parties = min(required.parties, MAX_PARTIES, MAX_MESSAGES // max(1, document.rounds * document.receivers))
@@ -132,13 +127,17 @@ def _plan_links(document: PlanDocument) -> tuple[PageLink, ...]:
             "receivers": document.receivers,
             "schedule": document.schedule,
             "injection": document.injection.kind or "incremental",
+            "quiet": 0,
             "sigma_independent": f"{unit * document.sigma_independent:.6g}",
             "sigma_cancelling": f"{unit * document.sigma_cancelling:.6g}",
         }
     )
-    plan = urlencode({name: getattr(required, name) for name in REQUIRED})
     return (
-        ("Open in Plan", f"/plan?{plan}"),
         (f"Watch a run of it{some}", f"/run?{run}"),
         (f"See the adversary's view of it{some}", f"/adversary?{run}"),
     )
+
+
+def _open_in_plan(document: PlanDocument) -> PageLink:
+    required = {name: getattr(document.requirements, name) for name in _REQUIRED}
+    return "Open in Plan", f"/plan?{urlencode({name: entry for name, entry in required.items() if entry is not None})}"

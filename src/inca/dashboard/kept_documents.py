@@ -1,4 +1,4 @@
-"""What was opened or planned lately, so that a page that is loaded again shows it without computing again.
+"""What was opened lately, so that a page that is loaded again shows it again.
 
 It is all in memory: nothing is written to disk, and it ends with the program. How much there can be is bounded by
 number and by size, and what was not looked at for longest goes first. What may be kept is decided where it is read
@@ -7,19 +7,14 @@ number and by size, and what was not looked at for longest goes first. What may 
 
 from __future__ import annotations
 
-import hashlib
 import re
 import threading
 from collections import OrderedDict
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
-import msgspec
-
 from inca._base.validation import refuse
-from inca.dashboard.documents import MAX_BYTES, REQUIRED, OpenedFile, opened, read_file
-from inca.dashboard.questions import PlanQuestion
-from inca.documents.plan import PlanDocument
+from inca.dashboard.documents import MAX_BYTES, OpenedFile, read_file
 from inca.errors import InvalidInput
 
 MAX_KEPT = 16
@@ -31,12 +26,10 @@ _ID = re.compile("[0-9a-f]{16}")
 
 @dataclass(frozen=True, repr=False)
 class KeptDocument:
-    """A file and how many bytes it has; of a plan that was made here, what was required and what a page is told."""
+    """A file and how many bytes it has."""
 
     file: OpenedFile
     size: int
-    requirements: dict[str, Any] | None = None
-    answer: dict[str, Any] | None = None
 
     def __repr__(self) -> str:
         return f"KeptDocument({self.file!r}, {self.size} bytes)"
@@ -58,28 +51,6 @@ class KeptDocuments:
         file = read_file(name, data)
         self._keep(KeptDocument(file, len(data)))
         return file
-
-    def keep_plan(self, question: PlanQuestion, answer: dict[str, Any]) -> None:
-        """Keep a plan that was made."""
-        asked = {name: getattr(question.requirements, name) for name in REQUIRED}
-        name = f"Plan for {asked['parties']:,} parties, epsilon {asked['epsilon']:g}"
-        file = opened(_plan_id(question), name, PlanDocument.of_fields(answer["plan"]))
-        size = len(msgspec.json.encode(answer))
-        self._keep(KeptDocument(file, size, asked, answer))
-
-    def plan(self, question: PlanQuestion) -> dict[str, Any] | None:
-        """Return what the page was told of the plan for these requirements, if it was made and is still here."""
-        with self._lock:
-            kept = self._kept.get(_plan_id(question))
-        return None if kept is None else kept.answer
-
-    def plans(self) -> list[dict[str, Any]]:
-        """Return all plans that were made here, the last one first, each with its id and what was required of it."""
-        with self._lock:
-            kept = list(reversed(self._kept.values()))
-        return [
-            one.answer | {"id": one.file.id, "requirements": one.requirements} for one in kept if one.answer is not None
-        ]
 
     def __getitem__(self, identity: str) -> OpenedFile:
         if not _ID.fullmatch(identity):
@@ -108,8 +79,3 @@ class KeptDocuments:
 
     def _bytes(self) -> int:
         return sum(kept.size for kept in self._kept.values())
-
-
-def _plan_id(question: PlanQuestion) -> str:
-    asked = asdict(question.requirements) | {"views": question.views}
-    return hashlib.sha256(b"plan\0" + msgspec.json.encode(asked)).hexdigest()[:16]

@@ -23,9 +23,6 @@ Params = Mapping[str, str]
 NOBODY = "none"
 """How an address names the adversary of nobody: where it names none, that of the file counts."""
 
-DEFAULT_VIEWS = 300
-"""On how many sampled views a plan is calibrated: as many as `inca plan` takes."""
-
 _Probability = Annotated[float, msgspec.Meta(ge=0.0, le=1.0)]
 _Positive = Annotated[float, msgspec.Meta(gt=0.0, le=1e300)]
 
@@ -89,7 +86,7 @@ class NoiseQuestion(AdversaryQuestion, frozen=True):
 
 
 class PlanQuestion(_Question, frozen=True):
-    """What is required of a plan, and on how many sampled views it is calibrated.
+    """What is required of a plan.
 
     Example:
         >>> PlanQuestion.parse({"parties": "30"}).requirements.colluders
@@ -101,17 +98,17 @@ class PlanQuestion(_Question, frozen=True):
     delta: float = 1e-5
     colluding: float = 0.1
     eavesdropped: float = 0.0
-    dropout: float = 0.1
-    messages: int = 20
-    views: Annotated[int, msgspec.Meta(ge=2, le=10_000)] = DEFAULT_VIEWS
+    dropout: float | None = None
+    messages: int | None = None
 
     def __post_init__(self) -> None:
         _ = self.requirements  # which refuses what no plan can meet
 
     @property
     def requirements(self) -> Requirements:
-        """What is required."""
-        return Requirements(**{name: getattr(self, name) for name in self.__struct_fields__ if name != "views"})
+        """What is required; without a dropout, the usual one."""
+        asked = {name: getattr(self, name) for name in self.__struct_fields__}
+        return Requirements(**{name: value for name, value in asked.items() if value is not None})
 
 
 class FileQuestion(_Question, frozen=True):

@@ -49,7 +49,7 @@ export async function ask(name, params, signal) {
  * @template {keyof StreamedAnswers} Name
  * @param {Name} name
  * @param {Params} params
- * @param {(part: StreamedAnswers[Name] & { progress?: undefined } | { progress: [number, number] }) => void} take
+ * @param {(part: StreamedAnswers[Name]) => void} take
  * @param {AbortSignal} signal
  */
 export async function stream(name, params, take, signal) {

@@ -66,3 +66,36 @@ export function errorSentence(error, labels = {}) {
   const capital = /^[a-z]+$/.test(first) ? first.charAt(0).toUpperCase() + first.slice(1) : first;
   return (label ?? capital) + words.slice(first.length) + (/[.!?]$/.test(words) ? "" : ".");
 }
+
+/**
+ * A whole number with commas.
+ * @param {number} number
+ */
+export const whole = (number) => number.toLocaleString("en");
+
+/**
+ * A number as Python's format "g" writes it, which words of the program itself have: 0.0796, 1e-05.
+ * @param {number} value
+ * @param {number} [digits]
+ */
+export function general(value, digits = 6) {
+  const [mantissa, power] = value.toExponential(digits - 1).split("e");
+  const exponent = Number(power);
+  if (value !== 0 && (exponent < -4 || exponent >= digits)) {
+    const size = String(Math.abs(exponent)).padStart(2, "0");
+    return `${Number(mantissa)}e${exponent < 0 ? "-" : "+"}${size}`;
+  }
+  return String(Number(value.toPrecision(digits)));
+}
+
+/**
+ * A probability in a few digits, never below what it is.
+ * @param {number} value
+ * @param {number} digits
+ */
+export function roundedUp(value, digits) {
+  const [mantissa, power] = value.toExponential(15).split("e");
+  const all = mantissa.replace(".", "");
+  const up = Number(all.slice(0, digits)) + (/[1-9]/.test(all.slice(digits)) ? 1 : 0);
+  return general(Number(`${up}e${Number(power) - digits + 1}`), digits);
+}

@@ -13,11 +13,10 @@ export const GLOSSARY = {
   colluding:
     "The fraction of parties that share everything they see with each other, but otherwise follow the protocol.",
   eavesdropped: "The fraction of each round's messages that somebody outside reads.",
-  dropout: "The fraction of parties that leave for good at a random time.",
-  messages: "How many messages a party sends in total: rounds times receivers.",
-  mse: "Mean squared error of the estimated mean. Its root is about how far off the estimate is.",
-  central:
-    "Central DP: a trusted server sees all values and adds the least noise that the guarantee needs. Nothing without a server can be better.",
+  dropout:
+    "The fraction of parties that may leave for good, at any time. Unless you say otherwise a tenth, or as many as leave two honest ones.",
+  messages: "How many messages a party may send, the final one included. Empty: as many as are needed.",
+  error: "The root of the mean squared error: about how far off the estimated mean is. All values lie between 0 and 1.",
   independent: "Independent noise stays in the result: it is what differential privacy needs in the end.",
   cancelling:
     "Cancelling noise hides messages on their way and is removed again by the party that added it. It cancels exactly if nobody leaves.",
@@ -41,8 +40,6 @@ export const GLOSSARY = {
   rank: "Messages that the adversary does not see connect honest parties. If they connect all of them, noise can cancel without revealing anyone's value.",
   sigma: "The standard deviation of the noise, in the unit of the values.",
   seed: "A number that determines everything random here, so that the same address shows the same run.",
-  "quick estimate":
-    "What inca's plan will say. Where nobody eavesdrops it is looked up. Else it is a range in which the plan's error will lie, estimated from the first of the adversaries that a plan samples; the figure in colour is its worse end.",
   plan: "All that a run needs except the values: who sends to whom, how often, and how much noise. It is a file that all parties can read.",
   GOPA: "Pairs of parties share noise that cancels in the sum. What leavers leave behind is corrected, but only if their absence is noticed in time.",
   "eavesdropped messages":

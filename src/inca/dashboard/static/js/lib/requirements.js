@@ -1,12 +1,12 @@
-// What is required of a plan: its fields, their defaults, and how they stand in an address and in words.
+// What is required of a plan: its fields, their defaults, and how they stand in an address.
 
 /** @import { Requirements } from "./types.js" */
-import { format, percent } from "./format.js";
+import { format } from "./format.js";
 
 /**
  * @typedef {object} FieldSpec
  * @property {string} label
- * @property {number} value the default: the same as in inca.dashboard.questions
+ * @property {number | null} value the default: the same as in inca.dashboard.questions
  * @property {number} min
  * @property {number} max
  * @property {"log"} [scale] sliders move by factors
@@ -21,8 +21,8 @@ export const FIELDS = {
   delta: { label: "Delta", value: 1e-5, min: 1e-12, max: 0.1, scale: "log" },
   colluding: { label: "Colluding", value: 0.1, min: 0, max: 0.9, fraction: true },
   eavesdropped: { label: "Eavesdropped", value: 0, min: 0, max: 0.9, fraction: true },
-  dropout: { label: "Dropping out", value: 0.1, min: 0, max: 0.8, fraction: true },
-  messages: { label: "Messages per party", value: 20, min: 1, max: 60, whole: true },
+  dropout: { label: "Dropping out", value: null, min: 0, max: 0.8, fraction: true },
+  messages: { label: "Messages per party", value: null, min: 2, max: 1000, whole: true },
 };
 
 const NAMES = /** @type {(keyof Requirements)[]} */ (Object.keys(FIELDS));
@@ -30,7 +30,7 @@ const NAMES = /** @type {(keyof Requirements)[]} */ (Object.keys(FIELDS));
 /** Labels by the names that the server uses in what it refuses. */
 export const LABELS = Object.fromEntries(NAMES.map((name) => [name, FIELDS[name].label]));
 
-/** @param {(name: keyof Requirements) => number} value @returns {Requirements} */
+/** @param {(name: keyof Requirements) => number | null} value @returns {Requirements} */
 const build = (value) =>
   /** @type {Requirements} */ (/** @type {unknown} */ (Object.fromEntries(NAMES.map((name) => [name, value(name)]))));
 
@@ -55,7 +55,8 @@ export function readRequirements(params) {
     params[name] !== "" && isAllowed(name, Number(params[name]));
   const problems = NAMES.filter((name) => params[name] !== undefined && !isGood(name)).map((name) => {
     const { label, value, min, max } = FIELDS[name];
-    return `${label} must be from ${format(min)} to ${format(max)}, got “${params[name]}” in the address: ${format(value)} is taken instead.`;
+    const taken = value === null ? "the usual" : format(value);
+    return `${label} must be from ${format(min)} to ${format(max)}, got “${params[name]}” in the address: ${taken} is taken instead.`;
   });
   return [build((name) => (isGood(name) ? Number(params[name]) : FIELDS[name].value)), problems];
 }
@@ -65,19 +66,3 @@ export function readRequirements(params) {
  * @param {Requirements} requirements
  */
 export const keyOf = (requirements) => NAMES.map((name) => requirements[name]).join(" ");
-
-/**
- * Requirements in words.
- * @param {Requirements} requirements
- */
-export function describeRequirements({ parties, epsilon, delta, colluding, eavesdropped, dropout, messages }) {
-  return [
-    `${format(parties)} parties`,
-    `epsilon ${format(epsilon)}`,
-    `delta ${delta}`,
-    `${percent(colluding)} colluding`,
-    ...(eavesdropped ? [`${percent(eavesdropped)} eavesdropped`] : []),
-    `${percent(dropout)} dropping out`,
-    messages === 1 ? "1 message each" : `${format(messages)} messages each`,
-  ].join(", ");
-}

@@ -21,9 +21,6 @@ export const DEFAULT_SETTINGS = {
   absent: "",
 };
 
-/** How far a record moves a value of a simulated run with the default settings: 240 minutes over 60 patients. */
-export const RECORD_MOVES_BY = 240 / DEFAULT_SETTINGS.records;
-
 /** @type {[value: string, words: string][]} */
 export const SCHEDULES = [
   ["permutation", "by permutations"],

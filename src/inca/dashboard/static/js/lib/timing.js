@@ -14,21 +14,6 @@ export function debounce(milliseconds, action) {
   };
 }
 
-/**
- * Call `action` once a frame has been painted since: asked for again before that, it is called once.
- * @param {() => void} action
- */
-export function afterPaint(action) {
-  let asked = false;
-  return async () => {
-    if (asked) return;
-    asked = true;
-    await painted();
-    asked = false;
-    action();
-  };
-}
-
 /** Wait until the page as it is now has been painted. */
 export const painted = () => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
 
@@ -50,36 +35,5 @@ export class LatestRequest {
 
   abort() {
     this.#controller.abort();
-  }
-}
-
-/**
- * Work that is asked for more often than it can be done: one at a time, and after it only the newest that was asked for.
- * @template Question
- */
-export class NewestOnly {
-  /** @type {Question | null} */
-  #next = null;
-  #busy = false;
-
-  /** @param {(question: Question) => Promise<void>} work */
-  constructor(work) {
-    this.work = work;
-  }
-
-  /** @param {Question} question */
-  async ask(question) {
-    this.#next = question;
-    if (this.#busy) return;
-    this.#busy = true;
-    try {
-      while (this.#next !== null) {
-        const newest = this.#next;
-        this.#next = null;
-        await this.work(newest);
-      }
-    } finally {
-      this.#busy = false;
-    }
   }
 }

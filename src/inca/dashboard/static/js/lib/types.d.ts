@@ -200,96 +200,43 @@ export interface Answers {
   adversary: AdversaryAnswer;
   "sufficient-noise": NoiseAnswer;
   files: KeptFiles;
-  plans: KeptPlan[];
-  tradeoff: TradeoffAnswer;
+  plan: PlanAnswer;
   file: FileAnswer;
   sessions: { sessions: SessionStatus[]; watching: string[] };
   session: SessionAnswer;
 }
 
-/** What a protocol design is, and how it is written. */
-export interface Design {
-  schedule: string;
-  rounds: number;
-  receivers: number;
-  quiet: number;
-  kind: string;
-  text: string;
-}
-
-/**
- * A mechanism's predicted error; mse null: none, or unbounded. Only inca's own have parts, a design and noise. `low` is
- * the lower end of a range of which `mse` is the upper one, from so many sampled `views`; null: there is no range.
- */
+/** A mechanism's predicted error; mse null: unbounded, or none, as `why_not` says. */
 export interface MechanismEntry {
   mechanism: string;
   mse: number | null;
-  relative: number | null;
   messages: number | null;
   promise: string;
   weaker: boolean;
   why_not: string;
-  remark: string;
-  parts: ErrorParts | null;
-  design: Design | null;
-  sigma_independent: number | null;
-  sigma_cancelling: number | null;
-  low: number | null;
-  views: number | null;
-  planned_views: number | null;
 }
 
-/** What noise leaves with so many messages, in units of Local DP's variance. */
-export interface TradeoffPoint {
-  rounds: number;
-  receivers: number;
-  messages: number;
-  noise: number;
-}
-
-/** Error against messages, for any epsilon: `data` is the squared error of lost values. */
-export interface TradeoffAnswer {
-  points: TradeoffPoint[];
-  data: number | null;
-  why_not: string;
-  entry: MechanismEntry | null;
-}
-
-export interface EstimateHead {
-  parties: number;
-  colluders: number;
-  leavers: number;
-  guess_mse: number;
-  slow: string[];
-}
-
+/** A plan as a file, what is to be said of it, and links to runs of it. */
 export interface PlanAnswer {
-  entry: MechanismEntry;
   plan: object;
   content: DocumentContent;
-}
-
-/** A plan that was made here before. */
-export interface KeptPlan extends PlanAnswer {
-  id: string;
-  requirements: Requirements;
+  links: [words: string, href: string][];
 }
 
 /** Lines of answers that come one by one, by the name of the question. */
 export interface StreamedAnswers {
-  estimate: { head: EstimateHead; entry?: undefined } | { entry: MechanismEntry; head?: undefined };
-  plan: PlanAnswer;
   "slow-mechanisms": { entry: MechanismEntry };
 }
 
+/** `dropout` null: a tenth, or as many as leave two honest ones; `messages` null: as many as are needed. */
 export interface Requirements {
   parties: number;
   epsilon: number;
   delta: number;
   colluding: number;
   eavesdropped: number;
-  dropout: number;
-  messages: number;
+  dropout: number | null;
+  messages: number | null;
 }
 
 /** The settings of a simulated run, as its address holds them. A number that cannot be read stays a word. */

@@ -153,7 +153,7 @@ class FileView {
       return h("li", {}, link, h("span", { class: "note" }, ` ${kind}${current ? ", shown here" : ""}`));
     });
     const none =
-      "Nothing yet: files that you open here and plans that you make. Try examples/consortium.json, or start with: inca dashboard FILE";
+      "Nothing yet: files that you open here. Try examples/consortium.json, or start with: inca dashboard FILE";
     fill(this.#list, items.length ? items : h("li", { class: "note" }, none));
     this.#bounds.textContent = `The program on this machine keeps the last ${most}, with at most ${bytes / 2 ** 20} MiB together, in its memory until it ends. The least recently viewed is removed first.`;
   }
@@ -169,7 +169,7 @@ class FileView {
     } catch (error) {
       if (wasAborted(error)) return;
       this.#kind.textContent = "";
-      const again = "Drop the file into the zone to open it again; a plan can be made again in the Plan view.";
+      const again = "Drop the file into the zone to open it again.";
       fill(this.#shown, errorCard(errorSentence(error), h("p", {}, again)));
     }
   }

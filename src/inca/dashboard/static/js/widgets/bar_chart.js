@@ -1,9 +1,7 @@
-// Values as dots on a logarithmic axis, and what they are made of as bars of 100 % apart: on such an axis neither the
-// length of a bar nor that of its parts would mean anything.
+// Values as dots on a logarithmic axis, where the length of a bar would mean nothing.
 
-/** @import { ErrorParts } from "../lib/types.js" */
 import { svg } from "../lib/dom.js";
-import { format, percent } from "../lib/format.js";
+import { format } from "../lib/format.js";
 import { powersOfTen, scale } from "../lib/scale.js";
 
 /**
@@ -11,7 +9,6 @@ import { powersOfTen, scale } from "../lib/scale.js";
  * @property {string} label
  * @property {number | null} value null shows the note instead
  * @property {boolean} own whether it is inca's: its label is bold and its dot larger, so that colour is not the only sign
- * @property {ErrorParts | null} parts of the value, drawn apart by their shares
  * @property {string} note
  */
 
@@ -19,45 +16,6 @@ const ROW = 27;
 const TOP = 20;
 const RIGHT = 70;
 const BELOW = 24;
-const SHARES_TITLE = 26; // above the bars of 100 %
-
-/**
- * A bar of 100 %, divided by shares; those that are wide enough say how much they are.
- * @param {Bar} bar
- * @param {number} y
- * @param {number} left
- * @param {number} right
- */
-function shareBar({ label, own, parts }, y, left, right) {
-  const kinds = Object.entries(parts ?? {});
-  const sum = kinds.reduce((total, [, part]) => total + part, 0);
-  const name = svg("text", { class: own ? "bold" : null, x: left - 8, y: y + 14, "text-anchor": "end" }, label);
-  let start = left;
-  const pieces = kinds.map(([kind, part]) => {
-    const width = sum > 0 ? ((right - left) * part) / sum : 0;
-    const piece = svg("rect", { x: start, y: y + 2, width, height: ROW - 11, fill: `var(--${kind})` });
-    start += width;
-    return piece;
-  });
-  const [first] = kinds.sort(([, one], [, other]) => other - one);
-  const most = sum > 0 && first ? svg("text", { x: right + 8, y: y + 14 }, percent(first[1] / sum)) : null;
-  return [name, ...pieces, ...(most ? [most] : [])];
-}
-
-/**
- * The bars of 100 %, with what they are above them.
- * @param {Bar[]} bars
- * @param {number} top
- * @param {number} left
- * @param {number} width
- */
-function shareBars(bars, top, left, width) {
-  if (!bars.length) return [];
-  const words = "What inca's error is made of, 100 % each; the number is the largest share";
-  const short = "Shares of inca's error, the largest in %";
-  const title = svg("text", { class: "soft", x: 4, y: top + 16 }, width < 500 ? short : words);
-  return [title, ...bars.flatMap((bar, i) => shareBar(bar, top + SHARES_TITLE + i * ROW, left, width - RIGHT))];
-}
 
 /**
  * A dashed line across all rows, and what it is.
@@ -80,14 +38,12 @@ function limitLine({ value, label }, x, { width, floor }) {
  */
 export function barChart({ title, bars, width, limit }) {
   const left = Math.min(210, 0.38 * width);
-  const divided = bars.filter(({ parts, value }) => parts && value);
   const floor = TOP + ROW * bars.length + 28;
-  const height = floor + (divided.length ? SHARES_TITLE + ROW * divided.length : 0);
   const values = [...bars, ...(limit ? [limit] : [])].flatMap(({ value }) => (value ? [value] : []));
   const high = Math.max(...values, 1e-300) * 1.3;
   const low = Math.min(...values, high / 10) / 2;
   const x = scale(low, high, left, width - RIGHT, true);
-  const drawing = svg("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": title });
+  const drawing = svg("svg", { viewBox: `0 0 ${width} ${floor}`, role: "img", "aria-label": title });
   const powers = powersOfTen(low, high);
   const every = Math.ceil((55 * powers.length) / (width - left - RIGHT)); // labels must not run into each other
   for (const power of powers.filter((_, i) => i % every === 0)) {
@@ -112,7 +68,6 @@ export function barChart({ title, bars, width, limit }) {
       svg("text", { class: bar.own ? "bold" : null, x: width - RIGHT + 8, y: y + 14 }, format(bar.value, 3)),
     );
   });
-  drawing.append(...shareBars(divided, floor, left, width));
   if (limit) drawing.append(...limitLine(limit, x, { width, floor }));
   return drawing;
 }

@@ -97,6 +97,36 @@ export function numberField({ step = 1, scale = "linear", unit = "", ...spec }) 
 }
 
 /**
+ * A whole number, or nothing.
+ * @param {{ name: string, label: string, term: Term, value: number | null, min: number, max: number, empty: string, onchange: (number: number | null) => void }} spec
+ * @returns {Field<number | null>}
+ */
+export function optionalField({ name, label, term, value, min, max, empty, onchange }) {
+  const id = `field-${name}`;
+  const input = h("input", { type: "number", id, name, min, max, step: 1, value, placeholder: empty });
+  const problem = h("div", { class: "error note", id: `${id}-problem`, role: "alert" });
+  input.setAttribute("aria-describedby", problem.id);
+  const say = (/** @type {boolean} */ valid) => {
+    markValid(input, valid);
+    problem.textContent = valid
+      ? ""
+      : `${label} must be a whole number from ${format(min)} to ${format(max)}, or empty.`;
+  };
+  input.addEventListener("input", () => {
+    const valid = input.validity.valid;
+    say(valid);
+    if (valid) onchange(input.value === "" ? null : Number(input.value));
+  });
+  return {
+    element: h("div", { class: "field optional" }, labelFor(id, label, term), input, problem),
+    set: (number) => {
+      input.value = String(number ?? "");
+      say(true);
+    },
+  };
+}
+
+/**
  * A choice among [value, words] pairs.
  * @param {{ name: string, label: string, term: Term, value: string, choices: [string, string][], onchange: (value: string) => void }} spec
  * @returns {Field<string>}

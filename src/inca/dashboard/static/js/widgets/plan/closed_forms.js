@@ -1,15 +1,15 @@
-// Errors that have formulas, so that they follow a slider at once: the same as in inca.mechanisms and inca.privacy.
-// tests/dashboard/test_plan_live.py compares them with those of the library.
+// The noise that a guarantee takes, and how many collude, leave and stay: as in inca.privacy.gaussian and
+// inca.planning.requirements. tests/dashboard/test_plan_formulas.py compares.
 
-/** @import { EstimateHead, MechanismEntry, Requirements } from "../../lib/types.js" */
-
-/** @typedef {{ mse: number, messages: number | null }} Formula `messages` null: only the server knows */
+/** @import { Requirements } from "../../lib/types.js" */
 
 const SENSITIVITY = 1; // all values lie between 0 and 1
 const VALUE_VARIANCE = SENSITIVITY ** 2 / 12;
-const FACTORS = 40; // that CorDP-DME tries: inca.planning.sampling.candidate_factors
 const HALVINGS = 100;
 const CONTINUED_FROM = 2;
+const SMALL = 0.1; // a shift below which a difference would lose digits
+const NODES = [-0.8611363115940526, -0.3399810435848563, 0.3399810435848563, 0.8611363115940526]; // Gauss, Legendre
+const WEIGHTS = [0.3478548451374538, 0.6521451548625461, 0.6521451548625461, 0.3478548451374538];
 
 /**
  * exp(x^2) erfc(x): for small x by the series of erf, else by its continued fraction; to 13 digits.
@@ -30,16 +30,26 @@ function erfcx(x) {
 }
 
 /**
+ * erfcx(x) - erfcx(x + width); over a small width the integral of its slope, which loses no digits.
+ * @param {number} x at least 0
+ * @param {number} width
+ */
+function difference(x, width) {
+  if (width > SMALL / Math.SQRT2) return erfcx(x) - erfcx(x + width);
+  const slope = (/** @type {number} */ t) => 2 / Math.sqrt(Math.PI) - 2 * t * erfcx(t);
+  return (width / 2) * NODES.reduce((sum, node, i) => sum + WEIGHTS[i] * slope(x + ((node + 1) / 2) * width), 0);
+}
+
+/**
  * The logarithm of the delta of mu-GDP at an epsilon (Balle, Wang 2018).
  * @param {number} mu
  * @param {number} epsilon
  */
 function logDelta(mu, epsilon) {
   const a = mu / 2 - epsilon / mu;
-  const second = erfcx((mu - a) / Math.SQRT2);
-  if (a <= 0) return -(a * a) / 2 + Math.log((erfcx(-a / Math.SQRT2) - second) / 2);
+  if (a <= 0) return -(a * a) / 2 + Math.log(difference(-a / Math.SQRT2, mu / Math.SQRT2) / 2);
   const small = Math.exp((-a * a) / 2) / 2;
-  return Math.log(1 - small * (erfcx(a / Math.SQRT2) + second));
+  return Math.log(1 - small * (erfcx(a / Math.SQRT2) + erfcx((mu - a) / Math.SQRT2)));
 }
 
 /** @type {Map<string, number>} a chart asks for the same few again and again */
@@ -73,135 +83,26 @@ function muFor(epsilon, delta) {
  */
 export const noiseUnit = ({ epsilon, delta }) => (SENSITIVITY / muFor(epsilon, delta)) ** 2;
 
+const countOf = (/** @type {number} */ fraction, /** @type {number} */ parties) => Math.ceil(fraction * parties - 1e-9);
+
 /**
- * How many collude, leave and stay.
+ * How many collude, leave and stay. Unless it is said a tenth may leave, or as many as leave two honest ones.
  * @param {Requirements} requirements
  */
-export function partyCounts({ parties, colluding, dropout }) {
-  const colluders = Math.ceil(colluding * parties - 1e-9);
-  const leavers = Math.ceil(dropout * parties - 1e-9);
-  return { parties, colluders, leavers, honest: parties - colluders, survivors: parties - leavers };
+export function partyCounts({ parties, colluding, dropout: asked }) {
+  const colluders = countOf(colluding, parties);
+  const honest = parties - colluders;
+  const most = Math.max(0, honest - 2);
+  const dropout = asked ?? (countOf(0.1, parties) <= most ? 0.1 : most / parties);
+  const leavers = countOf(dropout, parties);
+  return { parties, colluders, leavers, honest, survivors: parties - leavers, dropout };
 }
 
 /**
  * The squared error of lost values, the same for all mechanisms.
  * @param {Requirements} requirements
  */
-function lostValues(requirements) {
+export function lostValues(requirements) {
   const { parties, survivors } = partyCounts(requirements);
   return VALUE_VARIANCE * (1 / survivors - 1 / parties);
-}
-
-/**
- * CorDP-DME's noise at its best balance, in units of Local DP's variance; null if nothing suffices.
- * @param {ReturnType<typeof partyCounts>} counts
- */
-function pairwiseNoise({ honest, leavers, survivors }) {
-  let best = Number.POSITIVE_INFINITY;
-  for (let i = 0; i < FACTORS; i++) {
-    const factor = honest === 1 ? 1 : 1 + 0.01 * ((honest - 1) / 0.01) ** (i / (FACTORS - 1));
-    const own = factor / honest;
-    const spare = own - 1 / honest;
-    if (own < 1 && spare <= 0) continue;
-    const ratio = own >= 1 - 1e-12 ? 0 : ((1 - 1 / honest) / spare - 1) / honest;
-    best = Math.min(best, (own * (1 + ratio * leavers)) / survivors);
-  }
-  return Number.isFinite(best) ? best : null;
-}
-
-/**
- * The errors of mechanisms that have formulas, by their names; those that cannot meet the requirements are left out.
- * @param {Requirements} requirements
- * @returns {Map<string, Formula>}
- */
-export function formulaErrors(requirements) {
-  const counts = partyCounts(requirements);
-  const { parties, colluders, honest, survivors } = counts;
-  /** @type {Map<string, Formula>} */
-  const errors = new Map();
-  if (honest < 1 || survivors < 1) return errors;
-  const [unit, data] = [noiseUnit(requirements), lostValues(requirements)];
-  const put = (/** @type {string} */ name, /** @type {number} */ noise, /** @type {number | null} */ messages) =>
-    errors.set(name, { mse: unit * noise + data, messages });
-  put("Central DP", 1 / survivors ** 2, 1);
-  put("Local DP", 1 / survivors, 0);
-  const aggregated = 1 / (Math.max(1, survivors - colluders) * survivors);
-  put("secure aggregation", aggregated, 2 * (parties - 1) + 2);
-  if (survivors - colluders >= 2) {
-    put("secure aggregation, k-regular", aggregated, null); // how many neighbours suffice is searched for
-    put("secure aggregation, no server", aggregated, null);
-  }
-  const pairwise = requirements.eavesdropped === 0 ? pairwiseNoise(counts) : null;
-  if (pairwise !== null) put("CorDP-DME", pairwise, parties - 1);
-  return errors;
-}
-
-/**
- * What must be said of an error: `remark_on_error` of inca.protocol.usefulness.
- * @param {number} mse
- */
-function remarkOnError(mse) {
-  const error = Math.sqrt(mse);
-  if (2 * error < SENSITIVITY / 2) return "";
-  const digits = Number(error.toPrecision(3));
-  return `The expected error ${digits} is a large part of a range of ${SENSITIVITY}: if all values lie in one, guessing its middle would do as well.`;
-}
-
-/**
- * An error over that of Central DP with everyone present.
- * @param {number} mse
- * @param {Requirements} requirements
- */
-const relativeError = (mse, requirements) => (mse * requirements.parties ** 2) / noiseUnit(requirements);
-
-/**
- * An entry of inca's with another epsilon and delta: design and noise stay the same but for their unit.
- * @param {MechanismEntry} entry
- * @param {Requirements} before
- * @param {Requirements} after
- * @returns {MechanismEntry}
- */
-export function withOtherGuarantee(entry, before, after) {
-  if (entry.mse === null || !entry.parts) return entry;
-  const ratio = noiseUnit(after) / noiseUnit(before);
-  const { independent, cancelling, data } = entry.parts;
-  const scaled = (/** @type {number | null} */ x, /** @type {number} */ by) => (x === null ? null : x * by);
-  const mse = (independent + cancelling) * ratio + data;
-  return {
-    ...entry,
-    mse,
-    low: entry.low === null ? null : (entry.low - data) * ratio + data,
-    relative: relativeError(mse, after),
-    remark: remarkOnError(mse),
-    parts: { independent: independent * ratio, cancelling: cancelling * ratio, data },
-    sigma_independent: scaled(entry.sigma_independent, Math.sqrt(ratio)),
-    sigma_cancelling: scaled(entry.sigma_cancelling, Math.sqrt(ratio)),
-  };
-}
-
-/**
- * An entry of a mechanism with a formula for other requirements.
- * @param {MechanismEntry} entry
- * @param {Formula} formula
- * @param {Requirements} after
- * @returns {MechanismEntry}
- */
-export const byFormula = (entry, { mse, messages }, after) => ({
-  ...entry,
-  mse,
-  messages,
-  relative: relativeError(mse, after),
-  remark: remarkOnError(mse),
-  why_not: "",
-});
-
-/**
- * What the server's estimates begin with, known beforehand.
- * @param {Requirements} requirements
- * @param {string[]} slow
- * @returns {EstimateHead}
- */
-export function headOf(requirements, slow) {
-  const { parties, colluders, leavers } = partyCounts(requirements);
-  return { parties, colluders, leavers, guess_mse: SENSITIVITY ** 2 / 4, slow };
 }

@@ -1,10 +1,13 @@
 // What the mechanisms are.
 
 import { h } from "../../lib/dom.js";
-import { QUICK_ESTIMATE } from "./mechanism_comparison.js";
 
 /** @type {[name: string, words: string][]} */
 const EXPLANATIONS = [
+  [
+    "inca",
+    "Every party hides its messages with noise that it takes out again, and adds a little that stays. Those who stay undo what they exchanged with leavers. No server; the noise follows from formulas that are proven.",
+  ],
   [
     "Central DP",
     "Everyone hands its value to a server that all must trust; the server adds noise once. The smallest possible error, and the most trust.",
@@ -19,7 +22,7 @@ const EXPLANATIONS = [
   ],
   [
     "GOPA",
-    "It also shares noise in pairs, but only with a few others, and corrects for leavers whose absence is noticed in time: hence its bars, by how many leave too late for that; “at random times” means that they leave as they do here. Its calibration takes a while, so it is computed only on request.",
+    "It also shares noise in pairs, but only with a few others, and corrects for leavers whose absence is noticed in time: hence its dots, by how many leave too late for that; “at random times” means that they leave as they do here. Its calibration takes a while, so it is computed only on request.",
   ],
   [
     "Local DP",
@@ -28,14 +31,6 @@ const EXPLANATIONS = [
   [
     "Muffliato",
     "Every party adds noise once, then all gossip on a fixed graph. Its guarantee is weaker: a mean over single observers who do not know the graph.",
-  ],
-  [
-    QUICK_ESTIMATE,
-    "What the plan will say: looked up in tables of drawn views, or, where no table reaches, a range in which the plan's error will lie, estimated from the first of its sampled adversaries. The bar ends at the worse end of the range, which narrows as more are sampled. It is not a guarantee.",
-  ],
-  [
-    "inca, planned",
-    "What “Make the plan” finds: the design is searched for, and the noise is calibrated on hundreds of sampled views of an adversary, so that the requirements are met except with the failure probability that the plan states.",
   ],
 ];
 

@@ -1,17 +1,16 @@
-// The fields in which requirements are set.
+// The fields in which requirements are set: the four that everyone needs, and the rest, which opens.
 
 /** @import { Requirements } from "../../lib/types.js" */
 /** @import { Field } from "../fields.js" */
 import { h } from "../../lib/dom.js";
 import { FIELDS } from "../../lib/requirements.js";
-import { numberField } from "../fields.js";
+import { numberField, optionalField } from "../fields.js";
+import { partyCounts } from "./closed_forms.js";
 
-/** @type {[title: string, names: (keyof Requirements)[]][]} */
-const GROUPS = [
-  ["Who takes part", ["parties", "messages"]],
-  ["The guarantee", ["epsilon", "delta"]],
-  ["What may go wrong", ["colluding", "eavesdropped", "dropout"]],
-];
+/** @typedef {keyof Requirements} Name */
+
+const IN_SIGHT = /** @type {Name[]} */ (["parties", "epsilon", "colluding", "dropout"]);
+const MORE = /** @type {Name[]} */ (["delta", "eavesdropped", "messages"]);
 
 /**
  * Without rounding errors: 0.29 * 100 is 28.999999999999996.
@@ -20,46 +19,58 @@ const GROUPS = [
 const tidy = (x) => Number(x.toPrecision(12));
 
 /**
- * @param {keyof Requirements} name
- * @param {number} value
- * @param {(number: number) => void} onchange
- * @returns {Field<number>}
+ * What a field shows: where nothing is said of the dropout, the usual one.
+ * @param {Requirements} requirements
+ * @param {Name} name
+ */
+const shown = (requirements, name) => (name === "dropout" ? partyCounts(requirements).dropout : requirements[name]);
+
+/**
+ * @param {Name} name
+ * @param {number | null} value
+ * @param {(number: number | null) => void} onchange
+ * @returns {Field<number | null>}
  */
 function requirementField(name, value, onchange) {
   const { label, fraction, min, max, scale, whole } = FIELDS[name];
-  if (!fraction) return numberField({ name, label, term: name, value, min, max, scale, whole, onchange });
+  const about = { name, label, term: name };
+  if (name === "messages") return optionalField({ ...about, value, min, max, empty: "as needed", onchange });
+  const size = fraction ? 100 : 1;
   const field = numberField({
-    name,
-    label,
-    term: name,
-    value: tidy(100 * value),
-    min: 100 * min,
-    max: 100 * max,
-    step: 0.5,
-    unit: "%",
-    onchange: (percent) => onchange(tidy(percent / 100)),
+    ...about,
+    value: tidy(size * Number(value)),
+    min: size * min,
+    max: size * max,
+    scale,
+    whole: fraction ? false : whole,
+    step: fraction ? 0.5 : undefined,
+    unit: fraction ? "%" : "",
+    onchange: (number) => onchange(tidy(number / size)),
   });
-  return { element: field.element, set: (number) => field.set(tidy(100 * number)) };
+  return { element: field.element, set: (number) => field.set(tidy(size * Number(number))) };
 }
 
 /**
- * All fields, in groups; `show(requirements)` puts in others.
+ * All fields; `show(requirements)` puts in others, and `follow(requirements)` what is not said but follows from them.
  * @param {Requirements} requirements
- * @param {(name: keyof Requirements, number: number) => void} onchange
+ * @param {(name: Name, number: number | null) => void} onchange
  */
 export function requirementsFields(requirements, onchange) {
-  /** @type {[keyof Requirements, Field<number>][]} */
-  const fields = [];
-  const groups = GROUPS.map(([title, names]) => {
-    const group = names.map((name) => {
-      const field = requirementField(name, requirements[name], (number) => onchange(name, number));
-      fields.push([name, field]);
+  /** @type {Map<Name, Field<number | null>>} */
+  const fields = new Map();
+  const elements = (/** @type {Name[]} */ names) =>
+    names.map((name) => {
+      const field = requirementField(name, shown(requirements, name), (number) => onchange(name, number));
+      fields.set(name, field);
       return field.element;
     });
-    return h("fieldset", {}, h("legend", {}, title), group);
-  });
+  const open = MORE.some((name) => requirements[name] !== FIELDS[name].value);
+  const more = h("details", { open }, h("summary", {}, "More"), elements(MORE));
   const show = (/** @type {Requirements} */ others) => {
-    for (const [name, field] of fields) field.set(others[name]);
+    for (const [name, field] of fields) field.set(shown(others, name));
   };
-  return { element: h("div", {}, groups), show };
+  const follow = (/** @type {Requirements} */ others) => {
+    if (others.dropout === null) fields.get("dropout")?.set(shown(others, "dropout"));
+  };
+  return { element: h("div", {}, elements(IN_SIGHT), more), show, follow };
 }

@@ -24,7 +24,7 @@ const OWN_PROMISE =
 
 class PlanView {
   #problem = errorLine();
-  #verdict = h("p", { class: "card verdict", role: "status" });
+  #verdict = h("p", { class: "card headline", role: "status" });
   #answer = h("section", { class: "card answer", "aria-label": "The answer" });
   #chart = h("div");
   #belowChart = h("div");
@@ -90,7 +90,7 @@ class PlanView {
       const { good, text } = verdictOn(plan);
       const sign = good ? h("strong", { class: "good" }, "✓ OK: ") : h("strong", { class: "warn" }, "⚠ ");
       fill(this.#verdict, sign, text);
-      fill(this.#answer, facts([...planRows(this.requirements, plan), ["Next", this.card.next]]));
+      fill(this.#answer, facts(planRows(this.requirements, plan)));
     }
     this.#draw();
   }

@@ -9,14 +9,13 @@ import { dataTable } from "../data_table.js";
 
 export const OWN = "inca";
 
-const GUESS = { label: "guessing 0.5, the middle", value: 0.5 };
+const GUESS = { label: "guessing 0.5 would do as well", value: 0.25 }; // as inca.protocol.usefulness has it
 /** @type {Record<string, string>} */
 const SHORT_NAMES = {
   "GOPA, half of the leavers late": "GOPA, half late",
   "GOPA, one leaver late": "GOPA, one late",
   "GOPA, no leaver late": "GOPA, none late",
   "GOPA, leavers at random times": "GOPA, random times",
-  "secure aggregation, k-regular": "secure agg., k-regular",
   "secure aggregation, no server": "secure agg., no server",
 };
 
@@ -43,7 +42,7 @@ export function mechanismChart(entries, narrow) {
     note: "unbounded error",
   }));
   const errors = sorted(entries).map((entry) => `${entry.mechanism} ${format(errorOf(entry), 3)}`);
-  const title = `About how far off each mechanism is, the best first: ${errors.join("; ")}; ${GUESS.label}, at most ${GUESS.value}.`;
+  const title = `About how far off each mechanism is, the best first: ${errors.join("; ")}; from ${GUESS.value} on ${GUESS.label}.`;
   return barChart({ title, bars, width: narrow ? 400 : 720, limit: GUESS });
 }
 
@@ -56,7 +55,9 @@ export function mechanismNotes(entries) {
   const weaker = new Set(entries.filter((entry) => entry.weaker).map(({ mechanism }) => mechanism.split(",")[0]));
   const impossible = entries.filter((entry) => entry.why_not && entry.mechanism !== OWN);
   return [
-    note("On a logarithmic scale. Beyond the dashed line always guessing 0.5, without any data, does as well."),
+    note(
+      "On a logarithmic scale, with all leaving who may. Beyond the dashed line a guess without any data would do as well.",
+    ),
     weaker.size > 0 &&
       note(
         `* a weaker guarantee than inca's: ${[...weaker].join(", ")}. The table says against whom each guarantee holds.`,

@@ -14,7 +14,7 @@ const EXPLANATIONS = [
   ],
   [
     "Secure aggregation",
-    "Cryptography lets a server see only the sum, and every party adds a part of the noise. It needs a server that everyone can reach. With keys among a few neighbours (k-regular) far fewer messages do; where what is published reaches everyone no server is needed, but keys of all parties, agreement on who has published, and enough neighbours of every party: one quorum that is missing, and there is no result.",
+    "Cryptography lets a server see only the sum, and every party adds a part of the noise. It needs a server that everyone can reach. Where what is published reaches everyone no server is needed, but keys of all parties, agreement on who has published, and enough neighbours of every party: one quorum that is missing, and there is no result.",
   ],
   [
     "CorDP-DME",

@@ -5,15 +5,13 @@
 import { lostValues, noiseUnit, partyCounts } from "./closed_forms.js";
 
 const FACTORS = 40; // that CorDP-DME tries
-const AGGREGATED =
-  "colluders and the server together, as long as the cryptography holds; needs a server that all can reach";
 const TOO_FEW = "too few honest parties stay to hide each other";
 /** @type {Record<string, string>} against whom each guarantee holds */
 const PROMISES = {
   "Central DP": "whoever sees the result; the curator sees all values and must be trusted",
   "Local DP": "everyone else together: all other parties may collude and every message may be seen",
-  "secure aggregation": AGGREGATED,
-  "secure aggregation, k-regular": AGGREGATED,
+  "secure aggregation":
+    "colluders and the server together, as long as the cryptography holds; needs a server that all can reach",
   "secure aggregation, no server":
     "colluders who see all that is published, as long as the cryptography holds; needs keys of all parties, agreement on who has published, and a quorum of every party's neighbours",
   "CorDP-DME": "colluders who see the topology, their own pairwise terms and all that is published",
@@ -65,7 +63,6 @@ export function otherMechanisms(requirements) {
   return [
     entry("Central DP", 1 / survivors ** 2, 1),
     entry("secure aggregation", aggregated, 2 * (parties - 1) + 2),
-    entry("secure aggregation, k-regular", aggregated, null, hidden),
     entry("secure aggregation, no server", aggregated, null, hidden),
     entry("CorDP-DME", pairwiseNoise(counts), parties - 1, seen),
     entry("Local DP", 1 / survivors, 0),

@@ -13,18 +13,17 @@ import { download } from "../picture_buttons.js";
 
 const QUIET_MS = 150; // without a change until the program is asked
 
-/** Asks for the plan when nothing has changed for a while. `next` is what to do with it, `element` all about it. */
+/** The card; it asks for the plan when nothing has changed for a while. */
 export class PlanCard {
   #problem = errorLine();
   #content = h("div");
   /** @type {PlanAnswer["plan"] | null} */
   #file = null;
   #links = h("span", { class: "row" });
-  next = h(
-    "span",
+  #next = h(
+    "div",
     { class: "row next" },
     h("button", { type: "button", class: "main", onclick: () => this.#download() }, "Download plan.json"),
-    h("code", {}, "inca average VALUES --plan plan.json"),
     this.#links,
   );
 
@@ -36,13 +35,15 @@ export class PlanCard {
     this.requirements = requirements;
     this.request = new LatestRequest(viewClosed);
     this.askSoon = debounce(QUIET_MS, () => viewClosed.aborted || this.#ask());
-    const all = h(
-      "details",
-      {},
-      h("summary", {}, h("h2", {}, "Everything about this plan"), hint("plan")),
-      this.#content,
+    this.element = h(
+      "section",
+      { class: "card", "aria-label": "The plan" },
+      h("h2", {}, "The plan", hint("plan")),
+      this.#next,
+      this.#problem,
+      h("p", { class: "note" }, "Next: ", h("code", {}, "inca average VALUES --plan plan.json")),
+      h("details", {}, h("summary", {}, "Everything about it"), this.#content),
     );
-    this.element = h("section", { class: "card", "aria-label": "The plan" }, this.#problem, all);
   }
 
   /**
@@ -52,7 +53,7 @@ export class PlanCard {
   change(possible) {
     this.request.abort();
     this.#file = null;
-    this.next.inert = true; // or it would hand out the plan before
+    this.#next.inert = true; // or it would hand out the plan before
     this.#problem.textContent = "";
     this.element.hidden = !possible;
     if (possible) this.askSoon();
@@ -63,7 +64,7 @@ export class PlanCard {
     try {
       const { plan, content, links } = await ask("plan", { ...this.requirements() }, signal);
       this.#file = plan;
-      this.next.inert = false;
+      this.#next.inert = false;
       fill(
         this.#links,
         links.map(([words, href]) => h("a", { href }, words)),

@@ -26,14 +26,14 @@ from inca.documents.result import ResultDocument
 RUN = "/run?parties=14&rounds=12&absent=5:5-+9:4-7&colluding=2+11&party=8&seed=4"
 DOCS = {
     "story": ("/story?step=4", 800),
-    "plan": ("/plan?parties=200&epsilon=0.5", 880),
+    "plan": ("/plan?parties=50&epsilon=1", 880),
     "run": (f"{RUN}&t=6", 970),
     "adversary": ("/adversary?parties=12&rounds=10&colluding=1+5&seed=1", 1300),
 }
 """Addresses and heights of the pictures in the docs."""
 READY = {
     "story": "main[data-ready]",
-    "plan": ".shown[aria-busy=false]",
+    "plan": ".next:not([inert])",
     "run": "main[data-step-ms]",
     "adversary": "main svg[role=img]",
 }

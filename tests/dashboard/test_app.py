@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import re
 import threading
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from helpers.dashboard_server import RUN, Dashboard, running
-from inca._base.types import Progress
 from inca.dashboard import app
-from inca.dashboard.api import DashboardApi
 from inca.dashboard.questions import PlanQuestion
 from inca.reporting.svg import FIGURE_STYLE
 
@@ -63,18 +62,18 @@ def test_long_computations_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     """A page that is opened over and over must not fill the machine with work."""
     begun, may_end = threading.Semaphore(0), threading.Event()
 
-    def work(api: DashboardApi, question: PlanQuestion, progress: Progress) -> dict[str, object]:
+    def work(question: PlanQuestion) -> Iterator[dict[str, object]]:
         begun.release()
         may_end.wait(60.0)
-        return {"done": True}
+        yield {"done": True}
 
-    monkeypatch.setattr(DashboardApi, "plan", work)
+    monkeypatch.setattr(app, "slow_mechanisms", work)
     monkeypatch.setattr(app, "_MAX_LONG_JOBS", 2)
     with running() as board, ThreadPoolExecutor(2) as pool:
-        jobs = [pool.submit(board.get, "/api/plan") for _ in range(2)]
+        jobs = [pool.submit(board.get, "/api/slow-mechanisms") for _ in range(2)]
         assert all(begun.acquire(timeout=60.0) for _ in jobs)
-        (refused,) = board.get("/api/plan").lines
+        (refused,) = board.get("/api/slow-mechanisms").lines
         assert refused["error"] == "at most 2 long computations can be under way, got one more: cancel one"
         may_end.set()
         assert all(job.result().lines == [{"done": True}] for job in jobs)
-        assert board.get("/api/plan").lines == [{"done": True}]  # there is room again
+        assert board.get("/api/slow-mechanisms").lines == [{"done": True}]  # there is room again

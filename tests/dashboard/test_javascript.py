@@ -15,6 +15,7 @@ import inca
 from helpers.dashboard_documents import certificates, proven_plan, write_ended_session
 from helpers.dashboard_server import CONSORTIUM, Dashboard, running
 from helpers.paths import ROOT
+from inca.dashboard.questions import PlanQuestion
 from inca.reporting.content import content
 from inca.reporting.execution import execution_content
 from inca.reporting.parts import Figure, Row, Sentence, Standing, Table
@@ -73,21 +74,12 @@ def test_the_types_of_answers_are_those_of_the_server(board: Dashboard) -> None:
         assert set(answer) == required(name) == set(interface(name)), name
 
 
-def test_the_types_of_streamed_answers_are_those_of_the_server(board: Dashboard) -> None:
-    head, *entries = board.get("/api/estimate", parties=12, epsilon=4, messages=6).lines
-    *_, plan = board.get("/api/plan", parties=12, epsilon=4, messages=6, colluding=0, dropout=0, views=5).lines
-    assert set(head["head"]) == required("EstimateHead")
-    for entry in [part["entry"] for part in entries] + [plan["entry"]]:
-        assert set(entry) == required("MechanismEntry"), entry["mechanism"]
-    assert set(plan) == required("PlanAnswer") and set(plan["entry"]["design"]) == required("Design")
-    assert set(plan["content"]) == required("DocumentContent")
-
-
-def test_the_type_of_a_kept_plan_is_that_of_the_server(board: Dashboard) -> None:
-    board.get("/api/plan", parties=12, epsilon=4, messages=6, colluding=0, dropout=0)
-    (kept, *_) = board.ask("plans")
-    assert set(kept) == required("PlanAnswer") | required("KeptPlan")
-    assert set(kept["requirements"]) == required("Requirements")
+def test_the_types_of_plans_and_mechanisms_are_those_of_the_server(board: Dashboard) -> None:
+    plan = board.ask("plan", parties=12, epsilon=4)
+    assert set(plan) == required("PlanAnswer") and set(plan["content"]) == required("DocumentContent")
+    entries = board.get("/api/slow-mechanisms", parties=4, epsilon=4, colluding=0, dropout=0).lines
+    assert entries and all(set(line["entry"]) == required("MechanismEntry") for line in entries)
+    assert set(PlanQuestion.__struct_fields__) == required("Requirements")
 
 
 def test_the_types_of_files_and_contents_are_those_of_the_server(board: Dashboard) -> None:

@@ -1,4 +1,4 @@
-"""What the program keeps in its memory: opened files and finished plans, so many and no more."""
+"""What the program keeps in its memory: opened files, so many and no more."""
 
 from __future__ import annotations
 
@@ -7,19 +7,16 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
-from helpers.dashboard_documents import certificates
+from helpers.dashboard_documents import certificates, proven_plan
 from helpers.dashboard_server import CONSORTIUM, Dashboard, running
-from helpers.paths import FIXTURES
-from inca.dashboard import kept_documents
 from inca.dashboard.api import DashboardApi
 from inca.dashboard.kept_documents import MAX_KEPT, KeptDocuments
-from inca.dashboard.questions import PlanQuestion
 from inca.errors import InvalidInput
 
-PLAN = (FIXTURES / "version-0.1" / "plan.json").read_bytes()
-QUICK: dict[str, object] = {"parties": 10, "epsilon": 4, "messages": 6, "dropout": 0, "colluding": 0}
+PLAN = msgspec.json.encode(proven_plan().as_fields())
 
 
 @pytest.fixture
@@ -85,36 +82,11 @@ def test_what_is_kept_of_a_file_does_not_show_itself() -> None:
     assert repr(file) == f"OpenedFile(id='{file.id}', name='plan.json', kind='a plan')" and repr(file) in repr(kept)
 
 
-def test_a_finished_plan_is_kept_and_not_made_again(own_board: Dashboard, monkeypatch: pytest.MonkeyPatch) -> None:
-    *_, answer = own_board.get("/api/plan", **QUICK).lines
-    (listed,) = own_board.ask("files")["files"]
-    assert listed["kind"] == "a plan" and listed["name"] == "Plan for 10 parties, epsilon 4"
-    assert own_board.ask("file", file=listed["id"])["content"] == answer["content"]
-    (kept,) = own_board.ask("plans")
-    assert kept["id"] == listed["id"] and kept["requirements"]["epsilon"] == 4
-    monkeypatch.setattr("inca.dashboard.api.full_plan", None)  # it cannot be called any more
-    assert own_board.get("/api/plan", **QUICK).lines == [answer]
-
-
-def test_a_plan_of_fewer_views_does_not_pass_for_the_plan(own_board: Dashboard) -> None:
-    own_board.get("/api/plan", views=5, **QUICK)
-    assert own_board.ask("plans") == [] and own_board.ask("files")["files"] == []
-
-
-def test_plans_are_told_apart_by_all_that_is_required() -> None:
-    changes: dict[str, str] = {"parties": "31", "epsilon": "3", "delta": "1e-6", "colluding": "0.2"}
-    changes |= {"eavesdropped": "0.1", "dropout": "0.2", "messages": "9"}
-    asked = [{name: value} for name, value in changes.items()] + [{}]
-    identities = {kept_documents._plan_id(PlanQuestion.parse({"parties": "30"} | params)) for params in asked}
-    assert len(identities) == len(asked)
-
-
 def test_other_sites_learn_nothing_of_what_is_kept(own_board: Dashboard) -> None:
     own_board.post("/api/open?name=plan.json", PLAN)
-    for path in ("/api/files", "/api/plans"):
-        answer = own_board.get(path, {"Origin": "http://elsewhere.example"})
-        assert answer.status == 403 and b"plan.json" not in answer.body
-        assert own_board.get(path, {"Host": "elsewhere.example"}).status == 403
+    answer = own_board.get("/api/files", {"Origin": "http://elsewhere.example"})
+    assert answer.status == 403 and b"plan.json" not in answer.body
+    assert own_board.get("/api/files", {"Host": "elsewhere.example"}).status == 403
 
 
 def test_nothing_is_written_to_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -71,7 +71,5 @@ def unbounded(result: ResultDocument) -> ResultDocument:
 
 @cache
 def proven_plan() -> PlanDocument:
-    """Return a plan whose level of the cancelling noise is proven."""
-    return inca.plan(
-        inca.Requirements(60, 1.0, 1e-5, colluding=0.1, messages=24, dropout=0.0), inca.PlanOptions(proven=True)
-    ).document()
+    """Return a plan for 60 parties."""
+    return inca.plan(inca.Requirements(60, 1.0, 1e-5, messages=24)).document()

@@ -10,15 +10,13 @@ from tempfile import TemporaryDirectory
 from playwright.sync_api import Page, expect
 
 from helpers.browser import Watched
-from helpers.dashboard_documents import write_ended_session
+from helpers.dashboard_documents import proven_plan, write_ended_session
 from helpers.dashboard_server import CONSORTIUM, Dashboard, running
-from helpers.paths import FIXTURES
-
-_PLAN = FIXTURES / "version-0.1" / "plan.json"
 
 VIEWS = {
     **{f"story step {step}": f"/story?step={step}" for step in range(1, 7)},
     "plan": "/plan?parties=30&epsilon=2&messages=8",
+    "plan, none": "/plan?parties=5&colluding=0.5&dropout=0.5",
     "run": "/run?parties=12&rounds=8&seed=3",
     "adversary": "/adversary?parties=9&colluding=2",
     "adversary, variants": "/adversary?parties=9&colluding=2&compare=1",
@@ -36,7 +34,7 @@ VIEWS = {
 
 _READY = {
     "/story": "main[data-ready]",
-    "/plan": ".shown[aria-busy=false]",
+    "/plan": ".headline",
     "/run": "main[data-step-ms]:not([aria-busy=true])",
     "/adversary": ".results:not([hidden]):not(.outdated)",
     "/sessions": "main .card",
@@ -66,7 +64,8 @@ def board_with_files() -> Iterator[Dashboard]:
     """Serve a dashboard that has something to show in every view."""
     with TemporaryDirectory() as folder:
         session = write_ended_session(Path(folder))
-        files = [session / "result.json", session / "certificate.json", CONSORTIUM, _PLAN]
+        proven_plan().write(Path(folder) / "plan.json")
+        files = [session / "result.json", session / "certificate.json", CONSORTIUM, Path(folder) / "plan.json"]
         with running([Path(folder)], files) as board:
             yield board
 

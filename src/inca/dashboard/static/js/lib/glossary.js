@@ -38,7 +38,6 @@ export const GLOSSARY = {
   naive: "An adversary that knows only the range in which all values lie.",
   seen: "What the adversary sees: all that colluders send and receive, eavesdropped messages, and the final messages, which are public.",
   rank: "Messages that the adversary does not see connect honest parties. If they connect all of them, noise can cancel without revealing anyone's value.",
-  sigma: "The standard deviation of the noise, in the unit of the values.",
   seed: "A number that determines everything random here, so that the same address shows the same run.",
   plan: "All that a run needs except the values: who sends to whom, how often, and how much noise. It is a file that all parties can read.",
   GOPA: "Pairs of parties share noise that cancels in the sum. What leavers leave behind is corrected, but only if their absence is noticed in time.",

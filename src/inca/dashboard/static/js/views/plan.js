@@ -5,11 +5,12 @@
 import { fill, h } from "../lib/dom.js";
 import { errorSentence } from "../lib/format.js";
 import { replaceParams } from "../lib/navigation.js";
+import { describeParams } from "../lib/parameter_words.js";
 import { DEFAULT_REQUIREMENTS, LABELS, readRequirements } from "../lib/requirements.js";
 import { errorLine, facts } from "../widgets/elements.js";
 import { hint } from "../widgets/hint.js";
 import { saveButton, shareButton } from "../widgets/picture_buttons.js";
-import { noiseUnit } from "../widgets/plan/closed_forms.js";
+import { noiseUnit, partyCounts } from "../widgets/plan/closed_forms.js";
 import { mechanismChart, mechanismNotes, mechanismTable, OWN } from "../widgets/plan/mechanism_comparison.js";
 import { mechanismExplanation } from "../widgets/plan/mechanism_explanation.js";
 import { otherMechanisms } from "../widgets/plan/other_mechanisms.js";
@@ -26,7 +27,7 @@ class PlanView {
   #problem = errorLine();
   #verdict = h("p", { class: "card headline", role: "status" });
   #answer = h("section", { class: "card answer", "aria-label": "The answer" });
-  #chart = h("div");
+  #chart = h("div"); // with the parameters that a saved picture names
   #belowChart = h("div");
   #narrow = matchMedia("(max-width: 600px)");
 
@@ -107,6 +108,8 @@ class PlanView {
     const entries = this.#entries();
     const table = mechanismTable(entries, noiseUnit(this.requirements) / this.requirements.parties ** 2);
     table.open = this.#belowChart.querySelector("details")?.open ?? false;
+    const { dropout } = partyCounts(this.requirements);
+    this.#chart.dataset.parameters = describeParams({ ...this.requirements, dropout });
     fill(this.#chart, mechanismChart(entries, this.#narrow.matches));
     fill(this.#belowChart, mechanismNotes(entries), table);
     this.slow.update();

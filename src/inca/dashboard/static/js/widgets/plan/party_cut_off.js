@@ -117,7 +117,7 @@ function unionBound(setting, spare) {
  * The largest s below h / 2 with h / (h - s) <= 1.0049.
  * @param {number} honest
  */
-export function spareParties(honest) {
+function spareParties(honest) {
   const limit = 1 + SPARE_COST;
   let spare = Math.min(Math.floor(honest * (1 - 1 / limit)) + 1, Math.floor((honest - 1) / 2));
   while (spare && honest > limit * (honest - spare)) spare -= 1;

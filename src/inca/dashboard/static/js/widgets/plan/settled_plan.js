@@ -65,7 +65,8 @@ function tooFewRounds(requirements, rounds, sufficient) {
   const local = `use Local DP, which needs no hidden messages, at a mean squared error of ${localError(requirements)}`;
   if (!sufficient.length) return `no number of rounds hides enough: lower away or eavesdropped, or ${local}`;
   const needed = Math.min(...sufficient);
-  return `${rounds} rounds are too few to join every honest party with the others: ${needed} are needed, that is ${needed + 1} messages a party; allow as many, or ${local}`;
+  const tooFew = rounds === 1 ? "1 round is too few" : `${rounds} rounds are too few`;
+  return `${tooFew} to join every honest party with the others: ${needed} are needed, that is ${needed + 1} messages a party; allow as many, or ${local}`;
 }
 
 /**

@@ -184,7 +184,7 @@ def test_a_plan_leads_to_the_plan_view_and_to_a_run_of_it(board: Dashboard) -> N
     assert (answer["parties"], answer["rounds"]) == (plan.requirements.parties, plan.rounds)
     assert answer["injection"]["value"] == [pytest.approx(1 / (plan.rounds + 1))] * (
         plan.rounds + 1
-    )  # without quiet rounds
+    )
     # A record moves a value of a simulated run by 240 minutes over 60 patients; a value of the plan can move by 1.
     assert answer["sigma_independent"] == pytest.approx(4.0 * plan.sigma_independent, rel=1e-5)
     assert answer["sigma_cancelling"] == pytest.approx(4.0 * plan.sigma_cancelling, rel=1e-5)

@@ -5,14 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Page, expect
 
 import inca
 from helpers.browser import Watched, numbers
 from helpers.dashboard_server import CONSORTIUM, Dashboard, running
+from inca.reporting.plan import plan_content
 
 
 @pytest.fixture(scope="module")
@@ -26,58 +28,136 @@ def board() -> Iterator[Dashboard]:
 QUICK = "parties=30&epsilon=2&messages=8"
 
 
-def test_moving_a_slider_changes_the_error_and_the_address(window: Watched) -> None:
-    page = window.visit(f"/plan?{QUICK}")
-    outcome = page.locator(".outcome")
-    expect(outcome).to_contain_text("off")
-    expect(page.locator(".shown[aria-busy=false]")).to_be_visible()
-    before = numbers(outcome.inner_text())[0]
-    page.get_by_label("Epsilon", exact=True).fill("0.2")
-    expect(page).to_have_url(re.compile(r"epsilon=0\.2"))
-    expect(page.locator(".shown[aria-busy=false]")).to_be_visible()
-    expect(outcome).not_to_contain_text(str(before))
-    assert numbers(outcome.inner_text())[0] > 3 * before
-    for name in ("Central DP", "Local DP", "CorDP-DME", "inca, quick estimate"):
-        expect(page.locator("svg[role=img]").first).to_contain_text(name)
+def own_words(**required: Any) -> str:
+    """Return what a plan comes to, as `inca plan` words it."""
+    return plan_content(inca.plan(inca.Requirements(**required)).document()).verdict[0].text
 
 
-def test_a_plan_is_made_downloaded_and_watched(window: Watched, tmp_path: Path) -> None:
-    page = window.visit("/plan?parties=10&epsilon=4&messages=6&dropout=0&colluding=0")
-    expect(page.locator(".shown[aria-busy=false]")).to_be_visible()  # until then the button moves as the chart grows
-    page.get_by_role("button", name="Make the plan").click()
-    expect(page.get_by_text("Plan for 10 parties")).to_be_visible()
+def planned(window: Watched, address: str) -> Page:
+    """Open a plan, and wait until it can be downloaded."""
+    page = window.visit(address)
+    expect(page.locator(".next:not([inert])")).to_be_visible()
+    return page
+
+
+def test_moving_a_slider_changes_the_answer_and_the_address_while_no_server_answers(window: Watched) -> None:
+    page = planned(window, f"/plan?{QUICK}")
+    page.route("**/api/**", lambda route: None)  # never answered
+    headline, chart = page.locator(".headline"), page.locator(".comparison svg")
+    expect(headline).to_have_text(f"✓ OK: {own_words(parties=30, epsilon=2.0, messages=8)}")
+    page.get_by_label("Epsilon, slider").evaluate(
+        "slider => { slider.value = Math.log10(5); slider.dispatchEvent(new Event('input')); }"
+    )
+    expect(page).to_have_url(re.compile(r"epsilon=5"))
+    expect(headline).to_have_text(f"✓ OK: {own_words(parties=30, epsilon=5.0, messages=8)}")
+    error = inca.plan(inca.Requirements(30, 5.0, messages=8)).expected_mse ** 0.5
+    expect(chart).to_have_attribute("aria-label", re.compile(rf"inca {error:.3g}\b"))
+    for name in ("Central DP", "Local DP", "CorDP-DME", "secure aggregation"):
+        expect(chart).to_contain_text(name)
+    expect(page.locator(".next[inert]")).to_be_visible()  # the file would be the one before
+
+
+def test_four_inputs_are_in_sight_and_the_rest_opens(window: Watched) -> None:
+    page = planned(window, "/plan")
+    fields = page.locator(".requirements input[type=number]:visible")
+    expect(fields).to_have_count(4)
+    assert page.locator("main .hint:visible").count() <= 8
+    page.get_by_text("More", exact=True).click()
+    expect(fields).to_have_count(7)
+    expect(page.get_by_label("Messages per party", exact=True)).to_have_value("")
+    page.get_by_label("Messages per party", exact=True).fill("6")
+    expect(page.locator(".headline")).to_have_text("✗ There is no such plan.")
+    expect(page.locator(".answer")).to_contain_text("5 rounds are too few to join every honest party with the others")
+    page.get_by_label("Messages per party", exact=True).fill("")
+    expect(page.locator(".headline")).to_contain_text("OK")
+    assert "messages" not in page.url
+    page.get_by_label("Delta", exact=True).fill("0.001")
+    planned(window, "/plan?delta=0.001")
+    expect(fields).to_have_count(7)  # what is not as usual is in sight
+
+
+def test_the_usual_dropout_follows_the_parties_until_another_is_asked_for(window: Watched) -> None:
+    page = planned(window, "/plan?epsilon=8")
+    dropout, answer = page.get_by_label("Dropping out", exact=True), page.locator(".answer")
+    expect(dropout).to_have_value("10")
+    page.get_by_label("Parties", exact=True).fill("3")
+    expect(dropout).to_have_value("0")
+    expect(answer).to_contain_text("nobody may leave")
+    page.get_by_label("Parties", exact=True).fill("40")
+    expect(answer).to_contain_text("up to 4 may leave, at any time")
+    dropout.fill("20")
+    expect(page).to_have_url(re.compile("dropout=0.2"))
+    page.get_by_label("Parties", exact=True).fill("50")
+    expect(answer).to_contain_text("up to 10 may leave, at any time")
+    page.get_by_role("button", name="Start over").click()
+    expect(dropout).to_have_value("10")
+    assert "dropout" not in page.url
+
+
+def test_the_answer_comes_first_and_stays_in_sight_on_a_telephone(window: Watched) -> None:
+    window.begin(width=1280, height=800)
+    page = planned(window, "/plan")
+    for part in (".headline", ".answer", ".comparison svg"):
+        box = page.locator(part).bounding_box()
+        assert box is not None and box["y"] + box["height"] <= 800
+    window.begin(width=390, height=844)
+    page = planned(window, "/plan")
+    page.get_by_role("button", name="Compute them, too").scroll_into_view_if_needed()
+    headline = page.locator(".headline")
+    expect(headline).to_be_in_viewport(ratio=1)
+    before = headline.inner_text()
+    page.get_by_label("Epsilon", exact=True).focus()  # which must not end up below it
+    boxes = [page.locator(part).bounding_box() for part in (".headline", "#field-epsilon")]
+    assert boxes[0] is not None and boxes[1] is not None
+    assert boxes[0]["y"] + boxes[0]["height"] <= boxes[1]["y"]
+    page.get_by_label("Epsilon", exact=True).fill("3")
+    expect(headline).not_to_have_text(before)
+    expect(headline).to_be_in_viewport(ratio=1)
+
+
+def test_a_plan_is_downloaded_told_in_detail_and_watched(window: Watched, tmp_path: Path) -> None:
+    page = planned(window, "/plan?parties=10&epsilon=4")
     with page.expect_download() as started:
-        page.get_by_role("button", name=re.compile("Download plan")).click()
+        page.get_by_role("button", name="Download plan.json").click()
     started.value.save_as(tmp_path / "plan.json")
-    assert inca.read_plan(tmp_path / "plan.json").requirements.parties == 10
-    page.get_by_role("button", name=re.compile("Watch a run of (it|the plan)")).first.click()
-    expect(page).to_have_url(re.compile(r"/run\?.*parties=10"))
+    assert inca.read_plan(tmp_path / "plan.json") == inca.plan(inca.Requirements(10, 4.0))
+    page.get_by_text("Everything about it").click()
+    expect(page.get_by_role("region", name="Plan for 10 parties")).to_contain_text("circle")
+    page.get_by_label("Parties", exact=True).fill("12")
+    expect(page.get_by_role("region", name="Plan for 12 parties")).to_be_visible()
+    page.get_by_role("link", name="Watch a run of it").click()
+    expect(page).to_have_url(re.compile(r"/run\?.*parties=12"))
     expect(page.get_by_role("heading", name="Watch a run")).to_be_visible()
 
 
 def test_a_plan_that_is_no_better_than_a_guess_is_called_that(window: Watched) -> None:
-    page = window.visit("/plan?parties=30&epsilon=0.2&messages=8")
-    expect(page.locator(".shown[aria-busy=false]")).to_be_visible()
-    expect(page.locator(".outcome .warn")).to_contain_text("guessing its middle would do as well.")
-    expect(page.locator(".shown svg[role=img] text").get_by_text("guessing 0.5, the middle")).to_be_visible()
+    page = planned(window, "/plan?parties=30&epsilon=0.2")
+    expect(page.locator(".headline")).to_contain_text("guessing its middle would do as well.")
+    expect(page.locator(".comparison svg text").get_by_text("guessing 0.5 would do as well")).to_be_visible()
     page.get_by_label("Epsilon", exact=True).fill("8")
-    expect(page.locator(".shown[aria-busy=false]")).to_be_visible()
-    expect(page.locator(".outcome .warn")).to_have_count(0)
+    expect(page.locator(".headline")).to_contain_text("OK")
 
 
 def test_bad_input_is_named_and_the_page_goes_on(window: Watched) -> None:
-    page = window.visit(f"/plan?{QUICK}")
-    expect(page.locator(".outcome")).to_contain_text("off")
+    page = planned(window, f"/plan?{QUICK}&delta=7")
+    expect(page.get_by_role("alert").filter(has_text="Delta must be from")).to_contain_text("1e-5 is taken instead")
     page.get_by_label("Parties", exact=True).fill("1")
     expect(page.get_by_text("Parties must be a whole number from 2")).to_be_visible()
     page.get_by_label("Parties", exact=True).fill("40")
     expect(page.get_by_text("Parties must be a whole number from 2")).to_be_hidden()
     expect(page).to_have_url(re.compile("parties=40"))
+    page.get_by_label("Messages per party", exact=True).fill("1.5")
+    expect(page.get_by_text("Messages per party must be a whole number from 2 to 1,000, or empty.")).to_be_visible()
 
 
 def test_requirements_that_cannot_be_met_say_why(window: Watched) -> None:
-    page = window.visit("/plan?parties=30&messages=1&colluding=0.3")
-    expect(page.get_by_text(re.compile("cannot meet these requirements", re.I)).first).to_be_visible()
+    page = window.visit("/plan?parties=5&colluding=0.5&dropout=0.3")
+    expect(page.locator(".headline")).to_have_text("✗ There is no such plan.")
+    expect(page.locator(".answer")).to_contain_text("at least 7 parties are needed with as many, or use Local DP")
+    expect(page.get_by_role("button", name="Download plan.json")).to_be_hidden()
+    expect(page.locator(".comparison")).to_contain_text("Not possible here: secure aggregation, no server.")
+    page.get_by_label("Colluding", exact=True).fill("20")
+    expect(page.get_by_role("button", name="Download plan.json")).to_be_visible()
 
 
 # --- the adversary's view ---------------------------------------------------------------------------------------------

@@ -71,7 +71,9 @@ def window(window: Watched, request: pytest.FixtureRequest) -> Watched:
 def ready(window: Watched, address: str) -> Page:
     """Open a view, and wait until all of its pictures are there."""
     page = window.visit(address)
-    if "/run" in address:
+    if "/plan" in address:
+        expect(page.locator(".comparison svg")).to_be_visible()
+    elif "/run" in address:
         expect(page.locator(".run-drawing svg")).to_have_count(2)
         expect(page.locator("main:not([aria-busy=true])")).to_be_visible()
     elif "compare" in address:

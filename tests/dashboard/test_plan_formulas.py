@@ -63,7 +63,7 @@ def planned(question: dict[str, Any]) -> Plan | str:
         return str(refusal)
 
 
-@examples(120, 2000)
+@examples(60, 2000)
 @example(ORDINARY | {"parties": 3, "colluding": 0.1, "dropout": None})
 @example(ORDINARY | {"parties": 70, "colluding": 0.1, "dropout": None})
 @example(ORDINARY | {"parties": 71, "colluding": 0.1, "dropout": None})
@@ -96,7 +96,7 @@ def test_the_plan_in_the_page_is_the_librarys(page: Page, question: dict[str, An
     assert shown["verdict"] == {"good": verdict.standing == "good", "text": verdict.text}
 
 
-@examples(40, 400)
+@examples(30, 400)
 @example(ORDINARY | {"parties": 30, "colluding": 0.1, "dropout": 0.1, "eavesdropped": 0.1})
 @example(ORDINARY | {"parties": 12, "colluding": 0.5, "dropout": 0.45})
 @example(ORDINARY | {"parties": 2, "colluding": 0.4, "dropout": 0.0})

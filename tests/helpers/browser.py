@@ -87,7 +87,7 @@ class Watched:
         """Nothing went wrong, and no request left the machine."""
         assert not self.errors, self.errors
         strangers = [url for url in self.requests if not url.startswith((f"{self.root}/", "blob:", "data:"))]
-        assert self.requests and not strangers, strangers
+        assert not strangers, strangers
 
 
 _kept: WeakKeyDictionary[Browser, Page] = WeakKeyDictionary()

@@ -34,7 +34,7 @@ VIEWS = {
 
 _READY = {
     "/story": "main[data-ready]",
-    "/plan": ".headline",
+    "/plan": ".headline:has(.error), .next:not([inert])",
     "/run": "main[data-step-ms]:not([aria-busy=true])",
     "/adversary": ".results:not([hidden]):not(.outdated)",
     "/sessions": "main .card",

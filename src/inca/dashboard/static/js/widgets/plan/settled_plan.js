@@ -81,10 +81,11 @@ function joinedDesign(requirements, failure) {
   if (parties - known < 2) return tooFewHonest(requirements);
   const most = messages === null ? MOST_ROUNDS : messages - 1;
   const circle = eavesdropped === 0 ? circleRounds(parties, known) : null;
-  if (circle !== null && circle <= MOST_CIRCLE_ROUNDS && circle < parties && circle <= most) {
+  const drawn = permutationRounds({ parties, known, failure, eavesdropped, most: MOST_ROUNDS });
+  const mostOnCircle = Math.max(MOST_CIRCLE_ROUNDS, drawn?.rounds ?? MOST_ROUNDS);
+  if (circle !== null && circle <= mostOnCircle && circle < parties && circle <= most) {
     return { schedule: "circle", rounds: circle, failure: 0, spare: 0 };
   }
-  const drawn = permutationRounds({ parties, known, failure, eavesdropped, most: MOST_ROUNDS });
   if (drawn && drawn.rounds <= most) return { schedule: "permutation", ...drawn };
   const sufficient = [...(circle === null ? [] : [circle]), ...(drawn ? [drawn.rounds] : [])];
   return tooFewRounds(requirements, most, sufficient);

@@ -23,7 +23,8 @@ from helpers.dashboard_server import running
 LIMIT_MS = 50.0
 MOVE = """([label, value]) => new Promise((done, failed) => {
   const slider = document.querySelector(`input[aria-label="${label}, slider"]`);
-  const shown = () => document.querySelector(".answer").textContent + document.querySelector(".comparison svg").outerHTML;
+  const words = (place) => document.querySelector(place).textContent;
+  const shown = () => words(".answer") + words(".comparison svg");
   const before = shown();
   const began = performance.now();
   slider.value = value;
@@ -45,6 +46,7 @@ def report(page: Page, words: str, label: str, values: list[float]) -> None:
 
 def measure(count: int) -> None:
     print(f"{'':40s} {'median / most':>19s}")
+    colluding = [4.0 + 2.0 * (i % 30) for i in range(count)]  # per cent
     epsilons = [-1 + (i % 30) / 15 for i in range(count)]  # in factors of ten, at least a step of the slider apart
     with running() as board, browser() as chromium, watched(chromium, board.root, height=800) as window:
         page = window.page
@@ -52,7 +54,7 @@ def measure(count: int) -> None:
             page.goto(f"{board.root}/plan?parties={parties}")
             page.locator(".next:not([inert])").wait_for()
             report(page, f"epsilon's slider, {parties:,} parties", "Epsilon", epsilons)
-            report(page, f"the slider of colluders, {parties:,} parties", "Colluding", [4.0 + 2.0 * (i % 30) for i in range(count)])
+            report(page, f"the slider of colluders, {parties:,} parties", "Colluding", colluding)
 
 
 if __name__ == "__main__":

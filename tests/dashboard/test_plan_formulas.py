@@ -20,7 +20,7 @@ from inca.planning.search import plan
 from inca.reporting.plan import plan_content
 
 FRACTIONS = st.sampled_from([0.0, 0.1, 0.2, 0.3]) | st.floats(0.0, 0.9).map(lambda x: round(x, 3))
-QUESTIONS = st.fixed_dictionaries(
+QUESTIONS: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
     {
         "parties": st.sampled_from([2, 3, 4, 10, *range(45, 72), 200, 1000, 10**6]) | st.integers(2, 3000),
         "epsilon": st.sampled_from([0.01, 0.1, 1.0, 20.0]) | st.floats(0.01, 20.0),

@@ -45,6 +45,7 @@ def isolation(n: int, known: int, rounds: int, lost: float = 0.0, away: float = 
     same, apart = (known + (h - 1) * twice) / (n - 1), pairs / ((n - 1) * (n - 2)) if n > 2 else 0.0
     return (away + (1 - away) * (two_cycle * same + (1 - two_cycle) * apart)) ** rounds
 
+
 # Every schedule of a few parties, with all losses and absences: exact probabilities
 
 

@@ -118,6 +118,9 @@ class Planning(PlanOptions):
 class SampledViews(Views):
     """How much is sampled."""
 
+    views: int = 100
+    """Random graphs that calibrate GOPA, at least 100; with --paper also the views of each dropout rate."""
+
 
 @options(REQUIREMENTS)
 class ComparedPrivacy(Privacy, Size):
@@ -186,6 +189,7 @@ class TrainingConditions(Views, Dropout, Colluding):
 
     dropout: list[float] = field(default_factory=lambda: [0.0, 0.1, 0.2])  # type: ignore[assignment]  # one by one
     views: int = 100
+    """Random graphs that calibrate GOPA, at least 100."""
 
 
 # --- values ---------------------------------------------------------------------------------------------------------

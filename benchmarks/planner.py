@@ -85,7 +85,7 @@ def run_once(job: tuple[inca.Plan, float, int]) -> tuple[float, float, float]:
     return (float(estimate) - float(values.mean())) ** 2, float(np.max(epsilons)), float(max(left, default=0.0))
 
 
-def runs(count: int = 2000) -> None:
+def runs(count: int = 1000) -> None:
     print(f"200 parties, epsilon 0.2, planned for 0.2 leaving; error / Central DP; {count} runs and exact losses each")
     requirements = required(200, 0.2)
     plan, central = inca.plan(requirements), requirements.central_mse

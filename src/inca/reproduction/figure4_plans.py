@@ -137,7 +137,7 @@ def _row(setting: _Setting, prediction: dict[str, float] | None) -> Row:
     }
 
 
-class _Look(NamedTuple):
+class _LineLook(NamedTuple):
     """How a line is drawn, and what is written at its end."""
 
     label: str
@@ -152,24 +152,24 @@ class _Look(NamedTuple):
 
 
 _OWN_LOOKS = {
-    PLANNED: _Look("inca", OWN, "-", "o", OWN_WIDTH),
-    RECIPE: _Look("inca, the paper's recipe", OWN, ":", "o", 0.7 * OWN_WIDTH),
+    PLANNED: _LineLook("inca", OWN, "-", "o", OWN_WIDTH),
+    RECIPE: _LineLook("inca, the paper's recipe", OWN, ":", "o", 0.7 * OWN_WIDTH),
 }
 _LOOKS_OF_C = {
     **_OWN_LOOKS,
-    **{name: _Look(name, marker=marker) for name, marker in zip(OVER_MESSAGES[1:], "s^D", strict=True)},
-    "Local DP": _Look("Local DP", style="--"),
-    "CorDP-DME": _Look("CorDP-DME", style="-."),
-    _SERVER: _Look(_SERVER, style=":"),
-    "Central DP": _Look("Central DP", INK),
+    **{name: _LineLook(name, marker=marker) for name, marker in zip(OVER_MESSAGES[1:], "s^D", strict=True)},
+    "Local DP": _LineLook("Local DP", style="--"),
+    "CorDP-DME": _LineLook("CorDP-DME", style="-."),
+    _SERVER: _LineLook(_SERVER, style=":"),
+    "Central DP": _LineLook("Central DP", INK),
 }
 _LOOKS_OF_D = {
     **_OWN_LOOKS,
-    "Local DP": _Look("Local DP", marker="v"),
-    ONE_LATE: _Look(ONE_LATE, style="--"),
-    NONE_LATE: _Look(NONE_LATE),
-    _SERVER: _Look("secure aggregation,\nwith or without a server", marker="^"),
-    "Central DP": _Look("Central DP\n(trusted curator)", INK, marker="D"),
+    "Local DP": _LineLook("Local DP", marker="v"),
+    ONE_LATE: _LineLook(ONE_LATE, style="--"),
+    NONE_LATE: _LineLook(NONE_LATE),
+    _SERVER: _LineLook("secure aggregation,\nwith or without a server", marker="^"),
+    "Central DP": _LineLook("Central DP\n(trusted curator)", INK, marker="D"),
 }
 _LOWEST = (PLANNED, NONE_LATE, _SERVER, "Central DP")
 
@@ -268,7 +268,7 @@ def draw_over_rates(rows: Sequence[Row]) -> Any:
     return figure
 
 
-def _curve(axes: Any, rows: Sequence[Row], look: _Look) -> None:
+def _curve(axes: Any, rows: Sequence[Row], look: _LineLook) -> None:
     """Draw the expected error as a line, and the simulated one as circles with three standard errors."""
     rates, relative = column(rows, "dropout"), column(rows, "relative")
     axes.plot(rates, relative, ls=look.style, lw=look.width, color=look.colour)

@@ -38,7 +38,7 @@ def assert_called_a_guess(out: str) -> None:
 
 @pytest.mark.slow
 def test_a_result_that_says_nothing_at_all_is_called_that(capsys: Capture) -> None:
-    status, out, _ = call(capsys, "compare", *SETTING, "--epsilon", 0.05)
+    status, out, _ = call(capsys, "compare", *instead(SETTING, "--epsilon", 0.05))
     assert status == 0
     assert_called_a_guess(out)
 

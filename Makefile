@@ -72,7 +72,7 @@ bench: $(READY)  ## speed and memory, as ratios against named baselines in one r
 	$(BIN)/python benchmarks/simulation.py
 	$(BIN)/python benchmarks/privacy.py --largest
 	$(BIN)/python benchmarks/conditions.py
-	$(BIN)/python benchmarks/planner.py
+	$(BIN)/python benchmarks/planner.py plans recipe
 	$(BIN)/python benchmarks/growth.py plans end
 	$(BIN)/python benchmarks/reproduction.py
 	$(BIN)/python benchmarks/transport.py
@@ -100,7 +100,7 @@ pictures: $(READY)  ## draw the pictures of the README and the docs
 	$(BIN)/python tools/pictures_sealing.py
 	$(BIN)/python tools/screens.py
 	$(BIN)/inca audit examples/consortium.json --plot docs/pictures/losses.svg
-	$(BIN)/inca compare --plot docs/pictures/compare.png
+	$(BIN)/inca compare --paper --plot docs/pictures/compare.png
 	$(BIN)/inca learn compare --data digits --epsilon 2 --epsilon 8 --epsilon 32 --seeds 20 --plot docs/pictures/learning.png
 
 reproduction: $(READY)  ## the paper's figures at full size, for the docs: 35 minutes on two cores; goes on where it stopped

@@ -143,7 +143,7 @@ def shares(scores: list[float]) -> str:
     return f"{np.mean(scores):.4f} +- {np.std(scores, ddof=1) / len(scores) ** 0.5:.4f}"
 
 
-def accuracy(seeds: int, views: int) -> None:
+def accuracy(seeds: int) -> None:
     """Print the accuracy on held-out records: mean and standard error over splits, each with its own noise."""
     features, target = publicly_scaled()
     halves = [
@@ -174,7 +174,6 @@ def accuracy(seeds: int, views: int) -> None:
                     level=level,
                     averager=kind,
                     dropout=dropout,
-                    views=views,
                     random_state=seed,
                     **settings,
                 )
@@ -192,12 +191,9 @@ if __name__ == "__main__":
     parser.add_argument("--quick", action="store_true", help="5,000 parameters, 10 steps, 5 seeds")
     options = parser.parse_args()
     size, steps, seeds = (5000, 10, 5) if options.quick else (options.parameters, options.steps, options.seeds)
-    views = 10 if options.quick else 100
     started = time.perf_counter()
-    planned = SimulatedAverager.of(
-        "inca", options.parties, Conditions(colluding=0.1, dropout=0.1), views=views, releases=steps
-    )
+    planned = SimulatedAverager.of("inca", options.parties, Conditions(colluding=0.1, dropout=0.1), releases=steps)
     print(f"plan made in {time.perf_counter() - started:.1f} s (a tenth colluding, a tenth leaving in every step)")
     speed(planned, size, steps)
     memory(planned, size)
-    accuracy(seeds, views)
+    accuracy(seeds)

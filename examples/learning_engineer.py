@@ -66,7 +66,7 @@ class Network:
 def main() -> None:
     """Train on both data sets and print a table."""
     # One plan serves all trainings here: it depends on the parties and not on their data.
-    averager = SimulatedAverager.of("inca", PARTIES, Conditions(dropout=DROPOUT), views=10, releases=STEPS)
+    averager = SimulatedAverager.of("inca", PARTIES, Conditions(dropout=DROPOUT), releases=STEPS)
     print(
         f"{PARTIES} parties, a tenth of them leaves in every one of {STEPS} steps; each party's records are protected"
     )

@@ -70,7 +70,7 @@ def main() -> None:
     # Everything is calibrated once, for values of sensitivity 1; every step scales its vectors to the loss it may have.
     requirements = inca.Requirements(PARTIES, epsilon=1.0, delta=1e-5, dropout=DROPOUT)
     averagers = {
-        kind: SimulatedAverager.of(kind, PARTIES, inca.Conditions(dropout=DROPOUT), views=10, releases=STEPS)
+        kind: SimulatedAverager.of(kind, PARTIES, inca.Conditions(dropout=DROPOUT), releases=STEPS)
         for kind in ("inca", "gopa")
     }
     averagers |= {

@@ -30,7 +30,7 @@ def draws(rng: np.random.Generator, parties: int, per_party: int = 1, columns: i
 @cache
 def own() -> SimulatedAverager:
     """inca for 12 parties; the plan takes seconds, so it is made once for all tests."""
-    return SimulatedAverager.of("inca", 12, Conditions(dropout=0.2, messages=8, colluding=0.0), views=10)
+    return SimulatedAverager.of("inca", 12, Conditions(dropout=0.2, messages=8, colluding=0.0))
 
 
 def mean(

@@ -30,9 +30,9 @@ NUMBERS = Records.of([[0.5]] * PARTIES, Interval(0, 1))
 
 @cache
 def planned() -> SimulatedAverager:
-    """inca for thirty releases with a failure probability of 3e-6 in all: 1e-7 each."""
+    """GOPA for thirty releases with a failure probability of 3e-6 in all: 1e-7 each."""
     return SimulatedAverager.of(
-        "inca", PARTIES, Conditions(messages=8, failure=3e-6, colluding=0.0, dropout=0.0), views=10, releases=30
+        "gopa", PARTIES, Conditions(messages=8, failure=3e-6, colluding=0.0, dropout=0.0), releases=30
     )
 
 

@@ -22,8 +22,8 @@ from inca.mechanisms.central_local import LocalDP
 from inca.mechanisms.cordp import CorDP
 from inca.mechanisms.gopa import Gopa, cut_off_probability, fewest_neighbours, random_graph
 from inca.mechanisms.pairwise import Pairwise, complete_loss, complete_ratio, losses
+from inca.planning.paper_recipe import paper_factor
 from inca.planning.requirements import Requirements
-from inca.planning.sampling import paper_factor
 from inca.protocol.noise_levels import NoiseLevels
 
 REQUIREMENTS = Requirements(parties=30, epsilon=0.7, delta=1e-4, colluding=0.1, dropout=0.2, messages=10)
@@ -32,8 +32,8 @@ noise = st.builds(NoiseLevels, independent=levels, cancelling=levels)
 
 
 @cache
-def gopa(requirements: Requirements = REQUIREMENTS, late: float = 0.5) -> Gopa:
-    return Gopa(requirements, late=late, views=100)
+def gopa(requirements: Requirements = REQUIREMENTS, late: float = 0.5, exchanges: int | None = None) -> Gopa:
+    return Gopa(requirements, exchanges, late, views=100)
 
 
 def with_factor(requirements: Requirements, late: float = 0.5) -> Gopa:
@@ -378,8 +378,8 @@ def test_two_parties() -> None:
 
 def test_too_few_exchanges_leave_local_dp() -> None:
     # With one pick each, someone picks a colluder and is picked by nobody far more often than once in 1e6.
-    requirements = Requirements(parties=20, epsilon=0.5, delta=1e-5, colluding=0.2, messages=1, dropout=0.0)
-    mechanism = gopa(requirements)
+    requirements = Requirements(parties=20, epsilon=0.5, delta=1e-5, colluding=0.2, dropout=0.0)
+    mechanism = gopa(requirements, exchanges=1)
     assert (mechanism.factor, mechanism.noise_levels.cancelling) == (16.0, 0.0)
     assert mechanism.expected_error(0.0).mse == pytest.approx(LocalDP(requirements).expected_error(0.0).mse)
 

@@ -40,7 +40,7 @@ class Reproductions(dict[str, Reproduction]):
         return self[name]
 
 
-# Figure 2 finds many ranks. Figure 4 makes plans and calibrates baselines: it takes longer than the others together.
+# Figure 2 finds many ranks. Figure 4 calibrates baselines: it takes longer than the others together.
 LONG = ("fig2", "fig4")
 NAMES = [name if name == "fig3" else pytest.param(name, marks=pytest.mark.slow) for name in FIGURES]
 
@@ -299,7 +299,7 @@ def test_figure_4_is_consistent(reproductions: dict[str, Reproduction]) -> None:
         reproductions["fig4"], "steps", lambda row: {**row, "var_cancelling": row["var_cancelling"] * (row["step"] + 1)}
     )
     assert about(more, enough) is False  # had full attendance needed more
-    errors, steps, planned = (table.rows for table in reproductions["fig4"].results.tables)
+    errors, steps = (table.rows for table in reproductions["fig4"].results.tables)
     for row in errors:
         # The independent noise is the paper's, in the units of the mode's rule.
         if row["var_independent"] is not None:
@@ -311,7 +311,6 @@ def test_figure_4_is_consistent(reproductions: dict[str, Reproduction]) -> None:
             # Exact losses need no more than Theorem 4; attendance only adds; the analytic rule only lowers.
             exact, full, last = (by_step[k, rounds, rate, number]["var_cancelling"] for number in (1, 2, 3))
             assert exact <= row["var_cancelling"] and exact <= full and last < full
-    assert {row["mechanism"] for row in planned} >= {"inca, planned", "GOPA, one leaver late", "CorDP-DME"}
     worse = judged(reproductions["fig4"], "errors", lambda row: {**row, "mse": row["mse"] * 3})
     assert about(worse, "Simulated errors") is False
 

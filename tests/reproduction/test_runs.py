@@ -115,14 +115,15 @@ def test_noise_needed_is_just_enough(dropout: float) -> None:
 
 
 def test_too_little_independent_noise_is_infinite() -> None:
-    required = {"parties": 30, "colluding": 0.1}
+    required = {"parties": 30, "colluding": 0.1, "dropout": 0.0}
     assert np.isinf(runs.noise_needed(required, 1, 8, [0.01], first=0, runs=2, seed=SEED)).all()
 
 
 @pytest.mark.parametrize(("early", "late"), [(0, 0), (3, 0), (2, 3)])
 def test_gopa_needs_just_enough(early: int, late: int) -> None:
     n, k, own = 30, 8, 0.08
-    results = runs.gopa_needed({"parties": n, "colluding": 0.1}, k, early, late, own, first=0, runs=4, seed=SEED)
+    required = {"parties": n, "colluding": 0.1, "dropout": 0.0}
+    results = runs.gopa_needed(required, k, early, late, own, first=0, runs=4, seed=SEED)
     for run, level in enumerate(results):
         _, rng = drawn(run, 3, early, late)
         graph = random_graph(n, k, rng, rows=n)
@@ -135,7 +136,7 @@ def test_gopa_needs_just_enough(early: int, late: int) -> None:
 
 
 def test_late_leavers_lower_what_gopa_needs() -> None:
-    required = {"parties": 40, "colluding": 0.1}
+    required = {"parties": 40, "colluding": 0.1, "dropout": 0.0}
     needs = [max(runs.gopa_needed(required, 8, 0, late, 0.06, first=0, runs=20, seed=SEED)) for late in (0, 6)]
     assert needs[1] < needs[0]
 
@@ -181,8 +182,8 @@ def test_other_mechanisms_run(name: str) -> None:
 
 
 def test_a_prediction_that_cannot_be_made_is_none() -> None:
-    requirements = Requirements(200, 0.2, 1e-5, colluding=0.1, dropout=0.1, messages=1)
-    assert runs.predicted("inca, planned", asdict(requirements), views=10) is None
+    requirements = Requirements(200, 0.2, 1e-5, colluding=0.1, dropout=0.1, messages=2)
+    assert runs.predicted("inca", asdict(requirements), views=10) is None
     central = runs.predicted("Central DP", asdict(requirements), views=10)
     assert central is not None and central["mse"] > requirements.central_mse
 
@@ -190,25 +191,23 @@ def test_a_prediction_that_cannot_be_made_is_none() -> None:
 def test_predictions_are_those_of_the_comparison() -> None:
     requirements = Requirements(16, 1.0, 1e-5, colluding=0.1, dropout=0.1, messages=8)
     entries = {entry.mechanism: entry for entry in compare(requirements, [0.1], views=2)}
-    for name in ("inca, settled", "inca, the paper's recipe", "GOPA, no leaver late"):
+    for name in ("inca", "inca, the paper's recipe", "GOPA, no leaver late"):
         predicted = runs.predicted(name, asdict(requirements), views=2)
         assert predicted is not None and predicted["mse"] == entries[name].mse
-    planned = runs.predicted("inca, planned", asdict(requirements), views=2)
-    assert planned is not None and planned["mse"] == entries["inca, not settled"].mse
 
 
-SETTLED = asdict(Requirements(40, 1.0, 1e-5, colluding=0.1, dropout=0.1, messages=12))
+SETTLED = asdict(Requirements(40, 1.0, 1e-5, colluding=0.1, dropout=0.1))
 
 
 @pytest.mark.slow
-def test_settled_runs_have_the_expected_error() -> None:
+def test_runs_of_plans_have_the_expected_error() -> None:
     """Errors are nearly normal: the mean of 1,500 squares is within a fifth but for less than 1e-6."""
-    predicted = runs.predicted("inca, settled", SETTLED, views=20)
-    squares = runs.settled_errors("inca, settled", SETTLED, first=0, runs=1500, seed=SEED, views=20)
+    predicted = runs.predicted("inca", SETTLED, views=20)
+    squares = runs.planned_errors(SETTLED, first=0, runs=1500, seed=SEED)
     assert predicted is not None and np.mean(squares) == pytest.approx(predicted["mse"], rel=0.2)
 
 
-def test_settled_runs_can_be_cut_anywhere() -> None:
-    squares = runs.settled_errors("inca, settled", SETTLED, first=0, runs=20, seed=SEED, views=20)
-    assert squares[3:5] == runs.settled_errors("inca, settled", SETTLED, first=3, runs=2, seed=SEED, views=20)
+def test_runs_of_plans_can_be_cut_anywhere() -> None:
+    squares = runs.planned_errors(SETTLED, first=0, runs=20, seed=SEED)
+    assert squares[3:5] == runs.planned_errors(SETTLED, first=3, runs=2, seed=SEED)
     assert len(set(squares)) == 20

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import shutil
+from collections.abc import Iterator
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from inca.cli.options import OPTIONS, ComparedConditions, ComparedPrivacy, JsonPlot, SampledViews, options
 from inca.cli.printing import OutputFiles, print_json, print_next, print_table, print_text
-from inca.cli.progress import progress_bar
 
 if TYPE_CHECKING:
     from inca import Requirements
     from inca.mechanisms.compare import ComparisonEntry
 
 GUESS = "guessing the middle of the domain"
+_HEADING = "error / Central DP's, at dropout"
+_NAME, _CELL, _MESSAGES = 34, 9, 11  # widths of columns that are printed before the next row is known
 
 
 @options(OPTIONS)
@@ -22,6 +25,8 @@ class Simulation:
 
     runs: int = 0
     """Also simulate each mechanism this many times, to check its expected error."""
+    paper: bool = False
+    """Also compare the paper's own recipe, which samples --views views for every dropout rate (minutes)."""
 
 
 def compare(
@@ -42,14 +47,14 @@ def compare(
     """
     import inca
     from inca.cli.plots import plot_mechanisms
-    from inca.mechanisms.compare import compare as compare_mechanisms
-    from inca.mechanisms.compare import guess_mse
+    from inca.mechanisms.compare import compare_one_by_one, guess_mse
 
     files = OutputFiles(plot=output.plot)
-    rates = conditions.dropout
     requirements = inca.Requirements(**vars(privacy), **{**vars(conditions), "dropout": 0.0})
-    with progress_bar("mechanism") as progress:
-        entries = compare_mechanisms(requirements, rates, runs=simulation.runs, views=sampled.views, progress=progress)
+    rows = compare_one_by_one(requirements, conditions.dropout, **vars(simulation), views=sampled.views)
+    entries = [
+        entry for row in (rows if output.json else _shown(requirements, conditions.dropout, rows)) for entry in row
+    ]
     files.write("plot", lambda path: plot_mechanisms(requirements, entries, path))
     if output.json:
         guess = guess_mse(requirements)
@@ -62,7 +67,7 @@ def compare(
             }
         )
     else:
-        _show(requirements, entries)
+        _print_notes(requirements, entries)
     files.finish(announce=not output.json)
     if not output.json:
         print_next(
@@ -71,27 +76,47 @@ def compare(
         )
 
 
-def _show(requirements: Requirements, entries: list[ComparisonEntry]) -> None:
+def _shown(
+    requirements: Requirements, rates: list[float], rows: Iterator[list[ComparisonEntry]]
+) -> Iterator[list[ComparisonEntry]]:
+    """Print rows as they come; all in the end where columns of a fixed width are too narrow, or the terminal is."""
     from inca.mechanisms.compare import guess_mse
 
-    rates = sorted({entry.dropout for entry in entries})
-    names = list(dict.fromkeys(entry.mechanism for entry in entries))
-    by_place = {(entry.mechanism, entry.dropout): entry for entry in entries}
-    rows: list[tuple[str, list[str]]] = []
-    notes = []
-    for name in names:
-        row = [by_place[name, rate] for rate in rates]
-        weaker = next((entry.weaker for entry in row), False)
-        rows.append((name + (" *" if weaker else ""), [*(_cell(entry) for entry in row), _sent(row)]))
-        notes += [f"{name}: {entry.why_not}" for entry in row[:1] if entry.why_not]
-    guess = guess_mse(requirements)
-    rows.append((GUESS, [*(f"{guess / requirements.central_mse:.3g}" for _ in rates), "0"]))
-    notes += _remarks(requirements, entries)
-    print_table("error / Central DP's, at dropout", [*(f"{rate:g}" for rate in rates), "messages"], rows)
+    guess = f"{guess_mse(requirements) / requirements.central_mse:.3g}"
+    at_once = _NAME + _CELL * len(rates) + _MESSAGES <= shutil.get_terminal_size().columns
+    columns = [*(f"{rate:g}" for rate in rates), "messages"]
+    lines: list[tuple[str, list[str]]] = []
+    for row in rows:
+        name = row[0].mechanism + (" *" if any(entry.weaker for entry in row) else "")
+        line = (name, [*(_cell(entry) for entry in row), _sent(row)])
+        at_once = at_once and not any(entry.measured for entry in row)
+        if at_once and not lines:
+            print(_aligned(_HEADING, columns), flush=True)
+        if at_once:
+            print(_aligned(*line), flush=True)
+        lines.append(line)
+        yield row
+    last = (GUESS, [*(guess for _ in rates), "0"])
+    if at_once:
+        print(_aligned(*last), flush=True)
+    else:
+        print_table(_HEADING, columns, [*lines, last])
+
+
+def _aligned(name: str, cells: list[str]) -> str:
+    *errors, messages = cells
+    return name.ljust(_NAME) + "".join(cell.rjust(_CELL) for cell in errors) + messages.rjust(_MESSAGES)
+
+
+def _print_notes(requirements: Requirements, entries: list[ComparisonEntry]) -> None:
     print_text(f"Errors are mean squared; Central DP's with everyone present is {requirements.central_mse:.4g}.")
     if any(entry.weaker for entry in entries):
         print_text("* a weaker promise than inca's")
-    for note in notes:
+    refused: dict[str, str] = {}
+    for entry in entries:
+        if entry.why_not:
+            refused.setdefault(entry.mechanism, entry.why_not)
+    for note in [*(f"{name}: {why}" for name, why in refused.items()), *_remarks(requirements, entries)]:
         print_text(note)
 
 
@@ -102,7 +127,7 @@ def _remarks(requirements: Requirements, entries: list[ComparisonEntry]) -> list
     return [
         f"At dropout {entry.dropout:g}, {entry.mechanism}: {remark}"
         for entry in entries
-        if entry.mechanism == "inca, settled" and entry.mse is not None
+        if entry.mechanism == "inca" and entry.mse is not None
         if (remark := remark_on_error(entry.mse, requirements.sensitivity))
     ]
 

@@ -118,6 +118,9 @@ class Planning(PlanOptions):
 class SampledViews(Views):
     """How much is sampled."""
 
+    views: int = 100
+    """Random graphs that calibrate GOPA, at least 100; with --paper also the views of each dropout rate."""
+
 
 @options(REQUIREMENTS)
 class ComparedPrivacy(Privacy, Size):
@@ -181,11 +184,10 @@ class TrainingPrivacy(Level, Loss):
 
 
 @options(CONDITIONS)
-class TrainingConditions(Views, Dropout, Colluding):
+class TrainingConditions(Dropout, Colluding):
     """What training must withstand."""
 
     dropout: list[float] = field(default_factory=lambda: [0.0, 0.1, 0.2])  # type: ignore[assignment]  # one by one
-    views: int = 100
 
 
 # --- values ---------------------------------------------------------------------------------------------------------

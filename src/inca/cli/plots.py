@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from inca.learn.comparison.trials import ComparisonTask
     from inca.mechanisms.compare import ComparisonEntry
 
-_SETTLED, _LOCAL = "inca, settled", "Local DP"
+_OWN_PLAN, _LOCAL = "inca", "Local DP"
 _SAME = 2e-3  # errors of variants of a mechanism that differ by less, relatively, are one line
 _OWN_STYLES, _MARKERS = ("-", "--", ":", "-."), "s^DvPXo"
 AVERAGER_NAMES = {
@@ -82,7 +82,7 @@ def draw_mechanisms(requirements: Requirements, entries: Sequence[ComparisonEntr
             families += [family] if family not in families else []
             style, colour = "--" if row[0].weaker else "-", INK if family == "Central DP" else BASELINE
             marker = _MARKERS[families.index(family) % len(_MARKERS)]
-        width = OWN_WIDTH if names[0] == _SETTLED else 0.7 * OWN_WIDTH if own else OTHER_WIDTH
+        width = OWN_WIDTH if names[0] == _OWN_PLAN else 0.7 * OWN_WIDTH if own else OTHER_WIDTH
         x, y = [entry.dropout for entry in row], [entry.relative for entry in row]
         axes.plot(x, y, color=colour, ls=style, lw=width, marker=marker, ms=6 if own else 4.5, zorder=3 if own else 2)
         for entry in row:
@@ -92,7 +92,7 @@ def draw_mechanisms(requirements: Requirements, entries: Sequence[ComparisonEntr
                 axes.errorbar(entry.dropout, entry.measured.mse * scale, bar, color=INK, capsize=3, lw=1.0, zorder=4)
         text = _joined(names) + (" (weaker promise)" if row[0].weaker else "")
         last = row[-1].relative or 1.0
-        ends.append(LineEnd(text, x[-1], last, colour if colour != BASELINE else SOFT, bold=names[0] == _SETTLED))
+        ends.append(LineEnd(text, x[-1], last, colour if colour != BASELINE else SOFT, bold=names[0] == _OWN_PLAN))
     guess = guess_mse(requirements) / requirements.central_mse
     axes.axhline(guess, ls=":", color=COLLUDER, lw=1.5)
     ends.append(LineEnd("guessing the middle of the domain", rates[-1], guess, COLLUDER))
@@ -112,16 +112,16 @@ def mechanisms_message(entries: Sequence[ComparisonEntry]) -> str:
 
     Example:
         >>> from inca.mechanisms.compare import ComparisonEntry
-        >>> named = [("inca, settled", 1.43), ("Local DP", 222.3)]
+        >>> named = [("inca", 1.4), ("Local DP", 222.3)]
         >>> mechanisms_message([ComparisonEntry(name, 0.1, 1.0, ratio, 20, "", False) for name, ratio in named])
-        "inca, settled: 1.43 times Central DP's error at 10 % dropout; Local DP: 222 times"
+        "inca: 1.4 times Central DP's error at 10 % dropout; Local DP: 222 times"
     """
     rates = sorted({entry.dropout for entry in entries})
     rate = rates[len(rates) // 2]
     at_rate = {entry.mechanism: entry.relative for entry in entries if entry.dropout == rate}
-    if at_rate.get(_SETTLED) is None:
-        return f"inca cannot be settled in this setting at {percent(rate)} dropout"
-    message = f"{_SETTLED}: {at_rate[_SETTLED]:.3g} times Central DP's error at {percent(rate)} dropout"
+    if at_rate.get(_OWN_PLAN) is None:
+        return f"inca has no plan in this setting at {percent(rate)} dropout"
+    message = f"{_OWN_PLAN}: {at_rate[_OWN_PLAN]:.3g} times Central DP's error at {percent(rate)} dropout"
     return message + (f"; {_LOCAL}: {local:.3g} times" if (local := at_rate.get(_LOCAL)) is not None else "")
 
 
@@ -131,7 +131,7 @@ def _mechanisms_caption(requirements: Requirements, entries: Sequence[Comparison
         f"n = {requirements.parties:,} parties, epsilon {requirements.epsilon:g} at delta {_small(requirements.delta)}"
         f"{failure}, {percent(requirements.colluding)} colluding"
         + (f", {percent(requirements.eavesdropped)} of messages observed" if requirements.eavesdropped else "")
-        + f", up to {requirements.messages} messages of each party where their number can be chosen.",
+        + f", up to {requirements.usual_messages} messages of each party where more of them help.",
         "Expected errors, over that of Central DP with everyone present; above the dotted line a result says nothing.",
     ]
     if any(entry.weaker for entry in entries):

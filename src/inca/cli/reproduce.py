@@ -46,7 +46,7 @@ def reproduce(
     - *fig1*: error without dropouts of inca, Central DP, Local DP and Muffliato
     - *fig2*: how often hidden messages suffice, for 1 to 5 receivers
     - *fig3*: rounds that never failed in 100,000 runs, and our closed form up to a billion parties
-    - *fig4*: error under dropouts of inca, GOPA and CorDP-DME, and of planned designs; beside it, settled averages
+    - *fig4*: error under dropouts of inca, GOPA and CorDP-DME; beside it, plans over messages and dropout rates
 
     Each figure gets a folder with a page to read (.html), data (.csv, .json) and pictures (.png, .svg). Interrupted
     work resumes where it stopped when the command is given again. Neither the engine nor the number of workers changes

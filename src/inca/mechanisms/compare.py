@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from inca._base.options import PlanOptions
-from inca._base.types import Progress
 from inca._base.validation import finite_float, integer, refuse
 from inca.errors import IncaError
 from inca.mechanisms.base import MeasuredError, Mechanism, measure
@@ -43,14 +42,16 @@ class ComparisonEntry:
     measured: MeasuredError | None = None
 
 
+PAPER = "inca, the paper's recipe"
+
 NamedFactory = tuple[str, Callable[[], Mechanism]]
 """The name of a mechanism, and what makes it, which calibrates it."""
 
 
 def own_mechanisms(requirements: Requirements, views: int = 300) -> Iterator[NamedFactory]:
-    """Yield the ways to run inca: as planned, and as the paper does."""
+    """Yield the ways to run inca: as planned, and as the paper does, which samples views for a minute."""
     yield "inca", lambda: Inca(plan(requirements))
-    yield "inca, the paper's recipe", lambda: Inca(plan(requirements, PlanOptions(recipe="paper", views=views)))
+    yield PAPER, lambda: Inca(plan(requirements, PlanOptions(recipe="paper", views=views)))
 
 
 def baselines(requirements: Requirements, views: int = 200) -> Iterator[NamedFactory]:
@@ -102,12 +103,7 @@ def guess_mse(requirements: Requirements) -> float:
 
 
 def compare(
-    requirements: Requirements,
-    dropouts: Sequence[float],
-    *,
-    runs: int = 0,
-    views: int = 300,
-    progress: Progress | None = None,
+    requirements: Requirements, dropouts: Sequence[float], *, runs: int = 0, views: int = 100, paper: bool = True
 ) -> list[ComparisonEntry]:
     """Calibrate every mechanism to the requirements at each dropout rate, and predict their errors.
 
@@ -115,11 +111,11 @@ def compare(
         requirements: The guarantee, the adversary and the message budget; its own dropout rate is not used.
         dropouts: The dropout rates.
         runs: How often each mechanism is also run, on uniform values from a fixed seed; 0 for not at all.
-        views: How many random views calibrate a plan of inca, and GOPA.
-        progress: Called with the mechanisms done and their total.
+        views: How many random graphs calibrate GOPA (at least 100), and views the paper's recipe.
+        paper: Whether the paper's recipe is compared, too, which takes a minute for each rate.
 
     Returns:
-        One entry per mechanism and rate, rate by rate; a mechanism that cannot be calibrated says why.
+        One entry per mechanism and rate, mechanism by mechanism; one that cannot be calibrated says why.
 
     Raises:
         InvalidInput: If there is no rate, or one is not from 0 to 1.
@@ -127,22 +123,31 @@ def compare(
     Example:
         >>> for entry in compare(Requirements(32, 1.0, 1e-5, messages=8), [0.0], views=20)[:2]:
         ...     print(entry.mechanism, round(entry.relative, 1))
-        inca 1.0
-        inca, the paper's recipe 1.3
+        inca 1.1
+        inca, the paper's recipe 1.5
     """
+    rows = compare_one_by_one(requirements, dropouts, runs=runs, views=views, paper=paper)
+    return [entry for row in rows for entry in row]
+
+
+def compare_one_by_one(
+    requirements: Requirements, dropouts: Sequence[float], *, runs: int = 0, views: int = 100, paper: bool = True
+) -> Iterator[list[ComparisonEntry]]:
+    """Return the same as `compare`, a list for each mechanism as soon as it is known."""
     rates = [finite_float("a dropout rate", rate, 0.0, 1.0) for rate in dropouts]
     if not rates:
         refuse("dropouts", list(dropouts), "at least one rate")
     integer("runs", runs)
-    entries: list[ComparisonEntry] = []
-    total = len(rates) * (len(list(own_mechanisms(requirements))) + len(list(baselines(requirements))))
-    for number, rate in enumerate(rates):
-        at_rate = replace(requirements, dropout=rate)
-        for name, make in [*own_mechanisms(at_rate, views), *baselines(at_rate, views)]:
-            entries.append(evaluate(name, make, at_rate, runs, np.random.default_rng((number, len(entries)))))
-            if progress is not None:
-                progress(len(entries), total)
-    return entries
+    at_rates = [replace(requirements, dropout=rate) for rate in rates]
+    made = [[*own_mechanisms(each, views), *baselines(each, views)] for each in at_rates]
+    columns = [column for column in zip(*made, strict=True) if paper or column[0][0] != PAPER]
+    return (
+        [
+            evaluate(name, make, each, runs, np.random.default_rng((number, place)))
+            for number, ((name, make), each) in enumerate(zip(column, at_rates, strict=True))
+        ]
+        for place, column in enumerate(columns)
+    )
 
 
 def evaluate(

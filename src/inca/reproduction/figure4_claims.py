@@ -11,9 +11,6 @@ from inca.reproduction.figure_reproduction import Claim, Row, all_of, column, is
 
 OWN, CORDP = "inca, k = 1, T = 20", "CorDP-DME"
 HALF, QUARTER, ONE = GOPA = tuple(f"GOPA, {kind} late" for kind in LATE)
-PLANNED, RECIPE = "inca, planned", "inca, the paper's recipe"
-OVER_MESSAGES = (PLANNED, RECIPE, "GOPA, half of the leavers late", "GOPA, a quarter late", "GOPA, one leaver late")
-"""Mechanisms whose number of messages can be chosen."""
 _TOPOLOGIES = "Section 6.2, Comparison of Different Topologies"
 _TECHNIQUES = "Section 6.2, Comparison with Related Techniques"
 _NEAR, _FAR = 2.0, 1.2  # what we take "approaches" and "significantly" to mean, as ratios of errors
@@ -174,46 +171,6 @@ def counting_on_leavers(steps: Sequence[Row]) -> Claim:
         f"{min(spare):.2f} to {max(spare):.2f} times what the exact loss needs if nobody drops out. That is luck: what "
         f"the exact loss needs at the dropout rate falls short of it by factors up to {max(missing):.2f}",
         "leavers leave noise behind that hides the others (erratum E11)",
-    )
-
-
-def planning(rows: Sequence[Row], quick: bool) -> Iterator[Claim]:
-    """Yield what we claim about planned designs; with few views a plan is cautious, so a failure decides nothing."""
-    gaps = [
-        (other["relative"] / own["relative"], other["mechanism"], own["messages"], own["dropout"])
-        for own in pick(rows, mechanism=PLANNED)
-        for other in pick(rows, dropout=own["dropout"])
-        if other["relative"] is not None
-        and (
-            other["mechanism"] in (CORDP, "Local DP")
-            or (other["mechanism"] in OVER_MESSAGES[1:] and other["messages"] == own["messages"])
-        )
-    ]
-    better = [
-        f"{name}, {gap:.2f} times ({messages} messages, dropout {rate:g})"
-        for gap, name, messages, rate in gaps
-        if gap < 1
-    ]
-    yield Claim(
-        "A planned design has a smaller error than every other mechanism without a server, at the same number of "
-        "messages (ours).",
-        "docs/planner.md",
-        not better or (None if quick else False),
-        f"the errors of others are {min(gaps)[0]:.2f} to {max(gaps)[0]:.0f} times its own"
-        + (f"; smaller are only those of {', and '.join(better)}" if better else ""),
-        "with few messages inca's masks must be large. A single late leaver, however many left before, is the case "
-        "that the paper calls extremely optimistic for GOPA",
-    )
-    rates = list(dict.fromkeys(column(rows, "dropout")))
-    curves = {rate: pick(rows, mechanism=PLANNED, dropout=rate) for rate in rates}
-    falls = all(b["relative"] < a["relative"] for curve in curves.values() for a, b in pairwise(curve))
-    messages = column(curves[rates[0]], "messages")
-    yield Claim(
-        "More messages lower the error under dropouts (ours).",
-        "docs/planner.md",
-        falls or (None if quick else False),
-        f"with {_listed(messages)} messages the error is "
-        + "; ".join(f"{_listed(column(curve, 'relative'))} x Central DP at {rate:g}" for rate, curve in curves.items()),
     )
 
 

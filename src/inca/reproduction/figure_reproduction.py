@@ -113,7 +113,7 @@ class FigureReproduction(ABC):
         """What is varied in the supplement; nothing where there is none."""
         return {}
 
-    def compute_supplement(self, perform: PerformJobs, tables: Sequence[DataTable]) -> list[DataTable]:
+    def compute_supplement(self, perform: PerformJobs) -> list[DataTable]:
         """Return data of ours that stand beside the figure, apart from its reproduction; none by default."""
         return []
 

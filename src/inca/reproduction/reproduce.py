@@ -111,9 +111,7 @@ def reproduce(
             )
 
         tables, provenance = work(f"seed {seed}", figure.compute_tables) if kept is None else kept
-        supplement, beside = work(
-            f"seed {seed}, supplement", lambda perform: figure.compute_supplement(perform, tables)
-        )
+        supplement, beside = work(f"seed {seed}, supplement", figure.compute_supplement)
     reproduction = Reproduction(name, home, figure.results(tables, supplement), provenance, beside)
     _write(reproduction, figure)
     return reproduction

@@ -19,10 +19,12 @@ from inca.mechanisms.base import Mechanism
 from inca.mechanisms.central_local import CentralDP, LocalDP
 from inca.mechanisms.compare import baselines, own_mechanisms
 from inca.mechanisms.gopa import Gopa, random_graph
+from inca.mechanisms.inca import Inca
 from inca.mechanisms.muffliato import Muffliato, Stopping
 from inca.planning.designs import ProtocolDesign
-from inca.planning.requirements import Requirements
 from inca.planning.paper_recipe import sample_view
+from inca.planning.requirements import Requirements
+from inca.planning.search import plan
 from inca.privacy.calibration import Tradeoff
 from inca.privacy.tail_quantile import least_ratios
 from inca.privacy.theorems.preconditions import theorem4
@@ -39,7 +41,7 @@ from inca.protocol.simulation import simulate
 from inca.reproduction.rounds_to_connect import rounds_needed
 
 # Keys of random streams: what calibrates is not what is run.
-_RANKS, _NEEDS, _ERRORS, _GOPA_NEEDS, _GOPA_ERRORS, _OWN, *_OTHERS, _SETTLED = range(11)
+_RANKS, _NEEDS, _ERRORS, _GOPA_NEEDS, _GOPA_ERRORS, _OWN, *_OTHERS, _PLANNED = range(11)
 _MECHANISMS = ("Central DP", "Local DP", "Muffliato, printed", "Muffliato, corrected")
 
 
@@ -233,27 +235,16 @@ def predicted(name: str, requirements: dict[str, Any], views: int) -> dict[str, 
     """Return the expected error of a calibrated mechanism, as `inca compare` does; None if it cannot be calibrated."""
     required = Requirements(**requirements)
     try:
-        mechanism = _calibrated(name, required, views)
+        mechanism = dict([*own_mechanisms(required, views), *baselines(required, views)])[name]()
         error = mechanism.expected_error(required.dropout)
     except IncaError:
         return None
     return {"mse": error.mse, "standard_error": error.standard_error, "messages": mechanism.messages}
 
 
-def settled_errors(
-    name: str, requirements: dict[str, Any], first: int, runs: int, seed: int, views: int
-) -> list[float]:
-    """Return squared errors of inca settled on uniform values, at the required dropout rate.
-
-    `name` is as in `inca compare`.
-    """
+def planned_errors(requirements: dict[str, Any], first: int, runs: int, seed: int) -> list[float]:
+    """Return squared errors of runs of inca as planned on uniform values, at the required dropout rate."""
     required = Requirements(**requirements)
-    mechanism = _calibrated(name, required, views)
-    streams = _streams(first, runs, seed, _SETTLED, required.leavers, 0)  # 0: the runs of docs/reproduction
+    mechanism = Inca(plan(required))
+    streams = _streams(first, runs, seed, _PLANNED, required.leavers)
     return [_squared_error(mechanism, rng, required.dropout) for _, rng in streams]
-
-
-def _calibrated(name: str, required: Requirements, views: int) -> Mechanism:
-    """Make a mechanism of that name in `inca compare`; what Figure 4 calls planned is not settled."""
-    makers = dict([*own_mechanisms(required, views), *baselines(required, views)])
-    return makers["inca, not settled" if name == "inca, planned" else name]()

@@ -37,14 +37,14 @@ def test_the_mean_and_the_variance_are_near_the_truth(capsys: Capture) -> None:
 
 
 def test_fields_for_programs(capsys: Capture) -> None:
-    report = stats(capsys, "mean", *PRESSURE, "--epsilon", 1, "--dropout", 0.1)
+    report = stats(capsys, "mean", *PRESSURE, "--epsilon", 1, "--colluding", 0.1, "--dropout", 0.1)
     assert list(report["estimates"][0]) == ROW and len(report["estimates"]) == 1
     assert (report["statistic"], report["column"], report["domain"]) == ("mean", "pressure", [80, 200])
     assert (report["records"], report["parties"], report["level"]) == (276, 12, "record")
     assert (report["colluders"], report["leavers"], report["private"]) == (2, 2, True)
     assert "one record" in report["protects"] and report["against"].endswith("collude, 2 of them")
     assert (report["epsilon"], report["delta"], report["confidence"]) == (1, 1e-5, 0.95)
-    assert report["epsilon_spent"] == pytest.approx(1, rel=1e-9) and report["failure_probability"] == 0.0
+    assert report["epsilon_spent"] == pytest.approx(1, rel=1e-9) and report["failure_probability"] == 0.0  # a circle
     (row,) = report["estimates"]
     assert row["interval"][0] < row["estimate"] < row["interval"][1]
     assert row["population_interval"][0] < row["interval"][0] and report["remarks"] == []
@@ -92,11 +92,13 @@ def test_text_says_whose_privacy_it_is_and_is_narrow(capsys: Capture, monkeypatc
     for part in (
         "protects  one record, that is one row",
         "epsilon 0.1 at delta 1e-05, planned, not audited",
+        "collude, 2 of them",
         "All parties are simulated here",
         "therefore not private",
     ):
         assert part in out, part
-    status, out, _ = call(capsys, "stats", "mean", *PRESSURE, "--epsilon", 1, "--level", "party")
+    status, out, _ = call(capsys, "stats", "mean", *PRESSURE, "--epsilon", 1, "--level", "party", "--colluding", 0)
+    assert "not parties that look" in out
     assert "protects  one party, with all its records" in out and "seed" not in out
 
 

@@ -111,19 +111,12 @@ def test_bad_budgets_and_averagers_are_refused(make: object, sentence: str) -> N
         make()  # type: ignore[operator]
 
 
-def test_too_few_messages_for_all_releases_are_refused_with_how_many_would_do() -> None:
-    with pytest.raises(inca.RequirementsNotMet, match="at least 24 messages"):
-        SimulatedAverager.of("inca", 4, Conditions(colluding=0.5, messages=20, dropout=0.0), releases=100)
-
-
 # --- averagers ------------------------------------------------------------------------------------------------------
 
 
 @cache
 def averager(kind: str, dropout: float = 0.0, releases: int = 1) -> SimulatedAverager:
-    return SimulatedAverager.of(
-        kind, 12, Conditions(colluding=0.1, dropout=dropout, messages=12), views=10, releases=releases
-    )
+    return SimulatedAverager.of(kind, 12, Conditions(colluding=0.1, dropout=dropout, messages=12), releases=releases)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -171,11 +164,8 @@ def test_all_releases_together_have_the_probability_of_failure(kind: str) -> Non
     least, most = (calibrated.var_noise(1.0, 1.0) for calibrated in (once, often))
     # Where both are few, GOPA joins all pairs or is Local DP; CorDP-DME, Central and Local DP cannot fail so.
     assert least <= 1.02 * most
-    if isinstance(once.mechanism, Inca) and isinstance(often.mechanism, Inca):
-        levels = [own.plan.noise_levels.cancelling for own in (once.mechanism, often.mechanism)]
-        assert levels[0] < levels[1]  # which costs nothing once settled, and lets a little of the top-up be saved
     chosen = SimulatedAverager.of(
-        kind, 12, Conditions(messages=8, failure=1e-4, colluding=0.0, dropout=0.0), views=4, releases=20
+        kind, 12, Conditions(messages=8, failure=1e-4, colluding=0.0, dropout=0.0), releases=20
     )
     assert chosen.mechanism.requirements.failure == 1e-4 / 20
 
@@ -239,31 +229,32 @@ def test_a_mechanism_that_promises_nothing_is_refused(make: Callable[[], Mechani
 
 
 def test_the_probability_of_failure_is_that_of_one_release() -> None:
-    mechanism = averager("inca").mechanism
+    mechanism = averager("gopa").mechanism
     assert SimulatedAverager(mechanism).failure_probability == 1e-6 and SimulatedAverager(mechanism).releases == 1
     many = SimulatedAverager(mechanism, releases=50)
     assert many.failure_probability == pytest.approx(1e-6) and many.releases == 50
-    rare = averager("inca", 0.16, releases=1000)  # half of it for levels that are sampled
-    assert (
-        rare.failure_probability == pytest.approx(rare.mechanism.failure_probability)
-        and 5e-10 < (rare.failure_probability or 0.0) <= 1e-9
-    )
-    for kind in ("central", "local", "cordp"):
-        assert averager(kind).failure_probability == 0.0 and averager(kind).releases is None
+    for kind in ("inca", "central", "local", "cordp"):  # so few parties are a circle, which is certain
+        assert averager(kind, releases=1000).failure_probability == 0.0 and averager(kind).releases is None
 
 
 def test_releases_of_a_plan_with_too_few_messages_are_refused() -> None:
     """In six messages 4.1e-9 of the parties meet colluders alone, 1.9e-5 in any of 4,600 averages; 1e-6 was stated."""
-    with pytest.raises(RequirementsNotMet, match=r"messages is 6, .* allow at least"):
+    with pytest.raises(RequirementsNotMet, match=r"5 rounds are too few .*: \d+ are needed"):
         SimulatedAverager.of("inca", 1000, Conditions(colluding=0.2, messages=6, dropout=0.0), releases=4600)
     enough = SimulatedAverager.of("inca", 1000, Conditions(colluding=0.2, messages=10, dropout=0.0), releases=4600)
-    assert enough.failure_probability == pytest.approx(1e-6 / 4600)
+    assert 0.0 < (enough.failure_probability or 0.0) <= 1e-6 / 4600
 
 
 def test_the_probability_of_failure_is_the_plans() -> None:
-    plan = inca.plan(inca.Requirements(40, 1.0, 1e-5, colluding=0.1, dropout=0.0), inca.PlanOptions(proven=True))
+    plan = inca.plan(inca.Requirements(100, 1.0, 1e-5, colluding=0.1, dropout=0.1))
     assert Inca(plan).failure_probability == plan.failure_probability < plan.requirements.failure
     assert SimulatedAverager(Inca(plan), releases=3).failure_probability == pytest.approx(plan.failure_probability)
+
+
+def test_a_tenth_may_collude_and_leave_if_nothing_is_said_and_nobody_does() -> None:
+    for averager in (SimulatedAverager.of("inca", 40), SimulatedAverager.of("inca", 40, Conditions())):
+        requirements = averager.mechanism.requirements
+        assert (requirements.colluders, requirements.leavers, averager.dropout) == (4, 4, 0.0)
 
 
 def test_no_number_of_an_average_is_shown_when_it_is_printed() -> None:
@@ -291,14 +282,11 @@ def test_a_release_without_noise_or_loss_is_refused(sensitivity: float, mu: floa
         averager("central").average(np.ones((12, 2)), sensitivity, mu, np.random.default_rng(1))
 
 
-def test_a_plan_says_how_far_it_is_and_is_made_once() -> None:
-    seen: list[tuple[int, int]] = []
-    setting = ("inca", 6, Conditions(messages=6, colluding=0.0, dropout=0.0))
-    averager = calibrated(*setting, views=10, releases=3, progress=lambda done, total: seen.append((done, total)))
-    assert len(seen) > 3 and seen[-1][0] == seen[-1][1] and seen == sorted(seen)
-    seen.clear()
-    again = calibrated(*setting, views=10, releases=3, progress=lambda done, total: seen.append((done, total)))
-    assert again is averager and seen == []
+def test_a_plan_is_made_once() -> None:
+    setting = ("inca", 6, Conditions(colluding=0.0, dropout=0.0))
+    averager = calibrated(*setting, releases=3)
+    assert calibrated(*setting, releases=3) is averager
+    assert calibrated(*setting, releases=4) is not averager
 
 
 def test_only_the_last_few_plans_are_kept() -> None:

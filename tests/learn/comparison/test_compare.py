@@ -51,7 +51,7 @@ def test_a_seed_decides_everything(scores: list[ComparisonScore]) -> None:
 
 
 def test_what_cannot_be_calibrated_says_why_and_the_others_go_on() -> None:
-    task = ComparisonTask(parties=4, steps=2, messages=1, views=10)
+    task = ComparisonTask(parties=4, steps=2, messages=2)
     scores = compare_averagers(task, [1.0], [0.0], seeds=2, kinds=["inca", "local"])
     own = cell(scores, "inca", 1.0)
     assert own.accuracy is own.standard_error is None and own.accuracies == () and own.why_not
@@ -127,7 +127,7 @@ def test_when_parties_leave_inca_is_above_cordp_and_local_dp() -> None:
 
     So the mean of four is below 0.25 by accident with probability below 1e-6 (5 standard errors).
     """
-    task = ComparisonTask("digits", parties=40, steps=5, rate=2.0, messages=12, views=4)
+    task = ComparisonTask("digits", parties=40, steps=5, rate=2.0, messages=12)
     scores = compare_averagers(task, [8.0], [0.2], seeds=4, kinds=["inca", "cordp", "local"])
     own = cell(scores, "inca", 8.0, 0.2)
     for baseline in ("cordp", "local"):
@@ -148,7 +148,7 @@ def test_inca_is_like_central_dp_if_all_stay_and_above_the_others_if_not(
     (breast cancer) and 0.30 (digits), with deviations of 0.18 and 0.08 from seed to seed. So the mean over these seeds
     is below `least` by accident with probability below 1e-6 (4.79 standard errors and more).
     """
-    task, rates, baselines = ComparisonTask(data, views=20), (0.1, 0.2), ("gopa", "cordp", "local")
+    task, rates, baselines = ComparisonTask(data), (0.1, 0.2), ("gopa", "cordp", "local")
     present = compare_averagers(task, [epsilon], [0.0], seeds=seeds, kinds=["inca", "central"])
     mean, error = paired_difference(cell(present, "inca", epsilon), cell(present, "central", epsilon))
     assert abs(mean) < t.isf(FALSE_ALARM / 2, seeds - 1) * error and error < 0.01

@@ -137,7 +137,7 @@ def test_it_gives_the_numbers_that_train_gives(level: Any) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_is_charged_is_never_less_than_what_the_noise_hides(kind: str) -> None:
-    averager = SimulatedAverager.of(kind, 20, Conditions(messages=12, colluding=0.0, dropout=0.0), views=10, releases=3)
+    averager = SimulatedAverager.of(kind, 20, Conditions(messages=12, colluding=0.0, dropout=0.0), releases=3)
     loop = AveragingLoop(averager, (3.0, 1e-5), 3, clipping=2.0, rng=np.random.default_rng(1))
     for step in loop:
         mean = loop.average(np.ones((20, D)))

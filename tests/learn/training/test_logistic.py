@@ -115,7 +115,7 @@ def test_the_minimum_of_clipped_records_is_not_that_of_all() -> None:
 @pytest.mark.parametrize("kind", ["central", "local", "cordp", pytest.param("inca", marks=pytest.mark.slow)])
 def test_every_kind_of_averager_learns(kind: str) -> None:
     x, y = clouds(2000)
-    estimator = regression(8.0, parties=10, averager=kind, views=10, level="record", dropout=0.2).fit(x, y)
+    estimator = regression(8.0, parties=10, averager=kind, level="record", dropout=0.2).fit(x, y)
     assert estimator.score(x, y) > 0.9 and estimator.epsilon_ == pytest.approx(8.0)
 
 
@@ -267,7 +267,7 @@ def test_twenty_parties_at_epsilon_3_come_close_to_what_is_known_without_privacy
     # Fixed seeds. Over 100 splits (the benchmark) the means are 0.94 and, twice, 0.955, with deviations of 0.02 from
     # split to split: the mean of ten misses these bounds by accident with probability below 1e-6. Not private: 0.975.
     scores = [
-        regression(3.0, parties=20, views=10, **settings | {"random_state": seed}).fit(x, y).score(x_, y_)
+        regression(3.0, parties=20, **settings | {"random_state": seed}).fit(x, y).score(x_, y_)
         for seed, (x, x_, y, y_) in enumerate(halves)
     ]
     assert np.mean(scores) > least

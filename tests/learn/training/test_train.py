@@ -284,7 +284,7 @@ def test_gradients_of_records_come_in_blocks(monkeypatch: pytest.MonkeyPatch) ->
 
 @pytest.fixture(scope="module")
 def leaving() -> SimulatedAverager:
-    return SimulatedAverager.of("inca", 20, Conditions(dropout=0.2, colluding=0.0), views=10, releases=300)
+    return SimulatedAverager.of("inca", 20, Conditions(dropout=0.2, colluding=0.0), releases=300)
 
 
 @pytest.mark.slow

@@ -18,7 +18,6 @@ from scipy.sparse.csgraph import connected_components
 
 import inca
 from helpers.examples import examples
-from helpers.plain_isolation import isolation
 from inca.errors import InvalidInput
 from inca.privacy.theorems import party_cut_off
 from inca.privacy.theorems._cut_probabilities import FailureSetting, log_cut_permutation
@@ -32,6 +31,20 @@ from inca.privacy.theorems.party_cut_off import (
 
 FALSE_ALARM = 1e-8  # of each of the statistical tests below, about 20, so that all are below 1e-6; seeds are fixed
 NEARLY = 1e-9  # relative
+
+
+def isolation(n: int, known: int, rounds: int, lost: float = 0.0, away: float = 0.0) -> float:
+    """Return how likely a given party has no hidden message at all (docs/failure-probability.md, C8)."""
+    derangements = [1, 0]
+    for size in range(2, n + 1):
+        derangements.append((size - 1) * (derangements[-1] + derangements[-2]))
+    h, two_cycle = n - known, (n - 1) * derangements[n - 2] / derangements[n]
+    once, twice = away + (1 - away) * lost, away + (1 - away) * lost**2
+    pairs = known * (known - 1) + 2 * known * (h - 1) * once + (h - 1) * (h - 2) * once**2
+    # The party sends to the one that sends to it, or to another one.
+    same, apart = (known + (h - 1) * twice) / (n - 1), pairs / ((n - 1) * (n - 2)) if n > 2 else 0.0
+    return (away + (1 - away) * (two_cycle * same + (1 - two_cycle) * apart)) ** rounds
+
 
 # Every schedule of a few parties, with all losses and absences: exact probabilities
 
@@ -106,9 +119,10 @@ def test_two_parties_cut_off_from_each_other_are_counted_exactly() -> None:
     """They are if each has no hidden message; with losses this is nearly so, if n is not small."""
     for n, nearly in ((3, 3.0), (4, 2.0), (10, 0.2), (100, 2e-3)):
         for lost, away in ((0.0, 0.0), (0.5, 0.0), (0.0, 0.25), (0.5, 0.25)):
-            alone, exact = isolation("permutation", n, n - 2, 3, 1, lost, away)
+            alone = isolation(n, n - 2, 3, lost, away)
             bound = math.exp(bound_with_independent_losses(n, n - 2, 3, 0, lost, away))
-            assert alone * (1 - NEARLY) <= bound <= alone * (1 + (1e-8 if exact and not away else nearly))
+            assert alone * (1 - NEARLY) <= bound <= alone * (1 + (nearly if lost or away else 1e-8))
+            assert n > 4 or alone == pytest.approx(exact_cut_off(n, n - 2, 3, 0, lost, away))
 
 
 # Simulation
@@ -155,7 +169,7 @@ def test_simulated_parties_are_cut_off_as_rarely_as_the_bound_says(
 def test_two_independent_losses_are_less_than_one_absence() -> None:
     """An absence takes both messages of a party at once, which is what cuts it off."""
     as_losses = log_cut_off_for_party(50, 5, 4, eavesdropped=0.2)
-    truth, _ = isolation("permutation", 50, 5, 4, away=0.1)
+    truth = isolation(50, 5, 4, away=0.1)
     assert as_losses < math.log(45 * truth) - 1.0
     assert log_cut_off_for_party(50, 5, 4, away=0.1) >= math.log(truth)
 
@@ -279,7 +293,7 @@ def test_no_bound_is_below_what_a_single_party_has(
 def isolation_of_many(n: int, known: int, rounds: int, lost: float, away: float) -> float:
     """The log of `isolation`, also where n is too large for its derangements; then exact up to 1 / (n-4)!."""
     if n <= 100:
-        alone, _ = isolation("permutation", n, known, 1, 1, lost, away)
+        alone = isolation(n, known, 1, lost, away)
         return rounds * math.log(alone) if alone else -math.inf
     h, two_cycle = n - known, 1.0 / n
     once, twice = away + (1 - away) * lost, away + (1 - away) * lost**2

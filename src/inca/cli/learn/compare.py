@@ -73,7 +73,6 @@ def compare(
         colluding=conditions.colluding,
         steps=task.steps,
         clip=task.clip_length,
-        views=conditions.views,
     )
     epsilons, dropouts = list(dict.fromkeys(privacy.epsilon)), list(dict.fromkeys(conditions.dropout))
     kept = None if work.checkpoint is None else Checkpoint(work.checkpoint, "learn")

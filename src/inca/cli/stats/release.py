@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from inca.cli.printing import OutputFiles, in_columns, print_json, print_text, wrapped
-from inca.cli.progress import progress_bar
 
 if TYPE_CHECKING:
     import numpy as np
@@ -86,8 +85,7 @@ def prepare(
     data, domain = (tables, box) if len(box) > 1 else ([table[:, 0] for table in tables], box[0])
     records = Records.of(data, cast(Any, domain), level=loss.level)
     planned = Conditions(**vars(conditions), failure=min(Conditions.failure, delta))
-    with progress_bar("planning: view") as progress:
-        averager = calibrated("inca", len(tables), planned, progress=progress)
+    averager = calibrated("inca", len(tables), planned)
     return PreparedRelease(records, averager, budget, rng, confidence, seed is not None, files)
 
 

@@ -14,7 +14,6 @@ from numpy.typing import ArrayLike
 
 from inca._base.options import Conditions
 from inca._base.safe_numbers import safe_length
-from inca._base.types import Progress
 from inca._base.validation import (
     between_0_and_1,
     finite_array,
@@ -38,7 +37,7 @@ from inca.planning.requirements import Requirements
 from inca.planning.search import plan
 
 KINDS = ("inca", "central", "gopa", "cordp", "local")
-_MIN_GOPA_GRAPHS = 100  # that GOPA's noise is calibrated on
+_GOPA_GRAPHS = 100  # that GOPA's noise is calibrated on
 _EPSILON, _DELTA = 1.0, 1e-5  # what mechanisms are calibrated for; releases are scaled from there
 _ROUNDING = 1e-9  # relative, where noise is exactly what is needed
 
@@ -94,35 +93,26 @@ class SimulatedAverager:
 
     @classmethod
     def of(
-        cls,
-        kind: str,
-        parties: int,
-        conditions: Conditions | None = None,
-        *,
-        views: int = 100,
-        releases: int = 1,
-        progress: Progress | None = None,
+        cls, kind: str, parties: int, conditions: Conditions | None = None, *, releases: int = 1
     ) -> SimulatedAverager:
         """Calibrate a mechanism for a number of parties: inca by a plan, GOPA with half of its leavers late.
 
-                Args:
+        Args:
             kind: "inca", "central", "gopa", "cordp" or "local".
             parties: The number of parties.
             conditions: Who colludes, who leaves and what is overheard in every average, how many messages a party may
                 send in one, and the probability, over random schedules and adversaries, that the guarantee fails in any
-                of the releases.
-                Only inca and GOPA may fail.
-            views: How many random graphs calibrate GOPA (at least 100).
+                of the releases. By default a tenth may collude, and a tenth may leave. Nobody leaves in the simulation
+                unless the conditions say how many. Only inca and GOPA may fail.
             releases: The number of averages that share the failure probability equally (union bound, so the
                 adversary may be the same in all of them).
-            progress: Called with the views done and their total, where inca is planned.
 
         Returns:
             The calibrated averager.
 
         Raises:
-            InvalidInput: If an argument makes no sense, or the messages do not suffice.
-            RequirementsNotMet: If no plan gives the guarantee.
+            InvalidInput: If an argument makes no sense.
+            RequirementsNotMet: If no plan gives the guarantee, or the messages do not suffice.
 
         Example:
             >>> chosen = Conditions(colluding=0.1)
@@ -130,8 +120,7 @@ class SimulatedAverager:
             2e-08
         """
         one_of("kind", kind, KINDS)
-        integer("views", views, min=1)
-        chosen = conditions or Conditions(colluding=0.0, dropout=0.0)
+        chosen = conditions or Conditions()
         share = between_0_and_1("failure", chosen.failure) / integer("releases", releases, min=1)
         requirements = Requirements(parties, _EPSILON, _DELTA, **(vars(chosen) | {"failure": share}), variance=0.0)
         mechanism: Mechanism
@@ -143,7 +132,7 @@ class SimulatedAverager:
             case "local":
                 mechanism = LocalDP(requirements)
             case "gopa":
-                mechanism = Gopa(requirements, late=0.5, views=max(views, _MIN_GOPA_GRAPHS))
+                mechanism = Gopa(requirements, late=0.5, views=_GOPA_GRAPHS)
             case _:
                 mechanism = CorDP(requirements)
         return cls(mechanism, 0.0 if chosen.dropout is None else chosen.dropout, releases=releases)
@@ -205,24 +194,16 @@ class SimulatedAverager:
         return VectorMean(np.asarray(estimate) / scale, var_noise, mu)
 
 
-def calibrated(
-    kind: str,
-    parties: int,
-    conditions: Conditions,
-    *,
-    views: int = 100,
-    releases: int = 1,
-    progress: Progress | None = None,
-) -> SimulatedAverager:
-    """Return `SimulatedAverager.of` these, and keep the last few: a plan takes seconds, and depends on no data.
+def calibrated(kind: str, parties: int, conditions: Conditions, *, releases: int = 1) -> SimulatedAverager:
+    """Return `SimulatedAverager.of` these, and keep the last few: GOPA takes seconds, and depends on no data.
 
     Example:
         >>> calibrated("local", 9, Conditions(), releases=5) is calibrated("local", 9, Conditions(), releases=5)
         True
     """
-    settings = (kind, parties, conditions, views, releases)
+    settings = (kind, parties, conditions, releases)
     if settings not in _kept:
-        averager = SimulatedAverager.of(kind, parties, conditions, views=views, releases=releases, progress=progress)
+        averager = SimulatedAverager.of(kind, parties, conditions, releases=releases)
         if len(_kept) >= _MOST_KEPT:
             del _kept[next(iter(_kept))]
         _kept[settings] = averager

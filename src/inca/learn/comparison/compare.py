@@ -122,7 +122,7 @@ def compare_averagers(
     count = integer("seeds", seeds, min=2)
     settings = list(product(kinds, map(float, dropouts)))
     blocks = [(first, min(_SEEDS_PER_JOB, count - first)) for first in range(0, count, _SEEDS_PER_JOB)]
-    shared = {"task": _fields(task), "epsilons": [float(epsilon) for epsilon in epsilons], "views": task.views}
+    shared = {"task": _fields(task), "epsilons": [float(epsilon) for epsilon in epsilons]}
     plain = [
         Job(untrained_and_unprotected, {"task": shared["task"], "first": first, "seeds": number})
         for first, number in blocks

@@ -31,9 +31,7 @@ class ComparisonTask:
 
     What is required is the same for all: (epsilon, delta) for the whole training, against colluding parties, while in
     every step a fraction of the parties leaves and is back in the next. It fails in any of the steps with a probability
-    of at most one in a million, or delta if that is less, which adds to delta. 20 messages of each party in a step
-    suffice for one in a million from 6 to a million parties, if up to four in ten collude, in up to 100 steps; where
-    they do not, the refusal says how many would.
+    of at most one in a million, or delta if that is less, which adds to delta.
 
     Args:
         data: "breast_cancer" or "digits".
@@ -43,12 +41,11 @@ class ComparisonTask:
         level: What is protected: "party" or "record".
         colluding: The fraction of the parties that pools what it sees.
         delta: The delta of the whole training.
-        messages: How many messages a party may send in a step.
+        messages: How many messages a party may send in a step; by default as many as a plan needs, and 20 with GOPA.
         steps: The number of private averages.
         rate: The learning rate.
         radius: The length that records are scaled down to; by default sqrt(p) / 2 for p features between -1 and 1.
         clip: The length that gradients are scaled down to; by default 0.25 for parties' means, 1 for single records'.
-        views: How many adversary's views are sampled to calibrate inca and GOPA.
     """
 
     data: str = "breast_cancer"
@@ -56,14 +53,13 @@ class ComparisonTask:
     sizes: PartySizes = "equal"
     mix: ClassMix = "similar"
     level: ProtectionLevel = "party"
-    colluding: float = 0.0
+    colluding: float = Conditions.colluding
     delta: float = 1e-5
-    messages: int = 20
+    messages: int | None = None
     steps: int = 10
     rate: float = 1.0
     radius: float | None = None
     clip: float | None = None
-    views: int = 100
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -88,14 +84,14 @@ def untrained_and_unprotected(task: dict[str, Any], first: int, seeds: int) -> d
 
 
 def trained_accuracies(
-    task: dict[str, Any], kind: str, dropout: float, epsilons: list[float], views: int, first: int, seeds: int
+    task: dict[str, Any], kind: str, dropout: float, epsilons: list[float], first: int, seeds: int
 ) -> dict[str, Any]:
     """Return the accuracies with one averager at one dropout rate, or why it cannot be calibrated.
 
     The calibration depends on no seed, and a worker keeps it for the jobs that follow.
     """
     setting = ComparisonTask(**task)
-    averager, why_not = _calibrated(setting, kind, dropout, views)
+    averager, why_not = _calibrated(setting, kind, dropout)
     if averager is None:
         return {"accuracies": [[] for _ in epsilons], "why_not": why_not}
     divisions = {seed: _divide(setting, seed) for seed in range(first, first + seeds)}
@@ -109,14 +105,13 @@ def trained_accuracies(
 
 
 @lru_cache(maxsize=16)  # refusals, too: they may take as long as a calibration
-def _calibrated(task: ComparisonTask, kind: str, dropout: float, views: int) -> tuple[SimulatedAverager | None, str]:
+def _calibrated(task: ComparisonTask, kind: str, dropout: float) -> tuple[SimulatedAverager | None, str]:
     try:
         failure = min(_FAILURE, between_0_and_1("delta", task.delta))
         averager = calibrated(
             kind,
             task.parties,
             Conditions(colluding=task.colluding, dropout=dropout, messages=task.messages, failure=failure),
-            views=views,
             releases=task.steps,
         )
     except IncaError as refusal:

@@ -33,7 +33,6 @@ with importing("PrivateLogisticRegression", extra="learn"):
     from sklearn.utils.multiclass import check_classification_targets
     from sklearn.utils.validation import check_is_fitted, validate_data
 
-_MESSAGES = 20  # that a party sends in each average
 _FAILURE = 1e-6  # that a plan is made for by default, in all steps together
 
 PUBLIC = "public"
@@ -57,9 +56,8 @@ class PrivateLogisticRegression(ClassifierMixin, BaseEstimator):  # type: ignore
         failure: The largest probability that the averager's plan fails in any of the steps, which adds to delta. By
             default at most delta is accepted, and "inca" and "gopa" are planned for one in a million or delta, if that
             is less.
-        colluding: The fraction of the parties that pools what it sees.
-        dropout: The fraction of the parties that leaves during every step.
-        views: How many adversary's views the plan of "inca" samples.
+        colluding: The fraction of the parties that pools what it sees; by default a tenth, at least one.
+        dropout: The fraction of the parties that leaves during every step; by default none does, and a tenth may.
         level: What is protected: each party with all its records ("party"), or each record ("record": for many
             records, far less noise).
         weights: "equal" or "records", see `Clipping`.
@@ -96,9 +94,8 @@ class PrivateLogisticRegression(ClassifierMixin, BaseEstimator):  # type: ignore
         parties: int = 20,
         averager: str | SimulatedAverager = "inca",
         failure: float | None = None,
-        colluding: float = 0.0,
-        dropout: float = 0.0,
-        views: int = 100,
+        colluding: float = Conditions.colluding,
+        dropout: float | None = None,
         level: ProtectionLevel = "party",
         weights: PartyWeights | None = None,
         radius: float = 3.0,
@@ -114,7 +111,7 @@ class PrivateLogisticRegression(ClassifierMixin, BaseEstimator):  # type: ignore
     ) -> None:
         self.epsilon, self.delta = epsilon, delta
         self.parties, self.averager, self.failure = parties, averager, failure
-        self.colluding, self.dropout, self.views = colluding, dropout, views
+        self.colluding, self.dropout = colluding, dropout
         self.level, self.weights = level, weights
         self.radius, self.clip = radius, clip
         self.steps, self.rate, self.momentum, self.local_steps = steps, rate, momentum, local_steps
@@ -201,8 +198,7 @@ class PrivateLogisticRegression(ClassifierMixin, BaseEstimator):  # type: ignore
         return calibrated(
             self.averager,
             parties,
-            Conditions(colluding=self.colluding, dropout=self.dropout, messages=_MESSAGES, failure=failure),
-            views=self.views,
+            Conditions(colluding=self.colluding, dropout=self.dropout, failure=failure),
             releases=steps,
         )
 

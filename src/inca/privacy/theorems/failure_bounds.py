@@ -3,7 +3,7 @@
 Theorem 2 needs the edge vectors of the hidden messages to have rank n_H - 1. It fails only if some set S of honest
 parties is cut off from the others (k = 1), or if two disjoint sets are closed (k > 1). So we sum, over the sizes s
 of such sets, how many there are times the probability of one. The proofs are in docs/failure-probability.md, cited here
-as C1 to C8.
+as C1 to C7.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from collections.abc import Callable
-from dataclasses import replace
 from functools import lru_cache
 
 import numpy as np
@@ -31,7 +30,6 @@ from inca.privacy.theorems._cut_probabilities import (
 from inca.privacy.theorems._stayers import stayers_curve
 
 SCHEDULES = ("random", "distinct", "permutation")
-_WIDER = 16  # times the leavers of a block, the next one has: coarse enough to be quick, and the largest number decides
 
 
 def log_failure_bound(
@@ -142,67 +140,6 @@ def least_rounds(
     return bisect_left(range(enough), True, lo=enough // 2 + 1, key=lambda rounds: curve(rounds) <= target)
 
 
-def log_settled_bound(
-    parties: int,
-    colluding: int,
-    rounds: int,
-    *,
-    receivers: int = 1,
-    schedule: str = "permutation",
-    eavesdropped: float = 0.0,
-    absent: tuple[int, float] = (0, 0.0),
-    lacking: float = 0.0,
-) -> float:
-    """Return the log of a bound on the probability that hidden messages join a party with too few others (C8).
-
-    Runs settle: all that a leaver exchanged is undone, so a message to or from a leaver hides no party. The bound
-    holds for every number of them up to `leavers`.
-
-    Example:
-        >>> anyone, one = (log_settled_bound(1000, 200, rounds=6, lacking=lacking) for lacking in (0.0, 0.01))
-        >>> f"{math.exp(anyone):.2g}", f"{math.exp(one):.2g}"
-        ('3.3e-06', '4.1e-09')
-        >>> f"{math.exp(log_settled_bound(6, 3, rounds=8, absent=(2, 0.0))):.2g}"  # if one leaves, two must be joined
-        '0.026'
-    """
-    total = integer("rounds", rounds, min=1, max=2**31 - 1)
-    if finite_float("lacking", lacking, 0.0, 1.0) and receivers != 1:
-        refuse("lacking", lacking, "0 for several receivers, as no bound is proven for more")
-    leavers, away = absent
-    most = min(integer("leavers", leavers, min=0), parties - colluding - 2)  # a party on its own has Local DP's noise
-    bound, last, width = -math.inf, most, 1
-    while last >= 0:  # blocks of numbers of leavers, the shorter the closer to the largest, which decides
-        first = max(0, last - width + 1)
-        more = last - first
-        curve, longest = _curve(
-            parties, colluding + last, receivers, schedule, eavesdropped, (0, away), more=more, lacking=lacking
-        )
-        if total > longest:
-            refuse("receivers times rounds", receivers * total, f"below the number of parties ({parties})")
-        bound = max(bound, curve(total))
-        last, width = first - 1, _WIDER * width
-    return bound
-
-
-def log_isolation_random(parties: int, known: int, rounds: int, *, receivers: int, eavesdropped: float = 0.0) -> float:
-    """Return the log of the probability that a given party has no hidden message, with random receivers (C8).
-
-    It is exact, but for eavesdropping, where it is an upper bound.
-
-    Example:
-        >>> f"{math.exp(log_isolation_random(100, 30, rounds=8, receivers=2)):.2g}"
-        '2.1e-06'
-    """
-    n, k, others = parties, receivers, parties - known - 1
-    if others < k:
-        return 0.0
-    hidden = (1.0 - eavesdropped) * math.prod((others - j) / (n - 1 - j) for j in range(k))
-    met = (1.0 - eavesdropped) * k / (n - 1) * math.prod((others - 1 - j) / (n - 2 - j) for j in range(k - 1))
-    if hidden >= 1.0:
-        return -math.inf
-    return rounds * (math.log1p(-hidden) + others * math.log1p(-met))
-
-
 @lru_cache(maxsize=512)
 def _curve(
     parties: int,
@@ -211,14 +148,8 @@ def _curve(
     schedule: str,
     eavesdropped: float,
     absent: tuple[int, float] = (0, 0.0),
-    *,
-    more: int = 0,
-    lacking: float = 0.0,
 ) -> tuple[Callable[[int], float], int]:
-    """Return the logarithm of the bound as a function of T, and the largest T that the schedule allows.
-
-    With `more`, the bound holds for all numbers of colluding parties down to so many fewer. `lacking` is for one party.
-    """
+    """Return the logarithm of the bound as a function of T, and the largest T that the schedule allows."""
     n = integer("parties", parties, min=2, max=2**31 - 1)
     c = integer("colluding", colluding)
     if c >= n:
@@ -235,34 +166,24 @@ def _curve(
         refuse("away", absent[1], "0 for several receivers or distinct ones, as no bound is proven for more")
     eavesdropped = whole_parties("eavesdropped", eavesdropped, n) / n
     longest = (n - 1) // k if schedule == "distinct" else 2**31 - 1
-    counted = FailureSetting(n, n - c + more, eavesdropped, *size_blocks((n - c + more) // 2))
-    setting = replace(counted, honest=n - c)
+    setting = FailureSetting(n, n - c, eavesdropped, *size_blocks((n - c) // 2))
 
     if n - c == 1 or gone == n:
         return lambda rounds: -math.inf, longest
     if missed == 1.0:
         return lambda rounds: 0.0, longest
     if k > 1:
-        return _two_closed(counted, k, gone + more), longest
+        return _two_closed(setting, k, gone), longest
     log_cut = log_cut_permutation if schedule == "permutation" else log_cut_random
-    log_number = _log_number_of_cuts(counted, lacking * (n - c))
+    log_number = log_number_of_sets(setting)
     if gone or missed:
         return stayers_curve(setting, log_cut, gone, missed, log_number), longest
-    if more == 0 and counted.honest == 2 * counted.first[-1]:
+    if setting.honest == 2 * setting.first[-1]:
         log_number[-1] -= math.log(2.0)  # of the sets of half of the parties, each split has two
     if schedule == "distinct" and eavesdropped == 0:
         return lambda rounds: min(0.0, log_sum(log_number, log_cut_distinct(setting, rounds), rounds)), longest
     per_round = log_cut(setting)
     return lambda rounds: min(0.0, log_sum(log_number, rounds * per_round, rounds)), longest
-
-
-def _log_number_of_cuts(setting: FailureSetting, lacking: float) -> Array:
-    """Return the log number of sets that must not be cut off: those of up to `lacking` parties only for their members.
-
-    A given party is in a fraction s / n_H of the sets of s parties (C8).
-    """
-    share = np.where(setting.last <= min(lacking, setting.honest / 2 - 1), setting.last / setting.honest, 1.0)
-    return np.asarray(log_number_of_sets(setting) + np.log(share))
 
 
 @np.errstate(divide="ignore")

@@ -81,7 +81,7 @@ def test_a_plan_is_a_file_that_is_read_again(tmp_path: Path) -> None:
 
 
 def test_the_next_views_need_more_about_as_often_as_is_stated() -> None:
-    """At full attendance: of 400 fresh views as many as binomial with 1/13 at most, up to 4.9 standard errors (1e-6)."""
+    """At full attendance: of 400 fresh views at most as many as stated, up to 4.9 standard errors (1e-6)."""
     plan, _ = planned()
     above = 0
     for seed in range(400):

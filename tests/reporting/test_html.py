@@ -10,7 +10,7 @@ import pytest
 
 from helpers.browser import browser, watched
 from helpers.ended_sessions import write_session
-from helpers.paths import EXAMPLES, FIXTURES, ROOT
+from helpers.paths import EXAMPLES, ROOT
 from inca.cli.report.sources import report_content
 from inca.reporting.html import page
 

@@ -1,8 +1,8 @@
-"""The paper's own recipe for Algorithm 2: equal shares, random receivers, and noise that sampled views are seen to need.
+"""The paper's own recipe for Algorithm 2: equal shares, random receivers, and noise that sampled views need.
 
 The independent noise is 1.3 times the least there could be, "providing a good balance" for dropouts; the cancelling
-noise is the most that any honest party needed in so many random views. Nothing is proven of the next view: as the
-sampled ones and the next are exchangeable, it needs more with a probability of at most 1 / (views + 1), over all of them.
+noise is the most that any honest party needed in so many random views. Nothing is proven of the next view. As the
+sampled ones and the next are exchangeable, it needs more with a probability of at most 1 / (views + 1), over all.
 """
 
 from __future__ import annotations
@@ -109,7 +109,8 @@ def paper_noise(
             on_view_sampled()
     except InvalidInput as error:
         raise RequirementsNotMet(
-            f"recipe paper does not meet the requirements with {design}: {error}; allow more messages, or use recipe best"
+            f"recipe paper does not meet the requirements with {design}: {error}; allow more messages, "
+            "or use recipe best"
         ) from None
     return NoiseLevels(independent=independent, cancelling=cancelling)
 

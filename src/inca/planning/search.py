@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 from inca._base.options import PlanOptions
 from inca._base.types import Progress
 from inca._base.validation import instance, integer, method_of, one_of, refuse

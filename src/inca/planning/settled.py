@@ -1,7 +1,7 @@
 """Plans of settled runs, in closed form and proven: which rounds, how much noise, what error (docs/planner.md).
 
-1. *Who must be joined gives the rounds.* On a circle ceil((c + L + m + 1) / 2) rounds join the honest parties that stay,
-   for certain, against every c colluders, L leavers and m messages that are lost or seen. Where that takes too many
+1. *Who must be joined gives the rounds.* On a circle ceil((c + L + m + 1) / 2) rounds join the honest that stay, for
+   certain, against every c colluders, L leavers and m messages that are lost or seen. Where that takes too many
    rounds, or parties miss rounds or messages are eavesdropped, every round is a random permutation, and the least
    number of rounds is taken with which a party is cut off from too many others no more often than allowed (C9).
 2. *The inequality gives the noise* (`inca.privacy.theorems.joined_bound`). With V >= f s^2 / mu^2 left by those who
@@ -9,8 +9,8 @@
    cancels, so f is next to 1.
 3. Everyone starts with noise for full attendance, f s^2 / (mu^2 h), and tops up what lacks (`inca.protocol.topup`).
 
-A leaver, whatever was seen of it, loses at most s sqrt(sum_t C_t^2) / sigma_Delta, C_t <= 1 being what it has injected by
-round t: less than sqrt(T (f - 1) / ((T + 6) h)) mu, which is no more than mu / 20.
+A leaver, whatever was seen of it, loses at most s sqrt(sum_t C_t^2) / sigma_Delta, C_t <= 1 being what it has injected
+by round t: less than sqrt(T (f - 1) / ((T + 6) h)) mu, which is no more than mu / 20.
 """
 
 from __future__ import annotations
@@ -86,9 +86,9 @@ def joined_design(requirements: Requirements, rounds: int | None = None) -> Join
         drawn = permutation_rounds(n, known, requirements.failure, most=_MOST_ROUNDS, cost=cost, **gone)
     except InvalidInput:  # so many do not suffice
         drawn = None
-    if circle is not None and circle <= max(MOST_CIRCLE_ROUNDS, _MOST_ROUNDS if drawn is None else drawn.rounds):
-        if circle <= chosen and (rounds or circle) < n:
-            return JoinedDesign(ProtocolDesign("circle", rounds or circle), 0.0, 0)
+    most_on_circle = max(MOST_CIRCLE_ROUNDS, _MOST_ROUNDS if drawn is None else drawn.rounds)
+    if circle is not None and circle <= min(most_on_circle, chosen) and (rounds or circle) < n:
+        return JoinedDesign(ProtocolDesign("circle", rounds or circle), 0.0, 0)
     if drawn is None or drawn.rounds > chosen:
         sufficient = [*([] if circle is None else [circle]), *([] if drawn is None else [drawn.rounds])]
         raise RequirementsNotMet(_too_few_rounds(requirements, chosen, sufficient))

@@ -112,7 +112,7 @@ def shown_file() -> OpenedFile:
 
 
 def kept_document() -> KeptDocument:
-    return KeptDocument(shown_file(), 3, {"value": NUMBER})
+    return KeptDocument(shown_file(), 3)
 
 
 OPENED = Opened(pack(np.full(PACED.dimension, STEPS, dtype=np.int64)), SECRET, SECRET)

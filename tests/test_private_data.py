@@ -180,7 +180,7 @@ PUBLIC: dict[str, str] = {
     "Terms.seed": "the public seed of a session's schedule",
     "Seeded.seed": "the public seed of a session's schedule",
     "Provenance.seed": "of a reproduction, with made-up values",
-    "SettledErrors.seed": "of a reproduction, with made-up values",
+    "PlansBeside.seed": "of a reproduction, with made-up values",
     "SessionConfig.largest_value": "follows from the domain, which is agreed",
     "ShareBounds.values": "follow from the terms and the schedule, which are public",
     "OfferProof.payload_hash": "shown as a size, like all bytes that travel",
@@ -206,9 +206,6 @@ PUBLIC: dict[str, str] = {
     "Row.value": "made to be printed; the exact mean is in one only if people ask for it",
     "Content.tables": "made to be printed: other designs, conditions of theorems, counts of log lines",
     "Study.records": "how many records each party holds, which is public",
-    "_Counts.seed": "of drawn views, without values",
-    "ErrorRange.noise": "two noise levels, not noise that was drawn",
-    "_LevelTables.tables": "counts over drawn views, without values",
     "FigureResults.tables": "figures of a reproduction, with made-up values",
     **{
         f"{name}.{field}": "a level or a variance of noise, which is public"

@@ -84,7 +84,7 @@ def test_it_prints_json(capsys: Capture) -> None:
 def test_a_mechanism_that_cannot_be_calibrated_says_why(capsys: Capture) -> None:
     status, out, _ = call(capsys, "compare", *instead(SETTING, "--messages", 2))
     assert status == 0 and re.search(r"^inca +- ", out, flags=re.MULTILINE)
-    assert "inca: 1 rounds are too few to join every honest party" in " ".join(out.split())
+    assert "inca: 1 round is too few to join every honest party" in " ".join(out.split())
 
 
 def test_a_result_that_says_something_is_not_called_a_guess(capsys: Capture) -> None:

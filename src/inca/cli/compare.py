@@ -91,14 +91,14 @@ def _shown(
         line = (name, [*(_cell(entry) for entry in row), _sent(row)])
         at_once = at_once and not any(entry.measured for entry in row)
         if at_once and not lines:
-            print(_aligned(_HEADING, columns), flush=True)
+            print_text(_aligned(_HEADING, columns))
         if at_once:
-            print(_aligned(*line), flush=True)
+            print_text(_aligned(*line))
         lines.append(line)
         yield row
     last = (GUESS, [*(guess for _ in rates), "0"])
     if at_once:
-        print(_aligned(*last), flush=True)
+        print_text(_aligned(*last))
     else:
         print_table(_HEADING, columns, [*lines, last])
 

@@ -119,7 +119,6 @@ class SampledViews(Views):
     """How much is sampled."""
 
     views: int = 100
-    """Random graphs that calibrate GOPA, at least 100; with --paper also the views of each dropout rate."""
 
 
 @options(REQUIREMENTS)

@@ -139,12 +139,12 @@ def compare_one_by_one(
         refuse("dropouts", list(dropouts), "at least one rate")
     integer("runs", runs)
     at_rates = [replace(requirements, dropout=rate) for rate in rates]
-    made = [[*own_mechanisms(each, views), *baselines(each, views)] for each in at_rates]
-    columns = [column for column in zip(*made, strict=True) if paper or column[0][0] != PAPER]
+    by_rate = [[*own_mechanisms(at_rate, views), *baselines(at_rate, views)] for at_rate in at_rates]
+    columns = [column for column in zip(*by_rate, strict=True) if paper or column[0][0] != PAPER]
     return (
         [
-            evaluate(name, make, each, runs, np.random.default_rng((number, place)))
-            for number, ((name, make), each) in enumerate(zip(column, at_rates, strict=True))
+            evaluate(name, make, at_rate, runs, np.random.default_rng((number, place)))
+            for number, ((name, make), at_rate) in enumerate(zip(column, at_rates, strict=True))
         ]
         for place, column in enumerate(columns)
     )

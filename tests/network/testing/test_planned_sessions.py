@@ -1,0 +1,91 @@
+"""Simulated sessions with the rounds, receivers and noise of plans, under faults: the result, and what it costs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import networkx as nx
+import numpy as np
+import pytest
+
+import inca
+from helpers.network_faults import Faults
+from helpers.planned_sessions import planned, planned_setup
+from helpers.simulated_network import SimulatedNetwork
+
+FAULTS = Faults(
+    loss=0.0005,
+    duplication=0.05,
+    delay=0.02,
+    crash=0.001,
+    comeback=0.5,
+    false_hints=0.001,
+    skew=0.1,
+    leaves=0.04,
+    dies_committed=0.02,
+)
+COALITIONS = 8
+
+
+def session_under(faults: Faults, parties: int, seed: int) -> SimulatedNetwork:
+    """Return a session of a plan that has ended, and is checked."""
+    network = SimulatedNetwork(seed, faults=faults, session=planned_setup(planned(parties)).session)
+    network.run()
+    network.check_end()
+    return network
+
+
+def joined(execution: inca.Execution, parties: set[int]) -> bool:
+    """Whether messages that were delivered among some of a cohort join all of them."""
+    failed = {(t, sender) for t, sender, *_ in execution.undelivered}
+    graph = nx.empty_graph(sorted(parties))
+    for t in range(1, execution.rounds + 1):
+        for sender, receiver in enumerate(execution.sends(t).receivers[:, 0].tolist()):
+            if {sender, receiver} <= parties and (t, sender) not in failed:
+                graph.add_edge(sender, receiver)
+    return nx.is_connected(graph)
+
+
+def check_losses(network: SimulatedNetwork, parties: int) -> int:
+    """Hold the exact losses of all who settled against the plan, where it promises; return for how many coalitions."""
+    plan, setup, promised = planned(parties), planned_setup(planned(parties)), 0
+    execution = next(iter(network.results.values())).realized.execution
+    assert execution.cohort is not None
+    cohort = set(np.flatnonzero(execution.cohort).tolist())
+    for seed in range(COALITIONS):
+        adversary = plan.adversary(np.random.default_rng(seed))
+        if len(cohort) >= plan.requirements.survivors and joined(execution, cohort - set(adversary.colluding)):
+            view = inca.View(execution, adversary).of_cohort()
+            losses = inca.account(view, setup.noise_levels(execution), sensitivity=plan.requirements.sensitivity)
+            assert losses.mu.max() <= plan.requirements.mu
+            promised += 1
+    return promised
+
+
+def sizes(**seeds: Any) -> list[Any]:
+    """Return parties and seeds, of which the small sessions are quick."""
+    quick = [(12, seed) for seed in seeds["of_12"]]
+    slow = [(40, seed) for seed in seeds["of_40"]] + [(100, seed) for seed in seeds["of_100"]]
+    return [*quick, *(pytest.param(*case, marks=pytest.mark.slow) for case in slow)]
+
+
+def test_plans_have_few_rounds_on_a_circle_or_drawn() -> None:
+    designs = [planned(parties).design for parties in (12, 40, 100)]
+    assert [(design.schedule, design.rounds) for design in designs] == [("circle", 3), ("circle", 5), ("permutation", 6)]
+    assert [planned(parties).requirements.leavers for parties in (12, 40, 100)] == [2, 4, 10]
+
+
+@pytest.mark.parametrize(("parties", "seed"), sizes(of_12=range(8), of_40=range(4), of_100=range(2)))
+def test_all_who_stay_have_the_exact_result_at_the_promised_loss(parties: int, seed: int) -> None:
+    network = session_under(FAULTS, parties, seed)
+    print(seed, len(network.survivors), len(network.results), check_losses(network, parties), network.crashes)
+    assert set(network.results) == set(network.survivors)
+    assert check_losses(network, parties) > 0
+
+
+@pytest.mark.parametrize(("parties", "seed"), sizes(of_12=range(8), of_40=range(2), of_100=()))
+def test_a_liar_is_named_or_does_no_harm(parties: int, seed: int) -> None:
+    network = session_under(Faults(loss=0.0005, delay=0.02, lies=1.0), parties, seed)
+    named = {party.lie.party for party in network.survivors.values() if party.lie is not None}
+    print(seed, network.liar, named, len(network.results))
+    assert named == {network.liar} or (not named and len(network.results) == parties)

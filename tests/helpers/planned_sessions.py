@@ -18,9 +18,7 @@ _LOW, _HIGH = 0.0, 240.0
 @cache
 def planned(parties: int, colluding: float = 0.1, dropout: float = 0.1) -> inca.Plan:
     """Return the plan of a session for epsilon 1."""
-    return inca.plan(
-        inca.Requirements(parties, 1.0, colluding=colluding, dropout=dropout, sensitivity=_HIGH - _LOW)
-    )
+    return inca.plan(inca.Requirements(parties, 1.0, colluding=colluding, dropout=dropout, sensitivity=_HIGH - _LOW))
 
 
 @cache

@@ -33,7 +33,7 @@ COALITIONS = 8
 
 def session_under(faults: Faults, parties: int, seed: int) -> SimulatedNetwork:
     """Return a session of a plan that has ended, and is checked."""
-    network = SimulatedNetwork(seed, faults=faults, session=planned_setup(planned(parties)).session)
+    network = SimulatedNetwork(seed, faults=faults, session=planned_setup(parties).session)
     network.run()
     network.check_end()
     return network
@@ -52,7 +52,7 @@ def joined(execution: inca.Execution, parties: set[int]) -> bool:
 
 def check_losses(network: SimulatedNetwork, parties: int) -> int:
     """Hold the exact losses of all who settled against the plan where it promises; return for how many coalitions."""
-    plan, setup, promised = planned(parties), planned_setup(planned(parties)), 0
+    plan, setup, promised = planned(parties), planned_setup(parties), 0
     execution = next(iter(network.results.values())).realized.execution
     assert execution.cohort is not None
     cohort = set(np.flatnonzero(execution.cohort).tolist())

@@ -98,8 +98,8 @@ def simulate(parties: int, options: argparse.Namespace) -> None:
     exact = bool(results) and all(result.exact for result in results.values())
     received, most = sum(network.received.values()) / parties, max(network.sent.values())
     print(
-        f"{parties:7,d} {network.session.rounds:6d} {len(stayed):7,d} {len(results):7,d} {max(published, default=0):7,d} "
-        f"{'exact' if exact else 'NOT':>6s} {network.checks:9,d} {network.now - network.session.start:8.2f} "
+        f"{parties:7,d} {network.session.rounds:6d} {len(stayed):7,d} {len(results):7,d} "
+        f"{max(published, default=0):7,d} {'exact' if exact else 'NOT':>6s} {network.checks:9,d} {network.now - network.session.start:8.2f} "
         f"{network.steps / parties:7.0f} {network.messages / parties:9.0f} {received / 1e3:8.0f} kB "
         f"{most / 1e6:6.1f} MB {seconds:6.0f} s {memory:6.2f} GiB",
         flush=True,
@@ -124,9 +124,8 @@ if __name__ == "__main__":
     parser.add_argument("--max-steps", type=int, default=None)
     parser.add_argument("--kinds", action="store_true", help="bytes by kind of message, too")
     options = parser.parse_args()
-    print(
-        f"as planned, d = {options.dimension}, {options.leaving:.0%} of the parties leave, {options.lost:.1%} of the messages are lost"
-    )
+    lost = f"{options.leaving:.0%} of the parties leave, {options.lost:.1%} of the messages are lost"
+    print(f"as planned, d = {options.dimension}, {lost}")
     names = (
         "parties",
         "rounds",

@@ -47,7 +47,7 @@ def joined(execution: inca.Execution, parties: set[int]) -> bool:
         for sender, receiver in enumerate(execution.sends(t).receivers[:, 0].tolist()):
             if {sender, receiver} <= parties and (t, sender) not in failed:
                 graph.add_edge(sender, receiver)
-    return nx.is_connected(graph)
+    return bool(nx.is_connected(graph))
 
 
 def check_losses(network: SimulatedNetwork, parties: int) -> int:

@@ -100,8 +100,8 @@ def simulate(parties: int, options: argparse.Namespace) -> None:
     print(
         f"{parties:7,d} {network.session.rounds:6d} {len(stayed):7,d} {len(results):7,d} "
         f"{max(published, default=0):7,d} {'exact' if exact else 'NOT':>6s} {network.checks:9,d} "
-        f"{network.now - network.session.start:8.2f} {network.steps / parties:7.0f} {network.messages / parties:9.0f} {received / 1e3:8.0f} kB "
-        f"{most / 1e6:6.1f} MB {seconds:6.0f} s {memory:6.2f} GiB",
+        f"{network.now - network.session.start:8.2f} {network.steps / parties:7.0f} {network.messages / parties:9.0f} "
+        f"{received / 1e3:8.0f} kB {most / 1e6:6.1f} MB {seconds:6.0f} s {memory:6.2f} GiB",
         flush=True,
     )
     reasons = Counter(machine.party.reason for i in stayed if (machine := network.machines[i]).party)

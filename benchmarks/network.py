@@ -220,7 +220,6 @@ def terms_of(options: argparse.Namespace, parties: int, dimension: int, rounds: 
     seed = np.random.default_rng(options.seed).bytes(16).hex()
     agreed: dict[str, Any] = {
         "radius": 1.0,
-        "coalitions": options.coalitions,
         "min_participants": max(
             parties - round(max(LEAVING, 1.5 * options.share) * parties), math.ceil(options.colluding * parties) + 2
         ),
@@ -234,7 +233,6 @@ def terms_of(options: argparse.Namespace, parties: int, dimension: int, rounds: 
             rounds=rounds,
             receivers=1,
             schedule="permutation",
-            quiet_rounds=min(2, rounds),
             sigma_independent=0.5,
             sigma_cancelling=5.0,
             dimension=dimension,
@@ -243,6 +241,7 @@ def terms_of(options: argparse.Namespace, parties: int, dimension: int, rounds: 
             rule="analytic",
             colluding=options.colluding,
             seed=seed,
+            **({"quiet_rounds": 0} if "quiet_rounds" in Terms.__struct_fields__ else {}),
             **agreed,
         )
     leaving = max(LEAVING, options.share)
@@ -326,8 +325,7 @@ def heading(options: argparse.Namespace, parties: int, terms: Terms) -> None:
     made = "given" if options.rounds else f"planned for epsilon {terms.epsilon:g}"
     print(
         f"n = {parties:,}, T = {terms.rounds} ({terms.schedule}, {made}), d = {terms.dimension:,}, one receiver, "
-        f"period {options.period:g} s, {options.colluding:.0%} colluding, {options.coalitions} coalitions checked "
-        f"by each party where they are drawn, {os.cpu_count()} cores",
+        f"period {options.period:g} s, {options.colluding:.0%} colluding, {os.cpu_count()} cores",
         flush=True,
     )
 
@@ -492,7 +490,6 @@ if __name__ == "__main__":
         command.add_argument("--rounds", type=int, default=0, help="by default as many as the plan says")
         command.add_argument("--period", type=float, default=4.0 if run is compare else 10.0)
         command.add_argument("--starting", type=float, default=1.0, help="seconds of a core to start a process")
-        command.add_argument("--coalitions", type=int, default=3)
         command.add_argument("--colluding", type=float, default=0.1)
         command.add_argument("--seed", type=int, default=1)
         command.set_defaults(share=0.0)

@@ -3,13 +3,14 @@
     python benchmarks/conservation.py [--sessions 10000] [--first 0] [--workers N]
     python benchmarks/conservation.py --seed 7
 
-A session is drawn from its seed: sizes, loss, duplication, delay, partitions, false hints, clocks, crashes at journal
-writes, lost disks. `violations` counts the sessions in which mass was lost or counted twice, results or decisions
-differed or were not the exact ones, a party said two things of one cohort or showed a key before commit, keys of two
-cohorts were shown, an honest party was named, a stated loss was below that of all that was really delivered, a session
-hung, or had no outcome though enough had stayed; it must be 0, and the exit status is 1 otherwise. Enough have stayed
-after commit if as many trustees run as open everything, and one party that has recorded it; before commit, if a quorum
-was there all the time. In some sessions parties die for good right after commit, in some one party deals garbage.
+A session is drawn from its seed: sizes, a circle or receivers that are drawn, 2 to 8 rounds as plans have, loss,
+duplication, delay, partitions, false hints, clocks, crashes at journal writes, lost disks. `violations` counts the
+sessions in which mass was lost or counted twice, results or decisions differed or were not the exact ones, a party said
+two things of one cohort or showed a key before commit, keys of two cohorts were shown, an honest party was named, a
+stated loss was below that of all that was really delivered, a session hung, or had no outcome though enough had stayed;
+it must be 0, and the exit status is 1 otherwise. Enough have stayed after commit if as many trustees run as open
+everything, and one party that has recorded it; before commit, if a quorum was there all the time. In some sessions
+parties die for good right after commit, in some one party deals garbage.
 `--seed` replays one session and prints what happened.
 """
 
@@ -41,6 +42,8 @@ class Tally:
     """What sessions have come to."""
 
     sessions: int = 0
+    circles: int = 0
+    rounds: Counter[int] = field(default_factory=Counter)
     steps: int = 0
     checks: int = 0
     writes: int = 0
@@ -138,6 +141,7 @@ def run_session(seed: int, verbose: bool = False) -> tuple[Tally, Watched]:
             tally.violations[seed] = f"a stated loss is 1 / {worst:.6g} of that of all that was delivered"
     except Exception as error:  # whatever goes wrong in a session is what is looked for
         tally.violations[seed] = f"{type(error).__name__}: {error}"
+    tally.circles, tally.rounds[network.session.rounds] = network.session.schedule == "circle", 1
     tally.seconds = time.perf_counter() - began
     tally.steps, tally.crashes = network.steps, network.crashes
     tally.checks, tally.writes = network.checks, network.writes
@@ -187,6 +191,8 @@ def run_all(first: int, count: int, workers: int) -> Tally:
 def report(total: Tally) -> None:
     lines = {
         "sessions": f"{total.sessions:,}",
+        "  on a circle": f"{total.circles:,}",
+        "  of so many rounds": ", ".join(f"{rounds}: {count:,}" for rounds, count in sorted(total.rounds.items())),
         "steps": f"{total.steps:,}",
         "ledgers added up": f"{total.checks:,} times",
         "journal writes": f"{total.writes:,}",

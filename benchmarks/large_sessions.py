@@ -1,8 +1,9 @@
 """Sessions of many parties in one process: the real state machines on a simulated network, with some of them leaving.
 
-    python benchmarks/large_sessions.py [--parties 100 300 1000] [--rounds 20] [--dimension 1] [--leaving 0.05]
-                                        [--lost 0.001] [--delay 0.02] [--seed 1] [--max-steps N]
+    python benchmarks/large_sessions.py [--parties 100 300 1000] [--dimension 1] [--leaving 0.05] [--lost 0.001]
+                                        [--delay 0.02] [--seed 1] [--max-steps N]
 
+A session is planned, for epsilon 1, a tenth colluding and a tenth leaving: rounds, receivers and noise are the plan's.
 A share of the parties leaves in mid-session, half of them without a word (their process ends), half on request; a share
 of all messages is lost, each with its connection, of which both ends learn. Everything else is a session as parties on
 machines of their own hold it: rounds, digests, two decisions with the signatures of a quorum, sealed final messages,
@@ -27,7 +28,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
-from helpers.network_faults import PERIOD, Faults, random_session
+from helpers.network_faults import PERIOD, Faults
+from helpers.planned_sessions import planned_setup
 from helpers.simulated_network import SimulatedNetwork
 from inca.network.protocol.messages import Items, Message
 
@@ -40,20 +42,9 @@ class LargeSession(SimulatedNetwork):
 
     def __init__(self, parties: int, options: argparse.Namespace) -> None:
         rng = random.Random(options.seed)
-        session = replace(
-            random_session(rng),
-            parties=parties,
-            rounds=options.rounds,
-            dimension=options.dimension,
-            receivers=1,
-            schedule="permutation",
-            quiet=2,
-            min_round_duration=0.1 * PERIOD,
-            min_participants=parties // 4,
-            colluders=parties // 10,
-            leavers=parties // 10,
-            seed=rng.randbytes(32),
-        )
+        setup = planned_setup(parties, options.dimension, 0.1 * PERIOD)
+        # A quarter suffices, as far fewer than are planned for may be left when messages are lost, too.
+        session = replace(setup.session, min_participants=parties // 4)
         self.sent: Counter[int] = Counter()  # bytes, by party
         self.received: Counter[int] = Counter()
         self.by_kind: Counter[str] = Counter()
@@ -107,10 +98,10 @@ def simulate(parties: int, options: argparse.Namespace) -> None:
     exact = bool(results) and all(result.exact for result in results.values())
     received, most = sum(network.received.values()) / parties, max(network.sent.values())
     print(
-        f"{parties:7,d} {len(stayed):7,d} {len(results):7,d} {max(published, default=0):7,d} "
-        f"{'exact' if exact else 'NOT':>6s} {network.checks:9,d} {network.now - network.session.start:8.2f} "
-        f"{network.steps / parties:7.0f} {network.messages / parties:9.0f} {received / 1e3:8.0f} kB "
-        f"{most / 1e6:6.1f} MB {seconds:6.0f} s {memory:6.2f} GiB",
+        f"{parties:7,d} {network.session.rounds:6d} {len(stayed):7,d} {len(results):7,d} "
+        f"{max(published, default=0):7,d} {'exact' if exact else 'NOT':>6s} {network.checks:9,d} "
+        f"{network.now - network.session.start:8.2f} {network.steps / parties:7.0f} {network.messages / parties:9.0f} "
+        f"{received / 1e3:8.0f} kB {most / 1e6:6.1f} MB {seconds:6.0f} s {memory:6.2f} GiB",
         flush=True,
     )
     reasons = Counter(machine.party.reason for i in stayed if (machine := network.machines[i]).party)
@@ -125,7 +116,6 @@ def simulate(parties: int, options: argparse.Namespace) -> None:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--parties", type=int, nargs="+", default=[100, 300, 1000])
-    parser.add_argument("--rounds", type=int, default=20)
     parser.add_argument("--dimension", type=int, default=1)
     parser.add_argument("--leaving", type=float, default=0.05, help="share of the parties")
     parser.add_argument("--lost", type=float, default=0.001, help="share of the messages")
@@ -134,10 +124,22 @@ if __name__ == "__main__":
     parser.add_argument("--max-steps", type=int, default=None)
     parser.add_argument("--kinds", action="store_true", help="bytes by kind of message, too")
     options = parser.parse_args()
-    terms = f"T = {options.rounds}, d = {options.dimension}"
-    print(f"{terms}, {options.leaving:.0%} of the parties leave, {options.lost:.1%} of the messages are lost")
-    names = ("parties", "stayed", "have it", "in it", "result", "checks", "periods", "steps", "messages", "received")
-    print("{:>7s} {:>7s} {:>7s} {:>7s} {:>6s} {:>9s} {:>8s} {:>7s} {:>9s} {:>11s}".format(*names), end=" ")
+    lost = f"{options.leaving:.0%} of the parties leave, {options.lost:.1%} of the messages are lost"
+    print(f"as planned, d = {options.dimension}, {lost}")
+    names = (
+        "parties",
+        "rounds",
+        "stayed",
+        "have it",
+        "in it",
+        "result",
+        "checks",
+        "periods",
+        "steps",
+        "messages",
+        "received",
+    )
+    print("{:>7s} {:>6s} {:>7s} {:>7s} {:>7s} {:>6s} {:>9s} {:>8s} {:>7s} {:>9s} {:>11s}".format(*names), end=" ")
     print("{:>9s} {:>8s} {:>10s}".format("most sent", "CPU", "memory"))
     for parties in options.parties:
         simulate(parties, options)

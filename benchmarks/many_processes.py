@@ -1,7 +1,8 @@
 """One session of hundreds of real processes on this machine, some of them killed: what it takes, and what limits it.
 
-    python benchmarks/many_processes.py [--parties 300] [--rounds 10] [--dimension 10] [--killed 3] [--period 60]
+    python benchmarks/many_processes.py [--parties 300] [--dimension 10] [--killed 3] [--period 60]
 
+The session is planned as those of `benchmarks/network.py` are: for a tenth colluding and a tenth leaving.
 Every party is a process with keys, a journal (SQLite, written before anything is sent) and TLS connections of its own,
 forked from one that has loaded the program. Some are killed (SIGKILL) in the middle of the rounds and stay away. A
 line every twenty seconds says how far the others are. Everything shares the cores of this machine, so the period is
@@ -25,7 +26,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from benchmarks.network import MOST, Trial, cpu_seconds, heading, line, memory_of, outcome, trial_as
+from benchmarks.network import MOST, Trial, cpu_seconds, heading, line, memory_of, outcome, terms_of, trial_as
 
 SHOWN_EVERY_S = 20.0
 LOOK_EVERY_S = 0.1  # at those who are to be killed; a round may take no longer than a second
@@ -104,12 +105,12 @@ class Crowd(Trial):
 
 
 def many(options: argparse.Namespace) -> None:
-    n, rounds = options.parties, options.rounds
+    n, terms = options.parties, terms_of(options, options.parties, options.dimension)
     rng = random.Random(options.seed)
     victims = rng.sample(range(n), options.killed)
-    moments = {i: rng.randint(rounds // 4, 3 * rounds // 4) for i in victims}
-    heading(options, n, rounds, options.dimension)
-    with trial_as(Crowd, options, n, rounds, options.dimension, moments=moments) as held:
+    moments = {i: rng.randint(max(1, terms.rounds // 4), max(1, 3 * terms.rounds // 4)) for i in victims}
+    heading(options, n, terms)
+    with trial_as(Crowd, options, n, terms, moments=moments) as held:
         held.run()
         line("killed in the rounds", f"{len(held.killed):8d}")
         outcome(held)
@@ -132,14 +133,13 @@ def many(options: argparse.Namespace) -> None:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--parties", type=int, default=300)
-    parser.add_argument("--rounds", type=int, default=10)
+    parser.add_argument("--rounds", type=int, default=0, help="by default as many as the plan says")
     parser.add_argument("--dimension", type=int, default=10)
     parser.add_argument("--killed", type=int, default=3)
     parser.add_argument("--period", type=float, default=60.0)
     parser.add_argument("--starting", type=float, default=1.0, help="seconds of a core to start a process")
-    parser.add_argument("--coalitions", type=int, default=1)
     parser.add_argument("--colluding", type=float, default=0.1)
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
-    options.run = many
+    options.run, options.share = many, options.killed / options.parties
     options.run(options)

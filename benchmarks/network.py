@@ -1,15 +1,19 @@
 """Sessions of real processes on this machine, over TLS on the loopback interface, with some of them killed.
 
-    python benchmarks/network.py kill [--parties 100] [--rounds 20] [--dimension 1000] [--share 0.2] [--runs 1]
-    python benchmarks/network.py compare [--parties 100] [--rounds 20] [--dimension 10000] [--share 0.1]
-                                         [--against COMMIT] [--runs 1]
-    python benchmarks/network.py profile [--parties 30] [--rounds 20] [--dimension 10000]
-    python benchmarks/network.py grow [--numbers 6 12 24 48] [--lengths 5 10 20 40] [--sizes 1 1000 10000 100000]
+    python benchmarks/network.py kill [--parties 100] [--dimension 1000] [--share 0.2] [--runs 1]
+    python benchmarks/network.py compare [--parties 100] [--dimension 10000] [--share 0.1] [--against COMMIT] [--runs 1]
+    python benchmarks/network.py profile [--parties 30] [--dimension 10000]
+    python benchmarks/network.py grow [--numbers 6 12 24 48] [--lengths 2 4 8 16] [--sizes 1 1000 10000 100000]
+
+A session is planned, for epsilon 1, a tenth colluding and a tenth leaving, or the share that is killed if it is more:
+the plan decides rounds, receivers and noise. With `--rounds T`, and for `--lengths`, it has T rounds of permutations,
+and little noise.
 
 `kill`: a share of the processes is killed (SIGKILL), each when its own log says that it has reached a round or a stage
 of the end drawn at random; half of them are started again a second later. `compare`: some are killed in the middle and
 stay away; beside published figures of secure aggregation through a server, and with `--against` beside another commit
-of this repository, in turns, as ratios of CPU seconds and of the time to the result. `profile`: CPU seconds of a
+of this repository, in turns, as ratios of CPU seconds and of the time to the result: each plans by its own code, so
+that sessions of the same guarantee are compared, with the rounds that either needs for it. `profile`: CPU seconds of a
 process, which a busy machine changes little, and where they go in one of them. `grow`: time, CPU and memory of a
 session without faults, one size varied at a time.
 
@@ -38,8 +42,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
+import msgspec
 import numpy as np
 
+import inca
 from inca.network.membership.terms import Terms
 from inca.network.testing.local_cluster import FORK_SERVER, LocalCluster, run_local_party, start_fork_server
 
@@ -203,56 +209,73 @@ def memory_of(pid: int | None) -> tuple[float, float]:
     return sizes.get("Pss", 0.0), sizes.get("Private_Clean", 0.0) + sizes.get("Private_Dirty", 0.0)
 
 
+EPSILON, DELTA, LEAVING = 1.0, 1e-5, 0.1
+
+
+def terms_of(options: argparse.Namespace, parties: int, dimension: int, rounds: int | None = None) -> Terms:
+    """Return the terms of a session that begins at some time: as planned, or with so many rounds.
+
+    It runs with the sources of other commits, too (`compare --against`), so it uses nothing that is new.
+    """
+    seed = np.random.default_rng(options.seed).bytes(16).hex()
+    agreed: dict[str, Any] = {
+        "radius": 1.0,
+        "min_participants": max(
+            parties - round(max(LEAVING, 1.5 * options.share) * parties), math.ceil(options.colluding * parties) + 2
+        ),
+        "start": time.time(),
+        "period": options.period,
+        "max_clock_skew": 0.4 * options.period,
+    }
+    rounds = rounds or options.rounds
+    if rounds:
+        return Terms(
+            rounds=rounds,
+            receivers=1,
+            schedule="permutation",
+            sigma_independent=0.5,
+            sigma_cancelling=5.0,
+            dimension=dimension,
+            epsilon=100.0,
+            delta=DELTA,
+            rule="analytic",
+            colluding=options.colluding,
+            seed=seed,
+            **({"quiet_rounds": 0} if "quiet_rounds" in Terms.__struct_fields__ else {}),
+            **agreed,
+        )
+    leaving = max(LEAVING, options.share)
+    plan = inca.plan(
+        inca.Requirements(parties, EPSILON, DELTA, colluding=options.colluding, dropout=leaving, sensitivity=2.0)
+    )
+    return Terms.from_plan(plan, dimension=dimension, seed=None if plan.design.schedule == "circle" else seed, **agreed)
+
+
 Held = TypeVar("Held", bound=Trial)
 
 
 @contextmanager
-def trial_as(
-    form: type[Held], options: argparse.Namespace, parties: int, rounds: int, dimension: int, **more: Any
-) -> Iterator[Held]:
+def trial_as(form: type[Held], options: argparse.Namespace, parties: int, terms: Terms, **more: Any) -> Iterator[Held]:
     """Make identities, values and a roster, and leave no process behind."""
     rng = np.random.default_rng(options.seed)
-    values = rng.standard_normal((parties, dimension))
+    values = rng.standard_normal((parties, terms.dimension))
     values *= 0.9 / np.linalg.norm(values, axis=1, keepdims=True)
     start_fork_server()
     began = time.time()
     starting = options.starting * parties / (os.cpu_count() or 1) + 6.0
-    terms = Terms(
-        rounds=rounds,
-        receivers=1,
-        schedule="permutation",
-        quiet_rounds=min(2, rounds),
-        sigma_independent=0.5,
-        sigma_cancelling=5.0,
-        dimension=dimension,
-        radius=1.0,
-        epsilon=100.0,
-        delta=1e-5,
-        rule="analytic",
-        colluding=options.colluding,
-        coalitions=options.coalitions,
-        min_participants=max(
-            parties - round(1.5 * options.share * parties), math.ceil(options.colluding * parties) + 2
-        ),
-        start=began + starting,
-        period=options.period,
-        max_clock_skew=0.4 * options.period,
-        seed=rng.bytes(16).hex(),
-    )
     kind = ProfiledCluster if options.run is profile else LocalCluster
     with tempfile.TemporaryDirectory(prefix="inca-benchmark-") as folder:
-        cluster = kind(Path(folder), values, [f"party {i}" for i in range(parties)], terms)
+        names = [f"party {i}" for i in range(parties)]
+        cluster = kind(Path(folder), values, names, msgspec.structs.replace(terms, start=began + starting))
         try:
             yield form(cluster, began, **more)
         finally:
             cluster.stop()
 
 
-def trial(
-    options: argparse.Namespace, parties: int, rounds: int, dimension: int, **more: Any
-) -> AbstractContextManager[Trial]:
+def trial(options: argparse.Namespace, parties: int, terms: Terms, **more: Any) -> AbstractContextManager[Trial]:
     """Return a session that is watched closely."""
-    return trial_as(Trial, options, parties, rounds, dimension, **more)
+    return trial_as(Trial, options, parties, terms, **more)
 
 
 PARTS = {  # what a party's CPU time is spent on: the functions that stand for it, by file and name
@@ -298,10 +321,11 @@ def line(name: str, value: str) -> None:
     print(f"  {name:36s} {value}", flush=True)
 
 
-def heading(options: argparse.Namespace, parties: int, rounds: int, dimension: int) -> None:
+def heading(options: argparse.Namespace, parties: int, terms: Terms) -> None:
+    made = "given" if options.rounds else f"planned for epsilon {terms.epsilon:g}"
     print(
-        f"n = {parties:,}, T = {rounds}, d = {dimension:,}, one receiver, period {options.period:g} s, "
-        f"{options.coalitions} coalitions of {options.colluding:.0%} checked by each party, {os.cpu_count()} cores",
+        f"n = {parties:,}, T = {terms.rounds} ({terms.schedule}, {made}), d = {terms.dimension:,}, one receiver, "
+        f"period {options.period:g} s, {options.colluding:.0%} colluding, {os.cpu_count()} cores",
         flush=True,
     )
 
@@ -337,16 +361,16 @@ def outcome(held: Trial) -> None:
 
 
 def kill(options: argparse.Namespace) -> None:
-    n, rounds = options.parties, options.rounds
+    n, terms = options.parties, terms_of(options, options.parties, options.dimension)
     for run in range(options.runs):
         rng = random.Random(options.seed + run)
         victims = rng.sample(range(n), round(options.share * n))
-        moments = {i: rng.randint(1, rounds + len(ENDING) - 1) for i in victims}
+        moments = {i: rng.randint(1, terms.rounds + len(ENDING) - 1) for i in victims}
         returning = frozenset(victims[: len(victims) // 2])
-        heading(options, n, rounds, options.dimension)
-        with trial(options, n, rounds, options.dimension, moments=moments, returning=returning) as held:
+        heading(options, n, terms)
+        with trial(options, n, terms, moments=moments, returning=returning) as held:
             held.run()
-            middle = sum(place <= rounds for place in held.killed.values())
+            middle = sum(place <= terms.rounds for place in held.killed.values())
             where = f"{middle} in rounds, {len(held.killed) - middle} after them"
             missed, back = len(victims) - len(held.killed), len(returning & set(held.killed))
             line("killed", f"{len(held.killed):8d} ({where}, {missed} missed); {back} started again a second later")
@@ -357,12 +381,12 @@ def compare(options: argparse.Namespace) -> None:
     if options.against:
         compare_commits(options)
         return
-    n, rounds = options.parties, options.rounds
+    n, terms = options.parties, terms_of(options, options.parties, options.dimension)
     rng = random.Random(options.seed)
     victims = rng.sample(range(n), round(options.share * n))
-    moments = {i: rng.randint(rounds // 4, 3 * rounds // 4) for i in victims}
-    heading(options, n, rounds, options.dimension)
-    with trial(options, n, rounds, options.dimension, moments=moments, measured=True) as held:
+    moments = {i: rng.randint(max(1, terms.rounds // 4), max(1, 3 * terms.rounds // 4)) for i in victims}
+    heading(options, n, terms)
+    with trial(options, n, terms, moments=moments, measured=True) as held:
         held.run()
         line("killed in the middle, none back", f"{len(held.killed):8d}")
         outcome(held)
@@ -407,9 +431,9 @@ def _figures_of(tree: Path, path: Path) -> dict[str, float]:
 
 
 def profile(options: argparse.Namespace) -> None:
-    n, rounds, size = options.parties, options.rounds, options.dimension
-    heading(options, n, rounds, size)
-    with trial(options, n, rounds, size) as held:
+    n, terms = options.parties, terms_of(options, options.parties, options.dimension)
+    heading(options, n, terms)
+    with trial(options, n, terms) as held:
         held.run()
         outcome(held)
         homes = [held.cluster.party_folder(i) for i in range(n)]
@@ -433,23 +457,24 @@ def profile(options: argparse.Namespace) -> None:
 
 
 def grow(options: argparse.Namespace) -> None:
-    base = (options.parties, options.rounds, options.dimension)
-    cases = [(n, *base[1:]) for n in options.numbers]
-    cases += [(base[0], rounds, base[2]) for rounds in options.lengths if rounds != base[1]]
-    cases += [(*base[:2], size) for size in options.sizes if size != base[2]]
-    heading(options, *base)
+    n, dimension = options.parties, options.dimension
+    base = terms_of(options, n, dimension)
+    heading(options, n, base)
+    cases = [(number, terms_of(options, number, dimension)) for number in options.numbers]
+    cases += [(n, terms_of(options, n, dimension, rounds)) for rounds in options.lengths]
+    cases += [(n, terms_of(options, n, size)) for size in options.sizes if size != dimension]
     names = ("n", "T", "d", "result", "end", "CPU / party", "PSS / party", "unique", "ready after", "same result")
     print("  {:>4s} {:>4s} {:>8s} {:>10s} {:>10s} {:>12s} {:>12s} {:>10s} {:>12s} {:>12s}".format(*names))
-    for n, rounds, size in dict.fromkeys(cases):
-        with trial(options, n, rounds, size, measured=True, sampled=True) as held:
+    for number, terms in cases:
+        with trial(options, number, terms, measured=True, sampled=True) as held:
             held.run()
             results = [report for report in held.results().values() if report["estimate"] is not None]
             same = max(Counter(report["execution"] for report in results).values(), default=0)
             (known, ended), cpu = held.seconds(held.undisturbed), np.mean(list(held.cpu.values()))
             pss, unique = np.array(list(held.memory.values())).mean(axis=0)
             print(
-                f"  {n:4d} {rounds:4d} {size:8,d} {known:8.2f} s {ended:8.2f} s {cpu:10.2f} s {pss:8.1f} MiB "
-                f"{unique:6.1f} MiB {held.ready:10.1f} s {same:5d} of {n:3d}",
+                f"  {number:4d} {terms.rounds:4d} {terms.dimension:8,d} {known:8.2f} s {ended:8.2f} s {cpu:10.2f} s "
+                f"{pss:8.1f} MiB {unique:6.1f} MiB {held.ready:10.1f} s {same:5d} of {number:3d}",
                 flush=True,
             )
 
@@ -457,19 +482,14 @@ def grow(options: argparse.Namespace) -> None:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(required=True)
-    for run, defaults in (
-        (kill, (100, 20, 1000)),
-        (compare, (100, 20, 10_000)),
-        (profile, (30, 20, 10_000)),
-        (grow, (12, 10, 1000)),
-    ):
+    for run, parties, dimension in ((kill, 100, 1000), (compare, 100, 10_000), (profile, 30, 10_000), (grow, 12, 1000)):
         command = commands.add_parser(run.__name__)
         command.set_defaults(run=run)
-        for name, default in zip(("parties", "rounds", "dimension"), defaults, strict=True):
-            command.add_argument(f"--{name}", type=int, default=default)
+        command.add_argument("--parties", type=int, default=parties)
+        command.add_argument("--dimension", type=int, default=dimension)
+        command.add_argument("--rounds", type=int, default=0, help="by default as many as the plan says")
         command.add_argument("--period", type=float, default=4.0 if run is compare else 10.0)
         command.add_argument("--starting", type=float, default=1.0, help="seconds of a core to start a process")
-        command.add_argument("--coalitions", type=int, default=3)
         command.add_argument("--colluding", type=float, default=0.1)
         command.add_argument("--seed", type=int, default=1)
         command.set_defaults(share=0.0)
@@ -485,7 +505,7 @@ if __name__ == "__main__":
             command.add_argument("--lines", type=int, default=25, help="functions to print, the dearest first")
         else:
             command.add_argument("--numbers", type=int, nargs="*", default=[6, 12, 24, 48])
-            command.add_argument("--lengths", type=int, nargs="*", default=[5, 10, 20, 40])
+            command.add_argument("--lengths", type=int, nargs="*", default=[2, 4, 8, 16])
             command.add_argument("--sizes", type=int, nargs="*", default=[1, 1000, 10_000, 100_000])
     options = parser.parse_args()
     options.run(options)

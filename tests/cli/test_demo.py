@@ -18,6 +18,8 @@ from helpers.paths import ROOT
 from inca.cli.demo import served
 from inca.network.testing import demo
 from inca.reporting.content import content
+from inca.reporting.terminal import text
+from inca.reporting.verdict import verdict
 
 SESSION = ROOT / "tests" / "fixtures" / "version-0.1" / "session" / "party-001" / "sessions"
 
@@ -27,7 +29,7 @@ ROWS = [
 ]
 REPORT: dict[str, Any] = {
     "parties": 12,
-    "rounds": 20,
+    "rounds": 4,
     "rows": ROWS,
     "truth": 70.0,
     "holders": 10,
@@ -86,8 +88,14 @@ def test_it_prints_what_happens_and_the_result(capsys: Capture, pretended: type[
     for part in ("71.5 min, the same for all 10", "9.2 min standard error", *means, "Aachen", "it there.\n"):
         assert part in out
     expected = "interval     40.0 to 103.0 min for all, whatever those who left held, with a probability of 95%\n"
-    assert expected in out
-    assert out.endswith(f"\n\n{content(certificate())}\n")
+    assert expected in out and verdict(certificate()).text in out
+    assert out.index("71.5 min, the same") < out.index("Bergen")  # the result comes before the table
+    assert str(content(certificate())) not in out and "--details" in out.splitlines()[-1]
+
+
+def test_the_certificate_is_a_detail(capsys: Capture, pretended: type[Pretended]) -> None:
+    status, out, _ = call(capsys, "demo", "--details")
+    assert status == 0 and out.endswith(f"\n\n{text(content(certificate()), 100, details=True)}\n")
 
 
 def test_it_prints_json(capsys: Capture, pretended: type[Pretended]) -> None:
@@ -104,7 +112,7 @@ def test_no_common_result_is_status_1(
 ) -> None:
     monkeypatch.setattr(pretended, "report_fields", REPORT | {"agreed": False, "reason": "no majority"})
     status, out, _ = call(capsys, "demo")
-    assert status == 1 and out.endswith("no common result: no majority\n")
+    assert status == 1 and out.startswith("no common result: no majority\n") and "Bergen" in out
 
 
 @pytest.mark.parametrize(
@@ -140,8 +148,9 @@ def test_a_dashboard_of_the_session_is_served_and_ends_with_it(
     (folder,) = SESSION.iterdir()
     shutil.copytree(folder, tmp_path / "anna" / "sessions" / folder.name)
     said, deadline = "", time.monotonic() + 120.0
-    with served(tmp_path):
+    with served(tmp_path) as process:
         while not (address := re.search(r"http://\S+/", said)) and time.monotonic() < deadline:
+            assert process.poll() is None, "the dashboard has ended by itself"
             time.sleep(0.05)
             said += capfd.readouterr().out
         assert address is not None, said

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from inca._base.options import Size
-from inca.cli.options import OPTIONS, Json, options
+from inca.cli.options import OPTIONS, Shown, options
 from inca.cli.printing import print_content, print_json, print_text
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ class Show(Size):
     """Show it in a browser as it happens, until Ctrl-C."""
 
 
-def demo(*, show: Show = Show(), output: Json = Json()) -> None:
+def demo(*, show: Show = Show(), output: Shown = Shown()) -> None:
     """Run a session of real processes over TLS on this machine, kill some of them, and show the result.
 
     Every process is a clinic with an identity, a private value (the mean waiting time of its 60 patients, from 0 to 240
@@ -73,7 +73,7 @@ def demo(*, show: Show = Show(), output: Json = Json()) -> None:
         if output.json:
             print_json(_plain(report))
         else:
-            _show(report)
+            _show(report, details=output.details)
         if show.dashboard:
             _wait_for_interrupt()
     if not report["agreed"]:
@@ -81,12 +81,12 @@ def demo(*, show: Show = Show(), output: Json = Json()) -> None:
 
 
 @contextmanager
-def served(folder: Path) -> Iterator[None]:
+def served(folder: Path) -> Iterator[subprocess.Popen[bytes]]:
     """Show all sessions below a folder in a dashboard of its own process, which ends with the block."""
     command = [sys.executable, "-m", "inca", "dashboard", "--sessions", str(folder), "--port", "0"]
     process = subprocess.Popen(command)
     try:
-        yield
+        yield process
     finally:
         process.send_signal(signal.SIGINT)
         process.wait()
@@ -132,26 +132,31 @@ def _plain(report: dict[str, Any]) -> dict[str, Any]:
     return report | ({"certificate": report["certificate"].as_fields()} if "certificate" in report else {})
 
 
-def _show(report: dict[str, Any]) -> None:
-    from rich.console import Console
-    from rich.table import Table
-
-    from inca.reporting.content import content
-
-    table = Table(title=f"{report['parties']} parties, {report['rounds']} rounds; # took part, . was absent")
-    for heading in ("party", "process", "rounds", "estimate", "own loss"):
-        table.add_column(heading)
-    for row in report["rows"]:
-        estimate = "" if row["estimate"] is None else f"{row['estimate']:.1f} min"
-        loss = "" if row["epsilon"] is None else f"epsilon {row['epsilon']:.3f}"
-        table.add_row(row["party"], row["process"], row["presence"], estimate, loss)
-    Console().print(table)
-    if not report["agreed"]:
+def _show(report: dict[str, Any], *, details: bool) -> None:
+    """Print the result, then what became of each party; the certificate if asked for."""
+    if report["agreed"]:
+        _show_result(report)
+    else:
         print_text(f"no common result: {report['reason']}")
-        return
+    _show_parties(report)
+    if details and report["agreed"]:
+        from inca.reporting.content import content
+
+        print_text("")
+        print_content(content(report["certificate"]), details=True)
+    if report["folder"]:
+        print_text(f"\nAll files are in {report['folder']}.")
+    if report["agreed"] and not details:
+        print_text("more         --details, for the certificate of privacy")
+
+
+def _show_result(report: dict[str, Any]) -> None:
+    from inca.reporting.verdict import verdict
+
     print_text(f"estimate     {report['estimate']:.1f} min, the same for all {report['holders']} who are left")
     if report["standard_error"] is not None:
         print_text(f"noise        {report['standard_error']:.1f} min standard error, which hides every single patient")
+    print_text(f"private      {verdict(report['certificate']).text}")
     print_text(f"truth        {report['stayed']:.1f} min is the mean of the {report['cohort']} whose values count,")
     print_text(f"             {report['truth']:.1f} min that of all {report['parties']}")
     if report["sealed"]:
@@ -164,7 +169,17 @@ def _show(report: dict[str, Any]) -> None:
         print_text(f"note         {sentence}")
     print_text(f"lattice      {report['lattice']}")
     print_text(f"time         {report['seconds']:.1f} s from the start of the first round to the last party's end")
-    print_text("")
-    print_content(content(report["certificate"]))
-    if report["folder"]:
-        print_text(f"\nAll files are in {report['folder']}.")
+
+
+def _show_parties(report: dict[str, Any]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(title=f"{report['parties']} parties, {report['rounds']} rounds; # took part, . was absent")
+    for heading in ("party", "process", "rounds", "estimate", "own loss"):
+        table.add_column(heading)
+    for row in report["rows"]:
+        estimate = "" if row["estimate"] is None else f"{row['estimate']:.1f} min"
+        loss = "" if row["epsilon"] is None else f"epsilon {row['epsilon']:.3f}"
+        table.add_row(row["party"], row["process"], row["presence"], estimate, loss)
+    Console().print(table)

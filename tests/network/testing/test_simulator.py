@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from helpers.ledger_sums import Violation
-from helpers.network_faults import Faults, without_faults
+from helpers.network_faults import Faults, random_session, without_faults
 from helpers.simulated_network import MakeParty, SimulatedNetwork, plain_party
 from inca.network.protocol.finalization import Finalization
 from inca.network.protocol.ledger import Ledger
@@ -41,6 +41,12 @@ def run_session(seed: int) -> SimulatedNetwork:
     except Exception as error:
         raise AssertionError(f"seed {seed}: {type(error).__name__}: {error}") from error
     return network
+
+
+def test_sessions_are_as_long_as_plans_are_on_circles_and_with_receivers_that_are_drawn() -> None:
+    drawn = [random_session(random.Random(seed)) for seed in range(400)]
+    for kind in ("circle", "permutation"):
+        assert {session.rounds for session in drawn if session.schedule == kind} == set(range(2, 9))
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 Every party is a clinic that holds the mean waiting time of its patients, and epsilon is what the session gives away
 about any one of them: a clinic's mean moves little if one patient's time changes. To hide whole clinics, twelve are too
 few: noise would drown their mean, even that of a trusted curator. The plan is one that `inca plan` makes: epsilon 1,
-one colluder, a quarter leaving.
+one colluder, a quarter leaving, or as many as are to be killed.
 """
 
 from __future__ import annotations
@@ -31,29 +31,41 @@ _LOW, _HIGH = 0.0, 240.0  # minutes
 _PATIENTS = 60  # of a clinic
 _EPSILON, _DELTA, _LEAVING = 1.0, 1e-5, 0.25
 _DISTANCE = (_HIGH - _LOW) / _PATIENTS  # by which a clinic's mean moves at most if one patient's time changes
-_PERIOD_S, _MIN_ROUND_S = 4.0, 0.4  # slow enough to watch, and for the killed to come back
+_PERIOD_S = 4.0
+_MIN_ROUND_S, _ROUNDS_S = 1.5, 6.0  # slow enough to watch, and for the killed to come back; all of them at most
 _LEAD_S, _LEAD_START_UPS = 4.0, 8.0  # before the first round: so long, and so many times what starting takes
-_FIRST_KILL_ROUND, _ROUNDS_BETWEEN_KILLS = 4, 3
 _RESTART_AFTER_S = 0.5
 _POLL_S = 0.05
 
 
-def planned(parties: int) -> Plan:
-    """Return the plan of a demo.
+def planned(parties: int, leavers: int = 0) -> Plan:
+    """Return the plan of a demo, for a quarter of leavers or for more.
 
     Example:
         >>> print(planned(12).design)
         circle, 3 rounds, 1 receiver, value in shares
+        >>> planned(12, leavers=5).requirements.leavers
+        5
     """
     requirements = Requirements(
         parties,
         _EPSILON,
         _DELTA,
         colluding=1.0 / parties,
-        dropout=_LEAVING,
+        dropout=max(_LEAVING, leavers / parties),
         sensitivity=_DISTANCE,
     )
     return plan(requirements)
+
+
+def kill_rounds(victims: int, rounds: int) -> list[int]:
+    """Return in which round each is killed: they are spread over all rounds, from the first one on.
+
+    Example:
+        >>> kill_rounds(2, rounds=3), kill_rounds(4, rounds=3), kill_rounds(1, rounds=7)
+        ([1, 2], [1, 1, 2, 3], [1])
+    """
+    return [1 + place * rounds // victims for place in range(victims)]
 
 
 class Demo:
@@ -67,9 +79,10 @@ class Demo:
         times = [[self._rng.triangular(_LOW, _HIGH, mode) for _ in range(_PATIENTS)] for mode in usual]
         self.values = np.mean(times, axis=1)
         self.truth = float(self.values.mean())
+        agreed_plan = planned(parties, kill)
         start_up_s = measure_start_up(parties)
         terms = Terms.from_plan(
-            planned(parties),
+            agreed_plan,
             dimension=1,
             lower=_LOW,
             upper=_HIGH,
@@ -79,7 +92,7 @@ class Demo:
             start=time.time() + _LEAD_S + _LEAD_START_UPS * start_up_s,
             period=_PERIOD_S,
             max_clock_skew=_PERIOD_S / 10.0,
-            min_round_duration=_MIN_ROUND_S,
+            min_round_duration=min(_MIN_ROUND_S, _ROUNDS_S / agreed_plan.design.rounds),
         )
         self.rounds = terms.rounds
         self.cluster = LocalCluster(self._folder, self.values, self.names, terms)
@@ -115,18 +128,19 @@ class Demo:
         terms, cluster = self.cluster.terms, self.cluster
         yield f"{len(self.names)} processes start; the first round begins in {terms.start - time.time():.0f} s"
         victims = [i for i in self._victims if i not in self._counted]
-        kills = {i: _FIRST_KILL_ROUND + _ROUNDS_BETWEEN_KILLS * place for place, i in enumerate(victims)}
+        kills = dict(zip(victims, kill_rounds(len(victims), terms.rounds), strict=True))
         to_die = set(self._counted)
         restarts: dict[int, float] = {}
+        began = 0.0  # the round
         announced, deadline = 0, terms.start + (terms.rounds + periods_after_rounds(len(kills))) * terms.period
         while (cluster.running() and time.time() < deadline) or restarts:
             latest = max((cluster.status(i).get("round", 0) for i in cluster.running()), default=0)
             if latest > announced:
-                announced = latest
-                if latest in (1, terms.rounds) or latest % 5 == 0:
-                    yield f"round {latest} of {terms.rounds}"
+                announced, began = latest, time.time()
+                yield f"round {latest} of {terms.rounds}"
+            halfway = time.time() >= began + terms.min_round_duration / 2.0
             for i, kill_round in list(kills.items()):
-                if latest >= kill_round and cluster.processes[i].is_alive():
+                if latest >= kill_round + (not halfway) and cluster.processes[i].is_alive():
                     cluster.kill(i)
                     del kills[i]
                     self._gone[i] = "killed"

@@ -42,8 +42,6 @@ BY_HAND = ("--rounds", "--sigma-independent", "--sigma-cancelling", "--epsilon",
 class SessionPlan(PlanFile):
     """What else is agreed on."""
 
-    coalitions: int = 20
-    """Random coalitions of the agreed size that a party checks where its loss is not bounded against all at once."""
     min_participants: int | None = None
     """Final messages that a result needs. Default: as many as the plan expects at the end."""
 
@@ -90,7 +88,6 @@ def init(
         "period": period,
         "min_round_duration": duration("--min-round-duration", times.min_round_duration),
         "max_clock_skew": period / 10.0 if skew is None else duration("--max-clock-skew", skew),
-        "coalitions": plan.coalitions,
         "min_participants": plan.min_participants,
         "seed": times.public_seed,
     }
@@ -242,7 +239,7 @@ def _show_terms(roster: Roster, plan: Plan | None = None) -> None:
         *([("", f"sigma_together {terms.sigma_together:.6g}: {_ADDED}")] if terms.sigma_together else []),
         ("error", error),
         ("guarantee", f"{terms.agreed} by the {terms.rule} rule, in a session"),
-        ("against", f"{share} colluding; every party checks {terms.coalitions} random coalitions"),
+        ("against", f"{share} colluding; every party checks its own loss before it hands anything over"),
         ("result", f"from the final messages of {terms.min_participants} parties or more"),
         *([("missing", tolerance.sentence)] if tolerance else []),
         ("time", f"from {to_utc(terms.start)}, {length}"),

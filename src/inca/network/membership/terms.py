@@ -40,7 +40,6 @@ _INTEGERS = {
     "rounds": (1, 10_000),
     "receivers": (1, 8),
     "dimension": (1, 10_000_000),
-    "coalitions": (1, 10_000),
     "min_participants": (2, 2**31 - 1),
 }
 _POSITIVE = ("sigma_independent", "sigma_cancelling", "epsilon", "period", "max_clock_skew")
@@ -75,8 +74,6 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         failure: How likely the plan of the noise fails in a session, for a given party; adds to delta. None: unknown.
         rule: How the loss mu becomes (epsilon, delta): "analytic", which files call "exact", or "classic".
         colluding: The fraction of the parties that may collude.
-        coalitions: Against how many random coalitions of that size a party checks the promise where it is not bounded
-            against all of them at once.
         min_participants: With fewer final messages than this there is no result.
         start: When round 1 begins, in seconds since the epoch; kept to the microsecond. Files have UTC, such as
             "2030-01-15T08:00:00Z".
@@ -114,7 +111,6 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     delta: float
     rule: Rule
     colluding: float
-    coalitions: int = 20
     min_participants: int = msgspec.field(name="least_cohort")
     start: float
     period: float

@@ -5,11 +5,11 @@ keep within what was agreed on the agreed execution and had everyone been presen
 
 1. If delivered messages join the cohort whoever colludes, the inequality bounds the loss against *every* coalition at
    once (`inca.privacy.theorems.joined_bound`).
-2. Otherwise coalitions are considered: all there are or, if these are more than `MOST_COALITIONS`, as many drawn for
-   each party from the session's id and public seed, and on a circle one that cuts the party off. Against each of them
-   the inequality bounds the loss, with those whom delivered messages join with the party without it.
+2. Otherwise coalitions are considered: all there are or, if these are too many, some that each party draws from the
+   session's id and public seed; on a circle one of them cuts the party off, if any does. The inequality bounds the loss
+   against each, with those whom delivered messages join with the party without it.
 3. A bound is not a loss. Where it is more than was agreed the loss is worked out, against `MOST_ACCOUNTS` of them at
-   most, those first whose bound is worst. If that is not all of them, the losses against these decide.
+   most, those first whose bound is worst. If these are not all, the losses against them decide.
 
 With two or more receivers a round the inequality says nothing: `MOST_ACCOUNTS` coalitions at most are considered.
 """
@@ -36,6 +36,9 @@ from inca.protocol.execution import Execution
 from inca.reporting.verdict import compare
 
 MOST_COALITIONS, MOST_ACCOUNTS = 10_000, 20
+_MOST_REFUSALS = 0.01
+"""How likely anybody of a session refuses, at most, though all is as planned: plans may fail, and whoever looks at more
+coalitions sees it more often than it matters."""
 
 
 @dataclass(frozen=True)
@@ -101,10 +104,13 @@ class LossChecker:
     @cached_property
     def coalitions(self) -> Places:
         """Coalitions to be considered, one in each row: all there are, or drawn in a way that anybody can repeat."""
-        session, party = self._setup.session, self._party
+        session, party, failure = self._setup.session, self._party, self._setup.roster.terms.failure
+        most = MOST_ACCOUNTS
+        if session.receivers == 1:
+            enough = _MOST_REFUSALS / (session.parties * failure) if failure else math.inf
+            most = int(min(MOST_COALITIONS, max(MOST_ACCOUNTS, enough)))
         key = hashlib.sha256(b"inca-coalitions/3" + session.id + self.seed + party.to_bytes(4, "little")).digest()[:16]
         rng = np.random.Generator(np.random.Philox(key=int.from_bytes(key, "little")))
-        most = MOST_COALITIONS if session.receivers == 1 else MOST_ACCOUNTS
         return coalitions_against(party, parties=session.parties, size=self._size, most=most, rng=rng)
 
     def _losses(self, execution: Execution) -> PartyLosses:

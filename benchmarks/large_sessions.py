@@ -47,7 +47,6 @@ class LargeSession(SimulatedNetwork):
             dimension=options.dimension,
             receivers=1,
             schedule="permutation",
-            quiet=2,
             min_round_duration=0.1 * PERIOD,
             min_participants=parties // 4,
             colluders=parties // 10,

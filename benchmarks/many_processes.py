@@ -137,7 +137,6 @@ if __name__ == "__main__":
     parser.add_argument("--killed", type=int, default=3)
     parser.add_argument("--period", type=float, default=60.0)
     parser.add_argument("--starting", type=float, default=1.0, help="seconds of a core to start a process")
-    parser.add_argument("--coalitions", type=int, default=1)
     parser.add_argument("--colluding", type=float, default=0.1)
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()

@@ -221,7 +221,6 @@ def trial_as(
         rounds=rounds,
         receivers=1,
         schedule="permutation",
-        quiet_rounds=min(2, rounds),
         sigma_independent=0.5,
         sigma_cancelling=5.0,
         dimension=dimension,
@@ -230,7 +229,6 @@ def trial_as(
         delta=1e-5,
         rule="analytic",
         colluding=options.colluding,
-        coalitions=options.coalitions,
         min_participants=max(
             parties - round(1.5 * options.share * parties), math.ceil(options.colluding * parties) + 2
         ),
@@ -301,7 +299,7 @@ def line(name: str, value: str) -> None:
 def heading(options: argparse.Namespace, parties: int, rounds: int, dimension: int) -> None:
     print(
         f"n = {parties:,}, T = {rounds}, d = {dimension:,}, one receiver, period {options.period:g} s, "
-        f"{options.coalitions} coalitions of {options.colluding:.0%} checked by each party, {os.cpu_count()} cores",
+        f"{options.colluding:.0%} colluding, {os.cpu_count()} cores",
         flush=True,
     )
 
@@ -469,7 +467,6 @@ if __name__ == "__main__":
             command.add_argument(f"--{name}", type=int, default=default)
         command.add_argument("--period", type=float, default=4.0 if run is compare else 10.0)
         command.add_argument("--starting", type=float, default=1.0, help="seconds of a core to start a process")
-        command.add_argument("--coalitions", type=int, default=3)
         command.add_argument("--colluding", type=float, default=0.1)
         command.add_argument("--seed", type=int, default=1)
         command.set_defaults(share=0.0)

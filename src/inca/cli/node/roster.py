@@ -228,13 +228,12 @@ def _show_terms(roster: Roster, plan: Plan | None = None) -> None:
         "two values of a party differ by at most" if terms.distance is None else "protected if they differ by at most"
     )
     plural = "" if terms.receivers == 1 else "s"
-    quiet = f", the last {terms.quiet_rounds} without a share of the value" if terms.quiet_rounds else ""
     share = f"{terms.colluding:.3g} of the parties" if terms.colluding > 0.0 else "nobody"
     at_least = f"{terms.min_round_duration:g} to " if terms.min_round_duration else "at most "
     length = f"rounds of {at_least}{terms.period:g} s: {in_words(terms.rounds * terms.period)} in all at most"
     for name, text in (
         ("values", f"{values}; {alike} {terms.sensitivity:.6g}"),
-        ("protocol", f"{terms.rounds} rounds, {terms.receivers} receiver{plural} each ({terms.schedule}){quiet}"),
+        ("protocol", f"{terms.rounds} rounds, {terms.receivers} receiver{plural} each ({terms.schedule})"),
         ("noise", f"sigma_independent {terms.sigma_independent:.6g}, sigma_cancelling {terms.sigma_cancelling:.6g}"),
         *([("", f"sigma_together {terms.sigma_together:.6g}: {_ADDED}")] if terms.sigma_together else []),
         ("error", error),

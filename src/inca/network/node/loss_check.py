@@ -91,7 +91,7 @@ class LossChecker:
         terms, execution = self._setup.roster.terms, realized.execution
         if coalition is None:
             losses = self._losses(execution)
-            coalition = losses.worst_first(self._considered(losses))[0][0].tolist()
+            coalition = losses.worst_first(self._considered(losses))[0].tolist()
         transcript = replace(self._setup.transcript(execution), adversary=Adversary(coalition))
         as_intended = not execution.undelivered and execution.presence.all_present
         return certify(

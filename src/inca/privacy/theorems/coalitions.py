@@ -105,16 +105,18 @@ def _join_without(
         for b in range(count):
             for colluder in coalitions[first + b]:
                 alive[colluder] &= ~(U(1) << U(b))
-        reached[party] = U(2**64 - 1)
+        alive[party], reached[party] = U(2**64 - 1), U(2**64 - 1)
         news = True
         while news:
             news = False
             for i in range(inside.size):
-                word = reached[i]
-                for e in range(starts[i], starts[i + 1]):
-                    word |= reached[neighbours[e]]
-                if (word := word & alive[i]) != reached[i] and i != party:
-                    reached[i], news = word, True
+                if reached[i] != alive[i]:
+                    word = reached[i]
+                    for e in range(U(starts[i]), U(starts[i + 1])):
+                        word |= reached[U(neighbours[e])]
+                    word &= alive[i]
+                    if word != reached[i]:
+                        reached[i], news = word, True
         counts[:], totals[:] = 0, 0.0
         for i in range(inside.size):
             word, variance = reached[i], variances[i]

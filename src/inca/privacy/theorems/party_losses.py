@@ -98,19 +98,15 @@ class PartyLosses:
         losses = account(view, self._levels, sensitivity=self._sensitivity).in_whole_numbers(self._rounding)
         return float(losses.mu[losses.honest.tolist().index(self._party)])
 
-    def worst_first(self, coalitions: Places) -> tuple[Places, Places, Array]:
-        """Return coalitions, how many are joined with the party without each, and their variance together.
-
-        Those of the largest bound come first; of equal ones those that exchanged messages with the party.
-        """
+    def worst_first(self, coalitions: Places) -> Places:
+        """Return coalitions, those of the largest bound first; of equal ones, those with most partners of the party."""
         if self.graph is None:
-            return coalitions, np.ones(len(coalitions), dtype=np.intp), np.zeros(len(coalitions))
-        joined, together = joined_without(self.graph, self._party, coalitions, self._variances)
+            return coalitions
+        joined, together = self._joined(coalitions)
         partner = np.isin(np.arange(self._execution.parties), list(self.graph.partners[self._party]))
         with np.errstate(divide="ignore"):
             squares = 1.0 / together + joined * (self._execution.rounds + 6) / self._levels.cancelling**2
-        order = np.lexsort((-partner[coalitions].sum(axis=1), -squares))
-        return coalitions[order], joined[order], together[order]
+        return coalitions[np.lexsort((-partner[coalitions].sum(axis=1), -squares))]
 
     def worst(self, coalitions: Places, within: Callable[[float], bool], accounts: int = 20) -> WorstLossOf:
         """Return the largest loss against coalitions: by the bounds if these are within what is allowed.
@@ -118,24 +114,26 @@ class PartyLosses:
         Where they are not, the loss is worked out against those with the largest bounds one by one, until the other
         bounds are within what is allowed, a loss is not, or as many as `accounts` were worked out, which then decide.
         """
-        ordered, joined, together = self.worst_first(coalitions)
-        losses: list[tuple[float, tuple[int, ...]]] = []
+        if within(bound := self._largest_bound(coalitions)):
+            return WorstLossOf(bound, None, len(coalitions))
+        ordered, losses = self.worst_first(coalitions), list[tuple[float, tuple[int, ...]]]()
         while True:
-            done = len(losses)
-            rest, largest = self._largest_bound(joined[done:], together[done:]), max(losses, default=None)
-            if within(rest):
-                if largest is None or rest > largest[0]:
-                    return WorstLossOf(rest, None, len(ordered))
-                return WorstLossOf(*largest, len(ordered))
-            if largest is not None and (not within(largest[0]) or done == accounts):
-                return WorstLossOf(*largest, done)
-            coalition = tuple(sorted(ordered[done].tolist()))
+            coalition = tuple(sorted(ordered[len(losses)].tolist()))
             losses.append((self.exact(coalition), coalition))
+            worst, done = max(losses), len(losses)
+            if within(rest := self._largest_bound(ordered[done:])):
+                return WorstLossOf(max(worst[0], rest), worst[1] if worst[0] >= rest else None, len(ordered))
+            if not within(worst[0]) or done == accounts:
+                return WorstLossOf(*worst, done)
 
-    def _largest_bound(self, joined: Places, together: Array) -> float:
-        """Return the largest bound: of coalitions without which as many are joined, least variance is worst."""
+    def _joined(self, coalitions: Places) -> tuple[Places, Array]:
         if self.graph is None:
-            return math.inf if joined.size else 0.0
+            return np.ones(len(coalitions), dtype=np.intp), np.zeros(len(coalitions))
+        return joined_without(self.graph, self._party, coalitions, self._variances)
+
+    def _largest_bound(self, coalitions: Places) -> float:
+        """Return the largest bound: of coalitions without which as many are joined, least variance is worst."""
+        joined, together = self._joined(coalitions)
         least = np.full(self._variances.size + 1, math.inf)
         np.minimum.at(least, joined, together)
         sizes = np.unique(joined)

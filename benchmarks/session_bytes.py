@@ -133,7 +133,6 @@ class _Counting(SimulatedNetwork):
             dimension=dimension,
             receivers=1,
             schedule="permutation",
-            quiet=1,
             min_round_duration=0.0,
             min_participants=parties - math.ceil(LEAVING * parties),
             colluders=math.ceil(COLLUDING * parties),

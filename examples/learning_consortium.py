@@ -86,7 +86,6 @@ def agree(folder: Path, sizes: list[int], steps: int, epsilon: float) -> None:
         dimension=1,
         lower=0.0,
         upper=1.0,
-        coalitions=len(NAMES),
         min_participants=len(NAMES) // 2 + 1,
         start=time.time() + 5.0 + 2.0 * len(NAMES) * load_s,
         period=pace * PERIOD_S,

@@ -211,7 +211,6 @@ PUBLIC: dict[str, str] = {
         f"{name}.{field}": "a level or a variance of noise, which is public"
         for name, fields in {
             "Plan": ("noise_levels",),
-            "_Candidate": ("noise",),
             "TrainingStep": ("sigma_noise",),
             "VectorMean": ("var_noise",),
             "FeatureMean": ("var_noise",),

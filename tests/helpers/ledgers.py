@@ -36,7 +36,6 @@ SESSION = SessionConfig(
     rounds=4,
     receivers=1,
     schedule="random",
-    quiet=1,
     dimension=2,
     largest_value=2**48,
     sigma_independent=2**20,
@@ -59,13 +58,12 @@ PROPOSAL = Proposal("cohort", [(0, bytes(32)), (2, b"h" * 32)])
 
 
 def sessions() -> st.SearchStrategy[SessionConfig]:
-    def build(n: int, rounds: int, receivers: int, quiet: int, dimension: int, seed: bytes) -> SessionConfig:
+    def build(n: int, rounds: int, receivers: int, dimension: int, seed: bytes) -> SessionConfig:
         return replace(
             SESSION,
             parties=n,
             rounds=rounds,
             receivers=receivers,
-            quiet=min(quiet, rounds),
             dimension=dimension,
             seed=seed,
         )
@@ -75,7 +73,6 @@ def sessions() -> st.SearchStrategy[SessionConfig]:
         st.integers(3, 6),
         st.integers(1, 5),
         st.integers(1, 2),
-        st.integers(0, 5),
         st.integers(1, 3),
         st.binary(min_size=32, max_size=32),
     )

@@ -69,7 +69,6 @@ def random_session(rng: random.Random) -> SessionConfig:
         rounds=rounds,
         receivers=receivers,
         schedule=kind,
-        quiet=rng.randint(0, rounds - 1),
         dimension=rng.choice([1, 2, 3]),
         largest_value=2**32,
         sigma_independent=2**30,

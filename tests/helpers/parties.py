@@ -30,7 +30,7 @@ from inca.network.testing.expected_sum import expected_sum
 
 N, START = 5, 10.0
 BROKEN_S = 0.02  # after which both ends know that a connection has ended
-PACED = replace(SESSION, parties=N, rounds=4, quiet=0, period=1.0, min_round_duration=0.4, start=START, seed=b"p" * 32)
+PACED = replace(SESSION, parties=N, rounds=4, period=1.0, min_round_duration=0.4, start=START, seed=b"p" * 32)
 COIN_FLIP = replace(PACED, seed=None)
 
 

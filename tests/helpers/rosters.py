@@ -12,7 +12,6 @@ _FIXED: dict[str, Any] = {
     "rounds": 6,
     "receivers": 1,
     "schedule": "permutation",
-    "quiet_rounds": 2,
     "sigma_independent": 3,
     "sigma_cancelling": 30.5,
     "dimension": 4,
@@ -22,7 +21,6 @@ _FIXED: dict[str, Any] = {
     "delta": 1e-5,
     "rule": "analytic",
     "colluding": 0.1,
-    "coalitions": 20,
     "min_participants": 3,
     "start": 1894694400.25,
     "period": 10,
@@ -38,7 +36,7 @@ def fixed_terms(**changes: Any) -> Terms:
 
 def terms(**changes: Any) -> Terms:
     """Return terms of a session that begins in an hour."""
-    fields: dict[str, Any] = {"rounds": 3, "receivers": 1, "schedule": "random", "quiet_rounds": 0}
+    fields: dict[str, Any] = {"rounds": 3, "receivers": 1, "schedule": "random"}
     fields |= {"sigma_independent": 50.0, "sigma_cancelling": 500.0, "dimension": 1, "lower": 0.0, "upper": 240.0}
     fields |= {"epsilon": 50.0, "delta": 1e-3, "rule": "analytic", "colluding": 0.0, "min_participants": 3}
     fields |= {"start": time.time() + 3620.0, "period": 10.0, "max_clock_skew": 1.0}

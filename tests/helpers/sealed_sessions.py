@@ -112,7 +112,6 @@ def small_session(rng: random.Random) -> SessionConfig:
         rounds=1,
         receivers=1,
         schedule="permutation",
-        quiet=0,
         dimension=1,
         largest_value=2**32,
         sigma_independent=4,

@@ -167,19 +167,19 @@ class Sigmas:
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class ScheduleChoice:
-    """Who sends to whom, and when values enter."""
+    """Who sends to whom."""
 
     schedule: ScheduleKind = "random"
     """Who sends to whom: random, distinct (nobody twice), permutation (one sender each) or circle (in round r the r-th
     next party)."""
-    quiet_rounds: int = 0
-    """Last rounds in which no share of the value enters."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class HandNoise(Sigmas, ScheduleChoice):
     """Noise and the shape of a protocol, chosen by hand."""
 
+    quiet_rounds: int = 0
+    """Last rounds in which no share of the value enters."""
     injection: InjectionKind = "incremental"
     """How a value enters: incremental (a share per round) or early (at once)."""
     settlement: Settlement = "none"

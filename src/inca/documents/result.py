@@ -36,7 +36,8 @@ class ResultDocument(Document, frozen=True, kw_only=True):
     epsilon: Annotated[
         NotNegative | None,
         about(
-            "The party's own loss against the worst of the coalitions considered; null: infinite, or not worked out."
+            "The party's own loss against the worst of the coalitions considered, or a bound on it where `coalition` "
+            "is null; null: infinite, or not worked out."
         ),
     ] = None
     agreed_epsilon: Annotated[NotNegative, about("The epsilon that was agreed on.")] = msgspec.field(name="wanted")

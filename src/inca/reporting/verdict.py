@@ -243,7 +243,7 @@ def _result(document: ResultDocument) -> Verdict:
         why = "failure unknown"
     which = "all there are" if document.all_coalitions else "drawn at random"
     against = f"against the worst of {document.coalitions:,} coalitions ({which})"
-    lost = f"epsilon {'at most ' * bound}{rounded_up(loss)}"
+    lost = f"epsilon {'at most ' * (bound or document.coalition is None)}{rounded_up(loss)}"
     sentences: dict[Why, str] = {
         "within": f"{document.party} loses {lost}, within {limit}, {against}.",
         "above": f"{document.party} loses {lost}, more than {limit}, {against}.",

@@ -86,7 +86,9 @@ class PlansBeside(NamedTuple):
             if rate > 0.0 or name != ONE_LATE
         ]
         settings = list(dict.fromkeys(sorted([*of_c, *of_d], key=lambda setting: -setting.messages)))  # longest first
-        jobs = [Job(predicted, {"name": each.name, "views": self.views} | _required(each)) for each in settings]
+        jobs = [
+            Job(predicted, {"name": setting.name, "views": self.views} | _required(setting)) for setting in settings
+        ]
         rows = {
             setting: _row(setting, prediction)
             for setting, prediction in zip(settings, perform("plans and others", jobs), strict=True)
@@ -110,11 +112,11 @@ class PlansBeside(NamedTuple):
             for first, runs in pieces
         ]
         results = iter(perform("plans, simulated", jobs))
-        found = {}
+        simulated = {}
         for setting in settings:
             mse, error = mean_and_error(np.array([square for _ in pieces for square in next(results)]))
-            found[setting] = {"mse": mse, "standard_error": error, "runs": self.runs}
-        return found
+            simulated[setting] = {"mse": mse, "standard_error": error, "runs": self.runs}
+        return simulated
 
 
 _NOT_SIMULATED: Row = {"mse": None, "standard_error": None, "runs": None}

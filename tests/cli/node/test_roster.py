@@ -61,7 +61,7 @@ def test_a_roster_from_its_terms_to_its_last_party(capsys: Capture, roster: Path
         "5 rounds, 1 receiver each (random)",
         "sigma_independent 3, sigma_cancelling 30",
         "(1, 1e-05 + an unknown probability of failure)-DP by the analytic rule, in a session",
-        "0.1 of the parties colluding; every party checks 20 random coalitions",
+        "0.1 of the parties colluding; every party checks its own loss before it hands anything over",
         "from the final messages of 3 parties or more",
         "from 2090-01-15T08:00:00Z, rounds of at most 10 s: 50 s in all at most",
         "wrong by at most 1 s",
@@ -90,19 +90,19 @@ def test_show_prints_json(capsys: Capture, roster: Path, cards: list[Path]) -> N
 
 
 def test_all_terms_can_be_given_by_hand(capsys: Capture, tmp_path: Path) -> None:
-    words = ["--rounds", 300, "--receivers", 2, "--schedule", "permutation", "--quiet-rounds", 3, *NOISE]
-    words += ["--epsilon", 0.5, "--delta", 1e-6, "--rule", "classic", "--colluding", 0.2, "--coalitions", 7]
+    words = ["--rounds", 300, "--receivers", 2, "--schedule", "permutation", *NOISE]
+    words += ["--epsilon", 0.5, "--delta", 1e-6, "--rule", "classic", "--colluding", 0.2]
     words += ["--min-participants", 12, "--ball", 2.5, "--dimensions", 1000, "--distance", 0.5, "--period", "1.5m"]
     words += ["--min-round-duration", "2s", "--max-clock-skew", "500ms", "--public-seed", SEED]
     status, out, err = call(capsys, "node", "roster", "init", "trial", *words, *WHEN, "--out", tmp_path / "r.json")
     assert (status, err) == (0, "")
-    for part in ("1,000 numbers, of length at most 2.5", "2 receivers each", "the last 3 without", "7 h 30 min", SEED):
+    for part in ("1,000 numbers, of length at most 2.5", "2 receivers each", "7 h 30 min", SEED):
         assert part in out
     assert "rounds of 2 to 90 s" in out and "protected if they differ by at most 0.5" in out
     terms = read_roster(tmp_path / "r.json").terms
-    assert (terms.rounds, terms.receivers, terms.schedule, terms.quiet_rounds) == (300, 2, "permutation", 3)
+    assert (terms.rounds, terms.receivers, terms.schedule) == (300, 2, "permutation")
     assert (terms.epsilon, terms.delta, terms.rule, terms.colluding) == (0.5, 1e-6, "classic", 0.2)
-    assert (terms.coalitions, terms.min_participants, terms.dimension, terms.domain) == (7, 12, 1000, inca.Ball(2.5))
+    assert (terms.min_participants, terms.dimension, terms.domain) == (12, 1000, inca.Ball(2.5))
     assert (terms.period, terms.min_round_duration, terms.max_clock_skew) == (90.0, 2.0, 0.5)
     assert (terms.distance, terms.seed) == (0.5, SEED)
 
@@ -227,7 +227,6 @@ INIT: dict[str, tuple[list[Any], str]] = {
     ),
     "seed": ([*BY_HAND, *VALUES, *WHEN, "--public-seed", "7"], "seed must be None, or 32 to 128 hexadecimal digits"),
     "rule": ([*BY_HAND, *VALUES, *WHEN, "--rule", "loose"], "--rule must be analytic or classic, got 'loose'"),
-    "quiet": ([*BY_HAND, *VALUES, *WHEN, "--quiet-rounds", 6], "quiet_rounds must be from 0 to 5, got 6"),
 }
 
 
@@ -289,7 +288,7 @@ def test_without_cryptography_it_says_what_is_needed(
 @pytest.mark.parametrize(
     ("verb", "parts"),
     [
-        ("init", ["Example:", "By hand:", "--min-participants", "+10m", "--quiet-rounds", "coin flip"]),
+        ("init", ["Example:", "By hand:", "--min-participants", "+10m", "coin flip"]),
         ("add", ["Example:", "all of them or none"]),
         ("show", ["Example:", "status 1"]),
     ],

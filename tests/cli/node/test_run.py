@@ -220,7 +220,8 @@ def test_the_session_is_never_held_again_but_its_result_is_told_again(
     result = session.result(party)
     shown = " ".join(out.split())
     assert (status, err) == (0, "") and f"The estimated mean is {result['constrained']:.6g}. " in shown
-    assert f"{NAMES[party]} loses epsilon {rounded_up(result['epsilon'])}, within the agreed epsilon 1e+09 at" in shown
+    loss = f"{NAMES[party]} loses epsilon at most {rounded_up(result['epsilon'])}"
+    assert f"{loss}, within the agreed epsilon 1e+09 at" in shown
     assert "4 of 4 are in the result" in shown and "Assumptions" not in shown
     details = call(capsys, "node", *words, "--details")[1]
     for part in ("Adds up exactly    yes", "Settled            anna, bert, cleo, dora", "Assumptions"):

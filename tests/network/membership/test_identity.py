@@ -30,7 +30,6 @@ TERMS = Terms(
     rounds=4,
     receivers=1,
     schedule="random",
-    quiet_rounds=1,
     sigma_independent=1.0,
     sigma_cancelling=5.0,
     dimension=1,

@@ -19,8 +19,8 @@ from inca.network.membership.terms import Terms
 CANONICAL = (
     '{"format":"inca-roster/2","name":"trial","parties":[{"certificate":"CERTIFICATE","format":"inca-card/2",'
     '"host":"anna.example.org","name":"anna","port":7001,"signature":"SIGNATURE"}],'
-    '"terms":{"clock_bound":0.5,"coalitions":20,"colluding":0.1,'
-    '"delta":1e-05,"dimension":4,"epsilon":1.0,"least_cohort":3,"lower":0.0,"pace":0.0,"period":10.0,"quiet_rounds":2,'
+    '"terms":{"clock_bound":0.5,"colluding":0.1,'
+    '"delta":1e-05,"dimension":4,"epsilon":1.0,"least_cohort":3,"lower":0.0,"pace":0.0,"period":10.0,'
     '"radius":null,"receivers":1,"rounds":6,"rule":"exact","schedule":"permutation","seed":"00112233445566778899aabbccddeeff",'
     '"sigma_cancelling":30.5,"sigma_independent":3.0,"start":"2030-01-15T08:00:00.250000Z","upper":1.0}}'
 )
@@ -68,7 +68,6 @@ CHANGES: dict[str, Any] = {
     "rounds": 7,
     "receivers": 2,
     "schedule": "random",
-    "quiet_rounds": 1,
     "sigma_independent": 3.1,
     "sigma_cancelling": 31,
     "dimension": 5,
@@ -79,7 +78,6 @@ CHANGES: dict[str, Any] = {
     "delta": 1e-6,
     "rule": "classic",
     "colluding": 0.2,
-    "coalitions": 21,
     "min_participants": 2,
     "start": 1894694400.250001,
     "period": 11,

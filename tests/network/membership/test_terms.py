@@ -23,7 +23,7 @@ def test_terms_know_their_domain_and_injection() -> None:
     assert box.domain == inca.Interval(0, 1) and box.sensitivity == pytest.approx(2.0)
     ball = fixed_terms(lower=None, upper=None, radius=3)
     assert ball.domain == inca.Ball(3) and ball.sensitivity == 6.0
-    assert box.injection == inca.incremental_injection(6, quiet=2)
+    assert box.injection == inca.incremental_injection(6)
 
 
 def test_numbers_of_other_types_make_the_same_fixed_terms() -> None:
@@ -41,7 +41,6 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "no receivers": ({"receivers": 0}, "receivers must be from 1 to 8, got 0"),
     "many receivers": ({"receivers": 9}, "receivers must be from 1 to 8, got 9"),
     "schedule": ({"schedule": "star"}, "schedule must be one of random, distinct, permutation, circle, got 'star'"),
-    "quiet": ({"quiet_rounds": 7}, "quiet_rounds must be from 0 to 6, got 7"),
     "no noise": ({"sigma_independent": 0}, "sigma_independent must be above 0, got 0"),
     "no cancelling noise": ({"sigma_cancelling": 0.0}, "sigma_cancelling must be above 0, got 0.0"),
     "endless noise": ({"sigma_cancelling": float("inf")}, "sigma_cancelling must be a finite number, got inf"),
@@ -65,7 +64,6 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "delta nan": ({"delta": float("nan")}, "delta must be a finite number, got nan"),
     "rule": ({"rule": "loose"}, "rule must be analytic or classic, got 'loose'"),
     "colluding": ({"colluding": 1.1}, "colluding must be from 0 to 1, got 1.1"),
-    "coalitions": ({"coalitions": 0}, "coalitions must be from 1 to 10000, got 0"),
     "participants": ({"min_participants": 1}, "min_participants must be from 2 to 2147483647, got 1"),
     "start": ({"start": -1.0}, "start must be from 0 to 4.10244e+09, got -1.0"),
     "late start": ({"start": 5e9}, "start must be from 0 to 4.10244e+09, got 5000000000.0"),
@@ -113,15 +111,15 @@ def test_terms_from_a_plan() -> None:
     plan = inca.read_plan(PLAN)
     rest: dict[str, Any] = {"start": 1.9e9, "period": 10, "max_clock_skew": 1, "min_participants": 950}
     agreed = Terms.from_plan(plan, dimension=1, lower=0, upper=240, **rest)
-    assert (agreed.rounds, agreed.receivers, agreed.schedule, agreed.quiet_rounds) == (4, 1, "permutation", 0)
+    assert (agreed.rounds, agreed.receivers, agreed.schedule) == (4, 1, "permutation")
     assert agreed.injection == plan.design.injection() and agreed.sensitivity == plan.requirements.sensitivity
     assert agreed.noise_levels == plan.noise_levels and agreed.failure == plan.failure_probability > 0.0
     assert agreed.sigma_together == plan.topup.together and agreed.topup(1000) == plan.topup
     assert agreed.sigma_at_full_attendance(1000) == plan.noise_levels.independent
     assert (agreed.epsilon, agreed.delta, agreed.rule, agreed.colluding) == (1.0, 1e-5, "analytic", 0.1)
-    assert (agreed.coalitions, agreed.seed, agreed.min_participants) == (20, None, 950)
-    ball = Terms.from_plan(plan, dimension=9, radius=120, coalitions=5, seed=SEED, **rest)
-    assert (ball.domain, ball.coalitions, ball.seed) == (inca.Ball(120), 5, SEED)
+    assert (agreed.seed, agreed.min_participants) == (None, 950)
+    ball = Terms.from_plan(plan, dimension=9, radius=120, seed=SEED, **rest)
+    assert (ball.domain, ball.seed) == (inca.Ball(120), SEED)
     with pytest.raises(InvalidInput, match=r"the plan's sensitivity must be the domain's \(480\), got 240\.0"):
         Terms.from_plan(plan, dimension=4, lower=0, upper=240, **rest)
     with pytest.raises(InvalidInput, match=r"the plan's sensitivity must be the domain's \(239\), got 240\.0"):

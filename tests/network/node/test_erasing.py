@@ -27,7 +27,7 @@ from inca.network.protocol.opening.cohort_keys import COHORTS
 from inca.network.protocol.records import Erased, Opened, Record, Sealed, Secret
 
 N, REFUSING = 5, 4
-SMALL = with_topup(replace(PACED, parties=N, rounds=2, quiet=0, min_participants=3))
+SMALL = with_topup(replace(PACED, parties=N, rounds=2, min_participants=3))
 SESSION = bytes(range(32))
 
 

@@ -23,7 +23,7 @@ from inca.network.membership.terms import Terms
 from inca.network.node.loss_check import LossChecker
 from inca.network.node.rounding import added_mu, shares_offered
 from inca.network.node.session_setup import MIN_EXCESS, SessionSetup
-from inca.privacy.gaussian import epsilon_for, mu_for
+from inca.privacy.gaussian import mu_for
 from inca.protocol.rounding import Rounding
 
 Numbers = NDArray[np.int64]
@@ -283,9 +283,9 @@ def _least_value(session: Session, i: int, value: int, more: int) -> int:
 
 
 def setup(**changes: Any) -> SessionSetup:
-    terms: dict[str, Any] = {"rounds": 5, "receivers": 1, "schedule": "permutation", "quiet_rounds": 1}
+    terms: dict[str, Any] = {"rounds": 5, "receivers": 1, "schedule": "permutation"}
     terms |= {"sigma_independent": 3.0, "sigma_cancelling": 30.0, "dimension": 1, "lower": 0.0, "upper": 1.0}
-    terms |= {"epsilon": 2.0, "delta": 1e-5, "rule": "analytic", "colluding": 0.2, "coalitions": 5}
+    terms |= {"epsilon": 2.0, "delta": 1e-5, "rule": "analytic", "colluding": 0.2}
     terms |= {"min_participants": 4, "start": 1_900_000_000.0, "period": 10.0, "max_clock_skew": 1.0}
     cards = tuple(Identity.create(f"party-{i}").card("127.0.0.1", 7000 + i) for i in range(6))
     return SessionSetup(Roster("trial", Terms(**(terms | changes)), cards))
@@ -324,13 +324,13 @@ def test_a_partys_own_loss_and_its_certificate_include_what_whole_numbers_add(
     topology = session.session.topology(bytes.fromhex("ab" * 16))
     checker = LossChecker(session, topology, bytes(32), party=3)
     execution = inca.Execution(topology.schedule, session.roster.terms.injection)
-    plain = checker._exact(execution)
-    mu = mu_for(plain.epsilon, 1e-5)
+    coalition = tuple(checker.coalitions[0].tolist())
+    mu = checker._losses(execution).exact(coalition)
     monkeypatch.setattr(SessionSetup, "rounding", lambda self, execution: Rounding(excess=0.0, mu_added=0.25))
-    more = checker._exact(execution)
+    more = checker._losses(execution).exact(coalition)
     before = (mu - session_rounding(session).mu_added) * (1 + session_rounding(session).excess)
-    assert more.epsilon == pytest.approx(float(epsilon_for(before + 0.25, 1e-5)), rel=1e-6)
-    transcript = replace(session.transcript(execution), adversary=inca.Adversary(checker.coalitions[0]))
+    assert more == pytest.approx(before + 0.25, rel=1e-6)
+    transcript = replace(session.transcript(execution), adversary=inca.Adversary(coalition))
     exact = inca.certify(replace(transcript, rounding=None))
     assert inca.certify(transcript).losses.mu == pytest.approx(exact.losses.mu + 0.25)
 

@@ -80,14 +80,14 @@ def test_the_step_follows_from_who_sends_to_whom_and_from_the_largest_top_up() -
     assert wide.lattice.granularity == 2.0**-26  # or it would be more than 2^50 steps
     assert wide.session.sigma_topup([1.0, 1.0]) == pytest.approx(2.0**49 * (1.0 + wide.noise_excess), rel=1e-12)
     # Beyond what can be drawn, as noise is raised for rounding: said before anyone sends anything.
-    raised: dict[str, Any] = WIDE | {"epsilon": 0.001, "delta": 1e-6, "quiet_rounds": 0, "min_participants": 3}
+    raised: dict[str, Any] = WIDE | {"epsilon": 0.001, "delta": 1e-6, "min_participants": 3}
     with pytest.raises(InvalidInput, match="sigma must be from 0 to"):
         _ = setup(**raised, sigma_together=2.0**20.8 * math.sqrt(2.0)).session
 
 
 def test_noise_is_raised_so_far_that_the_agreed_loss_in_real_numbers_is_the_loss_in_whole_ones() -> None:
     mu = mu_for(0.001, 1e-6)
-    session = setup(**WIDE, epsilon=0.001, delta=1e-6, quiet_rounds=0)
+    session = setup(**WIDE, epsilon=0.001, delta=1e-6)
     step, added = session.lattice.granularity, added_by_whole_numbers(session)
     assert 0.05 < added / mu < 0.5
     rounding = session.rounding(planned(session))
@@ -101,7 +101,7 @@ def test_noise_is_raised_so_far_that_the_agreed_loss_in_real_numbers_is_the_loss
 
 def test_the_least_top_up_is_the_one_that_rounding_costs_most() -> None:
     """How much will be added depends on who leaves; half a step of little noise counts for more than of much."""
-    changes: dict[str, Any] = {**WIDE, "epsilon": 0.01, "delta": 1e-6, "quiet_rounds": 0}
+    changes: dict[str, Any] = {**WIDE, "epsilon": 0.01, "delta": 1e-6}
     none, little, much = (setup(**changes, sigma_together=level) for level in (0.0, 6.0, 60.0))
     assert little.noise_excess == much.noise_excess > none.noise_excess  # the least is a part of what all have
     for weights in ([1.0] * 6, [1.0, 1.0, 0.5]):
@@ -132,7 +132,7 @@ def test_whole_numbers_may_add_half_of_the_agreed_loss_and_no_more(share: float,
 
 def test_a_party_that_was_away_makes_whole_numbers_cost_more() -> None:
     """A part of a value has a part of its noise: what was injected counts, not what was meant to be."""
-    session = setup(quiet_rounds=0, rounds=3)
+    session = setup(rounds=3)
     present = np.ones((4, 6), dtype=bool)
     present[2:, 5] = False  # two of four parts are injected
     schedule = session.session.topology(bytes(32)).schedule
@@ -158,7 +158,7 @@ def test_the_state_machine_works_on_the_terms_of_the_roster() -> None:
     session = setup(min_round_duration=2.5)
     config = session.session
     assert (config.id, config.parties, config.rounds, config.receivers) == (session.roster.session, 6, 6, 1)
-    assert (config.schedule, config.quiet, config.dimension, config.min_participants) == ("permutation", 2, 4, 3)
+    assert (config.schedule, config.dimension, config.min_participants) == ("permutation", 4, 3)
     assert (config.start, config.period, config.min_round_duration) == (1894694400.25, 10.0, 2.5)
     assert config.seed == bytes.fromhex(SEED) and config.names == tuple(session.roster.names)
     assert setup(seed=None).session.seed is None
@@ -223,7 +223,7 @@ def test_noise_is_topped_up_by_what_the_honest_of_a_cohort_lack(leavers: int, sq
 
 
 def test_who_missed_a_round_brings_less_noise_and_all_make_up_for_it() -> None:
-    session = setup(sigma_together=6.5, quiet_rounds=0, rounds=3)
+    session = setup(sigma_together=6.5, rounds=3)
     present = np.ones((4, 6), dtype=bool)
     present[2, 5] = False  # three of four parts are injected
     run = inca.Execution(planned(session).schedule, session.roster.terms.injection, inca.Presence.explicit(present))

@@ -91,7 +91,8 @@ def test_without_faults_everyone_has_the_exact_result(quiet: Quiet) -> None:
     transcript = read_execution(parties.session_folder(3) / "execution.json")
     assert f"sha256:{digest(transcript)}" == first.execution
     certificate = CertificateDocument.read(parties.session_folder(3) / "certificate.json")
-    assert certificate.epsilon[3] == pytest.approx(reports[3].epsilon)
+    certified, bound = certificate.epsilon[3], reports[3].epsilon
+    assert certified is not None and bound is not None and 0.0 < certified <= bound
 
 
 # --- peers that do not take part ------------------------------------------------------------------------------------

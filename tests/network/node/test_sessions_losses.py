@@ -33,7 +33,6 @@ pytestmark = pytest.mark.real_time
 TERMS: dict[str, Any] = {
     "min_participants": 4,
     "colluding": 0.1,
-    "coalitions": 12,
     "sigma_cancelling": 1.0,
     "epsilon": 100.0,  # below the bound against all coalitions, so that exact losses are stated
     "sigma_together": 1.58,  # ten of twelve have as much, and fewer lack some

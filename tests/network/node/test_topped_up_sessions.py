@@ -40,7 +40,6 @@ def setup_of(together: float = TOGETHER) -> SessionSetup:
         schedule="circle",
         rounds=3,
         colluding=0.1,
-        coalitions=1,
         sigma_independent=OWN,
         sigma_cancelling=1e5,
         sigma_together=together,
@@ -127,5 +126,4 @@ def test_whoever_is_away_or_leaves_all_who_stay_deposit_and_top_up_alike(
     assert all(check.coalition is None for check in final)
     assert max(check.epsilon for check in final) > 0.99 * final[0].allowed
     bare = LossChecker(setup_of(together=0.0), result.realized.intended, bytes(32), min(cohort))
-    bound = bare._against_all(result.realized.execution)
-    assert bound is not None and bool(bound.refusal) is (expected > 0)
+    assert (bare.realized(result.realized).coalition is None) is (expected == 0)

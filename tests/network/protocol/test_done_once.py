@@ -27,7 +27,6 @@ def session_of(parties: int, seed: int = 1) -> SessionConfig:
         rounds=4,
         receivers=1,
         schedule="permutation",
-        quiet=1,
         min_participants=parties // 4,
         seed=rng.randbytes(32),
     )

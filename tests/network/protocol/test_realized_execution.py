@@ -19,7 +19,7 @@ from inca.network.protocol.session import WEIGHT, SessionConfig, Topology
 from inca.protocol.undelivered import Undelivered
 
 N, T = 4, 3
-RING_SESSION = replace(SESSION, parties=N, rounds=T, quiet=0)
+RING_SESSION = replace(SESSION, parties=N, rounds=T)
 RING = Topology(inca.ExplicitSchedule([[[(i + 1) % N] for i in range(N)]] * T))
 
 

@@ -130,9 +130,7 @@ def in_lockstep(session: SessionConfig, signs: dict[tuple[int, int], int]) -> di
 
 def test_the_bound_is_reached_and_grows_by_a_mask_a_round_with_one_sender() -> None:
     """By a party whose masks have one sign while it holds them, where those that it hears from have the other."""
-    session = replace(
-        SESSION, parties=6, rounds=3, schedule="permutation", quiet=0, **{**LARGE, "largest_value": 2**20}
-    )
+    session = replace(SESSION, parties=6, rounds=3, schedule="permutation", **{**LARGE, "largest_value": 2**20})
     mask, bounds = NOISE_BOUND * session.sigma_cancelling, bounds_of(session)
     rng = np.random.default_rng(3)
     best = dict.fromkeys((1, 2, 3), 0.0)
@@ -165,7 +163,6 @@ def test_on_the_lattice_of_a_proven_plan_no_offer_and_no_total_comes_near_to_64_
         parties=10,
         rounds=rounds,
         schedule="permutation",
-        quiet=0,
         largest_value=int(1.0 / step) + 2,
         sigma_independent=int(2.0 / step) + 1,
         sigma_cancelling=int(2.0 * noise.cancelling / step) + 1,

@@ -41,11 +41,11 @@ SEED = "cd" * 16
 @pytest.fixture(scope="module")
 def tight(tmp_path_factory: pytest.TempPathFactory) -> Roster:
     """Return a roster whose noise is just enough for what it promises, in real numbers."""
-    noise = {"sigma_independent": 3.0, "sigma_cancelling": 30.0, "colluding": 0.2, "coalitions": 5, "seed": SEED}
+    noise = {"sigma_independent": 3.0, "sigma_cancelling": 30.0, "colluding": 0.2, "seed": SEED}
     roster = agree(tmp_path_factory.mktemp("tight"), 100.0, **noise)
     terms = roster.terms
     execution = Execution(SessionSetup(roster).session.topology(bytes.fromhex(SEED)).schedule, terms.injection)
-    coalitions = {coalition for i in range(len(SIZES)) for coalition in _checker(roster, i).coalitions}
+    coalitions = {coalition for i in range(len(SIZES)) for coalition in map(tuple, _checker(roster, i).coalitions)}
     views = [View(execution, Adversary(coalition)) for coalition in coalitions]
     mu = max(account(view, terms.noise_levels, sensitivity=terms.sensitivity).max_mu for view in views)
     worst = float(epsilon_for(mu, terms.delta, terms.rule))

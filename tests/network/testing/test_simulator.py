@@ -348,7 +348,6 @@ def small(seed: int) -> SessionConfig:
         rounds=6,
         receivers=1,
         schedule="permutation",  # everyone is offered something in every round
-        quiet=0,
         dimension=1,
         largest_value=2**32,
         sigma_independent=2**30,

@@ -206,3 +206,27 @@ def test_a_seventy_party_circle_that_lost_some() -> None:
     cut = [pair for pair in messages if not (34 in pair and set(pair) & set(neighbours[7:]))]
     assert MessageGraph.among(cohort, cut).partners_in(34) == 7
     assert MessageGraph.among(cohort, cut).keeps_joined(6) and not MessageGraph.among(cohort, cut).keeps_joined(7)
+
+
+@given(st.integers(1, 9), st.sampled_from([0.2, 0.4, 0.6, 0.9]), st.integers(0, 4), seeds)
+@examples(quick=100, thorough=3000)
+def test_a_cut_around_a_member_is_there_if_any_coalition_cuts_it_off(n: int, rate: float, c: int, seed: int) -> None:
+    graph = nx.gnp_random_graph(n, rate, seed=seed)
+    member, names = seed % n, [10 + node for node in range(n)]
+    cut = MessageGraph.among(names, ((10 + i, 10 + j) for i, j in graph.edges)).cut_around(10 + member, c)
+    others = [node for node in range(n) if node != member]
+
+    def alone(coalition: tuple[int, ...]) -> bool:
+        left = graph.subgraph(set(graph) - set(coalition))
+        return len(left) < 2 or not nx.is_connected(left)
+
+    cuts = [coalition for size in range(min(c, n - 1) + 1) for coalition in combinations(others, size)]
+    cuts = [coalition for coalition in cuts if alone(coalition)]
+    assert (cut is None) is (not cuts)
+    if cut is not None:
+        chosen = tuple(node - 10 for node in cut)
+        assert len(chosen) <= c and member not in chosen and alone(chosen)
+        if n > c + 1 and graph.degree[member] > c:
+            assert len(chosen) == len(cuts[0])
+        else:
+            assert graph.degree[member] == len(set(graph[member]) & set(chosen))

@@ -42,8 +42,6 @@ BY_HAND = ("--rounds", "--sigma-independent", "--sigma-cancelling", "--epsilon",
 class SessionPlan(PlanFile):
     """What else is agreed on."""
 
-    coalitions: int = 20
-    """Random coalitions of the agreed size that a party checks where its loss is not bounded against all at once."""
     min_participants: int | None = None
     """Final messages that a result needs. Default: as many as the plan expects at the end."""
 
@@ -90,7 +88,6 @@ def init(
         "period": period,
         "min_round_duration": duration("--min-round-duration", times.min_round_duration),
         "max_clock_skew": period / 10.0 if skew is None else duration("--max-clock-skew", skew),
-        "coalitions": plan.coalitions,
         "min_participants": plan.min_participants,
         "seed": times.public_seed,
     }
@@ -231,18 +228,17 @@ def _show_terms(roster: Roster, plan: Plan | None = None) -> None:
         "two values of a party differ by at most" if terms.distance is None else "protected if they differ by at most"
     )
     plural = "" if terms.receivers == 1 else "s"
-    quiet = f", the last {terms.quiet_rounds} without a share of the value" if terms.quiet_rounds else ""
     share = f"{terms.colluding:.3g} of the parties" if terms.colluding > 0.0 else "nobody"
     at_least = f"{terms.min_round_duration:g} to " if terms.min_round_duration else "at most "
     length = f"rounds of {at_least}{terms.period:g} s: {in_words(terms.rounds * terms.period)} in all at most"
     for name, text in (
         ("values", f"{values}; {alike} {terms.sensitivity:.6g}"),
-        ("protocol", f"{terms.rounds} rounds, {terms.receivers} receiver{plural} each ({terms.schedule}){quiet}"),
+        ("protocol", f"{terms.rounds} rounds, {terms.receivers} receiver{plural} each ({terms.schedule})"),
         ("noise", f"sigma_independent {terms.sigma_independent:.6g}, sigma_cancelling {terms.sigma_cancelling:.6g}"),
         *([("", f"sigma_together {terms.sigma_together:.6g}: {_ADDED}")] if terms.sigma_together else []),
         ("error", error),
         ("guarantee", f"{terms.agreed} by the {terms.rule} rule, in a session"),
-        ("against", f"{share} colluding; every party checks {terms.coalitions} random coalitions"),
+        ("against", f"{share} colluding; every party checks its own loss before it hands anything over"),
         ("result", f"from the final messages of {terms.min_participants} parties or more"),
         *([("missing", tolerance.sentence)] if tolerance else []),
         ("time", f"from {to_utc(terms.start)}, {length}"),

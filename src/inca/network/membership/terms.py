@@ -40,7 +40,6 @@ _INTEGERS = {
     "rounds": (1, 10_000),
     "receivers": (1, 8),
     "dimension": (1, 10_000_000),
-    "coalitions": (1, 10_000),
     "min_participants": (2, 2**31 - 1),
 }
 _POSITIVE = ("sigma_independent", "sigma_cancelling", "epsilon", "period", "max_clock_skew")
@@ -59,7 +58,6 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         rounds: The number of rounds T.
         receivers: To how many parties each party sends in a round, k.
         schedule: Who sends to whom: "random", "distinct", "permutation" or "circle".
-        quiet_rounds: How many rounds at the end inject no part of a value.
         sigma_independent: Standard deviation of the independent noise, which stays in the result.
         sigma_cancelling: Standard deviation of the cancelling noise, which is taken back.
         dimension: The number of coordinates of a value.
@@ -75,8 +73,6 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         failure: How likely the plan of the noise fails in a session, for a given party; adds to delta. None: unknown.
         rule: How the loss mu becomes (epsilon, delta): "analytic", which files call "exact", or "classic".
         colluding: The fraction of the parties that may collude.
-        coalitions: Against how many random coalitions of that size a party checks the promise where it is not bounded
-            against all of them at once.
         min_participants: With fewer final messages than this there is no result.
         start: When round 1 begins, in seconds since the epoch; kept to the microsecond. Files have UTC, such as
             "2030-01-15T08:00:00Z".
@@ -90,7 +86,7 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
     Example:
         >>> terms = Terms(
-        ...     rounds=6, receivers=1, schedule="permutation", quiet_rounds=2, sigma_independent=3.0,
+        ...     rounds=6, receivers=1, schedule="permutation", sigma_independent=3.0,
         ...     sigma_cancelling=30.0, dimension=4, lower=0.0, upper=1.0, epsilon=1.0, delta=1e-5, rule="analytic",
         ...     colluding=0.1, min_participants=3, period=10.0, max_clock_skew=1.0,
         ...     start=from_utc("2030-01-15T08:00:00Z"),
@@ -102,7 +98,6 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     rounds: int
     receivers: int
     schedule: str
-    quiet_rounds: int
     sigma_independent: float
     sigma_cancelling: float
     dimension: int
@@ -114,7 +109,6 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     delta: float
     rule: Rule
     colluding: float
-    coalitions: int = 20
     min_participants: int = msgspec.field(name="least_cohort")
     start: float
     period: float
@@ -128,7 +122,6 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         """Refuse what makes no sense; numbers are kept as the file will have them, so that they hash alike."""
         for name, (smallest, largest) in _INTEGERS.items():
             force_setattr(self, name, integer(name, getattr(self, name), smallest, largest))
-        force_setattr(self, "quiet_rounds", integer("quiet_rounds", self.quiet_rounds, 0, self.rounds))
         for name in _POSITIVE:
             force_setattr(self, name, positive(name, getattr(self, name)))
         force_setattr(self, "colluding", finite_float("colluding", self.colluding, 0.0, 1.0))
@@ -208,7 +201,7 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     @property
     def injection(self) -> Injection:
         """How values and noise enter: in equal shares, with one noise term renewed per round."""
-        return incremental_injection(self.rounds, quiet=self.quiet_rounds)
+        return incremental_injection(self.rounds)
 
     @classmethod
     def from_plan(cls, plan: Plan, *, dimension: int, **agreed: Any) -> Terms:
@@ -235,7 +228,6 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
             rounds=design.rounds,
             receivers=design.receivers,
             schedule=design.schedule,
-            quiet_rounds=design.quiet,
             sigma_independent=levels.independent,
             sigma_cancelling=levels.cancelling,
             epsilon=requirements.epsilon,

@@ -3,10 +3,15 @@
 The adversary is a coalition of the agreed size among the others, and everyone who is not in the cohort. The loss must
 keep within what was agreed on the agreed execution and had everyone been present throughout (erratum E11).
 
-If there are not more coalitions than were agreed to be checked, the loss against each is worked out. Otherwise, if
-delivered messages join the cohort whoever colludes, the inequality bounds the loss against *every* coalition at once
-(`inca.privacy.theorems.joined_bound`), and that is enough if it keeps within what was agreed. Where it does not,
-coalitions are drawn for each party from the session's id and public seed.
+1. If delivered messages join the cohort whoever colludes, the inequality bounds the loss against *every* coalition at
+   once (`inca.privacy.theorems.joined_bound`).
+2. Otherwise coalitions are considered: all there are or, if these are too many, some that each party draws from the
+   session's id and public seed; on a circle one of them cuts the party off, if any does. The inequality bounds the loss
+   against each, with those whom delivered messages join with the party without it.
+3. A bound is not a loss. Where it is more than was agreed the loss is worked out, against `MOST_ACCOUNTS` of them at
+   most, those first whose bound is worst. If these are not all, the losses against them decide.
+
+With two or more receivers a round the inequality says nothing: `MOST_ACCOUNTS` coalitions at most are considered.
 """
 
 from __future__ import annotations
@@ -15,26 +20,25 @@ import hashlib
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations
+from functools import cached_property
 
 import numpy as np
 
-from inca._base.validation import whole_parties
-from inca.network.membership.roster import Roster
 from inca.network.node.session_setup import SessionSetup
 from inca.network.protocol.realized_execution import RealizedExecution
 from inca.network.protocol.session import Topology
-from inca.privacy.accountant import account
 from inca.privacy.certificate import Certificate, certify
 from inca.privacy.gaussian import epsilon_for
-from inca.privacy.theorems.joined_bound import loss_bound
-from inca.privacy.theorems.message_graph import MessageGraph
-from inca.privacy.view import View
+from inca.privacy.theorems.coalitions import Places, coalitions_against
+from inca.privacy.theorems.party_losses import PartyLosses, WorstLossOf
 from inca.protocol.adversary import Adversary
 from inca.protocol.execution import Execution
 from inca.reporting.verdict import compare
 
-_UP = 1.0 + 1e-12  # more than rounding takes
+MOST_COALITIONS, MOST_ACCOUNTS = 10_000, 20
+_MOST_REFUSALS = 0.01
+"""How likely anybody of a session refuses, at most, though all is as planned: plans may fail, and whoever looks at more
+coalitions sees it more often than it matters."""
 
 
 @dataclass(frozen=True)
@@ -66,9 +70,9 @@ class LossChecker:
     """
 
     def __init__(self, setup: SessionSetup, topology: Topology, seed: bytes, party: int) -> None:
-        self._setup, self._topology, self._party = setup, topology, party
-        self.coalitions, self.complete = choose_coalitions(setup.roster, seed, party)
-        self.seed = seed
+        self._setup, self._topology, self.seed, self._party = setup, topology, seed, party
+        self._size = min(setup.session.colluders, setup.session.parties - 1)
+        self._count = math.comb(setup.session.parties - 1, self._size)
         self._planned: LossCheck | None = None
 
     def planned(self) -> LossCheck:
@@ -83,10 +87,12 @@ class LossChecker:
         return self._worst(realized.execution)
 
     def certify(self, realized: RealizedExecution, coalition: Sequence[int] | None = None) -> Certificate:
-        """Return the certificate of the agreed execution against one coalition, by default the worst considered."""
+        """Return the certificate of the agreed execution against one coalition, by default the one that looks worst."""
         terms, execution = self._setup.roster.terms, realized.execution
-        adversary = Adversary(tuple((self._exact(execution).coalition if coalition is None else coalition) or ()))
-        transcript = replace(self._setup.transcript(execution), adversary=adversary)
+        if coalition is None:
+            losses = self._losses(execution)
+            coalition = losses.worst_first(self._considered(losses))[0].tolist()
+        transcript = replace(self._setup.transcript(execution), adversary=Adversary(coalition))
         as_intended = not execution.undelivered and execution.presence.all_present
         return certify(
             transcript,
@@ -95,56 +101,50 @@ class LossChecker:
             basis="leavers counted as colluders",
         )
 
+    @cached_property
+    def coalitions(self) -> Places:
+        """Coalitions to be considered, one in each row: all there are, or drawn in a way that anybody can repeat."""
+        session, party, failure = self._setup.session, self._party, self._setup.roster.terms.failure
+        most = MOST_ACCOUNTS
+        if session.receivers == 1:
+            enough = _MOST_REFUSALS / (session.parties * failure) if failure else math.inf
+            most = int(min(MOST_COALITIONS, max(MOST_ACCOUNTS, enough)))
+        key = hashlib.sha256(b"inca-coalitions/3" + session.id + self.seed + party.to_bytes(4, "little")).digest()[:16]
+        rng = np.random.Generator(np.random.Philox(key=int.from_bytes(key, "little")))
+        return coalitions_against(party, parties=session.parties, size=self._size, most=most, rng=rng)
+
+    def _losses(self, execution: Execution) -> PartyLosses:
+        return PartyLosses(
+            execution,
+            self._setup.noise_levels(execution),
+            party=self._party,
+            sensitivity=self._setup.roster.terms.sensitivity,
+            rounding=self._setup.rounding(execution),
+        )
+
+    def _considered(self, losses: PartyLosses) -> Places:
+        """Return the coalitions; on a circle, if these are not all, one of them cuts the party off if any does."""
+        session, drawn, graph = self._setup.session, self.coalitions, losses.graph
+        if graph is None or session.schedule != "circle" or len(drawn) == self._count:
+            return drawn
+        cut = graph.cut_around(self._party, self._size) or ()
+        others = set(range(session.parties)) - {self._party}
+        first = sorted(others, key=lambda other: (other not in cut, other not in graph.partners))[: self._size]
+        return np.vstack([first, drawn[1:]])
+
     def _worst(self, execution: Execution) -> LossCheck:
-        bounded = None if self.complete else self._against_all(execution)
-        return self._exact(execution) if bounded is None or bounded.refusal else bounded
+        losses = self._losses(execution)
+        bound = losses.against_every(self._size)
+        if bound is not None and self._within(bound):
+            return self._check(WorstLossOf(bound, None, self._count))
+        return self._check(losses.worst(self._considered(losses), self._within, MOST_ACCOUNTS))
 
-    def _against_all(self, execution: Execution) -> LossCheck | None:
-        """Return a bound on the loss against every coalition of the agreed size; None where none is known."""
-        setup, terms, cohort = self._setup, self._setup.roster.terms, execution.cohort
-        assert cohort is not None
-        colluders, levels = setup.session.colluders, setup.noise_levels(execution)
-        if terms.receivers != 1 or not MessageGraph.of(View(execution).of_cohort()).keeps_joined(colluders):
-            return None
-        weights = execution.total_weights
-        variances = np.sort((weights[cohort] * levels.independent) ** 2 + levels.topup**2)
-        together = math.fsum(variances[: variances.size - colluders])  # if those collude who have most
-        bound = loss_bound(
-            weight=float(weights[self._party]) * _UP,
-            variance=together / _UP,
-            joined=variances.size,
-            rounds=terms.rounds,
-            cancelling_variance=levels.cancelling**2 / _UP,
-            sensitivity=terms.sensitivity,
-        )
-        mu = setup.rounding(execution).loss(np.array([bound]))
-        epsilon = float(epsilon_for(mu, terms.delta, terms.rule)[0])
-        return LossCheck(
-            epsilon, None, terms.epsilon, math.comb(len(setup.roster.parties) - 1, colluders), complete=True
-        )
+    def _within(self, mu: float) -> bool:
+        return not self._check(WorstLossOf(mu, None, 1)).refusal
 
-    def _exact(self, execution: Execution) -> LossCheck:
-        terms, rounding = self._setup.roster.terms, self._setup.rounding(execution)
-        levels = self._setup.noise_levels(execution)
-        losses_mu: list[tuple[float, tuple[int, ...]]] = []
-        for coalition in self.coalitions:
-            view = View(execution, Adversary(coalition)).of_cohort()
-            losses = account(view, levels, sensitivity=terms.sensitivity).in_whole_numbers(rounding)
-            losses_mu.append((float(losses.mu[losses.honest.tolist().index(self._party)]), coalition))
-        mu, coalition = max(losses_mu)
-        epsilon = float(epsilon_for(np.array([mu]), terms.delta, terms.rule)[0])
-        names = tuple(self._setup.roster.names[member] for member in coalition)
-        return LossCheck(epsilon, coalition, terms.epsilon, len(losses_mu), self.complete, names)
-
-
-def choose_coalitions(roster: Roster, seed: bytes, party: int) -> tuple[list[tuple[int, ...]], bool]:
-    """Return the coalitions to be considered against a party, at least one, and whether these are all there are."""
-    n, terms = len(roster.parties), roster.terms
-    others = [other for other in range(n) if other != party]
-    size = min(whole_parties("colluding", terms.colluding, n), n - 1)
-    if math.comb(n - 1, size) <= terms.coalitions:
-        return list(combinations(others, size)), True
-    digest = hashlib.sha256(b"inca-coalitions/2" + roster.session + seed + party.to_bytes(4, "little")).digest()
-    rng = np.random.Generator(np.random.Philox(key=int.from_bytes(digest[:16], "little")))
-    drawn = {tuple(sorted(rng.choice(others, size, replace=False).tolist())) for _ in range(terms.coalitions)}
-    return sorted(drawn), False
+    def _check(self, worst: WorstLossOf) -> LossCheck:
+        terms, names = self._setup.roster.terms, self._setup.roster.names
+        epsilon = float(epsilon_for(np.array([worst.mu]), terms.delta, terms.rule)[0])
+        who = tuple(names[member] for member in worst.coalition or ())
+        complete = worst.coalitions == self._count
+        return LossCheck(epsilon, worst.coalition, terms.epsilon, worst.coalitions, complete, who)

@@ -136,7 +136,6 @@ class SessionSetup:
             rounds=terms.rounds,
             receivers=terms.receivers,
             schedule=terms.schedule,
-            quiet=terms.quiet_rounds,
             dimension=terms.dimension,
             # Rounded up, as clipping to a ball may end just outside of it.
             largest_value=math.ceil(terms.max_coordinate / lattice.granularity * (1.0 + 2.0**-40)) + 1,

@@ -45,7 +45,7 @@ class SessionConfig:
 
     Example:
         >>> session = SessionConfig(
-        ...     id=bytes(32), parties=5, rounds=3, receivers=1, schedule="random", quiet=1, dimension=2,
+        ...     id=bytes(32), parties=5, rounds=3, receivers=1, schedule="random", dimension=2,
         ...     largest_value=2**34, sigma_independent=2**30, sigma_cancelling=2**33, min_participants=3, start=100.0,
         ...     period=2.0,
         ... )
@@ -58,7 +58,6 @@ class SessionConfig:
     rounds: int
     receivers: int
     schedule: str  # "random", "distinct", "permutation" or "circle"
-    quiet: int  # rounds at the end that inject no part of a value
     dimension: int
     largest_value: int  # of a coordinate, in absolute value and lattice steps
     sigma_independent: int
@@ -83,13 +82,13 @@ class SessionConfig:
 
     @property
     def injection(self) -> Injection:
-        """How values and noise enter: incrementally, with no part of a value in the last `quiet` rounds."""
-        return incremental_injection(self.rounds, quiet=self.quiet)
+        """How values and noise enter: in equal parts, with one noise term renewed per round."""
+        return incremental_injection(self.rounds)
 
     @property
     def pieces(self) -> int:
         """In how many pieces a value enters."""
-        return self.rounds + 1 - self.quiet
+        return self.rounds + 1
 
     @property
     def quorum(self) -> int:

@@ -87,7 +87,6 @@ class Demo:
             lower=_LOW,
             upper=_HIGH,
             distance=_DISTANCE,
-            coalitions=parties,
             min_participants=parties // 2 + 1,
             start=time.time() + _LEAD_S + _LEAD_START_UPS * start_up_s,
             period=_PERIOD_S,

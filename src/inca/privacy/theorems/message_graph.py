@@ -68,6 +68,36 @@ class MessageGraph:
         """Return how many partners a party has, 0 if it is no member; as many colluders can surround it."""
         return len(self.partners.get(party, ()))
 
+    def cut_around(self, party: int, colluders: int) -> frozenset[int] | None:
+        """Return at most c other members without which messages do not join a member with all that remain.
+
+        If it has so few partners these are, else it is a smallest such cut; of equally small ones, the one next to the
+        member and the first other. Where only c + 1 members are left, it is all others. None: there is no such cut.
+
+        Args:
+            party: A member.
+            colluders: c.
+
+        Example:
+            >>> bridge = MessageGraph.among(range(5), [(0, 1), (0, 2), (1, 3), (2, 3), (3, 4)])
+            >>> bridge.cut_around(0, 1), sorted(bridge.cut_around(0, 2)), bridge.cut_around(3, 1)
+            (frozenset({3}), [1, 2], None)
+        """
+        if self.keeps_joined(colluders):
+            return None
+        if len(self.partners) <= colluders + 1:
+            return frozenset(self.partners) - {party}
+        if len(self.partners[party]) <= colluders:
+            return self.partners[party]
+        names = list(self.partners)
+        place = {member: index for index, member in enumerate(names)}
+        partners = [frozenset(place[other] for other in others) for others in self.partners.values()]
+        start = place[party]
+        far = set(range(len(names))) - partners[start] - {start}
+        cuts = [_cut(partners, start, partners[other], colluders) for other in sorted(far)]
+        fewest = min((cut for cut in cuts if cut is not None), key=len, default=None)
+        return None if fewest is None else frozenset(names[member] for member in fewest)
+
     def keeps_joined(self, colluders: int) -> bool:
         """Return whether messages join the other members of the cohort, whichever c of them collude.
 
@@ -103,6 +133,19 @@ def has_paths(partners: Sequence[frozenset[int]], start: int, ends: frozenset[in
     return all(paths.add_one() for _ in range(wanted - len(direct)))
 
 
+def _cut(partners: Sequence[frozenset[int]], start: int, ends: frozenset[int], most: int) -> frozenset[int] | None:
+    """Return the fewest members without which no path leads from a member to any end, if they are not too many.
+
+    They are as many as there are paths that meet nowhere (Menger 1927): one on each, behind which no search gets.
+    """
+    direct = partners[start] & ends
+    paths = _Paths(partners, start, ends, blocked=direct)
+    for _ in range(most - len(direct) + 1):
+        if not paths.add_one():
+            return direct | paths.filled
+    return None
+
+
 class _Paths:
     """Paths from a member to different ends that meet nowhere but at their start, found one by one.
 
@@ -115,6 +158,8 @@ class _Paths:
     ) -> None:
         self._partners, self._start, self._ends, self._blocked = partners, start, ends, blocked
         self._previous: dict[int, int] = {}  # of each member on a path, the one before it
+        self.filled: frozenset[int] = frozenset()
+        """Once no path can be added: one member of each."""
 
     def add_one(self) -> bool:
         """Add a path on a shortest way, if there is one more; say whether there is."""
@@ -131,6 +176,7 @@ class _Paths:
                     self._keep(further, came)
                     return True
                 waiting.append(further)
+        self.filled = frozenset(place // 2 for place in came if not place % 2 and place + 1 not in came)
         return False
 
     def _steps(self, place: int) -> list[int]:

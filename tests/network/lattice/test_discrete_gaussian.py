@@ -3,6 +3,8 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Callable, Iterator
+from decimal import Context, Decimal
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -14,82 +16,14 @@ from numpy.typing import NDArray
 from scipy.special import chdtrc, ndtr
 
 import inca
-from inca.network.lattice import discrete_gaussian as discrete_gaussian_module
+from inca.network.lattice import discrete_gaussian as module
 from inca.network.lattice.discrete_gaussian import DISTANCE, Keystream, discrete_gaussian
 
 SEED = bytes(range(32))
 
 
-class Plain:
-    """The sampler in plain Python on unbounded numbers, reading the same words in the same order."""
-
-    def __init__(self, words: Iterator[int]) -> None:
-        self.words = words
-        self.coins: list[int] = []
-
-    def coin(self) -> bool:
-        if not self.coins:
-            word = next(self.words)
-            self.coins = [word >> place & 1 for place in range(63)]
-        return bool(self.coins.pop(0))
-
-    def below(self, size: int) -> int:
-        while (product := next(self.words) * size) % 2**64 < 2**64 % size:
-            pass
-        return product >> 64
-
-    def under(self, word: int, j: int, sigma: int) -> bool:
-        if (word + 1) * sigma <= j << 64:
-            return True
-        if word * sigma >= j << 64:
-            return False
-        return self.below(sigma) < (j << 64) - word * sigma
-
-    def descends(self, word: int, last: int) -> bool:
-        return self.coin() if word == last else word < last
-
-    def root(self) -> bool:
-        """A run below 1/2: its length is the number of numbers that keep it going."""
-        bits = [self.coin(), self.coin()]
-        if bits[0] or bits[1]:
-            return bits[0]
-        length, last = 1, next(self.words)
-        while True:
-            word = next(self.words)
-            less, high = self.descends(word, last), self.coin()
-            length += less
-            if high or not less:
-                return length % 2 == 0
-            last = word
-
-    def accept(self, k: int, j: int, sigma: int) -> bool:
-        length, last = 0, next(self.words)
-        less = self.under(last, j, sigma)
-        while less:
-            part = self.below(2 * k + 2) if k else int(self.coin())
-            if part > 2 * k or (part == 2 * k and not self.under(next(self.words), j, sigma)):
-                break
-            length, word = length + 1, next(self.words)
-            less, last = self.descends(word, last), word
-        return length % 2 == 0
-
-    def sample(self, sigma: int) -> int:
-        self.coins = []
-        while True:
-            k = 0
-            while self.root():
-                k += 1
-            if not all(self.root() for _ in range(k * (k - 1))):
-                continue
-            negative, j = self.coin(), self.below(sigma)
-            if negative and k == 0 and j == 0:
-                continue
-            if all(self.accept(k, j, sigma) for _ in range(k + 1)):
-                return -(k * sigma + j) if negative else k * sigma + j
-
-
 def plain_samples(sigma: int, words: list[int]) -> tuple[list[int], int]:
-    """Return the samples that `words` suffice for, and how many words they take."""
+    """Return the samples that `words` suffice for by the definition in decimals, and how many words they take."""
     samples, used, at = [], 0, 0
 
     def read() -> Iterator[int]:
@@ -98,13 +32,118 @@ def plain_samples(sigma: int, words: list[int]) -> tuple[list[int], int]:
             at += 1
             yield word
 
-    plain = Plain(read())
+    source = read()
     try:
         while True:
-            samples.append(plain.sample(sigma))
+            samples.append(module._sample(sigma, source))
             used = at
     except (StopIteration, RuntimeError):  # a generator turns the one into the other
         return samples, used
+
+
+def fast_samples(sigma: int, words: list[int], ulps: float) -> tuple[list[int], int, Any]:
+    """Return the samples of the compiled form, as far as it goes, how many words they take, and what is open."""
+    width, table, out = -(-sigma // 16), module._table(), np.empty(len(words) + 1, np.int64)
+    surely = table.surely if sigma >= 2**16 else np.zeros_like(table.surely)
+    odds = np.array([times / over for times, over in module._odds(sigma, width)] + [0.0])
+    numbers = np.array(words, np.uint64), np.uint64(sigma), np.uint64(width)
+    done, used, is_open = module._fill(*numbers, table.slots, surely, odds, out, ulps)
+    return out[:done].tolist(), used, is_open
+
+
+def exact_density(x: int, sigma: int) -> Decimal:
+    """Return exp(-x^2 / (2 sigma^2)) with 100 digits."""
+    context = Context(prec=100)
+    return context.exp(context.divide(Decimal(-x * x), Decimal(2 * sigma * sigma)))
+
+
+# --- the law ----------------------------------------------------------------------------------------------------------
+
+WIDTHS = [1, 2, 3, 5, 15, 16, 17, 1000, 2**16 - 1, 2**16, 2**32 + 1, 2**49 + 2**48 + 1, 2**50]
+
+
+@pytest.mark.parametrize("sigma", WIDTHS)
+def test_proposal_times_acceptance_is_the_density_wherever_a_sample_may_lie(sigma: int) -> None:
+    """In column k slots[k] / width is proposed for each place and p(x) odds accepted: p(x) times one number."""
+    width, table = -(-sigma // 16), module._table()
+    odds, counts = module._odds(sigma, width), np.bincount(table.slots, minlength=130).tolist()
+    assert counts[:129] == table.weights and sum(counts) == 2**16 and counts[128] == 1
+    for k, ((times, over), count) in enumerate(zip(odds, counts, strict=False)):
+        size = 24 * sigma if k == 128 else width
+        assert Fraction(count * times, size * over) == Fraction(counts[0], width)
+        first = k * width
+        assert exact_density(first, sigma) * times <= over  # a probability, in all of the column
+        if sigma >= 2**16 and k < 128:
+            least = exact_density(first + size - 1, sigma) * times / over
+            assert int(table.surely[k]) <= least * 2**47 < int(table.surely[k]) + 2**47 * least / 20 + 1
+    assert (
+        128 * width >= 8 * sigma and 128 * width + 24 * sigma >= 32 * sigma
+    )  # columns and tail reach as far as wanted
+
+
+@given(st.integers(1, 2**50), st.integers(0, 2**47 - 1), st.integers(0, 40 * 2**50), st.data())
+def test_the_exact_comparison_reads_more_bits_only_where_the_first_leave_it_open(
+    sigma: int, u: int, place: int, data: st.DataObject
+) -> None:
+    x = place % (9 * sigma)
+    times, over = data.draw(st.sampled_from(module._odds(sigma, -(-sigma // 16))[:100]))
+    wanted = exact_density(x, sigma) * times / over
+    if data.draw(st.booleans()):  # next to the probability, where it is open
+        u = min(int(wanted * 2**47), 2**47 - 1)
+    more = data.draw(st.lists(st.integers(0, 2**64 - 1), min_size=4, max_size=4))
+    following = iter(more)
+    accepted = module._accepted(u, x, sigma, (times, over), following)
+    read = 4 - len(list(following))
+    number, bits = u, 47
+    for word in more[:read]:
+        number, bits = (number << 64) | word, bits + 64
+    low, high = Decimal(number) / 2**bits, Decimal(number + 1) / 2**bits
+    assert high <= wanted if accepted else low >= wanted
+    assert read == 0 or abs(Decimal(u) / 2**47 - wanted) <= Decimal(2) ** -47
+
+
+@pytest.mark.parametrize("sigma", WIDTHS)
+def test_samples_are_those_of_the_definition(sigma: int) -> None:
+    words = Keystream(SEED, b"plain").words(4001 if sigma > 100 else 1001)
+    expected, used = plain_samples(sigma, words.tolist())
+    assert fast_samples(sigma, words.tolist(), module._ULPS) == (expected, used, False)
+    stream = Keystream(SEED, b"plain")
+    assert discrete_gaussian(sigma, len(expected), stream).tolist() == expected
+    assert stream.words(words.size - used).tolist() == words[used:].tolist()
+
+
+@pytest.mark.parametrize("sigma", [1, 2**20, 2**50])
+@pytest.mark.parametrize("ulps", [0.3, 0.02])
+def test_what_is_left_open_is_settled_by_the_definition(
+    sigma: int, ulps: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With floats that are trusted far less nothing changes, but much more is left open."""
+    words = Keystream(SEED, b"open").words(4000).tolist()
+    some, used, is_open = fast_samples(sigma, words, ulps)
+    assert is_open and some == plain_samples(sigma, words)[0][: len(some)] and used < len(words)
+    expected = discrete_gaussian(sigma, 500, Keystream(SEED, b"open")).tolist()
+    fill: Any = module._fill
+    monkeypatch.setattr(module, "_fill", lambda *arguments: fill(*arguments, ulps))
+    assert discrete_gaussian(sigma, 500, Keystream(SEED, b"open")).tolist() == expected
+
+
+rare = st.sampled_from([0, 1, 2, 2**62, 2**63 - 1, 2**63, 0x5555555555555555, 0xAAAAAAAAAAAAAAAA, 2**64 - 2, 2**64 - 1])
+corners = st.builds(  # a slot, a sign and the first bits of U
+    lambda slot, sign, first: slot | sign << 16 | first << 17,
+    st.sampled_from([0, 3181, 3182, 65490, 65491, 65492, 65535]),
+    st.integers(0, 1),
+    st.sampled_from([0, 1, 2**46, 2**47 - 1]),
+)
+
+
+@given(
+    st.lists(st.one_of(rare, corners, st.integers(0, 2**64 - 1)), min_size=60, max_size=60),
+    st.one_of(st.sampled_from([1, 2, 3, 7, 2**50, 2**50 - 1]), st.integers(1, 2**50)),
+)
+def test_ties_and_corners_are_those_of_the_definition(words: list[int], sigma: int) -> None:
+    expected, used = plain_samples(sigma, words)
+    samples, read, is_open = fast_samples(sigma, words, module._ULPS)
+    assert samples == expected[: len(samples)] and (is_open or (len(samples), read) == (len(expected), used))
 
 
 def test_words_are_chacha20_under_a_derived_key() -> None:
@@ -159,62 +198,11 @@ def test_seeds_and_labels_give_different_words() -> None:
     assert len({tuple(stream.words(2).tolist()) for stream in streams}) == 100
 
 
-@pytest.mark.parametrize("sigma", [1, 2, 3, 5, 1000, 2**32 + 1, 2**49 + 2**48 + 1, 2**50])
-def test_samples_are_those_of_the_plain_sampler(sigma: int) -> None:
-    words = Keystream(SEED, b"plain").words(15_000)
-    expected, used = plain_samples(sigma, words.tolist())
-    out = np.empty(3000, np.int64)
-    assert discrete_gaussian_module._fill(words, np.uint64(sigma), out) == (len(expected), used)
-    assert out[: len(expected)].tolist() == expected
-    stream = Keystream(SEED, b"plain")
-    assert discrete_gaussian(sigma, len(expected), stream).tolist() == expected
-    assert stream.words(1)[0] == words[used]
-
-
-rare = st.sampled_from([0, 1, 2, 2**62, 2**63 - 1, 2**63, 0x5555555555555555, 0xAAAAAAAAAAAAAAAA, 2**64 - 2, 2**64 - 1])
-
-
-@given(
-    st.lists(st.one_of(rare, rare, st.integers(0, 2**64 - 1)), min_size=60, max_size=60),
-    st.one_of(st.sampled_from([1, 2, 3, 7, 2**50, 2**50 - 1]), st.integers(1, 2**50)),
-)
-def test_ties_and_open_comparisons_are_those_of_the_plain_sampler(words: list[int], sigma: int) -> None:
-    expected, used = plain_samples(sigma, words)
-    out = np.empty(60, np.int64)
-    assert discrete_gaussian_module._fill(np.array(words, np.uint64), np.uint64(sigma), out) == (len(expected), used)
-    assert out[: len(expected)].tolist() == expected
-
-
-@given(st.one_of(st.integers(2, 2**50), st.sampled_from([2, 4, 2**50])), st.data())
-def test_a_word_that_straddles_the_bound_is_settled_by_a_uniform_number(sigma: int, data: st.DataObject) -> None:
-    j = data.draw(st.integers(1, sigma - 1))
-    word = (j << 64) // sigma + data.draw(st.integers(-1, 1))
-    settling = min(max((j << 64) - word * sigma + data.draw(st.integers(-1, 1)), 0), sigma - 1)
-    words = [
-        word,
-        -((-settling << 64) // sigma) % 2**64,
-        2**63 + 1,
-        2**62 + 1,
-    ]  # the second gives the number `settling`
-    following = iter(words[1:])
-    expected = Plain(following).under(word, j, sigma)
-    less, at = discrete_gaussian_module._under(np.array(words, np.uint64), np.uint64(0), np.uint64(j), np.uint64(sigma))
-    assert bool(less) == expected and int(at) == len(words) - len(list(following))
-
-
-@pytest.mark.parametrize("sigma", [1, 2, 2**32, 2**50])
-def test_a_sample_without_words_ends(sigma: int) -> None:
-    """Wherever the words end, the makeshift ones after them must bring the sample to an end."""
-    for size in range(0, 3000, 7):
-        words = np.full(size, 0x5555555555555555, np.uint64)
-        assert discrete_gaussian_module._fill(words, np.uint64(sigma), np.empty(10**6, np.int64))[1] <= size
-
-
 @given(st.integers(0, 300), st.integers(0, 300), st.integers(1, 200), st.sampled_from([1, 5, 2**40]))
 def test_chunks_and_calls_do_not_matter(first: int, second: int, chunk: int, sigma: int) -> None:
     stream = Keystream(SEED, b"chunks")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(discrete_gaussian_module, "_CHUNK", chunk)
+        patch.setattr(module, "_CHUNK", chunk)
         parts = [discrete_gaussian(sigma, first, stream), discrete_gaussian(sigma, second, stream)]
     expected = discrete_gaussian(sigma, 700, Keystream(SEED, b"chunks"))
     assert np.concatenate(parts).tolist() == expected[: first + second].tolist()

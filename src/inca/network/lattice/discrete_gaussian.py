@@ -1,17 +1,34 @@
-"""Noise on the lattice, drawn exactly: the discrete Gaussian (Canonne, Kamath, Steinke 2020) from secret words.
+"""Noise on the lattice, drawn exactly: the discrete Gaussian from secret words, by rejection.
 
-Every decision of the sampler is a comparison of integers. Floating point would leak: the low bits of a noisy value
-depend on the value in ways that no analysis of real numbers sees (Mironov 2012).
+A sample x has a probability proportional to p(x) = exp(-x^2 / (2 sigma^2)). Its absolute value is drawn from columns of
+width w = ceil(sigma / 16). Column k of 128 is proposed with a probability proportional to a whole number W_k, at least
+W_0 exp(-(k / 16)^2 / 2): one slot of a table for each unit, the same table for every sigma. As k w >= k sigma / 16, no
+p(x) of the column is larger than W_k / W_0. Then each place in the column is proposed alike, and x = k w + j accepted
+with the probability p(x) W_0 / W_k. A last column, the tail, has one slot, a width of 24 sigma, and begins at 128 w, at
+least 8 sigma, where p is below exp(-32): there p(x) W_0 24 sigma / w is less than 1. What lies beyond 32 sigma is
+refused. So the law is exact, but for that.
+
+A uniform number U decides whether x is accepted. Of its bits 47 are read first. They nearly always settle it: below the
+least probability of the column without any work, else by a float whose error is bounded. What floats leave open, less
+than once in 2^40 samples, is worked out in decimals, with as many digits, and as many more bits of U, as it takes.
+Floating point thus never decides anything that the exact numbers would decide otherwise (Mironov 2012).
 """
 
 from __future__ import annotations
 
 import hmac
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from functools import lru_cache
 
 import numpy as np
+from numpy.typing import NDArray
 
 from inca._base.extras import importing
 from inca._base.kernels import U, Words, compiled
+from inca._base.types import Array
 from inca._base.validation import integer, refuse
 from inca.errors import InvalidInput
 from inca.network.lattice import Numbers
@@ -19,38 +36,30 @@ from inca.network.lattice import Numbers
 with importing("inca.network", extra="network"):
     from cryptography.hazmat.primitives.ciphers import Cipher, algorithms
 
-# How the sampler differs from the discrete Gaussian distribution, if the words are uniform. Uniform numbers between 0
-# and 1 are read 64 bits at a time. Where that leaves a comparison open, it is settled as the bits that were not read
-# would settle it: two equal words by a coin, a word that straddles j/sigma by the probability that it lies below. Both
-# are exact unless the bits that were not read have settled something before, and they have only if the comparison
-# before in the same descending run was left open too: probability 2^-64 for each of the two, 2^-128 for both.
-# It remains to count such pairs. Let p = exp(-1/2). A try makes at most 1 / (1 - p) < 2.6 trials of probability p in
-# step 1 and as many in step 2, on average, each comparing fewer than 1 / p - 1 < 0.7 pairs of words; step 4 makes at
-# most 1 / (1 - p) runs, each comparing fewer than e - 1 < 1.8 pairs: fewer than 9 a try in all. A try succeeds with
-# probability (1 - p) / (2 sigma) * (sum over x of exp(-x^2 / (2 sigma^2))), where the sum is at least sigma * sqrt(2
-# pi) by Poisson summation: more than 0.49. So there are fewer than 9 / 0.49 < 2^5 pairs a sample. That k sigma + j
-# overflows would take k >= 2^12, of probability below exp(-2^22). The distance in total variation is below 2^-128 * 2^5
-# and that.
-DISTANCE = 2.0**-122
-"""How far a sample of `discrete_gaussian` is from its distribution in total variation at most, given uniform words."""
+DISTANCE = 2.0**-700
+"""How far a sample of `discrete_gaussian` is from its distribution in total variation at most, given uniform words.
+
+It has no values of 32 sigma or more: P(|X| >= 32 sigma) <= 2 exp(-32^2 / 2) < 2^-737 for a discrete Gaussian X.
+"""
 
 MAX_SIGMA = 2**50
 """The widest noise that can be drawn, in lattice steps."""
 
 NOISE_BOUND = 32
-"""How many standard deviations no draw of noise exceeds.
-
-P(|X| > 32 sigma) <= 2 exp(-32^2 / 2) < 10^-222 for a discrete Gaussian X; so none of the 10^20 draws of the largest
-session does, but for a probability below 10^-200.
-"""
+"""How many standard deviations no draw of noise exceeds."""
 
 _Truth = bool | np.bool_
 _CHUNK = 2**14  # words drawn at once: 128 KiB, which stay in the cache until they are used
 _STREAM_WORDS = 2**35  # the cipher's block counter has 32 bits, and implementations differ in what they do after it
 _LOW32 = U(0xFFFFFFFF)
 _32 = U(32)
-_GOLDEN = U(0x9E3779B97F4A7C15)  # an odd number near 2^64 / 1.618: its multiples are spread out
-_SUPPLY_END = U(1 << 63)
+_IN_SIGMA, _COLUMNS = 16, 128  # columns in a sigma, and in all, up to 8 sigma and a little more
+_TAIL_WIDTH = 24  # sigmas
+_SLOTS = 2**16
+_NOTHING = _COLUMNS + 1  # what a slot holds that proposes nothing
+_SLOT_BITS, _FIRST_BITS = 16, 47  # of a word: the slot, the sign, and the first bits of U
+_WIDE = 2**16  # from this sigma on, w is sigma / 16 but for a part of less than 2^-12
+_ULPS = 2.0**-48  # far more than what floats are off: a quotient, a square, an exponential and a product
 
 
 class Keystream:
@@ -106,24 +115,6 @@ class Keystream:
         self._returned = np.concatenate([words, self._returned])
 
 
-# A kernel that draws takes and returns the place `at` of the next word and a supply of coins. Each has one exit, and a
-# branch that reads words has an alternative: only then the compiler sees that `words` need not be counted as referenced
-# anew, which would take several times as long as all the rest.
-
-
-@compiled
-def _word(words: Words, at: np.uint64) -> np.uint64:
-    """Return the word at a place; beyond the end one just good enough for a sample to end, which is thrown away."""
-    return words[at] if at < U(words.size) else (at * _GOLDEN) ^ ((at * _GOLDEN) >> _32)
-
-
-@compiled
-def _coin(words: Words, at: np.uint64, coins: np.uint64) -> tuple[_Truth, np.uint64, np.uint64]:
-    """Return a fair coin: the next of the low 63 bits of a word, whose top bit is set to mark the end of the supply."""
-    coins, at = (_word(words, at) | _SUPPLY_END, at + U(1)) if coins == U(1) else (coins, at)
-    return (coins & U(1)) != U(0), at, coins >> U(1)
-
-
 @compiled
 def _product(a: np.uint64, b: np.uint64) -> tuple[np.uint64, np.uint64]:
     """Return the upper and the lower 64 bits of a * b."""
@@ -133,162 +124,157 @@ def _product(a: np.uint64, b: np.uint64) -> tuple[np.uint64, np.uint64]:
     return (a >> _32) * (b >> _32) + (one >> _32) + (two >> _32), a * b
 
 
-@compiled
-def _below(words: Words, at: np.uint64, size: np.uint64) -> tuple[np.uint64, np.uint64]:
-    """Return a number that is exactly uniform in 0..size-1: multiply, and reject what would bias it (Lemire 2019)."""
-    high, low = _product(_word(words, at), size)
-    at += U(1)
-    while low < size and low < (U(0) - size) % size:
-        high, low = _product(_word(words, at), size)
-        at += U(1)
-    return high, at
+@dataclass(frozen=True, eq=False)
+class _Table:
+    """The columns.
 
-
-@compiled
-def _under(words: Words, at: np.uint64, j: np.uint64, sigma: np.uint64) -> tuple[_Truth, np.uint64]:
-    """Is a uniform number U below j / sigma? Its first 64 bits are the word at `at`.
-
-    sigma * U lies between high + low / 2^64 and that plus sigma / 2^64. Only if j is between the two it is open, and
-    then U is below with probability (2^64 - low) / sigma, as the bits of U that were not read are uniform.
+    Attributes:
+        slots: The column of each slot: 0..127, 128 for the tail, 129 for nothing.
+        surely: The first bits of U that are below this accept whatever is proposed in the column, if sigma is wide.
+        weights: W_k.
     """
-    high, low = _product(_word(words, at), sigma)
-    at += U(1)
-    if high + U(1) == j and low > U(0) - sigma:
-        rest, at = _below(words, at, sigma)
-        less = rest < U(0) - low
-    else:
-        less = high < j
-    return less, at
+
+    slots: NDArray[np.uint8]
+    surely: Words
+    weights: list[int]
+
+
+@lru_cache(maxsize=1)
+def _table() -> _Table:
+    """Return the columns: whole numbers, which do not depend on how floats are rounded anywhere."""
+    up, down = Context(prec=30, rounding=ROUND_CEILING), Context(prec=30, rounding=ROUND_FLOOR)
+    nearly_1 = 1 - Decimal(2) ** -12
+
+    def density(columns: Decimal, rounded: Context) -> Decimal:
+        """Return exp(-(columns / 16)^2 / 2), rounded; the last digit is given away, as an exponential ignores this."""
+        exact = rounded.exp(-(columns * columns) / (2 * _IN_SIGMA**2))
+        return exact * (1 + (1 if rounded is up else -1) * Decimal(10) ** -28)
+
+    heights = [density(Decimal(k), up) for k in range(_COLUMNS)]
+    highest = int((_SLOTS - _COLUMNS - 1) / sum(heights))
+    weights = [highest, *(math.ceil(highest * height) for height in heights[1:]), 1]
+    slots = np.full(_SLOTS, _NOTHING, dtype=np.uint8)
+    slots[: sum(weights)] = np.repeat(np.arange(_COLUMNS + 1, dtype=np.uint8), weights)
+    least = [density((k + 1) / nearly_1, down) for k in range(_COLUMNS)]
+    surely = [math.floor(2**_FIRST_BITS * highest * p / weight) for p, weight in zip(least, weights, strict=False)]
+    return _Table(slots, np.array([*surely, 0, 0], dtype=np.uint64), weights)
+
+
+def _odds(sigma: int, width: int) -> list[tuple[int, int]]:
+    """Return what p(x) is multiplied with to accept x, by column: W_0 / W_k as a numerator and a denominator."""
+    *weights, tail = _table().weights
+    return [*((weights[0], weight) for weight in weights), (weights[0] * _TAIL_WIDTH * sigma, tail * width)]
 
 
 @compiled
-def _descends(words: Words, at: np.uint64, coins: np.uint64, last: np.uint64) -> tuple[_Truth, np.uint64, np.uint64]:
-    """Is a uniform number that begins with the word at `at` below one that begins with `last`? A coin breaks ties."""
-    word = _word(words, at)
-    at += U(1)
-    if word == last:
-        less, at, coins = _coin(words, at, coins)
-    else:
-        less = word < last
-    return less, at, coins
+def _fill(
+    words: Words,
+    sigma: np.uint64,
+    width: np.uint64,
+    slots: NDArray[np.uint8],
+    surely: Words,
+    odds: Array,
+    out: Numbers,
+    ulps: float = _ULPS,
+) -> tuple[int, int, _Truth]:
+    """Fill `out` as far as `words` go.
 
-
-@compiled
-def _root(words: Words, at: np.uint64, coins: np.uint64) -> tuple[_Truth, np.uint64, np.uint64]:
-    """Return True with probability exp(-1/2), by von Neumann's descending runs (1951).
-
-    Of uniform numbers U1, U2, ... let n be the number of those in the run 1/2 > U1 > U2 > ... The probability of n >= m
-    is (1/2)^m / m!, so that n is even with probability 1 - 1/2 + (1/2)^2 / 2! - ... = exp(-1/2). The first bit of each
-    U is a coin, the others are a word, which is drawn only if the first bit leaves the matter open.
+    Return how many samples are done, how many words they took, and whether the next one is left open. A sample that
+    runs out of words is not counted, nor are its words: it starts again from the same ones when more follow them. Its
+    value is thus the same function of the stream as if all words had been there at once.
     """
-    first, at, coins = _coin(words, at, coins)
-    second, at, coins = _coin(words, at, coins)
-    even, over = first, first or second  # n = 0 if the first bit of U1 is 1; else n = 1 if that of U2 is 1
-    last = _word(words, at)
-    at += U(not over)
-    while not over:
-        word = _word(words, at)
-        less, at, coins = _descends(words, at, coins, last)
-        high, at, coins = _coin(words, at, coins)
-        even, over, last = even != less, high or not less, word
-    return even, at, coins
+    done, used, at, end = 0, 0, 0, words.size
+    is_open: _Truth = False
+    lacking: _Truth = False
+    while done < out.size and at < end and not (is_open or lacking):
+        word = words[at]
+        at += 1
+        k = slots[word & U(_SLOTS - 1)]
+        if k != _NOTHING:
+            size = sigma * U(_TAIL_WIDTH) if k == _COLUMNS else width
+            high, low, lacking = U(0), U(0), True
+            while (
+                lacking and at < end
+            ):  # exactly uniform in 0..size-1: multiply, and reject what would bias it (Lemire)
+                high, low = _product(words[at], size)
+                at += 1
+                lacking = low < size and low < (U(0) - size) % size
+            x, first = U(k) * width + high, word >> U(_SLOT_BITS + 1)
+            accepted: _Truth = first < surely[k]
+            if not accepted:
+                ratio = np.float64(x) / np.float64(sigma)
+                half = ratio * ratio / 2.0
+                probability = math.exp(-half) * odds[k]
+                error = probability * (half + 1.0) * ulps
+                accepted = (np.float64(first) + 1.0) * 2.0**-_FIRST_BITS <= probability - error
+                is_open = not accepted and np.float64(first) * 2.0**-_FIRST_BITS < probability + error
+            negative, inside = (word >> U(_SLOT_BITS)) & U(1) != U(0), x < U(NOISE_BOUND) * sigma
+            is_open = is_open and inside and not lacking
+            if accepted and inside and not lacking and not (negative and x == U(0)):  # 0 would come with both signs
+                out[done] = -np.int64(x) if negative else np.int64(x)
+                done, used = done + 1, at
+    return done, used, is_open
 
 
-@compiled
-def _accept(
-    words: Words, at: np.uint64, coins: np.uint64, k: np.uint64, j: np.uint64, sigma: np.uint64
-) -> tuple[_Truth, np.uint64, np.uint64]:
-    """Return True with probability exp(-x (2k + x) / (2k + 2)), x = j / sigma: algorithm B of Karney (2016).
-
-    The run is x > Z1 > Z2 > ..., and each of its numbers must also pass a trial of probability f = (2k + x) / (2k + 2);
-    n >= m has the probability (x f)^m / m!, so that n is even with probability exp(-x f). The trial asks for a uniform
-    number between 0 and 2k + 2 to be below 2k + x: its integer part decides, and if that is 2k, its fraction against x.
-    """
-    even, last = True, _word(words, at)
-    more, at = _under(words, at, j, sigma)
-    while more:
-        if k == U(0):
-            high, at, coins = _coin(words, at, coins)
-            part = U(high)
-        else:
-            part, at = _below(words, at, k + k + U(2))
-        if part == k + k:
-            more, at = _under(words, at, j, sigma)
-        else:
-            more = part < k + k
-        if more:
-            even, word = not even, _word(words, at)
-            more, at, coins = _descends(words, at, coins, last)
-            last = word
-    return even, at, coins
+def _sample(sigma: int, words: Iterator[int]) -> int:
+    """Return the sample that these words give: the definition, in whole numbers and decimals."""
+    width = -(-sigma // _IN_SIGMA)
+    slots, odds = _table().slots, _odds(sigma, width)
+    while True:
+        word = next(words)
+        if (k := int(slots[word % _SLOTS])) == _NOTHING:
+            continue
+        size = sigma * _TAIL_WIDTH if k == _COLUMNS else width
+        while (product := next(words) * size) % 2**64 < 2**64 % size:
+            pass
+        x, negative = k * width + (product >> 64), word >> _SLOT_BITS & 1
+        if x >= NOISE_BOUND * sigma or not _accepted(word >> (_SLOT_BITS + 1), x, sigma, odds[k], words):
+            continue
+        if not (negative and x == 0):
+            return -x if negative else x
 
 
-@compiled
-def _fill(words: Words, sigma: np.uint64, out: Numbers) -> tuple[int, int]:
-    """Fill `out` by algorithm D of Karney (2016) for mean 0 and integer sigma, as far as `words` go.
-
-    Return how many samples are done and how many words they took. A sample that runs out of words is not counted, nor
-    are its words: it starts again from the same ones when more follow them. Its value is thus the same function of the
-    stream as if all words had been there at once.
-
-    A sample is +-(k + x) sigma with x = j / sigma. As k^2 + x (2k + x) = (k + x)^2, k and j are accepted together with
-    probability proportional to exp(-(k + x)^2 / 2). Only 0 can come with both signs, so one of the two is refused.
-    """
-    done, used, at, end = 0, U(0), U(0), U(words.size)
-    while done < out.size and at <= end:
-        at, coins = used, U(1)  # no coins from the sample before: a sample depends on its own words only
-        k, j = U(0), U(0)
-        accepted: _Truth = False
-        negative: _Truth = False
-        while not accepted:
-            # Step 1: k, the number of successes before the first failure, has probability proportional to exp(-k/2).
-            # Step 2: if k (k - 1) more succeed it is accepted: with probability exp(-k (k-1) / 2), so exp(-k^2 / 2).
-            accepted, counting, k, left = True, True, U(0), U(1)
-            while accepted and left > U(0):
-                success, at, coins = _root(words, at, coins)
-                if not counting:
-                    accepted = success
-                    left -= U(1)
-                elif success:
-                    k += U(1)
-                else:
-                    counting, left = False, k * (k - U(1))
-            if accepted:  # step 3: the sign, and the place between k sigma and (k + 1) sigma
-                negative, at, coins = _coin(words, at, coins)
-                j, at = _below(words, at, sigma)
-                accepted = not negative or k > U(0) or j > U(0)
-            left = k + U(1)  # step 4: with probability exp(-x (2k + x) / 2), the (k+1)-th power of what one run gives
-            while accepted and left > U(0):
-                accepted, at, coins = _accept(words, at, coins, k, j, sigma)
-                left -= U(1)
-        if at <= end:
-            size = np.int64(k * sigma + j)
-            out[done] = -size if negative else size
-            done, used = done + 1, at
-    return done, int(used)
+def _accepted(u: int, x: int, sigma: int, odds: tuple[int, int], words: Iterator[int]) -> bool:
+    """Is U, whose first 47 bits are `u`, below p(x) times the odds? Read as many more bits as it takes."""
+    (times, over), bits, digits = odds, _FIRST_BITS, 40
+    while True:
+        context = Context(prec=digits)
+        p = context.exp(context.divide(Decimal(-x * x), Decimal(2 * sigma * sigma)))
+        slack = Decimal(10) ** (4 - digits)  # x is at most 32 sigma, so that a rounded quotient is off by less
+        low, high = (
+            context.multiply(context.multiply(Decimal(2**bits * times), p), 1 + sign * slack) for sign in (-1, 1)
+        )
+        if (u + 1) * over <= low:
+            return True
+        if u * over >= high:
+            return False
+        u, bits, digits = (u << 64) | next(words), bits + 64, digits + 25
 
 
 def discrete_gaussian(sigma: int, count: int, stream: Keystream) -> Numbers:
     """Draw from the discrete Gaussian: integers x with probability proportional to exp(-x^2 / (2 sigma^2)).
 
-    The samples are exact up to `DISTANCE`: C. F. F. Karney, "Sampling exactly from the normal distribution", ACM
-    Transactions on Mathematical Software 42(1), 2016, with all comparisons between integers. They depend on the stream
-    and sigma only; two calls give what one call for both would. The time that a sample takes depends on its value, so
-    draw all of them before the first message.
+    The samples are exact up to `DISTANCE`. They depend on the stream and sigma only; two calls give what one call for
+    both would. The time that a sample takes depends on its value, so draw all of them before the first message.
 
     Example:
         >>> discrete_gaussian(3, 8, Keystream(bytes(32), b"example")).tolist()
-        [4, 1, -1, 4, 5, 2, -2, 2]
+        [2, 1, 3, -2, 1, 5, 1, -4]
     """
-    width = U(integer("sigma", sigma, min=1, max=MAX_SIGMA))
+    sigma = integer("sigma", sigma, min=1, max=MAX_SIGMA)
     out = np.empty(integer("count", count), np.int64)
     if not isinstance(stream, Keystream):
         refuse("stream", stream, "a Keystream")
-    done = ahead = 0
+    width, table, done, ahead = -(-sigma // _IN_SIGMA), _table(), 0, 0
+    surely = table.surely if sigma >= _WIDE else np.zeros_like(table.surely)
+    odds = np.array([times / over for times, over in _odds(sigma, width)] + [0.0])
     while done < out.size:
-        # A sample takes 10 words on average, so that for few of them less than a chunk will do.
-        words = stream.words(ahead + min(_CHUNK, 10 * (out.size - done) + 64))
-        more, used = _fill(words, width, out[done:])
+        # A sample takes little more than two words, so that for few of them less than a chunk will do.
+        words = stream.words(ahead + min(_CHUNK, 3 * (out.size - done) + 64))
+        more, used, is_open = _fill(words, U(sigma), U(width), table.slots, surely, odds, out[done:])
         stream.unread(words[used:])
         done, ahead = done + more, words.size - used
+        if is_open:
+            out[done] = _sample(sigma, iter(lambda: int(stream.words(1)[0]), None))
+            done, ahead = done + 1, 0
     return out

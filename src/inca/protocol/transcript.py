@@ -49,7 +49,8 @@ class AgreedGuarantee:
     def __str__(self) -> str:
         if self.failure is None:
             return f"({self.epsilon:g}, {self.delta:g} + an unknown probability of failure)-DP"
-        return f"({self.epsilon:g}, {self.delta:g} + {self.failure:.2g})-DP"
+        more = f" + {self.failure:.2g}" if self.failure else ""  # 0 is certain
+        return f"({self.epsilon:g}, {self.delta:g}{more})-DP"
 
     @property
     def adversary(self) -> RandomAdversary:

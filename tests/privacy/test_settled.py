@@ -201,33 +201,6 @@ def test_a_certificate_says_that_final_messages_were_settled_and_on_what_it_rest
         assert any("agreed before any of them was" in sentence for sentence in fields["assumptions"])
 
 
-def test_at_full_attendance_nobody_adds_top_up_noise() -> None:
-    """Or the certificate would count on noise that is there only because someone left."""
-    certificate = inca.certify(transcript())
-    assert certificate.full_attendance is not None
-    everyone = inca.Execution(inca.PermutationReceivers(10, 6, seed=4), inca.incremental_injection(6))
-    levels = inca.NoiseLevels(independent=1.0, cancelling=8.0)
-    expected = inca.account(inca.View(everyone, inca.Adversary([0])), levels, sensitivity=1.0)
-    np.testing.assert_allclose(certificate.full_attendance.mu, expected.mu, rtol=1e-9)
-    more = inca.certify(transcript(sigma_topup=50.0))
-    assert more.losses.max_mu < certificate.losses.max_mu
-    assert more.full_attendance is not None and more.worst_epsilon == pytest.approx(
-        float(expected.epsilon(1e-5).max()), rel=1e-6
-    )
-
-
-def test_who_is_present_but_does_not_settle_counts_as_absent() -> None:
-    execution = inca.Execution(inca.PermutationReceivers(6, rounds=3, seed=1), inca.incremental_injection(3))
-    run = inca.Transcript(
-        execution.settled(np.arange(6) < 5),
-        sigma_independent=1.0,
-        sigma_cancelling=5.0,
-        adversary=inca.Adversary(),
-        sensitivity=1.0,
-    )
-    assert inca.certify(run).full_attendance is not None
-
-
 def test_the_theorems_count_leavers_as_colluders() -> None:
     view = inca.View(ten_of_whom_two_leave(), inca.Adversary([0]))
     cohort = view.execution.cohort
@@ -269,3 +242,22 @@ def test_another_basis_is_refused(basis: Any, words: str) -> None:
     )
     with pytest.raises(inca.InvalidInput, match="basis must be exact, as nobody settles"):
         inca.certify(plain, basis="leavers counted as colluders")
+
+
+def test_of_a_settled_run_nothing_is_said_of_full_attendance() -> None:
+    """The messages that an absent party never sent are not in the file: without them it would be all but cut off."""
+    plan = inca.plan(inca.Requirements(5, 4.0))
+    present = np.ones((plan.design.rounds + 1, 5), dtype=bool)
+    present[1:, 4] = False
+    execution = plan.execution(1, inca.Presence.explicit(present))
+    levels = plan.noise_levels_of(execution)
+    transcript = inca.Transcript(
+        execution,
+        sigma_independent=levels.independent,
+        sigma_cancelling=levels.cancelling,
+        sigma_topup=levels.topup,
+        sensitivity=1.0,
+        adversary=inca.Adversary([0]),
+    )
+    certificate = inca.certify(transcript)
+    assert certificate.full_attendance is None and certificate.worst_epsilon <= 4.0

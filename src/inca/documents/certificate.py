@@ -85,7 +85,9 @@ class CertificateDocument(Document, frozen=True, kw_only=True):
     worst: Annotated[WorstLoss, about("The largest of these losses.")]
     full_attendance: Annotated[
         WorstLoss | None,
-        about("The largest loss had everyone been present and every offer arrived; null if so it was."),
+        about(
+            "The largest loss had everyone been present and every offer arrived; null if so it was, or if some settled."
+        ),
     ]
     rank: Annotated[RankFields, about("Whether hidden messages connect the honest parties.")]
     total_weight: Annotated[NotNegative, about("Sum of w_i over all parties.")]

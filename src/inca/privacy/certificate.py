@@ -224,8 +224,8 @@ def certify(
             the transcript says; never less.
         delta: The delta at which epsilon is told, from 0 to 1. Default: the agreed one of the transcript, else 1e-5.
         rule: How mu becomes epsilon: `analytic` or `classic`.
-        intended: The schedule as it was meant, for the case of full attendance; by default that of the execution with
-            the undelivered offers in their places.
+        intended: The schedule as it was meant, for the case of full attendance where nobody settled; by default that of
+            the execution with the undelivered offers in their places.
         basis: `exact`, or `leavers counted as colluders`: where a cohort settled, a bound on the losses of its parties
             that needs to know nothing of what the others did among themselves, and says nothing of their losses.
         device: Where to account: `cpu`, `cuda` for a GPU, or None to choose; see `inca.account`.
@@ -263,15 +263,13 @@ def certify(
         return losses.in_whole_numbers(transcript.rounding)
 
     losses, full = losses_of(view if basis == "exact" else view.of_cohort(), levels), None
-    if intended is not None or execution.undelivered or not _everyone_at_the_end(execution):
+    # What leavers take along protects others by accident (erratum E11). Where those who stay settle, nothing is left of
+    # it, and what an execution says of messages that absent parties never sent is not who would have sent to whom.
+    disturbed = intended is not None or execution.undelivered or not execution.presence.all_present
+    if execution.cohort is None and disturbed:
         attended = Execution(intended or execution.offered(), execution.injection)
         full = losses_of(View(attended, adversary), replace(levels, topup=0.0))
     return Certificate(transcript, losses, full, float(sensitivity), float(delta), rule, TheoremInputs(view), basis)
-
-
-def _everyone_at_the_end(execution: Execution) -> bool:
-    """Return whether all were always there, and, if some settled, all did."""
-    return execution.presence.all_present and (execution.cohort is None or bool(execution.cohort.all()))
 
 
 def _known_sensitivity(transcript: Transcript, stated: float | None) -> float:

@@ -232,55 +232,6 @@ def test_drawn_coalitions_follow_from_session_seed_and_party() -> None:
     assert checker_of(another, 5).coalitions.tolist() != drawn
 
 
-def test_a_certificate_is_on_the_agreed_terms_and_says_what_full_attendance_gives_if_that_was_not() -> None:
-    setup = setup_of(**CLASSIC, delta=1e-4)
-    checker = checker_of(setup)
-    whole = checker.certify(realized_of(setup, execution_of(setup)), (1, 3))
-    assert whole.full_attendance is None and whole.basis == "leavers counted as colluders"
-    assert (whole.rule, whole.delta, whole.sensitivity) == ("classic", 1e-4, 4.0)
-    assert whole.transcript.known_adversary.colluding == (1, 3)
-    party = whole.losses.honest.tolist().index(0)
-    expected = plain_mus(setup, False, 0)[1, 3]
-    loss = setup.rounding(execution_of(setup)).loss(np.array([expected]))
-    assert whole.losses.mu[party] == pytest.approx(float(loss[0]), rel=1e-9)
-
-    absent = checker.certify(realized_of(setup, execution_of(setup, absences=True)), (1, 3))
-    assert absent.full_attendance is not None
-    np.testing.assert_allclose(absent.full_attendance.mu, whole.losses.mu, rtol=1e-3)  # whole numbers add as they were
-
-
-def test_offers_that_were_never_made_are_those_of_the_drawn_schedule_at_full_attendance() -> None:
-    """Of a party that was absent the realized execution does not know to whom it would have sent."""
-    setup = setup_of()
-    full, absent = execution_of(setup), execution_of(setup, absences=True)
-    receivers = np.stack([full.schedule.round(t).receivers for t in range(1, full.rounds + 1)])
-    for t in range(1, full.rounds + 1):
-        there = absent.presence.row(t)
-        receivers[t - 1][~there] = -1
-        receivers[t - 1][~there[receivers[t - 1]]] = -1
-    execution = inca.Execution(inca.ExplicitSchedule(receivers), full.injection, absent.presence, cohort=absent.cohort)
-    certificate = checker_of(setup).certify(realized_of(setup, execution), (1, 2))
-    assert certificate.full_attendance is not None
-    expected = checker_of(setup).certify(realized_of(setup, full), (1, 2)).losses.mu
-    np.testing.assert_allclose(certificate.full_attendance.mu, expected, rtol=1e-3)
-
-
-def test_an_undelivered_share_calls_for_the_loss_of_the_schedule_as_it_was_drawn() -> None:
-    """Everyone was there, but one share came back: without the drawn schedule its place would be unknown."""
-    setup = setup_of()
-    full = execution_of(setup)
-    receivers = np.stack([full.schedule.round(t).receivers for t in range(1, full.rounds + 1)])
-    lost = int(receivers[0, 0, 0])
-    receivers[0, 0, 0] = -1
-    execution = inca.Execution(
-        inca.ExplicitSchedule(receivers), full.injection, undelivered=[Undelivered(1, 0, lost, 1)], cohort=full.cohort
-    )
-    certificate = checker_of(setup).certify(realized_of(setup, execution), (3, 4))
-    assert certificate.full_attendance is not None
-    expected = checker_of(setup).certify(realized_of(setup, full), (3, 4)).losses.mu
-    np.testing.assert_allclose(certificate.full_attendance.mu, expected, rtol=1e-3)
-
-
 # --- against every coalition at once ----------------------------------------------------------------------------------
 
 

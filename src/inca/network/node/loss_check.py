@@ -93,13 +93,7 @@ class LossChecker:
             losses = self._losses(execution)
             coalition = losses.worst_first(self._considered(losses))[0].tolist()
         transcript = replace(self._setup.transcript(execution), adversary=Adversary(coalition))
-        as_intended = not execution.undelivered and execution.presence.all_present
-        return certify(
-            transcript,
-            rule=terms.rule,
-            intended=None if as_intended else self._topology.schedule,
-            basis="leavers counted as colluders",
-        )
+        return certify(transcript, rule=terms.rule, basis="leavers counted as colluders")
 
     @cached_property
     def coalitions(self) -> Places:

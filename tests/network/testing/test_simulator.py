@@ -218,7 +218,7 @@ def cut_all_links(network: SimulatedNetwork, begin: float, duration: float) -> N
     network._at(begin + duration, heal)
 
 
-@pytest.mark.parametrize("seeds", quickly(range(3), *(range(first, first + 11) for first in range(3, 60, 11))))
+@pytest.mark.parametrize("seeds", quickly(range(11, 14), *(range(first, first + 11) for first in (0, 14, 25, 36, 47))))
 def test_a_cut_of_all_links_shorter_than_a_period_costs_time_and_nothing_else(seeds: range) -> None:
     for seed in seeds:
         session = small(seed)

@@ -141,7 +141,7 @@ WHEN: dict[str, Any] = {"start": 1.9e9, "period": 10, "max_clock_skew": 1, "min_
 
 
 def test_plans_of_runs_that_do_not_settle_are_refused() -> None:
-    unsettled = inca.plan(inca.Requirements(20, 1.0, messages=8), inca.PlanOptions(recipe="paper", views=10))
+    unsettled = inca.plan(inca.Requirements(5, 1.0, messages=4), inca.PlanOptions(recipe="paper", views=2))
     sentence = "the settlement of the plan must be settled, as sessions settle, got 'none'"
     with pytest.raises(InvalidInput, match=sentence):
         Terms.from_plan(unsettled, dimension=1, lower=0, upper=240, **WHEN)

@@ -434,7 +434,9 @@ def test_a_dealer_with_a_key_that_anyone_could_guess_is_silent(liar: int) -> Non
 
 @PLACES
 @pytest.mark.parametrize("numbers", ["all", "coordinates", "weight"])
-@pytest.mark.parametrize("size", [2**62 - 1, -(2**62) + 1, 2**63 - 1, -(2**63)])
+@pytest.mark.parametrize(
+    "size", [2**62 - 1, -(2**63), *(pytest.param(size, marks=pytest.mark.slow) for size in (-(2**62) + 1, 2**63 - 1))]
+)
 def test_a_final_message_of_impossible_numbers_gives_no_result_and_names_nobody(
     liar: int, numbers: str, size: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -518,7 +520,7 @@ LOW_ORDER += [
 
 
 @pytest.mark.parametrize("number", LOW_ORDER)
-@pytest.mark.parametrize("place", [0, COHORTS - 1])
+@pytest.mark.parametrize("place", [0, pytest.param(COHORTS - 1, marks=pytest.mark.slow)])
 def test_a_digest_with_a_key_of_low_order_is_none(number: int, place: int) -> None:
     """`cryptography` raises ValueError where such a key is used: uncaught, it would crash everyone after commit."""
     liar = order()[0]
@@ -553,7 +555,7 @@ def test_ballots_far_ahead_are_laid_to_their_proposer_and_change_nothing() -> No
     assert {peer for _, peer in room.blamed} == {liar}
 
 
-@pytest.mark.parametrize("ahead", [0, 1, 2, 3, 10, 900])
+@pytest.mark.parametrize("ahead", [0, 3, 900, *(pytest.param(count, marks=pytest.mark.slow) for count in (1, 2, 10))])
 @pytest.mark.parametrize("turns", [1, 5, 100], ids=["to one after the other", "now and then", "to one"])
 @PLACES
 def test_ballot_after_ballot_does_not_keep_others_from_deciding(liar: int, ahead: int, turns: int) -> None:

@@ -17,6 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import inca
+from helpers.examples import examples
 from helpers.ledgers import SESSION, possible, sessions
 from helpers.network_faults import Faults
 from helpers.parties import PACED, START, N, Room, offer_of
@@ -78,7 +79,7 @@ def exceeds(session: SessionConfig, ledger: Ledger, record: Began) -> str:
 LARGE: dict[str, Any] = {"largest_value": 2**34, "sigma_independent": 2**20, "sigma_cancelling": 2**33}
 
 
-@settings(max_examples=60, deadline=None)
+@settings(parent=examples(20, 100), deadline=None)
 @given(st.data())
 def test_no_honest_party_ever_has_to_send_more_than_the_bound_whatever_is_lost_or_lied(data: st.DataObject) -> None:
     """Rounds are missed, shares come back or are lost, and a liar sends as much as it may.
@@ -203,7 +204,7 @@ class Watched(SimulatedNetwork):
         super()._perform(i, effects)
 
 
-@pytest.mark.parametrize("seeds", [range(15), pytest.param(range(15, 200), marks=pytest.mark.slow)])
+@pytest.mark.parametrize("seeds", [range(10), pytest.param(range(10, 200), marks=pytest.mark.slow)])
 def test_honest_sessions_keep_to_the_bounds_whatever_goes_wrong(seeds: range) -> None:
     results = offers = 0
     for seed in seeds:

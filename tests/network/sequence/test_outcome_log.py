@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from helpers.examples import examples
 from helpers.outcome_logs import BEACON, A, B, C, Outcomes, digest_of, log_of, result_of, vector
 from inca.errors import InvalidInput
 from inca.network.sequence.outcome_log import NO_RESULT, OutcomeLog, SessionResult, from_bytes, last_result, to_bytes
@@ -62,7 +63,7 @@ def test_digests_differ_whenever_outcomes_do(tmp_path: Path) -> None:
     assert len(digests) == len(logs)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(parent=examples(20, 60), deadline=None)
 @given(st.lists(st.booleans(), max_size=6), st.lists(st.booleans(), max_size=6))
 def test_taking_over_a_later_log_makes_them_equal_up_to_its_last_result(
     tmp_path_factory: pytest.TempPathFactory, mine: list[bool], theirs: list[bool]

@@ -39,7 +39,8 @@ from inca.network.protocol.stage_rule import (
 )
 
 _DIGEST_PERIODS = 2.0  # for the digests of all who are not gone
-_PATIENCE_PERIODS = 1.5  # for a party that is there and neither deposits nor refuses
+# For a party that is there and neither deposits nor refuses. Whoever missed the decision asks after two periods.
+_PATIENCE_PERIODS = 2.5
 _OPENING_PERIODS = 2.0  # for the keys of the trustees
 _SERVING_PERIODS = 3.0
 _CONSENSUS_PERIODS = 4.0  # in which a decision is reached if a quorum is there

@@ -50,7 +50,7 @@ class SessionConfig:
         ...     period=2.0,
         ... )
         >>> session.quorum, session.pieces, session.deadline(3), session.clock_round(101.0)
-        (4, 3, 106.0, 1)
+        (4, 4, 106.0, 1)
     """
 
     id: bytes  # 32 of them; commitments and signatures are bound to it

@@ -1,6 +1,6 @@
 """How many one-way delays a session takes on a network that is slow and otherwise perfect.
 
-    python benchmarks/latency.py [--parties 10] [--rounds 10] [--delay 0.1] [--period 10] [--seeds 5]
+    python benchmarks/latency.py [--parties 10] [--delay 0.1] [--period 10] [--seeds 5]
 
 The parties are the real state machines, on a simulated network where every message takes exactly `--delay` seconds and
 computing takes nothing: what is measured is waiting alone, the same on every machine. A stage *needs* the one-way
@@ -19,7 +19,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
-from helpers.network_faults import Faults, random_session
+from helpers.network_faults import Faults
+from helpers.planned_sessions import planned_setup
 from helpers.simulated_network import SimulatedNetwork
 from inca.network.protocol.context import Effects
 
@@ -32,18 +33,10 @@ class SlowNetwork(SimulatedNetwork):
 
     def __init__(self, seed: int, options: argparse.Namespace) -> None:
         self.entered: dict[int, list[tuple[str, float]]] = {}
-        drawn = SimulatedNetwork(seed).rng
         session = replace(
-            random_session(drawn),
-            parties=options.parties,
-            rounds=options.rounds,
-            receivers=1,
-            schedule="permutation",
+            planned_setup(options.parties).session,
             period=options.period,
-            min_round_duration=0.0,
             min_participants=3,
-            start=10.0,
-            seed=drawn.randbytes(32),
         )
         super().__init__(seed, faults=Faults(delay=options.delay), session=session)
 
@@ -71,14 +64,14 @@ class SlowNetwork(SimulatedNetwork):
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--parties", type=int, default=10)
-    parser.add_argument("--rounds", type=int, default=10)
     parser.add_argument("--delay", type=float, default=0.1, help="one way, in seconds")
     parser.add_argument("--period", type=float, default=10.0)
     parser.add_argument("--seeds", type=int, default=5)
     options = parser.parse_args()
-    needed = {"rounds": ROUND * options.rounds, **NEEDED}
+    rounds = planned_setup(options.parties).session.rounds
+    needed = {"rounds": ROUND * rounds, **NEEDED}
     total = sum(needed.values())
-    print(f"n = {options.parties}, T = {options.rounds}, {options.delay:g} s one way, period {options.period:g} s")
+    print(f"n = {options.parties}, T = {rounds} as planned, {options.delay:g} s one way, period {options.period:g} s")
     for seed in range(options.seeds):
         network = SlowNetwork(seed, options)
         network.run()

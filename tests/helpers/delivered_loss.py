@@ -180,7 +180,10 @@ def worst_ratio(network: SimulatedNetwork, levels: NoiseLevels = LEVELS) -> tupl
     journals = {i: machine.journal for i, machine in enumerate(network.machines) if machine.journal}
     delivered = DeliveredMessages(session, topology, journals, {i: (cohort, credited[i]) for i in cohort})
     topped_up = replace(
-        levels, topup=levels.independent * session.sigma_topup(result.realized.weights) / session.sigma_independent
+        levels,
+        topup=levels.independent
+        * session.sigma_topup(result.realized.execution.cohort_weights)
+        / session.sigma_independent,
     )
     count, worst = 0, 0.0
     for colluder in range(session.parties):

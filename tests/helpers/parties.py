@@ -266,7 +266,9 @@ def final_of(room: Room, ledger: Ledger) -> Numbers:
         if sender == ledger.me
     }
     message = ledger.settled(cohort.parties, credited)
-    message[:-1] += ledger.topup(room.session.sigma_topup(room_party._components.finalization.realized.weights))
+    message[:-1] += ledger.topup(
+        room.session.sigma_topup(room_party._components.finalization.realized.execution.cohort_weights)
+    )
     return message
 
 

@@ -117,7 +117,7 @@ class Plan:
         """Return the noise of an execution, with the top-up for its cohort."""
         if execution.cohort is None:
             return self.noise_levels
-        return replace(self.noise_levels, topup=self.topup.sigma(execution.total_weights[execution.cohort]))
+        return replace(self.noise, levels=self.noise_levels).levels_of(execution)
 
     @property
     def agreed(self) -> AgreedGuarantee:

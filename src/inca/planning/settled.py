@@ -125,18 +125,16 @@ class SettledNoise:
     """The noise of a settled run.
 
     Attributes:
-        factor: V over s^2 / mu^2: f, and a little more where a party may lack some of the others.
         levels: sigma_* and sigma_Delta.
         topup: What is added at settlement.
     """
 
-    factor: float
     levels: NoiseLevels
     topup: TopUp
 
     def levels_of(self, execution: Execution) -> NoiseLevels:
         """Return the noise of a settled execution, with the top-up for its cohort."""
-        return replace(self.levels, topup=self.topup.sigma(execution.total_weights[execution.cohort]))
+        return replace(self.levels, topup=self.topup.sigma(execution.cohort_weights))
 
 
 def settled_noise(requirements: Requirements, rounds: int, spare: int = 0) -> SettledNoise:
@@ -144,8 +142,8 @@ def settled_noise(requirements: Requirements, rounds: int, spare: int = 0) -> Se
 
     Example:
         >>> noise = settled_noise(Requirements(10, 1.0, colluding=0.1, dropout=0.1), rounds=2)
-        >>> noise.factor, round(noise.levels.ratio)  # 9 sqrt(201 (2 + 6))
-        (1.005, 360)
+        >>> round(noise.levels.ratio)  # 9 sqrt(200 (2 + 6))
+        360
     """
     unit, honest = requirements.var_local_dp, requirements.honest
     staying = honest - requirements.leavers
@@ -161,7 +159,7 @@ def settled_noise(requirements: Requirements, rounds: int, spare: int = 0) -> Se
     independent = math.sqrt(unit * factor / honest * _ROUND_UP)
     levels = NoiseLevels(independent=independent, cancelling=math.sqrt(cancelling * _ROUND_UP))
     together = math.sqrt(unit * factor * _ROUND_UP**0.5)
-    return SettledNoise(factor, levels, TopUp(together, independent, requirements.colluders))
+    return SettledNoise(levels, TopUp(together, independent, requirements.colluders))
 
 
 def settled_error(requirements: Requirements, noise: SettledNoise, leavers: int) -> ErrorBudget:

@@ -337,6 +337,11 @@ class Execution:
         # A full attendance injects exactly everything, however the shares were rounded.
         return np.where(attended == self.rounds, 1.0 - self.injection.value[-1] + last, portions[attended] + last)
 
+    @property
+    def cohort_weights(self) -> list[float]:
+        """w_i of the parties that settle, in the order of their ids; empty if nobody does."""
+        return [] if self.cohort is None else [float(weight) for weight in self.total_weights[self.cohort]]
+
     def weight_history(self) -> Iterator[Array]:
         """Yield the weight carried by every party's message in rounds 0..T: what travels beside the values.
 

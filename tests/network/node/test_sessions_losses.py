@@ -106,7 +106,7 @@ def test_no_stated_loss_is_below_that_of_all_that_was_delivered(tmp_path: Path, 
     result = common_result(parties, {i: ends[i] for i in stayed})
     assert result.realized.cohort == frozenset(stayed)
     delivered = delivered_messages(parties, result)
-    levels = drawn_levels(parties.setup, result.realized.weights)
+    levels = drawn_levels(parties.setup, result.realized.execution.cohort_weights)
     ratios = []
     for i in stayed:
         checker, check = ends[i].loss_checker, ends[i].loss_check

@@ -112,13 +112,15 @@ def test_whoever_is_away_or_leaves_all_who_stay_deposit_and_top_up_alike(
     with watched() as asked:
         result = room.open().run().check()
     cohort, expected = set(range(N)) - set(gone), by_hand(setup, weights)
-    assert result.realized.cohort == cohort and sorted(result.realized.weights) == pytest.approx(weights)
+    assert result.realized.cohort == cohort and sorted(result.realized.execution.cohort_weights) == pytest.approx(
+        weights
+    )
     assert not any(room.refusals.values()) and not any(room.plans_refused.values())
     assert {i: levels for i, levels in asked.items() if i in cohort} == {i: {expected} for i in cohort}
     assert (expected > 0) is bool(away or gone)
     # As journals and accounts have it, to the last digit, which `check` above rests on.
     ledgers = [ledger for ledger in room.ledgers() if ledger.me in cohort]
-    assert weights_of(room.session, ledgers) == result.realized.weights
+    assert weights_of(room.session, ledgers) == result.realized.execution.cohort_weights
     noise = np.sum([ledger.topup(expected) for ledger in ledgers], axis=0)
     assert result.total.tolist() == (np.sum([ledger.injected[:-1] for ledger in ledgers], axis=0) + noise).tolist()
     # It is the bound against every coalition that passes, and it would not have without the top-up.

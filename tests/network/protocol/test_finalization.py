@@ -108,7 +108,7 @@ def test_what_is_deposited_is_settled_topped_up_sealed_written_before_it_is_said
     message = opened_by(cohort, signed.item, (0, 1))
     assert message is not None and message == opened_by(cohort, signed.item, (1, 2))
     settled = context.ledger.settled(frozenset({0, 1, 2}), set())
-    numbers, weights = unpack(message[:-SECRET_BYTES], 3).tolist(), finalization.realized.weights
+    numbers, weights = unpack(message[:-SECRET_BYTES], 3).tolist(), finalization.realized.execution.cohort_weights
     lacking = (1.9 * max(weights)) ** 2 - sum(weight**2 for weight in sorted(weights)[:2])
     sigma = math.ceil(2**20 * math.sqrt(lacking / 2))
     assert numbers == (settled + np.append(context.ledger.topup(sigma), 0)).tolist()

@@ -197,7 +197,7 @@ def test_settled_sums_are_what_the_cohort_injected_and_topped_up_whoever_left(se
         network.check_end()
         for result in list(network.results.values())[:1]:
             left += len(result.realized.cohort) < network.session.parties
-            topped_up += network.session.sigma_topup(result.realized.weights) > 0
+            topped_up += network.session.sigma_topup(result.realized.execution.cohort_weights) > 0
     assert left >= 5 and topped_up >= 3
 
 

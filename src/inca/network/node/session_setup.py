@@ -86,7 +86,7 @@ class SessionSetup:
         if execution.cohort is None:
             return levels
         # By the numbers that the parties use: there is top-up if and only if they add some.
-        steps = self.session.topup.sigma(execution.total_weights[execution.cohort].tolist())
+        steps = self.session.topup.sigma(execution.cohort_weights)
         return replace(levels, topup=steps / self._in_steps)
 
     def transcript(self, execution: Execution) -> Transcript:

@@ -142,7 +142,7 @@ class Finalization:
             if sender == context.me
         }
         message = ledger.settled(self.cohort.parties, credited)  # modulo 2^64, as everywhere from here on
-        message[:-1] += ledger.topup(context.session.sigma_topup(self.realized.weights))
+        message[:-1] += ledger.topup(context.session.sigma_topup(self.realized.execution.cohort_weights))
         self._opening.deposit(pack(message) + ledger.beacon_secret)
 
     # --- what was decided -----------------------------------------------------------------------------------------

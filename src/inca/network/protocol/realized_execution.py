@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import cast
 
 import numpy as np
 
@@ -48,11 +47,6 @@ class RealizedExecution:
         """The parties that settle."""
         assert self.execution.cohort is not None
         return frozenset(np.flatnonzero(self.execution.cohort).tolist())
-
-    @property
-    def weights(self) -> list[float]:
-        """What part of its value each of the cohort has injected."""
-        return cast("list[float]", self.execution.total_weights[self.execution.cohort].tolist())
 
 
 def realize(session: SessionConfig, topology: Topology, accounts: Mapping[int, Account]) -> RealizedExecution:

@@ -17,7 +17,7 @@ def weights_of(session: SessionConfig, cohort: Iterable[Ledger]) -> list[float]:
     ledgers = list(cohort)
     topology = ledgers[0].topology
     assert topology is not None
-    return realize(session, topology, {ledger.me: ledger.account for ledger in ledgers}).weights
+    return realize(session, topology, {ledger.me: ledger.account for ledger in ledgers}).execution.cohort_weights
 
 
 def expected_sum(session: SessionConfig, cohort: Iterable[Ledger]) -> Numbers:

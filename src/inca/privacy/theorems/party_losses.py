@@ -100,13 +100,15 @@ class PartyLosses:
 
     def worst_first(self, coalitions: Places) -> Places:
         """Return coalitions, those of the largest bound first; of equal ones, those with most partners of the party."""
+        return coalitions[self._order(coalitions, *self._joined(coalitions))]
+
+    def _order(self, coalitions: Places, joined: Places, together: Array) -> Places:
         if self.graph is None:
-            return coalitions
-        joined, together = self._joined(coalitions)
+            return np.arange(len(coalitions))
         partner = np.isin(np.arange(self._execution.parties), list(self.graph.partners[self._party]))
         with np.errstate(divide="ignore"):
             squares = 1.0 / together + joined * (self._execution.rounds + 6) / self._levels.cancelling**2
-        return coalitions[np.lexsort((-partner[coalitions].sum(axis=1), -squares))]
+        return np.lexsort((-partner[coalitions].sum(axis=1), -squares))
 
     def worst(self, coalitions: Places, within: Callable[[float], bool], accounts: int = 20) -> WorstLossOf:
         """Return the largest loss against coalitions: by the bounds if these are within what is allowed.
@@ -114,14 +116,16 @@ class PartyLosses:
         Where they are not, the loss is worked out against those with the largest bounds one by one, until the other
         bounds are within what is allowed, a loss is not, or as many as `accounts` were worked out, which then decide.
         """
-        if within(bound := self._largest_bound(coalitions)):
+        joined, together = self._joined(coalitions)
+        if within(bound := self._largest_bound(joined, together)):
             return WorstLossOf(bound, None, len(coalitions))
-        ordered, losses = self.worst_first(coalitions), list[tuple[float, tuple[int, ...]]]()
+        order, losses = self._order(coalitions, joined, together), list[tuple[float, tuple[int, ...]]]()
+        ordered, joined, together = coalitions[order], joined[order], together[order]
         while True:
             coalition = tuple(sorted(ordered[len(losses)].tolist()))
             losses.append((self.exact(coalition), coalition))
             worst, done = max(losses), len(losses)
-            if within(rest := self._largest_bound(ordered[done:])):
+            if within(rest := self._largest_bound(joined[done:], together[done:])):
                 return WorstLossOf(max(worst[0], rest), worst[1] if worst[0] >= rest else None, len(ordered))
             if not within(worst[0]) or done == accounts:
                 return WorstLossOf(*worst, done)
@@ -131,9 +135,8 @@ class PartyLosses:
             return np.ones(len(coalitions), dtype=np.intp), np.zeros(len(coalitions))
         return joined_without(self.graph, self._party, coalitions, self._variances)
 
-    def _largest_bound(self, coalitions: Places) -> float:
+    def _largest_bound(self, joined: Places, together: Array) -> float:
         """Return the largest bound: of coalitions without which as many are joined, least variance is worst."""
-        joined, together = self._joined(coalitions)
         least = np.full(self._variances.size + 1, math.inf)
         np.minimum.at(least, joined, together)
         sizes = np.unique(joined)

@@ -12,8 +12,7 @@ import pytest
 import inca
 from helpers.documents import words
 from inca._base.options import Rule
-from inca.documents.certificate import CertificateDocument
-from inca.privacy.certificate import ASSUMPTIONS
+from inca.documents.certificate import ASSUMPTIONS, CertificateDocument
 from inca.protocol.execution_files import digest
 from inca.protocol.rounding import Rounding
 from inca.protocol.transcript import AgreedGuarantee

@@ -9,9 +9,9 @@ where they are only read in order: those of party 0, then those of party 1, ...
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import ParamSpec, TypeVar, cast
+from functools import cached_property, update_wrapper
+from typing import Any, ParamSpec, TypeVar, cast
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
@@ -29,12 +29,40 @@ _LOW32 = np.uint64(0xFFFFFFFF)
 _32 = np.uint64(32)
 
 
+class _Compiled:
+    """A function that Numba compiles at its first call, and that other compiled functions may call.
+
+    Importing Numba takes longer than most commands, and many a command needs no kernel.
+    """
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        update_wrapper(self, function)
+
+    @cached_property
+    def dispatcher(self) -> Any:
+        """The function as Numba has it; kept for later processes once a folder for it can be written."""
+        import numba
+
+        plain = self.__wrapped__  # type: ignore[attr-defined]  # set by update_wrapper
+        try:
+            return numba.njit(nogil=True, cache=True)(plain)
+        except RuntimeError:  # nowhere to keep what is compiled: do it in every process
+            return numba.njit(nogil=True)(plain)
+
+    @property
+    def _numba_type_(self) -> Any:
+        """What Numba asks an object for that it finds in a function it compiles."""
+        import numba
+
+        return numba.types.Dispatcher(self.dispatcher)
+
+    def __call__(self, *arguments: Any) -> Any:
+        return self.dispatcher(*arguments)
+
+
 def compiled(function: Callable[P, R]) -> Callable[P, R]:
-    """Compile `function` for the machine, once where a folder for it can be written; it runs without the lock."""
-    try:
-        return cast(Callable[P, R], numba.njit(nogil=True, cache=True)(function))
-    except RuntimeError:  # nowhere to keep what is compiled: do it in every process
-        return cast(Callable[P, R], numba.njit(nogil=True)(function))
+    """Compile `function` for the machine when it is first called; it runs without the lock."""
+    return cast(Callable[P, R], _Compiled(function))
 
 
 @compiled

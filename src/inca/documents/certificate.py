@@ -18,6 +18,16 @@ from inca.documents.fields import (
 )
 from inca.errors import InvalidInput
 
+ASSUMPTIONS = (
+    "All parties follow the protocol, and honest parties keep their values and noise to themselves.",
+    "The adversary knows who sends to whom, who is present, and all noise levels; it sees the colluders' values, noise "
+    "and messages, the eavesdropped messages, and the final messages of all parties present at the end.",
+    "Noise is Gaussian with the stated levels, drawn anew for this execution; noise in floating point is not covered.",
+    "Two inputs are neighbours if one party's value differs, by at most the sensitivity in Euclidean distance.",
+    "Who is absent, and which shares arrive, does not depend on values or noise.",
+)
+SETTLED = "Final messages are settled, and published by the cohort alone, which was agreed before any of them was."
+
 
 class WorstLoss(Part, frozen=True, kw_only=True):
     """The largest loss of an honest party; null is infinite, that is, no guarantee."""

@@ -17,7 +17,7 @@ from inca._base.options import Rule
 from inca._base.types import Array, Progress
 from inca._base.validation import finite_float, instance, one_of, refuse
 from inca._base.version import __version__
-from inca.documents.certificate import CertificateDocument, ConditionFields, RankFields, WorstLoss
+from inca.documents.certificate import ASSUMPTIONS, SETTLED, CertificateDocument, ConditionFields, RankFields, WorstLoss
 from inca.documents.document import finite_or_none
 from inca.documents.fields import AdversaryFields, Basis
 from inca.privacy._device import Device
@@ -34,17 +34,6 @@ from inca.protocol.noise_levels import NoiseLevels
 from inca.protocol.schedules import Schedule
 from inca.protocol.transcript import AgreedGuarantee, Transcript
 
-ASSUMPTIONS = (
-    "All parties follow the protocol, and honest parties keep their values and noise to themselves.",
-    "The adversary knows who sends to whom, who is present, and all noise levels; it sees the colluders' values, noise "
-    "and messages, the eavesdropped messages, and the final messages of all parties present at the end.",
-    "Noise is Gaussian with the stated levels, drawn anew for this execution; noise in floating point is not covered.",
-    "Two inputs are neighbours if one party's value differs, by at most the sensitivity in Euclidean distance.",
-    "Who is absent, and which shares arrive, does not depend on values or noise.",
-)
-
-
-SETTLED = "Final messages are settled, and published by the cohort alone, which was agreed before any of them was."
 _ONLY_COHORT = "Parties outside the cohort are counted as colluders: nothing is said of their own losses."
 
 

@@ -25,9 +25,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
 from itertools import groupby
+from typing import TYPE_CHECKING
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
 from inca._base.kernels import Flags
@@ -40,6 +40,9 @@ from inca.protocol.presence import Presence
 from inca.protocol.schedules import ExplicitSchedule, Round, Schedule
 from inca.protocol.schedules.base import check_round, common_share
 from inca.protocol.undelivered import Undelivered, check_slots, refuse_late, undelivered_entry
+
+if TYPE_CHECKING:
+    import scipy.sparse as sp
 
 
 class Execution:
@@ -309,6 +312,8 @@ class Execution:
         Returns:
             A sparse matrix, (n, n); column j is what j does with its message.
         """
+        import scipy.sparse as sp  # slow to import
+
         step = self.sends(t)
         sender, slot = np.nonzero(step.receivers >= 0)
         everyone = np.arange(self.parties)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from inca.documents.average import AverageDocument
+from inca.documents.certificate import ASSUMPTIONS, SETTLED
 from inca.documents.document import infinite_if_none
-from inca.privacy.certificate import ASSUMPTIONS, SETTLED
 from inca.reporting.parts import Content, RowOf, Sentence, capital, counted, intervals, numbers, rows_of
 from inca.reporting.verdict import meaning, mu_of, verdict
 

@@ -6,9 +6,8 @@ import math
 
 import numpy as np
 
-from inca.documents.certificate import CertificateDocument
+from inca.documents.certificate import ASSUMPTIONS, SETTLED, CertificateDocument
 from inca.errors import InvalidInput
-from inca.privacy.certificate import ASSUMPTIONS, SETTLED
 from inca.protocol.execution_files import execution_document
 from inca.protocol.expected_error import expected_error
 from inca.protocol.transcript import Transcript

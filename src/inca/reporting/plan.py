@@ -7,10 +7,10 @@ import math
 import msgspec
 
 from inca._base.validation import whole_parties
+from inca.documents.certificate import ASSUMPTIONS, SETTLED
 from inca.documents.document import infinite_if_none
 from inca.documents.fields import ErrorParts
 from inca.documents.plan import PlanDocument
-from inca.privacy.certificate import ASSUMPTIONS, SETTLED
 from inca.protocol.usefulness import remark_on_error
 from inca.reporting.parts import Content, Figure, RowOf, Sentence, counted, plain, rounded_up, rows_of
 from inca.reporting.svg import ReferenceLevel, bars, shares, short

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from inca.documents.certificate import ASSUMPTIONS, SETTLED
 from inca.documents.result import ResultDocument, session_cost
-from inca.privacy.certificate import ASSUMPTIONS, SETTLED
 from inca.reporting.parts import (
     Content,
     Figure,

@@ -17,8 +17,8 @@ import inca
 from helpers.command_line import Capture, call, refused
 from helpers.ended_sessions import write_session
 from helpers.paths import ROOT
-from inca.documents.certificate import CertificateDocument
-from inca.privacy.certificate import ASSUMPTIONS, Certificate
+from inca.documents.certificate import ASSUMPTIONS, CertificateDocument
+from inca.privacy.certificate import Certificate
 from inca.reporting.parts import rounded_up
 from inca.reporting.verdict import guarantee, meaning
 

@@ -25,11 +25,11 @@ from helpers.joined import hidden_graph, joined_levels, joined_view, plain_bound
 from inca.errors import InvalidInput
 from inca.privacy.theorems.joined_bound import (
     cancelling_variance_for_factor,
-    joined_bounds,
     least_cancelling_variance,
     loss_bound,
     squared_loss_bound,
 )
+from inca.privacy.theorems.joined_views import joined_bounds
 
 # --- never above, party by party --------------------------------------------------------------------------------------
 

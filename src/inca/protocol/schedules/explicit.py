@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from inca._base.types import Array
 from inca._base.validation import finite_array, integer, listed, refuse
 from inca.errors import InvalidInput
 from inca.protocol.schedules.base import TOLERANCE, Round, Schedule, check_range, check_round, check_share, check_size
+
+if TYPE_CHECKING:
+    import scipy.sparse as sp
 
 
 class ExplicitSchedule(Schedule):
@@ -113,6 +115,8 @@ def _ids(receivers: ArrayLike) -> NDArray[np.int64]:
 
 def _checked_matrix(matrix: ArrayLike | sp.sparray | sp.spmatrix, t: int) -> sp.csc_array:
     """Return the off-diagonal part of a valid weight matrix, by columns."""
+    import scipy.sparse as sp  # slow to import
+
     name = f"matrix {t}"
     entries: Any = matrix if sp.issparse(matrix) else finite_array(name, cast(ArrayLike, matrix), (2,), "(n, n)")
     columns = sp.csc_array(entries, dtype=np.float64)

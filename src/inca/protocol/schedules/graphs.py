@@ -6,9 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Protocol
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
-from scipy.sparse.csgraph import connected_components
 
 from inca._base.kernels import Ids
 from inca._base.validation import integer, listed, one_of, refuse
@@ -163,6 +161,9 @@ def complete_graph(parties: int, rounds: int) -> StaticGraph:
 
 
 def _check_connected(receivers: Ids) -> None:
+    import scipy.sparse as sp  # slow to import
+    from scipy.sparse.csgraph import connected_components
+
     n = receivers.shape[0]
     sender, slot = np.nonzero(receivers >= 0)
     links = sp.coo_array((np.ones(sender.size), (sender, receivers[sender, slot])), shape=(n, n))

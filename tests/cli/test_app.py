@@ -162,6 +162,18 @@ def test_help_is_quick_since_nothing_heavy_is_imported_for_it() -> None:
         assert page.splitlines()[-1] == "[]" and "Usage: inca" in page
 
 
+def test_a_plan_is_quick_since_nothing_is_compiled_or_factored_for_it() -> None:
+    code = (
+        "import sys, inca.cli\n"
+        "sys.argv = ['inca', 'plan', '--parties', '1000', '--epsilon', '1', '--details']\n"
+        "try: inca.cli.main()\n"
+        "except SystemExit: pass\n"
+        "print(sorted({'numba', 'scipy.linalg', 'scipy.sparse', 'scipy.optimize', 'cryptography'} & sys.modules.keys()))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120)
+    assert done.stdout.splitlines()[-1] == "[]" and "Cost" in done.stdout
+
+
 @pytest.mark.parametrize("verb", VERBS)
 def test_every_verb_has_an_example(verb: str, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "200")

@@ -1,7 +1,7 @@
 """Change the code on purpose, one place at a time, and see whether the quick tests of that file notice.
 
     make mutants                                            # all files below, an hour or more on one core
-    make mutants FILES="planning/search.py learn/budget.py"
+    make mutants FILES="planning/plan.py learn/budget.py"
     python tools/mutants.py --list                          # the files, and what tests each of them
 
 cosmic-ray finds the places and makes the changes (`mutation_operators.py` adds some that matter here); everything runs

@@ -14,9 +14,9 @@ from .errors import NetworkError as NetworkError
 from .errors import NoResult as NoResult
 from .errors import RequirementsNotMet as RequirementsNotMet
 from .planning.plan import Plan as Plan
+from .planning.plan import plan as plan
 from .planning.plan import read_plan as read_plan
 from .planning.requirements import Requirements as Requirements
-from .planning.search import plan as plan
 from .privacy.accountant import Losses as Losses
 from .privacy.accountant import account as account
 from .privacy.accountant import compose as compose

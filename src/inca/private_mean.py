@@ -22,12 +22,12 @@ from inca._base.version import __version__
 from inca.documents.average import AverageDocument, NoiseParts
 from inca.documents.document import finite_or_none
 from inca.documents.result import Numbers
-from inca.planning.designs import ProtocolDesign
 from inca.planning.plan import Plan
+from inca.planning.plan import plan as make_plan
 from inca.planning.requirements import Requirements
-from inca.planning.search import plan as make_plan
 from inca.privacy.certificate import Certificate, certify
 from inca.protocol.adversary import Adversary, RandomAdversary
+from inca.protocol.design import ProtocolDesign
 from inca.protocol.domain import Domain, falls_short
 from inca.protocol.execution import Execution
 from inca.protocol.execution_files import agreed_fields

@@ -15,8 +15,7 @@ from helpers.examples import examples
 from inca.dashboard.plan_view import SLOW
 from inca.errors import IncaError
 from inca.mechanisms.compare import baselines, evaluate
-from inca.planning.plan import Plan
-from inca.planning.search import plan
+from inca.planning.plan import Plan, plan
 from inca.reporting.plan import plan_content
 
 FRACTIONS = st.sampled_from([0.0, 0.1, 0.2, 0.3]) | st.floats(0.0, 0.9).map(lambda x: round(x, 3))

@@ -17,7 +17,7 @@ def test_optional_packages_are_not_loaded_before_they_are_used() -> None:
     """Nor is scipy.stats, which takes longer than all else that a plan or a comparison loads."""
     program = (
         "import sys\n"
-        "import inca.learn, inca.mechanisms, inca.planning.search\n"
+        "import inca.learn, inca.mechanisms, inca.planning.plan\n"
         "from inca.learn import Budget, Records, SimulatedAverager, TorchModel, moments, train\n"
         "print(sorted({'sklearn', 'torch', 'cryptography', 'scipy.stats'} & set(sys.modules)))\n"
     )

@@ -22,8 +22,8 @@ from inca.mechanisms.central_local import LocalDP
 from inca.mechanisms.cordp import CorDP
 from inca.mechanisms.gopa import Gopa, cut_off_probability, fewest_neighbours, random_graph
 from inca.mechanisms.pairwise import Pairwise, complete_loss, complete_ratio, losses
-from inca.planning.paper_recipe import paper_factor
 from inca.planning.requirements import Requirements
+from inca.planning.sampled import paper_factor
 from inca.protocol.noise_levels import NoiseLevels
 
 REQUIREMENTS = Requirements(parties=30, epsilon=0.7, delta=1e-4, colluding=0.1, dropout=0.2, messages=10)

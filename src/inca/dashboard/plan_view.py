@@ -13,7 +13,7 @@ from inca._base.files import null_for_infinity
 from inca.dashboard.documents import plan_links
 from inca.dashboard.questions import PlanQuestion
 from inca.mechanisms.compare import baselines, evaluate
-from inca.planning.search import plan
+from inca.planning.plan import plan
 from inca.reporting.plan import plan_content
 
 SLOW = ("GOPA", "Muffliato")

@@ -19,8 +19,8 @@ from inca.mechanisms.mask_graph import least_mask_graph
 from inca.mechanisms.muffliato import Muffliato
 from inca.mechanisms.secure_aggregation import SecureAggregation
 from inca.mechanisms.serverless_aggregation import ServerlessAggregation
+from inca.planning.plan import plan
 from inca.planning.requirements import Requirements
-from inca.planning.search import plan
 
 _MIN_GOPA_VIEWS = 100
 

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 from inca._base.validation import finite_float
 from inca.mechanisms.base import ExpectedError, MeanEstimate, Mechanism
 from inca.planning.plan import Plan
-from inca.planning.sampled_error import sampled_error
+from inca.planning.sampled import sampled_error
 from inca.planning.settled import settled_error
 from inca.protocol.presence import Presence
 from inca.protocol.simulation import simulate

@@ -20,11 +20,11 @@ from dataclasses import dataclass, replace
 
 from inca._base.validation import integer
 from inca.errors import InvalidInput, RequirementsNotMet
-from inca.planning.designs import ProtocolDesign
 from inca.planning.requirements import Requirements
 from inca.privacy.theorems.circle import circle_rounds
 from inca.privacy.theorems.joined_bound import cancelling_variance_for_factor
 from inca.privacy.theorems.party_cut_off import SPARE_COST, log_cut_off_for_party, permutation_rounds
+from inca.protocol.design import ProtocolDesign
 from inca.protocol.execution import Execution
 from inca.protocol.expected_error import ErrorBudget
 from inca.protocol.noise_levels import NoiseLevels
@@ -80,15 +80,19 @@ def joined_design(requirements: Requirements, rounds: int | None = None) -> Join
     chosen = most if rounds is None else rounds
     undisturbed = requirements.away == requirements.eavesdropped == 0.0
     circle = circle_rounds(n, known, LOST_MESSAGES) if undisturbed else None
+    certain = None
+    if circle is not None and circle <= chosen and (rounds or circle) < n:
+        certain = JoinedDesign(ProtocolDesign("circle", rounds or circle), 0.0, 0)
+        if circle <= MOST_CIRCLE_ROUNDS:
+            return certain
     gone = {"eavesdropped": requirements.eavesdropped, "away": requirements.away}
     cost = _NO_SPARE if requirements.away else SPARE_COST  # of parties with unequal weights a few may weigh more
     try:
         drawn = permutation_rounds(n, known, requirements.failure, most=_MOST_ROUNDS, cost=cost, **gone)
     except InvalidInput:  # so many do not suffice
         drawn = None
-    most_on_circle = max(MOST_CIRCLE_ROUNDS, _MOST_ROUNDS if drawn is None else drawn.rounds)
-    if circle is not None and circle <= min(most_on_circle, chosen) and (rounds or circle) < n:
-        return JoinedDesign(ProtocolDesign("circle", rounds or circle), 0.0, 0)
+    if certain is not None and circle is not None and circle <= (_MOST_ROUNDS if drawn is None else drawn.rounds):
+        return certain
     if drawn is None or drawn.rounds > chosen:
         sufficient = [*([] if circle is None else [circle]), *([] if drawn is None else [drawn.rounds])]
         raise RequirementsNotMet(_too_few_rounds(requirements, chosen, sufficient))

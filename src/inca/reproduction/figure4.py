@@ -18,7 +18,7 @@ from inca._base.plotting import (
     percent,
     plain_log_scale,
 )
-from inca.planning.paper_recipe import PAPER_FACTOR
+from inca.planning.sampled import PAPER_FACTOR
 from inca.reproduction.figure4_claims import (
     CORDP,
     GOPA,

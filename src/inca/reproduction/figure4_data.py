@@ -23,8 +23,8 @@ from inca.mechanisms.central_local import CentralDP, LocalDP
 from inca.mechanisms.cordp import CorDP
 from inca.mechanisms.gopa import Gopa
 from inca.mechanisms.pairwise import complete_loss, complete_ratio
-from inca.planning.paper_recipe import paper_factor
 from inca.planning.requirements import Requirements
+from inca.planning.sampled import paper_factor
 from inca.protocol.noise_levels import NoiseLevels
 from inca.reproduction.figure_reproduction import PerformJobs, Row, chunks, mean_and_error
 from inca.reproduction.runs import errors, gopa_errors, gopa_needed, noise_needed

@@ -21,16 +21,16 @@ from inca.mechanisms.compare import baselines, own_mechanisms
 from inca.mechanisms.gopa import Gopa, random_graph
 from inca.mechanisms.inca import Inca
 from inca.mechanisms.muffliato import Muffliato, Stopping
-from inca.planning.designs import ProtocolDesign
-from inca.planning.paper_recipe import sample_view
+from inca.planning.plan import plan
 from inca.planning.requirements import Requirements
-from inca.planning.search import plan
+from inca.planning.sampled import sample_view
 from inca.privacy.calibration import Tradeoff
 from inca.privacy.tail_quantile import least_ratios
 from inca.privacy.theorems.preconditions import theorem4
 from inca.privacy.theorems.rank_by_round import first_round_met
 from inca.privacy.view import View
 from inca.protocol.adversary import Adversary
+from inca.protocol.design import ProtocolDesign
 from inca.protocol.execution import Execution
 from inca.protocol.expected_error import expected_error
 from inca.protocol.injection import incremental_injection

@@ -33,8 +33,8 @@ from inca.mechanisms.central_local import CentralDP, LocalDP
 from inca.mechanisms.cordp import CorDP
 from inca.mechanisms.gopa import Gopa
 from inca.mechanisms.inca import Inca
+from inca.planning.plan import plan
 from inca.planning.requirements import Requirements
-from inca.planning.search import plan
 
 KINDS = ("inca", "central", "gopa", "cordp", "local")
 _GOPA_GRAPHS = 100  # that GOPA's noise is calibrated on

@@ -22,9 +22,8 @@ from inca.documents.certificate import CertificateDocument
 from inca.network.membership.terms import Terms
 from inca.network.protocol.stages import periods_after_rounds
 from inca.network.testing.local_cluster import LocalCluster, measure_start_up
-from inca.planning.plan import Plan
+from inca.planning.plan import Plan, plan
 from inca.planning.requirements import Requirements
-from inca.planning.search import plan
 
 _NAMES = ("Aachen", "Bergen", "Cork", "Delft", "Evora", "Faro", "Ghent", "Halle", "Ieper", "Jena", "Kiel", "Lyon")
 _LOW, _HIGH = 0.0, 240.0  # minutes

@@ -1,5 +1,6 @@
-"""The paper's own recipe for Algorithm 2: equal shares, random receivers, and noise that sampled views need.
+"""What is sampled: the error where absence is a matter of chance, and the paper's own recipe for Algorithm 2.
 
+The recipe is equal shares, random receivers, and noise that sampled views need.
 The independent noise is 1.3 times the least there could be, "providing a good balance" for dropouts; the cancelling
 noise is the most that any honest party needed in so many random views. Nothing is proven of the next view. As the
 sampled ones and the next are exchangeable, it needs more with a probability of at most 1 / (views + 1), over all.
@@ -10,18 +11,19 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import astuple
 
 import numpy as np
 
 from inca._base.threads import available_cores, one_blas_thread
 from inca._base.validation import integer, refuse
 from inca.errors import InvalidInput, RequirementsNotMet
-from inca.planning.designs import ProtocolDesign
 from inca.planning.requirements import Requirements
-from inca.privacy.calibration import Tradeoff
 from inca.privacy.view import View
 from inca.protocol.adversary import Adversary
+from inca.protocol.design import ProtocolDesign
 from inca.protocol.execution import Execution
+from inca.protocol.expected_error import ErrorBudget, expected_error
 from inca.protocol.noise_levels import NoiseLevels
 from inca.protocol.presence import Presence
 
@@ -30,9 +32,50 @@ PAPER_FACTOR = 1.3
 PAPER_ROUNDS = 20
 """The rounds of the paper's experiments, where the messages allow as many."""
 _FIRST_SEED = 10**6
-_MOST_PARTIES = 2000  # of views that are sampled whole
+_MOST_PARTIES_OF_VIEWS = 2000  # of views that are sampled whole
 _MIN_PARTIES_FOR_THREADS = 200  # with fewer, threads wait for the interpreter longer than they work without it
 _ROUND_UP = 1.0 + 1e-9
+_MOST_PARTIES = 100_000  # where an error is sampled
+_MAX_SENDERS = 400_000  # parties in all runs together
+
+
+def sampled_error(
+    requirements: Requirements,
+    design: ProtocolDesign,
+    levels_of: Callable[[Execution], NoiseLevels],
+    dropout: float,
+    runs: int,
+    *,
+    settled: bool = False,
+) -> tuple[ErrorBudget, float]:
+    """Return the mean of the exact errors of sampled runs, and its standard error (0 where one run is all).
+
+    Args:
+        requirements: How many parties, how often they are away, and the variance of their values.
+        design: The schedule, which is drawn anew for each run.
+        levels_of: The noise of an execution.
+        dropout: The fraction of the parties that leaves for good.
+        runs: How many runs, at most.
+        settled: Whether those who stay settle.
+    """
+    n, away = requirements.parties, requirements.away
+    if n > _MOST_PARTIES:
+        refuse(
+            "parties", n, f"at most {_MOST_PARTIES:,} where an expected error is sampled (with away, or not settled)"
+        )
+    # If nobody is absent, all runs are the same.
+    count = 1 if dropout == 0.0 and away == 0.0 else max(4, min(runs, _MAX_SENDERS // n))
+
+    def error_of_run(number: int) -> ErrorBudget:
+        rng = np.random.default_rng((0, 2, number))
+        presence = Presence.leaving(n, design.rounds, dropout, rng, away=away)
+        execution = Execution(design.draw_schedule(n, number), design.injection(), presence)
+        execution = execution.settled() if settled else execution
+        return expected_error(execution, levels_of(execution), variance=requirements.value_variance)
+
+    errors = np.array([astuple(error_of_run(number)) for number in range(count)])
+    spread = 0.0 if count == 1 else float(errors.sum(axis=1).std(ddof=1) / math.sqrt(count))
+    return ErrorBudget(*(float(part) for part in errors.mean(axis=0))), spread
 
 
 def paper_factor(requirements: Requirements) -> float:
@@ -84,10 +127,11 @@ def paper_noise(
         RequirementsNotMet: If no cancelling noise protects every party of some view.
         InvalidInput: If there are too many parties to sample whole views of them.
     """
-    if requirements.parties > _MOST_PARTIES:
-        refuse(
-            "parties", requirements.parties, f"at most {_MOST_PARTIES:,} with recipe paper, which samples whole views"
-        )
+    if requirements.parties > _MOST_PARTIES_OF_VIEWS:
+        most = f"at most {_MOST_PARTIES_OF_VIEWS:,} with recipe paper, which samples whole views"
+        refuse("parties", requirements.parties, most)
+    from inca.privacy.calibration import Tradeoff  # slow to import
+
     least = requirements.var_local_dp / requirements.honest
     independent = math.sqrt(least * paper_factor(requirements) * _ROUND_UP)
     seeds = [

@@ -11,7 +11,7 @@ import pytest
 
 import inca
 from helpers.documents import words
-from inca.planning.paper_recipe import dropout_rates, paper_design, paper_factor, sample_view
+from inca.planning.sampled import dropout_rates, paper_design, paper_factor, sample_view
 
 SMALL = inca.Requirements(parties=20, epsilon=1.0, delta=1e-5, colluding=0.12, dropout=0.2, messages=11)
 VIEWS = 12

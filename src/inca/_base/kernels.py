@@ -56,8 +56,8 @@ class _Compiled:
 
         return numba.types.Dispatcher(self.dispatcher)
 
-    def __call__(self, *arguments: Any) -> Any:
-        return self.dispatcher(*arguments)
+    def __call__(self, *arguments: Any, **named: Any) -> Any:
+        return self.dispatcher(*arguments, **named)
 
 
 def compiled(function: Callable[P, R]) -> Callable[P, R]:

@@ -155,7 +155,7 @@ HOLDERS: dict[type, Callable[[], object]] = {
     Deposit: lambda: Deposit(0, SECRET, SECRET, SECRET, SECRET),
     CohortSecrets: lambda: CohortSecrets(SECRET, 0),
     Secret: lambda: Secret(0, SECRET),
-    OpenedDeposits: lambda: OpenedDeposits({1: SECRET}, frozenset(), [ITEM]),
+    OpenedDeposits: lambda: OpenedDeposits(np.full(3, STEPS), {1: SECRET}, frozenset(), [ITEM]),
     Keystream: lambda: Keystream(SECRET, b"masks"),
     Effects: lambda: Effects([OPENED, Began(2, SECRET)], [(1, OFFER)]),
     Ledger: opened_ledger,

@@ -51,7 +51,7 @@ def all_said(process: ForkServerProcess, heard: Connection) -> list[Any]:
     raise TimeoutError(f"the process must end or say something within {PATIENCE_S:g} s, got nothing")
 
 
-def append_for_ever(said: Connection, path: Path, max_file_bytes: int | None = None) -> None:
+def append_for_ever(said: Connection, path: Path, max_file_bytes: int | None = None, payload_bytes: int = 800) -> None:
     """Append one transaction after the other, and say after each that it is durable."""
     if max_file_bytes is not None:
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
@@ -59,7 +59,7 @@ def append_for_ever(said: Connection, path: Path, max_file_bytes: int | None = N
     journal = Journal(path, session=SESSION, party=PARTY)
     for t in range(10**9):
         try:
-            journal.append([Credited(t, 0, 0, bytes(800)), Credited(t, 1, 0, bytes(800))])
+            journal.append([Credited(t, sender, 0, bytes(payload_bytes)) for sender in range(2)])
         except JournalUnusable as error:
             said.send(str(error))
             return

@@ -16,7 +16,7 @@ import pytest
 from helpers.forked_processes import SESSION, all_said, append_for_ever, forked
 from helpers.ledgers import SESSION as CONFIG
 from inca.errors import InvalidInput, JournalUnusable
-from inca.network.node.journal import Journal, check_disk_space
+from inca.network.node.journal import Journal, check_disk_space, payload_files
 from inca.network.protocol.messages import Decision, Item, Lock, Proposal
 from inca.network.protocol.records import (
     Accepted,
@@ -91,9 +91,9 @@ def test_every_kind_of_record_comes_back_as_it_was_in_order(path: Path) -> None:
     again.close()
 
 
-@pytest.mark.parametrize("count", [1, 60])
-def test_what_was_acknowledged_survives_a_kill(path: Path, count: int) -> None:
-    with forked(append_for_ever, path) as (process, heard):
+@pytest.mark.parametrize(("count", "payload_bytes"), [(1, 800), (60, 800), (20, 100_000)])
+def test_what_was_acknowledged_survives_a_kill(path: Path, count: int, payload_bytes: int) -> None:
+    with forked(append_for_ever, path, None, payload_bytes) as (process, heard):
         while heard.recv() < count:
             pass
         process.kill()
@@ -218,11 +218,13 @@ def test_a_damaged_record_is_told(path: Path) -> None:
     damaged.close()
 
 
-def test_a_full_disk_is_told_and_loses_nothing(path: Path) -> None:
-    with forked(append_for_ever, path, 300_000) as (process, heard):
+@pytest.mark.parametrize(("payload_bytes", "least"), [(800, 6), (400_000, 0)])
+def test_a_full_disk_is_told_and_loses_nothing(path: Path, payload_bytes: int, least: int) -> None:
+    with forked(append_for_ever, path, 300_000, payload_bytes) as (process, heard):
         *numbers, error = all_said(process, heard)
-        assert process.exitcode == 0 and numbers == list(range(len(numbers))) and len(numbers) > 5
+        assert process.exitcode == 0 and numbers == list(range(len(numbers))) and len(numbers) >= least
     assert error.startswith(f"the journal {path} cannot be written: ")
+    assert not payload_files(path)
     journal = opened(path)
     assert len(journal.read()) == 2 * len(numbers)
     journal.append([Sealed()])  # there is room again
@@ -246,19 +248,19 @@ def test_a_failure_in_a_transaction_leaves_nothing_begun(path: Path) -> None:
 
 
 @pytest.mark.parametrize("enough", [True, False])
-def test_a_session_begins_only_where_twice_its_journal_fits(
+def test_a_session_begins_only_where_its_journal_fits_and_half_as_much(
     enough: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each takes 8 bytes for each number and the weight: a share in, one out per slot, two to begin, all final ones."""
     session = replace(CONFIG, rounds=3, receivers=2, dimension=100_000)
-    needed = 2 * 8 * 100_001 * (2 + 2 * 3 * 2 + session.parties) + 2**20
+    needed = 12 * 100_001 * (2 + 2 * 3 * 2 + session.parties) + 2**20
     assert needed % 4 == 0
     blocks = needed // 4 if enough else needed // 4 - 1
     monkeypatch.setattr(os, "statvfs", lambda folder: SimpleNamespace(f_bavail=blocks, f_frsize=4, f_bfree=2**40))
     if enough:
         check_disk_space(tmp_path, session)
     else:
-        with pytest.raises(InvalidInput, match=r"must have at least 28\.5 MiB free for the session, got 28\.5 MiB"):
+        with pytest.raises(InvalidInput, match=r"must have at least 21\.6 MiB free for the session, got 21\.6 MiB"):
             check_disk_space(tmp_path, session)
 
 

@@ -89,14 +89,18 @@ def test_shredded_bytes_reach_the_disk_before_their_name_is_gone(path: Path, mon
 
 def test_shredding_overwrites_every_byte_of_large_files_too(path: Path) -> None:
     journal = opened(path)
-    journal.append([Credited(t, 0, 0, bytes(100_000)) for t in range(25)])
+    journal.append([Credited(1, 0, 0, bytes(2_500_000))])  # which lies in a file of its own
+    journal.append([Credited(t, 0, 0, bytes(50_000)) for t in range(2, 52)])
     journal.close()
-    os.link(path, path.with_name("kept"))
-    size = path.stat().st_size
-    assert size > 2 * 2**20
+    sizes = {file.name: file.stat().st_size for file in path.parent.iterdir()}
+    assert sizes.keys() == {"journal.db", "journal.db-payload-0"} and min(sizes.values()) > 2 * 2**20
+    for name in sizes:
+        os.link(path.with_name(name), path.with_name(f"kept {name}"))
     opened(path).shred()
-    kept = path.with_name("kept").read_bytes()
-    assert len(kept) == size and bytes(64) not in kept
+    assert all(file.name.startswith("kept") for file in path.parent.iterdir())
+    for name, size in sizes.items():
+        kept = path.with_name(f"kept {name}").read_bytes()
+        assert len(kept) == size and bytes(64) not in kept
 
 
 class Traces:

@@ -173,7 +173,8 @@ def portion(value: Numbers, r: int, pieces: int) -> Numbers:
     pieces = integer("pieces", pieces, min=1, max=2**31)
     if r >= pieces:
         return np.zeros_like(array)
-    quotient, rest = np.divmod(array, np.int64(pieces))  # 0 <= rest < pieces, so that the products fit in int64
+    quotient = array // np.int64(pieces)
+    rest = array - pieces * quotient  # at least 0 and below `pieces`, so that the products fit in int64
     return np.asarray(quotient + (rest * (r + 1) // pieces - rest * r // pieces), dtype=np.int64)
 
 

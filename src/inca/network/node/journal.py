@@ -5,6 +5,10 @@ file is private to its owner and locked while a party runs, so that no second pr
 that may exist only once has a unique key: the database would refuse a second decision about a transfer even if the
 program did not.
 
+Payloads, which may be megabytes each, lie beside it, in plain files (`journal.db-payload-N`) that records name: a
+database would write them twice, and slowly. They are durable before the transaction that names them, and whole then;
+one that no record names is left of a process that died, and means nothing.
+
 The secrets of cohorts lie beside it, in a file of their own for each (`journal.db-secret-N`), since a row that is
 deleted stays in the database's write-ahead log. The file of a later cohort is durable before the transaction that the
 smaller cohort belongs to; those of earlier cohorts are overwritten and removed right after it, and before anything is
@@ -15,29 +19,31 @@ from __future__ import annotations
 
 import os
 import re
-import secrets
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from mmap import ACCESS_READ, mmap
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
 from inca.errors import InvalidInput, JournalUnusable
+from inca.network.lattice.discrete_gaussian import Keystream
 from inca.network.protocol.records import Answered, Began, Credited, Erased, Opened, Record, Secret, Signed, Tombstoned
 from inca.network.protocol.session import SessionConfig
 
-FORMAT = "inca-journal/4"
+FORMAT = "inca-journal/5"
 _SETTINGS = (
-    f"page_size = {2**14}",  # as payloads are large
     "locking_mode = EXCLUSIVE",  # and no shared memory: one process only
     "journal_mode = WAL",
     "synchronous = FULL",
     "secure_delete = ON",
-    f"wal_autocheckpoint = {2**12}",  # pages, 64 MiB, before they are moved to the database: else all is written twice
 )
+_LEAST_PAYLOAD = 2**16  # bytes that lie in a file of their own
+_PAYLOAD = 1  # the code of the extension of msgpack by which a record names its file
 _SHRED_BYTES = 2**20  # overwritten at a time
-_SAFETY_FACTOR = 2.0  # by which the space that is demanded exceeds what a journal is expected to need
+_SAFETY_FACTOR = 1.5  # by which the space that is demanded exceeds what a journal is expected to need
 
 _encoder = msgspec.msgpack.Encoder()
 _decoder: msgspec.msgpack.Decoder[Record] = msgspec.msgpack.Decoder(Record)
@@ -59,6 +65,8 @@ class Journal:
     def __init__(self, path: Path, *, session: bytes, party: int) -> None:
         self.path = path
         self.commits = 0
+        self._files: dict[int, Path] = {}  # with the payloads just written or read, by the identity of the bytes
+        self._payloads = 1 + max((number for number, _ in payload_files(path)), default=-1)  # the next one
         try:
             if not path.exists():
                 os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
@@ -99,29 +107,72 @@ class Journal:
         """Write records in one transaction; when this returns they are durable, and what they erase is erased."""
         if not records:
             return
+        self._files.clear()
         about_secrets = [record for record in records if isinstance(record, Secret | Erased)]
         kept = [record for record in about_secrets[-1:] if isinstance(record, Secret)]
         try:
             for secret in kept:
                 path = self.path.with_name(f"{self.path.name}-secret-{secret.cohort}")
                 _write_durably(path, _encoder.encode(secret))
+            rows = [(_unique_key(r), self._encoded(r)) for r in records if not isinstance(r, Secret)]
+            if self._files:
+                _sync_folder(self.path.parent)
             with _transaction(self._database):
-                self._database.executemany(
-                    "INSERT INTO records (once, body) VALUES (?, ?)",
-                    [(_unique_key(r), _encoder.encode(r)) for r in records if not isinstance(r, Secret)],
-                )
+                self._database.executemany("INSERT INTO records (once, body) VALUES (?, ?)", rows)
             if about_secrets:
                 last = kept[0].cohort if kept else None
                 shred_all(path for cohort, path in secret_files(self.path) if cohort != last)
         except (sqlite3.Error, OSError) as error:
+            with suppress(OSError):  # what no record names may be in the way, most of all on a full disk
+                shred_all(self._files.values())
             raise JournalUnusable(f"the journal {self.path} cannot be written: {error}") from None
         self.commits += 1
+
+    def in_files(self, records: Iterable[Record]) -> Iterator[Record]:
+        """Yield those of the records just written or read whose share lies in a file, with the file for the bytes.
+
+        What is in a file is read when it is looked at, so nobody need hold the bytes.
+        """
+        for record in records:
+            if isinstance(record, Began) and (path := self._files.get(id(record.share))):
+                yield msgspec.structs.replace(record, share=_as_file(path))
+            elif isinstance(record, Credited) and (path := self._files.get(id(record.payload))):
+                yield msgspec.structs.replace(record, payload=_as_file(path))
+
+    def _encoded(self, record: Record) -> bytes:
+        """Return the bytes of a record, with payloads in files, which are durable but for their names."""
+
+        def without_payloads(part: Any) -> Any:
+            if isinstance(part, list | tuple):
+                return [without_payloads(entry) for entry in part]
+            if not isinstance(part, bytes) or len(part) < _LEAST_PAYLOAD:
+                return part
+            number, self._payloads = self._payloads, self._payloads + 1
+            path = self.path.with_name(f"{self.path.name}-payload-{number}")
+            self._files[id(part)] = path
+            _write(path, part)
+            return msgspec.msgpack.Ext(_PAYLOAD, b"%d %d" % (number, len(part)))
+
+        return _encoder.encode(without_payloads(msgspec.to_builtins(record, builtin_types=(bytes,))))
+
+    def _decoded(self, body: bytes) -> Record:
+        def payload(code: int, name: memoryview) -> bytes:
+            number, size = map(int, bytes(name).split())
+            path = self.path.with_name(f"{self.path.name}-payload-{number}")
+            content = path.read_bytes()
+            self._files[id(content)] = path
+            if code != _PAYLOAD or len(content) != size:
+                raise JournalUnusable(f"the journal {self.path} lacks a part of the file {number} beside it")
+            return content
+
+        record: Record = msgspec.convert(msgspec.msgpack.decode(body, ext_hook=payload), Record, builtin_types=(bytes,))
+        return record
 
     def read(self) -> list[Record]:
         """Return all records in order, and then the secrets, unless they are erased."""
         try:
             rows = self._database.execute("SELECT body FROM records ORDER BY place").fetchall()
-            records = [_decoder.decode(body) for (body,) in rows]
+            records = [self._decoded(body) for (body,) in rows]
             if any(isinstance(record, Erased) for record in records):
                 shred_all(path for _, path in secret_files(self.path))
                 return records
@@ -169,13 +220,23 @@ class Journal:
 def shred_files(path: Path) -> None:
     """Overwrite a journal that no process uses, and what lies beside it, and remove them."""
     beside = [path.with_name(path.name + end) for end in ("-wal", "-shm")]
-    shred_all([path, *beside, *(secret for _, secret in secret_files(path))])
+    numbered = [file for _, file in [*secret_files(path), *payload_files(path)]]
+    shred_all([path, *beside, *numbered])
 
 
 def secret_files(path: Path) -> list[tuple[int, Path]]:
     """Return the files with the secrets of cohorts beside a journal, by the number of the cohort."""
-    files = path.parent.glob(f"{path.name}-secret-*")
-    return sorted((int(match[1]), file) for file in files if (match := re.fullmatch(r".*-secret-(\d+)", file.name)))
+    return _numbered(path, "secret")
+
+
+def payload_files(path: Path) -> list[tuple[int, Path]]:
+    """Return the files with payloads beside a journal, by their numbers."""
+    return _numbered(path, "payload")
+
+
+def _numbered(path: Path, what: str) -> list[tuple[int, Path]]:
+    files = path.parent.glob(f"{path.name}-{what}-*")
+    return sorted((int(match[1]), file) for file in files if (match := re.fullmatch(rf".*-{what}-(\d+)", file.name)))
 
 
 def shred_all(paths: Iterable[Path]) -> None:
@@ -188,20 +249,33 @@ def shred_all(paths: Iterable[Path]) -> None:
 
 def _write_durably(path: Path, content: bytes) -> None:
     """Write a file for its owner alone; when this returns it is durable, and whole."""
+    _write(path, content)
+    _sync_folder(path.parent)
+
+
+def _write(path: Path, content: bytes) -> None:
+    """Write a file for its owner alone; its content is durable, but its name is not."""
     descriptor = os.open(path, os.O_CREAT | os.O_TRUNC | os.O_WRONLY, 0o600)
     with os.fdopen(descriptor, "wb") as file:
         file.write(content)
         file.flush()
         os.fsync(descriptor)
-    _sync_folder(path.parent)
+
+
+def _as_file(path: Path) -> mmap:
+    """Return the bytes of a file, which are read when they are looked at."""
+    with path.open("rb") as file:
+        return mmap(file.fileno(), 0, access=ACCESS_READ)
 
 
 def _overwrite(path: Path) -> None:
     """Replace the bytes of a file by random ones, durably."""
+    stream = Keystream(os.urandom(32), b"overwriting")
     with path.open("r+b", buffering=0) as file:
         left = path.stat().st_size
         while left > 0:
-            left -= file.write(secrets.token_bytes(min(left, _SHRED_BYTES)))
+            random = stream.words(_SHRED_BYTES // 8).tobytes()
+            left -= file.write(random[: min(left, _SHRED_BYTES)])
         os.fsync(file.fileno())
 
 

@@ -7,15 +7,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
 from inca.network.lattice import Numbers
 from inca.network.protocol.agreement.agenda import kind_of
-from inca.network.protocol.agreement.public_randomness import SECRET_BYTES, beacon, beacon_commitment
+from inca.network.protocol.agreement.public_randomness import beacon, beacon_commitment
 from inca.network.protocol.context import PartyContext
 from inca.network.protocol.messages import Account, Item, Proposal, Step, pack
 from inca.network.protocol.opening.cohort_keys import COHORTS
-from inca.network.protocol.opening.opening import Opening
+from inca.network.protocol.opening.opening import OpenedDeposits, Opening
 from inca.network.protocol.realized_execution import RealizedExecution, realize
 from inca.network.protocol.records import Kept, Sealed
 from inca.network.protocol.session import WEIGHT
@@ -265,8 +263,8 @@ class Finalization:
         if opened.liars:
             self._set_lie(min(opened.liars), committed, opened.keys)
         else:
-            self._set_result(opened.messages)
-        self._context.log_event("opened", parties=len(opened.messages), keys=len(opened.keys))
+            self._set_result(opened)
+        self._context.log_event("opened", parties=len(opened.secrets), keys=len(opened.keys))
         return True
 
     def _set_lie(self, liar: int, committed: Proposal, keys: list[Item]) -> None:
@@ -281,13 +279,13 @@ class Finalization:
             "Schedule the session anew without it"
         )
 
-    def _set_result(self, messages: dict[int, bytes]) -> None:
+    def _set_result(self, opened: OpenedDeposits) -> None:
         session, realized = self._context.session, self.realized
         assert self.cohort is not None
         digests = self._digests(self.cohort)
-        total, weight = added_up([message[:-SECRET_BYTES] for message in messages.values()])
+        total, weight = opened.total[:-1], int(opened.total[-1])
         largest = max(int(total.max()), -int(total.min()))
-        if not (0 < weight <= session.parties * WEIGHT and largest <= largest_total(session, len(messages))):
+        if not (0 < weight <= session.parties * WEIGHT and largest <= largest_total(session, len(opened.secrets))):
             self.reason = (
                 "the final messages do not add up to what honest parties can hold: someone has lied, "
                 "and nobody can tell who"
@@ -296,8 +294,7 @@ class Finalization:
         injected = sum(injected_weight(len(account.present), session.pieces) for account in _accounts(digests).values())
         exact = not realized.contradictions and weight == injected
         commitments = {party: digest.commitment for party, digest in digests.items()}
-        secrets = {party: message[-SECRET_BYTES:] for party, message in messages.items()}
-        self.result = Result(total, weight, realized, exact, beacon(session.id, commitments, secrets))
+        self.result = Result(total, weight, realized, exact, beacon(session.id, commitments, opened.secrets))
         if self._context.me not in self.cohort.parties:
             self.reason = self._own_refusal or _LEFT_OUT
 
@@ -320,15 +317,3 @@ def injected_weight(rounds: int, pieces: int) -> int:
     (True, True)
     """
     return WEIGHT * min(rounds + 1, pieces) // pieces  # what so many portions add up to
-
-
-def added_up(payloads: list[bytes]) -> tuple[Numbers, int]:
-    """Return the sum of final messages and that of their weights, modulo 2^64: shares cancel whatever they are.
-
-    >>> added_up([pack(np.array([2**63 - 1, 3])), pack(np.array([2, 4])), pack(np.array([-(2**63) + 4, -1]))])
-    (array([5]), 6)
-    """
-    total = np.frombuffer(payloads[0], dtype="<i8").astype(np.int64)
-    for payload in payloads[1:]:
-        total += np.frombuffer(payload, dtype="<i8")
-    return total[:-1], int(total[-1])

@@ -84,7 +84,6 @@ class Ledger:
         self.seed: bytes | None = None
         self.topology: Topology | None = None
         self.balance: Numbers = np.zeros(session.dimension + 1, dtype=np.int64)
-        self.injected: Numbers = np.zeros_like(self.balance)
         self.round = 0
         self.attended = 0  # rounds with an injection so far, round 0 included
         self.outbox: dict[tuple[int, int], Outgoing] = {}
@@ -103,6 +102,7 @@ class Ledger:
         self.kept: list[Item] = []
         self.left: str | None = None
         self._present: list[int] = []
+        self._value: Numbers = np.zeros_like(self.balance)
         self._mask: Numbers = np.zeros(session.dimension, dtype=np.int64)  # the live one
         self._drawn: list[Numbers] = []
 
@@ -118,6 +118,14 @@ class Ledger:
         k = self.session.receivers
         fates = [[self.outbox[t, s].fate if (t, s) in self.outbox else NOBODY for s in range(k)] for t in self._present]
         return Account(list(self._present), fates, list(self.received))
+
+    @property
+    def injected(self) -> Numbers:
+        """What has entered the session here so far: portions of the value, and the live mask."""
+        portions = (portion(self._value, r, self.session.pieces) for r in range(self.attended))
+        total = np.asarray(sum(portions, start=np.zeros_like(self._value)))
+        total[:-1] += self._mask
+        return total
 
     @property
     def open(self) -> list[tuple[int, int]]:
@@ -212,7 +220,7 @@ class Ledger:
         _check(self.opened is None, "a second opening")
         _check(len(record.masks) == 32 and len(record.secret) == 32, "an opening without its secrets")
         noisy = _numbers(record.noisy, self.session.dimension)
-        self.opened = record
+        self.opened = msgspec.structs.replace(record, noisy=b"")  # which the ledger holds as numbers
         self._value = np.append(noisy, np.int64(WEIGHT))
         # All at once and before the first message: how long a draw takes depends on what is drawn.
         self._drawn = [self._draw(r) for r in range(self.session.rounds)]
@@ -237,7 +245,7 @@ class Ledger:
         _check(self.round < t <= self.session.rounds and not self.sealed, f"round {t} after round {self.round}")
         _check(record.share == self.next_share(), "a share that the balance does not give")
         part = _numbers(record.share, self.balance.size)
-        self.balance = self.balance - k * part
+        self.balance -= k * part
         self.shares[t] = part
         self.round = t
         self._present.append(t)
@@ -249,21 +257,29 @@ class Ledger:
     def _inject(self, t: int) -> None:
         """Add c^(i)_t (x + eta*) + Z^(i)_t eta (erratum E2): a fresh mask replaces the old one; at t = T none does."""
         r = self.attended
-        fresh = self._drawn[r] if t < self.session.rounds else np.zeros_like(self._mask)
+        fresh = self._drawn.pop(0) if t < self.session.rounds else np.zeros_like(self._mask)
         piece = portion(self._value, r, self.session.pieces)
-        piece[:-1] += fresh - self._mask
+        piece[:-1] += fresh
+        piece[:-1] -= self._mask
         self._mask = fresh
         self.attended += 1
-        self.balance = self.balance + piece
-        self.injected = self.injected + piece
+        self.balance += piece
 
     def _credit(self, record: Credited) -> None:
         key = self._undecided(record)
         _check(record.round == self.round and not self.sealed, "a credit outside its round")
         payload = _numbers(record.payload, self.balance.size)
-        self.balance = self.balance + payload
+        self.balance += payload
         self.decisions[key] = True
         self.received[key] = payload
+
+    def hold_in_file(self, record: Record) -> None:
+        """Hold a share as the file that it lies in: it is needed again only if something goes wrong."""
+        match record:
+            case Began():
+                self.shares[record.round] = np.frombuffer(record.share, dtype="<i8")
+            case Credited():
+                self.received[record.round, record.sender, record.slot] = np.frombuffer(record.payload, dtype="<i8")
 
     def _agree(self, record: Promised | Voted | Accepted | Decided | Kept) -> None:
         """Take a record of the consensus."""
@@ -310,7 +326,7 @@ class Ledger:
             sent.fate = ACKED
         else:
             # An offer that never left is as if nobody had been there (erratum E1); one that left may have been seen.
-            self.balance = self.balance + self.shares[record.round]
+            self.balance += self.shares[record.round]
             sent.fate = NOBODY if record.fate == "unsent" else BACK
 
     def topup(self, sigma: int) -> Numbers:

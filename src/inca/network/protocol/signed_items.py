@@ -10,7 +10,6 @@ matters now, then its signature, and only then what it says.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeVar, cast, get_args
@@ -20,7 +19,18 @@ import msgspec
 from inca.errors import CannotJoin, InvalidPeerMessage
 from inca.network.protocol.agreement.public_randomness import SECRET_BYTES
 from inca.network.protocol.ledger import Ledger
-from inca.network.protocol.messages import Account, Count, Have, Item, ItemProof, Want, Wire, bit_field, members
+from inca.network.protocol.messages import (
+    Account,
+    Count,
+    Have,
+    Item,
+    ItemProof,
+    Want,
+    Wire,
+    bit_field,
+    members,
+    payload_hash,
+)
 from inca.network.protocol.opening.cohort_keys import COHORTS, KEY_BYTES, check_public, proves
 from inca.network.protocol.opening.deposits import Deposit, check_deposit
 from inca.network.protocol.opening.shamir import SHARE_BYTES
@@ -137,7 +147,7 @@ def _check_deposit(items: SignedItems, item: Item) -> None:
 
 
 def _check_sealed(deposit: Deposit, item: Item) -> None:
-    if hashlib.sha256(item.sealed).digest() != deposit.sealed:
+    if payload_hash(item.sealed) != deposit.sealed:
         raise InvalidPeerMessage("a deposit with other sealed bytes than its hash says")
 
 

@@ -71,7 +71,7 @@ class ByHand:
             common = plain_hkdf(plain_x25519(key, public), b"share" + bound + trustee.to_bytes(4, "little"), 33)
             shares += bytes(a ^ b for a, b in zip(common, value.to_bytes(33, "little"), strict=True))
         sealed = plain_chacha20(plain_hkdf(seed, b"pad" + bound, 32), MESSAGE)
-        hash_ = hashlib.sha256(sealed).digest()
+        hash_ = hashlib.blake2b(sealed, digest_size=32).digest()
         return Deposit(of.cohort, of.hash, hash_, plain_x25519(key, BASE), shares), sealed
 
 

@@ -39,7 +39,6 @@ from helpers.sealed_sessions import (
     remembered_curve,
     smaller_cohorts,
 )
-from inca.network.protocol.finalization import added_up
 
 LIARS: tuple[type[Liar] | None, ...] = (None, *DEALERS, *TRUSTEES)
 QUICK, CHUNK, CHUNKS = len(LIARS), 125, 4  # sessions of each kind of troubles, by the rules
@@ -102,8 +101,8 @@ def test_the_adversary_opens_what_was_committed_to_as_the_parties_do() -> None:
     items = [item for dealt in adversary.deposits[adversary.committed].values() for item in dealt]
     messages = [adversary.message(item, adversary.secret(item)) for item in items]
     assert all(messages) and len(messages) == len(result.realized.cohort)
-    total, weight = added_up([message[:-32] for message in messages if message])
-    assert np.array_equal(total, result.total) and weight == result.weight
+    payloads = [np.frombuffer(message[:-32], dtype="<i8") for message in messages if message]
+    assert np.sum(payloads, axis=0).tolist() == [*result.total, result.weight]
 
 
 # --- broken rules -----------------------------------------------------------------------------------------------------

@@ -8,14 +8,13 @@ one, whichever t they are; and if they give none, that proves that the dealer ha
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
 from inca._base.extras import importing
 from inca.errors import InvalidPeerMessage
-from inca.network.protocol.messages import Count, Wire
+from inca.network.protocol.messages import Count, Wire, payload_hash
 from inca.network.protocol.opening import shamir
 from inca.network.protocol.opening.cohort_keys import (
     KEY_BYTES,
@@ -95,7 +94,7 @@ class Dealing:
     def deal(self, secret: bytes, message: bytes) -> tuple[Deposit, bytes]:
         """Return the deposit of a message that follows from a secret, and the sealed message."""
         sealed = self._padded(secret, message)
-        return self._deposit(secret, hashlib.sha256(sealed).digest()), sealed
+        return self._deposit(secret, payload_hash(sealed)), sealed
 
     def _deposit(self, secret: bytes, sealed: bytes, known: Mapping[int, bytes] | None = None) -> Deposit:
         """Return the deposit of a secret; what its ephemeral key has in common with some trustees may be known.

@@ -5,6 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+import numpy as np
+
+from inca.network.lattice import Numbers
+from inca.network.protocol.agreement.public_randomness import SECRET_BYTES
 from inca.network.protocol.context import PartyContext
 from inca.network.protocol.messages import Item, Proposal
 from inca.network.protocol.opening.cohort_keys import shared_secrets
@@ -14,9 +18,13 @@ from inca.network.protocol.signed_items import Digest, Key, Refusal, read
 
 @dataclass(frozen=True)
 class OpenedDeposits:
-    """What the keys of enough trustees have opened: the messages of those who have not lied."""
+    """What the keys of enough trustees have opened: the sum of the messages of those who have not lied.
 
-    messages: dict[int, bytes] = field(repr=False)
+    It is modulo 2^64, as shares cancel whatever they are; the secrets for the beacon are at the messages' ends.
+    """
+
+    total: Numbers = field(repr=False)
+    secrets: dict[int, bytes] = field(repr=False)
     liars: frozenset[int]  # whose deposits nobody can have dealt
     keys: list[Item]
 
@@ -83,12 +91,14 @@ class Opening:
         deposits = [(item, read(item, Deposit)) for item in items.with_contents("deposit", committed.contents)]
         ephemeral = [deposit.ephemeral for _, deposit in deposits]
         common = {trustee: shared_secrets(read(item, Key).private, ephemeral) for trustee, item in shown.items()}
-        messages, liars = dict[int, bytes](), set[int]()
+        total, secrets = np.zeros(self._context.session.dimension + 1, dtype=np.int64), dict[int, bytes]()
+        liars = set[int]()
         for number, (item, deposit) in enumerate(deposits):
             dealing = self._dealing(item.party)
             message = dealing.opened(deposit, item.sealed, {trustee: keys[number] for trustee, keys in common.items()})
             if message is None:
                 liars.add(item.party)
             else:
-                messages[item.party] = message
-        return OpenedDeposits(messages, frozenset(liars), list(shown.values()))
+                total += np.frombuffer(message, dtype="<i8", count=total.size)
+                secrets[item.party] = message[-SECRET_BYTES:]
+        return OpenedDeposits(total, secrets, frozenset(liars), list(shown.values()))

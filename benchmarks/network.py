@@ -3,6 +3,7 @@
     python benchmarks/network.py kill [--parties 100] [--dimension 1000] [--share 0.2] [--runs 1]
     python benchmarks/network.py compare [--parties 100] [--dimension 10000] [--share 0.1] [--against COMMIT] [--runs 1]
     python benchmarks/network.py profile [--parties 30] [--dimension 10000]
+    python benchmarks/network.py vectors [--parties 12] [--dimension 1000000] [--rounds T] [--period 10]
     python benchmarks/network.py grow [--numbers 6 12 24 48] [--lengths 2 4 8 16] [--sizes 1 1000 10000 100000]
 
 A session is planned, for epsilon 1, a tenth colluding and a tenth leaving, or the share that is killed if it is more:
@@ -15,7 +16,8 @@ stay away; beside published figures of secure aggregation through a server, and 
 of this repository, in turns, as ratios of CPU seconds and of the time to the result: each plans by its own code, so
 that sessions of the same guarantee are compared, with the rounds that either needs for it. `profile`: CPU seconds of a
 process, which a busy machine changes little, and where they go in one of them. `grow`: time, CPU and memory of a
-session without faults, one size varied at a time.
+session without faults, one size varied at a time. `vectors`: a session of large vectors, beside plain TLS copying of
+the bytes that travel in it, and where PyTorch is there, beside an all-reduce of gloo.
 
 A session's time runs from the agreed start to the end of the last process; starting the processes comes before, and the
 start leaves time for it (`--starting`). Everything shares the cores of this machine; the first line tells how many.
@@ -25,15 +27,18 @@ from __future__ import annotations
 
 import argparse
 import cProfile
+import importlib.util
 import json
 import math
 import os
 import pstats
 import random
 import resource
+import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -46,7 +51,9 @@ import msgspec
 import numpy as np
 
 import inca
+from inca.network.membership.identity import Identity
 from inca.network.membership.terms import Terms
+from inca.network.membership.tls import client_context, server_context
 from inca.network.testing.local_cluster import FORK_SERVER, LocalCluster, run_local_party, start_fork_server
 
 ENDING = ("digests", "agreeing", "assessing", "opening", "serving")
@@ -130,7 +137,7 @@ class Trial:
                     cluster.start(i)
             if self.measured:
                 spent |= self._spent()  # the last time that each was seen
-            if self.sampled and time.time() >= seen + 1.0:
+            if self.sampled and time.time() >= seen + 0.5:
                 seen = time.time()
                 self._sample()
             if not restarts and not cluster.running():
@@ -456,6 +463,79 @@ def profile(options: argparse.Namespace) -> None:
     stats.sort_stats("tottime").print_stats(options.lines)
 
 
+def vectors(options: argparse.Namespace) -> None:
+    n, terms = options.parties, terms_of(options, options.parties, options.dimension)
+    heading(options, n, terms)
+    travel = 8 * terms.dimension * n * (terms.rounds + n - 1)  # shares, and everyone's final message to all others
+    with trial(options, n, terms, measured=True, sampled=True) as held:
+        held.run()
+        outcome(held)
+        (known, _), cpu = held.seconds(held.undisturbed), list(held.cpu.values())
+        line("CPU of a party", f"{np.mean(cpu):8.2f} s ({max(cpu):.2f} s of the one with most)")
+        line("its own memory, at most", f"{max(unique for _, unique in held.memory.values()):8.0f} MiB")
+        files = held.cluster.session_folder(0).iterdir()
+        line("on its disk at the end", f"{sum(file.stat().st_size for file in files) / 2**20:8.0f} MiB")
+        copied = tls_copy_seconds(held.cluster, travel)
+    line("all its bytes over TLS, copied", f"{copied:8.2f} s of CPU for {travel / 2**30:.2f} GiB")
+    line("  all parties together", f"{sum(cpu) / copied:8.1f} x")
+    if (reduced := all_reduce_seconds(n, terms.dimension)) is None:
+        line("all-reduce of gloo", "         not compared: PyTorch is not installed")
+    else:
+        line("all-reduce of gloo", f"{reduced:8.2f} s; the session takes {known / reduced:.0f} x")
+
+
+def tls_copy_seconds(cluster: LocalCluster, size: int) -> float:
+    """Return the CPU seconds of this process for sending and reading so many bytes over TLS on the loopback interface.
+
+    At most 512 MiB are copied, and the rest counts in proportion.
+    """
+    ids = [Identity.read(cluster.party_folder(i)) for i in range(2)]
+    sent, piece = min(size, 2**29), bytes(2**20)
+
+    def receive(listening: socket.socket) -> None:
+        taken, _ = listening.accept()
+        with server_context(ids[0], cluster.roster).wrap_socket(taken, server_side=True) as stream:
+            buffer = bytearray(len(piece))
+            while stream.recv_into(buffer):
+                pass
+
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        receiver = threading.Thread(target=receive, args=(listening,))
+        receiver.start()
+        began = time.process_time()
+        raw = socket.create_connection(listening.getsockname())
+        with client_context(ids[1], cluster.roster).wrap_socket(raw) as stream:
+            for _ in range(sent // len(piece)):
+                stream.sendall(piece)
+            stream.unwrap()
+        receiver.join()
+        return (time.process_time() - began) * size / (sent // len(piece) * len(piece))
+
+
+def all_reduce_seconds(parties: int, dimension: int) -> float | None:
+    """Return how long processes of PyTorch take to add up vectors of doubles with gloo; None without PyTorch."""
+    if importlib.util.find_spec("torch") is None:
+        return None
+    with tempfile.TemporaryDirectory() as folder:
+        code = (
+            "import sys, time, torch, torch.distributed as d\n"
+            "rank, n, size, path = int(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), sys.argv[4]\n"
+            "d.init_process_group('gloo', init_method='file://' + path, rank=rank, world_size=n)\n"
+            "x = torch.ones(size, dtype=torch.float64)\n"
+            "d.all_reduce(x)\n"
+            "began = time.time()\n"
+            "d.all_reduce(x)\n"
+            "print(time.time() - began)\n"
+        )
+        command = [sys.executable, "-c", code]
+        arguments = [str(parties), str(dimension), str(Path(folder) / "meeting")]
+        processes = [
+            subprocess.Popen([*command, str(rank), *arguments], stdout=subprocess.PIPE, text=True)
+            for rank in range(parties)
+        ]
+        return max(float(process.communicate()[0]) for process in processes)
+
+
 def grow(options: argparse.Namespace) -> None:
     n, dimension = options.parties, options.dimension
     base = terms_of(options, n, dimension)
@@ -482,7 +562,14 @@ def grow(options: argparse.Namespace) -> None:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(required=True)
-    for run, parties, dimension in ((kill, 100, 1000), (compare, 100, 10_000), (profile, 30, 10_000), (grow, 12, 1000)):
+    verbs = {kill: (100, 1000), compare: (100, 10_000), profile: (30, 10_000), vectors: (12, 10**6), grow: (12, 1000)}
+    for run, (parties, dimension) in verbs.items():
+        (kill, 100, 1000),
+        (compare, 100, 10_000),
+        (profile, 30, 10_000),
+        (vectors, 12, 10**6),
+        (grow, 12, 1000),
+    ):
         command = commands.add_parser(run.__name__)
         command.set_defaults(run=run)
         command.add_argument("--parties", type=int, default=parties)
@@ -503,7 +590,7 @@ if __name__ == "__main__":
             command.add_argument("--figures", help=argparse.SUPPRESS)
         elif run is profile:
             command.add_argument("--lines", type=int, default=25, help="functions to print, the dearest first")
-        else:
+        elif run is grow:
             command.add_argument("--numbers", type=int, nargs="*", default=[6, 12, 24, 48])
             command.add_argument("--lengths", type=int, nargs="*", default=[2, 4, 8, 16])
             command.add_argument("--sizes", type=int, nargs="*", default=[1, 1000, 10_000, 100_000])

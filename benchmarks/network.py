@@ -564,12 +564,6 @@ if __name__ == "__main__":
     commands = parser.add_subparsers(required=True)
     verbs = {kill: (100, 1000), compare: (100, 10_000), profile: (30, 10_000), vectors: (12, 10**6), grow: (12, 1000)}
     for run, (parties, dimension) in verbs.items():
-        (kill, 100, 1000),
-        (compare, 100, 10_000),
-        (profile, 30, 10_000),
-        (vectors, 12, 10**6),
-        (grow, 12, 1000),
-    ):
         command = commands.add_parser(run.__name__)
         command.set_defaults(run=run)
         command.add_argument("--parties", type=int, default=parties)

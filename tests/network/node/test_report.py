@@ -44,7 +44,7 @@ def realized_of(setup: SessionSetup, topology: Topology, cohort: Flags, **parts:
 
 
 def report_of(setup: SessionSetup, result: Result) -> ResultDocument:
-    return report(setup, 0, SessionEnd(result, ""))
+    return report(setup, 0, SessionEnd(result, ""), Path("not a folder"))
 
 
 def test_the_agreed_estimate_stays_and_is_shown_in_the_domain_too() -> None:
@@ -115,7 +115,7 @@ def test_the_cohort_and_contradicting_parties_are_named() -> None:
 def test_without_a_result_there_is_nothing_to_remark() -> None:
     setup = SessionSetup(Roster("trial", terms(), CARDS))
     end = SessionEnd(None, "too few were there")
-    document = report(setup, 0, end)
+    document = report(setup, 0, end, Path("not a folder"))
     assert document.estimate is None and certificate_of(end) is None
     assert not {"constrained", "interval", "remarks"} & set(document.as_fields())
     assert "No result          Too few were there.\n" in words(document)

@@ -38,6 +38,7 @@ from benchmarks.network import (
     terms_of,
     trial_as,
 )
+
 from inca.documents.result import ResultDocument
 
 SHOWN_EVERY_S = 20.0

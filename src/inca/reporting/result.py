@@ -41,7 +41,7 @@ class _Coordinates:
     first: Sequence[float]
     unconstrained: Sequence[float]
     ends: Sequence[tuple[float, float]]
-    each: str
+    around: str
     """The interval of each of many coordinates, in words."""
 
 
@@ -54,20 +54,20 @@ def _coordinates(document: ResultDocument, estimate: Array | None) -> _Coordinat
     rule = CoordinateRule(arrays.low, arrays.high, arrays.scale, half_width)
     first = np.empty(0) if estimate is None else estimate[:_MAX_COORDINATES]
     lower, upper = rule.interval(first)
-    each = f"at most {half_width:.4g} to either side of each coordinate, " * math.isfinite(half_width)
+    around = f"within {half_width:.4g} of the unconstrained estimate and " * math.isfinite(half_width)
     return _Coordinates(
         arrays.coordinates,
         rule.constrained(first).tolist(),
         first.tolist(),
         tuple(zip(lower.tolist(), upper.tolist(), strict=True)),
-        f"{each}within {arrays.low:g} to {arrays.high:g}",
+        f"{around}from {arrays.low:g} to {arrays.high:g}",
     )
 
 
 def _interval(document: ResultDocument, shown: _Coordinates) -> str | None:
-    if not (shown.each or shown.ends):
+    if not (shown.around or shown.ends):
         return None
-    return f"{shown.each or _intervals(shown.ends)} for the mean of all, probability {document.confidence:.3g}"
+    return f"{shown.around or _intervals(shown.ends)} for the mean of all, probability {document.confidence:.3g}"
 
 
 def _intervals(ends: Sequence[tuple[float, float]]) -> str:
@@ -86,11 +86,15 @@ def _if_result(field: str) -> RowOf:
     return RowOf(field, names[field], lambda document: plain(getattr(document, field)) if document.has_result else None)
 
 
-def _numbers(values: Sequence[float], document: ResultDocument, shown: _Coordinates) -> str | None:
-    where = "" if document.arrays is None else f" in {document.arrays.file}"
+def _numbers(values: Sequence[float], shown: _Coordinates) -> str | None:
     if not values:
-        return f"{shown.count:,} numbers{where}" if shown.count else None
-    return numbers(values[0]) if shown.count == 1 else f"{numbers(values, count=shown.count)}{where}"
+        return f"{shown.count:,} numbers" if shown.count else None
+    return numbers(values[0]) if shown.count == 1 else numbers(values, count=shown.count)
+
+
+def _unconstrained(document: ResultDocument, shown: _Coordinates) -> str | None:
+    text = _numbers(shown.unconstrained, shown)
+    return text if document.arrays is None else f"{text}, in {document.arrays.file}"
 
 
 def _present(document: ResultDocument) -> str | None:
@@ -104,7 +108,7 @@ def _agreed(document: ResultDocument) -> str:
 def _rows(shown: _Coordinates) -> tuple[RowOf, ...]:
     """Return every field of a result that people read, in their order."""
     return (
-        RowOf("estimate", "Mean", lambda document: _numbers(shown.first, document, shown)),
+        RowOf("estimate", "Mean", lambda document: _numbers(shown.first, shown)),
         RowOf("interval", "Interval", lambda document: _interval(document, shown)),
         RowOf("standard_error", "Noise", _error, detail=False),
         RowOf("present", "Parties", _present, detail=False),
@@ -115,7 +119,7 @@ def _rows(shown: _Coordinates) -> tuple[RowOf, ...]:
             "Worst coalition",
             lambda document: None if document.coalition is None else some_ids(document.coalition),
         ),
-        RowOf("constrained", "Unconstrained", lambda document: _numbers(shown.unconstrained, document, shown)),
+        RowOf("constrained", "Unconstrained", lambda document: _unconstrained(document, shown)),
         _if_result("weight"),
         RowOf("cohort", "Settled", lambda document: None if document.cohort is None else plain(document.cohort)),
         _if_result("exact"),
@@ -163,9 +167,12 @@ def _outcome(document: ResultDocument, shown: _Coordinates) -> tuple[Sentence, .
     if not document.has_result:
         return (Sentence("bad", "no result", f"{capital(document.reason or 'the file gives no reason')}."),)
     apart = ", each coordinate on its own" * (shown.count > 1)
-    lies = f"lies {shown.each}" if shown.each else f"lies in {_intervals(shown.ends)}" if shown.ends else ""
+    lies = f"lies {shown.around}" if shown.around else f"lies in {_intervals(shown.ends)}" if shown.ends else ""
     covers = f" The mean of all values {lies} with probability {document.confidence:.3g} at least{apart}." * bool(lies)
-    text = f"The estimated mean is {_numbers(shown.first, document, shown)}.{covers}"
+    mean = f"is {_numbers(shown.first, shown)}"
+    if document.arrays is not None and not shown.first:
+        mean = f"has {shown.count:,} coordinates; unconstrained, they are in {document.arrays.file}"
+    text = f"The estimated mean {mean}.{covers}"
     if document.standard_error is None:
         error = "The error is unknown: contradictions left noise of unknown size."
         return (Sentence("plain", "mean", text), Sentence("bad", "error unknown", error))

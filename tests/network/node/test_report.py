@@ -177,7 +177,10 @@ def test_a_long_result_says_what_a_short_one_does(mean: Array, domain: dict[str,
         for where in ("estimate", "total"):
             assert long.vector(folder, where).tolist() == list(getattr(short, where))
             assert short.vector(folder, where).tobytes() == long.vector(folder, where).tobytes()
-        # The rest follows by the formulas of docs/format.md.
+        # The rest follows by the formulas of docs/format.md, the estimate to the last bit.
+        assert long.granularity is not None
+        of_total = long.vector(folder, "total") * long.granularity * (2**40 / long.total_weight)
+        assert of_total.tobytes() == long.vector(folder, "estimate").tobytes()
         rule = long.arrays
         assert rule is not None and rule.half_width is not None
         estimate, low, high = long.vector(folder, "estimate"), rule.low, rule.high

@@ -58,7 +58,7 @@ class Held:
 def held(tmp_path_factory: pytest.TempPathFactory) -> Held:
     warm_up()
     folder, pace = tmp_path_factory.mktemp("long"), allowance()
-    agreed = agree(folder, lead=1.5 * pace, rounds=2, period=0.5 * pace, max_clock_skew=0.2 * pace)
+    agreed = agree(folder, lead=3.0 * pace, rounds=2, period=0.7 * pace, max_clock_skew=0.2 * pace)
     identities = [Identity.read(folder / str(i)) for i in range(PARTIES)]
     roster = SessionSequence(agreed, identities[0], folder / "0" / "course")._roster_of(1, REQUEST)
     roster.write(folder / "session.json")

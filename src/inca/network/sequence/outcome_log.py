@@ -17,6 +17,7 @@ import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 import numpy as np
 
@@ -54,7 +55,9 @@ class SessionResult:
     @property
     def digest(self) -> bytes:
         """The hash of the average's numbers and of the beacon."""
-        return hashlib.sha256(self.average.astype("<f8").tobytes() + self.beacon).digest()
+        digest = hashlib.sha256(np.ascontiguousarray(self.average, dtype="<f8").data)
+        digest.update(self.beacon)
+        return digest.digest()
 
 
 class OutcomeLog:
@@ -135,7 +138,7 @@ class OutcomeLog:
         else:
             (place / _AVERAGE).unlink(missing_ok=True)  # it is there only with the right noise
             write_json(place / _NOISE, {"standard_error": result.standard_error, "beacon": result.beacon.hex()})
-            write_whole(place / _AVERAGE, lambda file: file.write(to_bytes(result.average)))
+            write_whole(place / _AVERAGE, lambda file: _save(file, result.average))
             (place / _NOTE).unlink(missing_ok=True)
 
 
@@ -152,9 +155,12 @@ def last_result(outcomes: Sequence[bytes]) -> int:
 
 def to_bytes(average: Array) -> bytes:
     """Return an average as the bytes of a .npy file."""
-    buffer = io.BytesIO()
-    np.save(buffer, average.astype("<f8"), allow_pickle=False)
+    _save(buffer := io.BytesIO(), average)
     return buffer.getvalue()
+
+
+def _save(file: IO[bytes], average: Array) -> None:
+    np.save(file, average.astype("<f8", copy=False), allow_pickle=False)
 
 
 def from_bytes(payload: bytes) -> Array:

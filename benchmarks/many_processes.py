@@ -26,7 +26,20 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from benchmarks.network import MOST, Trial, cpu_seconds, heading, line, memory_of, outcome, terms_of, trial_as
+from benchmarks.network import (
+    MOST,
+    Trial,
+    cpu_seconds,
+    has_result,
+    heading,
+    line,
+    memory_of,
+    outcome,
+    terms_of,
+    trial_as,
+)
+
+from inca.documents.result import ResultDocument
 
 SHOWN_EVERY_S = 20.0
 LOOK_EVERY_S = 0.1  # at those who are to be killed; a round may take no longer than a second
@@ -114,10 +127,12 @@ def many(options: argparse.Namespace) -> None:
         held.run()
         line("killed in the rounds", f"{len(held.killed):8d}")
         outcome(held)
-        reports = [report for i in held.expected if (report := held.cluster.result(i)).get("estimate") is not None]
-        if reports:
-            there = [held.cluster.names.index(name) for name in reports[0]["cohort"]]
-            error = np.asarray(reports[0]["estimate"]) - held.cluster.values[there].mean(axis=0)
+        holders = [i for i in held.expected if has_result(held.cluster.result(i))]
+        if holders:
+            folder = held.cluster.session_folder(holders[0])
+            result = ResultDocument.read(folder / "result.json")
+            there = [held.cluster.names.index(name) for name in result.cohort or ()]
+            error = result.vector(folder, "estimate") - held.cluster.values[there].mean(axis=0)
             line("distance to the mean of those who stayed", f"{np.linalg.norm(error):8.4f}")
         for stage, times in held.entered().items():
             line(f"  {stage}", f"{times[0]:8.1f} s first, {np.median(times):.1f} s median, {times[-1]:.1f} s last")

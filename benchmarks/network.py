@@ -198,6 +198,11 @@ class Trial:
         return {i: report for i in self.watches if (report := self.cluster.result(i))}
 
 
+def has_result(report: dict[str, Any]) -> bool:
+    """Whether a party's result.json is of a session that had a result."""
+    return "total_weight" in report
+
+
 def cpu_seconds(pid: int | None) -> float | None:
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
@@ -341,11 +346,11 @@ def outcome(held: Trial) -> None:
     """Print who has which result, and whether it is the exact one."""
     results, expected = held.results(), held.expected
     kinds = Counter(
-        (report["execution"], tuple(np.atleast_1d(report["total"])), report["total_weight"])
-        for report in results.values()
-        if report["estimate"] is not None
+        (report["execution"], np.array(held.cluster.sums(i)).tobytes())
+        for i, report in results.items()
+        if has_result(report)
     )
-    holders = [i for i, report in results.items() if report["estimate"] is not None]
+    holders = [i for i, report in results.items() if has_result(report)]
     line("all ready after", f"{held.ready:8.1f} s ({held.late} too late)")
     known, ended = held.seconds(held.undisturbed)
     line("session, until all have the result", f"{known:8.2f} s")
@@ -360,7 +365,7 @@ def outcome(held: Trial) -> None:
     line("processes that hang", f"{len(held.hanging):8d}")
     if holders:
         report = results[holders[0]]
-        same_sums = held.cluster.expected_sum(holders[0]) == [*report["total"], report["total_weight"]]
+        same_sums = held.cluster.expected_sum(holders[0]) == held.cluster.sums(holders[0])
         comparison = "equal, to the last unit" if same_sums else "DIFFERENT"
         line("beside the journals of those who stayed", f"         {comparison}")
         line("settled", f"{len(report['cohort']):8d}")
@@ -547,7 +552,7 @@ def grow(options: argparse.Namespace) -> None:
     for number, terms in cases:
         with trial(options, number, terms, measured=True, sampled=True) as held:
             held.run()
-            results = [report for report in held.results().values() if report["estimate"] is not None]
+            results = [report for report in held.results().values() if has_result(report)]
             same = max(Counter(report["execution"] for report in results).values(), default=0)
             (known, ended), cpu = held.seconds(held.undisturbed), np.mean(list(held.cpu.values()))
             pss, unique = np.array(list(held.memory.values())).mean(axis=0)

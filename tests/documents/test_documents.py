@@ -20,11 +20,14 @@ from inca.documents.plan import PlanDocument
 from inca.documents.result import ResultDocument, session_cost
 from inca.protocol.execution_files import execution_document
 
+ARRAYS = {"sha256": "0" * 64, "coordinates": 5000, "low": 0.0, "high": 1.0, "scale": 1.0, "half_width": 0.1}
+IN_ARCHIVE = dict.fromkeys(("estimate", "constrained", "interval")) | {"total": [], "format": "inca-result/3"}
 PLAN = inca.plan(inca.Requirements(parties=20, epsilon=1.0, colluding=0.1, dropout=0.1))
 DOCUMENTS: dict[str, Document] = {
     "certificate": certificate(),
     "result": result(),
     "no result": result(estimate=None, interval=None, constrained=None),
+    "long result": result(**IN_ARCHIVE, arrays=ARRAYS),
     "plan": PLAN.document(),
     "execution": execution_document(transcript()),
 }
@@ -68,6 +71,19 @@ def test_unknown_fields_other_formats_and_missing_ones_are_refused(name: str) ->
         ("result", {"interval": [2.0, 3.0]}, "interval: must hold the estimate"),
         ("result", {"interval": [[1.0], [2.0, 3.0]]}, "interval: must be two numbers"),
         ("result", {"failure": math.inf}, "failure: "),
+        ("result", {"format": "inca-result/3"}, "format: must be inca-result/3 with arrays, and inca-result/2 without"),
+        (
+            "long result",
+            {"format": "inca-result/2"},
+            "format: must be inca-result/3 with arrays, and inca-result/2 with",
+        ),
+        ("long result", {"estimate": 0.5}, "arrays: cannot be combined with estimate, constrained, interval, total"),
+        ("long result", {"total": [1]}, "arrays: cannot be combined with estimate, constrained, interval, total"),
+        ("long result", {"arrays": ARRAYS | {"file": "../result.npz"}}, "arrays.file: must be a value that the format"),
+        ("long result", {"arrays": ARRAYS | {"coordinates": 10**9}}, "arrays.coordinates: must be at most 10000000"),
+        ("long result", {"arrays": ARRAYS | {"low": 1.0}}, "arrays: high must be above low"),
+        ("long result", {"arrays": ARRAYS | {"scale": math.nan}}, "arrays.scale: "),
+        ("long result", {"arrays": ARRAYS | {"half_width": -1.0}}, "arrays.half_width: must be at least 0"),
         ("plan", {"late": 0}, "late: "),
         ("plan", {"wish": {}}, "wish.parties: is missing"),
     ],
@@ -149,3 +165,9 @@ def test_a_session_without_a_result_costs_what_was_agreed_once_it_has_begun() ->
 def test_a_failure_of_zero_is_not_an_unknown_one() -> None:
     assert ResultDocument.of_fields(result(failure=0.0).as_fields()).failure == 0.0
     assert ResultDocument.of_fields(result(failure=None).as_fields()).failure is None
+
+
+def test_a_result_with_an_archive_costs_as_one_without() -> None:
+    document = DOCUMENTS["long result"]
+    assert isinstance(document, ResultDocument) and document.has_result
+    assert session_cost(document, 1.0) == session_cost(result(), 1.0)

@@ -130,7 +130,7 @@ def test_text_of_a_file_cannot_direct_a_terminal_or_a_page() -> None:
         ),
         (
             ResultDocument,
-            result_words.ROWS,
+            result_words._rows(result_words._coordinates(result(), None)),
             {"format", "name", "parties", "reason", "epsilon", "delta", "failure", "coalitions", "all_coalitions"}
             | {"confidence", "remarks", "contradictions", "total", "total_weight", "granularity", "beacon"},
         ),

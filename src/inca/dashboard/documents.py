@@ -65,7 +65,7 @@ def read_file(name: str, data: bytes) -> OpenedFile:
         Traceback (most recent call last):
             ...
         inca.errors.InvalidInput: x.json: must be a file that this version of inca writes (inca-certificate/2, \
-inca-plan/2, inca-result/2, inca-average/1, inca-execution/1, inca-execution/2), got 'something else'
+inca-plan/2, inca-result/2, inca-result/3, inca-average/1, inca-execution/1, inca-execution/2), got 'something else'
     """
     if len(data) > MAX_BYTES:
         refuse("the size of the file", len(data), f"at most {MAX_BYTES} bytes")

@@ -19,6 +19,7 @@ FORMATS: Final[dict[str, type[Document]]] = {
     "inca-certificate/2": CertificateDocument,
     "inca-plan/2": PlanDocument,
     "inca-result/2": ResultDocument,
+    "inca-result/3": ResultDocument,
     "inca-average/1": AverageDocument,
     "inca-execution/1": ExecutionDocument,
     "inca-execution/2": ExecutionDocument,

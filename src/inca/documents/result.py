@@ -1,28 +1,87 @@
-"""`inca-result/2`: what came of a session, as one of its parties has it; and what taking part has cost that party."""
+"""`inca-result/2` and `/3`: what came of a session, as one of its parties has it, and what that has cost the party.
+
+Version 3 is for long vectors: they are in an archive beside the JSON, which names it by its SHA-256.
+"""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
 import msgspec
+import numpy as np
+from numpy.typing import NDArray
 
-from inca.documents.document import Document, about, infinite_if_none
+from inca._base.array_files import read_vector, write_vectors
+from inca._base.types import Array
+from inca.documents.document import Document, Part, about, infinite_if_none
 from inca.documents.fields import Count, Fraction, NotNegative, PartyId
 from inca.errors import InvalidInput
 
 Numbers = float | tuple[float, ...]
 
+MOST_IN_JSON = 1_000
+"""Vectors of more coordinates are in an archive beside the JSON."""
+
+_IN_JSON = ("estimate", "constrained", "interval", "total")
+_VECTORS = {"estimate": "<f8", "total": "<i8"}
+"""What the archive has, and of which type; the rest follows from these."""
+
+
+class ResultArrays(Part, frozen=True, kw_only=True):
+    """Where the numbers of a long result are, and what follows from them, for each coordinate on its own.
+
+    The archive has `estimate` (float64) and `total` (int64), as the fields of these names; all parties have the same.
+    """
+
+    file: Annotated[Literal["result.npz"], about("A NumPy archive in the same folder.")] = "result.npz"
+    sha256: Annotated[str, about("The hash of the archive, in hexadecimal digits.")]
+    coordinates: Annotated[int, about("How many numbers each of its vectors has.", ge=1, le=10_000_000)]
+    low: Annotated[float, about("The least value of a coordinate in the domain.", "value")]
+    high: Annotated[float, about("The largest value of a coordinate in the domain.", "value")]
+    scale: Annotated[
+        Fraction, about("`constrained` is scale * `estimate`, cut off at low and high; below 1 it is back in a ball.")
+    ]
+    half_width: Annotated[
+        NotNegative | None,
+        about(
+            "`interval` is `estimate`, cut off at low and high, -/+ half_width, cut off again; and widened to hold "
+            "`constrained`. null: infinite.",
+            "value",
+        ),
+    ]
+
+    @classmethod
+    def write(cls, folder: Path, estimate: Array, total: NDArray[np.int64], **rule: Any) -> ResultArrays:
+        """Write the archive, whole or not at all, before any JSON that names it."""
+        vectors = {"estimate": estimate, "total": total}
+        typed = {name: vectors[name].astype(kind, copy=False) for name, kind in _VECTORS.items()}
+        sha256 = write_vectors(folder / "result.npz", typed)
+        return cls(sha256=sha256, coordinates=estimate.size, **rule)
+
+    def read(self, folder: Path, name: Literal["estimate", "total"]) -> NDArray[Any]:
+        """Return one of the vectors; an archive that is not the one named is refused."""
+        try:
+            return read_vector(
+                folder / self.file, name, _VECTORS[name], self.coordinates, self.sha256, members=len(_VECTORS)
+            )
+        except InvalidInput as error:
+            raise InvalidInput(f"{error}. Copy result.json and {self.file} together from one party's folder") from None
+
 
 class ResultDocument(Document, frozen=True, kw_only=True):
     """The result of a session at one party, or why there is none. Nothing private is in it.
 
-    Fields from `constrained` on are left out where there is no result.
+    Fields from `constrained` on are left out where there is no result. Where `arrays` says that they are in an
+    archive, `estimate`, `constrained`, `interval` and `total` are left out.
     """
 
     kind: ClassVar[str] = "a result"
-    format: Annotated[Literal["inca-result/2"], about("The format and its version.")] = "inca-result/2"
+    format: Annotated[
+        Literal["inca-result/2", "inca-result/3"], about("The format and its version: 3 if there are `arrays`.")
+    ] = "inca-result/2"
     inca: Annotated[str, about("The version of inca that wrote the file.")]
     name: Annotated[str, about("What the roster calls the session.")]
     session: Annotated[str, about("The session's id, in hexadecimal digits: the hash of its roster.")]
@@ -31,7 +90,7 @@ class ResultDocument(Document, frozen=True, kw_only=True):
     estimate: Annotated[
         Numbers | None,
         about("The mean as the noise leaves it, perhaps outside the domain; null: see `reason`.", "value"),
-    ]
+    ] = None
     reason: Annotated[str, about("Why there is no estimate, or what else must be known about the end.")] = ""
     epsilon: Annotated[
         NotNegative | None,
@@ -84,9 +143,33 @@ class ResultDocument(Document, frozen=True, kw_only=True):
     ] = ""
     execution: Annotated[str, about("`sha256:` and the hash of the realized execution, the same for all parties.")] = ""
 
+    arrays: Annotated[
+        ResultArrays | None,
+        about(f"Version 3. Where vectors of more than {MOST_IN_JSON:,} coordinates are, instead of in these fields."),
+    ] = None
+
+    @property
+    def has_result(self) -> bool:
+        """Whether there is a result, be it here or in the archive."""
+        return self.estimate is not None or self.arrays is not None
+
+    def vector(self, folder: Path, name: Literal["estimate", "total"]) -> NDArray[Any]:
+        """Return estimate or total with one number for each coordinate, wherever it is.
+
+        Args:
+            folder: That of the file.
+            name: Which of them.
+
+        Raises:
+            InvalidInput: If the archive is missing, or not the one that this file names.
+        """
+        if self.arrays is not None:
+            return self.arrays.read(folder, name)
+        return np.atleast_1d(np.array(self.estimate if name == "estimate" else self.total, dtype=_VECTORS[name]))
+
     @property
     def estimates(self) -> tuple[float, ...]:
-        """The estimate as people are shown it, one number for each coordinate; empty if there is no result."""
+        """The estimate as people are shown it, one number for each coordinate; empty if it is not in the JSON."""
         shown = self.estimate if self.constrained is None else self.constrained
         return () if shown is None or self.estimate is None else shown if isinstance(shown, tuple) else (shown,)
 
@@ -106,11 +189,19 @@ class ResultDocument(Document, frozen=True, kw_only=True):
     def as_fields(self) -> dict[str, Any]:
         """Return the fields as the file has them: without a result, none of those about one."""
         fields, names = super().as_fields(), [field.encode_name for field in msgspec.structs.fields(self)]
-        about_result = names[names.index("constrained") :] if self.estimate is None else []
-        return {name: entry for name, entry in fields.items() if name not in about_result}
+        absent = set(_IN_JSON) if self.arrays is not None else {"arrays"}
+        if not self.has_result:
+            absent |= set(names[names.index("constrained") :])
+        return {name: entry for name, entry in fields.items() if name not in absent}
 
     def check(self) -> None:
-        """Refuse an interval that does not fit the estimate."""
+        """Refuse an interval that does not fit the estimate, and vectors in two places."""
+        if (self.format == "inca-result/3") is (self.arrays is None):
+            raise InvalidInput("format: must be inca-result/3 with arrays, and inca-result/2 without")
+        if self.arrays is not None and any(getattr(self, name) not in (None, ()) for name in _IN_JSON):
+            raise InvalidInput(f"arrays: cannot be combined with {', '.join(_IN_JSON)}")
+        if self.arrays is not None and not self.arrays.low < self.arrays.high:
+            raise InvalidInput("arrays: high must be above low")
         if self.interval is None:
             return
         lengths = {len(end) if isinstance(end, tuple) else 1 for end in self.interval}
@@ -150,6 +241,6 @@ def session_cost(result: ResultDocument | None, agreed: float, *, began: bool = 
         return SessionCost(agreed, "agreed")
     if own > agreed or math.isinf(own):
         return SessionCost(own, "own loss above agreed")
-    if result.estimate is None or result.party not in (result.cohort or ()):
+    if not result.has_result or result.party not in (result.cohort or ()):
         return SessionCost(agreed, "not in the result")
     return SessionCost(own, "own loss") if result.all_coalitions else SessionCost(agreed, "not all coalitions")

@@ -83,6 +83,44 @@ def remark_on_noise(
     )
 
 
+@dataclass(frozen=True)
+class CoordinateRule:
+    """How an estimate in an interval or a ball, and its interval, follow from one coordinate of it as noise leaves it.
+
+    Args:
+        low: The least value of a coordinate.
+        high: The largest.
+        scale: What a ball's surface is reached by; 1 inside, and for intervals.
+        half_width: What noise and lost values can do, with the agreed confidence.
+
+    Example:
+        >>> rule, estimate = CoordinateRule(low=0.0, high=1.0, scale=1.0, half_width=0.25), np.array([0.5, 1.5])
+        >>> rule.constrained(estimate), rule.interval(estimate)
+        (array([0.5, 1. ]), (array([0.25, 0.75]), array([0.75, 1.  ])))
+    """
+
+    low: float
+    high: float
+    scale: float
+    half_width: float
+
+    def constrained(self, estimate: Array) -> Array:
+        """Return coordinates moved into the domain."""
+        return np.clip(self.scale * estimate, self.low, self.high)
+
+    def interval(self, estimate: Array, constrained: Array | None = None) -> tuple[Array, Array]:
+        """Return the lower and upper ends for coordinates; they hold these coordinates moved into the domain.
+
+        A coordinate is moved into its range first, and the half-width is put to either side. That never empties an
+        interval, and it covers as often as one around the unconstrained estimate.
+        """
+        shown = self.constrained(estimate) if constrained is None else constrained
+        centre = np.clip(estimate, self.low, self.high)
+        lower = np.minimum(np.clip(centre - self.half_width, self.low, self.high), shown)
+        upper = np.maximum(np.clip(centre + self.half_width, self.low, self.high), shown)
+        return lower, upper
+
+
 @dataclass(frozen=True, eq=False)
 class EstimateInDomain:
     """An estimate as people are told it: in the domain, with its interval, and with what must be said of it.
@@ -124,22 +162,24 @@ class EstimateInDomain:
 
     @cached_property
     def interval(self) -> tuple[float | Array, float | Array]:
-        """The lower and the upper end for each coordinate on its own, in the domain and around the estimate.
+        """The lower and the upper end for each coordinate on its own, in the domain and around the estimate."""
+        lower, upper = self.rule.interval(np.asarray(self.unconstrained), np.asarray(self.estimate))
+        return (float(lower), float(upper)) if np.ndim(self.unconstrained) == 0 else (lower, upper)
 
-        A coordinate is moved into its range first, and the noise's quantile and what lost values can do are put to
-        either side. That never empties an interval, and it covers as often as one around the unconstrained estimate.
-        """
+    @cached_property
+    def rule(self) -> CoordinateRule:
+        """How the interval, and the estimate in an interval or a ball, follow from one coordinate."""
         low, high = _range(self.domain)
-        centre = np.clip(self.unconstrained, low, high)
+        scale = 1.0
+        if isinstance(self.domain, Ball):
+            scale = min(1.0, self.domain.radius / max(self.domain.radius, self._length))
         reach = math.inf
         if self.error is not None:
             # The worst case is a distance of vectors; in a box it is the same in every coordinate.
             alike = self.dimensions if isinstance(self.domain, Interval) else 1
             quantile = float(ndtri((1.0 + self.confidence) / 2.0))
             reach = quantile * self._standard_error + math.sqrt(self.error.data / alike)
-        lower = np.minimum(np.clip(centre - reach, low, high), self.estimate)
-        upper = np.maximum(np.clip(centre + reach, low, high), self.estimate)
-        return (float(lower), float(upper)) if np.ndim(self.unconstrained) == 0 else (lower, upper)
+        return CoordinateRule(low, high, scale, reach)
 
     @property
     def says_nothing(self) -> bool:
@@ -163,20 +203,28 @@ class EstimateInDomain:
     def _standard_error(self) -> float:
         return math.inf if self.error is None else math.sqrt(self.error.noise / self.dimensions)
 
+    @cached_property
+    def _length(self) -> float:
+        return float(np.linalg.norm(self.unconstrained))
+
     def _outside(self) -> str:
         """Say where the noise took the estimate, if that is outside of the domain."""
         tolerance = _ROUNDING * self.domain.sensitivity(self.dimensions)
-        moved = np.abs(np.asarray(self.unconstrained) - self.estimate) > tolerance
-        if not moved.any():
+        if np.ndim(self.unconstrained) > 0 and isinstance(self.domain, Interval):  # without a copy of a long vector
+            low, high = self.domain.low - tolerance, self.domain.high + tolerance
+            moved = np.count_nonzero(self.unconstrained < low) + np.count_nonzero(self.unconstrained > high)
+            where = f"out of {self.domain} in {moved:,} of {self.dimensions:,} coordinates"
+            return f"The noise took the estimate {where}: each of them is the nearer end now." if moved else ""
+        if isinstance(self.domain, Ball):
+            outside = self._length > self.domain.radius + tolerance
+        else:
+            outside = bool((np.abs(np.asarray(self.unconstrained) - self.estimate) > tolerance).any())
+        if not outside:
             return ""
         if np.ndim(self.unconstrained) == 0:
             where = f"to {self.unconstrained:.6g}, outside {self.domain}"
             return f"The noise took the estimate {where}: {self.estimate:.6g} is the nearest mean there is."
-        if isinstance(self.domain, Interval):
-            where = f"out of {self.domain} in {int(moved.sum()):,} of {self.dimensions:,} coordinates"
-            return f"The noise took the estimate {where}: each of them is the nearer end now."
-        length = float(np.linalg.norm(self.unconstrained))
-        where = f"to a length of {length:.3g}, outside {self.domain}"
+        where = f"to a length of {self._length:.3g}, outside {self.domain}"
         return f"The noise took the estimate {where}: it is scaled to the surface."
 
 

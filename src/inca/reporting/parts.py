@@ -197,14 +197,16 @@ def some_ids(ids: Sequence[int]) -> str:
 NUMBERS_SHOWN, INTERVALS_SHOWN = 6, 3
 
 
-def numbers(value: float | Sequence[float], names: Sequence[str] = ()) -> str:
+def numbers(value: float | Sequence[float], names: Sequence[str] = (), count: int | None = None) -> str:
     """Return a number, or the first few of several, behind what they are called if they have names.
+
+    With a count there are so many, and the value has the first of them.
 
     >>> numbers(0.25), numbers([0.5] * 9), numbers([0.5, 2.0], ["age", "size"])
     ('0.25', '0.5, 0.5, 0.5, 0.5, 0.5, 0.5, ... (9 numbers)', 'age 0.5, size 2')
     """
     values = [value] if isinstance(value, (int, float)) else value
-    return _first_few([f"{number:.6g}" for number in values[:NUMBERS_SHOWN]], len(values), names, "numbers")
+    return _first_few([f"{number:.6g}" for number in values[:NUMBERS_SHOWN]], count or len(values), names, "numbers")
 
 
 def intervals(low: float | Sequence[float], high: float | Sequence[float], names: Sequence[str] = ()) -> str:

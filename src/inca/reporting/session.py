@@ -7,6 +7,7 @@ from collections import Counter
 from dataclasses import replace
 from typing import Any
 
+from inca._base.types import Array
 from inca.documents.certificate import CertificateDocument
 from inca.documents.result import ResultDocument
 from inca.protocol.execution_files import digest
@@ -23,9 +24,10 @@ def session_content(
     transcript: Transcript | None = None,
     log: bytes = b"",
     domain: tuple[float, float] | None = None,
+    estimate: Array | None = None,
 ) -> Content:
-    """Return the content of a session that has ended."""
-    content = result_content(result, domain)
+    """Return the content of a session that has ended; `estimate` is what the archive of a long result has."""
+    content = result_content(result, domain, estimate)
     content = replace(content, title=content.title.replace("Result of", "Session", 1) if result.name else "A session")
     if certificate is not None:
         content = _with_certificate(content, result, certificate)

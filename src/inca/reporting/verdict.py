@@ -234,7 +234,7 @@ def _result(document: ResultDocument) -> Verdict:
     if (loss := document.loss) is None:
         reason = document.reason or "this party is not in the result"
         return Verdict("not worked out", f"The loss of {document.party} was not worked out ({reason}).")
-    if document.estimate is None or document.party not in (document.cohort or ()):
+    if not document.has_result or document.party not in (document.cohort or ()):
         # The loss that it worked out is of a run that came to nothing, or that went on without it.
         return Verdict("not worked out", f"{document.party} is in no result: what it lost was not worked out.")
     bound = len(document.cohort or ()) < document.parties

@@ -2,26 +2,34 @@
 
 from __future__ import annotations
 
+import tempfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
 
 import inca
 from helpers.documents import words
 from helpers.rosters import SEED, terms
 from inca._base.kernels import Flags
 from inca._base.types import Array
-from inca.documents.result import ResultDocument
+from inca.documents.result import MOST_IN_JSON, ResultDocument
+from inca.errors import InvalidInput
 from inca.network.membership.identity import Identity
 from inca.network.membership.roster import Roster
+from inca.network.node import report as report_module
 from inca.network.node.node import SessionEnd
-from inca.network.node.report import certificate_of, report, write_report
+from inca.network.node.report import certificate_of, kept_result, report, write_report
 from inca.network.node.session_setup import SessionSetup
 from inca.network.protocol.finalization import Result
 from inca.network.protocol.realized_execution import Contradiction, RealizedExecution
 from inca.network.protocol.session import WEIGHT, Topology
+from inca.reporting.result import result_content
 
 NAMES = ("anna", "bert", "cleo", "dora")
 CARDS = tuple(Identity.create(name).card("127.0.0.1", 7001 + i) for i, name in enumerate(NAMES))
@@ -44,7 +52,16 @@ def realized_of(setup: SessionSetup, topology: Topology, cohort: Flags, **parts:
 
 
 def report_of(setup: SessionSetup, result: Result) -> ResultDocument:
-    return report(setup, 0, SessionEnd(result, ""))
+    return report(setup, 0, SessionEnd(result, ""), Path("not a folder"))
+
+
+def ended(mean: Array, **changes: Any) -> tuple[SessionSetup, SessionEnd]:
+    """Return a session of four whose final messages have a given mean, and its end."""
+    setup = SessionSetup(Roster("trial", terms(seed=SEED, dimension=mean.size, **changes), CARDS))
+    topology = setup.session.topology(bytes.fromhex(SEED))
+    realized = realized_of(setup, topology, np.ones(4, dtype=bool))
+    total = setup.lattice.encode(mean) * 4
+    return setup, SessionEnd(Result(total, 4 * WEIGHT, realized, exact=True, beacon=BEACON), "")
 
 
 def test_the_agreed_estimate_stays_and_is_shown_in_the_domain_too() -> None:
@@ -115,7 +132,7 @@ def test_the_cohort_and_contradicting_parties_are_named() -> None:
 def test_without_a_result_there_is_nothing_to_remark() -> None:
     setup = SessionSetup(Roster("trial", terms(), CARDS))
     end = SessionEnd(None, "too few were there")
-    document = report(setup, 0, end)
+    document = report(setup, 0, end, Path("not a folder"))
     assert document.estimate is None and certificate_of(end) is None
     assert not {"constrained", "interval", "remarks"} & set(document.as_fields())
     assert "No result          Too few were there.\n" in words(document)
@@ -137,3 +154,99 @@ def test_what_people_read_is_in_the_domain() -> None:
     assert "-222, outside [0, 240]" in text and "guessing 120, the middle, would do as well." in text
     pair = words(report_with(np.array([0.5, 0.25]), dimension=2, upper=1.0))
     assert "  Interval           0 to 1, 0 to 1 for the mean of all" in pair
+
+
+# --- long vectors ---------------------------------------------------------------------------------------------------
+
+BOX, BALL = {"lower": -1.0, "upper": 2.0}, {"lower": None, "upper": None, "radius": 2.0}
+LONG = np.linspace(-3.0, 3.0, MOST_IN_JSON + 1)
+
+
+@settings(max_examples=20, deadline=None)
+@given(arrays(float, st.integers(2, 30), elements=st.floats(-9.0, 9.0, width=32)), st.sampled_from([BOX, BALL]))
+def test_a_long_result_says_what_a_short_one_does(mean: Array, domain: dict[str, Any]) -> None:
+    with pytest.MonkeyPatch.context() as patch, tempfile.TemporaryDirectory() as place:
+        setup, end = ended(mean, sigma_independent=0.5, **domain)
+        folder = Path(place)
+        short = write_report(folder, setup, 0, end)
+        patch.setattr(report_module, "MOST_IN_JSON", 1)
+        long = write_report(folder, setup, 0, end)
+        assert ResultDocument.read(folder / "result.json") == long
+        assert (short.format, long.format) == ("inca-result/2", "inca-result/3") and long.has_result
+        assert not {"estimate", "constrained", "interval", "total"} & set(long.as_fields())
+        for where in ("estimate", "total"):
+            assert long.vector(folder, where).tolist() == list(getattr(short, where))
+            assert short.vector(folder, where).tobytes() == long.vector(folder, where).tobytes()
+        # The rest follows by the formulas of docs/format.md, the estimate to the last bit.
+        assert long.granularity is not None
+        of_total = long.vector(folder, "total") * long.granularity * (2**40 / long.total_weight)
+        assert of_total.tobytes() == long.vector(folder, "estimate").tobytes()
+        rule = long.arrays
+        assert rule is not None and rule.half_width is not None
+        estimate, low, high = long.vector(folder, "estimate"), rule.low, rule.high
+        constrained = np.clip(rule.scale * estimate, low, high)
+        assert constrained.tolist() == pytest.approx(short.estimates, rel=1e-15)
+        centre = np.clip(estimate, low, high)
+        lower = np.minimum(np.clip(centre - rule.half_width, low, high), constrained)
+        upper = np.maximum(np.clip(centre + rule.half_width, low, high), constrained)
+        ends = [end for pair in zip(lower.tolist(), upper.tolist(), strict=True) for end in pair]
+        assert ends == pytest.approx([end for pair in short.ends for end in pair], rel=1e-15)
+        others = {"format", "estimate", "constrained", "interval", "total", "arrays"}
+        for name in set(short.__struct_fields__) - others:
+            assert getattr(short, name) == getattr(long, name)
+
+
+def test_a_long_result_whose_error_is_not_known_leaves_the_whole_domain(tmp_path: Path) -> None:
+    setup, end = ended(LONG, **BALL)
+    assert end.result is not None
+    document = write_report(tmp_path, setup, 0, SessionEnd(replace(end.result, exact=False), ""))
+    assert document.arrays is not None and document.arrays.half_width is None
+    assert "The mean of all values lies from -2 to 2 with probability 0.95 at least, each" in words(document)
+
+
+def test_people_read_how_many_numbers_there_are_and_where(tmp_path: Path) -> None:
+    setup, end = ended(LONG, sigma_independent=0.5, **BOX)
+    document = write_report(tmp_path, setup, 0, end)
+    said = words(document)
+    assert "The estimated mean has 1,001 coordinates; unconstrained, they are in result.npz. The mean of all" in said
+    assert "lies within 0.49 of the unconstrained estimate and from -1 to 2 with probability 0.95 at least" in said
+    shown = str(result_content(document, None, document.vector(tmp_path, "estimate")))
+    first = "The estimated mean is -1, -1, -1, -1, -1, -1, ... (1,001 numbers)."
+    assert first in " ".join(shown.split())
+    assert (tmp_path / "result.json").stat().st_size < 3000
+
+
+def test_the_archive_comes_first_and_a_crash_before_the_json_leaves_no_result(tmp_path: Path) -> None:
+    setup, end = ended(LONG, **BOX)
+    (tmp_path / "result.json").mkdir()  # it cannot be written
+    with pytest.raises(InvalidInput, match=r"result\.json cannot be written"):
+        write_report(tmp_path, setup, 0, end)
+    before = (tmp_path / "result.npz").read_bytes()
+    assert kept_result(tmp_path) is None and not (tmp_path / "ended.json").exists()
+    (tmp_path / "result.json").rmdir()  # the party comes back
+    document = write_report(tmp_path, setup, 0, end)
+    assert (tmp_path / "result.npz").read_bytes() == before and kept_result(tmp_path) == document
+    assert not [path for path in tmp_path.iterdir() if path.suffix == ".part"]
+
+
+def test_without_an_archive_there_is_no_json_that_names_it(tmp_path: Path) -> None:
+    setup, end = ended(LONG, **BOX)
+    (tmp_path / "result.npz").mkdir()
+    with pytest.raises(InvalidInput, match=r"result\.npz cannot be written"):
+        write_report(tmp_path, setup, 0, end)
+    assert kept_result(tmp_path) is None and not (tmp_path / "ended.json").exists()
+
+
+def test_an_archive_that_is_damaged_missing_or_of_another_session_is_refused(tmp_path: Path) -> None:
+    setup, end = ended(LONG, **BOX)
+    document = write_report(tmp_path, setup, 0, end)
+    path, remedy = tmp_path / "result.npz", r"\. Copy result\.json and result\.npz together from one party's folder$"
+    content = path.read_bytes()
+    others = {"missing": None, "cut off": content[:-1], "changed": content[:500] + b"!" + content[501:], "empty": b""}
+    for other in others.values():
+        path.unlink(missing_ok=True)
+        if other is not None:
+            path.write_bytes(other)
+        with pytest.raises(InvalidInput, match=f"result\\.npz .*{remedy}"):
+            document.vector(tmp_path, "estimate")
+    assert kept_result(tmp_path) == document  # what the session cost is known all the same

@@ -134,11 +134,11 @@ def run(
     else:
         print_content(content(report), details=output.details)
         print_text(f"The result, and what belongs to it, is in {folder}.")
-        if report.estimate is not None:
+        if report.has_result:
             print_next(f"inca audit {folder / 'execution.json'}, and inca node ledger {folders.state}")
         elif not unfinished:
             print_next(f"inca node roster reschedule {roster} --start TIME, which says what another try costs")
-    if report.estimate is None:
+    if not report.has_result:
         raise SystemExit(1 if unfinished else NO_RESULT)
 
 

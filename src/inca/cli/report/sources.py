@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
-from inca._base.types import Progress
+from inca._base.types import Array, Progress
 from inca.documents.certificate import CertificateDocument
 from inca.documents.document import file_content
 from inca.documents.execution import ExecutionDocument
@@ -43,10 +43,12 @@ def report_content(path: Path, roster: Path | None, progress: Progress | None = 
         case ExecutionDocument():
             report = certified_content(transcript_of(document), progress)
         case ResultDocument():
-            report = result_content(document, _domain(roster, document))
+            estimate, archive = _archive(path.parent, document)
+            report = result_content(document, _domain(roster, document), estimate)
+            report = replace(report, sources=archive)
         case _:
             report = content(document)
-    return replace(report, sources=(_source(path, text), *_roster_source(roster)))
+    return replace(report, sources=(_source(path, text), *report.sources, *_roster_source(roster)))
 
 
 def certified_content(transcript: Transcript, progress: Progress | None = None) -> Content:
@@ -104,15 +106,25 @@ def _session(folder: Path, roster: Path | None) -> Content:
         report, files = unfinished_content(_status(folder, status), folder.name), {"status.json": status}
         return replace(report, sources=tuple(_source(folder / name, text) for name, text in files.items()))
     result = ResultDocument.read(folder / "result.json")
+    estimate, archive = _archive(folder, result)
     report = session_content(
         result,
         CertificateDocument.read(folder / "certificate.json") if "certificate.json" in files else None,
         transcript_of(ExecutionDocument.read(folder / "execution.json")) if "execution.json" in files else None,
         files.get("log.jsonl", b""),
         _domain(roster, result),
+        estimate,
     )
     sources = tuple(_source(folder / name, text) for name, text in files.items())
-    return replace(report, sources=(*sources, *_roster_source(roster)))
+    return replace(report, sources=(*sources, *archive, *_roster_source(roster)))
+
+
+def _archive(folder: Path, result: ResultDocument) -> tuple[Array | None, tuple[Source, ...]]:
+    """Return the estimate in the archive of a long result, and the archive as a source; it must be as written."""
+    if result.arrays is None:
+        return None, ()
+    source = Source(result.arrays.file, result.arrays.sha256)
+    return result.vector(folder, "estimate"), (source,)
 
 
 def _status(folder: Path, text: bytes) -> dict[str, object]:

@@ -149,7 +149,9 @@ class Lattice:
 
     def decode(self, numbers: Numbers) -> Array:
         """Return the values of integer numbers of steps, each rounded to the nearest float64."""
-        return np.asarray(_numbers("numbers", numbers).astype(np.float64) * self.granularity, dtype=np.float64)
+        values = _numbers("numbers", numbers).astype(np.float64)
+        values *= self.granularity
+        return values
 
     def level(self, sigma: float) -> int:
         """Return the noise level `sigma` in steps, rounded up: noise is never below what was asked for."""

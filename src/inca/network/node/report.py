@@ -7,16 +7,20 @@ from __future__ import annotations
 
 import math
 import time
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from inca._base.files import write_json
 from inca._base.types import Array
 from inca._base.version import __version__
 from inca.documents.certificate import CertificateDocument
 from inca.documents.document import finite_or_none
-from inca.documents.result import Numbers, ResultDocument
+from inca.documents.result import MOST_IN_JSON, ResultArrays, ResultDocument
 from inca.errors import InvalidInput
+from inca.network.lattice import Numbers
 from inca.network.node.node import SessionEnd
 from inca.network.node.proof import proof_of
 from inca.network.node.session_setup import SessionSetup
@@ -30,8 +34,8 @@ _UNFINISHED = (
 )
 
 
-def report(setup: SessionSetup, party: int, end: SessionEnd) -> ResultDocument:
-    """Return the result of a session that has ended."""
+def report(setup: SessionSetup, party: int, end: SessionEnd, folder: Path) -> ResultDocument:
+    """Return the result of a session that has ended, after writing its archive to the folder if it is a long vector."""
     terms, check, names = setup.roster.terms, end.loss_check, setup.roster.names
     common: dict[str, Any] = {
         "inca": __version__,
@@ -52,18 +56,14 @@ def report(setup: SessionSetup, party: int, end: SessionEnd) -> ResultDocument:
         return ResultDocument(estimate=None, **common)
     realized = result.realized
     estimate = setup.estimate(result.total, result.weight)
-    unconstrained = estimate if terms.dimension > 1 else float(estimate[0])
     error = None
     if result.exact:  # else the worst case of lost values is unknown
         execution, levels = realized.execution, setup.noise_levels(realized.execution)
         error = expected_error(execution, levels, dimensions=terms.dimension, domain=terms.domain)
-    shown = EstimateInDomain(unconstrained, terms.domain, error)
-    low, high = shown.interval
+    shown = EstimateInDomain(estimate if terms.dimension > 1 else float(estimate[0]), terms.domain, error)
     return ResultDocument(
         **common,
-        estimate=_plain(unconstrained),  # as all parties have agreed on it: sequences of sessions go on from it
-        constrained=_plain(shown.estimate),
-        interval=(_plain(low), _plain(high)),
+        **_numbers(shown, result.total, folder),
         confidence=shown.confidence,
         remarks=shown.remarks,
         present=len(realized.cohort),
@@ -74,12 +74,26 @@ def report(setup: SessionSetup, party: int, end: SessionEnd) -> ResultDocument:
         contradictions=tuple(
             (entry.round, names[entry.sender], names[entry.receiver], entry.claim) for entry in realized.contradictions
         ),
-        total=tuple(result.total.tolist()),
         total_weight=result.weight,
         granularity=setup.lattice.granularity,
         beacon=result.beacon.hex(),
         execution=f"sha256:{digest(setup.transcript(realized.execution))}",
     )
+
+
+def _numbers(shown: EstimateInDomain, total: Numbers, folder: Path) -> dict[str, Any]:
+    """Return the fields that hold the numbers of a result, or say where they are."""
+    if shown.dimensions > MOST_IN_JSON:
+        rule = asdict(shown.rule) | {"half_width": finite_or_none(shown.rule.half_width)}
+        arrays = ResultArrays.write(folder, np.asarray(shown.unconstrained), total, **rule)
+        return {"format": "inca-result/3", "arrays": arrays}
+    low, high = shown.interval
+    return {
+        "estimate": _plain(shown.unconstrained),  # as all have agreed on it: sequences of sessions go on from it
+        "constrained": _plain(shown.estimate),
+        "interval": (_plain(low), _plain(high)),
+        "total": tuple(total.tolist()),
+    }
 
 
 def certificate_of(end: SessionEnd) -> CertificateDocument | None:
@@ -94,7 +108,7 @@ def write_report(folder: Path, setup: SessionSetup, party: int, end: SessionEnd)
 
     The certificate takes longest to work out, and nobody waits for it: it comes last.
     """
-    document = report(setup, party, end)
+    document = report(setup, party, end, folder)
     if end.lie is not None:
         proof_of(setup.roster, end.lie).write(folder / "proof.json")
     if end.result is not None:
@@ -114,12 +128,15 @@ def mark_ended(folder: Path, document: ResultDocument) -> None:
 
 
 def kept_result(folder: Path) -> ResultDocument | None:
-    """Return the result that a session left in its folder; None if there is none that can be read."""
+    """Return the result that a session left in its folder; None if there is none that can be read.
+
+    An archive beside it is not opened: what the session cost is known without it.
+    """
     try:
         return ResultDocument.read(folder / "result.json")
     except InvalidInput:
         return None
 
 
-def _plain(value: float | Array) -> Numbers:
+def _plain(value: float | Array) -> float | tuple[float, ...]:
     return value if isinstance(value, float) else tuple(value.tolist())

@@ -63,7 +63,7 @@ def run_party(
         on_event: Called with every event that is logged.
 
     Returns:
-        The result, of which `estimate` is None if there is none; None if a signal stopped the party.
+        The report, whose `has_result` says whether there is a result; None if a signal stopped the party.
 
     Raises:
         InvalidInput: The identity, the value, the clock or the folder cannot be used.
@@ -75,7 +75,7 @@ def run_party(
     reports: list[ResultDocument] = []
 
     def on_ended(end: SessionEnd) -> None:
-        if before is None or (before.estimate is None and end.result is not None):
+        if before is None or (not before.has_result and end.result is not None):
             reports.append(write_report(folder, setup, node.me, end))
 
     options = options or NodeOptions()
@@ -83,7 +83,7 @@ def run_party(
     before = kept_result(folder) if (folder / "ended.json").exists() else None
     if before is not None and not (options.serve_s and (folder / "journal.db").exists()):
         # The party may have been killed after its report, before it had removed its journal, or erased its secrets.
-        if (path := folder / "journal.db").exists() and (shred or (before.estimate is None and secret_files(path))):
+        if (path := folder / "journal.db").exists() and (shred or (not before.has_result and secret_files(path))):
             with closing(Journal(path, session=setup.session.id, party=node.me)) as journal:
                 journal.shred() if shred else journal.append([Erased()])
         return before
@@ -141,7 +141,7 @@ def forget_session(setup: SessionSetup, identity: Identity, folder: Path) -> Res
                 "this party has not accepted to open the final messages: start it again, and it ends by itself"
             )
         journal.append([Left(_FORGOTTEN), Erased()])
-    document = kept_result(folder) or report(setup, me, SessionEnd(None, ""))
+    document = kept_result(folder) or report(setup, me, SessionEnd(None, ""), folder)
     document = msgspec.structs.replace(document, reason=_FORGOTTEN)
     document.write(folder / "result.json")
     mark_ended(folder, document)

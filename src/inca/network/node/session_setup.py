@@ -180,4 +180,6 @@ class SessionSetup:
 
     def estimate(self, total: Numbers, weight: int) -> Array:
         """Return the mean that the sums of final messages and weights give: the same doubles for everyone."""
-        return self.lattice.decode(total) * (WEIGHT / weight)
+        mean = self.lattice.decode(total)
+        mean *= WEIGHT / weight
+        return mean

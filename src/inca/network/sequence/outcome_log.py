@@ -17,9 +17,11 @@ import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 import numpy as np
 
+from inca._base.array_files import vector_of_bytes
 from inca._base.files import write_json, write_whole
 from inca._base.types import Array
 from inca._base.validation import finite_array, integer, refuse
@@ -53,7 +55,9 @@ class SessionResult:
     @property
     def digest(self) -> bytes:
         """The hash of the average's numbers and of the beacon."""
-        return hashlib.sha256(self.average.astype("<f8").tobytes() + self.beacon).digest()
+        digest = hashlib.sha256(np.ascontiguousarray(self.average, dtype="<f8").data)
+        digest.update(self.beacon)
+        return digest.digest()
 
 
 class OutcomeLog:
@@ -134,7 +138,7 @@ class OutcomeLog:
         else:
             (place / _AVERAGE).unlink(missing_ok=True)  # it is there only with the right noise
             write_json(place / _NOISE, {"standard_error": result.standard_error, "beacon": result.beacon.hex()})
-            write_whole(place / _AVERAGE, lambda file: file.write(to_bytes(result.average)))
+            write_whole(place / _AVERAGE, lambda file: _save(file, result.average))
             (place / _NOTE).unlink(missing_ok=True)
 
 
@@ -151,24 +155,18 @@ def last_result(outcomes: Sequence[bytes]) -> int:
 
 def to_bytes(average: Array) -> bytes:
     """Return an average as the bytes of a .npy file."""
-    buffer = io.BytesIO()
-    np.save(buffer, average.astype("<f8"), allow_pickle=False)
+    _save(buffer := io.BytesIO(), average)
     return buffer.getvalue()
+
+
+def _save(file: IO[bytes], average: Array) -> None:
+    np.save(file, average.astype("<f8", copy=False), allow_pickle=False)
 
 
 def from_bytes(payload: bytes) -> Array:
     """Return the average in the bytes of a .npy file; anything else is a ValueError.
 
-    What its header says costs nothing: a length that is not there is not set aside.
-
     >>> from_bytes(to_bytes(np.array([0.5, 2.0])))
     array([0.5, 2. ])
     """
-    file = io.BytesIO(payload)
-    if np.lib.format.read_magic(file) != (1, 0):
-        raise ValueError("an average must be a .npy file of version 1.0")
-    shape, _, kind = np.lib.format.read_array_header_1_0(file)
-    if kind != np.dtype("<f8") or len(shape) != 1 or 8 * shape[0] != len(payload) - file.tell():
-        raise ValueError(f"an average must be one vector of doubles in {len(payload)} bytes, got {kind} of {shape}")
-    numbers = np.frombuffer(payload, dtype="<f8", offset=file.tell()).astype(np.float64)
-    return finite_array("average", numbers, (1,), "one vector")
+    return finite_array("average", vector_of_bytes(payload, "<f8"), (1,), "one vector")

@@ -22,7 +22,6 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-import numpy as np
 
 from inca._base.files import null_for_infinity, write_json
 from inca._base.types import Array
@@ -230,12 +229,19 @@ class SessionSequence:
                 if len(self.outcome_log) >= number:  # by another's clock the session is over
                     return
             result = self._hold(number, setup, place, row)
-        if result is not None and result.estimate is not None:
-            numbers = np.atleast_1d(np.asarray(result.estimate, dtype=np.float64))
-            beacon = bytes.fromhex(result.beacon)
-            self.outcome_log.append(number, SessionResult(numbers, result.standard_error, beacon))
-        else:
+        if result is None or (estimate := self._estimate(number, result, place)) is None:
             self._ask_around(number)
+        else:
+            beacon = bytes.fromhex(result.beacon)
+            self.outcome_log.append(number, SessionResult(estimate, result.standard_error, beacon))
+
+    def _estimate(self, number: int, result: ResultDocument, place: Path) -> Array | None:
+        """Return the estimate of a result of this party; None if there is none, or its archive is damaged."""
+        try:
+            return result.vector(place, "estimate") if result.has_result else None
+        except InvalidInput as error:  # the others have the same
+            self._notify(f"session {number}: {error}")
+            return None
 
     def _hold(self, number: int, setup: SessionSetup, place: Path, row: Array) -> ResultDocument | None:
         self._notify(f"session {number}: {row.size:,} numbers")
@@ -253,7 +259,7 @@ class SessionSequence:
             return None
         if result is None:
             raise SequencePaused(f"session {number} was stopped by a signal; it goes on when this is started again")
-        outcome = f"no result: {result.reason}" if result.estimate is None else f"{result.present} parties"
+        outcome = f"no result: {result.reason}" if not result.has_result else f"{result.present} parties"
         self._notify(f"session {number}: {outcome}")
         return result
 

@@ -207,12 +207,12 @@ class Demo:
             "cohort": len(first["cohort"]),
             "sealed": [self.names[i] for i in sorted(self._counted) if self.names[i] in first["cohort"]],
             "seconds": max(ends) - cluster.terms.start,
-            "lattice": self._lattice(holders[0], first),
+            "lattice": self._lattice(holders[0]),
             "certificate": CertificateDocument.read(cluster.session_folder(holders[0]) / "certificate.json"),
         }
 
-    def _lattice(self, holder: int, result: dict[str, Any]) -> str:
+    def _lattice(self, holder: int) -> str:
         """Say whether the result is, to the last unit, what the journals of its parties give."""
-        if self.cluster.expected_sum(holder) == [*result["total"], result["total_weight"]]:
+        if self.cluster.expected_sum(holder) == self.cluster.sums(holder):
             return "equal, to the last unit, to what its parties have put in, with the noise they state"
         return "NOT what its parties have put in"

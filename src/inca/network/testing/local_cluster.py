@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 
 from inca._base.types import Array
+from inca.documents.result import ResultDocument
 from inca.errors import IncaError
 from inca.network.membership.identity import Identity
 from inca.network.membership.roster import Roster, read_roster
@@ -126,6 +127,12 @@ class LocalCluster:
         """Return what a party reported at the end; empty if it has not."""
         return fields_of(self.session_folder(i) / "result.json")
 
+    def sums(self, i: int) -> list[int]:
+        """Return the sums in a party's result: coordinates, then the weight."""
+        folder = self.session_folder(i)
+        document = ResultDocument.read(folder / "result.json")
+        return [*document.vector(folder, "total").tolist(), document.total_weight]
+
     @property
     def setup(self) -> SessionSetup:
         """The session as its parties have it."""
@@ -215,7 +222,7 @@ def run_local_party(
         except IncaError as error:
             print(error)
             sys.exit(1)
-        if result is None or result.estimate is None:
+        if result is None or not result.has_result:
             sys.exit(1)
 
 

@@ -132,7 +132,8 @@ def test_a_word_is_no_use_to_who_has_joined_without_it_or_has_left() -> None:
     room.at(START + 2.6, partial(room.recover, 3, first_start=True))
     assert 3 in room.run().check().realized.cohort
     kinds = [type(record) for record in room.journals[3]]
-    assert Joined in kinds and Vouched not in kinds and (begun := room.ledgers()[3].opened)
+    begun = room.ledgers()[3].opened
+    assert Joined in kinds and Vouched not in kinds and begun is not None and begun.late
     gone = Room(SLOW).open(0, 1, 2)
     gone.at(START + 0.5, gone.open, 3, 4)
     gone.run().recover(3, first_start=True)

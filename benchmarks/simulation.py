@@ -22,8 +22,8 @@ import scipy.sparse as sp
 import inca
 from inca._base.kernels import renew_all, scatter_one
 from inca._base.randomness import fill, split
+from inca._base.threads import Crew
 from inca.protocol.noise import BLOCK_ENTRIES
-from inca.protocol.simulation import _Crew
 
 
 def ours(n: int, rounds: int, rng: np.random.Generator) -> None:
@@ -59,7 +59,7 @@ def noise_alone(n: int, rounds: int, rng: np.random.Generator, threads: int) -> 
     """Draw what the simulator draws and as it does, round by round into one array, but mix nothing."""
     parts = np.array_split(np.empty(n), -(-n // BLOCK_ENTRIES))
     jobs = [partial(fill, stream, part) for stream, part in zip(split(rng, len(parts)), parts, strict=True)]
-    with _Crew(threads) as crew:
+    with Crew(threads) as crew:
         for _ in range(rounds + 1):
             crew.work(jobs)
 

@@ -400,10 +400,20 @@ def renew_some(
         r = counter[i]
         scale = scales[r - 1]
         portion = portions[r] if present[i] else 0.0
+        renews, keeps = renewed[i], kept[i]  # read once, as the loop might be writing to where they are
         for e in range(U(first), U(last)):
-            raw = mask[i, e] if renewed[i] else live[i, e]
+            raw = mask[i, e] if renews else live[i, e]
             live[i, e] = raw
             m = scale * raw
             message = held[i, e] + m
             mask[i, e] = message
-            held[i, e] = kept[i] * message + portion * u[i, e] - m
+            held[i, e] = keeps * message + portion * u[i, e] - m
+
+
+@compiled
+def settle_own(settled: Array, sent: Array, u: Array, kept: Array, portions: Array) -> None:
+    """Add to settled messages what their owners keep of what they sent, and the next portion of their values."""
+    for i in range(settled.shape[0]):
+        keeps, portion = kept[i] - 1.0, portions[i]
+        for e in range(settled.shape[1]):
+            settled[i, e] += keeps * sent[i, e] + portion * u[i, e]

@@ -12,7 +12,7 @@ from functools import cache, partial
 
 import numpy as np
 
-from inca._base.kernels import Flags, renew_all, renew_some
+from inca._base.kernels import Flags, renew_all, renew_some, settle_own
 from inca._base.randomness import Normals, fill
 from inca._base.threads import Crew
 from inca._base.types import Array, Progress
@@ -165,9 +165,11 @@ class IncrementalRun:
 
     def _settle(self, t: int) -> None:
         """Move y' on to round t, whose messages are in `mask`: along the transfers inside the cohort only."""
+        step, n, width = self.rounds.sends_in_cohort(t), *self.x.shape
         portions = self.portions[self.counter if self.kept is None else t]
-        self.settled += self.rounds.settlement(t, self.mask)
-        self.settled += np.where(self.rounds.present(t), portions, 0.0)[:, np.newaxis] * self.u
+        injected = np.where(self.rounds.present(t), portions, 0.0)
+        settle_own(self.settled, self.mask, self.u, step.kept, injected)
+        self._deliver(step, self.settled, (0, n), (0, width))
 
     def _draws(self, out: Array) -> list[Callable[[], None]]:
         """Return the jobs that fill an array with noise."""

@@ -7,7 +7,7 @@ owners keep. Any other injection, or given noise, holds the n T noise terms of e
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import cache, partial
 
 import numpy as np
@@ -18,7 +18,7 @@ from inca._base.threads import Crew
 from inca._base.types import Array, Progress
 from inca.protocol.execution import Execution
 from inca.protocol.mixing import deliver, mixed
-from inca.protocol.noise import CACHE_LINE_COLUMNS, Noise, spans, stream_parts
+from inca.protocol.noise import CACHE_LINE_COLUMNS, Noise, NoiseBlock, spans, stream_parts
 from inca.protocol.noise_levels import NoiseLevels
 from inca.protocol.schedules import Round
 
@@ -107,15 +107,13 @@ class IncrementalRun:
         rounds: The run.
         x: The values, (n, w).
         levels: How much noise there is.
-        streams: What it is drawn from, one for every block of entries.
+        block: What it is drawn from.
         crew: Who works.
     """
 
-    def __init__(
-        self, rounds: RoundByRound, x: Array, levels: NoiseLevels, streams: Sequence[Normals], crew: Crew
-    ) -> None:
+    def __init__(self, rounds: RoundByRound, x: Array, levels: NoiseLevels, block: NoiseBlock, crew: Crew) -> None:
         self.rounds, self.execution, self.crew = rounds, rounds.execution, crew
-        self.streams, self.levels, self.x = streams, levels, np.ascontiguousarray(x)
+        self.block, self.levels, self.x = block, levels, np.ascontiguousarray(x)
         injection = self.execution.injection
         assert injection.mask_scales is not None
         self.portions, self.scales = injection.value, levels.cancelling * injection.mask_scales
@@ -157,10 +155,7 @@ class IncrementalRun:
             self.held[absent] = self.mask[absent]
         if history is not None:
             history[rounds] = self.held
-        topup = None
-        if self.levels.topup > 0.0:
-            crew.work(self._draws(self.next_mask))
-            topup = self.levels.topup * self.next_mask
+        topup = self.block.draw_topup(self.levels, len(self.x))
         out[:] = _final(self.execution, self.held, self.settled, topup)
 
     def _settle(self, t: int) -> None:
@@ -173,11 +168,11 @@ class IncrementalRun:
 
     def _draws(self, out: Array) -> list[Callable[[], None]]:
         """Return the jobs that fill an array with noise."""
-        return [partial(fill, stream, part) for stream, part in stream_parts(self.streams, out)]
+        return [partial(fill, stream, part) for stream, part in stream_parts(self.block.streams, out)]
 
     def _starts(self) -> list[Callable[[], None]]:
         arrays = (self.x, self.u, self.held, self.next_mask)
-        parts = zip(*(stream_parts(self.streams, array) for array in arrays), strict=True)
+        parts = zip(*(stream_parts(self.block.streams, array) for array in arrays), strict=True)
         return [partial(self._start, same[0][0], *(part for _, part in same)) for same in parts]
 
     def _start(self, stream: Normals, x: Array, u: Array, held: Array, mask: Array) -> None:

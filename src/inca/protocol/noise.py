@@ -66,21 +66,44 @@ def draw_noise(execution: Execution, noise_levels: NoiseLevels, rng: Normals, *,
     n, rounds, d = execution.parties, execution.rounds, integer("dimensions", dimensions, min=1)
     independent, eta = np.empty((n, d)), np.empty((n, rounds, d))
     topup = np.empty((n, d)) if levels.topup > 0.0 else None
-    for columns, streams in noise_blocks(source, n, d):
-        terms = draw_block(execution, levels, streams, columns.stop - columns.start)
-        independent[:, columns], eta[:, :, columns] = terms.independent, terms.cancelling
+    for block in noise_blocks(levels, source, n, d):
+        terms = draw_block(execution, levels, block)
+        independent[:, block.columns], eta[:, :, block.columns] = terms.independent, terms.cancelling
         if topup is not None:
-            topup[:, columns] = terms.topup
+            topup[:, block.columns] = terms.topup
     return Noise(independent, eta, topup)
 
 
-def draw_block(execution: Execution, levels: NoiseLevels, streams: Sequence[Normals], width: int) -> Noise:
-    """Draw all terms of one of the `noise_blocks`, of so many coordinates."""
-    n, rounds = execution.parties, execution.rounds
+@dataclass(frozen=True, eq=False)
+class NoiseBlock:
+    """Coordinates that are drawn, and run, on their own.
+
+    Args:
+        columns: Which they are.
+        streams: What their noise is drawn from: one for every 2^15 entries. None at all if the noise is given.
+        topup: What their top-up is drawn from, if there is one.
+    """
+
+    columns: slice
+    streams: Sequence[Normals] = ()
+    topup: Normals | None = None
+
+    def draw_topup(self, levels: NoiseLevels, parties: int) -> Array | None:
+        """Draw what parties add when they settle; None if that is nothing."""
+        if self.topup is None:
+            return None
+        drawn = np.empty((parties, self.columns.stop - self.columns.start))
+        fill(self.topup, drawn.reshape(-1))
+        return np.asarray(levels.topup * drawn)
+
+
+def draw_block(execution: Execution, levels: NoiseLevels, block: NoiseBlock) -> Noise:
+    """Draw all terms of some coordinates."""
+    n, rounds, width = execution.parties, execution.rounds, block.columns.stop - block.columns.start
 
     def drawn() -> Array:
         numbers = np.empty((n, width))
-        for stream, part in stream_parts(streams, numbers):
+        for stream, part in stream_parts(block.streams, numbers):
             fill(stream, part)
         return numbers
 
@@ -92,7 +115,7 @@ def draw_block(execution: Execution, levels: NoiseLevels, streams: Sequence[Norm
         here, numbers = np.flatnonzero(execution.presence.row(t)), drawn()
         eta[here, counter[here]] = levels.cancelling * numbers[here]
         counter[here] += 1
-    return Noise(independent, eta, levels.topup * drawn() if levels.topup > 0.0 else None)
+    return Noise(independent, eta, block.draw_topup(levels, n))
 
 
 def column_blocks(parties: int, dimensions: int) -> list[slice]:
@@ -105,12 +128,15 @@ def column_blocks(parties: int, dimensions: int) -> list[slice]:
     return [slice(lo, hi) for lo, hi in spans(dimensions, lines * CACHE_LINE_COLUMNS)]
 
 
-def noise_blocks(source: Normals, parties: int, dimensions: int) -> list[tuple[slice, list[Normals]]]:
-    """Return the `column_blocks`, with streams of noise of their own: one for every 2^15 entries."""
+def noise_blocks(levels: NoiseLevels, source: Normals, parties: int, dimensions: int) -> list[NoiseBlock]:
+    """Return the `column_blocks` with streams of noise of their own."""
     blocks = column_blocks(parties, dimensions)
     counts = [-(-parties * (columns.stop - columns.start) // BLOCK_ENTRIES) for columns in blocks]
     streams = iter(split(source, sum(counts)))
-    return [(columns, list(islice(streams, count))) for columns, count in zip(blocks, counts, strict=True)]
+    topups = split(source, len(blocks)) if levels.topup > 0.0 else [None] * len(blocks)
+    return [
+        NoiseBlock(*parts) for parts in zip(blocks, [list(islice(streams, k)) for k in counts], topups, strict=True)
+    ]
 
 
 def stream_parts(streams: Sequence[Normals], array: Array) -> list[tuple[Normals, Array]]:

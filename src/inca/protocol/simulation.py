@@ -11,7 +11,7 @@ timing.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
@@ -25,7 +25,7 @@ from inca._base.validation import finite_array, instance, integer, party_values,
 from inca.errors import InvalidInput
 from inca.protocol.block_runs import IncrementalRun, RoundByRound, run_all_terms
 from inca.protocol.execution import Execution
-from inca.protocol.noise import Noise, check_source, column_blocks, draw_block, noise_blocks
+from inca.protocol.noise import Noise, NoiseBlock, check_source, column_blocks, draw_block, noise_blocks
 from inca.protocol.noise_levels import NoiseLevels
 from inca.protocol.undelivered import refuse_late
 
@@ -172,6 +172,10 @@ def _divided(execution: Execution, total: Array) -> float | Array | None:
     return float(estimate) if total.ndim == 0 else estimate
 
 
+def _silent(done: int, total: int) -> None:
+    """Report nothing."""
+
+
 class _Run:
     """What is run, checked, and cut into blocks of coordinates."""
 
@@ -194,17 +198,17 @@ class _Run:
         # Handing a small round over to a thread takes longer than the round.
         usual = available_cores() if rows.size > _ONE_THREAD_ENTRIES else 1
         self.threads = usual if threads is None else integer("threads", threads, min=1)
-        self.report = progress or (lambda done, total: None)
+        self.report = progress or _silent
         self.levels: NoiseLevels | None = None
         self.noise: Noise | None = None
         n, d = self.x.shape
         if noise is None:
             self.levels, source = check_source(noise_levels, rng)
             self._check_levels(self.levels)
-            self.blocks = noise_blocks(source, n, d)
+            self.blocks = noise_blocks(self.levels, source, n, d)
         elif noise_levels is None and rng is None:
             self.noise = _checked(instance("noise", noise, Noise), execution, d)
-            self.blocks = [(columns, []) for columns in column_blocks(n, d)]
+            self.blocks = [NoiseBlock(columns) for columns in column_blocks(n, d)]
         else:
             raise InvalidInput("noise cannot be combined with noise_levels or rng")
         self.rounds = RoundByRound(execution, again=len(self.blocks) > 1)
@@ -222,18 +226,16 @@ class _Run:
 
     def all_blocks(self, job: Callable[[_Block], None]) -> None:
         """Do a job for all blocks: as many at a time as there are threads, or one by all threads if it is large."""
-        count, rounds, one_stream = len(self.blocks), self.execution.rounds, len(self.blocks[0][1]) <= 1
+        count, rounds, one_stream = len(self.blocks), self.execution.rounds, len(self.blocks[0].streams) <= 1
         with Crew(self.threads) as crew, Crew(1) as nobody_else:
             if count > 1 and one_stream:
                 self.report(0, count)
-                silent = lambda done, total: None  # noqa: E731
-                crew.work(
-                    [partial(job, _Block(self, *block, nobody_else, silent)) for block in self.blocks], self.report
-                )
+                jobs = [partial(job, _Block(self, block, nobody_else, _silent)) for block in self.blocks]
+                crew.work(jobs, self.report)
                 return
             for number, block in enumerate(self.blocks):
                 report = partial(self._report_round, number * rounds, count * rounds)
-                job(_Block(self, *block, crew, report))
+                job(_Block(self, block, crew, report))
 
     def _report_round(self, before: int, total: int, t: int, _: int) -> None:
         self.report(before + t, total)
@@ -241,13 +243,16 @@ class _Run:
 
 @dataclass(frozen=True, eq=False)
 class _Block:
-    """Coordinates that are run on their own, from streams of noise of their own, by a crew."""
+    """Coordinates that are run on their own, and the crew that does it."""
 
     whole_run: _Run
-    columns: slice
-    streams: Sequence[Normals]
+    block: NoiseBlock
     crew: Crew
     report: Progress
+
+    @property
+    def columns(self) -> slice:
+        return self.block.columns
 
     @property
     def x(self) -> Array:
@@ -261,9 +266,9 @@ class _Block:
         else:
             assert levels is not None
             if execution.injection.mask_scales is not None and not execution.late:
-                IncrementalRun(rounds, self.x, levels, self.streams, self.crew).run(out, history, self.report)
+                IncrementalRun(rounds, self.x, levels, self.block, self.crew).run(out, history, self.report)
                 return
-            noise = draw_block(execution, levels, self.streams, self.x.shape[1])
+            noise = draw_block(execution, levels, self.block)
         run_all_terms(rounds, self.x, noise, out, history, self.report)
 
 

@@ -31,7 +31,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from cryptography.x509.oid import NameOID
 
 from inca.network.transport.failures import Failure
-from inca.network.transport.frames import HEADER, HELLO, Hello
+from inca.network.transport.frames import HEADER, HELLO, Hello, Received
 from inca.network.transport.interface import TransportConfig, TransportEvents
 from inca.network.transport.limits import Limits
 from inca.network.transport.transport import Transport
@@ -76,10 +76,10 @@ class Counting(TransportEvents):
         self.echo, self.gate = echo, Gate()
         self.send: Callable[[int, bytes], None] = lambda peer, frame: None
 
-    def received(self, peer: int, frame: bytes) -> None:
+    def received(self, peer: int, frame: Received) -> None:
         self.gate.add()
         if self.echo and len(frame) <= len(SMALL):
-            self.send(peer, frame)
+            self.send(peer, bytes(frame))
 
     def unsent(self, peer: int, token: object) -> None:
         raise AssertionError(f"a frame to {peer} was given up")

@@ -17,7 +17,7 @@ from inca.errors import TransportViolation
 from inca.network.transport.acceptor import Acceptor
 from inca.network.transport.connection import DELIVERING, Connection, ConnectionState
 from inca.network.transport.failures import Failure, FailureCause, describe_failure
-from inca.network.transport.frames import BYE, DATA, HELLO, PING, PING_BODY, PONG, PONG_BODY, Bye, Hello
+from inca.network.transport.frames import BYE, DATA, HELLO, PING, PING_BODY, PONG, PONG_BODY, Bye, Hello, Received
 from inca.network.transport.interface import TransportConfig, TransportEvents
 from inca.network.transport.limits import Violations
 from inca.network.transport.peers import LONGEST_BACKOFF_S, Peer
@@ -202,7 +202,7 @@ class Connections:
             connection.state = ConnectionState.DONE
             connection.finish(Bye.PENALTY)
 
-    def on_frame(self, connection: Connection, kind: int, body: bytes) -> None:
+    def on_frame(self, connection: Connection, kind: int, body: Received) -> None:
         """Hand on a frame, or act on a control frame."""
         if kind == DATA:
             if connection.state in DELIVERING:

@@ -19,6 +19,7 @@ class Limits:
 
     max_frame_bytes: int = 1 << 23
     max_queue_bytes: int = 1 << 26  # waiting for one peer; beyond, the oldest unsent frames are given up
+    max_queue_shared_bytes: int = 1 << 28  # likewise, of large pieces: they wait by reference, and may wait for others too
     handshake_timeout_s: float = 10.0  # for reaching a peer, and again for agreeing on TLS
     hello_timeout_s: float = 10.0  # for the exchange of hellos, and for the answer to a ping
     idle_timeout_s: float = 120.0  # a connection on which nothing is heard that long is closed
@@ -40,8 +41,9 @@ class Limits:
             else:
                 positive(field.name, getattr(self, field.name))
         integer("max_frame_bytes", self.max_frame_bytes, min=1, max=2**32 - 1)  # its length has four bytes
-        if self.max_queue_bytes < self.max_frame_bytes:
-            refuse("max_queue_bytes", self.max_queue_bytes, f"at least max_frame_bytes ({self.max_frame_bytes})")
+        if self.max_queue_shared_bytes < self.max_frame_bytes:
+            limit = f"at least max_frame_bytes ({self.max_frame_bytes})"
+            refuse("max_queue_shared_bytes", self.max_queue_shared_bytes, limit)
 
 
 class TokenBuckets:

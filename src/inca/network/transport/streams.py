@@ -18,7 +18,7 @@ from inca.network.transport.failures import FailureCause
 from inca.network.transport.frames import BYE, CONTROL_BYTES, DATA, HEADER, HELLO, PING, PONG, Bye, Received
 from inca.network.transport.limits import Limits
 
-READ_BYTES = 1 << 18  # taken from a socket in one go, and handed to it
+READ_BYTES = 1 << 17  # taken from a socket in one go, and handed to it
 RECORD_BYTES = 1 << 14  # what TLS encrypts as one
 _FRAMES_PER_TURN = 256  # delivered before other connections get their turn
 _LINGER_S = 1.0  # for the other side to read our last words

@@ -248,7 +248,7 @@ def test_measure(network: TlsNetwork) -> None:
 
 def test_measuring_someone_who_stops_answering(network: TlsNetwork) -> None:
     async def main() -> None:
-        async with network.node(0, hello_timeout_s=1.5) as (a, _):
+        async with network.node(0, ping_timeout_s=1.5) as (a, _):
             async with raw(a.address, network.client(1)) as other:
                 await other.greet(1, b"l" * 16)
                 await until(lambda: a.connected)

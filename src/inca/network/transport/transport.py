@@ -160,7 +160,7 @@ class Transport:
         number, answer = self._pings, self._loop.create_future()
         connection.pings[number] = self._config.clock(), answer
         self._connections.ping(connection, number)
-        timeout = self._limits.hello_timeout_s if timeout is None else timeout
+        timeout = self._limits.ping_timeout_s if timeout is None else timeout
         try:
             async with asyncio.timeout(timeout):
                 sent, arrived, left, returned = await answer

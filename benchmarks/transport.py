@@ -245,9 +245,7 @@ async def pipelined(pair: Pair, seconds: float) -> float:
     return done / (time.perf_counter() - start)
 
 
-def one_way(
-    size: int, clock: Callable[[], float] = time.perf_counter
-) -> Callable[[Pair, float], Awaitable[float]]:
+def one_way(size: int, clock: Callable[[], float] = time.perf_counter) -> Callable[[Pair, float], Awaitable[float]]:
     """Return a measurement of megabytes per second, with up to 2 MB or two frames under way."""
     frame, window = bytes(size), max(2, 2_000_000 // size)
 

@@ -58,7 +58,7 @@ def limits_for(session: SessionConfig) -> Limits:
         max_queue_shared_bytes=traffic.all_payload_bytes,
         handshake_timeout_s=handshake_s,
         hello_timeout_s=handshake_s,
-        ping_timeout_s=handshake_s + 2 * traffic.payload_seconds,  # there may be a payload in the way, and on the way back
+        ping_timeout_s=handshake_s + 2 * traffic.payload_seconds,  # one may be in the way there, and one back
         stall_timeout_s=max(usual.stall_timeout_s, _seconds(session, *_STALL)),
         idle_timeout_s=max(usual.idle_timeout_s, _seconds(session, *_IDLE)),
         bytes_per_second=max(usual.bytes_per_second, traffic.all_payload_bytes / session.period),

@@ -357,16 +357,17 @@ def encode_in_pieces(message: Message) -> tuple[bytes, ...]:
 
 def _pieces_of_items(items: list[Item]) -> Iterator[bytes]:
     count = len(items)
-    small = encode(Items([]))[:-1] + _encoder.encode([None] * count)[:-count]  # up to the number of items
+    small = [encode(Items([]))[:-1], _encoder.encode([None] * count)[:-count]]  # up to the number of items
     for item in items:
         if len(item.sealed) >= LARGE_BYTES:
-            yield _before_large(small + _encoder.encode(msgspec.structs.replace(item, sealed=b"")), item.sealed)
+            open_ended = _encoder.encode(msgspec.structs.replace(item, sealed=b""))
+            yield b"".join((*small, _before_large(open_ended, item.sealed)))
             yield item.sealed
-            small = b""
+            small.clear()
         else:
-            small += _encoder.encode(item)
+            small.append(_encoder.encode(item))
     if small:
-        yield small
+        yield b"".join(small)
 
 
 def _before_large(encoded: bytes, content: bytes) -> bytes:

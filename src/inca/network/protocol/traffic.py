@@ -64,7 +64,7 @@ class Traffic:
     def all_payload_bytes(self) -> int:
         """Of payloads that one party may have for another: its shares of all rounds, and everyone's deposit."""
         session = self.session
-        return (session.rounds * session.receivers + session.parties) * self.message_bytes
+        return (session.rounds * session.receivers + session.parties) * self.sealed_bytes + self.message_bytes
 
     @property
     def request_bytes(self) -> int:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields
 from inca._base.validation import integer, positive, refuse
 
 _SHORTEST_PAUSE_S = 0.02  # many tiny pauses would cost more than they spare
+_TLS_BYTES = 1 << 20  # more than a connection holds of what is not decrypted yet, or encrypted and not sent
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +20,7 @@ class Limits:
 
     max_frame_bytes: int = 1 << 23
     max_queue_bytes: int = 1 << 26  # waiting for one peer; beyond, the oldest unsent frames are given up
-    max_queue_shared_bytes: int = 1 << 28  # likewise, of large pieces: they wait by reference, and may wait for others too
+    max_queue_shared_bytes: int = 1 << 28  # likewise, of large pieces, which wait by reference
     handshake_timeout_s: float = 10.0  # for reaching a peer, and again for agreeing on TLS
     hello_timeout_s: float = 10.0  # for the exchange of hellos
     ping_timeout_s: float = 10.0  # for the answer to a ping, which follows the frames that are on their way already
@@ -44,9 +45,10 @@ class Limits:
 
         Example:
             >>> Limits(max_frame_bytes=2**20, max_queue_bytes=2**20).held_for_one_peer / 2**20
-            4.25
+            6.25
         """
-        return 2 * (self.max_frame_bytes + self.max_frame_bytes // 8) + self.max_frame_bytes + self.max_queue_bytes
+        connection = self.max_frame_bytes + self.max_frame_bytes // 8 + _TLS_BYTES
+        return 2 * connection + self.max_frame_bytes + self.max_queue_bytes
 
     def __post_init__(self) -> None:
         """Refuse what makes no sense."""

@@ -14,7 +14,7 @@ from inca.network.transport.streams import READ_BYTES, RECORD_BYTES
 LONGEST_BACKOFF_S = 1.0
 _FIRST_BACKOFF_S = 0.05
 LARGE_BYTES = 1 << 16  # a piece from this length on waits by reference
-_FRAME_COST = 128  # bytes that a frame in a queue takes beside its own, or it would cost nothing to fill it with tiny ones
+_FRAME_COST = 128  # bytes that a frame in a queue takes beside its own
 
 Frame = tuple[bytes, ...]
 """A frame in pieces, which follow each other. Large ones are those of whoever sends it, never copied."""

@@ -94,6 +94,7 @@ class Stream(asyncio.BufferedProtocol):
         self._timers.clear()
         self._deaf = self._ending = self._paused = True
         self._unencrypted.clear()
+        self._plain = bytearray()
         self._events.on_closed(self, exc)
 
     def get_buffer(self, sizehint: int) -> memoryview:
@@ -140,6 +141,8 @@ class Stream(asyncio.BufferedProtocol):
     def finish(self, bye: Bye | None, deaf: bool = True) -> None:
         """Say goodbye and close when the other side has, in bounded time; `deaf`: deliver no more frames."""
         self._deaf |= deaf
+        if deaf:
+            self._plain = bytearray()
         if self._ending or self.socket is None:
             return
         if bye is not None and self._secure:

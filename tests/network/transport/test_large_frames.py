@@ -169,8 +169,8 @@ def test_queues_are_bounded_whatever_frames_are_like(network: TlsNetwork) -> Non
             for number in range(5):
                 a.send(2, (b"h", large), 10_000 + number)
             await until(lambda: 10_001 in log.unsent_tokens)
-            assert [token for _, token in a._connections.peers[2].queue] == [10_002, 10_003, 10_004]
-            left = [token for _, token in a._connections.peers[1].queue]
+            assert [waiting[-1] for waiting in a._connections.peers[2].queue] == [10_002, 10_003, 10_004]
+            left = [waiting[-1] for waiting in a._connections.peers[1].queue]
             assert left == list(range(5000 - len(left), 5000))  # the oldest are given up
         assert sorted(log.unsent_tokens, key=str) == sorted([*range(5000), *range(10_000, 10_005)], key=str)
 

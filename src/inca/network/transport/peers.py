@@ -9,11 +9,12 @@ from inca.network.transport.connection import Connection
 from inca.network.transport.failures import Failure
 from inca.network.transport.frames import DATA, HEADER
 from inca.network.transport.limits import Limits, TokenBuckets
-from inca.network.transport.streams import READ_BYTES, RECORD_BYTES
+from inca.network.transport.streams import RECORD_BYTES
 
 LONGEST_BACKOFF_S = 1.0
 _FIRST_BACKOFF_S = 0.05
 LARGE_BYTES = 1 << 16  # a piece from this length on waits by reference
+_BATCH_BYTES = 1 << 16  # written at once, or a single frame
 _FRAME_COST = 128  # bytes that a frame in a queue takes beside its own
 
 Frame = tuple[bytes, ...]
@@ -35,43 +36,44 @@ class Peer:
         self.dial_timer: asyncio.TimerHandle | None = None
         self.flush_scheduled = False
         self.waiters: list[asyncio.Future[None]] = []
-        self.queue: deque[tuple[Frame, object]] = deque()  # frames and their tokens
+        self.queue: deque[tuple[Frame, int, int, object]] = deque()  # frames, lengths, of large pieces, tokens
         self._queued_bytes = self._queued_shared_bytes = 0  # of small pieces, and of large ones
 
     def connections_of(self, incarnation: bytes) -> list[Connection]:
         """Return those with this incarnation of the peer that are live or have been answered."""
         return [one for one in (self.live, *self.answered) if one is not None and one.incarnation == incarnation]
 
-    def enqueue(self, frame: Frame, token: object) -> list[object]:
-        """Have a frame wait; return the tokens of the oldest ones, which are given up if there are too many."""
+    def enqueue(self, frame: Frame, length: int, token: object) -> list[object]:
+        """Have a frame of this length wait; return the tokens of the oldest ones, given up if there are too many."""
         limits, given_up = self._limits, []
-        self.queue.append((frame, token))
-        self._count(frame, 1)
+        shared = sum(len(piece) for piece in frame if len(piece) >= LARGE_BYTES) if length >= LARGE_BYTES else 0
+        self.queue.append((frame, length, shared, token))
+        self._queued_bytes += length - shared + _FRAME_COST
+        self._queued_shared_bytes += shared
         while len(self.queue) > 1 and (
             self._queued_bytes > limits.max_queue_bytes or self._queued_shared_bytes > limits.max_queue_shared_bytes
         ):
-            oldest, oldest_token = self.queue.popleft()
-            self._count(oldest, -1)
-            given_up.append(oldest_token)
+            _, length, shared, oldest = self.queue.popleft()
+            self._queued_bytes -= length - shared + _FRAME_COST
+            self._queued_shared_bytes -= shared
+            given_up.append(oldest)
         return given_up
 
     def next_batch(self) -> tuple[list[memoryview], list[object]]:
         """Return the next frames, to be written one after the other, and their tokens; they no longer wait."""
         pieces: list[bytes] = []
         tokens: list[object] = []
-        size = 0
-        while self.queue and size < READ_BYTES // 4:
-            frame, token = self.queue.popleft()
-            self._count(frame, -1)
+        size = all_shared = 0
+        while self.queue and size < _BATCH_BYTES:
+            frame, length, shared, token = self.queue.popleft()
             tokens.append(token)
-            pieces += (HEADER.pack(length := sum(map(len, frame)), DATA), *frame)
-            size += HEADER.size + length
+            pieces.append(HEADER.pack(length, DATA))
+            pieces += frame
+            size += length
+            all_shared += shared
+        self._queued_bytes -= size - all_shared + len(tokens) * _FRAME_COST
+        self._queued_shared_bytes -= all_shared
         return _gathered(pieces), tokens
-
-    def _count(self, frame: Frame, sign: int) -> None:
-        shared = sum(len(piece) for piece in frame if len(piece) >= LARGE_BYTES)
-        self._queued_bytes += sign * (sum(map(len, frame)) - shared + _FRAME_COST)
-        self._queued_shared_bytes += sign * shared
 
     def wake_waiters(self, failure: Failure | None = None) -> None:
         """Tell those who wait for a connection that there is one, or why there is none."""
@@ -82,7 +84,7 @@ class Peer:
 
     def empty_queue(self) -> list[object]:
         """Give up what waits; return the tokens."""
-        tokens = [token for _, token in self.queue]
+        tokens = [waiting[-1] for waiting in self.queue]
         self.queue.clear()
         self._queued_bytes = self._queued_shared_bytes = 0
         return tokens
@@ -99,12 +101,11 @@ class Peer:
 
 def _gathered(pieces: list[bytes]) -> list[memoryview]:
     """Join small pieces, so that they fill the records of TLS; large ones stay where they are."""
-    gathered, small = [], list[bytes | memoryview]()
-    for piece in pieces:
-        if len(piece) < RECORD_BYTES:
-            small.append(piece)
-            continue
-        view, cut = memoryview(piece), -sum(map(len, small)) % RECORD_BYTES
-        gathered += [memoryview(b"".join((*small, view[:cut]))), view[cut:]]
-        small.clear()
-    return [*gathered, memoryview(b"".join(small))] if small else gathered
+    gathered, first = [], 0  # of those that are not joined yet
+    for number, piece in enumerate(pieces):
+        if len(piece) >= RECORD_BYTES:
+            small, view = pieces[first:number], memoryview(piece)
+            cut = -sum(map(len, small)) % RECORD_BYTES
+            gathered += [memoryview(b"".join((*small, view[:cut]))), view[cut:]]
+            first = number + 1
+    return [*gathered, memoryview(b"".join(pieces[first:]))]

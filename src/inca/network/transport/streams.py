@@ -73,7 +73,8 @@ class Stream(asyncio.BufferedProtocol):
         self.greeted = self._secure = self._deaf = self._ending = self._eof = False
         self._paused = True  # until there is a socket
         self._unencrypted: deque[memoryview] = deque()  # to be written, in order
-        self._plain = bytearray()  # decrypted and not yet delivered; it grows as bytes arrive, whatever was announced
+        # Decrypted and not yet delivered; of a large frame a buffer that grows as bytes arrive, whatever was announced.
+        self._plain: Received = b""
         self._needed_bytes = HEADER.size  # that there must be before something can be delivered
         self._large: tuple[int, int] | None = None  # kind and length of the frame whose body alone `plain` collects
         self._unread_bytes = 0
@@ -94,7 +95,7 @@ class Stream(asyncio.BufferedProtocol):
         self._timers.clear()
         self._deaf = self._ending = self._paused = True
         self._unencrypted.clear()
-        self._plain = bytearray()
+        self._plain = b""
         self._events.on_closed(self, exc)
 
     def get_buffer(self, sizehint: int) -> memoryview:
@@ -142,7 +143,7 @@ class Stream(asyncio.BufferedProtocol):
         """Say goodbye and close when the other side has, in bounded time; `deaf`: deliver no more frames."""
         self._deaf |= deaf
         if deaf:
-            self._plain = bytearray()
+            self._plain = b""
         if self._ending or self.socket is None:
             return
         if bye is not None and self._secure:
@@ -267,21 +268,21 @@ class Stream(asyncio.BufferedProtocol):
         if len(self._plain) < self._needed_bytes:
             return 0
         frames = self._deliver_large()
-        plain, at, self._needed_bytes = bytes(self._plain), 0, HEADER.size
+        plain, at, self._needed_bytes = self._plain, 0, HEADER.size
         while len(plain) - at >= HEADER.size and not self._deaf:
             length, kind = HEADER.unpack_from(plain, at)
             self._check(kind, length)
             start, end = at + HEADER.size, at + HEADER.size + length
             if len(plain) < end and length > RECORD_BYTES:
-                self._large, at, self._needed_bytes = (kind, length), start, length
-                break
+                self._large, self._needed_bytes, self._plain = (kind, length), length, bytearray(plain[start:])
+                return frames
             if len(plain) < end or frames == max_frames:
                 self._needed_bytes = end - at
                 break
             at = end
             frames += 1
             self._events.on_frame(self, kind, plain[start:end])
-        self._plain = bytearray(plain[at:])
+        self._plain = plain[at:]
         return frames
 
     def _deliver_large(self) -> int:
@@ -289,7 +290,8 @@ class Stream(asyncio.BufferedProtocol):
         if self._large is None:
             return 0
         (kind, length), self._large = self._large, None
-        body, self._plain = self._plain, self._plain[length:]
+        body, self._plain = self._plain, bytes(self._plain[length:])
+        assert isinstance(body, bytearray)
         del body[length:]
         self._events.on_frame(self, kind, body)
         return 1

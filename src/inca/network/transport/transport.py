@@ -86,14 +86,17 @@ class Transport:
         A frame may be in pieces. It waits by reference, and large pieces are never copied: whoever sends the same one
         to many holds it once.
         """
-        frame = (frame,) if isinstance(frame, bytes) else frame
-        if (length := sum(map(len, frame))) > self._limits.max_frame_bytes:
+        if isinstance(frame, bytes):
+            frame, length = (frame,), len(frame)
+        else:
+            length = sum(map(len, frame))
+        if length > self._limits.max_frame_bytes:
             refuse("the length of frame", length, f"at most {self._limits.max_frame_bytes}")
         to = self._connections.peer(peer)
         if self._connections.closed:
             self._loop.call_soon(self._events.unsent, peer, token)
             return
-        for given_up in to.enqueue(frame, token):
+        for given_up in to.enqueue(frame, length, token):
             self._loop.call_soon(self._events.unsent, peer, given_up)
         self._connections.wake(to)
 

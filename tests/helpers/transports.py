@@ -21,7 +21,7 @@ from cryptography.x509.oid import NameOID
 
 from helpers.pace import allowance
 from inca.network.transport.failures import Failure
-from inca.network.transport.frames import BYE, HEADER, HELLO, Bye, Hello
+from inca.network.transport.frames import BYE, HEADER, HELLO, Bye, Hello, Received
 from inca.network.transport.interface import TransportConfig, TransportEvents
 from inca.network.transport.limits import Limits
 from inca.network.transport.transport import Transport
@@ -62,7 +62,7 @@ class RecordedEvents(TransportEvents):
     """Keeps all that a transport tells."""
 
     def __init__(self) -> None:
-        self.frames: list[tuple[int, bytes]] = []
+        self.frames: list[tuple[int, Received]] = []
         self.unsent_tokens: list[object] = []
         self.doubtful_tokens: list[object] = []
         self.downs: list[tuple[int, Failure]] = []
@@ -70,9 +70,9 @@ class RecordedEvents(TransportEvents):
         self.ups: list[int] = []
         self.violations: list[tuple[int | None, Failure]] = []
         self.log: list[tuple[str, dict[str, object]]] = []
-        self.reply: Callable[[int, bytes], None] = lambda peer, frame: None
+        self.reply: Callable[[int, Any], None] = lambda peer, frame: None
 
-    def received(self, peer: int, frame: bytes) -> None:
+    def received(self, peer: int, frame: Received) -> None:
         self.frames.append((peer, frame))
         self.reply(peer, frame)
 

@@ -60,7 +60,9 @@ def test_a_large_session_is_connected_where_it_is_needed(parties: int, peers: in
 
 def test_limits_of_a_usual_session_are_the_usual_ones() -> None:
     usual, limits = Limits(), limits_for(SESSION)
-    assert replace(limits, max_frame_bytes=usual.max_frame_bytes, max_queue_bytes=usual.max_queue_bytes) == usual
+    sizes = ("max_frame_bytes", "max_queue_bytes", "max_queue_shared_bytes")
+    assert replace(limits, ping_timeout_s=10.0, **{name: getattr(usual, name) for name in sizes}) == usual
+    assert 10.0 < limits.ping_timeout_s < 10.001  # a payload of two numbers may be in the way
 
 
 def test_long_rounds_leave_more_time_and_many_parties_more_room() -> None:

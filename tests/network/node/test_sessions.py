@@ -36,6 +36,7 @@ from inca.network.node.warm_up import warm_up
 from inca.network.protocol.messages import Ask, Items, Offer, decode, encode
 from inca.network.protocol.session import SessionConfig
 from inca.network.transport.failures import FailureCause
+from inca.network.transport.frames import Received
 from inca.network.transport.limits import Limits
 from inca.protocol.execution_files import digest, read_execution
 
@@ -53,7 +54,7 @@ def loaded() -> None:
 class Recording(Node):
     """A node that keeps all frames it hears."""
 
-    def received(self, peer: int, frame: bytes) -> None:
+    def received(self, peer: int, frame: Received) -> None:
         self.__dict__.setdefault("frames", []).append((peer, frame))
         super().received(peer, frame)
 

@@ -41,6 +41,7 @@ from inca.network.protocol.messages import (
     bits,
     decode,
     encode,
+    encode_in_pieces,
     members,
     pack,
     unpack,
@@ -102,6 +103,42 @@ def test_every_message_comes_back_from_its_bytes(kind: type) -> None:
         assert encode(decode(frame)) == frame  # a retry is byte-identical
 
     check()
+
+
+LARGE = bytes(range(256)) * 256
+
+
+@pytest.mark.parametrize(
+    "sizes", [(), (0,), (1,), (0, 0, 1), (1, 0, 1, 1), (0, 1, 0), (*[0] * 16, 1), (1, *[0] * 70000)]
+)
+def test_large_parts_of_a_message_are_pieces_and_not_copied(sizes: tuple[int, ...]) -> None:
+    message = Items([Item("deposit", p, b"body", b"s", (b"", LARGE)[size]) for p, size in enumerate(sizes)])
+    pieces = encode_in_pieces(message)
+    assert b"".join(pieces) == encode(message)
+    assert sum(piece is LARGE for piece in pieces) == sum(sizes)
+    assert len(pieces) <= 2 * sum(sizes) + 1
+
+
+@given(messages)
+def test_small_messages_are_one_piece(message: Message) -> None:
+    assert encode_in_pieces(message) == (encode(message),)
+
+
+@pytest.mark.parametrize("size", [2**16 - 1, 2**16, 2**20])
+def test_an_offer_refers_to_its_payload(size: int) -> None:
+    offer = Offer(70000, 3, bytes(size), bytes(64))
+    pieces = encode_in_pieces(offer)
+    assert b"".join(pieces) == encode(offer)
+    assert any(piece is offer.payload for piece in pieces) == (size >= 2**16)
+
+
+def test_numbers_that_were_unpacked_are_packed_without_a_copy_and_others_are_not() -> None:
+    payload = pack(np.arange(5))
+    numbers = unpack(payload, 5)
+    assert pack(numbers) is payload
+    for others in (numbers[::-1], numbers[1:], numbers.astype(">i8"), numbers.copy()):
+        assert pack(others) == others.astype("<i8").tobytes()
+    assert pack(numbers[:, None].T[0]) == payload
 
 
 @given(messages, messages)

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from helpers.examples import examples
 from helpers.parties import PACED, START, Room
+from inca.network.protocol import traffic
 from inca.network.protocol.messages import Fetch, Items, Message, Want
 from inca.network.protocol.session import SessionConfig
 
@@ -21,8 +22,14 @@ def of(session: SessionConfig, parties: int) -> SessionConfig:
 
 
 @pytest.mark.parametrize("parties", [3, 4, 5, 8, 25, *(pytest.param(n, marks=pytest.mark.slow) for n in (24, 32))])
-def test_every_item_is_passed_on_to_everyone_once_in_a_logarithm_of_messages_if_they_are_many(parties: int) -> None:
-    """What was asked for is not counted: a proposal may come before the items that it names."""
+def test_every_item_is_passed_on_to_everyone_once_in_a_logarithm_of_messages_if_they_are_many(
+    parties: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was asked for is not counted: a proposal may come before the items that it names.
+
+    Limits on answers are no limits on what is passed on, however large deposits are.
+    """
+    monkeypatch.setattr(traffic, "_REQUEST_BYTES", 1)
     room, came, messages = Room(of(PACED, parties)), Counter[tuple[str, int, int]](), Counter[tuple[str, int]]()
     asked = set[tuple[int, int]]()
 
@@ -60,6 +67,20 @@ def test_what_is_not_passed_on_is_asked_for(parties: int, silent: set[int], seed
 
     room.drops = withhold
     room.open().run(until=START + 30.0).check()
+
+
+def test_one_peer_is_asked_for_two_large_deposits_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(traffic, "_REQUEST_BYTES", 1)
+    room = Room(of(PACED, 8)).open().at_stage(0, "digests")
+    anti_entropy, now = room.parties[0]._components.anti_entropy, room.now
+    assert anti_entropy._unasked(now, 1, "deposit", 0b11111110) == 0b00000110
+    assert anti_entropy._unasked(now, 1, "deposit", 0b11111110) == 0  # two are on their way
+    assert anti_entropy._unasked(now, 2, "deposit", 0b11111110) == 0b00011000
+    assert anti_entropy._unasked(now, 1, "digest", 0b11111110) == 0b11111110  # those are small
+    del anti_entropy._asked["deposit", 0b00000010]  # it came
+    assert anti_entropy._unasked(now, 1, "deposit", 0b11111100) == 0b00100000
+    later = now + PACED.period / 4
+    assert anti_entropy._unasked(later, 3, "deposit", 0b11111100) == 0b00001100  # the others did not come in time
 
 
 def test_news_puts_off_talking_only_for_a_while() -> None:

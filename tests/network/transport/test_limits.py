@@ -207,14 +207,14 @@ def test_buckets_and_violations() -> None:
 
 
 def test_limits_that_make_no_sense_are_refused() -> None:
-    with pytest.raises(InvalidInput, match=r"max_queue_bytes must be at least max_frame_bytes \(10\), got 5"):
-        Limits(max_frame_bytes=10, max_queue_bytes=5)
+    with pytest.raises(InvalidInput, match=r"max_queue_shared_bytes must be at least max_frame_bytes \(10\), got 5"):
+        Limits(max_frame_bytes=10, max_queue_shared_bytes=5)
     with pytest.raises(InvalidInput, match="max_pending must be at least 1, got 0"):
         Limits(max_pending=0)
     with pytest.raises(InvalidInput, match="penalty_s must be above 0, got 0"):
         Limits(penalty_s=0)
     with pytest.raises(InvalidInput, match="max_frame_bytes must be from 1 to 4294967295"):
-        Limits(max_frame_bytes=2**32, max_queue_bytes=2**32)
+        Limits(max_frame_bytes=2**32, max_queue_shared_bytes=2**32)
 
 
 def test_a_hello_of_another_version_is_told_apart() -> None:

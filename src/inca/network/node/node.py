@@ -31,12 +31,13 @@ from inca.network.node.transport_setup import limits_for, transport_for
 from inca.network.node.warm_up import in_daemon_thread
 from inca.network.protocol.context import Effects
 from inca.network.protocol.finalization import Lie, Result
-from inca.network.protocol.messages import Message, Nudge, Offer, decode, encode
+from inca.network.protocol.messages import Message, Nudge, Offer, decode, encode, encode_in_pieces
 from inca.network.protocol.party import Party
 from inca.network.protocol.realized_execution import RealizedExecution
 from inca.network.protocol.records import Record
 from inca.network.protocol.signed_items import printable
 from inca.network.transport.failures import Failure, FailureCause
+from inca.network.transport.frames import Received
 from inca.network.transport.interface import TransportEvents
 
 _EVENTS_PER_COMMIT = 256  # handed to the state machine before its records are written
@@ -268,10 +269,10 @@ class Node(TransportEvents):
         """Make the records durable, and only then send anything."""
         self.journal.append(effects.records)
         self._hold_in_files(effects.records)
-        sent, frame = None, b""
+        sent, frame = None, tuple[bytes, ...]()
         for peer, message in effects.sends:
             if message is not sent:  # the same to all is encoded once
-                sent, frame = message, encode(message)
+                sent, frame = message, encode_in_pieces(message)
             self._transport.send(peer, frame, _label(message))
         for event, fields in effects.log_events:
             self._log.log_event(event, **fields)
@@ -324,7 +325,7 @@ class Node(TransportEvents):
 
     # --- what the transport tells -------------------------------------------------------------------------------
 
-    def received(self, peer: int, frame: bytes) -> None:
+    def received(self, peer: int, frame: Received) -> None:
         """Take a frame of a peer."""
         try:
             message = decode(frame)

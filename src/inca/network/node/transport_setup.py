@@ -7,12 +7,11 @@ from inca.network.membership.roster import Roster
 from inca.network.membership.tls import client_context, server_context
 from inca.network.node.session_clock import Clock, session_clock
 from inca.network.protocol.session import SessionConfig
+from inca.network.protocol.traffic import Traffic
 from inca.network.transport.interface import TransportConfig, TransportEvents
 from inca.network.transport.limits import Limits
 from inca.network.transport.transport import Transport
 
-_ITEMS_BYTES = 2**21  # a message holds signed items up to a mebibyte, or a single one of any size
-_ACCOUNT_BYTES = 64  # of one transfer in an account
 # Times that follow from the period, as (periods, seconds at most): rounds of hours are no reason to wait for strangers.
 _HANDSHAKE = (0.5, 60.0)  # for TLS, and again for hellos: a peer counts as gone only after a period
 _STALL = (1.0, 120.0)
@@ -51,16 +50,19 @@ def limits_for(session: SessionConfig) -> Limits:
     Parties that agree on long rounds have slow machines or links, or many on one: a handshake may take longer there.
     And all parties may connect to one at the same time, from one address even.
     """
-    usual, n = Limits(), session.parties
-    payload = 8 * (session.dimension + 1)
-    frame = 2 * payload + _ITEMS_BYTES + _ACCOUNT_BYTES * session.rounds * session.receivers
+    usual, n, traffic = Limits(), session.parties, Traffic(session)
+    handshake_s = max(usual.handshake_timeout_s, _seconds(session, *_HANDSHAKE))
     return Limits(
-        max_frame_bytes=frame,
-        max_queue_bytes=16 * frame,  # honest parties ask for a little at a time
-        handshake_timeout_s=max(usual.handshake_timeout_s, _seconds(session, *_HANDSHAKE)),
-        hello_timeout_s=max(usual.hello_timeout_s, _seconds(session, *_HANDSHAKE)),
+        max_frame_bytes=traffic.message_bytes,
+        max_queue_bytes=traffic.backlog_bytes,
+        max_queue_shared_bytes=traffic.all_payload_bytes,
+        handshake_timeout_s=handshake_s,
+        hello_timeout_s=handshake_s,
+        ping_timeout_s=handshake_s + 2 * traffic.payload_seconds,  # one may be in the way there, and one back
         stall_timeout_s=max(usual.stall_timeout_s, _seconds(session, *_STALL)),
         idle_timeout_s=max(usual.idle_timeout_s, _seconds(session, *_IDLE)),
+        bytes_per_second=max(usual.bytes_per_second, traffic.all_payload_bytes / session.period),
+        burst_bytes=max(usual.burst_bytes, traffic.all_payload_bytes),  # an honest peer is never held back
         max_pending=max(usual.max_pending, 2 * n),
         max_pending_per_address=max(usual.max_pending_per_address, n),
     )

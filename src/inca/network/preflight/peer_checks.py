@@ -58,7 +58,12 @@ class PeerChecks(TransportEvents):
     async def open(self, identity: Identity, seconds: float, listen: tuple[str, int] | None) -> AsyncIterator[Check]:
         """Listen where the party will; yield whether that is possible."""
         card, timeout = self._roster.parties[self._me], _HANDSHAKE_SHARE * seconds
-        limits = replace(limits_for(self._setup.session), handshake_timeout_s=timeout, hello_timeout_s=timeout)
+        limits = replace(
+            limits_for(self._setup.session),
+            handshake_timeout_s=timeout,
+            hello_timeout_s=timeout,
+            ping_timeout_s=timeout,
+        )
         self._transport = transport_for(self._roster, identity, limits, self)
         host, port = listen or (card.host, card.port)
         try:

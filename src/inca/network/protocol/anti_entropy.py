@@ -31,14 +31,13 @@ from inca.network.protocol.context import PartyContext
 from inca.network.protocol.finalization import Finalization
 from inca.network.protocol.messages import Decisions, Fetch, Have, Item, ItemMessage, Items, Want
 from inca.network.protocol.signed_items import WORDS, in_batches
+from inca.network.protocol.traffic import Traffic
 
 _FIRST_TALKS_PER_PERIOD = 32
 _MIN_TALKS_PER_PERIOD = 8  # if there is still no news
 _MAX_PAUSES = 8  # for which news keeps a party from talking: somebody may let others have it in bits
 _REREQUEST_AFTER_PERIODS = 1 / 4  # something that was asked of somebody else
 _GIVES_WAY_PERIODS = 1 / 16  # for which whoever did not deliver it is not asked for it
-_MAX_REQUEST_BYTES = 2**21  # to ask of one peer at once
-_MAX_ANSWER_BYTES = 2 * _MAX_REQUEST_BYTES  # to send to one peer at once, if it is more than one item
 _SMALL_AGAIN_PERIODS = 1 / 32  # after which a small item is sent to the same peer again
 _LARGE_AGAIN_PERIODS = 1.0  # and a large one, on the same connection
 _OF_COIN_FLIP = ("commit", "confirm", "reveal")
@@ -51,6 +50,7 @@ class AntiEntropy:
 
     def __init__(self, context: PartyContext, finalization: Finalization, consensus: Consensus) -> None:
         self._context, self._finalization, self._consensus = context, finalization, consensus
+        self._traffic = Traffic(context.session)
         self.due = 0.0
         """When it is time to talk again."""
         self._pause = self._latest = 0.0  # until then, and when it is due even if there is news
@@ -169,7 +169,7 @@ class AntiEntropy:
             case Want():
                 self.handle_want(now, peer, message)
             case Fetch():
-                self._send_items(now, peer, self._context.signed_items.with_contents(message.kind, message.contents))
+                self._answer(now, peer, self._context.signed_items.with_contents(message.kind, message.contents))
             case Items():
                 self.handle_items(now, peer, message)
                 self._consensus.reconsider(now)
@@ -202,10 +202,11 @@ class AntiEntropy:
 
     def _unasked(self, now: float, peer: int, kind: str, number: int) -> int:
         """Leave out what was asked of somebody else a short while ago, and what would be too much at once."""
-        session, asked = self._context.session, 0
-        sealed = self._context.signed_items.sealed_bytes
-        room = max(1, _MAX_REQUEST_BYTES // sealed) if kind.endswith("deposit") else session.parties
-        while number and room:
+        session, asked, room = self._context.session, 0, self._context.session.parties
+        if kind.endswith("deposit"):
+            waiting = [until for (what, _), (of, until) in self._asked.items() if what == kind and of == peer]
+            room = self._traffic.request_bytes // self._traffic.sealed_bytes - sum(now < until for until in waiting)
+        while number and room > 0:
             lowest = number & -number
             number ^= lowest
             if self._may_ask(now, peer, (kind, lowest)):
@@ -229,15 +230,18 @@ class AntiEntropy:
     def handle_want(self, now: float, peer: int, message: Want) -> None:
         """Send what the peer wants and is there."""
         self._consensus.tell(now, peer, message.decided)
-        self._send_items(now, peer, chain.from_iterable(self._context.signed_items.batches(message)))
+        self._answer(now, peer, chain.from_iterable(self._context.signed_items.batches(message)))
 
-    def _send_items(self, now: float, peer: int, items: Iterable[Item]) -> None:
-        for batch in list(in_batches(self._not_sent(now, peer, items))):
+    def _answer(self, now: float, peer: int, items: Iterable[Item]) -> None:
+        """Send items that a peer asks for, at most so many at once as an honest one does."""
+        self._send_items(now, peer, items, self._traffic.answer_bytes)
+
+    def _send_items(self, now: float, peer: int, items: Iterable[Item], room: float = inf) -> None:
+        for batch in list(in_batches(self._not_sent(now, peer, items, room))):
             self._context.send(peer, Items(batch))
 
-    def _not_sent(self, now: float, peer: int, items: Iterable[Item]) -> Iterator[Item]:
-        """Yield the items that a peer may be sent now, at most so many at once as an honest one asks for."""
-        room = _MAX_ANSWER_BYTES
+    def _not_sent(self, now: float, peer: int, items: Iterable[Item], room: float) -> Iterator[Item]:
+        """Yield the items that a peer may be sent now, while there is room."""
         for item in items:
             if room > 0 and self._may_send(now, peer, item.signature, large=bool(item.sealed)):
                 room -= item.size

@@ -4,11 +4,16 @@ A connection belongs to one session and two known parties, so messages name neit
 round, its sender, its slot among the sender's receivers, and its receiver; sender and receiver are the two ends, which
 leaves (round, slot) to be said. Payloads are int64 numbers of fixed width, little-endian: the coordinates, then the
 weight. The `repr` of a message shows how many bytes there are, never the bytes.
+
+A payload may be tens of megabytes. The same one goes to several parties, and waits for each of them: `encode_in_pieces`
+refers to it and copies nothing.
 """
 
 from __future__ import annotations
 
 import hashlib
+import struct
+from collections.abc import Iterator
 from functools import cached_property
 from typing import Annotated, Literal
 
@@ -24,6 +29,9 @@ Ballot = Annotated[int, Meta(ge=0, lt=2**62)]
 Step = Literal["cohort", "commit"]
 
 MAX_NUMBER = 2**62  # entries beyond could overflow a balance; no honest party has any
+LARGE_BYTES = 2**16  # a byte string from this length on is sent as it lies, without a copy
+_LARGE_HEADER = struct.Struct(">BI")  # what msgpack writes before one: its type and length
+_LARGE_TYPE = 0xC6
 
 
 def sizes_only(struct: msgspec.Struct) -> str:
@@ -338,8 +346,46 @@ def encode(message: Message) -> bytes:
     return _encoder.encode(message)
 
 
-def decode(frame: bytes) -> Message:
-    """Return the message in a frame.
+def encode_in_pieces(message: Message) -> tuple[bytes, ...]:
+    """Return the bytes of a message in pieces, among which are its large byte strings themselves.
+
+    Example:
+        >>> offer = Offer(3, 0, bytes(2**20), b"signature")
+        >>> pieces = encode_in_pieces(offer)
+        >>> [len(piece) for piece in pieces], pieces[1] is offer.payload, b"".join(pieces) == encode(offer)
+        ([14, 1048576, 11], True, True)
+    """
+    if isinstance(message, Offer) and len(message.payload) >= LARGE_BYTES:
+        rest = encode(msgspec.structs.replace(message, payload=b""))
+        cut = len(rest) - len(_encoder.encode(message.signature))
+        return _before_large(rest[:cut], message.payload), message.payload, rest[cut:]
+    if isinstance(message, Items) and any(len(item.sealed) >= LARGE_BYTES for item in message.items):
+        return tuple(_pieces_of_items(message.items))
+    return (encode(message),)
+
+
+def _pieces_of_items(items: list[Item]) -> Iterator[bytes]:
+    count = len(items)
+    small = [encode(Items([]))[:-1], _encoder.encode([None] * count)[:-count]]  # up to the number of items
+    for item in items:
+        if len(item.sealed) >= LARGE_BYTES:
+            open_ended = _encoder.encode(msgspec.structs.replace(item, sealed=b""))
+            yield b"".join((*small, _before_large(open_ended, item.sealed)))
+            yield item.sealed
+            small.clear()
+        else:
+            small.append(_encoder.encode(item))
+    if small:
+        yield b"".join(small)
+
+
+def _before_large(encoded: bytes, content: bytes) -> bytes:
+    """Return what was encoded with an empty byte string at its end, which becomes the beginning of a large one."""
+    return encoded[: -len(_encoder.encode(b""))] + _LARGE_HEADER.pack(_LARGE_TYPE, len(content))
+
+
+def decode(frame: bytes | bytearray) -> Message:
+    """Return the message in a frame; it holds nothing of the frame itself.
 
     Example:
         >>> decode(encode(Ack(3, 0)))
@@ -354,11 +400,19 @@ def decode(frame: bytes) -> Message:
 def pack(numbers: Numbers) -> bytes:
     """Return numbers as bytes of fixed width, so that the length does not reveal a magnitude.
 
+    Numbers that were unpacked are the payload still: that is not copied.
+
     Example:
         >>> len(pack(np.array([1, -1]))) == len(pack(np.array([2**60, 7])))
         True
+        >>> payload = pack(np.array([1, -1]))
+        >>> pack(unpack(payload, 2)) is payload
+        True
     """
-    return numbers.astype("<i8", copy=False).tobytes()
+    fixed = numbers.astype("<i8", copy=False)
+    if isinstance(fixed.base, bytes) and len(fixed.base) == fixed.nbytes and fixed.flags.c_contiguous:
+        return fixed.base
+    return fixed.tobytes()
 
 
 def unpack(payload: bytes, count: int) -> Numbers:

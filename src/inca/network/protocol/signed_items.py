@@ -36,9 +36,9 @@ from inca.network.protocol.opening.deposits import Deposit, check_deposit
 from inca.network.protocol.opening.shamir import SHARE_BYTES
 from inca.network.protocol.realized_execution import check_account
 from inca.network.protocol.session import SessionConfig
+from inca.network.protocol.traffic import BATCH_BYTES, Traffic
 
 Kind = Literal["commit", "confirm", "reveal", "digest", "deposit", "refusal", "key", "done"]
-_BATCH_BYTES = 2**20  # of items in one answer, if there is more than one item
 _MAX_TEXT = 200  # characters of a peer that are shown to people
 _MAX_VARIANTS = 2  # of an item: two prove that its owner is two-faced; further ones only while a proposal names them
 _FRAME_BYTES = 256  # of an item's body beside its parts of varying size: more than any has
@@ -224,8 +224,8 @@ class SignedItems:
 
     @property
     def sealed_bytes(self) -> int:
-        """How many bytes every sealed message has: its numbers with the weight, and the secret for the beacon."""
-        return 8 * (self.session.dimension + 1) + SECRET_BYTES
+        """How many bytes every sealed message has."""
+        return Traffic(self.session).sealed_bytes
 
     # --- own items ----------------------------------------------------------------------------------------------
 
@@ -435,7 +435,7 @@ def in_batches(items: Iterable[Item]) -> Iterator[list[Item]]:
     """Yield items in batches that fit in a message; a large one is alone."""
     batch, size = list[Item](), 0
     for item in items:
-        if batch and size + item.size > _BATCH_BYTES:
+        if batch and size + item.size > BATCH_BYTES:
             yield batch
             batch, size = [], 0
         batch.append(item)

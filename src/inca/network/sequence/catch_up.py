@@ -35,6 +35,7 @@ from inca.network.sequence.outcome_log import (
     to_bytes,
 )
 from inca.network.transport.failures import Failure
+from inca.network.transport.frames import Received
 from inca.network.transport.interface import TransportEvents
 from inca.network.transport.limits import Limits
 
@@ -110,7 +111,7 @@ class CatchUp(TransportEvents):
     async def hold(self, identity: Identity, until: float, listen: tuple[str, int] | None = None) -> CatchUpResult:
         """Listen, and ask if something is lacking."""
         session = hashlib.sha256(b"inca-meeting/1" + self._roster.session).digest()
-        limits = replace(Limits(), max_frame_bytes=_MAX_FRAME_BYTES, max_queue_bytes=2 * _MAX_FRAME_BYTES)
+        limits = replace(Limits(), max_frame_bytes=_MAX_FRAME_BYTES, max_queue_shared_bytes=2 * _MAX_FRAME_BYTES)
         self._transport = transport_for(self._roster, identity, limits, self, session=session, clock=self._clock)
         await self._transport.start(*(listen or ()))
         self._patience_s = max(_MIN_PATIENCE_S, _PATIENCE * (until - self._clock()))
@@ -165,7 +166,7 @@ class CatchUp(TransportEvents):
 
     # --- what the transport reports -------------------------------------------------------------------------------
 
-    def received(self, peer: int, frame: bytes) -> None:
+    def received(self, peer: int, frame: Received) -> None:
         """Answer a question, or take an answer; what is neither is not answered."""
         long = len(frame) > self._max_short_bytes
         if long and (self._requested is None or self._requested[0] != peer):

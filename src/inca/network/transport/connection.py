@@ -55,6 +55,7 @@ class Connection(Stream):
         self.live_since = self.last_heard = self._loop.time()
         self.heard_since_write = True
         self.pings: dict[int, tuple[float, asyncio.Future[tuple[float, float, float, float]]]] = {}
+        self.unanswered_ping: tuple[int, float, float] | None = None  # number, sent, arrived: when it can be written
         self.tokens: list[object] = []  # of frames written to it, which are in doubt when it ends
         self.dial_task: asyncio.Task[None] | None = None
         self.set_deadline(config.limits.handshake_timeout_s, "did not agree on TLS")

@@ -17,7 +17,7 @@ from inca.errors import TransportViolation
 from inca.network.transport.acceptor import Acceptor
 from inca.network.transport.connection import DELIVERING, Connection, ConnectionState
 from inca.network.transport.failures import Failure, FailureCause, describe_failure
-from inca.network.transport.frames import BYE, DATA, HELLO, PING, PING_BODY, PONG, PONG_BODY, Bye, Hello
+from inca.network.transport.frames import BYE, DATA, HELLO, PING, PING_BODY, PONG, PONG_BODY, Bye, Hello, Received
 from inca.network.transport.interface import TransportConfig, TransportEvents
 from inca.network.transport.limits import Violations
 from inca.network.transport.peers import LONGEST_BACKOFF_S, Peer
@@ -202,7 +202,7 @@ class Connections:
             connection.state = ConnectionState.DONE
             connection.finish(Bye.PENALTY)
 
-    def on_frame(self, connection: Connection, kind: int, body: bytes) -> None:
+    def on_frame(self, connection: Connection, kind: int, body: Received) -> None:
         """Hand on a frame, or act on a control frame."""
         if kind == DATA:
             if connection.state in DELIVERING:
@@ -213,10 +213,10 @@ class Connections:
         elif kind == HELLO:
             self._on_hello(connection, Hello.decode(body))
         elif kind == PING:
-            arrived = self._config.clock()
-            if connection.writable:  # else it could pile up; whoever does not read gets no answer
-                number, sent = PING_BODY.unpack(body)
-                connection.write_control(PONG, PONG_BODY.pack(number, sent, arrived, self._config.clock()))
+            number, sent = PING_BODY.unpack(body)
+            if number or connection.writable:  # else we are writing, which is a sign of life
+                connection.unanswered_ping = number, sent, self._config.clock()
+                self._pong(connection)
         elif kind == PONG:
             number, _, arrived, left = PONG_BODY.unpack(body)
             sent, answer = connection.pings.pop(number, (0.0, None))
@@ -243,8 +243,15 @@ class Connections:
                 raise TransportViolation(f"has sent too much for {timeout:g} s", FailureCause.VIOLATION)
         return pause
 
+    def _pong(self, connection: Connection) -> None:
+        """Answer the last ping between two frames; not while the peer does not read, or answers could pile up."""
+        if connection.unanswered_ping is not None and connection.writable:
+            ping, connection.unanswered_ping = connection.unanswered_ping, None
+            connection.write_control(PONG, PONG_BODY.pack(*ping, self._config.clock()))
+
     def on_writable(self, connection: Connection) -> None:
         """Go on writing."""
+        self._pong(connection)
         if connection.peer is not None:
             self.flush(self.peer(connection.peer))
 
@@ -253,6 +260,7 @@ class Connections:
         peer.flush_scheduled, written = False, 0
         connection = peer.live
         while connection is not None and peer.queue and connection.writable and written < _TURN_BYTES:
+            self._pong(connection)
             batch, tokens = peer.next_batch()
             connection.tokens += [token for token in tokens if token is not None]
             written += sum(map(len, batch))
@@ -315,6 +323,9 @@ class Connections:
         peer.answered.discard(connection)
         if peer.live is connection:
             peer.live = None
+            for older in [one for one in self.open if one.peer == peer.party]:
+                if older.state is ConnectionState.DRAINING:
+                    older.abort()  # each may hold a part of a large frame, and a peer can connect again and again
             connection.state = ConnectionState.DRAINING
             connection.finish(Bye.REPLACED, deaf=False)
             self._report_doubts(connection, peer)

@@ -14,6 +14,8 @@ from inca.errors import TransportViolation
 from inca.network.transport.failures import FailureCause
 
 HELLO, DATA, PING, PONG, BYE, PAD = range(1, 7)
+Received = bytes | bytearray
+"""The body of a frame: a large one is the buffer that it was received into, which is nobody else's."""
 PAD_BYTES = 1 << 16  # at most, in a frame
 HEADER = struct.Struct(">IB")
 PING_BODY = struct.Struct(">Qd")  # number and sending time of a ping
@@ -49,7 +51,7 @@ class Bye(IntEnum):
     PROTOCOL = 9, FailureCause.VIOLATION, "it objects to what we sent"
 
     @classmethod
-    def read(cls, body: bytes) -> Bye:
+    def read(cls, body: Received) -> Bye:
         """Return the goodbye in a frame; one that we do not know complains about us."""
         return cls(body[0]) if body[0] in cls.__members__.values() else cls.PROTOCOL
 
@@ -82,7 +84,7 @@ class Hello(NamedTuple):
         return _HELLO_BODY.pack(_PROTOCOL, *self)
 
     @classmethod
-    def decode(cls, body: bytes) -> Hello:
+    def decode(cls, body: Received) -> Hello:
         """Read a body, or raise `TransportViolation`."""
         if body[: len(_PROTOCOL)] != _PROTOCOL:
             raise TransportViolation("speaks another protocol or version", FailureCause.OTHER_VERSION)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from inca._base.validation import integer, refuse
 from inca.network.transport.failures import Failure
+from inca.network.transport.frames import Received
 from inca.network.transport.limits import Limits
 
 
@@ -40,8 +41,8 @@ class TransportConfig:
 class TransportEvents:
     """Whoever uses a transport overrides what it wants to know; called in the event loop, so nothing here may block."""
 
-    def received(self, peer: int, frame: bytes) -> None:
-        """Take a frame of `peer`."""
+    def received(self, peer: int, frame: Received) -> None:
+        """Take a frame of `peer`, and with it its buffer."""
 
     def unsent(self, peer: int, token: object) -> None:
         """Learn that, for certain, no byte of the frame sent with this token ever left."""

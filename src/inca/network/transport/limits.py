@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields
 from inca._base.validation import integer, positive, refuse
 
 _SHORTEST_PAUSE_S = 0.02  # many tiny pauses would cost more than they spare
+_TLS_BYTES = 1 << 20  # more than a connection holds of what is not decrypted yet, or encrypted and not sent
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,8 +20,10 @@ class Limits:
 
     max_frame_bytes: int = 1 << 23
     max_queue_bytes: int = 1 << 26  # waiting for one peer; beyond, the oldest unsent frames are given up
+    max_queue_shared_bytes: int = 1 << 28  # likewise, of large pieces, which wait by reference
     handshake_timeout_s: float = 10.0  # for reaching a peer, and again for agreeing on TLS
-    hello_timeout_s: float = 10.0  # for the exchange of hellos, and for the answer to a ping
+    hello_timeout_s: float = 10.0  # for the exchange of hellos
+    ping_timeout_s: float = 10.0  # for the answer to a ping, which follows the frames that are on their way already
     idle_timeout_s: float = 120.0  # a connection on which nothing is heard that long is closed
     stall_timeout_s: float = 20.0  # a write that makes no progress that long ends its connection
     frames_per_second: float = 2000.0  # read from one peer in the long run; above, reading pauses
@@ -32,6 +35,21 @@ class Limits:
     max_violations: int = 5  # before a peer is refused
     penalty_s: float = 30.0  # how long it is refused, and how long a violation is remembered
 
+    @property
+    def held_for_one_peer(self) -> int:
+        """How many bytes one peer can make a transport hold, whatever it does.
+
+        Two connections, of which one is replaced by the other, may each have a frame of which a byte is missing; a
+        buffer that grows as bytes arrive has room for an eighth more. One frame is being read. And small messages wait
+        for a peer that asks and does not read; what waits by reference is held by whoever sends it in any case.
+
+        Example:
+            >>> Limits(max_frame_bytes=2**20, max_queue_bytes=2**20).held_for_one_peer / 2**20
+            6.25
+        """
+        connection = self.max_frame_bytes + self.max_frame_bytes // 8 + _TLS_BYTES
+        return 2 * connection + self.max_frame_bytes + self.max_queue_bytes
+
     def __post_init__(self) -> None:
         """Refuse what makes no sense."""
         for field in fields(self):
@@ -40,8 +58,9 @@ class Limits:
             else:
                 positive(field.name, getattr(self, field.name))
         integer("max_frame_bytes", self.max_frame_bytes, min=1, max=2**32 - 1)  # its length has four bytes
-        if self.max_queue_bytes < self.max_frame_bytes:
-            refuse("max_queue_bytes", self.max_queue_bytes, f"at least max_frame_bytes ({self.max_frame_bytes})")
+        if self.max_queue_shared_bytes < self.max_frame_bytes:
+            limit = f"at least max_frame_bytes ({self.max_frame_bytes})"
+            refuse("max_queue_shared_bytes", self.max_queue_shared_bytes, limit)
 
 
 class TokenBuckets:

@@ -15,10 +15,10 @@ from typing import Any, Protocol, cast
 
 from inca.errors import TransportViolation
 from inca.network.transport.failures import FailureCause
-from inca.network.transport.frames import BYE, CONTROL_BYTES, DATA, HEADER, HELLO, PING, PONG, Bye
+from inca.network.transport.frames import BYE, CONTROL_BYTES, DATA, HEADER, HELLO, PING, PONG, Bye, Received
 from inca.network.transport.limits import Limits
 
-READ_BYTES = 1 << 18  # taken from a socket in one go, and handed to it
+READ_BYTES = 1 << 17  # taken from a socket in one go, and handed to it
 RECORD_BYTES = 1 << 14  # what TLS encrypts as one
 _FRAMES_PER_TURN = 256  # delivered before other connections get their turn
 _LINGER_S = 1.0  # for the other side to read our last words
@@ -33,8 +33,8 @@ class ConnectionEvents(Protocol):
     def on_secured(self, connection: Any) -> None:
         """TLS is agreed. May raise."""
 
-    def on_frame(self, connection: Any, kind: int, body: bytes) -> None:
-        """Take a frame. May raise."""
+    def on_frame(self, connection: Any, kind: int, body: Received) -> None:
+        """Take a frame, and with it the buffer. May raise."""
 
     def on_read(self, connection: Any, frames: int, size: int) -> float:
         """Count what was read in one go; return for how many seconds to read no more. May raise."""
@@ -73,8 +73,10 @@ class Stream(asyncio.BufferedProtocol):
         self.greeted = self._secure = self._deaf = self._ending = self._eof = False
         self._paused = True  # until there is a socket
         self._unencrypted: deque[memoryview] = deque()  # to be written, in order
-        self._plain: list[bytes] = []  # decrypted and not yet delivered
-        self._plain_bytes, self._needed_bytes = 0, HEADER.size  # how many there are, and make the next frame complete
+        # Decrypted and not yet delivered; of a large frame a buffer that grows as bytes arrive, whatever was announced.
+        self._plain: Received = b""
+        self._needed_bytes = HEADER.size  # that there must be before something can be delivered
+        self._large: tuple[int, int] | None = None  # kind and length of the frame whose body alone `plain` collects
         self._unread_bytes = 0
         self._timers: dict[str, asyncio.TimerHandle] = {}
 
@@ -93,6 +95,7 @@ class Stream(asyncio.BufferedProtocol):
         self._timers.clear()
         self._deaf = self._ending = self._paused = True
         self._unencrypted.clear()
+        self._plain = b""
         self._events.on_closed(self, exc)
 
     def get_buffer(self, sizehint: int) -> memoryview:
@@ -139,6 +142,8 @@ class Stream(asyncio.BufferedProtocol):
     def finish(self, bye: Bye | None, deaf: bool = True) -> None:
         """Say goodbye and close when the other side has, in bounded time; `deaf`: deliver no more frames."""
         self._deaf |= deaf
+        if deaf:
+            self._plain = b""
         if self._ending or self.socket is None:
             return
         if bye is not None and self._secure:
@@ -254,32 +259,42 @@ class Stream(asyncio.BufferedProtocol):
             if not record and self.socket is not None:  # the other side ended TLS in good order
                 self.socket.close()
                 self._deaf = True
-            if self._plain and len(self._plain[-1]) < RECORD_BYTES:
-                self._plain[-1] += record  # tiny records must not cost an object each
-            else:
-                self._plain.append(record)
-            self._plain_bytes += len(record)
+            self._plain += record
         self._send()  # answers of TLS itself, as to a change of keys
         return frames, True
 
     def _deliver(self, max_frames: int) -> int:
         """Deliver the frames that are complete, up to `max_frames`; return how many."""
-        frames = at = 0
-        if self._plain_bytes < self._needed_bytes:
-            return 0  # nothing is set aside for the rest: an announced length costs its sender nothing
-        plain = b"".join(self._plain)
+        if len(self._plain) < self._needed_bytes:
+            return 0
+        frames = self._deliver_large()
+        plain, at, self._needed_bytes = self._plain, 0, HEADER.size
         while len(plain) - at >= HEADER.size and not self._deaf:
             length, kind = HEADER.unpack_from(plain, at)
             self._check(kind, length)
             start, end = at + HEADER.size, at + HEADER.size + length
-            self._needed_bytes = end - at
+            if len(plain) < end and length > RECORD_BYTES:
+                self._large, self._needed_bytes, self._plain = (kind, length), length, bytearray(plain[start:])
+                return frames
             if len(plain) < end or frames == max_frames:
+                self._needed_bytes = end - at
                 break
-            at, self._needed_bytes = end, HEADER.size
+            at = end
             frames += 1
             self._events.on_frame(self, kind, plain[start:end])
-        self._plain, self._plain_bytes = [plain[at:]], len(plain) - at
+        self._plain = plain[at:]
         return frames
+
+    def _deliver_large(self) -> int:
+        """Deliver the large frame that is complete, in the buffer that collected it; return how many there were."""
+        if self._large is None:
+            return 0
+        (kind, length), self._large = self._large, None
+        body, self._plain = self._plain, bytes(self._plain[length:])
+        assert isinstance(body, bytearray)
+        del body[length:]
+        self._events.on_frame(self, kind, body)
+        return 1
 
     def _check(self, kind: int, length: int) -> None:
         allowed = self._limits.max_frame_bytes if kind == DATA else CONTROL_BYTES.get(kind)

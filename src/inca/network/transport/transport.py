@@ -13,6 +13,7 @@ from inca.network.transport.connections import CLOSED, Connections
 from inca.network.transport.failures import Failure, FailureCause
 from inca.network.transport.frames import HEADER, PAD, PAD_BYTES
 from inca.network.transport.interface import TransportConfig, TransportEvents
+from inca.network.transport.peers import Frame
 
 _BACKLOG = 1024  # connections that the kernel keeps until they are accepted
 _PADDING = bytes(PAD_BYTES)
@@ -79,15 +80,23 @@ class Transport:
         if self._listening is not None and not self._connections.closed:
             await self._connections.close()
 
-    def send(self, peer: int, frame: bytes, token: object = None) -> None:
-        """Send a frame when there is a connection, opened if need be; see `TransportEvents` for what may follow."""
-        if len(frame) > self._limits.max_frame_bytes:
-            refuse("the length of frame", len(frame), f"at most {self._limits.max_frame_bytes}")
+    def send(self, peer: int, frame: bytes | Frame, token: object = None) -> None:
+        """Send a frame when there is a connection, opened if need be; see `TransportEvents` for what may follow.
+
+        A frame may be in pieces. It waits by reference, and large pieces are never copied: whoever sends the same one
+        to many holds it once.
+        """
+        if isinstance(frame, bytes):
+            frame, length = (frame,), len(frame)
+        else:
+            length = sum(map(len, frame))
+        if length > self._limits.max_frame_bytes:
+            refuse("the length of frame", length, f"at most {self._limits.max_frame_bytes}")
         to = self._connections.peer(peer)
         if self._connections.closed:
             self._loop.call_soon(self._events.unsent, peer, token)
             return
-        for given_up in to.enqueue(frame, token):
+        for given_up in to.enqueue(frame, length, token):
             self._loop.call_soon(self._events.unsent, peer, given_up)
         self._connections.wake(to)
 
@@ -154,7 +163,7 @@ class Transport:
         number, answer = self._pings, self._loop.create_future()
         connection.pings[number] = self._config.clock(), answer
         self._connections.ping(connection, number)
-        timeout = self._limits.hello_timeout_s if timeout is None else timeout
+        timeout = self._limits.ping_timeout_s if timeout is None else timeout
         try:
             async with asyncio.timeout(timeout):
                 sent, arrived, left, returned = await answer

@@ -1,0 +1,82 @@
+"""How much a session moves: the sizes, rates and times behind every limit on its traffic.
+
+Each follows from the parties, dimension, rounds, receivers and period that were agreed, so that honest parties never
+meet a limit, whether a share has 100 bytes or 80 MB, and a peer out of its mind does soon.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from inca.network.protocol.agreement.public_randomness import SECRET_BYTES
+from inca.network.protocol.messages import LARGE_BYTES
+from inca.network.protocol.session import SessionConfig
+
+BATCH_BYTES = 2**20
+"""Items travel together up to this size; a larger one travels alone."""
+_SMALL_BYTES = 2**21  # of a message beside its payload: a full batch, and as much for proofs and signatures
+_TRANSFER_BYTES = 64  # of one transfer in an account
+_WORD_BYTES = 2**13  # of what a party says beside its payload: its digest, its shares for trustees, its votes
+_BACKLOG_BYTES = 2**25  # of small messages that wait for a peer that reads slowly
+_REQUEST_BYTES = 2**21  # asked of one peer at once, if that is more than two deposits
+_SLOWEST_LINK = 1e6  # bytes a second, unless the period is too short for that: 8 Mbit/s
+
+
+@dataclass(frozen=True, slots=True)
+class Traffic:
+    """What honest parties of a session send.
+
+    Example:
+        >>> from inca.network.protocol.session import SessionConfig
+        >>> session = SessionConfig(
+        ...     id=bytes(32), parties=12, rounds=3, receivers=1, schedule="circle", dimension=10**6,
+        ...     largest_value=2**34, sigma_independent=2**30, sigma_cancelling=2**33, min_participants=5, start=100.0,
+        ...     period=4.0,
+        ... )
+        >>> traffic = Traffic(session)
+        >>> traffic.payload_bytes, traffic.request_bytes, traffic.payload_seconds
+        (8000008, 16000080, 4.0)
+    """
+
+    session: SessionConfig
+
+    @property
+    def payload_bytes(self) -> int:
+        """Of a share or a final message: its numbers and the weight."""
+        return 8 * (self.session.dimension + 1)
+
+    @property
+    def sealed_bytes(self) -> int:
+        """Of a sealed final message: its numbers and the weight, and the secret for the beacon."""
+        return self.payload_bytes + SECRET_BYTES
+
+    @property
+    def message_bytes(self) -> int:
+        """Of the largest message: one payload, or the accounts and proofs of a batch."""
+        return self.payload_bytes + _SMALL_BYTES + _TRANSFER_BYTES * self.session.rounds * self.session.receivers
+
+    @property
+    def backlog_bytes(self) -> int:
+        """Of small messages that may wait for one peer: what every party says, and what nobody has read yet."""
+        return _BACKLOG_BYTES + self.session.parties * (_WORD_BYTES + min(self.payload_bytes, LARGE_BYTES))
+
+    @property
+    def all_payload_bytes(self) -> int:
+        """Of payloads that one party may have for another: its shares of all rounds, and everyone's deposit."""
+        session = self.session
+        return (session.rounds * session.receivers + session.parties) * self.sealed_bytes + self.message_bytes
+
+    @property
+    def request_bytes(self) -> int:
+        """To ask of one peer at once: two deposits, so that one is on its way while the other is taken."""
+        return max(_REQUEST_BYTES, 2 * self.sealed_bytes)
+
+    @property
+    def answer_bytes(self) -> int:
+        """To send one peer at once that asks: two requests may cross, no more."""
+        return 2 * self.request_bytes
+
+    @property
+    def payload_seconds(self) -> float:
+        """For one payload on a link: at most a period, or nobody could take part in a round."""
+        return min(self.session.period, self.payload_bytes / _SLOWEST_LINK)

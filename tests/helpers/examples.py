@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import settings
 
-PROFILES = {"thorough": 200, "quick": 15}
+PROFILES = {"thorough": 200, "quick": 10}
 """Random cases of a property that says nothing else, by the name of the profile."""
 
 

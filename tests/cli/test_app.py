@@ -16,7 +16,7 @@ import pytest
 
 import inca
 import inca.errors
-from helpers.command_line import NOISE, Capture, call, refused, run
+from helpers.command_line import NOISE, Capture, call, documented, refused, run
 from helpers.paths import ROOT
 from inca.cli import app
 from inca.cli.app import COMMANDS, EXIT_STATUS, STATUS_MEANING, build, commands, exit_status
@@ -124,6 +124,12 @@ def test_the_version(capsys: Capture) -> None:
 VERBS = list(COMMANDS)
 
 
+@pytest.fixture
+def quickly_documented(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(docstring_parser, "parse_from_object", documented)
+
+
+@pytest.mark.usefixtures("quickly_documented")
 def test_every_option_is_declared_once_and_has_one_help() -> None:
     """With the same text wherever it is; verbs may have other defaults."""
     helps: dict[str, set[str | None]] = {}
@@ -136,7 +142,7 @@ def test_every_option_is_declared_once_and_has_one_help() -> None:
                 helps.setdefault(argument.name, set()).add(argument.parameter.help)
         groups = [group for group in get_type_hints(verb).values() if is_dataclass(group)]
         for kind in {kind for group in groups for kind in cast(type, group).__mro__[:-1]}:
-            for text in docstring_parser.parse_from_object(kind).params:
+            for text in documented(kind).params:
                 declared.setdefault(text.arg_name, set()).add(kind.__qualname__)
     assert len(helps) > 90
     assert {name: texts for name, texts in helps.items() if len(texts) > 1 or not all(texts)} == {}
@@ -146,7 +152,8 @@ def test_every_option_is_declared_once_and_has_one_help() -> None:
 def test_help_is_quick_since_nothing_heavy_is_imported_for_it() -> None:
     """One process for all verbs: what one of them imports is seen in the last line of it and of all that follow."""
     code = (
-        "import sys, inca.cli\n"
+        "import functools, sys, docstring_parser, inca.cli\n"
+        "docstring_parser.parse_from_object = functools.cache(docstring_parser.parse_from_object)\n"
         "for words in sys.argv[1:]:\n"
         " sys.argv = ['inca', *words.split(), '--help']\n"
         " try: inca.cli.main()\n"
@@ -183,6 +190,7 @@ def test_every_verb_has_an_example(verb: str, capsys: Capture, monkeypatch: pyte
     assert "<bool>" not in out and f"Usage: inca {verb} " in out and "Exit status: 0 done;" in out
 
 
+@pytest.mark.usefixtures("quickly_documented")
 def test_shells_complete_commands_and_options() -> None:
     script = build().generate_completion(shell="bash")
     for words, expected in (("inca pl", "plan"), ("inca node led", "ledger"), ("inca plan --eps", "--epsilon")):

@@ -5,14 +5,19 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
+import docstring_parser
 import pytest
 
 MAIN = [sys.executable, "-m", "inca"]
 NOISE = ["--sigma-independent", "2", "--sigma-cancelling", "20"]
 
 Capture = pytest.CaptureFixture[str]
+
+documented = cache(docstring_parser.parse_from_object)
+"""What help reads of a class: for that, its file is parsed, which takes longer than all else and need be done once."""
 
 
 def run(*words: object, **more: Any) -> subprocess.CompletedProcess[str]:
@@ -25,6 +30,7 @@ def call(capsys: Capture, *words: object) -> tuple[int, str, str]:
     from inca.cli import main
 
     with pytest.MonkeyPatch.context() as patch, pytest.raises(SystemExit) as ended:
+        patch.setattr(docstring_parser, "parse_from_object", documented)
         patch.setattr("inca.cli.progress.FIRST_LINE_S", 1e9)  # how long it takes here says nothing
         patch.setattr(sys, "argv", ["inca", *map(str, words)])
         main()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ import numpy as np
 import inca
 from inca.documents.certificate import CertificateDocument
 from inca.documents.document import Document
-from inca.documents.fields import AgreedFields
+from inca.documents.fields import AgreedFields, Basis
 from inca.documents.result import ResultDocument
 from inca.protocol.transcript import Transcript
 from inca.reporting import terminal
@@ -42,9 +43,12 @@ def transcript(**changes: Any) -> inca.Transcript:
 
 def certificate(**changes: Any) -> CertificateDocument:
     """Return the certificate of that run; `basis` and `agreed` may be changed, and any field of the document."""
-    basis = changes.pop("basis", "exact")
-    fields = inca.certify(transcript(), basis=basis).document().as_fields()
-    return CertificateDocument.of_fields(fields | changes)
+    return CertificateDocument.of_fields(_certified(changes.pop("basis", "exact")).as_fields() | changes)
+
+
+@cache
+def _certified(basis: Basis) -> CertificateDocument:
+    return inca.certify(transcript(), basis=basis).document()
 
 
 def unbounded_certificate(**changes: Any) -> CertificateDocument:

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from hypothesis import settings
 
-PROFILES = {"thorough": 200, "quick": 15}
+PROFILES = {"thorough": 200, "quick": 10}
 """Random cases of a property that says nothing else, by the name of the profile."""
 
 
-def examples(quick: int, thorough: int) -> settings:
-    """Return the settings of a property that is dear, or needs more cases than others: so many in `make test-all`.
+def cases(quick: int, thorough: int) -> int:
+    """Return how many cases a test tries that is dear, and how many in `make test-all`.
 
-    The number for all others tells which profile is in force.
+    The number for all other properties tells which profile is in force.
     """
-    return settings(max_examples=thorough if settings().max_examples > PROFILES["quick"] else quick)
+    return thorough if settings().max_examples > PROFILES["quick"] else quick
+
+
+def examples(quick: int, thorough: int) -> settings:
+    """Return the settings of a property that is dear, or needs more cases than others."""
+    return settings(max_examples=cases(quick, thorough))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import psutil
 import pytest
 
 from helpers.jobs import JOBS, CountingEngine, expected_results, silent
@@ -23,7 +22,7 @@ def test_progress_counts_every_job(kind: str, tmp_path: Path) -> None:
     assert steps == [(done, len(JOBS)) for done in range(len(JOBS) + 1)]
 
 
-@pytest.mark.parametrize("kind", ["serial", "processes"])
+@pytest.mark.parametrize("kind", ["serial", pytest.param("processes", marks=pytest.mark.slow)])
 def test_interrupted_work_goes_on_where_it_stopped(kind: str, tmp_path: Path) -> None:
     path = tmp_path / "work.jsonl"
 
@@ -41,26 +40,6 @@ def test_interrupted_work_goes_on_where_it_stopped(kind: str, tmp_path: Path) ->
         # and a third time there is nothing to do
         assert complete_jobs(JOBS, engine, Checkpoint(path, "reproduction"), silent) == expected_results()
         assert engine.asked == len(JOBS) - 3
-
-
-def test_stopping_kills_no_worker(tmp_path: Path) -> None:
-    """Killed just when a job ends, joblib's processes take the thread that manages them along."""
-
-    def stop(done: int, total: int) -> None:
-        if done == 3:
-            raise KeyboardInterrupt
-
-    def workers() -> set[int]:
-        children = psutil.Process().children()
-        return {child.pid for child in children if "LokyProcess" in " ".join(child.cmdline())}
-
-    with CountingEngine("processes", 2) as engine:
-        complete_jobs(JOBS[:2], engine, Checkpoint(tmp_path / "first.jsonl", "reproduction"), silent)
-        before = workers()
-        assert len(before) == 2
-        with pytest.raises(KeyboardInterrupt):
-            complete_jobs(JOBS, engine, Checkpoint(tmp_path / "work.jsonl", "reproduction"), stop)
-        assert workers() == before
 
 
 @pytest.mark.parametrize("cut", [1, 20, 200])

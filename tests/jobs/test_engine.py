@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
-from helpers.jobs import JOBS, expected_results, silent
+from helpers.jobs import JOBS, CountingEngine, expected_results, silent
 from inca.errors import InvalidInput
 from inca.jobs import engine as module
 from inca.jobs.checkpoint import Checkpoint, complete_jobs
@@ -25,6 +26,28 @@ def test_neither_engine_nor_workers_change_a_result(kind: str, workers: int | No
             complete_jobs(JOBS, engine, Checkpoint(tmp_path / "work.jsonl", "reproduction"), silent)
             == expected_results()
         )
+
+
+def test_stopping_kills_no_worker(tmp_path: Path) -> None:
+    """Killed just when a job ends, joblib's processes take the thread that manages them along."""
+
+    def stop(done: int, total: int) -> None:
+        if done == 3:
+            raise KeyboardInterrupt
+
+    def workers() -> set[int]:
+        children = psutil.Process().children()
+        return {child.pid for child in children if "LokyProcess" in " ".join(child.cmdline())}
+
+    with CountingEngine("processes", 2) as engine:
+        complete_jobs(JOBS[:2], engine, Checkpoint(tmp_path / "first.jsonl", "reproduction"), silent)
+        before = workers()
+        assert len(before) == 2
+        with pytest.raises(KeyboardInterrupt):
+            complete_jobs(JOBS, engine, Checkpoint(tmp_path / "work.jsonl", "reproduction"), stop)
+        assert workers() == before
+        path = tmp_path / "work.jsonl"
+        assert complete_jobs(JOBS, engine, Checkpoint(path, "reproduction"), silent) == expected_results()
 
 
 @pytest.mark.slow

@@ -11,6 +11,7 @@ import pytest
 
 import inca
 from helpers.documents import words
+from helpers.examples import cases
 from inca.planning.sampled import dropout_rates, paper_design, paper_factor, sample_view
 
 SMALL = inca.Requirements(parties=20, epsilon=1.0, delta=1e-5, colluding=0.12, dropout=0.2, messages=11)
@@ -81,14 +82,14 @@ def test_a_plan_is_a_file_that_is_read_again(tmp_path: Path) -> None:
 
 
 def test_the_next_views_need_more_about_as_often_as_is_stated() -> None:
-    """At full attendance: of 400 fresh views at most as many as stated, up to 4.9 standard errors (1e-6)."""
+    """At full attendance: of fresh views at most as many as stated, up to 4.9 standard errors (1e-6)."""
     plan, _ = planned()
-    above = 0
-    for seed in range(400):
+    above, views = 0, cases(150, 400)
+    for seed in range(views):
         view = sample_view(SMALL, plan.design, 0.0, seed)
         above += inca.account(view, plan.noise_levels, sensitivity=1.0).max_mu > SMALL.mu
     stated = plan.failure_probability
-    assert above <= 400 * stated + 4.9 * np.sqrt(400 * stated)
+    assert above <= views * stated + 4.9 * np.sqrt(views * stated)
 
 
 def test_where_views_hide_too_little_or_are_too_large_the_recipe_is_refused() -> None:

@@ -11,6 +11,7 @@ import pytest
 
 import inca
 from helpers import reference
+from helpers.examples import cases
 from helpers.executions import intended, present_flags
 from inca.errors import SingularView
 from inca.privacy import _conjugate_gradients, _dense, _state_space, accountant
@@ -252,7 +253,7 @@ def test_what_whole_numbers_add_is_added_to_every_loss() -> None:
 @pytest.mark.parametrize(("n", "rounds", "k", "colluding"), [(24, 5, 2, 0.1), (60, 8, 1, 0.2), (200, 10, 2, 0.3)])
 def test_the_filter_says_no_less_than_its_rounding(ratio: float, n: int, rounds: int, k: int, colluding: float) -> None:
     """Beside conjugate gradients, which keep all digits at any ratio of the levels."""
-    for seed in range(2):
+    for seed in range(cases(1, 2)):
         execution = inca.Execution(inca.RandomReceivers(n, rounds, k, seed=seed), inca.incremental_injection(rounds))
         adversary = inca.Adversary.random(n, rounds, np.random.default_rng(seed), colluding=colluding)
         view = inca.View(execution, adversary)

@@ -88,7 +88,7 @@ def test_columns_are_independent_runs() -> None:
 
 
 @given(views(), seeds, st.sampled_from(LEVELS))
-@examples(50, 150)
+@examples(25, 150)
 def test_standard_errors_are_one_over_the_accounted_loss(view: View, seed: int, levels: NoiseLevels) -> None:
     mu = account(view, levels, sensitivity=1.0).mu
     values = generator(seed).random(view.execution.parties)
@@ -101,7 +101,7 @@ def test_standard_errors_are_one_over_the_accounted_loss(view: View, seed: int, 
 
 
 @given(views(), seeds, st.sampled_from(LEVELS), st.sampled_from([1e-4, 0.7, 300.0]))
-@examples(50, 150)
+@examples(25, 150)
 def test_the_uninformed_know_more_than_nothing_and_less_than_the_informed(
     view: View, seed: int, levels: NoiseLevels, variance: float
 ) -> None:
@@ -140,7 +140,7 @@ def _chi_square(degrees: int, alpha: float) -> tuple[float, float]:
 
 
 @given(views(), seeds, st.sampled_from(LEVELS), st.sampled_from([0.0, 1e-5, 0.02, 0.3]))
-@examples(80, 250)
+@examples(40, 250)
 def test_no_attack_beats_the_accountant(view: View, seed: int, levels: NoiseLevels, delta: float) -> None:
     rng = generator(seed)
     party = int(rng.choice(view.honest))

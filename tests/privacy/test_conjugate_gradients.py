@@ -52,7 +52,9 @@ def test_late_and_lost_shares(execution: inca.Execution, seed: int, ratio: float
         compare(inca.View(execution, adversary_of(execution, seed)), ratio)
 
 
-@pytest.mark.parametrize(("k", "colluding"), [(1, 0.0), (1, 0.1), (1, 0.6), (1, 0.95), (3, 0.2)])
+@pytest.mark.parametrize(
+    ("k", "colluding"), [(1, 0.0), pytest.param(1, 0.1, marks=pytest.mark.slow), (1, 0.6), (1, 0.95), (3, 0.2)]
+)
 def test_larger_views(k: int, colluding: float) -> None:
     view = drawn(80, 10, k, colluding=colluding)
     for ratio in (0.1, 1.0, 30.0, 1e3):

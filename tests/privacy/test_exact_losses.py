@@ -11,6 +11,7 @@ import pytest
 
 import inca
 from helpers.exact_losses import exact_squares, random_levels, random_view
+from helpers.examples import cases
 from inca._base.types import Array
 
 NEVER_BELOW = Fraction(1, 10**12)  # of mu^2
@@ -59,7 +60,7 @@ def hold_against_the_truth(seeds: range) -> None:
 
 
 def test_150_views() -> None:
-    hold_against_the_truth(range(150))
+    hold_against_the_truth(range(cases(60, 150)))
 
 
 @pytest.mark.slow
@@ -106,7 +107,7 @@ def test_little_cancelling_noise() -> None:
 
 
 def test_what_a_tradeoff_says_of_levels_far_from_those_it_was_made_at() -> None:
-    for seed in range(60):
+    for seed in range(cases(25, 60)):
         view = random_view(seed)
         tradeoff = inca.Tradeoff(view)
         for exponent in (-5.0, -1.0, 0.0, 2.0, 4.0, 7.0):

@@ -9,6 +9,7 @@ import pytest
 
 import inca
 from helpers.exact_losses import exact_squares
+from helpers.examples import cases
 from helpers.strategies import generator
 from inca._base.types import Array
 from inca.privacy.accountant import Method
@@ -102,7 +103,7 @@ def hold_views_against_the_truth(seeds: range) -> None:
 
 
 def test_settled_runs() -> None:
-    hold_views_against_the_truth(range(8))
+    hold_views_against_the_truth(range(cases(4, 8)))
 
 
 @pytest.mark.slow
@@ -118,7 +119,7 @@ def test_fifty_parties(seed: int) -> None:
         assert hold_against_the_truth(view, inca.NoiseLevels(independent=1.0, cancelling=ratio, topup=0.3)) == []
 
 
-@pytest.mark.parametrize("topup", [0.0, 0.3])
+@pytest.mark.parametrize("topup", [pytest.param(0.0, marks=pytest.mark.slow), 0.3])
 def test_two_hundred_parties_lose_the_same_by_every_method(topup: float) -> None:
     """Four times what is proven to suffice, and 900 times that."""
     n, rounds, known = 200, 6, 20

@@ -30,7 +30,7 @@ def variance(topup: TopUp, honest: tuple[float, ...], added: float) -> Fraction:
     return squares * own + len(honest) * Fraction(added) ** 2
 
 
-@examples(150, 2000)
+@examples(50, 2000)
 @given(rules())
 def test_whoever_colludes_the_others_have_enough_for_the_heaviest(drawn: tuple[TopUp, list[float]]) -> None:
     topup, weights = drawn
@@ -46,7 +46,7 @@ def test_whoever_colludes_the_others_have_enough_for_the_heaviest(drawn: tuple[T
         assert variance(topup, lightest, 0.0) < wanted * (1 + Fraction(1, 10**12))
 
 
-@examples(150, 2000)
+@examples(50, 2000)
 @given(rules())
 def test_fewer_or_lighter_parties_never_add_less_if_the_heaviest_stays(drawn: tuple[TopUp, list[float]]) -> None:
     topup, weights = drawn
@@ -61,7 +61,7 @@ def test_fewer_or_lighter_parties_never_add_less_if_the_heaviest_stays(drawn: tu
             assert topup.sigma([*rest, heaviest]) >= added
 
 
-@examples(150, 2000)
+@examples(50, 2000)
 @given(rules(), st.floats(1e-9, 1e15))
 def test_it_is_the_same_in_all_units(drawn: tuple[TopUp, list[float]], factor: float) -> None:
     topup, weights = drawn

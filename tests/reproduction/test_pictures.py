@@ -20,7 +20,7 @@ MESSAGES = {
 }
 
 
-@pytest.mark.parametrize("name", ["fig1", "fig2", "fig3", "fig4"])
+@pytest.mark.parametrize("name", ["fig1", "fig2", "fig3", pytest.param("fig4", marks=pytest.mark.slow)])
 def test_labels_do_not_overlap_and_say_the_message(name: str) -> None:
     _, results = read_reproduction(ROOT / "docs" / "reproduction" / name / f"{name}.json")
     for picture in results.pictures:

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import chi2_contingency
 
+from helpers.examples import cases
 from inca import UnrepeatedReceivers
 from inca._base.kernels import Ids
 from inca.errors import InvalidInput
@@ -51,8 +52,8 @@ def test_pieces_of_runs_add_up() -> None:
 
 
 def test_the_law_is_that_of_the_schedule_without_repeats() -> None:
-    """Two samples of 4,000 runs each, compared at a false-alarm rate of 1e-6."""
-    parties, colluding, runs = 30, 12, 4000
+    """Two samples of as many runs, compared at a false-alarm rate of 1e-6."""
+    parties, colluding, runs = 30, 12, cases(1500, 4000)
     fast = rounds_needed(parties, colluding, runs, seed=1)
     rng = np.random.default_rng(2)
     slow = np.zeros_like(fast)

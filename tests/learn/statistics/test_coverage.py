@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from helpers.coverage import assert_covers, holds, repeat
+from helpers.examples import cases
 from helpers.statistics import DOMAIN, LAW, POPULATION, STATISTICS, draws, mean, own
 from inca import Conditions, Interval
 from inca.learn.averagers.simulated import SimulatedAverager
@@ -57,7 +58,7 @@ def test_intervals_hold_the_statistic_of_the_sample(name: str, level: Protection
     # Cut off at 0 and 1, an interval can hold a share that it would miss, as 0 is its end: at least. Variances have
     # bounds.
     cut = name != "mean"
-    assert_covers(coverage(name, "sample", level, mu, parties, trials=500), 0.9, at_least=cut)
+    assert_covers(coverage(name, "sample", level, mu, parties, trials=cases(250, 500)), 0.9, at_least=cut)
 
 
 @pytest.mark.parametrize(
@@ -69,11 +70,13 @@ def test_intervals_hold_the_statistic_of_the_sample(name: str, level: Protection
     ],
 )
 def test_intervals_hold_the_statistic_of_the_population(name: str, mu: float) -> None:
-    assert_covers(coverage(name, "population", "record", mu, 60, trials=400), 0.9, at_least=True)
+    assert_covers(coverage(name, "population", "record", mu, 60, trials=cases(200, 400)), 0.9, at_least=True)
 
 
 def test_intervals_reckon_with_records_that_dropped_out() -> None:
-    assert_covers(coverage("mean", "sample", "record", 20.0, 40, trials=400, dropout=0.3), 0.9, at_least=True)
+    assert_covers(
+        coverage("mean", "sample", "record", 20.0, 40, trials=cases(200, 400), dropout=0.3), 0.9, at_least=True
+    )
 
 
 @pytest.mark.parametrize(("target", "level"), [("sample", 0.99), ("population", 0.9)])
@@ -106,7 +109,7 @@ def test_intervals_reckon_with_the_noise_in_the_variance(level: float) -> None:
 @pytest.mark.parametrize("share", [0.05, 0.5, pytest.param(0.95, marks=pytest.mark.slow), None])
 def test_intervals_hold_the_population_of_few_values_of_0_or_1(share: float | None, parties: int) -> None:
     """With twenty values and a share of 0.05 coverage was 0.63 at 0.9; None stands for skewed values between."""
-    averager, unit, trials = SimulatedAverager.of("central", parties), Interval(0, 1), 400
+    averager, unit, trials = SimulatedAverager.of("central", parties), Interval(0, 1), cases(200, 400)
     true_mean = 0.3 / 6.3 if share is None else share
     true_variance = 0.3 * 6.0 / (6.3**2 * 7.3) if share is None else share * (1.0 - share)
     of_mean, of_variance, of_share = [], [], []

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from helpers.coverage import assert_covers, holds, repeat
+from helpers.examples import cases
 from helpers.statistics import own
 from inca import Conditions, Interval, InvalidInput
 from inca._base.types import Array
@@ -163,8 +164,8 @@ def coverage(
 
 
 def test_intervals_hold_the_line_of_the_sample() -> None:
-    assert_covers(coverage("sample", "record", 1.0, 400, trials=400), 0.9, at_least=True)
-    assert_covers(coverage("sample", "party", 1.0, 400, trials=400, ridge=0.2), 0.9, at_least=True)
+    assert_covers(coverage("sample", "record", 1.0, 400, trials=cases(200, 400)), 0.9, at_least=True)
+    assert_covers(coverage("sample", "party", 1.0, 400, trials=cases(200, 400), ridge=0.2), 0.9, at_least=True)
 
 
 @pytest.mark.parametrize("parties", [30, 150])
@@ -182,7 +183,7 @@ def test_intervals_are_finite_where_there_are_enough_records() -> None:
 
 
 def test_intervals_hold_the_line_of_the_population() -> None:
-    assert_covers(coverage("population", "record", 4.0, 200, trials=250), 0.9, at_least=True)
+    assert_covers(coverage("population", "record", 4.0, 200, trials=cases(120, 250)), 0.9, at_least=True)
 
 
 @pytest.mark.slow

@@ -35,7 +35,7 @@ from inca.network.protocol.records import (
 )
 from inca.network.protocol.session import SessionConfig
 
-N, KILLED, REFUSING = 5, 1, 4
+N, KILLED, REFUSING = 4, 1, 3
 SMALL = with_topup(replace(PACED, parties=N, rounds=2, min_participants=3))
 MakeRoom = Callable[..., RoomOnDisk]
 

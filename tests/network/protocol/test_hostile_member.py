@@ -39,7 +39,7 @@ from inca.network.protocol.records import Accepted, Promised, Voted
 from inca.network.protocol.session import SessionConfig
 from inca.network.protocol.signed_items import KINDS, PER_COHORT, Digest
 
-FIRST, CHUNK = 8, 20  # sessions of the quick tests, and of the slow ones
+FIRST, CHUNK = 4, 20  # sessions of the quick tests, and of the slow ones
 IMPOSSIBLE = "someone has lied, and nobody can tell who"
 CALM = Faults(delay=0.01)
 ROUGH = Faults(delay=0.02, loss=0.05, duplication=0.1, crash=0.003, comeback=0.7, skew=0.1, false_hints=0.01)
@@ -159,7 +159,7 @@ def split(faults: Faults, seeds: range) -> int:
 @pytest.mark.parametrize(
     ("delay", "seeds"),
     [
-        (0.02, range(FIRST)),
+        (0.02, range(2 * FIRST)),
         *(pytest.param(delay, range(300), marks=pytest.mark.slow) for delay in (0.002, 0.02, 0.05, 0.1)),
     ],
 )

@@ -53,7 +53,7 @@ def test_every_item_is_passed_on_to_everyone_once_in_a_logarithm_of_messages_if_
         assert max(messages[kind, me] for me in range(parties)) == (parties - 1 if at_once else ceil(log2(parties)))
 
 
-@examples(10, 60)
+@examples(5, 60)
 @given(st.integers(3, 12), st.sets(st.integers(0, 11), max_size=4), st.integers(0, 2**16))
 def test_what_is_not_passed_on_is_asked_for(parties: int, silent: set[int], seed: int) -> None:
     """Some pass nothing on unless they are asked: the others have the same result, and soon."""

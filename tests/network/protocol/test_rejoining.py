@@ -7,6 +7,7 @@ from collections.abc import Callable
 import msgspec
 import pytest
 
+from helpers.examples import cases
 from helpers.network_faults import Faults
 from helpers.parties import PACED, START, N, Room, foreign, offer_of, snapshot
 from helpers.simulated_network import SimulatedNetwork
@@ -198,7 +199,7 @@ def test_the_signature_of_another_digest_than_the_journal_has_drives_it_out_and_
 def test_every_decision_about_an_offer_has_its_sender_s_signature() -> None:
     """In the journal, so that the party can show it whatever happens to itself; also in a session full of faults."""
     checked = 0
-    for seed in range(6):
+    for seed in range(cases(2, 6)):
         network = SimulatedNetwork(seed, faults=Faults(loss=0.1, delay=0.03, crash=0.02, comeback=0.9, skew=0.3))
         network.run()
         for i, machine in enumerate(network.machines):

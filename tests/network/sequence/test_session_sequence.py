@@ -52,7 +52,7 @@ def tight(tmp_path_factory: pytest.TempPathFactory) -> Roster:
     return Roster(roster.name, msgspec.structs.replace(roster.terms, epsilon=worst), roster.parties)
 
 
-@settings(parent=examples(8, 25), suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(parent=examples(4, 25), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.integers(1, 10_000), st.floats(1e-3, 1e3), st.floats(1e-3, 10.0), st.floats(1.0, 1e4))
 def test_the_loss_of_a_session_is_at_most_what_was_asked_for(
     tight: Roster, dimension: int, distance: float, mu: float, times: float

@@ -95,7 +95,7 @@ def wanted(draw: st.DrawFn) -> tuple[int, int, int, int]:
 
 
 @given(wanted(), seeds)
-@examples(quick=40, thorough=2000)
+@examples(quick=20, thorough=2000)
 def test_whatever_is_taken_away_at_random_or_around_a_party(numbers: tuple[int, int, int, int], seed: int) -> None:
     n, removed, lost, rounds = numbers
     rng = generator(seed)

@@ -55,7 +55,7 @@ def test_what_there_cannot_be_is_refused() -> None:
 
 
 @given(st.integers(2, 24), st.sampled_from([0.03, 0.1, 0.2, 0.5]), st.integers(0, 150), seeds)
-@examples(quick=60, thorough=2000)
+@examples(quick=25, thorough=2000)
 def test_whom_messages_join_is_the_component_without_the_coalition(n: int, rate: float, rows: int, seed: int) -> None:
     rng = generator(seed)
     cohort = rng.permutation(n)[: rng.integers(1, n + 1)].tolist()

@@ -14,6 +14,7 @@ from scipy import sparse, stats
 from scipy.sparse.csgraph import connected_components
 
 import inca
+from helpers.examples import cases
 from helpers.plain_failure_bounds import ROUGHLY, plain_random, setting
 from inca.privacy.theorems import _cut_probabilities
 from inca.privacy.theorems.failure_bounds import failure_bound, log_failure_bound
@@ -263,16 +264,16 @@ def simulated_failures(kind: str, n: int, c: int, rounds: int, k: int, eavesdrop
 @pytest.mark.parametrize(
     ("kind", "n", "c", "rounds", "k", "eavesdropped", "runs", "tight"),
     [
-        ("random", 100, 50, 6, 1, 0, 2000, 0.85),
+        ("random", 100, 50, 6, 1, 0, cases(1000, 2000), 0.85),
         pytest.param("random", 100, 20, 5, 1, 20, 1500, 0.8, marks=pytest.mark.slow),
         pytest.param("distinct", 100, 50, 6, 1, 0, 1000, 0.85, marks=pytest.mark.slow),
-        ("distinct", 60, 20, 5, 1, 10, 1000, 0.6),
+        ("distinct", 60, 20, 5, 1, 10, cases(500, 1000), 0.6),
         pytest.param("permutation", 100, 50, 5, 1, 0, 1200, 0.9, marks=pytest.mark.slow),
         pytest.param("permutation", 20, 5, 2, 1, 0, 2000, 0.9, marks=pytest.mark.slow),
         pytest.param("permutation", 20, 5, 3, 1, 3, 1200, 0.8, marks=pytest.mark.slow),
-        ("permutation", 10, 0, 2, 1, 2, 2000, 0.6),
+        ("permutation", 10, 0, 2, 1, 2, cases(1000, 2000), 0.6),
         pytest.param("random", 100, 30, 8, 2, 0, 1000, 0.4, marks=pytest.mark.slow),
-        ("random", 20, 5, 6, 2, 2, 1000, 0.5),
+        ("random", 20, 5, 6, 2, 2, cases(500, 1000), 0.5),
         pytest.param("random", 100, 10, 6, 3, 5, 1000, 0.3, marks=pytest.mark.slow),
         pytest.param("distinct", 40, 10, 7, 2, 0, 500, 0.0, marks=pytest.mark.slow),
     ],

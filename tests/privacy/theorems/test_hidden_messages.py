@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 
 import inca
+from helpers.examples import cases
 from helpers.hidden_messages import drawn, exact_rank, plain_messages, solvable, views
 from inca.privacy.theorems import hidden_messages
 from inca.privacy.theorems.hidden_messages import HiddenRank, edge_vectors, hidden_rank
@@ -61,7 +62,7 @@ def test_rank_is_exact(view: View) -> None:
 @pytest.mark.parametrize("rounds", [1, 2, 3, 6])
 @pytest.mark.parametrize("k", [1, 2, 3])
 def test_each_step_of_the_cascade_is_right(rounds: int, k: int) -> None:
-    for seed in range(10):
+    for seed in range(cases(4, 10)):
         view = drawn(24, rounds, k, seed, leaving=0.1 * (seed % 2))
         rank, graph = hidden_rank(view), hidden_graph(view)
         assert rank.hidden == exact_rank(list(plain_messages(view).values()), view.honest.size)

@@ -51,7 +51,7 @@ def agrees(cohort: list[int], messages: Messages) -> None:
 
 
 @given(st.integers(0, 9), st.sampled_from([0.1, 0.3, 0.5, 0.7, 0.9, 1.0]), seeds)
-@examples(quick=100, thorough=3000)
+@examples(quick=50, thorough=3000)
 def test_it_answers_as_all_coalitions_do_on_random_graphs(n: int, rate: float, seed: int) -> None:
     rng = generator(seed)
     messages = [(i, j) for i in range(n + 2) for j in range(n + 2) if i != j and rng.random() < rate / 1.5]
@@ -59,7 +59,7 @@ def test_it_answers_as_all_coalitions_do_on_random_graphs(n: int, rate: float, s
 
 
 @given(st.integers(2, 5), st.integers(2, 5), st.integers(1, 4), seeds)
-@examples(quick=60, thorough=1000)
+@examples(quick=30, thorough=1000)
 def test_two_groups_joined_by_a_few(left: int, right: int, between: int, seed: int) -> None:
     """Where few members hold a cohort together, and more partners than these do not help."""
     rng = generator(seed)
@@ -82,7 +82,7 @@ def sparse_graph(rng: np.random.Generator) -> nx.Graph[int]:
 
 
 @given(seeds, st.integers(0, 3))
-@examples(quick=60, thorough=2000)
+@examples(quick=25, thorough=2000)
 def test_it_is_the_connectivity_of_sparse_graphs(seed: int, lost: int) -> None:
     rng = generator(seed)
     graph = sparse_graph(rng)
@@ -94,7 +94,7 @@ def test_it_is_the_connectivity_of_sparse_graphs(seed: int, lost: int) -> None:
 
 
 @given(seeds)
-@examples(quick=150, thorough=5000)
+@examples(quick=60, thorough=5000)
 def test_paths_are_as_many_as_the_largest_flow(seed: int) -> None:
     rng = generator(seed)
     graph = sparse_graph(rng)
@@ -148,7 +148,7 @@ def test_a_cohort_of_a_planned_circle_is_joined(n: int, colluders: int, leavers:
 
 
 @given(st.integers(3, 7), st.sampled_from([0.0, 0.2, 0.5]), seeds)
-@examples(quick=25, thorough=400)
+@examples(quick=12, thorough=400)
 def test_it_is_what_the_accountant_sees_of_every_coalition(n: int, rate: float, seed: int) -> None:
     """Absences, leavers and lost messages included: the rank of Theorem 3 among those of the cohort that are honest."""
     rng = generator(seed)
@@ -209,7 +209,7 @@ def test_a_seventy_party_circle_that_lost_some() -> None:
 
 
 @given(st.integers(1, 9), st.sampled_from([0.2, 0.4, 0.6, 0.9]), st.integers(0, 4), seeds)
-@examples(quick=100, thorough=3000)
+@examples(quick=50, thorough=3000)
 def test_a_cut_around_a_member_is_there_if_any_coalition_cuts_it_off(n: int, rate: float, c: int, seed: int) -> None:
     graph = nx.gnp_random_graph(n, rate, seed=seed)
     member, names = seed % n, [10 + node for node in range(n)]

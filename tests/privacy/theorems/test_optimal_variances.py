@@ -88,7 +88,7 @@ def check(found: VarianceDesign, view: inca.View, groups: Grouping, mu: float, c
 
 
 @groupings
-@examples(3, 5)
+@examples(2, 5)
 @given(view=views(), seed=seeds)
 def test_equals_the_semidefinite_program(groups: Grouping, view: inca.View, seed: int) -> None:
     cost, mu = costs(view, groups, seed), 0.3
@@ -111,7 +111,7 @@ def test_both_solvers_of_the_semidefinite_program_agree() -> None:
 
 @groupings
 @given(view=views(largest=8), seed=seeds)
-@examples(6, 15)
+@examples(4, 15)
 def test_slopes_are_the_gradient(groups: Grouping, view: inca.View, seed: int) -> None:
     rng, own = generator(seed), groups(view)
     cost, shares = rng.uniform(0.5, 2.0, own.count), rng.uniform(0.5, 2.0, own.count)
@@ -128,7 +128,7 @@ def test_slopes_are_the_gradient(groups: Grouping, view: inca.View, seed: int) -
 
 @groupings
 @given(view=views(largest=8), seed=seeds)
-@examples(6, 15)
+@examples(4, 15)
 def test_cuts_hold_for_whatever_meets_the_target(groups: Grouping, view: inca.View, seed: int) -> None:
     rng, own = generator(seed), groups(view)
     problem = optimal_variances._VarianceProblem([view], 1.0, 1.0, np.ones(own.count), groups)
@@ -152,7 +152,7 @@ def test_costs_fall_like_one_over_the_square_of_mu(groups: Grouping) -> None:
 
 
 @given(view=views(largest=8), seed=seeds)
-@examples(6, 15)
+@examples(4, 15)
 def test_who_sees_more_never_costs_less(view: inca.View, seed: int) -> None:
     eavesdropped = view.adversary.eavesdropped
     some = [message for message in eavesdropped if generator(seed).random() < 0.5]
@@ -176,7 +176,7 @@ def test_freer_groups_never_cost_more() -> None:
 
 
 @given(views(largest=8), seeds)
-@examples(8, 20)
+@examples(4, 20)
 def test_with_two_groups_it_is_plain_calibration(view: inca.View, seed: int) -> None:
     mu, own = 0.4, per_kind(view)
     found = design(view, mu, costs(view, per_kind, seed), per_kind, tolerance=1e-6)

@@ -17,7 +17,7 @@ from scipy import sparse, special, stats
 from scipy.sparse.csgraph import connected_components
 
 import inca
-from helpers.examples import examples
+from helpers.examples import cases, examples
 from inca.errors import InvalidInput
 from inca.privacy.theorems import party_cut_off
 from inca.privacy.theorems._cut_probabilities import FailureSetting, log_cut_permutation
@@ -146,7 +146,7 @@ def test_simulated_parties_are_cut_off_as_rarely_as_the_bound_says(
     n: int, known: int, rounds: int, spare: int, eavesdropped: float, away: float
 ) -> None:
     """One party of each run, on schedules as they are drawn for sessions."""
-    runs = 800 if min(spare, 1) + rounds < 4 or away else 4000
+    runs = cases(400, 800) if min(spare, 1) + rounds < 4 or away else 4000
     rng, count, h = np.random.default_rng((n, rounds, spare)), 0, n - known
     for seed in range(runs):
         schedule = inca.PermutationReceivers(n, rounds, seed=seed)
@@ -236,7 +236,7 @@ def plain_bound(n: int, known: int, rounds: int, spare: int, lost: Fraction, awa
     return min(total, Fraction(1))
 
 
-@examples(30, 300)
+@examples(15, 300)
 @given(st.integers(3, 26), st.data(), st.integers(1, 12))
 def test_the_sum_is_that_of_exact_arithmetic(n: int, data: st.DataObject, rounds: int) -> None:
     known = data.draw(st.integers(0, n - 2))
@@ -278,7 +278,7 @@ def test_sizes_in_blocks_add_little_to_the_sum_over_all_of_them(lost: float, awa
         assert expected - 1e-9 <= bound <= expected + 1e-3
 
 
-@examples(60, 600)
+@examples(25, 600)
 @given(st.integers(4, 10**9), st.floats(0, 0.95), st.integers(1, 40), st.sampled_from([0.0, 0.01, 0.2]), st.data())
 def test_no_bound_is_below_what_a_single_party_has(
     n: int, share: float, rounds: int, away: float, data: st.DataObject
@@ -341,7 +341,7 @@ def test_a_tenth_and_a_tenth_take_six_rounds_or_just_miss_it() -> None:
     assert all(permutation_rounds(n, 2 * -(-n // 10), 1e-6, cost=0.019).rounds <= 6 for n in sizes)
 
 
-@examples(60, 600)
+@examples(25, 600)
 @given(
     st.integers(2, 10**9),
     st.floats(0, 0.6),
@@ -366,7 +366,7 @@ def test_rounds_are_the_least_that_meet_the_failure(
     assert permutation_rounds(n, known, failure, most=needed.rounds, **losses) == needed
 
 
-@examples(60, 600)
+@examples(25, 600)
 @given(st.integers(4, 10**9), st.floats(0, 0.8), st.integers(1, 30), st.integers(0, 50), st.floats(0, 0.3), st.data())
 def test_more_rounds_help_and_more_losses_do_not(
     n: int, share: float, rounds: int, spare: int, loss: float, data: st.DataObject
@@ -394,7 +394,7 @@ def test_rounds_are_as_few_as_a_single_party_without_hidden_messages_allows(away
         assert isolation_of_many(n, known, needed.rounds - 1, 0.0, away) + anyone > math.log(1e-6) - 0.07
 
 
-@examples(20, 200)
+@examples(10, 200)
 @given(st.integers(5, 6), st.data())
 def test_fewer_leavers_than_planned_are_bounded_too(n: int, data: st.DataObject) -> None:
     """Over all schedules: fewer are removed, and a party still needs as many as if all had left."""

@@ -37,7 +37,7 @@ def exact_mus(run: inca.Execution, levels: inca.NoiseLevels, party: int, size: i
 
 
 @given(seeds, st.integers(0, 3))
-@examples(quick=30, thorough=3000)
+@examples(quick=12, thorough=3000)
 def test_no_loss_is_above_what_is_said_and_it_is_too_high_only_if_a_loss_is(seed: int, colluders: int) -> None:
     """Paths, stars, circles, trees, permutations, absences, leavers, shares that failed: against every coalition."""
     run, levels, rng = joined_view(seed, largest=6, most_rounds=4).execution, joined_levels(seed), generator(seed)

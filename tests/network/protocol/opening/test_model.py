@@ -75,7 +75,7 @@ def test_whoever_keeps_the_rules_comes_to_one_end(troubles: DrawTroubles, seeds:
     assert "result" in ends and len(ends) > len(seeds) / 4
 
 
-@pytest.mark.parametrize("seeds", [range(2), pytest.param(range(2, 6), marks=pytest.mark.slow)])
+@pytest.mark.parametrize("seeds", [range(1), pytest.param(range(1, 6), marks=pytest.mark.slow)])
 @pytest.mark.parametrize("liar", LIARS)
 def test_on_a_good_network_every_session_has_an_outcome_and_only_who_deals_a_lie_is_named(
     liar: type[Liar] | None, seeds: range

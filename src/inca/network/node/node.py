@@ -25,7 +25,9 @@ from inca.network.node.connect_ahead import ConnectAhead, connected_ahead
 from inca.network.node.event_log import EventLog, StatusFile
 from inca.network.node.journal import Journal, check_disk_space
 from inca.network.node.loss_check import LossCheck, LossChecker
+from inca.network.node.progress import TimeLeft
 from inca.network.node.session_clock import Clock, session_clock
+from inca.network.node.session_cost import session_bytes
 from inca.network.node.session_setup import SessionSetup
 from inca.network.node.transport_setup import limits_for, transport_for
 from inca.network.node.warm_up import in_daemon_thread
@@ -108,6 +110,7 @@ class Node(TransportEvents):
         self._told: SessionEnd | None = None
         self._telling: asyncio.Task[None] | None = None
         self._stopping = self._departing = False
+        self._bytes_received, self._deposits_left = 0, TimeLeft()
 
     # --- from outside -------------------------------------------------------------------------------------------
 
@@ -140,6 +143,7 @@ class Node(TransportEvents):
             await self._open_transport()
             try:
                 await self._check_clocks()
+                self._write_status(stage="drawing")  # which keeps this thread busy for a while if vectors are long
                 if records:
                     self._log.log_event("comes back", records=len(records))
                     effects = self._party.recover(self._clock(), records, first_start=self._first_start)
@@ -307,25 +311,35 @@ class Node(TransportEvents):
         self._events.append(event)
         self._woken.set()
 
-    def _write_status(self, *, now: bool = False) -> None:
+    def _write_status(self, *, now: bool = False, stage: str = "") -> None:
         party = self._party
+        (deposits, expected), (keys, keys_needed) = party.deposits, party.keys
         fields = {
             "session": self.setup.session.id.hex(),
             "party": self.identity.name,
-            "stage": party.stage,
+            "stage": stage or party.stage,
             "round": party.ledger.round,
             "rounds": self.setup.session.rounds,
             "attended": max(0, party.ledger.attended - 1),
             "open_offers": len(party.ledger.open),
             "connected": len(self._transport.connected),
+            "deposits": deposits,
+            "expected": expected,
+            "seconds_left": self._deposits_left.look(self._clock(), deposits, expected),
+            "keys": keys,
+            "keys_needed": keys_needed,
+            "bytes_received": self._bytes_received,
+            "bytes_expected": session_bytes(self.setup.session).traffic,
             "reason": party.reason,
         }
-        self._status.write(fields, now=now)
+        if self._status.write(fields, now=now) and self._on_event is not None:
+            self._on_event({"event": "status", **fields})
 
     # --- what the transport tells -------------------------------------------------------------------------------
 
     def received(self, peer: int, frame: bytes) -> None:
         """Take a frame of a peer."""
+        self._bytes_received += len(frame)
         try:
             message = decode(frame)
         except InvalidPeerMessage as error:

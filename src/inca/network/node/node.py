@@ -46,6 +46,7 @@ _PROBE = encode(Nudge(0))  # there is no round 0 to speak of: it asks for nothin
 _GOODBYE_S = 1.0  # for which connections are opened to tell others that this party leaves
 _LINGER_S = 2.0  # for which a party with a wrong clock can still be measured by the others
 _MAX_SLEEP_S = 3600.0
+_STATUS_BYTES = 2**14  # received, in which the status counts, so that small messages do not change it
 _CONNECT_AHEAD_S = 60.0  # of the start
 
 
@@ -153,6 +154,7 @@ class Node(TransportEvents):
                 elif noisy is not None:
                     secrets, vouched = [os.urandom(32) for _ in range(3)], self._first_start
                     self._commit(self._party.open(self._clock(), noisy, *secrets, began=began, first_start=vouched))
+                self._write_status(now=True)
                 await self._take_part()
             finally:
                 await self._transport.close()
@@ -328,7 +330,7 @@ class Node(TransportEvents):
             "seconds_left": self._deposits_left.look(self._clock(), deposits, expected),
             "keys": keys,
             "keys_needed": keys_needed,
-            "bytes_received": self._bytes_received,
+            "bytes_received": self._bytes_received - self._bytes_received % _STATUS_BYTES,
             "bytes_expected": session_bytes(self.setup.session).traffic,
             "reason": party.reason,
         }

@@ -6,6 +6,7 @@ sends one to each receiver of a round, and its sealed final message to all other
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from inca.network.protocol.session import SessionConfig
@@ -36,6 +37,13 @@ class SessionBytes:
     memory: int
     disk: int
 
+    @property
+    def sentence(self) -> str:
+        """What people are told of it."""
+        memory, disk = (math.ceil(count / 2**20) for count in (self.memory, self.disk))
+        sent = math.ceil(self.traffic / 1e6)
+        return f"{sent:,} MB sent and as much received; {memory:,} MiB of memory, {disk:,} MiB of disk"
+
 
 def session_bytes(session: SessionConfig) -> SessionBytes:
     """Return how many bytes a session takes.
@@ -48,8 +56,8 @@ def session_bytes(session: SessionConfig) -> SessionBytes:
         ...     period=10.0,
         ... )
         >>> cost = session_bytes(session)
-        >>> cost.traffic // 10**6, cost.memory // 2**20, cost.disk // 2**20
-        (112, 474, 252)
+        >>> cost.sentence
+        '113 MB sent and as much received; 475 MiB of memory, 253 MiB of disk'
     """
     n, vector, shares = session.parties, vector_bytes(session), session.rounds * session.receivers
     kept = 4 + 2 * shares + n  # the value, shares out and in, final messages of all, the result and its sum

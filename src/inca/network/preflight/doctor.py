@@ -285,13 +285,10 @@ def _estimate(setup: SessionSetup, link: _Link, times: SessionSeconds) -> Check:
     """Say what the session will take: an estimate, rounded up."""
     cost = session_bytes(setup.session)
     without = "" if link.words else ", without the links, as no peer was there to measure one"
-    text = (
-        f"about {rounded_up(times.total, 2)} s from the start to the result if all are there{without}; "
-        f"{_size(cost.traffic)} sent and as much received; {_size(cost.memory)} of memory, {_size(cost.disk)} of disk"
-    )
+    took = f"about {rounded_up(times.total, 2)} s from the start to the result if all are there{without}"
     figures = {"seconds": times.total, "drawing": times.drawing, "round": times.round, "deposits": times.deposits}
     figures |= {"opening": times.opening, "traffic": cost.traffic, "memory": cost.memory, "disk": cost.disk}
-    return fine("estimate", text, **figures)
+    return fine("estimate", f"{took}; {cost.sentence}", **figures)
 
 
 def _length(seconds: float) -> str:

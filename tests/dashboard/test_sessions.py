@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from pathlib import Path
 
@@ -33,6 +34,16 @@ def test_one_folder_of_sessions_is_searched_however_deep(tmp_path: Path) -> None
     deep = all_sessions([tmp_path, tmp_path / "anna"])
     assert len(deep) == 2 and {entry["id"] for entry in deep} == {flat["id"]}
     assert one_session([tmp_path], flat["id"])["content"] == one_session([tmp_path / "anna"], flat["id"])["content"]
+
+
+def test_what_takes_long_is_told_while_the_party_runs(tmp_path: Path) -> None:
+    place = write_ended_session(tmp_path) / "status.json"
+    fields = json.loads(place.read_text()) | {"stage": "rounds", "bytes_received": 48e6, "bytes_expected": 112e6}
+    place.write_text(json.dumps(fields | {"process": os.getpid()}))
+    (shown,) = all_sessions([tmp_path])
+    assert shown["progress"] == "shares of round 3 of 20 are under way; 48 of about 112 MB received"
+    place.write_text(json.dumps(fields | {"process": 2**30}))
+    assert all_sessions([tmp_path])[0]["progress"] == ""
 
 
 def test_what_came_of_a_session_is_what_reporting_says_once_it_has_ended(tmp_path: Path) -> None:

@@ -27,6 +27,7 @@ _MAX_EVENTS = 30
 def all_sessions(folders: Sequence[Path]) -> list[dict[str, Any]]:
     """Return the status of every session in these folders, however deep, the latest first."""
     from inca.network.node.event_log import statuses  # the network's libraries are an extra
+    from inca.network.node.progress import progress_in_words
 
     sessions = []
     for state in dict.fromkeys(state for folder in folders for state in _state_folders(folder)):
@@ -34,7 +35,8 @@ def all_sessions(folders: Sequence[Path]) -> list[dict[str, Any]]:
             identity = f"{status['session'][:16]}.{status['party']}"  # two parties of a session may be on this machine
             shown = {name: value for name, value in status.items() if name in _SHOWN}
             events = _events(state / status["session"][:16] / "log.jsonl")
-            sessions.append(shown | {"folder": str(state), "id": identity, "events": events})
+            progress = progress_in_words(status) if status["running"] else ""
+            sessions.append(shown | {"folder": str(state), "id": identity, "progress": progress, "events": events})
     return sorted(sessions, key=lambda session: -session["updated"])
 
 

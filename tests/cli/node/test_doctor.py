@@ -43,7 +43,7 @@ def test_it_prints_a_table_and_json(capsys: Capture, tmp_path: Path, roster: Ros
     assert (status, err, report["well"], report["problems"]) == (0, "", True, [])
     assert [peer["state"] for peer in report["peers"]] == ["not there"] * 3
     assert {check["what"] for check in report["checks"]} == {
-        "roster", "start", "address", "space", "journal", "loss", "period"
+        "roster", "start", "address", "space", "journal", "memory", "loss", "period", "estimate"
     }  # fmt: skip
 
 

@@ -77,6 +77,46 @@ def test_after_the_start_whoever_cannot_be_reached_is_named_once_until_it_is_bac
     assert told("connected", peer="emil") == "" and told("down", **fields) == line
 
 
+def status(stage: str, **fields: Any) -> dict[str, Any]:
+    known: dict[str, Any] = {
+        "round": 2,
+        "rounds": 3,
+        "open_offers": 1,
+        "deposits": 5,
+        "expected": 12,
+        "seconds_left": 9,
+    }
+    known |= {"keys": 2, "keys_needed": 7, "bytes_received": 48e6, "bytes_expected": 112e6}
+    return known | {"stage": stage} | fields
+
+
+def test_what_takes_long_is_told_in_a_line_that_is_replaced() -> None:
+    told = Told(file=Terminal())
+    told.now = 101.0
+    assert told("status", **status("drawing")) == "drawing the noise of all rounds\n"
+    assert told("round", round=2, of=3) and told("status", **status("rounds")) == ""
+    told.now = 102.0
+    first = told("status", **status("rounds"))
+    assert first.startswith("\rshares of round 2 of 3 are under way, 1 of ours not confirmed yet; 48 of about 112 MB")
+    second = told("status", **status("agreeing"))
+    assert second.startswith("\r5 of 12 final messages are here, about 9 s left; ") and len(second) == len(first)
+    assert told("stage", stage="opening") == "\nopening the sealed final messages\n"
+
+
+def test_where_there_is_no_terminal_it_is_told_now_and_then_and_of_small_sessions_never() -> None:
+    told = Told()
+    told.now = 101.0
+    told("stage", stage="agreeing")
+    said = {}
+    for told.now in range(101, 130):
+        assert told("status", **status("agreeing", bytes_expected=1e5)) == ""
+        said[told.now] = told("status", **status("agreeing"))
+    assert [now for now, line in said.items() if line] == [111, 121]
+    assert told("status", **status("agreeing", deposits=12)) == told("status", **status("serving")) == ""
+    told.now = 140.0
+    assert told("status", **status("opening")).startswith("2 of 7 keys are here that open 12 final messages; ")
+
+
 @pytest.mark.parametrize("now", [60.0, 101.0])
 def test_other_events_are_printed_with_their_fields(now: float) -> None:
     told = Told()

@@ -39,6 +39,22 @@ def test_it_says_how_far_a_session_is(capsys: Capture, tmp_path: Path) -> None:
     )  # fmt: skip
 
 
+def test_what_takes_long_is_told_while_the_party_runs(capsys: Capture, tmp_path: Path) -> None:
+    fields: dict[str, Any] = {
+        "deposits": 3,
+        "expected": 12,
+        "seconds_left": None,
+        "bytes_received": 48e6,
+        "bytes_expected": 112e6,
+    }
+    write(tmp_path, stage="agreeing", **fields)
+    _, out, _ = call(capsys, "node", "status", tmp_path)
+    assert out.endswith("\n  3 of 12 final messages are here; 48 of about 112 MB received\n")
+    write(tmp_path, "two", stage="agreeing", process=2**30, **fields)
+    _, out, _ = call(capsys, "node", "status", tmp_path)
+    assert out.count("final messages are here") == 1
+
+
 def test_all_sessions_of_a_folder_are_shown(capsys: Capture, tmp_path: Path) -> None:
     write(tmp_path)
     write(tmp_path, "two", session="cd" * 32, ended=True, stage="over", reason="no majority")

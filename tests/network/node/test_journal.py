@@ -251,16 +251,16 @@ def test_a_failure_in_a_transaction_leaves_nothing_begun(path: Path) -> None:
 def test_a_session_begins_only_where_its_journal_fits_and_half_as_much(
     enough: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each takes 8 bytes for each number and the weight: a share in, one out per slot, two to begin, all final ones."""
+    """Each takes 8 bytes for each number and the weight: shares in and out, final ones, value, result and its sum."""
     session = replace(CONFIG, rounds=3, receivers=2, dimension=100_000)
-    needed = 12 * 100_001 * (2 + 2 * 3 * 2 + session.parties) + 2**20
+    needed = 12 * 100_001 * (4 + 2 * 3 * 2 + session.parties) + 2**20
     assert needed % 4 == 0
     blocks = needed // 4 if enough else needed // 4 - 1
     monkeypatch.setattr(os, "statvfs", lambda folder: SimpleNamespace(f_bavail=blocks, f_frsize=4, f_bfree=2**40))
     if enough:
         check_disk_space(tmp_path, session)
     else:
-        with pytest.raises(InvalidInput, match=r"must have at least 21\.6 MiB free for the session, got 21\.6 MiB"):
+        with pytest.raises(InvalidInput, match=r"must have at least 23\.9 MiB free for the session, got 23\.9 MiB"):
             check_disk_space(tmp_path, session)
 
 

@@ -6,6 +6,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from inca.network.node.journal import Journal
 from inca.network.preflight.advice import ADVICE
 from inca.network.preflight.checks import EITHER, NETWORK, OURS, THEIRS, Check
 from inca.network.preflight.doctor import Diagnosis, examine
+from inca.network.preflight.machine import available_memory
 from inca.network.testing.local_cluster import free_ports
 from inca.network.transport.failures import FailureCause
 from inca.network.transport.interface import TransportConfig, TransportEvents
@@ -258,6 +260,12 @@ def test_a_period_too_short_for_the_slowest_link_and_the_vector_is_refused(tmp_p
         assert slow.level == "problem" and "MB/s to bert" in slow.text and "agree on" in slow.text
         assert 4e3 < (slow.figures["bytes_per_second"] or 0.0) < 4.8e4  # it sleeps longer than told, never shorter
         assert 3.0 < (slow.figures["shares"] or 0.0) < (slow.figures["needed"] or 0.0)
+        # Final messages of the three others must arrive over that link, too, and have two and a half periods for it.
+        assert "final messages of all take" in slow.text
+        assert 9.0 < (slow.figures["deposits"] or 0.0) < 2.5 * (slow.figures["needed"] or 0.0)
+        estimate = check(diagnosis, "estimate")
+        assert (estimate.figures["seconds"] or 0.0) > (slow.figures["deposits"] or 0.0)
+        assert "1 MB sent and as much received" in estimate.text and "without the links" not in estimate.text
         assert (slow.figures["suggested"] or 0.0) > period
         assert all(peer.level == "fine" for peer in diagnosis.peers)
 
@@ -332,6 +340,18 @@ def test_too_little_space(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     async def work() -> None:
         assert [problem.what for problem in (await four.examine()).problems] == ["space"]
 
+    run(work())
+
+
+def test_too_little_memory(four: FourParties, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def work() -> None:
+        for available, problems in ((10**8, ["memory"]), (10**12, [])):
+            monkeypatch.setattr("inca.network.preflight.doctor.available_memory", partial(int, available))
+            diagnosis = await four.examine()
+            assert [problem.what for problem in diagnosis.problems] == problems
+        assert "without the links" in check(diagnosis, "estimate").text
+
+    assert 10**8 < (available_memory() or 0) < 2**50
     run(work())
 
 

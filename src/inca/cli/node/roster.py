@@ -31,10 +31,12 @@ from inca.errors import InvalidInput
 if TYPE_CHECKING:
     from inca.network.membership.roster import Roster
     from inca.network.membership.terms import Terms
+    from inca.network.node.session_cost import SessionBytes
     from inca.network.protocol.opening.trustees import Tolerance
     from inca.planning.plan import Plan
 
 _ADDED = "if the honest parties of a cohort have less together, they add the rest"
+_LARGE = 2**20  # bytes: sessions of less go anywhere
 BY_HAND = ("--rounds", "--sigma-independent", "--sigma-cancelling", "--epsilon", "--min-participants")
 
 
@@ -201,6 +203,8 @@ def report_on(roster: Roster, plan: Plan | None = None) -> dict[str, Any]:
     report |= {"expected_error": error, "remarks": [remark] if remark else []}
     tolerance = _tolerance(roster)
     report |= {"missing": list(roster.missing), "tolerance": None if tolerance is None else asdict(tolerance)}
+    cost = _cost(roster)
+    report["cost"] = None if cost is None else asdict(cost)
     return report | {"terms": roster.as_dict()["terms"], "parties": parties}
 
 
@@ -221,7 +225,7 @@ def _show_terms(roster: Roster, plan: Plan | None = None) -> None:
 
     terms = roster.terms
     _, error, remark = _expected_error(roster, plan)
-    tolerance = _tolerance(roster)
+    tolerance, cost = _tolerance(roster), _cost(roster)
     where = f"of length at most {terms.radius:g}" if terms.radius is not None else f"each in {terms.domain}"
     values = f"one number in {terms.domain}" if terms.dimension == 1 else f"{terms.dimension:,} numbers, {where}"
     alike = (
@@ -241,6 +245,7 @@ def _show_terms(roster: Roster, plan: Plan | None = None) -> None:
         ("against", f"{share} colluding; every party checks its own loss before it hands anything over"),
         ("result", f"from the final messages of {terms.min_participants} parties or more"),
         *([("missing", tolerance.sentence)] if tolerance else []),
+        *([("size", cost.sentence)] if cost and cost.traffic >= _LARGE else []),
         ("time", f"from {to_utc(terms.start)}, {length}"),
         ("clocks", f"wrong by at most {terms.max_clock_skew:g} s"),
         ("seed", _seed_in_words(terms)),
@@ -255,6 +260,14 @@ def _tolerance(roster: Roster) -> Tolerance | None:
     from inca.network.node.session_setup import SessionSetup
 
     return None if roster.missing else SessionSetup(roster).tolerance
+
+
+def _cost(roster: Roster) -> SessionBytes | None:
+    """Return what a session costs a party, once the roster is complete."""
+    from inca.network.node.session_cost import session_bytes
+    from inca.network.node.session_setup import SessionSetup
+
+    return None if roster.missing else session_bytes(SessionSetup(roster).session)
 
 
 def _seed_in_words(terms: Terms) -> str:

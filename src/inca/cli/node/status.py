@@ -15,6 +15,7 @@ def status(folder: StateFolder, /, *, output: Json = Json()) -> None:
     """
     from inca._base.validation import refuse
     from inca.network.node.event_log import statuses
+    from inca.network.node.progress import progress_in_words
 
     sessions = statuses(folder)
     if not sessions:
@@ -31,5 +32,7 @@ def status(folder: StateFolder, /, *, output: Json = Json()) -> None:
             f"  round {session['round']} of {session['rounds']}, {session['attended']} attended, "
             f"{session['open_offers']} offers open{peers}"
         )
+        if session["running"] and (progress := progress_in_words(session)):
+            print_text(f"  {progress}")
         if session["reason"]:
             print_text(f"  {session['reason']}")

@@ -63,11 +63,11 @@ class StatusFile:
     def __init__(self, path: Path) -> None:
         self._path, self._last, self._next_write = path, {"stage": ""}, 0.0
 
-    def write(self, fields: dict[str, Any], *, now: bool = False) -> None:
-        """Write the fields if they have changed and the last time is long enough ago, or `now`."""
+    def write(self, fields: dict[str, Any], *, now: bool = False) -> bool:
+        """Write the fields if they have changed and the last time is long enough ago, or `now`; return whether."""
         clock = time.monotonic()
         if fields == self._last or (not now and clock < self._next_write):
-            return
+            return False
         self._last, self._next_write = dict(fields), clock + _MIN_STATUS_INTERVAL_S
         temporary = self._path.with_name(f".{self._path.name}.part")
         try:
@@ -75,6 +75,7 @@ class StatusFile:
             temporary.replace(self._path)
         except OSError:
             temporary.unlink(missing_ok=True)
+        return True
 
 
 def statuses(state: Path) -> list[dict[str, Any]]:

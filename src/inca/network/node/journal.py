@@ -30,6 +30,7 @@ import msgspec
 
 from inca.errors import InvalidInput, JournalUnusable
 from inca.network.lattice.discrete_gaussian import Keystream
+from inca.network.node.session_cost import session_bytes
 from inca.network.protocol.records import Answered, Began, Credited, Erased, Opened, Record, Secret, Signed, Tombstoned
 from inca.network.protocol.session import SessionConfig
 
@@ -43,7 +44,6 @@ _SETTINGS = (
 _LEAST_PAYLOAD = 2**16  # bytes that lie in a file of their own
 _PAYLOAD = 1  # the code of the extension of msgpack by which a record names its file
 _SHRED_BYTES = 2**20  # overwritten at a time
-_SAFETY_FACTOR = 1.5  # by which the space that is demanded exceeds what a journal is expected to need
 
 _encoder = msgspec.msgpack.Encoder()
 _decoder: msgspec.msgpack.Decoder[Record] = msgspec.msgpack.Decoder(Record)
@@ -306,8 +306,7 @@ def _unique_key(record: Record) -> str | None:
 
 def check_disk_space(folder: Path, session: SessionConfig) -> None:
     """Refuse to begin on a disk that will be full before the end of the session."""
-    transfers = 2 + 2 * session.rounds * session.receivers + session.parties  # and everyone's sealed final message
-    needed = int(_SAFETY_FACTOR * 8 * (session.dimension + 1) * transfers) + 2**20
+    needed = session_bytes(session).disk
     disk = os.statvfs(folder)
     if (free := disk.f_bavail * disk.f_frsize) < needed:
         must_be = f"at least {needed / 2**20:.1f} MiB free for the session"

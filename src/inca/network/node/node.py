@@ -25,7 +25,9 @@ from inca.network.node.connect_ahead import ConnectAhead, connected_ahead
 from inca.network.node.event_log import EventLog, StatusFile
 from inca.network.node.journal import Journal, check_disk_space
 from inca.network.node.loss_check import LossCheck, LossChecker
+from inca.network.node.progress import TimeLeft
 from inca.network.node.session_clock import Clock, session_clock
+from inca.network.node.session_cost import session_bytes
 from inca.network.node.session_setup import SessionSetup
 from inca.network.node.transport_setup import limits_for, transport_for
 from inca.network.node.warm_up import in_daemon_thread
@@ -45,6 +47,7 @@ _PROBE = encode(Nudge(0))  # there is no round 0 to speak of: it asks for nothin
 _GOODBYE_S = 1.0  # for which connections are opened to tell others that this party leaves
 _LINGER_S = 2.0  # for which a party with a wrong clock can still be measured by the others
 _MAX_SLEEP_S = 3600.0
+_STATUS_BYTES = 2**14  # received, in which the status counts, so that small messages do not change it
 _CONNECT_AHEAD_S = 60.0  # of the start
 
 
@@ -109,6 +112,7 @@ class Node(TransportEvents):
         self._told: SessionEnd | None = None
         self._telling: asyncio.Task[None] | None = None
         self._stopping = self._departing = False
+        self._bytes_received, self._deposits_left = 0, TimeLeft()
 
     # --- from outside -------------------------------------------------------------------------------------------
 
@@ -141,6 +145,7 @@ class Node(TransportEvents):
             await self._open_transport()
             try:
                 await self._check_clocks()
+                self._write_status(stage="drawing")  # which keeps this thread busy for a while if vectors are long
                 if records:
                     self._log.log_event("comes back", records=len(records))
                     effects = self._party.recover(self._clock(), records, first_start=self._first_start)
@@ -150,6 +155,7 @@ class Node(TransportEvents):
                 elif noisy is not None:
                     secrets, vouched = [os.urandom(32) for _ in range(3)], self._first_start
                     self._commit(self._party.open(self._clock(), noisy, *secrets, began=began, first_start=vouched))
+                self._write_status(now=True)
                 await self._take_part()
             finally:
                 await self._transport.close()
@@ -308,25 +314,35 @@ class Node(TransportEvents):
         self._events.append(event)
         self._woken.set()
 
-    def _write_status(self, *, now: bool = False) -> None:
+    def _write_status(self, *, now: bool = False, stage: str = "") -> None:
         party = self._party
+        (deposits, expected), (keys, keys_needed) = party.deposits, party.keys
         fields = {
             "session": self.setup.session.id.hex(),
             "party": self.identity.name,
-            "stage": party.stage,
+            "stage": stage or party.stage,
             "round": party.ledger.round,
             "rounds": self.setup.session.rounds,
             "attended": max(0, party.ledger.attended - 1),
             "open_offers": len(party.ledger.open),
             "connected": len(self._transport.connected),
+            "deposits": deposits,
+            "expected": expected,
+            "seconds_left": self._deposits_left.look(self._clock(), deposits, expected),
+            "keys": keys,
+            "keys_needed": keys_needed,
+            "bytes_received": self._bytes_received - self._bytes_received % _STATUS_BYTES,
+            "bytes_expected": session_bytes(self.setup.session).traffic,
             "reason": party.reason,
         }
-        self._status.write(fields, now=now)
+        if self._status.write(fields, now=now) and self._on_event is not None:
+            self._on_event({"event": "status", **fields})
 
     # --- what the transport tells -------------------------------------------------------------------------------
 
     def received(self, peer: int, frame: Received) -> None:
         """Take a frame of a peer."""
+        self._bytes_received += len(frame)
         try:
             message = decode(frame)
         except InvalidPeerMessage as error:

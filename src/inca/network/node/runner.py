@@ -60,7 +60,7 @@ def run_party(
             they have the result; if the session has ended here before and its journal is there, for `serve_s` again.
         shred: Leave nothing private of a session that has ended.
         leave_on_sigterm: Whether SIGTERM does so; otherwise it stops the party like SIGINT.
-        on_event: Called with every event that is logged.
+        on_event: Called with every event that is logged, and with an event "status" when `status.json` is written.
 
     Returns:
         The report, whose `has_result` says whether there is a result; None if a signal stopped the party.

@@ -1,15 +1,17 @@
 """What would keep a session from working, examined before it begins, on one party's machine.
 
 The doctor listens where the party will, shakes hands with every peer that is there (a node that waits, or another
-doctor), compares clocks, and measures how fast links are; it tries the journal on the disk that will hold it, and asks
-whether a round leaves enough time. It sends nothing of the protocol. Once the session has begun, or a node of this
-party runs, it stays off the network: to the peers it would be a new incarnation of that node.
+doctor), compares clocks, and measures how fast links are; it tries the journal on the disk that will hold it, and a
+sample of the session's work. So it estimates what the session will take, and whether periods leave enough time for it.
+It sends nothing of the protocol. Once the session has begun, or a node of this party runs, it stays off the network: to
+the peers it would be a new incarnation of that node.
 """
 
 from __future__ import annotations
 
 import asyncio
 import hashlib
+import math
 import shutil
 import stat
 import tempfile
@@ -25,11 +27,16 @@ from inca.network.membership.identity import Identity
 from inca.network.membership.roster import Roster
 from inca.network.node.journal import Journal, check_disk_space
 from inca.network.node.loss_check import LossChecker
+from inca.network.node.session_cost import MachineSeconds, SessionSeconds, session_bytes, session_seconds
 from inca.network.node.session_setup import SessionSetup
+from inca.network.node.warm_up import warm_up
 from inca.network.preflight.checks import EVERYONE, OURS, Check, fine, our_problem
-from inca.network.preflight.peer_checks import PeerChecks, round_bytes
+from inca.network.preflight.machine import available_memory, measure_machine
+from inca.network.preflight.peer_checks import PeerChecks
 from inca.network.protocol.records import Credited
+from inca.network.protocol.stages import PATIENCE_PERIODS
 from inca.network.transport.transport import ClockMeasurement
+from inca.reporting.parts import rounded_up
 
 FORMAT = "inca-doctor/1"
 _MAX_TRIALS, _MIN_TRIALS, _TRIAL_BYTES = 200, 3, 2**28  # transactions with which the journal is tried, and their size
@@ -94,7 +101,7 @@ async def examine(
     measurements: dict[int, ClockMeasurement] = {}
     rates: dict[int, float] = {}
     if checks[-1].level == "problem":
-        machine = await asyncio.to_thread(_check_machine, setup, me, state)
+        machine, work = await asyncio.to_thread(_check_machine, setup, me, identity, state)
     else:
         peer_checks = PeerChecks(setup, me)
         async with peer_checks.open(identity, seconds, listen) as address:
@@ -104,11 +111,13 @@ async def examine(
                 peers = peer_checks.checks(measurements)
                 rates = await peer_checks.measure_rates(measurements, seconds)
             # In a thread: other doctors can still shake hands with this one.
-            machine = await asyncio.to_thread(_check_machine, setup, me, state)
+            machine, work = await asyncio.to_thread(_check_machine, setup, me, identity, state)
             await peer_checks.linger()
         peers += peer_checks.strangers
+    link = _Link.slowest(setup, measurements, rates)
+    times = session_seconds(setup.session, work, link.rate, link.round_trip)
     slowest_write = max((check.figures.get("slowest") or 0.0 for check in machine), default=0.0)
-    checks += [*machine, _check_period(setup, measurements, rates, slowest_write)]
+    checks += [*machine, _check_period(setup, link, times, slowest_write), _estimate(setup, link, times)]
     return Diagnosis(roster, identity.name, tuple(checks), tuple(peers))
 
 
@@ -131,18 +140,37 @@ def _check_start(setup: SessionSetup, me: int, folder: Path) -> Check:
     return fine("start", f"in {_length(left)}", seconds_left=left)
 
 
-def _check_machine(setup: SessionSetup, me: int, state: Path) -> list[Check]:
-    """Try the disk, and work out the planned loss."""
+def _check_machine(setup: SessionSetup, me: int, identity: Identity, state: Path) -> tuple[list[Check], MachineSeconds]:
+    """Try disk and memory, work out the planned loss, and measure how fast this machine is at the session's work."""
     try:
         state.mkdir(mode=0o700, parents=True, exist_ok=True)
-        disk = [_check_space(setup, state), _check_journal(setup, state)]
+        checks = [_check_space(setup, state), _check_journal(setup, state)]
     except OSError as error:
-        disk = [our_problem("journal", f"{state} cannot be used: {error.strerror or error}")]
-    return [*disk, _check_loss(setup, me)]
+        checks = [our_problem("journal", f"{state} cannot be used: {error.strerror or error}")]
+    write = 1.0 / (checks[-1].figures.get("commits_per_second") or math.inf)
+    warm_up()  # so that the time for compiling it does not count
+    began, tolerance = time.perf_counter(), setup.tolerance
+    checks += [_check_memory(setup), _check_loss(setup, me)]
+    assess = time.perf_counter() - began
+    trustees, threshold = tolerance.trustees, tolerance.threshold
+    work = measure_machine(setup.session, identity, trustees, threshold, write=write, assess=assess)
+    return checks, work
+
+
+def _check_memory(setup: SessionSetup) -> Check:
+    needed, available = session_bytes(setup.session).memory, available_memory()
+    if available is None:
+        return fine("memory", f"{_size(needed)} needed; how much is free cannot be measured here", needed=needed)
+    figures, text = {"needed": needed, "available": available}, f"{available // 2**20:,} MiB free"
+    if available < needed:
+        text += f", {_size(needed)} needed: close other programs, or take a larger machine"
+        return our_problem("memory", text, **figures)
+    return fine("memory", f"{text}, {_size(needed)} needed", **figures)
 
 
 def _check_space(setup: SessionSetup, state: Path) -> Check:
     free, mode = shutil.disk_usage(state).free, stat.S_IMODE(state.stat().st_mode)
+    needed = session_bytes(setup.session).disk
     try:
         check_disk_space(state, setup.session)
     except IncaError as error:
@@ -150,7 +178,7 @@ def _check_space(setup: SessionSetup, state: Path) -> Check:
     if mode & 0o022:
         text = f"the mode of {state} must keep others from replacing what is in it, got {mode:04o}"
         return our_problem("space", text, free=free)
-    return fine("space", f"{free / 2**30:.1f} GiB are free, enough", free=free)
+    return fine("space", f"{free / 2**30:.1f} GiB free, {_size(needed)} needed", free=free, needed=needed)
 
 
 def _check_journal(setup: SessionSetup, state: Path) -> Check:
@@ -209,26 +237,41 @@ def _check_loss(setup: SessionSetup, me: int) -> Check:
     return fine("loss", f"epsilon {planned.epsilon:.4g} of {planned.allowed:g} with everyone present{of}", **figures)
 
 
-def _check_period(
-    setup: SessionSetup,
-    measurements: Mapping[int, ClockMeasurement],
-    rates: Mapping[int, float],
-    slowest_write: float,
-) -> Check:
-    """Does a round leave time for clocks that are wrong, two round trips, a durable write, and shares on their way?"""
-    period, clocks = setup.roster.terms.period, 2.0 * setup.roster.terms.max_clock_skew
-    trips = 2.0 * max((clock.round_trip for clock in measurements.values()), default=0.0)
-    needed = clocks + trips + slowest_write
+@dataclass(frozen=True)
+class _Link:
+    """The slowest link, in bytes a second, and the longest round trip; free of cost if no peer was there."""
+
+    rate: float
+    round_trip: float
+    words: str
+
+    @classmethod
+    def slowest(
+        cls, setup: SessionSetup, measurements: Mapping[int, ClockMeasurement], rates: Mapping[int, float]
+    ) -> _Link:
+        trip = max((clock.round_trip for clock in measurements.values()), default=0.0)
+        if not rates:
+            return cls(math.inf, trip, "")
+        peer = min(rates, key=lambda peer: rates[peer])
+        return cls(rates[peer], trip, f" at {rates[peer] / 1e6:.2g} MB/s to {setup.roster.names[peer]}")
+
+
+def _check_period(setup: SessionSetup, link: _Link, times: SessionSeconds, slowest_write: float) -> Check:
+    """Does a period leave time for wrong clocks, two round trips, a slow write, and a round's shares on their way?
+
+    The final messages of all must be here while silent parties are still waited for: else those are left out.
+    """
+    period, trips = setup.roster.terms.period, 2.0 * link.round_trip
+    clocks = 2.0 * setup.roster.terms.max_clock_skew
     parts = f"clocks {clocks:g} s, round trips {trips:.2g} s, durable write {slowest_write:.2g} s"
-    figures: dict[str, float] = {"period": period}
-    if rates:
-        slowest = min(rates, key=lambda peer: rates[peer])
-        shares = round_bytes(setup.session) / rates[slowest]
-        needed += shares
-        link = f"at {rates[slowest] / 1e6:.2g} MB/s to {setup.roster.names[slowest]}"
-        parts += f", shares {shares:.2g} s {link}"
-        figures |= {"bytes_per_second": rates[slowest], "shares": shares}
-    figures["needed"] = needed
+    parts += f", shares {times.shares:.2g} s{link.words}"
+    needed = clocks + trips + slowest_write + times.shares
+    if (ending := (clocks + trips + slowest_write + times.deposits) / PATIENCE_PERIODS) > needed:
+        needed = ending
+        parts = f"final messages of all take {times.deposits:.3g} s{link.words}, and have {PATIENCE_PERIODS:g} periods"
+    figures = {"period": period, "shares": times.shares, "deposits": times.deposits, "needed": needed}
+    if link.words:
+        figures["bytes_per_second"] = link.rate
     if needed < period:
         text = f"{period:g} s, of which {needed:.3g} s are needed: {parts}"
         return fine("period", text, **figures)
@@ -236,6 +279,16 @@ def _check_period(
     text = f"it must be above {needed:.3g} s ({parts}), got {period:g} s: agree on {suggested:g} s or more"
     figures["suggested"] = suggested
     return Check("period", "problem", text, fault=EVERYONE, figures=figures)
+
+
+def _estimate(setup: SessionSetup, link: _Link, times: SessionSeconds) -> Check:
+    """Say what the session will take: an estimate, rounded up."""
+    cost = session_bytes(setup.session)
+    without = "" if link.words else ", without the links, as no peer was there to measure one"
+    took = f"about {rounded_up(times.total, 2)} s from the start to the result if all are there{without}"
+    figures = {"seconds": times.total, "drawing": times.drawing, "round": times.round, "deposits": times.deposits}
+    figures |= {"opening": times.opening, "traffic": cost.traffic, "memory": cost.memory, "disk": cost.disk}
+    return fine("estimate", f"{took}; {cost.sentence}", **figures)
 
 
 def _length(seconds: float) -> str:
@@ -247,3 +300,12 @@ def _length(seconds: float) -> str:
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s" if minutes else f"{rest} s"
+
+
+def _size(count: int) -> str:
+    """Return a number of bytes in words, rounded up.
+
+    >>> _size(200 * 2**20 + 1)
+    '201 MiB'
+    """
+    return f"{math.ceil(count / 2**20):,} MiB"

@@ -10,11 +10,11 @@ from dataclasses import replace
 
 from inca.errors import PeerUnreachable
 from inca.network.membership.identity import Identity
+from inca.network.node.session_cost import round_bytes
 from inca.network.node.session_setup import SessionSetup
 from inca.network.node.transport_setup import limits_for, transport_for
 from inca.network.preflight.advice import ADVICE, UNHEARD
 from inca.network.preflight.checks import EITHER, NETWORK, OURS, THEIRS, Check, fine, our_problem
-from inca.network.protocol.session import SessionConfig
 from inca.network.transport.failures import Failure, FailureCause
 from inca.network.transport.interface import TransportEvents
 from inca.network.transport.transport import ClockMeasurement
@@ -26,11 +26,6 @@ _MIN_ANSWER_S = 0.2  # for a peer that is asked at the last moment
 _NOT_THERE_YET = (FailureCause.REFUSED, FailureCause.NO_ANSWER)
 _MAX_PADDING = 2**23  # bytes with which the rate of a link is measured, at once
 _HANDSHAKE_SHARE = 0.8  # of the time that peers have, so that it is known what they failed at
-
-
-def round_bytes(session: SessionConfig) -> int:
-    """Return how many bytes of shares a party sends in a round."""
-    return 8 * (session.dimension + 1) * session.receivers
 
 
 class PeerChecks(TransportEvents):

@@ -157,6 +157,18 @@ class Finalization:
         return (ledger.committed and not self.opened) or ledger.in_doubt
 
     @property
+    def deposits(self) -> tuple[int, int]:
+        """How many deposits of the last cohort are held, and how many parties it has."""
+        parties = frozenset() if self.cohort is None else self.cohort.parties
+        return len(self._context.signed_items.by_kind["deposit"].keys() & parties), len(parties)
+
+    @property
+    def keys(self) -> tuple[int, int]:
+        """How many trustees have shown their keys, and how many must."""
+        needed = 0 if self._opening is None else self._opening.threshold
+        return len(self._context.signed_items.by_kind["key"]), needed
+
+    @property
     def keys_lacking(self) -> int:
         """How many more trustees must show their keys."""
         return 0 if self._opening is None else self._opening.keys_lacking

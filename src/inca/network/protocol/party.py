@@ -273,6 +273,16 @@ class Party:
         return self._components.finalization.unfinished
 
     @property
+    def deposits(self) -> tuple[int, int]:
+        """How many final messages of the last cohort are here, and of how many parties."""
+        return self._components.finalization.deposits
+
+    @property
+    def keys(self) -> tuple[int, int]:
+        """How many trustees have shown their keys, and how many must for the final messages to be opened."""
+        return self._components.finalization.keys
+
+    @property
     def reason(self) -> str:
         """Why there is no result, or why this party is not in it."""
         return self._components.finalization.reason

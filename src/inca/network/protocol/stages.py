@@ -39,8 +39,8 @@ from inca.network.protocol.stage_rule import (
 )
 
 _DIGEST_PERIODS = 2.0  # for the digests of all who are not gone
-# For a party that is there and neither deposits nor refuses. Whoever missed the decision asks after two periods.
-_PATIENCE_PERIODS = 2.5
+PATIENCE_PERIODS = 2.5
+"""For a party that is there and neither deposits nor refuses. Whoever missed the decision asks after two periods."""
 _OPENING_PERIODS = 2.0  # for the keys of the trustees
 _SERVING_PERIODS = 3.0
 _CONSENSUS_PERIODS = 4.0  # in which a decision is reached if a quorum is there
@@ -139,7 +139,7 @@ def after_decision(party: PartyComponents) -> Stage:
 def be_patient(party: PartyComponents, now: float) -> None:
     """Go on without those who are silent, though not gone, only after a while."""
     if party.ledger.cohort is not None:  # the first cohort is agreed on when digests have been waited for
-        party.agenda.patient_until = now + _PATIENCE_PERIODS * party.session.period
+        party.agenda.patient_until = now + PATIENCE_PERIODS * party.session.period
 
 
 def agree(party: PartyComponents, now: float) -> None:

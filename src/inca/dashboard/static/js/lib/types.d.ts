@@ -182,6 +182,8 @@ export interface SessionStatus {
   attended: number;
   open_offers: number;
   connected: number;
+  /** what takes long at the moment, in words */
+  progress: string;
   reason: string;
   updated: number;
   running: boolean;

@@ -21,6 +21,7 @@ function statusCard(status) {
       ["Took part in", count(status.attended, "round", "rounds")],
       ["Open offers", `${format(status.open_offers)} (messages that are not acknowledged yet)`],
       ["Connected to", count(status.connected, "other party", "other parties")],
+      status.progress && ["Now", status.progress],
       status.reason && ["Reason", status.reason],
       ["Session", h("code", {}, status.session)],
       ["Folder", h("code", {}, status.folder)],

@@ -9,9 +9,12 @@ import { ago, roundsBar, stagePill } from "./session_words.js";
 const COLUMNS = ["Party", "Session", "Stage", "Round", "Took part in", "Open offers", "Connected to", "Last update"];
 
 /** @param {SessionStatus} status */
+const noteOf = ({ progress, reason }) => (progress || reason ? h("div", { class: "note" }, progress || reason) : null);
+
+/** @param {SessionStatus} status */
 const cellsOf = (status) => [
   h("td", { title: status.folder }, h("code", {}, status.id)),
-  h("td", {}, stagePill(status), status.reason ? h("div", { class: "note" }, status.reason) : null),
+  h("td", {}, stagePill(status), noteOf(status)),
   h("td", {}, `${status.round} of ${status.rounds}`, roundsBar(status)),
   h("td", {}, count(status.attended, "round", "rounds")),
   h("td", {}, format(status.open_offers)),

@@ -5,6 +5,7 @@ import { h } from "../../lib/dom.js";
 
 /** @type {Record<string, string>} */
 const STAGES = {
+  drawing: "drawing its noise",
   gathering: "waiting for the start",
   asking: "asking what it missed",
   rounds: "in the rounds",

@@ -24,12 +24,13 @@ class Patience:
 def doctor(
     roster: RosterFile, /, *, folders: PartyFolders, patience: Patience = Patience(), output: Json = Json()
 ) -> None:
-    """Look for what would keep a session from working, before it begins: roster, network, clocks, disk, time, loss.
+    """Look for what would keep a session from working, and estimate what it will take, before it begins.
 
     It listens where the party will, shakes hands with every peer, compares clocks and measures how fast links are, so
     it finds most when the others run theirs at the same time or their nodes wait already. It tries the journal on the
     disk under --state, and works out the loss at full attendance, on a sample seed if the parties are still to draw
-    theirs. Nothing of the value is needed or read.
+    theirs. It measures this machine on a sample of the session's work, and refuses too little disk or memory, and
+    periods that are too short for this machine and the slowest link. Nothing of the value is needed or read.
 
     Each line says what was found and whose fault it looks like: ours, theirs, or the network's. A peer that is not
     there yet is a note. Status 0: nothing is in the way; 1: something is, and it is named; 2: the

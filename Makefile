@@ -70,6 +70,7 @@ test-all: lint types arrows javascript  ## the same with the slow suites, and mo
 
 bench: $(READY)  ## speed and memory, as ratios against named baselines in one run
 	$(BIN)/python benchmarks/simulation.py
+	$(BIN)/python benchmarks/simulation.py --vectors 1000000
 	$(BIN)/python benchmarks/privacy.py --largest
 	$(BIN)/python benchmarks/conditions.py
 	$(BIN)/python benchmarks/planner.py plans recipe

@@ -25,7 +25,7 @@ from sklearn.model_selection import train_test_split
 
 from inca import Conditions
 from inca._base.randomness import fill, split
-from inca._base.threads import available_cores
+from inca._base.threads import Crew, available_cores
 from inca._base.types import Array
 from inca.learn import (
     Budget,
@@ -40,7 +40,6 @@ from inca.learn.budget import ProtectionLevel
 from inca.learn.training.contributions import PartyData
 from inca.mechanisms.inca import Inca
 from inca.protocol.noise import BLOCK_ENTRIES
-from inca.protocol.simulation import _Crew
 
 _CLASSES, _RECORDS = 10, 4
 SETTINGS: dict[ProtectionLevel, dict[str, Any]] = {
@@ -77,7 +76,7 @@ def noise_alone(entries: int, rounds: int) -> float:
     streams = split(np.random.default_rng(1), len(parts))
     jobs = [partial(fill, stream, part) for stream, part in zip(streams, parts, strict=True)]
     start = time.perf_counter()
-    with _Crew(available_cores()) as crew:
+    with Crew(available_cores()) as crew:
         for _ in range(rounds + 1):
             crew.work(jobs)
     return time.perf_counter() - start

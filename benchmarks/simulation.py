@@ -1,6 +1,7 @@
 """Party-rounds per second of the simulator beside plain versions of the same job, and its memory.
 
     python benchmarks/simulation.py [--parties 1000000] [--rounds 20] [--repeat 5]
+    python benchmarks/simulation.py --vectors 1000000  # vectors of so many coordinates, of 100 parties: 2 GB
 
 All versions draw their own schedule and noise, for k = 1 and everyone present; the plain ones are single lines
 of NumPy and SciPy as one would write them first. Each figure is the best of several runs, taken in turns.
@@ -22,8 +23,8 @@ import scipy.sparse as sp
 import inca
 from inca._base.kernels import renew_all, scatter_one
 from inca._base.randomness import fill, split
+from inca._base.threads import Crew
 from inca.protocol.noise import BLOCK_ENTRIES
-from inca.protocol.simulation import _Crew
 
 
 def ours(n: int, rounds: int, rng: np.random.Generator) -> None:
@@ -59,7 +60,7 @@ def noise_alone(n: int, rounds: int, rng: np.random.Generator, threads: int) -> 
     """Draw what the simulator draws and as it does, round by round into one array, but mix nothing."""
     parts = np.array_split(np.empty(n), -(-n // BLOCK_ENTRIES))
     jobs = [partial(fill, stream, part) for stream, part in zip(split(rng, len(parts)), parts, strict=True)]
-    with _Crew(threads) as crew:
+    with Crew(threads) as crew:
         for _ in range(rounds + 1):
             crew.work(jobs)
 
@@ -151,13 +152,61 @@ def memory(n: int) -> None:
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
+VECTORS = """
+import resource, time
+import numpy as np, inca
+from inca._base.randomness import fill, split
+
+def used():
+    return time.process_time(), time.perf_counter(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+
+for n, d in ((100, 700), (100, {d})):  # the first compiles, and takes what an interpreter takes
+    plan = inca.plan(inca.Requirements(n, 1.0, sensitivity=d**0.5))
+    execution, levels = plan.execution(seed=1), plan.noise_levels
+    before = used()
+    values = np.full((n, d), 0.5)
+    {run}
+    cpu, wall, peak = (after - then for after, then in zip(used(), before))
+print(execution.rounds, cpu, wall, peak, n * d * 8 / 2**30)
+"""
+VERSIONS = {
+    "numpy draws as many normals, and nothing else": """
+    stream, block = split(np.random.default_rng(1), 1)[0], np.empty(1 << 15)
+    for _ in range(n * d * (execution.rounds + 1) // block.size):
+        fill(stream, block)""",
+    "simulate": "inca.simulate(execution, values, levels, np.random.default_rng(1)).estimate",
+    "simulate, the system's randomness": "inca.simulate(execution, values, levels, inca.SystemNormals()).estimate",
+    "average, with its plan, run and audit": "inca.average(values, inca.Interval(0, 1), plan)",
+}
+
+
+def vectors(d: int) -> None:
+    """Run 100 parties with long vectors, each version in a process of its own, and print CPU and memory."""
+    baseline = None
+    for name, run in VERSIONS.items():
+        code = VECTORS.format(d=d, run=run.strip())
+        done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+        rounds, cpu, wall, peak, size = map(float, done.stdout.split())
+        if baseline is None:
+            baseline = cpu
+            print(f"n = 100, d = {d:,}, T = {rounds:.0f} as planned; memory beyond the interpreter's, values included")
+        print(
+            f"  {name:46s} {cpu:6.1f} s of CPU ({cpu / baseline:4.2f} times the first), {wall:6.1f} s, "
+            f"{peak:5.2f} GiB ({peak / size:4.2f} times the values)"
+        )
+
+
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--parties", type=int, default=10**6)
     parser.add_argument("--rounds", type=int, default=20)
     parser.add_argument("--repeat", type=int, default=5)
     parser.add_argument("--quick", action="store_true", help="only the comparison")
+    parser.add_argument("--vectors", type=int, metavar="D", help="only vectors of so many coordinates")
     options = parser.parse_args()
+    if options.vectors is not None:
+        vectors(options.vectors)
+        sys.exit()
     compare(options.parties, options.rounds, options.repeat)
     if not options.quick:
         parts(options.parties)

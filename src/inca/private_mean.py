@@ -34,7 +34,7 @@ from inca.protocol.execution_files import agreed_fields
 from inca.protocol.expected_error import ErrorBudget, expected_error
 from inca.protocol.noise_levels import NoiseLevels
 from inca.protocol.presence import Presence
-from inca.protocol.simulation import simulate
+from inca.protocol.simulation import simulated_estimate
 from inca.protocol.transcript import Transcript
 from inca.protocol.usefulness import EstimateInDomain
 from inca.reporting.verdict import verdict
@@ -238,7 +238,7 @@ def average(
     execution = execution.settled() if settles else execution
     levels = levels if plan is None else plan.noise_levels_of(execution)
     noise_source = SystemNormals() if rng is None else source
-    outcome = simulate(execution, table, levels, noise_source, progress=_phase(progress, "run"))
+    unconstrained = simulated_estimate(execution, table, levels, noise_source, progress=_phase(progress, "run"))
     transcript = Transcript(
         execution,
         sigma_independent=levels.independent,
@@ -258,16 +258,16 @@ def average(
         )
     error = expected_error(execution, levels, dimensions=dimensions, domain=domain)
     mean = PrivateMean(None, None, confidence, certificate, plan, error, transcript, dimensions)
-    if outcome.estimate is None:
+    if unconstrained is None:
         return replace(mean, withheld="none of the parties was present at the end")
     if mean.guarantee_holds is False:
         return replace(mean, withheld="the guarantee does not hold for this execution")
-    shown = EstimateInDomain(outcome.estimate, domain, error, confidence)
+    shown = EstimateInDomain(unconstrained, domain, error, confidence)
     return replace(
         mean,
         estimate=shown.estimate,
         interval=shown.interval,
-        unconstrained=outcome.estimate,
+        unconstrained=unconstrained,
         says_nothing=shown.says_nothing,
         remarks=shown.remarks,
     )

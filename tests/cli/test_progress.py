@@ -40,18 +40,18 @@ def test_it_is_shown_on_a_terminal(tmp_path: Path, programs: Path) -> None:
     words = ["average", str(tmp_path / "v.npy"), "--domain", "0", "1", *NOISE]
     status, out, seen = on_a_terminal(str(programs / "python"), str(tmp_path / "at_once.py"), *words)
     assert status == 0 and b"  Mean  " in out
-    assert b"running: round" in seen and b"of 20" in seen
+    assert b"running: step" in seen and b"of 20" in seen
 
 
 def test_every_phase_has_a_bar_of_its_own(monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setattr(progress, "SHOW_AFTER_S", 0.0)
-    with phase_bar({"plan": "planning: view", "run": "running: round"}) as show:
+    with phase_bar({"plan": "planning: view", "run": "running: step"}) as show:
         show("plan", 3, 7)
         show("run", 1, 20)
         show("run", 2, 20)
     shown = capsys.readouterr().err
-    assert "2 of 20" in shown and "running: round" in shown
+    assert "2 of 20" in shown and "running: step" in shown
 
 
 def test_short_work_shows_nothing_on_a_terminal(monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:

@@ -27,6 +27,15 @@ def test_clipped_values_are_admitted_and_differ_by_at_most_the_sensitivity(value
             assert np.linalg.norm(a - b) <= domain.sensitivity(3) * (1 + 1e-12)
 
 
+def test_lengths_of_many_rows_are_those_of_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = np.random.default_rng(1).normal(size=(10, 3))
+    rows[7] *= 5.0 / np.linalg.norm(rows[7])
+    monkeypatch.setattr("inca.protocol.domain._ENTRIES", 7)  # two rows at a time
+    assert np.array_equal(Ball(4.9).validate(rows[:7]), rows[:7])
+    with pytest.raises(InvalidInput, match=r"the length of values\[7\] must be at most 4.9"):
+        Ball(4.9).validate(rows)
+
+
 def test_sensitivities() -> None:
     assert Interval(0, 240).sensitivity() == 240
     assert Interval(0, 1).sensitivity(16) == 4

@@ -47,6 +47,27 @@ inca.simulate(execution, np.zeros((100, 100_000)), levels, np.random.default_rng
     assert many < 1.2 * few
 
 
+VALUES_GIB = 100 * 200_000 * 8 / 2**30
+VECTORS = """
+import numpy as np, inca
+for d in ({sizes}):
+    plan = inca.plan(inca.Requirements(100, 1.0, sensitivity=d**0.5))
+    presence = inca.Presence.leaving(100, plan.design.rounds, {leaving}, np.random.default_rng(1))
+    execution, values = plan.execution(1, presence), np.full((100, d), 0.5)
+    {run}
+"""
+SIMULATE = "inca.simulate(execution, values, plan.noise_levels_of(execution), inca.SystemNormals()).estimate"
+AVERAGE = "inca.average(values, inca.Interval(0, 1), plan, absences={leaving})"
+
+
+@pytest.mark.parametrize("leaving", [0.0, 0.1])
+@pytest.mark.parametrize(("run", "times"), [(SIMULATE, 2.0), (AVERAGE, 1.0)])
+def test_vectors_take_little_beside_values_and_messages(run: str, times: float, leaving: float) -> None:
+    run = run.format(leaving=leaving)
+    small = peak_gib(VECTORS.format(sizes="700,", run=run, leaving=leaving))
+    assert peak_gib(VECTORS.format(sizes="700, 200_000", run=run, leaving=leaving)) - small < (times + 0.3) * VALUES_GIB
+
+
 @pytest.mark.parametrize("kind", ["random", "distinct", "permutation"])
 def test_a_million_parties_conserve_mass_and_cancel_noise(kind: str) -> None:
     n, rounds, rng = 10**6, 10, generator(1)

@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+from pathlib import Path
+from unittest.mock import patch
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -8,7 +11,9 @@ from scipy import stats
 
 import inca
 from helpers.plain_runs import plain_run
-from helpers.strategies import executions, generator, seeds
+from helpers.strategies import executions, generator, seeds, settled
+from inca._base.validation import party_values
+from inca.protocol.simulation import simulated_estimate
 
 
 @given(executions(), seeds)
@@ -89,6 +94,64 @@ def test_many_blocks_of_noise_and_columns_agree_with_all_terms_in_memory() -> No
         drawn = inca.simulate(execution, values, inca.NoiseLevels(independent=1.0, cancelling=5.0), generator(4))
         held = inca.simulate(execution, values, noise=noise)
         assert np.allclose(drawn.messages, held.messages, rtol=0, atol=1e-10)
+
+
+@given(st.one_of(executions(), settled(all_publish=False)), seeds, st.sampled_from([16, 64]))
+def test_blocks_of_coordinates_equal_the_plain_run(execution: inca.Execution, seed: int, entries: int) -> None:
+    """Blocks of a few coordinates, with a stream of noise for all of a block or several; whoever runs them."""
+    levels = inca.NoiseLevels(independent=2.0, cancelling=30.0, topup=1.0 if execution.cohort is not None else 0.0)
+    values = generator(seed).random((execution.parties, 21))
+    with patch("inca.protocol.noise.BLOCK_ENTRIES", entries):
+        noise = inca.draw_noise(execution, levels, generator(seed), dimensions=21)
+        outcomes = [
+            inca.simulate(execution, values, levels, generator(seed), record=True, threads=count) for count in (1, 3)
+        ]
+        from_noise = inca.simulate(execution, values, noise=noise, record=True, threads=2)
+        estimate = simulated_estimate(execution, values, levels, generator(seed), threads=2)
+    first, history, expected = outcomes[0], outcomes[0].history, from_noise.history
+    assert history is not None and expected is not None
+    np.testing.assert_allclose(history, expected, rtol=1e-12, atol=1e-9)
+    np.testing.assert_allclose(first.messages, from_noise.messages, rtol=1e-12, atol=1e-9)
+    assert all(np.array_equal(first.messages, other.messages) for other in outcomes[1:])
+    if execution.weight == 0.0:
+        assert estimate is None and first.estimate is None
+    else:
+        np.testing.assert_allclose(np.asarray(estimate), np.asarray(first.estimate), rtol=1e-12, atol=1e-9)
+    if execution.cohort is None:  # which the plain loop does not know
+        for e in (0, 8, 20):
+            column = inca.Noise(noise.independent[:, e], noise.cancelling[:, :, e])
+            np.testing.assert_allclose(history[:, :, e], plain_run(execution, values[:, e], column)[0], atol=1e-9)
+
+
+def test_values_are_neither_copied_nor_changed(tmp_path: Path) -> None:
+    values = generator(1).random((100, 700))
+    np.save(tmp_path / "values.npy", values)
+    mapped = np.load(tmp_path / "values.npy", mmap_mode="r")
+    assert np.shares_memory(party_values(mapped, 100), mapped)
+    assert np.shares_memory(inca.Interval(0, 1).validate(mapped), mapped)
+    execution = inca.Execution(inca.RandomReceivers(100, 3, seed=1), inca.incremental_injection(3))
+    levels = inca.NoiseLevels(independent=1.0, cancelling=5.0)
+    of_file, of_memory, of_columns = (
+        inca.simulate(execution, table, levels, generator(2)).messages
+        for table in (mapped, values, np.asfortranarray(values))
+    )
+    assert np.array_equal(of_file, of_memory) and np.array_equal(of_columns, of_memory)
+    assert np.array_equal(mapped, values)
+
+
+def test_progress_counts_blocks_of_coordinates_and_an_error_in_it_ends_the_run() -> None:
+    execution = inca.Execution(inca.RandomReceivers(100, 3, seed=1), inca.incremental_injection(3))
+    levels, seen = inca.NoiseLevels(independent=1.0, cancelling=5.0), list[tuple[int, int]]()
+    values = np.ones((100, 3200))
+    inca.simulate(execution, values, levels, generator(1), progress=lambda *step: seen.append(step))
+    assert seen[0] == (0, 10) and seen[-1] == (10, 10) and seen == sorted(set(seen))
+
+    def stop(done: int, total: int) -> None:
+        if done > 0:
+            raise ArithmeticError("enough")
+
+    with pytest.raises(ArithmeticError, match="enough"):
+        inca.simulate(execution, values, levels, generator(1), progress=stop)
 
 
 def test_estimate_follows_its_exact_distribution() -> None:

@@ -8,6 +8,7 @@ where they are only read in order: those of party 0, then those of party 1, ...
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import cached_property, update_wrapper
 from typing import Any, ParamSpec, TypeVar, cast
@@ -154,6 +155,46 @@ def uniform(word: np.uint64, half: int, size: int) -> np.uint64:
 def below(words: Words, q: int, size: int) -> np.uint64:
     """Return draw number q of `words` in 0..size-1: draw 2b is made of word b's low half, 2b+1 of its high half."""
     return uniform(words[q >> 1], q & 1, size)
+
+
+@compiled
+def ziggurat(words: Words, edges: Array, heights: Array, out: Array) -> int:
+    """Fill `out` with standard normals made of `words`, and return how many there are before the words run out.
+
+    Marsaglia and Tsang 2000, with 256 layers: layer i reaches from height i to height i+1 of the density exp(-z^2 / 2),
+    and out to edge i; layer 0 is the lowest one with the tail beyond edge 1, cut square. A word's disjoint bits
+    choose a layer, a sign and a place. Words that do not yield a number are never used again, and whether they suffice
+    for one more attempt is asked before it, so that nothing is learnt from their end.
+    """
+    place, p, reserve = 2.0**-53, 0, 64  # an attempt needs 2 words; in the tail 3, and 2 more with a probability of 7 %
+    for i in range(out.size):
+        while True:
+            if p + reserve > words.size:
+                return i
+            word = words[p]
+            layer = np.int64(word & U(255))
+            z = np.float64(word >> U(11)) * place * edges[layer]
+            sign = 1.0 - 2.0 * np.float64((word >> U(8)) & U(1))
+            p += 1
+            if z < edges[layer + 1]:
+                break
+            if layer > 0:
+                y = heights[layer] + np.float64(words[p] >> U(11)) * place * (heights[layer + 1] - heights[layer])
+                p += 1
+                if y < math.exp(-0.5 * z * z):
+                    break
+                continue
+            beyond, accepted = 0.0, False
+            while not accepted:  # Marsaglia 1964: exponential beyond edge 1, thinned
+                if p + 2 > words.size:  # less likely than 1e-30
+                    return i
+                beyond = -math.log1p(-np.float64(words[p] >> U(11)) * place) / edges[1]
+                accepted = -2.0 * math.log1p(-np.float64(words[p + 1] >> U(11)) * place) > beyond * beyond
+                p += 2
+            z = edges[1] + beyond
+            break
+        out[i] = sign * z
+    return out.size
 
 
 @compiled
@@ -359,10 +400,20 @@ def renew_some(
         r = counter[i]
         scale = scales[r - 1]
         portion = portions[r] if present[i] else 0.0
+        renews, keeps = renewed[i], kept[i]  # read once, as the loop might be writing to where they are
         for e in range(U(first), U(last)):
-            raw = mask[i, e] if renewed[i] else live[i, e]
+            raw = mask[i, e] if renews else live[i, e]
             live[i, e] = raw
             m = scale * raw
             message = held[i, e] + m
             mask[i, e] = message
-            held[i, e] = kept[i] * message + portion * u[i, e] - m
+            held[i, e] = keeps * message + portion * u[i, e] - m
+
+
+@compiled
+def settle_own(settled: Array, sent: Array, u: Array, kept: Array, portions: Array) -> None:
+    """Add to settled messages what their owners keep of what they sent, and the next portion of their values."""
+    for i in range(settled.shape[0]):
+        keeps, portion = kept[i] - 1.0, portions[i]
+        for e in range(settled.shape[1]):
+            settled[i, e] += keeps * sent[i, e] + portion * u[i, e]

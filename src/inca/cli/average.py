@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from inca import Plan, Presence, Requirements
     from inca._base.types import Progress
 
-PHASES = {"plan": "planning: view", "run": "running: round", "audit": "auditing: round"}
+PHASES = {"plan": "planning: view", "run": "running: step", "audit": "auditing: round"}
 
 
 @options(PLANNING)

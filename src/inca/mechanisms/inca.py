@@ -11,7 +11,7 @@ from inca.planning.plan import Plan
 from inca.planning.sampled import sampled_error
 from inca.planning.settled import settled_error
 from inca.protocol.presence import Presence
-from inca.protocol.simulation import simulate
+from inca.protocol.simulation import simulated_estimate
 
 _RUNS = 500
 
@@ -68,4 +68,4 @@ class Inca(Mechanism):
         presence = Presence.leaving(n, self.plan.design.rounds, leavers / n, rng)
         execution = self.plan.execution(int(rng.integers(2**63)), presence)
         levels = self.plan.noise_levels_of(execution)
-        return simulate(execution, values, levels, rng).estimate
+        return simulated_estimate(execution, values, levels, rng)

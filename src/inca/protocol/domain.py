@@ -17,6 +17,9 @@ from inca.errors import InvalidInput
 _SAME = 1e-12  # relative difference below which two sensitivities are the same but for rounding
 
 
+_ENTRIES = 1 << 20  # of values whose lengths are worked out at a time
+
+
 def falls_short(stated: float, sensitivity: float) -> bool:
     """Return whether a stated sensitivity is too small for values that can move by another, but for rounding.
 
@@ -115,9 +118,8 @@ class Interval:
         array = _value_array(values)
         if clip:
             return np.clip(array, self.low, self.high)
-        outside = (array < self.low) | (array > self.high)
-        if outside.any():
-            where = [int(index) for index in np.argwhere(outside)[0]]
+        if array.min() < self.low or array.max() > self.high:
+            where = [int(index) for index in np.argwhere((array < self.low) | (array > self.high))[0]]
             # What was found there is private.
             raise InvalidInput(f"values{where} must be in {self}, got one outside")
         return array
@@ -174,7 +176,7 @@ class Ball:
             InvalidInput: If there are none, or one is not finite or, without `clip`, lies outside.
         """
         array = _value_array(values)
-        lengths = np.abs(array) if array.ndim == 1 else np.linalg.norm(array, axis=1)
+        lengths = np.abs(array) if array.ndim == 1 else _lengths(array)
         if clip:
             scale = np.minimum(1.0, self.radius / np.maximum(lengths, self.radius))
             return array * (scale if array.ndim == 1 else scale[:, np.newaxis])
@@ -193,3 +195,9 @@ def _value_array(values: ArrayLike) -> Array:
     if array.size == 0:
         refuse("the number of values", 0, "at least 1")
     return array
+
+
+def _lengths(rows: Array) -> Array:
+    """Return the Euclidean norms of rows, some at a time, as NumPy copies what it works on."""
+    step = max(1, _ENTRIES // rows.shape[1])
+    return np.concatenate([np.linalg.norm(rows[lo : lo + step], axis=1) for lo in range(0, len(rows), step)])

@@ -35,7 +35,7 @@ from inca._base.types import Array
 from inca._base.validation import flags, instance, integer, listed, party_values, refuse
 from inca.errors import InvalidInput
 from inca.protocol.injection import Injection
-from inca.protocol.mixing import deliver, mixed, mixed_back, redirected
+from inca.protocol.mixing import mixed, mixed_back, redirected
 from inca.protocol.presence import Presence
 from inca.protocol.schedules import ExplicitSchedule, Round, Schedule
 from inca.protocol.schedules.base import check_round, common_share
@@ -264,11 +264,11 @@ class Execution:
             >>> swap.mix(1, [1.0, 0.0])
             array([0.5, 0.5])
         """
-        return mixed(self.sends(t), party_values(y, self.parties), self._one_receiver)
+        return mixed(self.sends(t), party_values(y, self.parties), self.one_receiver)
 
     def mix_adjoint(self, t: int, v: ArrayLike) -> Array:
         """Return the transpose of W^O_t times v, for round t = 1..T and v of shape (n,) or (n, d)."""
-        return mixed_back(self.sends(t), party_values(v, self.parties), self._one_receiver)
+        return mixed_back(self.sends(t), party_values(v, self.parties), self.one_receiver)
 
     def settlement(self, t: int, y: ArrayLike) -> Array:
         """Return (W^S_t - I) y: what y' gains or loses in a round by the transfers inside the cohort.
@@ -281,26 +281,23 @@ class Execution:
             An array of the same shape, 0 for parties outside the cohort.
         """
         messages = party_values(y, self.parties)
-        return mixed(self._sends_in_cohort(t), messages, self._one_receiver) - messages
+        return mixed(self.sends_in_cohort(t), messages, self.one_receiver) - messages
 
     def settlement_adjoint(self, t: int, v: ArrayLike) -> Array:
         """Return the transpose of W^S_t - I times v, for round t = 1..T and v of shape (n,) or (n, d)."""
         rows = party_values(v, self.parties)
-        return mixed_back(self._sends_in_cohort(t), rows, self._one_receiver) - rows
+        return mixed_back(self.sends_in_cohort(t), rows, self.one_receiver) - rows
 
-    def _sends_in_cohort(self, t: int) -> Round:
+    def sends_in_cohort(self, t: int) -> Round:
         """Return W^S_t: what is sent in round t, but for shares to or from parties outside the cohort."""
         if self.cohort is None:
             raise InvalidInput("an execution without a cohort has no settlement")
         step = self.sends(t)
         return replace(step, receivers=redirected(step, self.cohort))
 
-    def deliver(self, step: Round, y: Array, out: Array, senders: tuple[int, int], columns: tuple[int, int]) -> None:
-        """Add to `out` what a range of senders sends of its messages y, in a range of columns if they are vectors."""
-        deliver(step, y, out, senders, columns, self._one_receiver)
-
     @property
-    def _one_receiver(self) -> bool:
+    def one_receiver(self) -> bool:
+        """Whether everyone sends the same share to one party in every round."""
         return self.schedule.slots == 1 and self.schedule.even_share is not None
 
     def weights(self, t: int) -> sp.csc_array:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 import numpy as np
 
@@ -13,6 +15,7 @@ from inca.protocol.execution import Execution
 from inca.protocol.noise_levels import NoiseLevels
 
 BLOCK_ENTRIES = 1 << 15  # of noise drawn at a time: a quarter of a megabyte, which fits a core's own cache
+CACHE_LINE_COLUMNS = 8  # coordinates that share a line of the cache: threads that mix fewer would disturb each other
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,29 +64,85 @@ def draw_noise(execution: Execution, noise_levels: NoiseLevels, rng: Normals, *,
     levels, source = check_source(noise_levels, rng)
     instance("execution", execution, Execution)
     n, rounds, d = execution.parties, execution.rounds, integer("dimensions", dimensions, min=1)
-    blocks = spans(n * d, BLOCK_ENTRIES)
-    streams = split(source, len(blocks))
-    drawn = np.empty((rounds + 1, n, d))
-    for terms in drawn:
-        for stream, (lo, hi) in zip(streams, blocks, strict=True):
-            fill(stream, terms.reshape(-1)[lo:hi])
+    independent, eta = np.empty((n, d)), np.empty((n, rounds, d))
+    topup = np.empty((n, d)) if levels.topup > 0.0 else None
+    for block in noise_blocks(levels, source, n, d):
+        terms = draw_block(execution, levels, block)
+        independent[:, block.columns], eta[:, :, block.columns] = terms.independent, terms.cancelling
+        if topup is not None:
+            topup[:, block.columns] = terms.topup
+    return Noise(independent, eta, topup)
+
+
+@dataclass(frozen=True, eq=False)
+class NoiseBlock:
+    """Coordinates that are drawn, and run, on their own.
+
+    Args:
+        columns: Which they are.
+        streams: What their noise is drawn from: one for every 2^15 entries. None at all if the noise is given.
+        topup: What their top-up is drawn from, if there is one.
+    """
+
+    columns: slice
+    streams: Sequence[Normals] = ()
+    topup: Normals | None = None
+
+    def draw_topup(self, levels: NoiseLevels, parties: int) -> Array | None:
+        """Draw what parties add when they settle; None if that is nothing."""
+        if self.topup is None:
+            return None
+        drawn = np.empty((parties, self.columns.stop - self.columns.start))
+        fill(self.topup, drawn.reshape(-1))
+        return np.asarray(levels.topup * drawn)
+
+
+def draw_block(execution: Execution, levels: NoiseLevels, block: NoiseBlock) -> Noise:
+    """Draw all terms of some coordinates."""
+    n, rounds, width = execution.parties, execution.rounds, block.columns.stop - block.columns.start
+
+    def drawn() -> Array:
+        numbers = np.empty((n, width))
+        for stream, part in stream_parts(block.streams, numbers):
+            fill(stream, part)
+        return numbers
+
+    independent = levels.independent * drawn()
     # A party uses what was drawn in round t as its noise term number r+1, if it was there (erratum E2).
-    eta = np.zeros((n, rounds, d))
+    eta = np.zeros((n, rounds, width))
     counter = np.zeros(n, dtype=np.int64)
     for t in range(rounds):
-        here = np.flatnonzero(execution.presence.row(t))
-        eta[here, counter[here]] = drawn[t + 1, here]
+        here, numbers = np.flatnonzero(execution.presence.row(t)), drawn()
+        eta[here, counter[here]] = levels.cancelling * numbers[here]
         counter[here] += 1
-    return Noise(levels.independent * drawn[0], levels.cancelling * eta, draw_topup(levels, source, (n, d)))
+    return Noise(independent, eta, block.draw_topup(levels, n))
 
 
-def draw_topup(levels: NoiseLevels, source: Normals, shape: tuple[int, ...]) -> Array | None:
-    """Draw what parties add when they settle; None if that is nothing."""
-    if levels.topup == 0.0:
-        return None
-    drawn = np.empty(shape)
-    fill(split(source, 1)[0], drawn.reshape(-1))
-    return np.asarray(levels.topup * drawn)
+def column_blocks(parties: int, dimensions: int) -> list[slice]:
+    """Return the ranges of coordinates that are drawn, and run, on their own: with few parties, as fit a core's cache.
+
+    >>> column_blocks(100, 700)
+    [slice(0, 320, None), slice(320, 640, None), slice(640, 700, None)]
+    """
+    lines = max(1, BLOCK_ENTRIES // (parties * CACHE_LINE_COLUMNS))
+    return [slice(lo, hi) for lo, hi in spans(dimensions, lines * CACHE_LINE_COLUMNS)]
+
+
+def noise_blocks(levels: NoiseLevels, source: Normals, parties: int, dimensions: int) -> list[NoiseBlock]:
+    """Return the `column_blocks` with streams of noise of their own."""
+    blocks = column_blocks(parties, dimensions)
+    counts = [-(-parties * (columns.stop - columns.start) // BLOCK_ENTRIES) for columns in blocks]
+    streams = iter(split(source, sum(counts)))
+    topups = split(source, len(blocks)) if levels.topup > 0.0 else [None] * len(blocks)
+    return [
+        NoiseBlock(*parts) for parts in zip(blocks, [list(islice(streams, k)) for k in counts], topups, strict=True)
+    ]
+
+
+def stream_parts(streams: Sequence[Normals], array: Array) -> list[tuple[Normals, Array]]:
+    """Return the streams of a block, with the part of one of its arrays that each of them fills."""
+    parts = [array.reshape(-1)[lo:hi] for lo, hi in spans(array.size, BLOCK_ENTRIES)]
+    return list(zip(streams, parts, strict=True))
 
 
 def check_source(noise_levels: NoiseLevels | None, rng: Normals | None) -> tuple[NoiseLevels, Normals]:

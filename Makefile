@@ -37,6 +37,9 @@ demo: $(DEMO_READY)  ## twelve real processes over TLS on this machine, three of
 lint: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	@if git rev-parse --git-dir > /dev/null 2>&1 && git grep -InE '^(<{7}|>{7})( |$$)'; then \
+	echo 'These lines are marks of a merge that was not finished: choose one of the two versions and delete the marks.' >&2; \
+	exit 1; fi
 
 types: $(READY)
 	$(BIN)/mypy

@@ -34,8 +34,11 @@ sys.meta_path = [WithoutHidden if finder is PathFinder else finder for finder in
 """
 
 CALL = """
-import contextlib, io
+import contextlib, functools, io
+import docstring_parser
 from inca.cli import main
+
+docstring_parser.parse_from_object = functools.cache(docstring_parser.parse_from_object)
 
 def call(words):
     sys.argv, out, err = ["inca", *words], io.StringIO(), io.StringIO()

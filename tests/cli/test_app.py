@@ -149,24 +149,28 @@ def test_every_option_is_declared_once_and_has_one_help() -> None:
     assert {name: kinds for name, kinds in declared.items() if len(kinds) > 1} == {}
 
 
-def test_help_is_quick_since_nothing_heavy_is_imported_for_it() -> None:
-    """One process for all verbs: what one of them imports is seen in the last line of it and of all that follow."""
+@pytest.fixture(scope="module")
+def pages() -> dict[str, str]:
+    """The help of all verbs and groups, from one process: what one of them imports is seen in all that follow, too."""
     code = (
         "import functools, sys, docstring_parser, inca.cli\n"
         "docstring_parser.parse_from_object = functools.cache(docstring_parser.parse_from_object)\n"
         "for words in sys.argv[1:]:\n"
         " sys.argv = ['inca', *words.split(), '--help']\n"
         " try: inca.cli.main()\n"
-        " except SystemExit: pass\n"
-        f" print(sorted({HEAVY} & sys.modules.keys()), end='\\f')\n"
+        " except SystemExit as ended: status = ended.code\n"
+        f" print(status, sorted({HEAVY} & sys.modules.keys()), end='\\f')\n"
     )
-    command = [sys.executable, "-c", code, "", "node", "node roster", "learn", "stats", *VERBS]
-    env = os.environ | {"COLUMNS": "120"}
+    called = ["", "node", "node roster", "learn", "stats", *VERBS]
+    command = [sys.executable, "-c", code, *called]
+    env = os.environ | {"COLUMNS": "200"}
     done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120, env=env)
-    pages = done.stdout.split("\f")[:-1]
-    assert len(pages) == 5 + len(VERBS)
-    for page in pages:
-        assert page.splitlines()[-1] == "[]" and "Usage: inca" in page
+    return dict(zip(called, done.stdout.split("\f")[:-1], strict=True))
+
+
+def test_help_is_quick_since_nothing_heavy_is_imported_for_it(pages: dict[str, str]) -> None:
+    for page in pages.values():
+        assert page.splitlines()[-1].endswith(" []") and "Usage: inca" in page
 
 
 def test_a_plan_is_quick_since_nothing_is_compiled_or_factored_for_it() -> None:
@@ -183,10 +187,9 @@ def test_a_plan_is_quick_since_nothing_is_compiled_or_factored_for_it() -> None:
 
 
 @pytest.mark.parametrize("verb", VERBS)
-def test_every_verb_has_an_example(verb: str, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COLUMNS", "200")
-    status, out, _ = call(capsys, *verb.split(), "--help")
-    assert status == 0 and f"inca {verb} " in out.split("Example:")[1]
+def test_every_verb_has_an_example(verb: str, pages: dict[str, str]) -> None:
+    out = pages[verb]
+    assert out.splitlines()[-1].startswith("0 ") and f"inca {verb} " in out.split("Example:")[1]
     assert "<bool>" not in out and f"Usage: inca {verb} " in out and "Exit status: 0 done;" in out
 
 

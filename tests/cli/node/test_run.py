@@ -148,8 +148,9 @@ def test_a_stopped_party_goes_on(session: Processes) -> None:
     assert "comes back" in events[events.index("stopped") :]
 
 
-def test_a_party_that_waits_for_others_can_be_stopped(tmp_path: Path) -> None:
+def test_a_party_that_waits_for_others_can_be_stopped(tmp_path: Path, programs: Path) -> None:
     alone = Processes(tmp_path, VALUES, NAMES, terms())
+    alone.program = [str(programs / "inca")]
     try:
         alone.run(0, "--value", str(alone.party_folder(0) / "value.npy"))
         _until(lambda: bool(alone.log(0)))

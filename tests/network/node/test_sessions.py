@@ -63,7 +63,7 @@ class Quiet:
     """A session without faults, and the frames of it."""
 
     def __init__(self, folder: Path) -> None:
-        self.parties = TwelveParties(folder)
+        self.parties = TwelveParties(folder, rounds=6)
         running = {i: self.parties.node(i, Recording) for i in range(N)}
         self.ends = asyncio.run(hold(self.parties, {i: node.run() for i, node in running.items()}))
         self.frames: dict[int, list[tuple[int, bytes]]] = {i: vars(node)["frames"] for i, node in running.items()}
@@ -220,7 +220,9 @@ async def repeat_all(rogue: Rogue, me: int, frames: dict[int, list[bytes]]) -> N
 @pytest.mark.parametrize("periods", [0.7, pytest.param(1000.0, marks=pytest.mark.slow)])
 def test_replayed_session_is_refused(tmp_path: Path, quiet: Quiet, periods: float) -> None:
     seed, replayer = "cd" * 16, LAST - 1
-    parties = TwelveParties(tmp_path, seed=seed, identities=quiet.parties.identities)  # certificates are still good
+    parties = TwelveParties(
+        tmp_path, rounds=6, seed=seed, identities=quiet.parties.identities
+    )  # certificates are still good
     new = parties.setup.session
     receivers = new.topology(bytes.fromhex(seed)).receivers
 

@@ -85,7 +85,7 @@ class SessionSeconds:
     """How long the stages of a session take on a machine and its slowest link, if everyone is there."""
 
     drawing: float  # before the start
-    shares: float  # of a round: to send, take and write them
+    sending: float  # the shares of a round: to send, take and write them
     round: float  # each, which may have to last longer
     deposits: float  # until the final messages of all are here and durable
     opening: float
@@ -111,14 +111,14 @@ def session_seconds(
     """
     n, k, vector = session.parties, session.receivers, vector_bytes(session)
     both, trips = machine.take + machine.write, _DELAYS_AT_THE_END / 2 * round_trip
-    shares = k * vector / link + (k + 1) * both
-    one_round = max(session.min_round_duration, shares + round_trip)
+    sending = k * vector / link + (k + 1) * both
+    one_round = max(session.min_round_duration, sending + round_trip)
     deposits = (n - 1) * vector / link + n * both
     opening = n * machine.unseal + 2 * machine.write
     talking = machine.assess + machine.draw + _CHECKS_PER_PARTY * n * machine.verify + trips
     return SessionSeconds(
         drawing=(session.rounds + 1) * machine.draw,
-        shares=shares,
+        sending=sending,
         round=one_round,
         deposits=deposits,
         opening=opening,

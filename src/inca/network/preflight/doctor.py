@@ -264,12 +264,12 @@ def _check_period(setup: SessionSetup, link: _Link, times: SessionSeconds, slowe
     period, trips = setup.roster.terms.period, 2.0 * link.round_trip
     clocks = 2.0 * setup.roster.terms.max_clock_skew
     parts = f"clocks {clocks:g} s, round trips {trips:.2g} s, durable write {slowest_write:.2g} s"
-    parts += f", shares {times.shares:.2g} s{link.words}"
-    needed = clocks + trips + slowest_write + times.shares
+    parts += f", shares {times.sending:.2g} s{link.words}"
+    needed = clocks + trips + slowest_write + times.sending
     if (ending := (clocks + trips + slowest_write + times.deposits) / PATIENCE_PERIODS) > needed:
         needed = ending
         parts = f"final messages of all take {times.deposits:.3g} s{link.words}, and have {PATIENCE_PERIODS:g} periods"
-    figures = {"period": period, "shares": times.shares, "deposits": times.deposits, "needed": needed}
+    figures = {"period": period, "shares": times.sending, "deposits": times.deposits, "needed": needed}
     if link.words:
         figures["bytes_per_second"] = link.rate
     if needed < period:

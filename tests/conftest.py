@@ -26,6 +26,9 @@ for profile, count in PROFILES.items():
 settings.load_profile("quick")
 
 
+TESTS = Path(__file__).parent
+
+
 def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(pace)
 
@@ -40,6 +43,20 @@ def pytest_collection() -> Generator[None, object, object]:
         gc.collect()
         gc.freeze()
         gc.enable()
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put each file in which time passes between others, which compute meanwhile: side by side, they wait together."""
+    files: dict[Path, list[pytest.Item]] = {}
+    for item in items:
+        files.setdefault(item.path, []).append(item)
+    waiting = {path for path, tests in files.items() if any(test.get_closest_marker("real_time") for test in tests)}
+    others = [path for path in files if path not in waiting]
+    computing = sum(TESTS in path.parents for path in others)
+    ordered = [(float(place), path) for place, path in enumerate(others)]
+    ordered += [((place + 0.5) * computing / len(waiting), path) for place, path in enumerate(sorted(waiting))]
+    items[:] = [item for _, path in sorted(ordered) for item in files[path]]
 
 
 _PROGRAMS = pytest.StashKey[Path]()

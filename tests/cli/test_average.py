@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import numpy as np
 import pytest
 
 import inca
-from helpers.command_line import NOISE, Capture, call, instead, refused, run
+from helpers.command_line import NOISE, Capture, call, instead, refused
 from helpers.paths import ROOT
 
 EXAMPLE = ROOT / "examples" / "waiting-times.csv"
@@ -344,9 +345,10 @@ def test_bad_input_is_one_sentence_and_status_2(
 @pytest.mark.parametrize(  # before any work, and after all of it
     "case", [pytest.param("no such file", marks=pytest.mark.slow), "transcript"]
 )
-def test_a_process_of_its_own_refuses_in_the_same_way(case: str, tmp_path: Path) -> None:
+def test_a_process_of_its_own_refuses_in_the_same_way(case: str, tmp_path: Path, programs: Path) -> None:
     words, sentence = CASES[case]
-    done = run("average", *words, *NOISE, cwd=tmp_path)
+    command = [str(programs / "inca"), "average", *map(str, [*words, *NOISE])]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=120)
     assert done.returncode == 2 and done.stdout == ""
     assert sentence in done.stderr and done.stderr.count("\n") == 1 and "Traceback" not in done.stderr
     assert list(tmp_path.iterdir()) == []

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import inca
+from helpers.examples import cases
 from helpers.strategies import generator, seeds
 from inca.mechanisms.base import Mechanism, measure
 from inca.mechanisms.central_local import CentralDP, LocalDP
@@ -67,7 +68,7 @@ def test_missing_values_count_when_noise_is_small(make: Callable[[Requirements],
     mechanism = make(Requirements(parties=20, epsilon=50.0, delta=0.1, variance=30.0, colluding=0.0, dropout=0.0))
     predicted = mechanism.expected_error(0.4)
     assert predicted.budget.data > 100 * predicted.budget.noise
-    measured = measure(mechanism, generator(12), 0.4, runs=8000)
+    measured = measure(mechanism, generator(12), 0.4, runs=cases(2000, 8000))
     assert abs(measured.mse - predicted.mse) < 6 * measured.standard_error  # false alarms: below 1e-6, as above
 
 

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import inca
+from helpers.examples import cases
 from helpers.strategies import generator
 from inca.mechanisms.base import measure
 from inca.mechanisms.central_local import CentralDP, LocalDP
@@ -64,7 +65,7 @@ def test_without_colluders_and_leavers_it_is_as_good_as_a_curator() -> None:
 @pytest.mark.parametrize("dropout", [pytest.param(0.0, marks=pytest.mark.slow), 0.2])
 def test_the_error_is_as_predicted(dropout: float) -> None:
     aggregation = SecureAggregation(REQUIREMENTS)
-    measured = measure(aggregation, generator(21), dropout, runs=8000)
+    measured = measure(aggregation, generator(21), dropout, runs=cases(2000, 8000))
     # A normal mean is 6 standard errors off with probability 2e-9; the skewness of squares raises it to 1e-7.
     assert abs(measured.mse - aggregation.expected_error(dropout).mse) < 6 * measured.standard_error
     assert measured.failed == 0

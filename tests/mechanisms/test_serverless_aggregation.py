@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import inca
+from helpers.examples import cases
 from helpers.strategies import generator
 from inca.mechanisms.base import measure
 from inca.mechanisms.mask_graph import MaskGraph
@@ -29,7 +30,7 @@ def test_the_error_is_that_of_ideal_secure_aggregation() -> None:
 @pytest.mark.parametrize("dropout", [pytest.param(0.0, marks=pytest.mark.slow), 0.2])
 def test_the_error_is_as_predicted(dropout: float) -> None:
     own = ServerlessAggregation(REQUIREMENTS)
-    measured = measure(own, generator(21), dropout, runs=8000)
+    measured = measure(own, generator(21), dropout, runs=cases(2000, 8000))
     # A normal mean is 6 standard errors off with probability 2e-9; the skewness of squares raises it to 1e-7.
     assert abs(measured.mse - own.expected_error(dropout).mse) < 6 * measured.standard_error
     assert measured.failed == 0

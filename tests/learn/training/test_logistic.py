@@ -50,16 +50,19 @@ def expected_failures(estimator: PrivateLogisticRegression) -> dict[str, str]:
 
 
 @parametrize_with_checks(  # type: ignore[untyped-decorator]  # scikit-learn has no types
-    [regression(level="record", random_state=None), regression(3.0, level="party", random_state=None)],
+    [regression(level="record", random_state=None)],
     expected_failed_checks=expected_failures,
 )
 def test_scikit_learn_conventions(estimator: PrivateLogisticRegression, check: Callable[[object], None]) -> None:
     check(estimator)
 
 
+OTHERS: list[tuple[str, list[float]]] = [("party", []), ("party", [3.0]), ("record", [3.0])]
+
+
 @pytest.mark.slow
 @parametrize_with_checks(  # type: ignore[untyped-decorator]
-    [regression(level="party", random_state=None), regression(3.0, level="record", random_state=None)],
+    [regression(*epsilon, level=level, random_state=None) for level, epsilon in OTHERS],
     expected_failed_checks=expected_failures,
 )
 def test_scikit_learn_conventions_at_the_other_levels(

@@ -13,7 +13,7 @@ from inca.network.protocol.messages import OPEN, Ack, Have, Message, Offer, Void
 from inca.network.protocol.session import WEIGHT
 
 
-@pytest.mark.parametrize("duration", [0.0, 0.4])
+@pytest.mark.parametrize("duration", [0.0, pytest.param(0.4, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(
     ("schedule", "rounds", "receivers", "dimension", "seed"),
     [

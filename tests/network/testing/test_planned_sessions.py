@@ -79,7 +79,7 @@ def slowly(parties: int, seeds: Iterable[int]) -> list[Any]:
 
 @pytest.mark.parametrize(
     ("parties", "seed"),
-    [(12, 7), (12, 18), (12, 21), *slowly(12, range(22, 60)), *slowly(40, range(3)), *slowly(100, [1])],
+    [(12, 7), (12, 18), *slowly(12, range(21, 60)), *slowly(40, range(3)), *slowly(100, [1])],
 )
 def test_those_who_stay_have_the_exact_result_at_the_promised_loss(parties: int, seed: int) -> None:
     network = session_under(FEW if parties == 12 else MANY, parties, seed)

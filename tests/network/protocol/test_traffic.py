@@ -33,14 +33,14 @@ def test_the_largest_honest_messages_keep_to_the_limits(session: SessionConfig) 
     deposit = Item("deposit", n - 1, body, signature, bytes(traffic.sealed_bytes))
     proof = OfferProof(big, big, bytes(8), hash_, signature)
     frames = [
-        encode(Offer(big, big, bytes(traffic.payload_bytes), signature)),
+        encode(Offer(big, big, bytes(session.payload_bytes), signature)),
         encode(Seen([proof] * 2 * transfers, big, big, [digest.proof] * 3)),
         *(encode(Items(batch)) for items in ([digest] * n, [deposit] * 4) for batch in in_batches(items)),
     ]
     assert max(map(len, frames)) < traffic.message_bytes
     beside = [len(item.body) + len(item.signature) for item in (digest, deposit)]
     assert sum(beside) * n < traffic.backlog_bytes
-    assert traffic.sealed_bytes * n + traffic.payload_bytes * transfers < traffic.all_payload_bytes
+    assert traffic.sealed_bytes * n + session.payload_bytes * transfers < traffic.all_payload_bytes
 
 
 @SESSIONS

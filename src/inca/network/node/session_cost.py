@@ -18,16 +18,6 @@ _CHECKS_PER_PARTY = 40  # signatures' worth of work on all small messages about 
 _DELAYS_AT_THE_END = 13  # one after the other: for digests, two decisions, deposits and keys
 
 
-def vector_bytes(session: SessionConfig) -> int:
-    """Return how many bytes a share or a final message has."""
-    return 8 * (session.dimension + 1)
-
-
-def round_bytes(session: SessionConfig) -> int:
-    """Return how many bytes of shares a party sends in a round."""
-    return vector_bytes(session) * session.receivers
-
-
 @dataclass(frozen=True)
 class SessionBytes:
     """What a party sends and receives if nothing is lost, and the memory and disk that it needs."""
@@ -59,7 +49,7 @@ def session_bytes(session: SessionConfig) -> SessionBytes:
         >>> cost.sentence
         '113 MB sent and as much received; 475 MiB of memory, 253 MiB of disk'
     """
-    n, vector, shares = session.parties, vector_bytes(session), session.rounds * session.receivers
+    n, vector, shares = session.parties, session.payload_bytes, session.rounds * session.receivers
     kept = 4 + 2 * shares + n  # the value, shares out and in, final messages of all, the result and its sum
     return SessionBytes(
         traffic=vector * (shares + n - 1),
@@ -109,7 +99,7 @@ def session_seconds(
         >>> f"{seconds.round:.2f} {seconds.deposits:.2f} {seconds.total:.1f}"
         '0.80 7.88 16.6'
     """
-    n, k, vector = session.parties, session.receivers, vector_bytes(session)
+    n, k, vector = session.parties, session.receivers, session.payload_bytes
     both, trips = machine.take + machine.write, _DELAYS_AT_THE_END / 2 * round_trip
     sending = k * vector / link + (k + 1) * both
     one_round = max(session.min_round_duration, sending + round_trip)

@@ -183,7 +183,7 @@ def _check_space(setup: SessionSetup, state: Path) -> Check:
 
 def _check_journal(setup: SessionSetup, state: Path) -> Check:
     """Write transactions as long as those of the session, each durable before the next, to a journal of their own."""
-    payload = bytes(8 * (setup.session.dimension + 1))
+    payload = bytes(setup.session.payload_bytes)
     trials = max(_MIN_TRIALS, min(_MAX_TRIALS, _TRIAL_BYTES // len(payload)))
     times: list[float] = []
     with tempfile.TemporaryDirectory(prefix=".doctor-", dir=state) as folder:

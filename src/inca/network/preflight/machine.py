@@ -11,7 +11,7 @@ import numpy as np
 
 from inca.network.lattice.discrete_gaussian import Keystream, discrete_gaussian
 from inca.network.membership.identity import Identity, verify
-from inca.network.node.session_cost import MachineSeconds, vector_bytes
+from inca.network.node.session_cost import MachineSeconds
 from inca.network.protocol.messages import Offer, decode, encode, payload_hash
 from inca.network.protocol.opening.cohort_keys import clamped, public_of, shared_secrets
 from inca.network.protocol.opening.deposits import Dealing
@@ -37,7 +37,7 @@ def measure_machine(
         assess: Seconds in which the planned loss was worked out.
     """
     count = min(session.dimension, _SAMPLE)
-    scale = vector_bytes(session) / (8 * (count + 1))
+    scale = session.payload_bytes / (8 * (count + 1))
     discrete_gaussian(session.sigma_cancelling, 8, Keystream(bytes(32), b"first"))  # which compiles it
     stream = Keystream(bytes(32), b"sample")
     drawn, numbers = _seconds(lambda: discrete_gaussian(session.sigma_cancelling, count, stream))

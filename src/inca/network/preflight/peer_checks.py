@@ -10,7 +10,6 @@ from dataclasses import replace
 
 from inca.errors import PeerUnreachable
 from inca.network.membership.identity import Identity
-from inca.network.node.session_cost import round_bytes
 from inca.network.node.session_setup import SessionSetup
 from inca.network.node.transport_setup import limits_for, transport_for
 from inca.network.preflight.advice import ADVICE, UNHEARD
@@ -102,7 +101,7 @@ class PeerChecks(TransportEvents):
     async def measure_rates(self, peers: Iterable[int], seconds: float) -> dict[int, float]:
         """Measure how many bytes a second each of these peers takes from us, one after the other."""
         session, rates = self._setup.session, dict[int, float]()
-        size, deadline = min(round_bytes(session), _MAX_PADDING), time.monotonic() + seconds
+        size, deadline = min(session.payload_bytes * session.receivers, _MAX_PADDING), time.monotonic() + seconds
         for peer in peers:
             if (left := deadline - time.monotonic()) <= 0.0:
                 break

@@ -30,7 +30,7 @@ class OfferSignatures:
 
     def check(self, sender: int, offer: Offer) -> None:
         """Refuse an offer to this party of a size that no offer has, or that its sender has not signed."""
-        size = 8 * (self.session.dimension + 1)
+        size = self.session.payload_bytes
         if len(offer.payload) != size:  # before anything costs more: neither hashed nor read
             raise InvalidPeerMessage(f"a payload must have {size} bytes, got {len(offer.payload)}")
         if not self.proves(sender, self.me, offer.proof):

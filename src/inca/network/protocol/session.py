@@ -81,6 +81,11 @@ class SessionConfig:
         return math.ceil(self.topup.sigma(weights))
 
     @property
+    def payload_bytes(self) -> int:
+        """How many bytes a share or a final message has: 8 for each coordinate, and for the weight."""
+        return 8 * (self.dimension + 1)
+
+    @property
     def injection(self) -> Injection:
         """How values and noise enter: in equal parts, with one noise term renewed per round."""
         return incremental_injection(self.rounds)

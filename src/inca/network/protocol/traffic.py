@@ -34,31 +34,28 @@ class Traffic:
         ...     period=4.0,
         ... )
         >>> traffic = Traffic(session)
-        >>> traffic.payload_bytes, traffic.request_bytes, traffic.payload_seconds
-        (8000008, 16000080, 4.0)
+        >>> traffic.sealed_bytes, traffic.request_bytes, traffic.payload_seconds
+        (8000040, 16000080, 4.0)
     """
 
     session: SessionConfig
 
     @property
-    def payload_bytes(self) -> int:
-        """Of a share or a final message: its numbers and the weight."""
-        return 8 * (self.session.dimension + 1)
-
-    @property
     def sealed_bytes(self) -> int:
         """Of a sealed final message: its numbers and the weight, and the secret for the beacon."""
-        return self.payload_bytes + SECRET_BYTES
+        return self.session.payload_bytes + SECRET_BYTES
 
     @property
     def message_bytes(self) -> int:
         """Of the largest message: one payload, or the accounts and proofs of a batch."""
-        return self.payload_bytes + _SMALL_BYTES + _TRANSFER_BYTES * self.session.rounds * self.session.receivers
+        return (
+            self.session.payload_bytes + _SMALL_BYTES + _TRANSFER_BYTES * self.session.rounds * self.session.receivers
+        )
 
     @property
     def backlog_bytes(self) -> int:
         """Of small messages that may wait for one peer: what every party says, and what nobody has read yet."""
-        return _BACKLOG_BYTES + self.session.parties * (_WORD_BYTES + min(self.payload_bytes, LARGE_BYTES))
+        return _BACKLOG_BYTES + self.session.parties * (_WORD_BYTES + min(self.session.payload_bytes, LARGE_BYTES))
 
     @property
     def all_payload_bytes(self) -> int:
@@ -79,4 +76,4 @@ class Traffic:
     @property
     def payload_seconds(self) -> float:
         """For one payload on a link: at most a period, or nobody could take part in a round."""
-        return min(self.session.period, self.payload_bytes / _SLOWEST_LINK)
+        return min(self.session.period, self.session.payload_bytes / _SLOWEST_LINK)

@@ -31,7 +31,7 @@ from inca.network.protocol.opening.trustees import Trustees, trustees_of
 from inca.network.protocol.party import Party
 from inca.network.protocol.records import Secret
 from inca.network.protocol.session import SessionConfig
-from inca.network.protocol.signed_items import Body, Digest, Key, Kind, Sign, SignedItems, Verify, read
+from inca.network.protocol.signed_items import Body, Digest, Key, Kind, KindRule, Sign, SignedItems, Verify, read
 from inca.network.protocol.stage_rule import PartyComponents, Stage
 
 # --- liars ----------------------------------------------------------------------------------------------------------
@@ -256,9 +256,9 @@ def bytes_come_later(patch: Patch) -> None:
     """A deposit counts without the sealed bytes, which its dealer is expected to send later."""
     check_known, rule, open_ = SignedItems.check_known, signed_items.KINDS["deposit"], Opening.open
 
-    def check_size(self: SignedItems, item: Item) -> None:
+    def check_size(self: SignedItems, item: Item) -> KindRule:
         bare = item.kind == "deposit" and not item.sealed
-        check_known(self, msgspec.structs.replace(item, sealed=bytes(self.sealed_bytes)) if bare else item)
+        return check_known(self, msgspec.structs.replace(item, sealed=bytes(self.sealed_bytes)) if bare else item)
 
     def check(items: SignedItems, item: Item) -> None:
         if item.sealed:

@@ -15,6 +15,7 @@ from helpers.parties import foreign
 from helpers.signatures import sign, verify
 from helpers.trustee_keys import keys_of, secrets_of
 from inca.errors import CannotJoin, InvalidPeerMessage
+from inca.network.protocol.agreement.public_randomness import commitment
 from inca.network.protocol.messages import ACKED, Account, Item, Proposal, Want, bits, members
 from inca.network.protocol.opening.cohort_keys import COHORTS
 from inca.network.protocol.opening.deposits import Deposit
@@ -47,6 +48,13 @@ class Door:
         self.in_cohort(number).items.expect_keys({party: keys_of(party)[number] for party in range(N)})
         return self
 
+    def ready_for(self, kind: Kind, party: int = 1) -> Door:
+        """Have what an item of that kind rests on: a secret that is revealed, on what was committed to."""
+        if kind == "reveal":
+            assert self.items.take(honest("commit", party))
+            self.looked_at = 0
+        return self
+
     def held(self, kind: Kind) -> dict[int, Item]:
         return self.items.by_kind[kind]
 
@@ -61,6 +69,8 @@ def honest(kind: Kind, party: int = 1) -> Item:
             return refusal(COHORT, party)
         case "key":
             return key(party)
+        case "commit":
+            return item(party, kind, commitment(SESSION.id, party, SECRET))
         case _:
             return item(party, kind, b"" if kind == "done" else SECRET)
 
@@ -77,7 +87,7 @@ def test_the_table_has_a_row_for_every_kind() -> None:
 
 @pytest.mark.parametrize("kind", KIND_NAMES)
 def test_an_honest_item_is_taken_once_and_passed_on(kind: Kind) -> None:
-    door, sent = Door().committed(), honest(kind)
+    door, sent = Door().committed().ready_for(kind), honest(kind)
     assert door.items.take(sent) and door.looked_at == 1
     assert door.held(kind) == {1: sent}
     assert not door.items.take(sent) and door.looked_at == 1  # known: nothing to look at
@@ -306,7 +316,16 @@ def test_an_own_item_that_the_journal_lacks_means_that_it_is_behind(kind: Kind) 
 
 @pytest.mark.parametrize("kind", ["commit", "confirm", "reveal", "key", "done"])
 def test_own_items_that_always_say_the_same_may_come_back(kind: Kind) -> None:
-    assert Door().committed().items.take(honest(kind, party=0))
+    assert Door().committed().ready_for(kind, party=0).items.take(honest(kind, party=0))
+
+
+def test_only_the_secret_that_was_committed_to_is_held() -> None:
+    """Else whoever holds another one, which a liar has signed for it alone, would never be sent the right one."""
+    door, false = Door(), item(1, "reveal", b"x" * len(SECRET))
+    assert not door.items.take(honest("reveal")) and not door.items.take(false)  # nothing was committed to yet
+    door.items.take(honest("commit"))
+    assert not door.items.take(false) and not door.held("reveal")
+    assert door.items.take(honest("reveal")) and door.held("reveal") == {1: honest("reveal")}
 
 
 def test_two_words_of_a_party_are_kept_and_a_third_only_if_something_rests_on_it() -> None:

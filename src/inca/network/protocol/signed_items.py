@@ -17,7 +17,7 @@ from typing import Literal, TypeVar, cast, get_args
 import msgspec
 
 from inca.errors import CannotJoin, InvalidPeerMessage
-from inca.network.protocol.agreement.public_randomness import SECRET_BYTES
+from inca.network.protocol.agreement.public_randomness import SECRET_BYTES, commitment
 from inca.network.protocol.ledger import Ledger
 from inca.network.protocol.messages import (
     Account,
@@ -266,6 +266,8 @@ class SignedItems:
         if hash_ in variants or not (self._needs(item.kind, item.party, hash_) or len(variants) < _MAX_VARIANTS):
             return False
         self._check_signed(item)
+        if item.kind == "reveal" and not self._was_committed(item):
+            return False
         if rule.once and item.party == self.me and not self._in_journal(item):
             raise CannotJoin(f"the journal is behind: a peer has a {item.kind} of this party that it lacks")
         rule.check(self, item)
@@ -284,6 +286,14 @@ class SignedItems:
 
     def _in_journal(self, item: Item) -> bool:
         return any(own.kind == item.kind and own.hash == item.hash for own in self.ledger.own_items.values())
+
+    def _was_committed(self, item: Item) -> bool:
+        """Return whether a secret is the one that its owner committed to: another one is as if it had never come.
+
+        Were it held, nobody would send the right one any more, and a liar could choose who fails.
+        """
+        committed = self.by_kind["commit"].get(item.party)
+        return committed is not None and commitment(self.session.id, item.party, item.body) == committed.body
 
     def _is_current(self, item: Item) -> bool:
         """Return whether a word is about the cohort of now; one of the next is kept until it is known here."""

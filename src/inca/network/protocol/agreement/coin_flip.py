@@ -64,7 +64,7 @@ class CoinFlip:
             return
         if context.me not in items.by_kind["reveal"]:
             context.publish("reveal", opened.secret)
-        if items.missing("reveal") or self._cheaters:
+        if items.missing("reveal"):
             return
         secrets = [items.by_kind["reveal"][party].body for party in range(context.session.parties)]
         context.record(Seeded(flipped_seed(context.session.id, secrets)))
@@ -81,10 +81,9 @@ class CoinFlip:
             reason = f"{self._context.listed(self._others)} hold other commitments than this party"
         elif silent := self._unconfirmed:
             reason = f"the commitments were not confirmed by {self._context.listed(silent)}"
-        elif silent := items.missing("reveal"):
-            reason = f"nothing was revealed by {self._context.listed(silent)}"
         else:
-            reason = f"{self._context.listed(self._cheaters)} revealed another secret than was committed to"
+            silent = items.missing("reveal")
+            reason = f"the secret that was committed to was not revealed by {self._context.listed(silent)}"
         return f"the coin flip for the public seed failed: {reason}"
 
     @property
@@ -112,12 +111,3 @@ class CoinFlip:
         for party in sorted(self._others - self._compared - {context.me}):
             self._compared.add(party)
             context.send(party, Want({"commit": bits(set(range(n)), n)}, len(context.ledger.decided)))
-
-    @property
-    def _cheaters(self) -> set[int]:
-        items, session = self._context.signed_items.by_kind, self._context.session
-        return {
-            party
-            for party, item in items["reveal"].items()
-            if commitment(session.id, party, item.body) != items["commit"][party].body
-        }

@@ -45,6 +45,7 @@ def test_a_false_secret_ends_the_session_for_everyone() -> None:
     assert set(honest) == set(range(N)) - {3} and not room.results
     words = "the secret that was committed to was not revealed by party 3"
     assert set(honest.values()) == {f"the coin flip for the public seed failed: {words}"}
+    assert not any(isinstance(message, Offer) for party, message in room.said if party != 3)
 
 
 def test_everyone_names_who_revealed_a_false_secret() -> None:

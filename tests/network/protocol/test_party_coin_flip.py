@@ -12,7 +12,7 @@ from helpers.parties import COIN_FLIP, PACED, START, N, Room, foreign, masks, no
 from helpers.trustee_keys import sealing
 from inca.network.protocol.agreement.public_randomness import commitment
 from inca.network.protocol.context import Effects
-from inca.network.protocol.messages import Items
+from inca.network.protocol.messages import Items, Offer
 
 
 def test_all_know_the_same_seed_before_the_start() -> None:

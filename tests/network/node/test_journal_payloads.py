@@ -138,6 +138,16 @@ def test_files_are_durable_with_their_names_before_a_record_names_them(
         assert journal.read() == [Sealed()] and not payload_files(path)
 
 
+def test_what_a_durable_record_names_stays_though_something_fails_after_it(path: Path) -> None:
+    records: list[Record] = [Opened(payload(), bytes(32), bytes(32)), Secret(1, bytes(32))]
+    (earlier := path.with_name("journal.db-secret-0")).mkdir()  # it cannot be overwritten
+    with opened(path) as journal, pytest.raises(JournalUnusable, match="Is a directory"):
+        journal.append(records)
+    earlier.rmdir()
+    with opened(path) as journal:
+        assert journal.read() == records
+
+
 def test_what_no_record_names_means_nothing(path: Path) -> None:
     """A process died after it wrote a file, and before the transaction that was to name it."""
     with opened(path) as journal:

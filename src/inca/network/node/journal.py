@@ -108,6 +108,7 @@ class Journal:
         if not records:
             return
         self._files.clear()
+        named = False
         about_secrets = [record for record in records if isinstance(record, Secret | Erased)]
         kept = [record for record in about_secrets[-1:] if isinstance(record, Secret)]
         try:
@@ -119,12 +120,14 @@ class Journal:
                 _sync_folder(self.path.parent)
             with _transaction(self._database):
                 self._database.executemany("INSERT INTO records (once, body) VALUES (?, ?)", rows)
+                named = True  # for all that is known, even if committing fails
             if about_secrets:
                 last = kept[0].cohort if kept else None
                 shred_all(path for cohort, path in secret_files(self.path) if cohort != last)
         except (sqlite3.Error, OSError) as error:
-            with suppress(OSError):  # what no record names may be in the way, most of all on a full disk
-                shred_all(self._files.values())
+            if not named:  # such files are in the way, most of all on a full disk
+                with suppress(OSError):
+                    shred_all(self._files.values())
             raise JournalUnusable(f"the journal {self.path} cannot be written: {error}") from None
         self.commits += 1
 

@@ -52,7 +52,7 @@ class FourParties:
         roster, identity = roster or self.roster, identity or self.identities[i]
         config = TransportConfig(
             me=i if me < 0 else me,
-            addresses=[("127.0.0.1", roster.addresses_of(i)[0].port) for i in range(len(roster.parties))],
+            addresses=[roster.addresses_of(i) for i in range(len(roster.parties))],
             session=roster.session,
             server=server_context(identity, roster),
             client=client_context(identity, roster),

@@ -33,7 +33,7 @@ def transport_for(
     assert me is not None  # or there would be no contexts
     config = TransportConfig(
         me=me,
-        addresses=[_first_place(roster, party) for party in range(len(roster.parties))],
+        addresses=[roster.addresses_of(party) for party in range(len(roster.parties))],
         session=session or roster.session,
         server=server,
         client=client,
@@ -42,11 +42,6 @@ def transport_for(
         clock=clock or session_clock(),
     )
     return Transport(config, events)
-
-
-def _first_place(roster: Roster, party: int) -> tuple[str, int]:
-    first = roster.addresses_of(party)[0]
-    return first.host, first.port
 
 
 def limits_for(session: SessionConfig) -> Limits:

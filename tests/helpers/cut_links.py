@@ -110,7 +110,7 @@ class EightProcesses(LocalCluster):
     def __post_init__(self) -> None:
         super().__post_init__()
         self._private = free_ports(len(self.names))
-        self.links = Links([card.port for card in self.roster.parties], self._private)
+        self.links = Links([self.roster.addresses_of(i)[0].port for i in range(N)], self._private)
 
     def listening_port(self, i: int) -> int | None:
         return self._private[i]

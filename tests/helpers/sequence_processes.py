@@ -66,9 +66,7 @@ def agree(folder: Path, lead: float, **changes: Any) -> Roster:
     cards = []
     folder.mkdir(exist_ok=True)
     for i, port in enumerate(free_ports(len(SIZES))):
-        identity = Identity.create(f"party-{i}")
-        identity.write(folder / str(i), "127.0.0.1", port)
-        cards.append(identity.card("127.0.0.1", port))
+        cards.append(Identity.create(f"party-{i}").write(folder / str(i), f"127.0.0.1:{port}"))
     roster = Roster("a sequence", Terms(**(terms | changes)), tuple(cards))
     roster.write(folder / "roster.json")
     return roster

@@ -73,7 +73,7 @@ class TwelveParties:
         self.identities = identities or [Identity.create(f"party-{i}") for i in range(N)]
         self.values = np.random.default_rng(1).random((N, dimension))
         ports = free_ports(N)
-        cards = [identity.card("127.0.0.1", port) for identity, port in zip(self.identities, ports, strict=True)]
+        cards = [identity.card(f"127.0.0.1:{port}") for identity, port in zip(self.identities, ports, strict=True)]
 
         def roster(slowness: float) -> Roster:
             fields: dict[str, Any] = {
@@ -111,7 +111,9 @@ class TwelveParties:
 
     @property
     def addresses(self) -> list[tuple[str, int]]:
-        return [(card.host, card.port) for card in self.setup.roster.parties]
+        roster = self.setup.roster
+        found = [roster.addresses_of(i)[0] for i in range(len(roster.parties))]
+        return [(address.host, address.port) for address in found]
 
     def session_folder(self, i: int) -> Path:
         return self.folder / self.identities[i].name / "sessions" / self.setup.session.id.hex()[:16]
@@ -140,7 +142,7 @@ class TwelveParties:
     def arguments(self, i: int) -> list[str]:
         """Write what a party needs as a process, and return its command line."""
         home = self.folder / self.identities[i].name
-        self.identities[i].write(home, *self.addresses[i])
+        self.identities[i].write(home, *self.setup.roster.addresses_of(i))
         np.save(home / "value.npy", self.values[i])
         roster = self.folder / "roster.json"
         self.setup.roster.write(roster)

@@ -34,6 +34,7 @@ from inca.errors import InvalidInput
 
 if TYPE_CHECKING:
     from inca import Domain, Transcript
+    from inca.network.addresses import Address
     from inca.protocol.transcript import AgreedGuarantee
 
 Kind = TypeVar("Kind")
@@ -80,7 +81,7 @@ def default(text: str) -> Parameter:
 # --- arguments ------------------------------------------------------------------------------------------------------
 
 ExecutionFile = Annotated[Path, Parameter(help="An execution: inca-execution/1 or /2, as .json or .npz.")]
-RosterFile = Annotated[Path, Parameter(help="A roster: inca-roster/2, as `inca node roster init` writes it.")]
+RosterFile = Annotated[Path, Parameter(help="A roster: inca-roster/3, as `inca node roster init` writes it.")]
 StudyFile = Annotated[Path, Parameter(help="What is to be learned, and how private: inca-study/1 (JSON).")]
 StateFolder = Annotated[Path, Parameter(help="The --state folder of a node on this machine.")]
 
@@ -346,13 +347,32 @@ class PartyFolder:
 
 
 @options(OPTIONS)
-class Address:
-    """Where a party or a page is reached."""
+class CardAddresses:
+    """Where a party is reached. At least one of them, unless the roster will name relays for all."""
 
-    host: str
-    """A host name or an IP address."""
-    port: int
-    """A TCP port to listen on."""
+    host: str | None = None
+    """A host name or an IP address of this party, if the others can connect to it; with --port."""
+    port: int | None = None
+    """The TCP port it listens on, with --host."""
+    relay: Annotated[list[str], Parameter(metavar="wss://HOST/PATH")] = field(default_factory=list)
+    """A relay (`inca relay`) through which the others reach it, if it may only connect outwards; may be given several
+    times, the preferred one first. With --host, the others try that first."""
+
+    @property
+    def addresses(self) -> "list[Address]":
+        """The addresses in order of preference."""
+        from inca._base.validation import refuse
+        from inca.network.addresses import Address
+
+        if (self.host is None) != (self.port is None):
+            given, other = ("--host", "--port") if self.port is None else ("--port", "--host")
+            raise InvalidInput(f"{given} must come with {other}: the others need both to connect")
+        relays = [Address.parse(text) for text in self.relay]
+        for text, relay in zip(self.relay, relays, strict=True):
+            if not relay.relayed:
+                refuse("--relay", text, "the address of a relay, wss://HOST/PATH")
+        own = [] if self.host is None or self.port is None else [Address(self.host, self.port)]
+        return own + relays
 
 
 @options(OPTIONS)

@@ -21,9 +21,7 @@ def roster(tmp_path: Path) -> Roster:
     """A roster of four, with the identity of the first in the folder of her name."""
     cards = []
     for name, port in zip(NAMES, free_ports(len(NAMES)), strict=True):
-        identity = Identity.create(name)
-        identity.write(tmp_path / name, "127.0.0.1", port)
-        cards.append(identity.card("127.0.0.1", port))
+        cards.append(Identity.create(name).write(tmp_path / name, f"127.0.0.1:{port}"))
     return Roster("trial", terms(), tuple(cards))
 
 

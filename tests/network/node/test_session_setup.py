@@ -16,7 +16,7 @@ from inca.network.membership.roster import Roster
 from inca.network.node.session_setup import MIN_EXCESS, SessionSetup
 from inca.privacy.gaussian import epsilon_for, mu_for
 
-CARDS = tuple(Identity.create(f"party-{i}").card("127.0.0.1", 7001 + i) for i in range(6))
+CARDS = tuple(Identity.create(f"party-{i}").card(f"127.0.0.1:{7001 + i}") for i in range(6))
 # So many coordinates that whole numbers cost more than the least excess covers.
 WIDE: dict[str, Any] = {"dimension": 10**7, "lower": None, "upper": None, "radius": 0.5, "receivers": 2}
 
@@ -70,7 +70,7 @@ def test_the_step_is_coarser_where_all_that_is_around_would_not_fit_into_one_num
 
 
 def test_the_step_follows_from_who_sends_to_whom_and_from_the_largest_top_up() -> None:
-    cards = tuple(Identity.create(f"party-{i}").card("127.0.0.1", 7001 + i) for i in range(20))
+    cards = tuple(Identity.create(f"party-{i}").card(f"127.0.0.1:{7001 + i}") for i in range(20))
     steps = {}
     for schedule in ("permutation", "random"):
         terms = fixed_terms(schedule=schedule, rounds=7, sigma_cancelling=1.8 * 2.0**20, min_participants=4)

@@ -16,7 +16,6 @@ import pytest
 from helpers.relays import Absence, relay
 from helpers.rosters import SEED, terms
 from inca.errors import InvalidInput
-from inca.network.addresses import Address
 from inca.network.membership.identity import Identity
 from inca.network.membership.roster import Roster
 from inca.network.membership.tls import client_context, server_context
@@ -41,7 +40,7 @@ class FourParties:
     def __init__(self, folder: Path, **changes: Any) -> None:
         self.identities = [Identity.create(name) for name in NAMES]
         self.ports = free_ports(len(NAMES))
-        cards = [party.card("127.0.0.1", port) for party, port in zip(self.identities, self.ports, strict=True)]
+        cards = [party.card(f"127.0.0.1:{port}") for party, port in zip(self.identities, self.ports, strict=True)]
         self.roster = Roster("trial", terms(**changes), tuple(cards))
         self.folder, self.state = folder, folder / "state"
 
@@ -53,7 +52,7 @@ class FourParties:
         roster, identity = roster or self.roster, identity or self.identities[i]
         config = TransportConfig(
             me=i if me < 0 else me,
-            addresses=[[Address(card.host, card.port)] for card in roster.parties],
+            addresses=[roster.addresses_of(i) for i in range(len(roster.parties))],
             session=roster.session,
             server=server_context(identity, roster),
             client=client_context(identity, roster),
@@ -137,7 +136,7 @@ def test_wrong_certificates(four: FourParties) -> None:
         stranger = Identity.create("cleo")
         cards = [
             *four.roster.parties[:2],
-            stranger.card("127.0.0.1", four.ports[2]),
+            stranger.card(f"127.0.0.1:{four.ports[2]}"),
             four.roster.parties[3],
         ]
         theirs = replace(four.roster, parties=tuple(cards))

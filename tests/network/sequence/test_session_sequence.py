@@ -6,6 +6,7 @@ import math
 import os
 import secrets
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -218,6 +219,13 @@ def test_a_stranger_is_refused(tmp_path: Path) -> None:
     roster = agree(tmp_path, lead=-1000.0)
     with pytest.raises(InvalidInput, match="the identity must be one of the roster 'a sequence', got 'nobody'"):
         SessionSequence(roster, Identity.create("nobody"), tmp_path)
+
+
+def test_relays_for_all_are_those_of_every_session(tmp_path: Path) -> None:
+    roster = replace(agree(tmp_path, lead=-1000.0), relays=("wss://relay.example.org/inca",))
+    sequence = SessionSequence(roster, Identity.read(tmp_path / "1"), tmp_path / "course")
+    of_a_session = sequence._roster_of(1, AverageRequest(1, 1.0, 1.0, AGREED_MU))
+    assert of_a_session.addresses_of(2) == roster.addresses_of(2) and len(roster.addresses_of(2)) == 2
 
 
 def test_the_next_seed_follows_from_the_beacon(tmp_path: Path) -> None:

@@ -176,8 +176,8 @@ class Node(TransportEvents):
         try:
             await self._transport.start(*(self._listen or ()))
         except OSError as error:
-            card = roster.parties[self.me]
-            host, port = self._listen or (card.host, card.port)
+            own = roster.addresses_of(self.me)[0]
+            host, port = self._listen or (own.host, own.port)
             raise InvalidInput(f"cannot listen on {host}:{port}: {error.strerror or error}") from None
         session, start = roster.session.hex(), roster.terms.start
         self._log.log_event("listens", session=session, parties=len(roster.parties), start=start)

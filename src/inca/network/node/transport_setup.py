@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from inca.network.addresses import Address
 from inca.network.membership.identity import Identity
 from inca.network.membership.roster import Roster
 from inca.network.membership.tls import client_context, server_context
@@ -34,7 +33,7 @@ def transport_for(
     assert me is not None  # or there would be no contexts
     config = TransportConfig(
         me=me,
-        addresses=[[Address(card.host, card.port)] for card in roster.parties],
+        addresses=[roster.addresses_of(party) for party in range(len(roster.parties))],
         session=session or roster.session,
         server=server,
         client=client,

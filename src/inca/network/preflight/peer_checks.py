@@ -51,7 +51,7 @@ class PeerChecks(TransportEvents):
     @asynccontextmanager
     async def open(self, identity: Identity, seconds: float, listen: tuple[str, int] | None) -> AsyncIterator[Check]:
         """Listen where the party will; yield whether that is possible."""
-        card, timeout = self._roster.parties[self._me], _HANDSHAKE_SHARE * seconds
+        own, timeout = self._roster.addresses_of(self._me)[0], _HANDSHAKE_SHARE * seconds
         limits = replace(
             limits_for(self._setup.session),
             handshake_timeout_s=timeout,
@@ -59,7 +59,7 @@ class PeerChecks(TransportEvents):
             ping_timeout_s=timeout,
         )
         self._transport = transport_for(self._roster, identity, limits, self)
-        host, port = listen or (card.host, card.port)
+        host, port = listen or (own.host, own.port)
         try:
             await self._transport.start(host, port)
         except OSError as error:
@@ -139,9 +139,9 @@ class PeerChecks(TransportEvents):
         card, failure = self._roster.parties[peer], self._failures[peer]
         advice = ADVICE[failure.cause]
         if failure.cause in _NOT_THERE_YET:
-            text = f"nothing listens at {card.address} yet"
+            text = f"nothing listens at {self._roster.addresses_of(peer)[0]} yet"
             if failure.cause is FailureCause.NO_ANSWER:
-                text = f"no party answers behind the {card.address} of a tunnel or relay yet"
+                text = f"no party answers behind the {self._roster.addresses_of(peer)[0]} of a tunnel or relay yet"
             return Check(card.name, "note", text, advice.state, advice.fault)
         return Check(card.name, "problem", f"{advice.text} ({failure.detail})", advice.state, advice.fault)
 

@@ -17,7 +17,7 @@ import math
 import shutil
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -293,7 +293,7 @@ class SessionSequence:
         if terms.seed is not None or (terms.needs_seed and last_result(self.outcome_log.outcomes)):
             base = b"inca-seed/1" + bytes.fromhex(terms.seed or "")
             changes["seed"] = hashlib.sha256(base + name.encode()).hexdigest()
-        return Roster(f"{number} {name[:48]}", msgspec.structs.replace(terms, **changes), self.roster.parties)
+        return replace(self.roster, name=f"{number} {name[:48]}", terms=msgspec.structs.replace(terms, **changes))
 
     def _remember(self, number: int, request: AverageRequest) -> None:
         """Refuse a program that asks for something else than it did before: its losses would not be those planned."""

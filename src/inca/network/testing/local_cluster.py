@@ -25,6 +25,7 @@ import numpy as np
 from inca._base.types import Array
 from inca.documents.result import ResultDocument
 from inca.errors import IncaError
+from inca.network.addresses import Address
 from inca.network.membership.identity import Identity
 from inca.network.membership.roster import Roster, read_roster
 from inca.network.membership.terms import Terms
@@ -62,9 +63,7 @@ class LocalCluster:
         ports = free_ports(len(self.names))
         cards = []
         for i, (name, port) in enumerate(zip(self.names, ports, strict=True)):
-            identity = Identity.create(name)
-            identity.write(self.party_folder(i), "127.0.0.1", port)
-            cards.append(identity.card("127.0.0.1", port))
+            cards.append(Identity.create(name).write(self.party_folder(i), Address("127.0.0.1", port)))
             np.save(self.party_folder(i) / "value.npy", np.atleast_1d(self.values[i]))
         self.roster = Roster("on this machine", self.terms, tuple(cards))
         self.roster.write(self.folder / "roster.json")

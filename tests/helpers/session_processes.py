@@ -24,7 +24,7 @@ from inca.network.membership.tls import client_context, server_context
 from inca.network.node.journal import Journal
 from inca.network.node.node import Node, SessionEnd
 from inca.network.node.session_setup import SessionSetup
-from inca.network.node.transport_setup import limits_for, transport_for
+from inca.network.node.transport_setup import NetworkAccess, limits_for, transport_for
 from inca.network.protocol.finalization import Result
 from inca.network.protocol.ledger import Ledger
 from inca.network.testing.expected_sum import expected_sum
@@ -265,7 +265,7 @@ class Rogue(TransportEvents):
     def __init__(self, parties: TwelveParties, i: int, session: bytes | None = None) -> None:
         roster, limits = parties.setup.roster, limits_for(parties.setup.session)
         self.downs: list[Failure] = []
-        self.transport = transport_for(roster, parties.identities[i], limits, self, session=session)
+        self.transport = transport_for(roster, parties.identities[i], limits, self, NetworkAccess(), session=session)
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator[Transport]:

@@ -35,6 +35,7 @@ from inca.errors import InvalidInput
 if TYPE_CHECKING:
     from inca import Domain, Transcript
     from inca.network.addresses import Address
+    from inca.network.node.transport_setup import NetworkAccess
     from inca.protocol.transcript import AgreedGuarantee
 
 Kind = TypeVar("Kind")
@@ -383,18 +384,22 @@ class PartyFolders(PartyFolder):
     """Where journals, logs and results are kept, a folder per session."""
     listen: Annotated[str | None, Parameter(metavar="HOST:PORT")] = None
     """Listen here instead of at the address in the roster."""
+    relay_ca: Annotated[Path | None, Parameter(metavar="FILE")] = None
+    """Certificates (PEM) of authorities that may vouch for relays, besides those of this machine: of a private relay,
+    or of a proxy of yours that opens TLS. Proxies are taken from HTTPS_PROXY and NO_PROXY."""
 
     @property
-    def listen_address(self) -> tuple[str, int] | None:
-        """The host and port that --listen names, if it was given."""
+    def access(self) -> "NetworkAccess":
+        """How this machine takes part in the network."""
         from inca._base.validation import refuse
+        from inca.network.node.transport_setup import NetworkAccess
 
         if self.listen is None:
-            return None
+            return NetworkAccess(relay_ca=self.relay_ca)
         host, _, port = self.listen.rpartition(":")
         if not host or not port.isdecimal() or not 0 < int(port) < 65536:
             refuse("--listen", self.listen, "HOST:PORT")
-        return host.strip("[]"), int(port)
+        return NetworkAccess(listen=(host.strip("[]"), int(port)), relay_ca=self.relay_ca)
 
 
 @options(TIME)

@@ -281,7 +281,7 @@ def test_without_cryptography_it_says_what_is_needed(
 ) -> None:
     monkeypatch.setitem(sys.modules, "cryptography", None)
     sentence = refused(capsys, "node", "roster", "show", tmp_path / "r.json")
-    assert sentence == "inca node roster show needs cryptography: pip install 'inca[network]'"
+    assert sentence == "inca node roster show needs cryptography and websockets: pip install 'inca[network]'"
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,7 @@ from inca.network.membership.identity import Identity
 from inca.network.membership.roster import Roster
 from inca.network.membership.tls import client_context, server_context
 from inca.network.node.journal import Journal
+from inca.network.node.transport_setup import NetworkAccess
 from inca.network.preflight.advice import ADVICE
 from inca.network.preflight.checks import EITHER, NETWORK, OURS, THEIRS, Check
 from inca.network.preflight.doctor import Diagnosis, examine
@@ -299,7 +300,7 @@ def test_an_address_in_use_is_ours_to_mend(four: FourParties) -> None:
         assert f"cannot listen on 127.0.0.1:{four.ports[0]}" in check(diagnosis, "address").text
         other = free_ports(1)[0]
         async with four.peer(1):
-            diagnosis = await four.examine(listen=("127.0.0.1", other))
+            diagnosis = await four.examine(access=NetworkAccess(listen=("127.0.0.1", other)))
         assert not diagnosis.problems and check(diagnosis, "bert").state == "fine"
 
     run(work())

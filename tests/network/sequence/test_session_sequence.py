@@ -198,7 +198,7 @@ def test_a_wall_clock_that_is_set_changes_nothing_in_a_sequence(
         held.append(setup.roster.terms.start - options.clock())
         raise OtherRoster("so that it catches up with the others")
 
-    async def catch_up(self: CatchUp, identity: Identity, until: float, listen: object) -> CatchUpResult:
+    async def catch_up(self: CatchUp, identity: Identity, until: float, access: object) -> CatchUpResult:
         slept.append(until - self._clock())
         return CatchUpResult(peers={0, 2})
 

@@ -47,7 +47,7 @@ def doctor(
 
     seconds = positive("--timeout", patience.timeout)
     members, party = read_roster(roster), Identity.read(folders.identity)
-    examination = examine(members, party, folders.state, seconds=seconds, listen=folders.listen_address)
+    examination = examine(members, party, folders.state, seconds=seconds, access=folders.access)
     try:
         diagnosis = asyncio.run(examination)
     except OSError as error:

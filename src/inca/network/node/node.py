@@ -11,7 +11,7 @@ import os
 import random
 from collections import deque
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from math import inf
 from pathlib import Path
@@ -29,7 +29,7 @@ from inca.network.node.progress import TimeLeft
 from inca.network.node.session_clock import Clock, session_clock
 from inca.network.node.session_cost import session_bytes
 from inca.network.node.session_setup import SessionSetup
-from inca.network.node.transport_setup import limits_for, transport_for
+from inca.network.node.transport_setup import NetworkAccess, limits_for, start_transport, transport_for
 from inca.network.node.warm_up import in_daemon_thread
 from inca.network.protocol.context import Effects
 from inca.network.protocol.finalization import Lie, Result
@@ -70,7 +70,7 @@ class NodeOptions:
     """What an operator chooses for a party, and the clock it goes by: by default one that begins with the node."""
 
     clip: bool = False
-    listen: tuple[str, int] | None = None
+    access: NetworkAccess = field(default_factory=NetworkAccess)
     first_start: bool = False
     serve_s: float = 0.0
     unfinished_until: float = inf
@@ -97,7 +97,7 @@ class Node(TransportEvents):
             raise InvalidInput(f"the identity of {identity.name!r} is not in the roster {setup.roster.name!r}")
         self.setup, self.identity, self.me, self.folder = setup, identity, me, folder
         options = options or NodeOptions()
-        self._read_value, self._clip, self._listen = read_value, options.clip, options.listen
+        self._read_value, self._clip, self._access = read_value, options.clip, options.access
         self._first_start = options.first_start
         self._on_event, self._on_ended, self._clock = on_event, on_ended, options.clock or session_clock()
         self._serve_s, self._unfinished_until = options.serve_s, options.unfinished_until
@@ -172,13 +172,8 @@ class Node(TransportEvents):
     async def _open_transport(self) -> None:
         roster = self.setup.roster
         limits = limits_for(self.setup.session)
-        self._transport = transport_for(roster, self.identity, limits, self, clock=self._clock)
-        try:
-            await self._transport.start(*(self._listen or ()))
-        except OSError as error:
-            own = roster.addresses_of(self.me)[0]
-            host, port = self._listen or (own.host, own.port)
-            raise InvalidInput(f"cannot listen on {host}:{port}: {error.strerror or error}") from None
+        self._transport = transport_for(roster, self.identity, limits, self, self._access, clock=self._clock)
+        await start_transport(self._transport, roster.addresses_of(self.me), self._access)
         session, start = roster.session.hex(), roster.terms.start
         self._log.log_event("listens", session=session, parties=len(roster.parties), start=start)
 

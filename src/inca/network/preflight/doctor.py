@@ -29,6 +29,7 @@ from inca.network.node.journal import Journal, check_disk_space
 from inca.network.node.loss_check import LossChecker
 from inca.network.node.session_cost import MachineSeconds, SessionSeconds, session_bytes, session_seconds
 from inca.network.node.session_setup import SessionSetup
+from inca.network.node.transport_setup import NetworkAccess
 from inca.network.node.warm_up import warm_up
 from inca.network.preflight.checks import EVERYONE, OURS, Check, fine, our_problem
 from inca.network.preflight.machine import available_memory, measure_machine
@@ -75,7 +76,7 @@ class Diagnosis:
 
 
 async def examine(
-    roster: Roster, identity: Identity, state: Path, *, seconds: float = 5.0, listen: tuple[str, int] | None = None
+    roster: Roster, identity: Identity, state: Path, *, seconds: float = 5.0, access: NetworkAccess | None = None
 ) -> Diagnosis:
     """Check everything that a session of this party needs.
 
@@ -84,7 +85,7 @@ async def examine(
         identity: This party's keys.
         state: The folder that will hold the journal.
         seconds: How long peers have to show up and answer.
-        listen: Host and port to listen at, if not those of the roster.
+        access: How this machine takes part in the network.
     """
     positive("seconds", seconds)
     me = roster.index(identity.certificate)
@@ -104,7 +105,7 @@ async def examine(
         machine, work = await asyncio.to_thread(_check_machine, setup, me, identity, state)
     else:
         peer_checks = PeerChecks(setup, me)
-        async with peer_checks.open(identity, seconds, listen) as address:
+        async with peer_checks.open(identity, seconds, access or NetworkAccess()) as address:
             checks.append(address)
             if address.level != "problem":
                 measurements = await peer_checks.measure(seconds)

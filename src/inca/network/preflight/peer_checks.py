@@ -8,10 +8,10 @@ from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 
-from inca.errors import PeerUnreachable
+from inca.errors import InvalidInput, PeerUnreachable
 from inca.network.membership.identity import Identity
 from inca.network.node.session_setup import SessionSetup
-from inca.network.node.transport_setup import limits_for, transport_for
+from inca.network.node.transport_setup import NetworkAccess, limits_for, start_transport, transport_for
 from inca.network.preflight.advice import ADVICE, UNHEARD
 from inca.network.preflight.checks import EITHER, NETWORK, OURS, THEIRS, Check, fine, our_problem
 from inca.network.transport.failures import Failure, FailureCause
@@ -49,24 +49,23 @@ class PeerChecks(TransportEvents):
             self.strangers.append(Check(address, "note", text, "stranger", EITHER))
 
     @asynccontextmanager
-    async def open(self, identity: Identity, seconds: float, listen: tuple[str, int] | None) -> AsyncIterator[Check]:
-        """Listen where the party will; yield whether that is possible."""
-        own, timeout = self._roster.addresses_of(self._me)[0], _HANDSHAKE_SHARE * seconds
+    async def open(self, identity: Identity, seconds: float, access: NetworkAccess) -> AsyncIterator[Check]:
+        """Listen where the party will, and register at its relays; yield whether that is possible."""
+        timeout = _HANDSHAKE_SHARE * seconds
         limits = replace(
             limits_for(self._setup.session),
             handshake_timeout_s=timeout,
             hello_timeout_s=timeout,
             ping_timeout_s=timeout,
         )
-        self._transport = transport_for(self._roster, identity, limits, self)
-        host, port = listen or (own.host, own.port)
+        self._transport = transport_for(self._roster, identity, limits, self, access)
         try:
-            await self._transport.start(host, port)
-        except OSError as error:
-            yield our_problem("address", f"cannot listen on {host}:{port}: {error.strerror or error}")
+            where = await start_transport(self._transport, self._roster.addresses_of(self._me), access)
+        except InvalidInput as error:
+            yield our_problem("address", str(error))
             return
         try:
-            yield fine("address", f"listens on {host}:{port}")
+            yield fine("address", where)
         finally:
             await self._transport.close()
 

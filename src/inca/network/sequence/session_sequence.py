@@ -39,6 +39,7 @@ from inca.network.node.report import kept_result
 from inca.network.node.runner import run_party
 from inca.network.node.session_clock import session_clock
 from inca.network.node.session_setup import SessionSetup
+from inca.network.node.transport_setup import NetworkAccess
 from inca.network.node.warm_up import warm_up
 from inca.network.protocol.stages import periods_after_rounds
 from inca.network.sequence.catch_up import CatchUp, CatchUpResult, needed_vouchers
@@ -88,7 +89,7 @@ class SessionSequence:
             default two periods, but at least five seconds.
         max_mu: The largest loss of all sessions together that this party accepts; by default what the program has asked
             for up to the next session, or has said by `allow` that it will.
-        listen: Host and port to listen at, if not those of the roster.
+        access: How this machine takes part in the network.
         notify: Called with a sentence about what happens.
     """
 
@@ -101,14 +102,14 @@ class SessionSequence:
         interval: float | None = None,
         gathering: float | None = None,
         max_mu: float | None = None,
-        listen: tuple[str, int] | None = None,
+        access: NetworkAccess | None = None,
         notify: Callable[[str], None] | None = None,
     ) -> None:
         roster.check_complete()
         me = roster.index(identity.certificate)
         if me is None:
             raise InvalidInput(f"the identity must be one of the roster {roster.name!r}, got {identity.name!r}")
-        self.roster, self.me, self._identity, self._listen = roster, me, identity, listen
+        self.roster, self.me, self._identity, self._access = roster, me, identity, access or NetworkAccess()
         self._interval, self._gathering = self.times(roster.terms, interval, gathering)
         self._max_mu = None if max_mu is None else positive("max_mu", max_mu)
         self._mu_allowed = 0.0
@@ -249,7 +250,7 @@ class SessionSequence:
         try:
             # What a row is longer than agreed by rounding is clipped away.
             wait_until = self.start(number + 1) - 2.0 * self._gathering  # then the others are asked for the outcome
-            options = NodeOptions(clip=True, listen=self._listen, clock=self._clock, unfinished_until=wait_until)
+            options = NodeOptions(clip=True, access=self._access, clock=self._clock, unfinished_until=wait_until)
             result = run_party(setup, self._identity, place, lambda: row, options, shred=True)
         except OtherRoster as error:
             # They know other outcomes, or say so. When the parties catch up next, it will turn out.
@@ -320,10 +321,7 @@ class SessionSequence:
         """Catch up before a session."""
         time.sleep(max(0.0, self._catch_up_ends(number) - self._gathering - self._clock()))
         catch_up = CatchUp(self.roster, self.me, self.outcome_log, number, self._clock)
-        try:
-            result = asyncio.run(catch_up.hold(self._identity, self._catch_up_ends(number), self._listen))
-        except OSError as error:
-            raise InvalidInput(f"cannot listen for the others: {error.strerror or error}") from None
+        result = asyncio.run(catch_up.hold(self._identity, self._catch_up_ends(number), self._access))
         if result.adopted_from is not None:
             self._notify(f"before session {number}: caught up with {self.roster.names[result.adopted_from]}")
         if result.changed:

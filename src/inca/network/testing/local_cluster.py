@@ -34,6 +34,7 @@ from inca.network.node.journal import Journal
 from inca.network.node.node import NodeOptions
 from inca.network.node.runner import run_party
 from inca.network.node.session_setup import SessionSetup
+from inca.network.node.transport_setup import NetworkAccess
 from inca.network.protocol.ledger import Ledger
 from inca.network.testing.expected_sum import expected_sum
 from inca.protocol.execution_files import read_execution
@@ -208,12 +209,13 @@ def run_local_party(
         sys.stdout = sys.stderr = output
         try:
             setup, listen = SessionSetup(read_roster(roster)), None if port is None else ("127.0.0.1", port)
+            access = NetworkAccess(listen=listen)
             result = run_party(
                 setup,
                 Identity.read(home),
                 session,
                 lambda: np.load(home / "value.npy"),
-                NodeOptions(listen=listen, first_start=first_start, serve_s=serve_s),
+                NodeOptions(access=access, first_start=first_start, serve_s=serve_s),
                 shred=shred,
                 leave_on_sigterm=True,
                 on_event=_die_after_commit if dies_after_commit else None,

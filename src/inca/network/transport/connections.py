@@ -412,7 +412,6 @@ class Connections:
         culprit = connection.peer if connection.proven else None if connection.outgoing else connection.origin
         count = 0
         if connection.socket is None:  # nobody was there to break a rule
-            connection.drop()
             self._acceptor.no_longer_pending(connection)
         else:
             if culprit is not None and failure.cause not in _FORGIVEN:
@@ -421,6 +420,8 @@ class Connections:
         told = connection.proven and isinstance(error, TransportViolation)
         connection.finish(Bye.because_of(failure.cause) if told else None)
         self._end(connection, failure)
+        if connection.socket is None:
+            connection.drop()  # or the dial, or the answer to a call, would go on
 
     def on_closed(self, connection: Connection, error: Exception | None) -> None:
         """Forget a connection whose socket is closed."""

@@ -1,0 +1,195 @@
+"""The relay's end of a connection: TLS on memory buffers, the upgrade to WebSocket, and where it comes from."""
+
+from __future__ import annotations
+
+import asyncio
+import http
+import secrets
+import socket
+import ssl
+from enum import Enum, auto
+from typing import Protocol
+
+from inca._base.extras import importing
+from inca.network.transport.relay.link import CHUNK_BYTES, Link
+from inca.network.transport.streams import RECORD_BYTES, leave_no_trace
+
+with importing("inca.network", extra="network"):
+    from websockets.http11 import Request
+    from websockets.protocol import Event
+    from websockets.server import ServerProtocol
+
+REQUEST_BYTES = 1 << 14  # of TLS's and HTTP's headers, and of what else comes before a claim
+_HIGH_WATER = 1 << 17  # bytes that wait for the kernel before the other end is held back
+_USER_TIMEOUT_MS = 180_000  # a machine that vanished without a word is noticed at the latest then
+
+
+class Role(Enum):
+    """What a connection has become."""
+
+    PENDING = auto()  # no claim yet
+    PROVING = auto()  # claimed a name that is taken, by a process that may be dead
+    REGISTERED = auto()
+    WAITING = auto()  # dialled, and the callee has not answered
+    JOINED = auto()
+    DONE = auto()
+
+
+class Door(Protocol):
+    """Who lets links in."""
+
+    def on_request(self, link: ServerLink, request: Request) -> tuple[http.HTTPStatus, str] | None:
+        """Return what to answer in place of a WebSocket, if so."""
+
+    def on_opened(self, link: ServerLink) -> None:
+        """There is a WebSocket."""
+
+    def on_gone(self, link: ServerLink) -> None:
+        """It is closed."""
+
+
+class Board(Protocol):
+    """Who decides what links become, once they are WebSockets."""
+
+    def on_message(self, link: ServerLink, text: bytes) -> None:
+        """Take a text message."""
+
+    def on_piece(self, link: ServerLink, data: bytes | bytearray) -> None:
+        """Take a piece of a stream; empty at its end."""
+
+    def on_read(self, link: ServerLink, messages: int, size: int) -> None:
+        """Count what was read."""
+
+    def on_writable(self, link: ServerLink) -> None:
+        """More can be written to it."""
+
+
+class ServerLink(Link):
+    """A connection that a relay has accepted; `origin` says where from, in words that mean nothing to others."""
+
+    def __init__(
+        self,
+        door: Door,
+        board: Board,
+        buffer: memoryview,
+        context: ssl.SSLContext | None,
+        open_timeout_s: float,
+        *,
+        address: str,
+        origin: str,
+    ) -> None:
+        super().__init__(ServerProtocol(max_size=CHUNK_BYTES), buffer)
+        self._door, self._board, self._open_timeout_s = door, board, open_timeout_s
+        self.address, self.origin = address, origin
+        self.role, self.nonce = Role.PENDING, secrets.token_bytes(32)
+        self.name, self.instance = "", ""
+        self.partner: ServerLink | None = None
+        self._early_bytes = 0
+        self.ticket = ""
+        self._in, self._out = ssl.MemoryBIO(), ssl.MemoryBIO()
+        self._tls = None if context is None else context.wrap_bio(self._in, self._out, server_side=True)
+        self._secure = context is None
+
+    # --- TLS ---------------------------------------------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Await TLS, or the request."""
+        super().connection_made(transport)
+        assert self.transport is not None
+        self.transport.set_write_buffer_limits(high=_HIGH_WATER)
+        sock = self.transport.get_extra_info("socket")
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, _USER_TIMEOUT_MS)
+        self.set_timer("deadline", self._open_timeout_s, self.abort)
+
+    def buffer_updated(self, nbytes: int) -> None:
+        """Decrypt what was read."""
+        if self.role is Role.PENDING:
+            self._early_bytes += nbytes
+            if self._early_bytes > REQUEST_BYTES:
+                self.abort()
+                return
+        self._in.write(self._buffer[:nbytes])
+        self._advance()
+
+    def on_released(self) -> None:
+        """Take what had to wait."""
+        self._advance()
+
+    def _advance(self) -> None:
+        try:
+            if not self._secure and self._tls is not None:
+                self._tls.do_handshake()
+                self._secure = True
+                self._drain()
+                self.set_timer("deadline", self._open_timeout_s, self.abort)
+            while not self._held and self.transport is not None:
+                if self._tls is not None:
+                    data = self._tls.read(RECORD_BYTES)
+                    if not data:  # the other side ended TLS in good order
+                        self.eof_received()
+                        self.transport.close()
+                else:
+                    data = self._in.read(RECORD_BYTES)
+                if not data:
+                    break
+                self._board.on_read(self, self.receive(data), len(data))
+        except ssl.SSLWantReadError:
+            self._drain()  # our part of the handshake, or a new key
+        except ssl.SSLError:
+            self._drain()  # the alert that says what is wrong
+            self.abort()
+
+    def put(self, data: bytes) -> None:
+        """Encrypt and write."""
+        if self._tls is None:
+            super().put(data)
+            return
+        view = memoryview(data)
+        while view:
+            view = view[self._tls.write(view) :]
+        self._drain()
+
+    def _drain(self) -> None:
+        if self._out.pending:
+            super().put(self._out.read())
+
+    # --- WebSocket ---------------------------------------------------------------------------------------------------
+
+    def on_event(self, event: Event) -> None:
+        """Answer the request, then take frames."""
+        if not isinstance(event, Request):
+            super().on_event(event)
+            return
+        assert isinstance(self.websocket, ServerProtocol)
+        answer = self._door.on_request(self, event)
+        response = self.websocket.reject(*answer) if answer is not None else self.websocket.accept(event)
+        self.websocket.send_response(response)
+        self._flush()
+        if self.open:
+            self._door.on_opened(self)
+
+    def on_text(self, text: bytes) -> None:
+        """Pass it on."""
+        self._board.on_message(self, text)
+
+    def on_data(self, data: bytes | bytearray) -> None:
+        """Pass it on."""
+        self._board.on_piece(self, data)
+
+    def on_end(self) -> None:
+        """Pass it on."""
+        self._board.on_piece(self, b"")
+
+    def on_writable(self) -> None:
+        """Pass it on."""
+        self._board.on_writable(self)
+
+    def on_closed(self, error: Exception | None) -> None:
+        """Pass it on."""
+        self._door.on_gone(self)
+
+    def give_way(self) -> None:
+        """Close at once, and leave no trace in the kernel."""
+        if self.transport is not None:
+            leave_no_trace(self.transport.get_extra_info("socket"))
+        self.abort()

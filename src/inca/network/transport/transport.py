@@ -60,6 +60,12 @@ class Transport:
         return {party for party, peer in self._connections.peers.items() if peer.live is not None}
 
     @property
+    def relayed(self) -> dict[int, Address]:
+        """The peers that are reached through a relay now, and through which."""
+        live = {party: peer.live for party, peer in self._connections.peers.items() if peer.live is not None}
+        return {party: connection.relay for party, connection in live.items() if connection.relay is not None}
+
+    @property
     def registered(self) -> set[Address]:
         """The relays at which the others can reach us now."""
         return set(self._connections.registered)

@@ -323,7 +323,7 @@ class Node(TransportEvents):
             "attended": max(0, party.ledger.attended - 1),
             "open_offers": len(party.ledger.open),
             "connected": len(self._transport.connected),
-            "through_relays": len(self._transport.relayed),
+            "through_relays": sum(way.relay is not None for way in self._transport.ways.values()),
             "relays": dict(self._relays),
             "deposits": deposits,
             "expected": expected,

@@ -31,7 +31,8 @@ from inca.network.membership.roster import Roster, read_roster
 from inca.network.membership.terms import Terms
 from inca.network.sequence.outcome_log import OutcomeLog
 from inca.network.sequence.session_sequence import SessionSequence
-from inca.network.testing.local_cluster import FORK_SERVER, free_ports, measure_start_up
+from inca.network.testing.fork_server import FORK_SERVER, measure_start_up
+from inca.network.testing.local_cluster import free_ports
 
 SIZES = (4, 9, 2, 6, 5)  # records of the parties
 STEPS = 3

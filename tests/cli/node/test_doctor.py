@@ -35,11 +35,14 @@ def test_it_prints_a_table_and_json(capsys: Capture, tmp_path: Path, roster: Ros
     assert (status, err) == (0, "")
     for part in (f"session {roster.session.hex()}", "this machine\n", "\npeers\n", "bert  not there"):
         assert part in out
-    assert out.endswith("3 of 3 peers are not there yet.\nNothing is in the way of the session.\n")
+    assert out.endswith(
+        "3 of 3 peers are not there yet.\nNothing is in the way here. No peer was there to try the links with.\n"
+    )
     status, out, err = call(capsys, *words(tmp_path, roster), *SOON, "--json")
     report = json.loads(out)
     assert (status, err, report["well"], report["problems"]) == (0, "", True, [])
     assert [peer["state"] for peer in report["peers"]] == ["not there"] * 3
+    assert (report["absent"], report["apart"]) == ([peer["what"] for peer in report["peers"]], [])
     assert {check["what"] for check in report["checks"]} == {
         "roster", "start", "address", "space", "journal", "memory", "loss", "period", "estimate"
     }  # fmt: skip

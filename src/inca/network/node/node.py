@@ -19,6 +19,7 @@ from typing import Any
 
 from inca._base.types import Array
 from inca.errors import CorruptJournal, InvalidInput, InvalidPeerMessage, JournalUnusable
+from inca.network.addresses import Address
 from inca.network.membership.identity import Identity, verify
 from inca.network.node.clock_check import check_clocks
 from inca.network.node.connect_ahead import ConnectAhead, connected_ahead
@@ -113,6 +114,7 @@ class Node(TransportEvents):
         self._telling: asyncio.Task[None] | None = None
         self._stopping = self._departing = False
         self._bytes_received, self._deposits_left = 0, TimeLeft()
+        self._relays: dict[str, str] = {}  # at which we registered, and why not if we are not
 
     # --- from outside -------------------------------------------------------------------------------------------
 
@@ -321,6 +323,8 @@ class Node(TransportEvents):
             "attended": max(0, party.ledger.attended - 1),
             "open_offers": len(party.ledger.open),
             "connected": len(self._transport.connected),
+            "through_relays": sum(way.relay is not None for way in self._transport.ways.values()),
+            "relays": dict(self._relays),
             "deposits": deposits,
             "expected": expected,
             "seconds_left": self._deposits_left.look(self._clock(), deposits, expected),
@@ -394,6 +398,20 @@ class Node(TransportEvents):
     def log_event(self, event: str, **fields: object) -> None:
         """Log what else the transport has noticed."""
         self._log.log_event(event, **fields)
+
+    def registered(self, relay: Address) -> None:
+        """Log that the others can reach us at a relay."""
+        self._relays[str(relay)] = ""
+        self._log.log_event("registered", relay=relay)
+
+    def unregistered(self, relay: Address, failure: Failure) -> None:
+        """Log why the others cannot reach us at a relay; the transport tries again."""
+        self._relays[str(relay)] = failure.detail
+        self._log.log_event("unregistered", relay=relay, cause=failure.cause, reason=failure.detail)
+
+    def contested(self, relay: Address) -> None:
+        """Log that somebody else has our key: a second process, or a copy of the machine."""
+        self._log.log_event("contested", relay=relay)
 
     def _verify(self, party: int, text: bytes, signature: bytes) -> bool:
         return verify(self.setup.roster.parties[party].certificate, text, signature)

@@ -21,7 +21,8 @@ import numpy as np
 from inca.documents.certificate import CertificateDocument
 from inca.network.membership.terms import Terms
 from inca.network.protocol.stages import periods_after_rounds
-from inca.network.testing.local_cluster import LocalCluster, measure_start_up
+from inca.network.testing.fork_server import measure_start_up
+from inca.network.testing.local_cluster import LocalCluster
 from inca.planning.plan import Plan, plan
 from inca.planning.requirements import Requirements
 

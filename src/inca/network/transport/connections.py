@@ -412,7 +412,10 @@ class Connections:
             connection.abort()
             return
         failure = describe_failure(error, connection.who)
-        culprit = connection.peer if connection.proven else None if connection.outgoing else connection.origin
+        told = connection.proven and isinstance(error, TransportViolation)
+        # Silence, and bytes that TLS does not accept, may be the doing of a relay, or of anyone else between us.
+        spoke = told and failure.cause is not FailureCause.UNRESPONSIVE
+        culprit = connection.peer if spoke else None if connection.outgoing else connection.origin
         count = 0
         if connection.socket is None:  # nobody was there to break a rule
             connection.drop()
@@ -421,7 +424,6 @@ class Connections:
             if culprit is not None and failure.cause not in _FORGIVEN:
                 count = self._violations.add(culprit, self._loop.time())
             self._events.violated(connection.peer, connection.address, failure, count)
-        told = connection.proven and isinstance(error, TransportViolation)
         connection.finish(Bye.because_of(failure.cause) if told else None)
         self._end(connection, failure)
 
@@ -467,7 +469,7 @@ class Connections:
             if again and now - peer.trying_since <= patience:
                 peer.routes.again()
                 peer.back_off(now)
-            elif (told := peer.routes.failed(failure, now, final=connection.proven)) is not None:
+            elif (told := peer.routes.failed(failure, now)) is not None:
                 self._unreachable(peer, told)
                 return
         self.wake(peer)

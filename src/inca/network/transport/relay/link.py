@@ -120,12 +120,11 @@ class Link(asyncio.BufferedProtocol):
 
     def release(self, *reasons: str) -> None:
         """Go on unless there is another reason not to."""
-        if self._held and not self._held.difference(reasons):
-            self._held.clear()
-            if self.transport is not None and not self.transport.is_closing():
-                self.transport.resume_reading()
-                self.on_released()
+        before = bool(self._held)
         self._held.difference_update(reasons)
+        if before and not self._held and self.transport is not None and not self.transport.is_closing():
+            self.transport.resume_reading()
+            self.on_released()
 
     def on_released(self) -> None:
         """Take what had to wait."""

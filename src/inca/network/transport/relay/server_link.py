@@ -20,6 +20,7 @@ with importing("inca.network", extra="network"):
     from websockets.server import ServerProtocol
 
 REQUEST_BYTES = 1 << 14  # of TLS's and HTTP's headers, and of what else comes before a claim
+_MESSAGES_COUNTED = 64  # before it is asked whether to go on
 _HIGH_WATER = 1 << 17  # bytes that wait for the kernel before the other end is held back
 _USER_TIMEOUT_MS = 180_000  # a machine that vanished without a word is noticed at the latest then
 
@@ -122,22 +123,30 @@ class ServerLink(Link):
                 self._secure = True
                 self._drain()
                 self.set_timer("deadline", self._open_timeout_s, self.abort)
-            while not self._held and self.transport is not None:
-                if self._tls is not None:
-                    data = self._tls.read(RECORD_BYTES)
-                    if not data:  # the other side ended TLS in good order
-                        self.eof_received()
-                        self.transport.close()
-                else:
-                    data = self._in.read(RECORD_BYTES)
-                if not data:
-                    break
-                self._board.on_read(self, self.receive(data), len(data))
+            self._read_on()
         except ssl.SSLWantReadError:
             self._drain()  # our part of the handshake, or a new key
         except ssl.SSLError:
             self._drain()  # the alert that says what is wrong
             self.abort()
+
+    def _read_on(self) -> None:
+        messages = size = 0
+        try:
+            while not self._held and self.transport is not None:
+                if self._tls is None:
+                    data = self._in.read(RECORD_BYTES)
+                elif not (data := self._tls.read(RECORD_BYTES)):  # the other side ended TLS in good order
+                    self.eof_received()
+                    self.transport.close()
+                if not data:
+                    break
+                messages, size = messages + self.receive(data), size + len(data)
+                if messages > _MESSAGES_COUNTED:  # tiny ones cost most
+                    self._board.on_read(self, messages, size)
+                    messages = size = 0
+        finally:
+            self._board.on_read(self, messages, size)
 
     def put(self, data: bytes) -> None:
         """Encrypt and write."""

@@ -16,7 +16,8 @@ import pytest
 from helpers.forked_processes import SESSION, all_said, append_for_ever, forked
 from helpers.ledgers import SESSION as CONFIG
 from inca.errors import InvalidInput, JournalUnusable
-from inca.network.node.journal import Journal, check_disk_space, payload_files
+from inca.network.node.journal import Journal, check_disk_space
+from inca.network.node.payload_files import payload_files
 from inca.network.protocol.messages import Decision, Item, Lock, Proposal
 from inca.network.protocol.records import (
     Accepted,

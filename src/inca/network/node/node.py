@@ -10,7 +10,7 @@ import asyncio
 import os
 import random
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from math import inf
@@ -36,7 +36,6 @@ from inca.network.protocol.finalization import Lie, Result
 from inca.network.protocol.messages import Message, Nudge, Offer, decode, encode, encode_in_pieces
 from inca.network.protocol.party import Party
 from inca.network.protocol.realized_execution import RealizedExecution
-from inca.network.protocol.records import Record
 from inca.network.protocol.signed_items import printable
 from inca.network.transport.failures import Failure, FailureCause
 from inca.network.transport.frames import Received
@@ -113,6 +112,7 @@ class Node(TransportEvents):
         self._telling: asyncio.Task[None] | None = None
         self._stopping = self._departing = False
         self._bytes_received, self._deposits_left = 0, TimeLeft()
+        self._written_changes = 0  # of the items of the party, when those to come were last written ahead
 
     # --- from outside -------------------------------------------------------------------------------------------
 
@@ -149,8 +149,6 @@ class Node(TransportEvents):
                 if records:
                     self._log.log_event("comes back", records=len(records))
                     effects = self._party.recover(self._clock(), records, first_start=self._first_start)
-                    self._hold_in_files(records)
-                    records.clear()
                     self._commit(effects)
                 elif noisy is not None:
                     secrets, vouched = [os.urandom(32) for _ in range(3)], self._first_start
@@ -274,7 +272,9 @@ class Node(TransportEvents):
     def _commit(self, effects: Effects) -> None:
         """Make the records durable, and only then send anything."""
         self.journal.append(effects.records)
-        self._hold_in_files(effects.records)
+        if (changes := self._party.signed_items.changes) != self._written_changes:
+            self._written_changes = changes
+            self.journal.write_ahead(self._party.sealed_messages)
         sent, frame = None, tuple[bytes, ...]()
         for peer, message in effects.sends:
             if message is not sent:  # the same to all is encoded once
@@ -288,10 +288,6 @@ class Node(TransportEvents):
         if (realized := effects.assess) is not None:
             self._work(partial(self._check_realized_loss, realized), partial(self._party.assessed, of=realized))
         self._write_status()
-
-    def _hold_in_files(self, records: Iterable[Record]) -> None:
-        for record in self.journal.in_files(records):
-            self._party.ledger.hold_in_file(record)
 
     def _connect_ahead(self) -> None:
         """Connect before the start to those with whom there will be something to exchange.

@@ -25,12 +25,13 @@ from inca.network.node.connect_ahead import ConnectAhead, connected_ahead
 from inca.network.node.event_log import EventLog, StatusFile
 from inca.network.node.journal import Journal, check_disk_space
 from inca.network.node.loss_check import LossCheck, LossChecker
-from inca.network.node.progress import TimeLeft
+from inca.network.node.progress import TimeLeft, here_of
 from inca.network.node.session_clock import Clock, session_clock
 from inca.network.node.session_cost import session_bytes
 from inca.network.node.session_setup import SessionSetup
 from inca.network.node.transport_setup import limits_for, transport_for
 from inca.network.node.warm_up import in_daemon_thread
+from inca.network.payloads import LARGE_BYTES
 from inca.network.protocol.context import Effects
 from inca.network.protocol.finalization import Lie, Result
 from inca.network.protocol.messages import Message, Nudge, Offer, decode, encode, encode_in_pieces
@@ -46,6 +47,7 @@ _PROBE = encode(Nudge(0))  # there is no round 0 to speak of: it asks for nothin
 _GOODBYE_S = 1.0  # for which connections are opened to tell others that this party leaves
 _LINGER_S = 2.0  # for which a party with a wrong clock can still be measured by the others
 _MAX_SLEEP_S = 3600.0
+_STATUS_S = 1.0  # after which the status is written again, if it has changed
 _STATUS_BYTES = 2**14  # received, in which the status counts, so that small messages do not change it
 _CONNECT_AHEAD_S = 60.0  # of the start
 
@@ -265,7 +267,9 @@ class Node(TransportEvents):
     async def _sleep(self, seconds: float) -> None:
         self._woken.clear()
         if seconds > 0:
-            timer = asyncio.get_running_loop().call_later(min(seconds, _MAX_SLEEP_S), self._woken.set)
+            # While a large frame arrives nothing happens, but for what the status says of it.
+            longest = _STATUS_S if self._party.signed_items.sealed_bytes >= LARGE_BYTES else _MAX_SLEEP_S
+            timer = asyncio.get_running_loop().call_later(min(seconds, longest), self._woken.set)
             await self._woken.wait()
             timer.cancel()
 
@@ -313,6 +317,9 @@ class Node(TransportEvents):
     def _write_status(self, *, now: bool = False, stage: str = "") -> None:
         party = self._party
         (deposits, expected), (keys, keys_needed) = party.deposits, party.keys
+        arriving, sealed_bytes = self._transport.arriving, self._party.signed_items.sealed_bytes
+        received = self._bytes_received + sum(arriving)
+        here = here_of(deposits, expected, arriving, sealed_bytes)
         fields = {
             "session": self.setup.session.id.hex(),
             "party": self.identity.name,
@@ -324,10 +331,11 @@ class Node(TransportEvents):
             "connected": len(self._transport.connected),
             "deposits": deposits,
             "expected": expected,
-            "seconds_left": self._deposits_left.look(self._clock(), deposits, expected),
+            "percent": min(99, int(100 * here / expected)) if deposits < expected else 100,
+            "seconds_left": self._deposits_left.look(self._clock(), here, expected),
             "keys": keys,
             "keys_needed": keys_needed,
-            "bytes_received": self._bytes_received - self._bytes_received % _STATUS_BYTES,
+            "bytes_received": received - received % _STATUS_BYTES,
             "bytes_expected": session_bytes(self.setup.session).traffic,
             "reason": party.reason,
         }

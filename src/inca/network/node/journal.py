@@ -277,8 +277,8 @@ def _unique_key(record: Record) -> str | None:
 
 
 def check_disk_space(folder: Path, session: SessionConfig) -> None:
-    """Refuse to begin on a disk that will be full before the end of the session."""
-    needed = session_bytes(session).disk
+    """Refuse to go on with a disk that will be full before the end of the session; what is written counts."""
+    needed = session_bytes(session).disk - sum(file.stat().st_size for file in folder.glob("journal.db*"))
     disk = os.statvfs(folder)
     if (free := disk.f_bavail * disk.f_frsize) < needed:
         must_be = f"at least {needed / 2**20:.1f} MiB free for the session"

@@ -65,7 +65,7 @@ class RelayNetwork(TlsNetwork):
     def options(self, **changes: Any) -> RelayOptions:
         limits = {"max_pending_per_origin": 256, **changes.pop("limits", {})}
         limits |= {name: allowance() * value for name, value in limits.items() if name.endswith("_s")}
-        usual = {"host": "127.0.0.1", "port": 0, "certificate": self.certificate}
+        usual: dict[str, Any] = {"host": "127.0.0.1", "port": 0, "certificate": self.certificate}
         return RelayOptions(**usual | changes, limits=RelayLimits(**limits))
 
     def reached_at(self, relay: Address, *parties: int) -> None:

@@ -175,9 +175,8 @@ class HostileParty(Party):
             if receiver == peer
         ]
         t, slot = rng.choice(mine or [(1, 0)])
-        share = np.frombuffer(self._payload(), dtype="<i8")
         to = rng.choice([peer, peer, peer, self.me])  # mostly as it should be
-        return self._offers.offer(t, slot, to, share)
+        return self._offers.offer(t, slot, to, self._payload())
 
     def _payload(self) -> bytes:
         weight = self._liar.choice([0, 1, -1, WEIGHT // 3, self.session.parties * WEIGHT, -3 * WEIGHT, 2**62 - 1])

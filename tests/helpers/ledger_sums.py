@@ -103,6 +103,6 @@ class LedgerSums:
             for (t, slot), sent in ledger.outbox.items():
                 if sent.fate == OPEN:
                     payloads = self._credited.get((t, i, slot, sent.receiver), ())
-                    if pack(ledger.shares[t]) not in payloads:
-                        part += ledger.shares[t]
+                    if pack(ledger.share(t)) not in payloads:
+                        part += ledger.share(t)
         return part

@@ -120,7 +120,7 @@ def missing(ledgers: list[Ledger]) -> list[int]:
         total = total + ledger.balance - ledger.injected
         for t, slot in ledger.open:
             if not ledgers[ledger.outbox[t, slot].receiver].decisions.get((t, i, slot), False):
-                total = total + ledger.shares[t]
+                total = total + ledger.share(t)
     return [int(number) for number in total]
 
 
@@ -138,7 +138,7 @@ def possible(ledgers: list[Ledger], i: int) -> list[tuple[int, Record]]:
         if decided is None:
             events.append((j, Tombstoned(*key)))
             if ledgers[j].round == t and not ledgers[j].sealed:
-                events += 3 * [(j, Credited(*key, pack(ledger.shares[t])))]
+                events += 3 * [(j, Credited(*key, pack(ledger.share(t))))]
             if not ledger.sealed and t == ledger.round:
                 events.append((i, Answered(t, slot, "unsent")))
         elif not ledger.sealed and (decided or t == ledger.round):

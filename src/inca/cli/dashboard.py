@@ -8,18 +8,16 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from inca.cli.options import OPTIONS, options
+from inca.cli.options import OPTIONS, Place, options
 from inca.cli.printing import print_text
 
 
 @options(OPTIONS)
-class Page:
+class Page(Place):
     """Where the page is, and what it follows."""
 
     host: str = "127.0.0.1"
-    """A host name or an IP address."""
     port: int = 8765
-    """A TCP port to listen on."""
     sessions: Annotated[list[Path], Parameter(metavar="FOLDER")] = field(default_factory=list)
     """Follow the sessions of nodes on this machine: a --state folder, or one above."""
     no_browser: bool = False

@@ -347,17 +347,28 @@ class PartyFolder:
     """The folder that `inca node keygen` wrote."""
 
 
-@options(OPTIONS)
-class CardAddresses:
-    """Where a party is reached. At least one of them, unless the roster will name relays for all."""
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class Place:
+    """Where something listens."""
 
     host: str | None = None
-    """A host name or an IP address of this party, if the others can connect to it; with --port."""
+    """A host name or an IP address."""
     port: int | None = None
-    """The TCP port it listens on, with --host."""
+    """A TCP port to listen on."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class Relays:
+    """Where parties are reached that may only connect outwards."""
+
     relay: Annotated[list[str], Parameter(metavar="wss://HOST/PATH")] = field(default_factory=list)
-    """A relay (`inca relay`) through which the others reach it, if it may only connect outwards; may be given several
-    times, the preferred one first. With --host, the others try that first."""
+    """A relay (`inca relay`) that leads to parties that may only connect outwards; may be given several times, the
+    preferred one first. The others try a party's own --host and --port before."""
+
+
+@options(OPTIONS)
+class CardAddresses(Relays, Place):
+    """Where a party is reached."""
 
     @property
     def addresses(self) -> "list[Address]":

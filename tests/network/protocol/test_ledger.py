@@ -95,7 +95,7 @@ def test_masks_vanish_exactly_and_weights_are_whole_when_everyone_is_there(
         offers = [(i, slot) for i in range(session.parties) for slot in range(session.receivers)]
         for i, slot in rng.sample(offers, len(offers)):
             receiver = ledgers[i].outbox[t, slot].receiver
-            ledgers[receiver].apply(Credited(t, i, slot, pack(ledgers[i].shares[t])))
+            ledgers[receiver].apply(Credited(t, i, slot, pack(ledgers[i].share(t))))
             ledgers[i].apply(Answered(t, slot, "acked"))
     values = [np.frombuffer(opening(session, i).noisy, dtype=np.int64) for i in range(session.parties)]
     for ledger, value in zip(ledgers, values, strict=True):
@@ -162,7 +162,7 @@ def test_a_round_debits_a_share_for_each_receiver() -> None:
     ledger.apply(Began(1, ledger.next_share()))
     entered = ledger.injected - before  # of round 1
     assert ledger.balance.tolist() == (before - 2 * part + entered).tolist()
-    assert ledger.open == [(1, 0), (1, 1)] and ledger.shares[1].tolist() == part.tolist()
+    assert ledger.open == [(1, 0), (1, 1)] and ledger.share(1).tolist() == part.tolist()
     assert ledger.account.present == [1] and ledger.account.fates == [[OPEN, OPEN]]
 
 
@@ -171,7 +171,7 @@ def test_a_round_debits_a_share_for_each_receiver() -> None:
 )
 def test_an_answer_settles_an_offer(fate: str, later: int, told: int) -> None:
     ledger = in_round(1 + later)
-    before, part = ledger.balance.copy(), ledger.shares[1].copy()
+    before, part = ledger.balance.copy(), ledger.share(1).copy()
     ledger.apply(Answered(1, 0, fate))
     assert ledger.account.fates[0] == [told]
     assert (ledger.balance - before).tolist() == (part * (fate != "acked")).tolist()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection
-from dataclasses import asdict, field
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -18,6 +18,7 @@ from inca.cli.options import (
     Json,
     NewFile,
     PlanFile,
+    Relays,
     RosterFile,
     SessionTimes,
     domain_of,
@@ -41,14 +42,11 @@ BY_HAND = ("--rounds", "--sigma-independent", "--sigma-cancelling", "--epsilon",
 
 
 @options(OPTIONS)
-class SessionPlan(PlanFile):
+class SessionPlan(Relays, PlanFile):
     """What else is agreed on."""
 
     min_participants: int | None = None
     """Final messages that a result needs. Default: as many as the plan expects at the end."""
-    relay: Annotated[list[str], Parameter(metavar="wss://HOST/PATH")] = field(default_factory=list)
-    """A relay (`inca relay`) for all parties, tried after the addresses on their cards; may be given several times, the
-    preferred one first. Parties need no address of their own then."""
 
 
 def init(
@@ -63,6 +61,8 @@ def init(
     privacy: AgreedPrivacy = AgreedPrivacy(),
 ) -> None:
     """Begin a roster with the terms of a run, from a plan or by hand; parties come with `inca node roster add`.
+
+    A relay that is named here, with --relay, is for all parties: they need no address of their own then.
 
     Example:  inca plan --parties 20 --epsilon 1 --colluding 0.1 --dropout 0.1 --out plan.json, then
     inca node roster init waiting-times --plan plan.json --domain 0 1 --start +30m --out roster.json

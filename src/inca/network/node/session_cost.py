@@ -2,6 +2,19 @@
 
 Everything follows from the number of *vectors*, which have 8 bytes for each coordinate and for the weight. A party
 sends one to each receiver of a round, and its sealed final message to all others; it receives as many.
+
+Example:
+    >>> session = SessionConfig(
+    ...     id=bytes(32), parties=12, rounds=3, receivers=1, schedule="circle", dimension=10**6,
+    ...     largest_value=2**34, sigma_independent=2**30, sigma_cancelling=2**33, min_participants=9, start=0.0,
+    ...     period=10.0,
+    ... )
+    >>> session_bytes(session).sentence
+    '113 MB sent and as much received; 475 MiB of memory, 253 MiB of disk'
+    >>> machine = MachineSeconds(draw=0.03, take=0.04, write=0.03, unseal=0.04, verify=2e-4, assess=0.01)
+    >>> seconds = session_seconds(session, machine, link=12.5e6, round_trip=0.02)
+    >>> f"{seconds.round:.2f} {seconds.deposits:.2f} {seconds.total:.1f}"
+    '0.80 7.88 16.6'
 """
 
 from __future__ import annotations
@@ -36,19 +49,7 @@ class SessionBytes:
 
 
 def session_bytes(session: SessionConfig) -> SessionBytes:
-    """Return how many bytes a session takes.
-
-    Example:
-        >>> from inca.network.protocol.session import SessionConfig
-        >>> session = SessionConfig(
-        ...     id=bytes(32), parties=12, rounds=3, receivers=1, schedule="circle", dimension=10**6,
-        ...     largest_value=2**34, sigma_independent=2**30, sigma_cancelling=2**33, min_participants=9, start=0.0,
-        ...     period=10.0,
-        ... )
-        >>> cost = session_bytes(session)
-        >>> cost.sentence
-        '113 MB sent and as much received; 475 MiB of memory, 253 MiB of disk'
-    """
+    """Return how many bytes a session takes."""
     n, vector, shares = session.parties, session.payload_bytes, session.rounds * session.receivers
     kept = 4 + 2 * shares + n  # the value, shares out and in, final messages of all, the result and its sum
     return SessionBytes(
@@ -85,20 +86,7 @@ class SessionSeconds:
 def session_seconds(
     session: SessionConfig, machine: MachineSeconds, link: float, round_trip: float = 0.0
 ) -> SessionSeconds:
-    """Return how long the stages take; `link` in bytes a second, of the slowest peer, which receives from all others.
-
-    Example:
-        >>> from inca.network.protocol.session import SessionConfig
-        >>> session = SessionConfig(
-        ...     id=bytes(32), parties=12, rounds=3, receivers=1, schedule="circle", dimension=10**6,
-        ...     largest_value=2**34, sigma_independent=2**30, sigma_cancelling=2**33, min_participants=9, start=0.0,
-        ...     period=10.0,
-        ... )
-        >>> machine = MachineSeconds(draw=0.03, take=0.04, write=0.03, unseal=0.04, verify=2e-4, assess=0.01)
-        >>> seconds = session_seconds(session, machine, link=12.5e6, round_trip=0.02)
-        >>> f"{seconds.round:.2f} {seconds.deposits:.2f} {seconds.total:.1f}"
-        '0.80 7.88 16.6'
-    """
+    """Return how long the stages take; `link` in bytes a second, of the slowest peer, which receives from all others."""
     n, k, vector = session.parties, session.receivers, session.payload_bytes
     both, trips = machine.take + machine.write, _DELAYS_AT_THE_END / 2 * round_trip
     sending = k * vector / link + (k + 1) * both

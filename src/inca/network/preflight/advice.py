@@ -34,8 +34,7 @@ ADVICE = {
     FailureCause.RELAY_UNTRUSTED: Advice(
         NO_RELAY,
         OURS,
-        "give --relay-ca FILE with the certificate of the authority that vouches for it: of a private relay, or of a "
-        "proxy of ours that opens TLS; if neither is known, ask whoever runs the relay",
+        "ask whoever runs the relay, or our own network, which authority vouches for it, and give --relay-ca FILE",
     ),
     FailureCause.RELAY_REFUSES: Advice(
         NO_RELAY, EITHER, "ask whoever runs the relay whether its allow-list has both keys, and about its limits"

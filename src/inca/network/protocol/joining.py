@@ -19,7 +19,7 @@ from math import inf
 
 from inca.errors import CannotJoin, InvalidPeerMessage
 from inca.network.protocol.context import PartyContext
-from inca.network.protocol.messages import Ask, ItemProof, Offer, OfferProof, Seen, pack
+from inca.network.protocol.messages import Ask, ItemProof, Offer, OfferProof, Seen
 from inca.network.protocol.offer_signatures import OfferSignatures
 from inca.network.protocol.records import Joined
 from inca.network.protocol.signed_items import ONCE
@@ -114,7 +114,7 @@ class Joining:
         """Leave if this party has signed an offer that its journal lacks, or has with other numbers."""
         context, ledger = self._context, self._context.ledger
         if (proof.round, proof.slot) in ledger.outbox:
-            known = Offer(proof.round, proof.slot, pack(ledger.shares[proof.round])).proof
+            known = Offer(proof.round, proof.slot, ledger.payload(proof.round)).proof
             if (known.weight, known.payload_hash) == (proof.weight, proof.payload_hash):
                 return
         what = f"an offer of round {proof.round} that it lacks"

@@ -27,6 +27,7 @@ from inca.errors import CorruptJournal, InvalidPeerMessage
 from inca.network.lattice import Numbers
 from inca.network.lattice.discrete_gaussian import Keystream, discrete_gaussian
 from inca.network.lattice.fixed_point import portion, share
+from inca.network.payloads import contents
 from inca.network.protocol.messages import (
     ACKED,
     BACK,
@@ -87,8 +88,8 @@ class Ledger:
         self.round = 0
         self.attended = 0  # rounds with an injection so far, round 0 included
         self.outbox: dict[tuple[int, int], Outgoing] = {}
-        self.shares: dict[int, Numbers] = {}
-        self.received: dict[tuple[int, int, int], Numbers] = {}
+        self.began: dict[int, Began] = {}  # by round, with the share
+        self.received: dict[tuple[int, int, int], Credited] = {}
         self.decisions: dict[tuple[int, int, int], bool] = {}
         self.proofs: dict[tuple[int, int, int], OfferProof] = {}  # of offers that were decided here
         self.sealed = False
@@ -168,11 +169,19 @@ class Ledger:
         balance = self.balance.copy()
         for key, sent in self.outbox.items():
             if sent.fate in (OPEN, ACKED) and key not in credited:
-                balance += self.shares[key[0]]
-        for (_, sender, _), payload in self.received.items():
+                balance += self.share(key[0])
+        for (_, sender, _), record in self.received.items():
             if sender not in cohort:
-                balance -= payload
+                balance -= np.frombuffer(contents(record.payload), dtype="<i8")
         return balance
+
+    def payload(self, t: int) -> bytes:
+        """Return what each receiver was offered in round t."""
+        return contents(self.began[t].share)
+
+    def share(self, t: int) -> Numbers:
+        """Return the numbers in it."""
+        return np.frombuffer(self.payload(t), dtype="<i8")
 
     def next_share(self) -> bytes:
         """Return what each receiver is offered if the next round begins now."""
@@ -243,10 +252,10 @@ class Ledger:
         t, k = record.round, self.session.receivers
         _check(self.opened is not None and self.topology is not None, "a round before the opening")
         _check(self.round < t <= self.session.rounds and not self.sealed, f"round {t} after round {self.round}")
-        _check(record.share == self.next_share(), "a share that the balance does not give")
         part = _numbers(record.share, self.balance.size)
+        _check(np.array_equal(part, share(self.balance, k)), "a share that the balance does not give")
         self.balance -= k * part
-        self.shares[t] = part
+        self.began[t] = record
         self.round = t
         self._present.append(t)
         assert self.topology is not None
@@ -268,18 +277,9 @@ class Ledger:
     def _credit(self, record: Credited) -> None:
         key = self._undecided(record)
         _check(record.round == self.round and not self.sealed, "a credit outside its round")
-        payload = _numbers(record.payload, self.balance.size)
-        self.balance += payload
+        self.balance += _numbers(record.payload, self.balance.size)
         self.decisions[key] = True
-        self.received[key] = payload
-
-    def hold_in_file(self, record: Record) -> None:
-        """Hold a share as the file that it lies in: it is needed again only if something goes wrong."""
-        match record:
-            case Began():
-                self.shares[record.round] = np.frombuffer(record.share, dtype="<i8")
-            case Credited():
-                self.received[record.round, record.sender, record.slot] = np.frombuffer(record.payload, dtype="<i8")
+        self.received[key] = record
 
     def _agree(self, record: Promised | Voted | Accepted | Decided | Kept) -> None:
         """Take a record of the consensus."""
@@ -326,7 +326,7 @@ class Ledger:
             sent.fate = ACKED
         else:
             # An offer that never left is as if nobody had been there (erratum E1); one that left may have been seen.
-            self.balance += self.shares[record.round]
+            self.balance += self.share(record.round)
             sent.fate = NOBODY if record.fate == "unsent" else BACK
 
     def topup(self, sigma: int) -> Numbers:
@@ -350,7 +350,7 @@ class Ledger:
 
 def _numbers(payload: bytes, count: int) -> Numbers:
     try:
-        return unpack(payload, count)
+        return unpack(contents(payload), count)
     except InvalidPeerMessage as error:
         raise CorruptJournal(f"the journal does not add up: {error}") from None
 

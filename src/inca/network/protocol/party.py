@@ -25,7 +25,7 @@ from inca.network.protocol.context import Effects, PartyContext
 from inca.network.protocol.finalization import Finalization, Lie, Result
 from inca.network.protocol.joining import Joining
 from inca.network.protocol.ledger import Ledger
-from inca.network.protocol.messages import Ask, ConsensusMessage, Goodbye, ItemMessage, Message, Offer, Seen, pack
+from inca.network.protocol.messages import Ask, ConsensusMessage, Goodbye, Item, ItemMessage, Message, Offer, Seen, pack
 from inca.network.protocol.offer_signatures import OfferSignatures
 from inca.network.protocol.realized_execution import RealizedExecution
 from inca.network.protocol.records import Opened, Record, Secret, Vouched
@@ -276,6 +276,11 @@ class Party:
     def deposits(self) -> tuple[int, int]:
         """How many final messages of the last cohort are here, and of how many parties."""
         return self._components.finalization.deposits
+
+    @property
+    def sealed_messages(self) -> list[Item]:
+        """The deposits of the last cohort that are here: soon a record may name them, and must find them durable."""
+        return self._components.finalization.sealed_messages
 
     @property
     def keys(self) -> tuple[int, int]:

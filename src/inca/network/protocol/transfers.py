@@ -76,7 +76,7 @@ class Transfers:
             self._attempts[t, slot] += 1
         self._under_way[t, slot] += 1
         receiver = ledger.outbox[t, slot].receiver
-        self._context.send(receiver, self._signatures.offer(t, slot, receiver, ledger.shares[t]))
+        self._context.send(receiver, self._signatures.offer(t, slot, receiver, ledger.payload(t)))
 
     def repeat(self) -> None:
         """Make this round's offers without an answer again, if no copy is under way; nudge those who owe one."""

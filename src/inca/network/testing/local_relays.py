@@ -10,15 +10,17 @@ from datetime import UTC, datetime, timedelta
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 
-from cryptography import x509
-from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, generate_private_key
-from cryptography.hazmat.primitives.hashes import SHA256
-from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
-
+from inca._base.extras import importing
 from inca.network.addresses import Address
 from inca.network.testing.fork_server import FORK_SERVER
 from inca.network.transport.relay.options import RelayLimits, RelayOptions
 from inca.network.transport.relay.server import serve
+
+with importing("inca.network", extra="network"):
+    from cryptography import x509
+    from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, generate_private_key
+    from cryptography.hazmat.primitives.hashes import SHA256
+    from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
 HOST = "127.0.0.1"
 _PATH = "/inca"

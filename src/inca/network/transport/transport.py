@@ -10,7 +10,7 @@ from typing import NamedTuple
 from inca._base.validation import integer, refuse
 from inca.errors import PeerUnreachable
 from inca.network.addresses import Address
-from inca.network.transport.connection import Connection
+from inca.network.transport.connection import DELIVERING, Connection
 from inca.network.transport.connections import CLOSED, Connections
 from inca.network.transport.failures import Failure, FailureCause
 from inca.network.transport.frames import HEADER, PAD, PAD_BYTES
@@ -86,6 +86,11 @@ class Transport:
     def registered(self) -> set[Address]:
         """The relays at which the others can reach us now."""
         return set(self._connections.registered)
+
+    @property
+    def arriving(self) -> list[int]:
+        """How many bytes are here of each large frame that is on its way."""
+        return [one.arriving for one in self._connections.open if one.state in DELIVERING and one.arriving]
 
     @property
     def address(self) -> tuple[str, int]:

@@ -10,11 +10,13 @@ import pytest
 from helpers.blind_relays import RelayLog, RelayNetwork, Visitor, quiet, registered
 from helpers.transports import run, until
 from inca.network.transport.relay.messages import (
+    Ask,
     Claim,
     Contested,
     Declined,
     Incoming,
     Joined,
+    Presence,
     Refusal,
     Refused,
     Registered,
@@ -233,6 +235,21 @@ def test_calls_that_come_to_nothing(network: RelayNetwork) -> None:
     run(main())
 
 
+def test_who_is_registered_may_ask_who_else_is(network: RelayNetwork) -> None:
+    async def main() -> None:
+        async with network.relay() as relay, network.visitor(relay) as anna, network.visitor(relay) as bert:
+            await anna.register(network.parties[0])
+            bert_is = network.names[1]
+            assert await anna.ask(Ask(bert_is)) == Presence(bert_is, False)
+            await bert.register(network.parties[1])
+            assert await anna.ask(Ask(bert_is)) == Presence(bert_is, True)
+            async with network.visitor(relay) as stranger:
+                await stranger.say(Ask(bert_is))
+                assert await stranger.ended() == 1002
+
+    run(main())
+
+
 def test_somebody_else_cannot_decline_a_call(network: RelayNetwork) -> None:
     async def main() -> None:
         async with (
@@ -367,19 +384,22 @@ def test_liars_are_logged_by_label_and_not_by_address(network: RelayNetwork) -> 
             async with network.relay() as relay, network.visitor(relay) as liar:
                 await liar.refused(msgspec.structs.replace(liar.claim(network.stranger), key=bytes(32)))
         (refusal,) = log.named("refused")
-        assert refusal["reason"] == "proof" and "127.0.0.1" not in str(log.events[1:])
+        assert refusal["reason"].startswith("proof: a key from ") and "127.0.0.1" not in str(log.events[1:])
         with RelayLog() as log:
             async with network.relay(log_addresses=True) as relay, network.visitor(relay) as liar:
                 await liar.refused(msgspec.structs.replace(liar.claim(network.stranger), key=bytes(32)))
-        assert log.named("refused")[0]["origin"] == "127.0.0.1"
+        assert log.named("refused")[0]["reason"] == "proof: a key from 127.0.0.1"
 
     run(main())
 
 
 def test_messages_can_be_read_by_their_readers_alone() -> None:
-    for message in (Registered(), Incoming("t", "o"), Refused(Refusal.FULL)):
+    for message in (Registered(), Incoming("t", "o"), Presence("x", True), Refused(Refusal.FULL)):
         text = msgspec.json.encode(message)
         assert from_relay(text) == message
         with pytest.raises(ValueError, match="Invalid value"):
             from_party(text)
+    for rude in (Incoming("t", "o" * 65), Incoming("\x1b[2J", "o"), Presence("a b", True)):
+        with pytest.raises(ValueError, match="Expected `str`"):
+            from_relay(msgspec.json.encode(rude))
     assert all(reason.meaning and reason.cause for reason in Refusal)

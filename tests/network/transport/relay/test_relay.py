@@ -56,6 +56,11 @@ def test_a_peer_that_is_not_there_yet(network: RelayNetwork) -> None:
             with pytest.raises(PeerUnreachable, match="does not have the peer") as caught:
                 await a.measure(1)
             assert caught.value.cause is FailureCause.NOT_REGISTERED
+            await until(lambda: a.registered)
+            before = relay.switchboard.counts.refused.total()
+            with pytest.raises(PeerUnreachable, match="does not have the peer"):
+                await a.measure(1)
+            assert relay.switchboard.counts.refused.total() == before  # asked, and not called in vain
             async with network.node(1) as (_, other):
                 await registered(relay, 2)
                 await a.measure(1)
@@ -192,7 +197,7 @@ def test_a_call_that_the_callee_gives_up_before_it_is_joined(network: RelayNetwo
             await registered(relay, 1)
             (control,) = relay.switchboard.registered.values()
             for number in range(5):
-                control.send_text(msgspec.json.encode(Incoming(f"ticket {number}", f"origin {number}")))
+                control.send_text(msgspec.json.encode(Incoming(f"ticket-{number}", f"origin-{number}")))
             await until(lambda: "refused" in log.logged)
             assert b._connections._acceptor.pending == 2
 

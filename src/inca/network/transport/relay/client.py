@@ -16,12 +16,15 @@ from inca.network.transport.interface import TransportEvents
 from inca.network.transport.relay.access import RelayAccess
 from inca.network.transport.relay.link import NORMAL
 from inca.network.transport.relay.messages import (
+    Ask,
     Claim,
     Contested,
     Declined,
     Incoming,
     Joined,
     Kind,
+    Presence,
+    Refusal,
     Refused,
     Registered,
     claim_text,
@@ -34,6 +37,7 @@ _REPLY_TIMEOUT_S = 20.0  # longer than a relay waits for a callee
 _SHORTEST_PAUSE_S, _LONGEST_PAUSE_S = 0.1, 3.0  # between registrations
 _REFUSED_PAUSE_S = 10.0  # where asking again soon changes nothing
 _AT_ONCE = 4  # connections being opened at one relay, which limits those of one origin
+_ASK_TIMEOUT_S = 2.0
 _LAST_WORDS_S = 1.0
 
 Answer = Callable[[asyncio.BufferedProtocol], Coroutine[object, object, None]]
@@ -54,8 +58,14 @@ class Relays:
         self._slots: dict[Address, asyncio.Semaphore] = {}
         self._tasks: list[asyncio.Task[None]] = []
         self._controls: set[ClientLink] = set()
+        self._asked: dict[tuple[ClientLink, str], asyncio.Future[bool]] = {}
         self._failures: dict[Address, Failure] = {}
-        self.registered: set[Address] = set()
+        self._registrations: dict[Address, ClientLink] = {}
+
+    @property
+    def registered(self) -> set[Address]:
+        """The relays at which others can call us now."""
+        return set(self._registrations)
 
     def start(self) -> None:
         """Register, again and again if need be."""
@@ -71,13 +81,30 @@ class Relays:
 
     async def dial(self, protocol: asyncio.BufferedProtocol, address: Address, party: int) -> None:
         """Attach a protocol to a stream to a party that is registered at a relay, or raise `Unreached`."""
-        link = await self._claim(address, "dial", self._access.names[party])
+        name = self._access.names[party]
+        if await self._is_absent(address, name):
+            raise _refused(Refusal.NOT_REGISTERED, str(address))
+        async with self._slots.setdefault(address, asyncio.Semaphore(_AT_ONCE)):
+            link = await self._claim(address, "dial", name)
         await self._join(link, protocol)
+
+    async def _is_absent(self, address: Address, name: str) -> bool:
+        """Ask where we are registered ourselves whether a party is not: it may be away for long, and often wanted."""
+        if (link := self._registrations.get(address)) is None:
+            return False
+        answer = self._asked.get((link, name))
+        if answer is None:
+            answer = self._asked[link, name] = asyncio.get_running_loop().create_future()
+            link.send_text(msgspec.json.encode(Ask(name)))
+        try:
+            async with asyncio.timeout(_ASK_TIMEOUT_S):
+                return not await asyncio.shield(answer)
+        except TimeoutError:
+            return False
 
     async def _claim(self, address: Address, kind: Kind, about: str) -> ClientLink:
         """Return a connection on which something was claimed, and not granted yet."""
-        async with self._slots.setdefault(address, asyncio.Semaphore(_AT_ONCE)):
-            link, challenge = await open_link(address, self._context, self._buffer)
+        link, challenge = await open_link(address, self._context, self._buffer)
         text = claim_text(kind, address.authority, challenge.nonce, about)
         claim = Claim(kind, self._access.key, address.authority, about, self._access.sign(text))
         link.send_text(msgspec.json.encode(claim))
@@ -92,7 +119,7 @@ class Relays:
             failure = Failure(FailureCause.RELAY_UNREACHABLE, f"the relay {link.name} does not answer")
             raise Unreached(failure) from None
         if isinstance(reply, Refused):
-            raise Unreached(Failure(reply.reason.cause, f"the relay {link.name} {reply.reason.meaning}"))
+            raise _refused(reply.reason, link.name)
         if not isinstance(reply, answer):
             failure = Failure(FailureCause.RELAY_UNREACHABLE, f"the relay {link.name} answers what was not asked")
             raise Unreached(failure)
@@ -111,8 +138,7 @@ class Relays:
         pause = _SHORTEST_PAUSE_S
         while True:
             failure = await self._register(address)
-            if address in self.registered:
-                self.registered.discard(address)
+            if self._registrations.pop(address, None) is not None:
                 pause = _SHORTEST_PAUSE_S
             before = self._failures.get(address)
             self._failures[address] = failure
@@ -130,7 +156,7 @@ class Relays:
             self._controls.add(link)
             await self._granted(link, Registered)
             link.keep_alive(CONTROL_PING_S, CONTROL_PATIENCE_S)
-            self.registered.add(address)
+            self._registrations[address] = link
             self._failures.pop(address, None)
             self._events.registered(address)
             while True:
@@ -139,6 +165,8 @@ class Relays:
                     if not self._on_call(address, message.origin, partial(self._answer, address, message.ticket)):
                         link.send_text(msgspec.json.encode(Declined(message.ticket)))
                     await asyncio.sleep(0)  # there may be many
+                elif isinstance(message, Presence):
+                    self._tell(link, message.name, message.here)
                 elif isinstance(message, Contested):
                     self._events.contested(address)
                 else:
@@ -148,10 +176,23 @@ class Relays:
         finally:
             if link is not None:
                 self._controls.discard(link)
+                for asked in [name for of, name in self._asked if of is link]:
+                    self._tell(link, asked, True)  # as far as we know
                 link.close(NORMAL, _LAST_WORDS_S)
+
+    def _tell(self, link: ClientLink, name: str, here: bool) -> None:
+        answer = self._asked.pop((link, name), None)
+        if answer is not None and not answer.done():
+            answer.set_result(here)
 
     async def _answer(self, address: Address, ticket: str, protocol: asyncio.BufferedProtocol) -> None:
         try:
-            await self._join(await self._claim(address, "answer", ticket), protocol)
+            async with self._slots.setdefault(address, asyncio.Semaphore(_AT_ONCE)):
+                link = await self._claim(address, "answer", ticket)
+            await self._join(link, protocol)
         except OSError as error:
             protocol.connection_lost(error)
+
+
+def _refused(reason: Refusal, relay: str) -> Unreached:
+    return Unreached(Failure(reason.cause, f"the relay {relay} {reason.meaning}"))

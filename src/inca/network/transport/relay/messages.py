@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from enum import StrEnum
-from typing import Literal
+from typing import Annotated, Literal
 
 import msgspec
 
@@ -19,6 +19,8 @@ from inca.network.transport.failures import FailureCause
 MESSAGE_BYTES = 1 << 12
 PROTOCOL = "inca-relay/1"
 Kind = Literal["register", "dial", "answer"]
+Word = Annotated[str, msgspec.Meta(max_length=64, pattern=r"^[A-Za-z0-9_.:/-]*$")]
+"""What programs make up or look up: short, and nothing that a log or a terminal would stumble over."""
 
 
 class Refusal(StrEnum):
@@ -63,8 +65,8 @@ class Claim(msgspec.Struct, frozen=True, tag="claim"):
 
     kind: Kind
     key: bytes
-    authority: str
-    about: str
+    authority: Annotated[str, msgspec.Meta(max_length=300)]
+    about: Word
     signature: bytes
 
     def proves(self, nonce: bytes) -> bool:
@@ -75,7 +77,13 @@ class Claim(msgspec.Struct, frozen=True, tag="claim"):
 class Declined(msgspec.Struct, frozen=True, tag="declined"):
     """Said by a registered party: it does not take this call."""
 
-    ticket: str
+    ticket: Word
+
+
+class Ask(msgspec.Struct, frozen=True, tag="ask"):
+    """Said by a registered party: is this one registered, too? A call that comes to nothing would cost much more."""
+
+    name: Word
 
 
 class Registered(msgspec.Struct, frozen=True, tag="registered"):
@@ -89,8 +97,15 @@ class Contested(msgspec.Struct, frozen=True, tag="contested"):
 class Incoming(msgspec.Struct, frozen=True, tag="incoming"):
     """Said to a registered party: somebody calls. `origin` is an opaque label of where the call comes from."""
 
-    ticket: str
-    origin: str
+    ticket: Word
+    origin: Word
+
+
+class Presence(msgspec.Struct, frozen=True, tag="presence"):
+    """Whether a party is registered."""
+
+    name: Word
+    here: bool
 
 
 class Joined(msgspec.Struct, frozen=True, tag="joined"):
@@ -103,8 +118,8 @@ class Refused(msgspec.Struct, frozen=True, tag="refused"):
     reason: Refusal
 
 
-FromParty = Claim | Declined
-FromRelay = Challenge | Registered | Contested | Incoming | Joined | Refused
+FromParty = Claim | Declined | Ask
+FromRelay = Challenge | Registered | Contested | Incoming | Presence | Joined | Refused
 _from_party: msgspec.json.Decoder[FromParty] = msgspec.json.Decoder(FromParty)
 _from_relay: msgspec.json.Decoder[FromRelay] = msgspec.json.Decoder(FromRelay)
 

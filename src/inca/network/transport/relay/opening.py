@@ -15,7 +15,7 @@ from inca._base.extras import importing
 from inca.network.addresses import Address
 from inca.network.transport.failures import Failure, FailureCause, Unreached, describe_failure
 from inca.network.transport.relay.link import CHUNK_BYTES
-from inca.network.transport.relay.messages import Challenge, from_relay
+from inca.network.transport.relay.messages import PROTOCOL, Challenge, from_relay
 from inca.network.transport.relay.stream import ClientLink
 
 with importing("inca.network", extra="network"):
@@ -45,6 +45,8 @@ async def open_link(address: Address, context: ssl.SSLContext, buffer: memoryvie
         try:
             return await _open(address, context, buffer)
         except (OSError, ValueError, ImportError, WebSocketException) as error:
+            if isinstance(error, Unreached):
+                raise
             if not left or not _passes(error):
                 raise Unreached(await _describe(error, address)) from None
         await asyncio.sleep(_PAUSE_S * random.uniform(0.5, 1.5))
@@ -67,6 +69,9 @@ async def _open(address: Address, context: ssl.SSLContext, buffer: memoryview) -
             challenge = from_relay(await opened.recv(decode=False))
         if not isinstance(challenge, Challenge):
             raise ValueError("it does not begin with a challenge")
+        if challenge.protocol != PROTOCOL:
+            detail = f"the relay {address} speaks another version of the protocol than we do"
+            raise Unreached(Failure(FailureCause.OTHER_VERSION, detail))
         link = ClientLink(opened.protocol, buffer, str(address))
         opened.transport.set_protocol(link)  # takes over: a relay says nothing more before it has heard a claim
         link.connection_made(opened.transport)
@@ -87,7 +92,9 @@ def _passes(error: Exception) -> bool:
 async def _describe(error: Exception, address: Address) -> Failure:
     relay, proxy = f"the relay {address}", _proxy_for(address)
     if isinstance(error, ssl.SSLCertVerificationError):
-        return Failure(FailureCause.RELAY_UNTRUSTED, f"{relay} shows a wrong certificate: {error.verify_message}")
+        hint = "a private relay, or a proxy that opens TLS, needs the certificate of its authority: --relay-ca"
+        detail = f"{relay} shows a wrong certificate: {error.verify_message} ({hint})"
+        return Failure(FailureCause.RELAY_UNTRUSTED, detail)
     if proxy is not None:
         if (refusal := await _refusal_of_proxy(error, relay, *proxy)) is not None:
             return refusal

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from inca._base.validation import integer, positive, refuse
 from inca.errors import InvalidInput
+from inca.network.addresses import Address
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -88,6 +89,8 @@ class RelayOptions:
                 "names: a relay without a certificate must be given the host names under which parties reach it, "
                 "such as relay.example.org"
             )
+        for name in self.names:
+            Address(name.removeprefix("*."), 1)
         for network in self.trusted_proxies:
             try:
                 ipaddress.ip_network(network)

@@ -13,6 +13,7 @@ import http
 import ipaddress
 import json
 import logging
+import resource
 import secrets
 import signal
 import socket
@@ -65,6 +66,7 @@ async def serve(
             read again, too.
     """
     relay = Relay(options)
+    _allow_files()
     await relay.start()
     stop = stop or asyncio.Event()
     try:
@@ -82,12 +84,12 @@ async def serve(
 class Relay:
     """A relay that runs in this loop."""
 
-    switchboard_type = Switchboard
+    switchboard_type: type[Switchboard] = Switchboard
 
     def __init__(self, options: RelayOptions) -> None:
         self._options, limits = options, options.limits
         self._context = None if options.certificate is None else _context(options)
-        self._names = {name.rstrip(".").lower() for name in options.names} or _names_in(options)
+        self._names = _names(options)
         self._trusted = [ipaddress.ip_network(network) for network in options.trusted_proxies]
         self._salt = secrets.token_bytes(16)
         self._buffer = memoryview(bytearray(READ_BYTES))
@@ -100,6 +102,7 @@ class Relay:
         self._acceptor = Acceptor(accepting, self._violations, _Events(), self._on_accepted, self._origin)
         self.switchboard.settled = self._acceptor.no_longer_pending
         self.switchboard.offended = lambda link: self._offended(link.origin)
+        self.switchboard.refused = self._acceptor.refuse
 
     @property
     def address(self) -> tuple[str, int]:
@@ -163,6 +166,7 @@ class Relay:
         try:
             if self._context is not None:
                 self._context.load_cert_chain(*_files(self._options))
+                self._names = _names(self._options)
             if read is not None:
                 self.switchboard.allow_only(read())
         except (InvalidInput, OSError) as error:
@@ -183,18 +187,15 @@ class Relay:
         return hashlib.blake2b(origin.encode(), digest_size=_LABEL_BYTES, key=self._salt).hexdigest()
 
     def _trusts(self, host: str) -> bool:
-        try:
-            address = ipaddress.ip_address(host.partition("%")[0])
-        except ValueError:
-            return False
-        return any(address in network for network in self._trusted)
+        address = _parsed(host)
+        return address is not None and any(address in network for network in self._trusted)
 
     def _forwarded(self, link: ServerLink, request: Request) -> str:
-        """Return the last address that no trusted proxy has added, of a connection that comes from one."""
+        """Return the last address in X-Forwarded-For that is not a trusted proxy's; empty if there is none."""
         hosts = [part.strip() for value in request.headers.get_all("X-Forwarded-For") for part in value.split(",")]
         while hosts and self._trusts(hosts[-1]):
             hosts.pop()
-        return hosts[-1] if hosts else ""
+        return hosts[-1] if hosts and _parsed(hosts[-1]) is not None else ""
 
     def _offended(self, origin: str) -> None:
         self._violations.add(origin, self._loop.time())
@@ -247,17 +248,30 @@ class Relay:
         self._gone.set()
 
 
+def _parsed(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    """Return an address; one of IPv4 as such, also where a socket for both spells it otherwise."""
+    try:
+        address = ipaddress.ip_address(host.partition("%")[0])
+    except ValueError:
+        return None
+    return getattr(address, "ipv4_mapped", None) or address
+
+
 class _Events(TransportEvents):
     def log_event(self, event: str, **fields: object) -> None:
         log_event(event, **fields)
 
 
 async def _listen(options: RelayOptions) -> socket.socket:
-    if options.host:
-        return await listen(options.host, options.port)
-    both = socket.has_dualstack_ipv6()
-    family = socket.AF_INET6 if both else socket.AF_INET
-    listening = socket.create_server(("", options.port), family=family, dualstack_ipv6=both, backlog=1024)
+    try:
+        if options.host:
+            return await listen(options.host, options.port)
+        both = socket.has_dualstack_ipv6()
+        family = socket.AF_INET6 if both else socket.AF_INET
+        listening = socket.create_server(("", options.port), family=family, dualstack_ipv6=both, backlog=1024)
+    except OSError as error:
+        where = f"{options.host or 'all addresses'}, port {options.port}"
+        raise InvalidInput(f"the relay cannot listen at {where}: {error.strerror or error}; try another port") from None
     listening.setblocking(False)
     return listening
 
@@ -278,9 +292,10 @@ def _context(options: RelayOptions) -> ssl.SSLContext:
     return context
 
 
-def _names_in(options: RelayOptions) -> set[str]:
-    """Return the hosts that the certificate is for."""
-    assert options.certificate is not None
+def _names(options: RelayOptions) -> set[str]:
+    """Return the hosts under which parties reach it, given or in its certificate."""
+    if options.names or options.certificate is None:
+        return {name.rstrip(".").lower() for name in options.names}
     try:
         certificate = x509.load_pem_x509_certificate(options.certificate.read_bytes())
         names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
@@ -288,6 +303,13 @@ def _names_in(options: RelayOptions) -> set[str]:
         raise InvalidInput(f"{options.certificate} must be a certificate (PEM) that names hosts") from None
     addresses = map(str, names.get_values_for_type(x509.IPAddress))
     return {*addresses, *(name.lower() for name in names.get_values_for_type(x509.DNSName))}
+
+
+def _allow_files() -> None:
+    """Have as many open files as the system lets us: each connection is one."""
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    with contextlib.suppress(ValueError, OSError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
 @contextlib.contextmanager

@@ -22,6 +22,7 @@ with importing("inca.network", extra="network"):
 REQUEST_BYTES = 1 << 14  # of TLS's and HTTP's headers, and of what else comes before a claim
 _MESSAGES_COUNTED = 64  # before it is asked whether to go on
 _HIGH_WATER = 1 << 17  # bytes that wait for the kernel before the other end is held back
+_MOST_UNREAD_BYTES = 1 << 20  # more than the other end can have on its way then
 _USER_TIMEOUT_MS = 180_000  # a machine that vanished without a word is noticed at the latest then
 
 
@@ -86,7 +87,7 @@ class ServerLink(Link):
         self.name, self.instance = "", ""
         self.partner: ServerLink | None = None
         self._early_bytes = 0
-        self.ticket = ""
+        self.ticket, self.pair = "", frozenset[str]()  # of the call that it makes
         self._in, self._out = ssl.MemoryBIO(), ssl.MemoryBIO()
         self._tls = None if context is None else context.wrap_bio(self._in, self._out, server_side=True)
         self._secure = context is None
@@ -110,7 +111,10 @@ class ServerLink(Link):
                 self.abort()
                 return
         self._in.write(self._buffer[:nbytes])
-        self._advance()
+        try:
+            self._advance()
+        except AssertionError:  # of the library, if frames come before our answer to the request
+            self.abort()
 
     def on_released(self) -> None:
         """Take what had to wait."""
@@ -150,6 +154,9 @@ class ServerLink(Link):
 
     def put(self, data: bytes) -> None:
         """Encrypt and write."""
+        if self.transport is None or self.transport.get_write_buffer_size() > _MOST_UNREAD_BYTES:
+            self.abort()  # it asks, by pings above all, and reads no answers
+            return
         if self._tls is None:
             super().put(data)
             return

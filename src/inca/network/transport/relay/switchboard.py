@@ -7,6 +7,7 @@ import secrets
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 import msgspec
 
@@ -14,12 +15,14 @@ from inca.network.keys import fingerprint_of
 from inca.network.transport.limits import Limits, TokenBuckets
 from inca.network.transport.relay.link import GOING_AWAY, NORMAL, OTHER_SIDE_LOST, VIOLATION
 from inca.network.transport.relay.messages import (
+    Ask,
     Challenge,
     Claim,
     Contested,
     Declined,
     Incoming,
     Joined,
+    Presence,
     Refusal,
     Refused,
     Registered,
@@ -33,6 +36,7 @@ DATA_PING_S = 25.0
 _MAX_BUCKETS = 4096
 _LINGER_S = 10.0  # for the last bytes of a stream to reach a slow reader
 _LAST_WORDS_S = 1.0
+_Key = TypeVar("_Key", str, frozenset[str])
 
 
 @dataclass(slots=True)
@@ -56,7 +60,8 @@ class Call:
 class Switchboard:
     """Knows the links of a relay that have proven a key, by its fingerprint.
 
-    `settled` is told of each link that is no longer pending, and `offended` of each that lies about its key.
+    `settled` is called with each link that is no longer pending, `offended` with each that lies about its key, and
+    `refused` with the words for the log.
     """
 
     def __init__(
@@ -70,11 +75,12 @@ class Switchboard:
         self._loop = asyncio.get_running_loop()
         self.settled: Callable[[ServerLink], None] = lambda link: None
         self.offended: Callable[[ServerLink], None] = lambda link: None
+        self.refused: Callable[[str], None] = lambda words: None
         self.counts = Counts()
         self.registered: dict[str, ServerLink] = {}
         self.calls: dict[str, Call] = {}  # by ticket
         self.data: set[ServerLink] = set()
-        self._pairs: Counter[frozenset[str]] = Counter()
+        self._pairs: Counter[frozenset[str]] = Counter()  # calls, as long as the caller's end is there
         self._per_key: Counter[str] = Counter()  # ends of calls
         self._waiting: Counter[str] = Counter()  # calls by callee
         self._buckets: dict[str, TokenBuckets] = {}
@@ -105,6 +111,8 @@ class Switchboard:
             call = self.calls.get(message.ticket)
             if call is not None and call.callee == link.name:
                 self._refuse_call(message.ticket, Refusal.DECLINED)
+        elif isinstance(message, Ask) and link.role is Role.REGISTERED:
+            link.send_text(msgspec.json.encode(Presence(message.name, message.name in self.registered)))
         else:
             link.close(VIOLATION, _LAST_WORDS_S)
 
@@ -126,7 +134,7 @@ class Switchboard:
 
     def _refuse(self, link: ServerLink, reason: Refusal) -> None:
         self.counts.refused[reason] += 1
-        self._log("refused", key=link.name, origin=link.origin, reason=reason.value)
+        self.refused(f"{reason.value}: {link.name or 'a key'} from {link.origin}")
         link.role = Role.DONE
         link.send_text(msgspec.json.encode(Refused(reason)))
         link.close(NORMAL, _LAST_WORDS_S)
@@ -175,7 +183,8 @@ class Switchboard:
         registered, pair = self.registered.get(callee), frozenset((link.name, callee))
         full = self._waiting[callee] >= self.limits.max_waiting or self._pairs[pair] >= self.limits.max_per_pair
         if self.allow is None:
-            full |= max(self._per_key[link.name], self._per_key[callee]) >= self.limits.max_per_key
+            ends = max(self._per_key[link.name], self._per_key[callee] + self._waiting[callee])
+            full |= ends >= self.limits.max_per_key
         if registered is None or callee == link.name:
             self._refuse(link, Refusal.NOT_REGISTERED)
         elif full:
@@ -183,34 +192,21 @@ class Switchboard:
         else:
             ticket = secrets.token_urlsafe(16)
             self.calls[ticket] = Call(link, callee)
-            link.role, link.ticket = Role.WAITING, ticket
+            link.role, link.ticket, link.pair = Role.WAITING, ticket, pair
             self._waiting[callee] += 1
-            self._count(link.name, callee, 1)
+            self._pairs[pair] += 1
+            self._per_key[link.name] += 1
             registered.send_text(msgspec.json.encode(Incoming(ticket, link.origin)))
             refuse = lambda: self._refuse_call(ticket, Refusal.NO_ANSWER)  # noqa: E731
             link.set_timer("deadline", self.limits.callee_timeout_s, refuse)
 
-    def _count(self, caller: str, callee: str, by: int) -> None:
-        pair = frozenset((caller, callee))
-        self._pairs[pair] += by
-        if not self._pairs[pair]:
-            del self._pairs[pair]
-        for name in (caller, callee):
-            self._per_key[name] += by
-            if not self._per_key[name]:
-                del self._per_key[name]
-
     def _end_call(self, ticket: str) -> Call:
         call = self.calls.pop(ticket)
-        self._waiting[call.callee] -= 1
-        if not self._waiting[call.callee]:
-            del self._waiting[call.callee]
+        _count_down(self._waiting, call.callee)
         return call
 
     def _refuse_call(self, ticket: str, reason: Refusal) -> None:
-        call = self._end_call(ticket)
-        self._count(call.caller.name, call.callee, -1)
-        self._refuse(call.caller, reason)
+        self._refuse(self._end_call(ticket).caller, reason)
 
     def _answer(self, link: ServerLink, ticket: str) -> None:
         call = self.calls.get(ticket)
@@ -221,6 +217,7 @@ class Switchboard:
         caller = call.caller
         caller.stop_timer("deadline")
         caller.partner, link.partner = link, caller
+        self._per_key[link.name] += 1
         self.counts.joined += 1
         for end in (caller, link):
             end.role = Role.JOINED
@@ -275,17 +272,17 @@ class Switchboard:
             del self.registered[link.name]
             self._log("unregistered", key=link.name, origin=link.origin)
         elif role is Role.WAITING:
-            call = self._end_call(link.ticket)
-            self._count(link.name, call.callee, -1)
+            self._end_call(link.ticket)
+        if link.pair:
+            _count_down(self._pairs, link.pair)
+        if link.pair or link in self.data:
+            _count_down(self._per_key, link.name)
         self.data.discard(link)
         partner, link.partner = link.partner, None
-        if partner is not None:
-            if partner.role is Role.JOINED:  # else both are gone now
-                received = link.websocket.close_rcvd
-                ended = received is not None and received.code == NORMAL
-                partner.close(NORMAL if ended else OTHER_SIDE_LOST, _LINGER_S)
-            else:
-                self._count(link.name, partner.name, -1)
+        if partner is not None and partner.role is Role.JOINED:
+            received = link.websocket.close_rcvd
+            ended = received is not None and received.code == NORMAL
+            partner.close(NORMAL if ended else OTHER_SIDE_LOST, _LINGER_S)
 
     def allow_only(self, allow: frozenset[str] | None) -> None:
         """Serve these keys from now on; the others are cut off."""
@@ -308,3 +305,9 @@ class Switchboard:
         """End all calls."""
         for link in list(self.data):
             link.close(GOING_AWAY, _LAST_WORDS_S)
+
+
+def _count_down(counter: Counter[_Key], key: _Key) -> None:
+    counter[key] -= 1
+    if not counter[key]:
+        del counter[key]

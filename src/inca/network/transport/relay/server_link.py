@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import http
 import secrets
 import socket
 import ssl
 from enum import Enum, auto
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from inca._base.extras import importing
 from inca.network.transport.relay.link import CHUNK_BYTES, Link
@@ -18,6 +17,9 @@ with importing("inca.network", extra="network"):
     from websockets.http11 import Request
     from websockets.protocol import Event
     from websockets.server import ServerProtocol
+
+if TYPE_CHECKING:
+    from inca.network.transport.relay.server import Relay
 
 REQUEST_BYTES = 1 << 14  # of TLS's and HTTP's headers, and of what else comes before a claim
 _MESSAGES_COUNTED = 64  # before it is asked whether to go on
@@ -37,51 +39,21 @@ class Role(Enum):
     DONE = auto()
 
 
-class Door(Protocol):
-    """Who lets links in."""
-
-    def on_request(self, link: ServerLink, request: Request) -> tuple[http.HTTPStatus, str] | None:
-        """Return what to answer in place of a WebSocket, if so."""
-
-    def on_opened(self, link: ServerLink) -> None:
-        """There is a WebSocket."""
-
-    def on_gone(self, link: ServerLink) -> None:
-        """It is closed."""
-
-
-class Board(Protocol):
-    """Who decides what links become, once they are WebSockets."""
-
-    def on_message(self, link: ServerLink, text: bytes) -> None:
-        """Take a text message."""
-
-    def on_piece(self, link: ServerLink, data: bytes | bytearray) -> None:
-        """Take a piece of a stream; empty at its end."""
-
-    def on_read(self, link: ServerLink, messages: int, size: int) -> None:
-        """Count what was read."""
-
-    def on_writable(self, link: ServerLink) -> None:
-        """More can be written to it."""
-
-
 class ServerLink(Link):
     """A connection that a relay has accepted; `origin` says where from, in words that mean nothing to others."""
 
     def __init__(
         self,
-        door: Door,
-        board: Board,
+        relay: Relay,
         buffer: memoryview,
         context: ssl.SSLContext | None,
-        open_timeout_s: float,
         *,
         address: str,
         origin: str,
     ) -> None:
         super().__init__(ServerProtocol(max_size=CHUNK_BYTES), buffer)
-        self._door, self._board, self._open_timeout_s = door, board, open_timeout_s
+        self._relay, self._board = relay, relay.switchboard
+        self._open_timeout_s = self._board.limits.open_timeout_s
         self.address, self.origin = address, origin
         self.role, self.nonce = Role.PENDING, secrets.token_bytes(32)
         self.name, self.instance = "", ""
@@ -177,12 +149,12 @@ class ServerLink(Link):
             super().on_event(event)
             return
         assert isinstance(self.websocket, ServerProtocol)
-        answer = self._door.on_request(self, event)
+        answer = self._relay.on_request(self, event)
         response = self.websocket.reject(*answer) if answer is not None else self.websocket.accept(event)
         self.websocket.send_response(response)
         self._flush()
         if self.open:
-            self._door.on_opened(self)
+            self._relay.on_opened(self)
 
     def on_text(self, text: bytes) -> None:
         """Pass it on."""
@@ -202,7 +174,7 @@ class ServerLink(Link):
 
     def on_closed(self, error: Exception | None) -> None:
         """Pass it on."""
-        self._door.on_gone(self)
+        self._relay.on_gone(self)
 
     def give_way(self) -> None:
         """Close at once, and leave no trace in the kernel."""

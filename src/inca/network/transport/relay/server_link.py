@@ -7,7 +7,7 @@ import secrets
 import socket
 import ssl
 from enum import Enum, auto
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from inca._base.extras import importing
 from inca.network.transport.relay.link import CHUNK_BYTES, Link
@@ -22,7 +22,10 @@ if TYPE_CHECKING:
     from inca.network.transport.relay.server import Relay
 
 REQUEST_BYTES = 1 << 14  # of TLS's and HTTP's headers, and of what else comes before a claim
-_MESSAGES_COUNTED = 64  # before it is asked whether to go on
+_READ_BYTES = (
+    1 << 16
+)  # handled in one go, less if the messages are tiny: each costs as much as one of thousands of bytes
+_FEW = 16
 _HIGH_WATER = 1 << 17  # bytes that wait for the kernel before the other end is held back
 _MOST_UNREAD_BYTES = 1 << 20  # more than the other end can have on its way then
 _USER_TIMEOUT_MS = 180_000  # a machine that vanished without a word is noticed at the latest then
@@ -58,7 +61,7 @@ class ServerLink(Link):
         self.role, self.nonce = Role.PENDING, secrets.token_bytes(32)
         self.name, self.instance = "", ""
         self.partner: ServerLink | None = None
-        self._early_bytes = 0
+        self._early_bytes, self._read_bytes = 0, RECORD_BYTES
         self.ticket, self.pair = "", frozenset[str]()  # of the call that it makes
         self._in, self._out = ssl.MemoryBIO(), ssl.MemoryBIO()
         self._tls = None if context is None else context.wrap_bio(self._in, self._out, server_side=True)
@@ -99,30 +102,34 @@ class ServerLink(Link):
                 self._secure = True
                 self._drain()
                 self.set_timer("deadline", self._open_timeout_s, self.abort)
-            self._read_on()
+            while not self._held and self.transport is not None and (size := self._read()):
+                messages = self.receive(self._buffer[:size])
+                self._read_bytes = _READ_BYTES if messages < _FEW else RECORD_BYTES
+                self._board.on_read(self, messages, size)
         except ssl.SSLWantReadError:
-            self._drain()  # our part of the handshake, or a new key
+            self._drain()  # our part of the handshake
         except ssl.SSLError:
             self._drain()  # the alert that says what is wrong
             self.abort()
 
-    def _read_on(self) -> None:
-        messages = size = 0
+    def _read(self) -> int:
+        """Decrypt into the shared buffer; return how many bytes."""
+        size = 0
         try:
-            while not self._held and self.transport is not None:
+            while size < self._read_bytes:
                 if self._tls is None:
-                    data = self._in.read(RECORD_BYTES)
-                elif not (data := self._tls.read(RECORD_BYTES)):  # the other side ended TLS in good order
-                    self.eof_received()
+                    data = self._in.read(self._read_bytes)
+                    self._buffer[: len(data)] = data
+                    return len(data)
+                read = cast(int, self._tls.read(RECORD_BYTES, self._buffer[size:]))
+                if not read:  # the other side ended TLS in good order
+                    assert self.transport is not None
                     self.transport.close()
-                if not data:
                     break
-                messages, size = messages + self.receive(data), size + len(data)
-                if messages > _MESSAGES_COUNTED:  # tiny ones cost most
-                    self._board.on_read(self, messages, size)
-                    messages = size = 0
-        finally:
-            self._board.on_read(self, messages, size)
+                size += read
+        except ssl.SSLWantReadError:
+            self._drain()  # a new key, perhaps
+        return size
 
     def put(self, data: bytes) -> None:
         """Encrypt and write."""

@@ -201,8 +201,7 @@ class Relay:
         self._violations.add(origin, self._loop.time())
 
     async def _on_accepted(self, sock: socket.socket, address: str, origin: str) -> None:
-        limits, shared = self._options.limits, (self._buffer, self._context)
-        link = ServerLink(self, self.switchboard, *shared, limits.open_timeout_s, address=address, origin=origin)
+        link = ServerLink(self, self._buffer, self._context, address=address, origin=origin)
         self._links.add(link)
         self._acceptor.now_pending(link)
         try:

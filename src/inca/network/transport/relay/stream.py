@@ -130,6 +130,8 @@ class RelayedStream(asyncio.Transport):
 
     def take(self, data: bytes | bytearray) -> None:
         """Hand a piece to the protocol; empty at the end."""
+        if self._closing:
+            return
         if self._paused:
             self._waiting.append(data)
         elif not data:

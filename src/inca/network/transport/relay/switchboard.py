@@ -230,8 +230,6 @@ class Switchboard:
     def on_piece(self, link: ServerLink, data: bytes | bytearray) -> None:
         """Pass a piece of a stream on; hold back whoever sends faster than the other end reads."""
         partner = link.partner
-        if not link.open:  # it is being closed
-            return
         if partner is None or link.role is not Role.JOINED:
             link.close(VIOLATION, _LAST_WORDS_S)
             return

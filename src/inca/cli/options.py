@@ -358,7 +358,7 @@ class Place:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class Relays:
+class RelayChoice:
     """Where parties are reached that may only connect outwards."""
 
     relay: Annotated[list[str], Parameter(metavar="wss://HOST/PATH")] = field(default_factory=list)
@@ -367,7 +367,7 @@ class Relays:
 
 
 @options(OPTIONS)
-class CardAddresses(Relays, Place):
+class CardAddresses(RelayChoice, Place):
     """Where a party is reached."""
 
     @property
@@ -377,8 +377,8 @@ class CardAddresses(Relays, Place):
         from inca.network.addresses import Address
 
         if (self.host is None) != (self.port is None):
-            given, other = ("--host", "--port") if self.port is None else ("--port", "--host")
-            raise InvalidInput(f"{given} must come with {other}: the others need both to connect")
+            option, other = ("--host", "--port") if self.port is None else ("--port", "--host")
+            raise InvalidInput(f"{option} must come with {other}: the others need both to connect")
         relays = [Address.parse(text) for text in self.relay]
         for text, relay in zip(self.relay, relays, strict=True):
             if not relay.relayed:

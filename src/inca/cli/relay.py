@@ -24,7 +24,7 @@ _LOOPBACK = "127.0.0.1"
 
 
 @options(OPTIONS)
-class Where(Place):
+class RelayPlace(Place):
     """Where a relay listens."""
 
     host: Annotated[str | None, default("all of this machine, without --certificate 127.0.0.1")] = None
@@ -44,7 +44,7 @@ class Where(Place):
 
 
 @options(OPTIONS)
-class Whom:
+class RelayUsers:
     """Whom a relay serves, and what it tells its operator."""
 
     allow: Annotated[list[str], Parameter(metavar="ROSTER|FINGERPRINT")] = field(default_factory=list)
@@ -56,7 +56,7 @@ class Whom:
     """Serve /metrics (Prometheus) and /healthz on this port of 127.0.0.1."""
 
 
-def relay(*, where: Where = Where(), whom: Whom = Whom()) -> None:
+def relay(*, where: RelayPlace = RelayPlace(), whom: RelayUsers = RelayUsers()) -> None:
     """Join parties that may only connect outwards: both ends dial this relay, and it passes their bytes on.
 
     It looks like a web server: WebSocket over HTTPS, so that firewalls and proxies let it through. It holds no key of
@@ -124,22 +124,22 @@ def allowed(entries: list[str]) -> frozenset[str] | None:
         return None
     from inca.network.membership.roster import read_roster
 
-    found = set()
+    fingerprints = set()
     for entry in entries:
         if _FINGERPRINT.fullmatch(entry):
-            found.add(entry)
+            fingerprints.add(entry)
             continue
         if not Path(entry).exists():
             raise InvalidInput(f"--allow must be a file with a roster, or a fingerprint (2a4f-...), got {entry!r}")
-        fingerprints = {card.fingerprint for card in read_roster(entry).parties}
-        if not fingerprints:
+        of_roster = {card.fingerprint for card in read_roster(entry).parties}
+        if not of_roster:
             raise InvalidInput(f"--allow {entry}: the roster has no parties; add them with inca node roster add")
-        found |= fingerprints
-    return frozenset(found)
+        fingerprints |= of_roster
+    return frozenset(fingerprints)
 
 
 def _check_dates(path: Path) -> None:
-    """Refuse a certificate that no party would accept now; whether it can be used at all is found out later."""
+    """Refuse a certificate that no party would accept now; whether it can be used at all is seen when it is loaded."""
     from datetime import UTC, datetime
 
     from cryptography import x509

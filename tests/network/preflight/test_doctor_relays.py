@@ -86,9 +86,9 @@ def test_doctors_behind_one_relay_meet_and_say_how(tmp_path: Path) -> None:
         assert named(second, "address").text == "connects outwards only"
         assert named(second, "relay").text == f"registered at {hidden.relay_address}"
         for check in second.peers[1:]:
-            assert check.level == "fine" and f"reached through {hidden.relay_address}" in check.text
-            assert "MB/s, for a period of 10 s enough" in check.text
-        assert "reached directly" in named(second, "anna").text
+            assert check.level == "fine" and check.text.startswith(f"through {hidden.relay_address}")
+            assert "MB/s, enough for a period of 10 s" in check.text
+        assert named(second, "anna").text.startswith("directly")
 
     run(work())
 

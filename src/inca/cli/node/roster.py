@@ -18,7 +18,7 @@ from inca.cli.options import (
     Json,
     NewFile,
     PlanFile,
-    Relays,
+    RelayChoice,
     RosterFile,
     SessionTimes,
     domain_of,
@@ -42,7 +42,7 @@ BY_HAND = ("--rounds", "--sigma-independent", "--sigma-cancelling", "--epsilon",
 
 
 @options(OPTIONS)
-class SessionPlan(Relays, PlanFile):
+class SessionPlan(RelayChoice, PlanFile):
     """What else is agreed on."""
 
     min_participants: int | None = None

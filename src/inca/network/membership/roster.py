@@ -73,7 +73,7 @@ number of parties (2), got 3'))
             if not relay.relayed:
                 refuse("an entry of relays", str(relay), "the address of a relay, wss://HOST/PATH")
         folded = [unicodedata.normalize("NFKC", name).casefold() for name in self.names]
-        direct = [{own.place: str(own) for own in found if not own.relayed} for found in self._addresses]
+        direct = [{one.place: str(one) for one in addresses if not one.relayed} for addresses in self._addresses]
         self._refuse_second("name", [{name: name} for name in folded])
         self._refuse_second("key", [{card.fingerprint: card.fingerprint} for card in self.parties])
         self._refuse_second("address", direct)

@@ -59,7 +59,7 @@ def transport_for(
     assert me is not None  # or there would be no contexts
     addresses = [roster.addresses_of(party) for party in range(len(roster.parties))]
     relay = None
-    if any(address.relayed for found in addresses for address in found):
+    if any(address.relayed for party in addresses for address in party):
         key, names = raw_key(identity.key.public_key()), [card.fingerprint for card in roster.parties]
         relay = RelayAccess(key=key, sign=identity.sign, names=names, ca=access.relay_ca)
     config = TransportConfig(

@@ -34,7 +34,7 @@ from inca.network.preflight.advice import NOT_THERE, UNHEARD
 from inca.network.preflight.checks import OURS, Check, fine, our_problem
 from inca.network.preflight.machine import available_memory, measure_machine
 from inca.network.preflight.peer_checks import PeerChecks
-from inca.network.preflight.period_check import Link, Needed, check_period, estimate
+from inca.network.preflight.period_check import LinkSpeed, Needed, check_period, estimate
 from inca.network.protocol.records import Credited
 from inca.network.transport.transport import ClockMeasurement
 
@@ -111,7 +111,7 @@ async def examine(
     peers: list[Check] = []
     measurements: dict[int, ClockMeasurement] = {}
     rates: dict[int, float] = {}
-    links: dict[int, Link] = {}
+    links: dict[int, LinkSpeed] = {}
     if checks[-1].level == "problem":
         machine, work = await asyncio.to_thread(_check_machine, setup, me, identity, state)
     else:
@@ -124,15 +124,16 @@ async def examine(
                 checks += peer_checks.own_relays()
             # In a thread: other doctors can still shake hands with this one.
             machine, work = await asyncio.to_thread(_check_machine, setup, me, identity, state)
-            links = {peer: Link.to(setup, peer, measurements[peer].round_trip, rate) for peer, rate in rates.items()}
+            for peer, rate in rates.items():
+                links[peer] = LinkSpeed(rate, measurements[peer].round_trip, roster.names[peer])
             if address.level != "problem":
                 enough = {peer: Needed.by(setup, link, work, machine).sentence for peer, link in links.items()}
                 peers = peer_checks.checks(measurements, enough)
             await peer_checks.linger()
         peers += peer_checks.strangers
     trip = max((clock.round_trip for clock in measurements.values()), default=0.0)
-    slowest = replace(min(links.values(), key=lambda link: link.rate, default=Link(math.inf, 0.0)), round_trip=trip)
-    needed = Needed.by(setup, slowest, work, machine)
+    slowest = min(links.values(), key=lambda link: link.rate, default=LinkSpeed(math.inf, 0.0))
+    needed = Needed.by(setup, replace(slowest, round_trip=trip), work, machine)
     checks += [*machine, check_period(needed), estimate(setup, needed)]
     return Diagnosis(roster, identity.name, tuple(checks), tuple(peers))
 

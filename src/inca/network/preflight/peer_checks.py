@@ -152,8 +152,8 @@ class PeerChecks(TransportEvents):
         if clocks.largest_skew > allowed:
             text = f"a round trip of {clocks.round_trip:.3g} s leaves its clock uncertain by more than {allowed:g} s"
             return Check(name, "problem", text, "too slow", NETWORK, figures)
-        parts = [f"clock {clocks.offset:+.3f} s", f"round trip {1e3 * clocks.round_trip:.1f} ms", enough]
-        parts.append(f"reached {self._ways[peer]}" if peer in self._ways else "")
+        parts = [str(self._ways.get(peer, "")), f"clock {clocks.offset:+.3f} s"]
+        parts += [f"round trip {1e3 * clocks.round_trip:.1f} ms", enough]
         return Check(name, "fine", ", ".join(filter(None, parts)), "fine", "", figures)
 
     def _failure(self, peer: int) -> Failure:
@@ -169,9 +169,9 @@ class PeerChecks(TransportEvents):
     def _check_failure(self, peer: int, failure: Failure) -> Check:
         name, advice = self._roster.names[peer], ADVICE[failure.cause]
         if failure.cause in _NOT_THERE_YET:
-            found = self._roster.addresses_of(peer)
+            addresses = self._roster.addresses_of(peer)
             of_relays = failure.cause is FailureCause.NOT_REGISTERED
-            places = " or ".join(str(address) for address in found if address.relayed or not of_relays)
+            places = " or ".join(str(address) for address in addresses if address.relayed or not of_relays)
             text = {
                 FailureCause.REFUSED: f"nothing listens at {places} yet",
                 FailureCause.NO_ANSWER: f"no party answers behind the {places} of a tunnel or relay yet",

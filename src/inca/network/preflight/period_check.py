@@ -14,22 +14,22 @@ _PERIOD_MARGIN = 1.5  # by which a suggested period exceeds what was measured
 
 
 @dataclass(frozen=True)
-class Link:
+class LinkSpeed:
     """A link, in bytes a second, with its round trip; free of cost if there was none to measure."""
 
     rate: float
     round_trip: float
     peer: str = ""
 
-    @classmethod
-    def to(cls, setup: SessionSetup, peer: int, round_trip: float, rate: float) -> Link:
-        """Return the link to a peer."""
-        return cls(rate, round_trip, setup.roster.names[peer])
-
     @property
     def speed(self) -> str:
-        """Its rate in words."""
-        return f"{self.rate / 1e6:.2g} MB/s"
+        """Its rate in words.
+
+        >>> LinkSpeed(1.234e6, 0.0).speed, LinkSpeed(1.234e9, 0.0).speed
+        ('1.2 MB/s', '1,234 MB/s')
+        """
+        megabytes = self.rate / 1e6
+        return f"{megabytes:,.0f} MB/s" if megabytes >= 10 else f"{megabytes:.2g} MB/s"
 
     @property
     def words(self) -> str:
@@ -44,14 +44,14 @@ class Needed:
     The final messages of all must be here while silent parties are still waited for: else those are left out.
     """
 
-    link: Link
+    link: LinkSpeed
     times: SessionSeconds
     period: float
     seconds: float
     parts: str
 
     @classmethod
-    def by(cls, setup: SessionSetup, link: Link, work: MachineSeconds, machine: list[Check]) -> Needed:
+    def by(cls, setup: SessionSetup, link: LinkSpeed, work: MachineSeconds, machine: list[Check]) -> Needed:
         """Work it out."""
         times = session_seconds(setup.session, work, link.rate, link.round_trip)
         write = max((check.figures.get("slowest") or 0.0 for check in machine), default=0.0)
@@ -68,8 +68,9 @@ class Needed:
     @property
     def sentence(self) -> str:
         """Whether the link is fast enough for the period and the vector of the roster."""
-        verdict = "enough" if self.seconds < self.period else f"too slow: {self.seconds:.3g} s of it are needed"
-        return f"{self.link.speed}, for a period of {self.period:g} s {verdict}"
+        if self.seconds < self.period:
+            return f"{self.link.speed}, enough for a period of {self.period:g} s"
+        return f"{self.link.speed}, too slow for a period of {self.period:g} s: {self.seconds:.3g} s are needed"
 
 
 def check_period(needed: Needed) -> Check:

@@ -46,7 +46,7 @@ class Way(NamedTuple):
     """How a peer is reached: through a relay or directly, and who has dialled.
 
     >>> print(Way(None, dialled=True), Way(Address("relay.example.org", 443, "/inca"), dialled=False), sep="; ")
-    directly; through wss://relay.example.org/inca, as it connected to us
+    directly; through wss://relay.example.org/inca (it connected to us)
     """
 
     relay: Address | None
@@ -55,7 +55,7 @@ class Way(NamedTuple):
     def __str__(self) -> str:
         """Return it in words that follow a verb."""
         way = "directly" if self.relay is None else f"through {self.relay}"
-        return way if self.dialled else f"{way}, as it connected to us"
+        return way if self.dialled else f"{way} (it connected to us)"
 
 
 class Transport:

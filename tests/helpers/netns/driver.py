@@ -51,12 +51,14 @@ class Driver:
         return process.pid
 
     def look(self, pid: int) -> dict[str, Any]:
-        """Return how a process ended, None if it runs, and the seconds of CPU that it has taken while it does."""
-        seconds = 0.0
+        """Return how a process ended, None if it runs, and what it has taken of the machine while it does."""
+        seconds = peak = 0.0
         if (status := self._processes[pid].poll()) is None:
             fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
             seconds = (int(fields[11]) + int(fields[12])) / _TICKS
-        return {"status": status, "cpu_seconds": seconds}
+            words = Path(f"/proc/{pid}/status").read_text().partition("VmHWM:")[2].split()
+            peak = int(words[0]) / 1024 if words else 0.0  # none if it has ended since
+        return {"status": status, "cpu_seconds": seconds, "peak_mib": peak}
 
     def signal(self, pid: int, number: int) -> None:
         """Send a signal to a process that may have ended."""

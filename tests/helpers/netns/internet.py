@@ -32,6 +32,19 @@ _POLL_S = 0.02
 _END_S = 5.0
 PATIENCE_S = 120.0  # a busy machine takes longer, a process that hangs for ever
 
+PORT = 7001  # of parties that listen
+DROPPED_S = 0.5  # after which a connection whose packets are dropped is given up
+
+_DIAL = """
+import socket, sys
+host, port, seconds = sys.argv[1], int(sys.argv[2]), float(sys.argv[3])
+try:
+    with socket.create_connection((host, port), seconds) as there:
+        print(there.recv(99).decode())
+except OSError as error:
+    print(type(error).__name__)
+"""
+
 # What a router does. Connections that one of its own machines began are let through, with all that belongs to them.
 _ROUTER = """
 table ip site {{
@@ -78,9 +91,17 @@ class Process:
     @property
     def cpu_seconds(self) -> float:
         """The seconds of CPU it has taken so far; it must run."""
+        return self._taken("cpu_seconds")
+
+    @property
+    def peak_mib(self) -> float:
+        """The most memory it has had so far; it must run."""
+        return self._taken("peak_mib")
+
+    def _taken(self, what: str) -> float:
         look = self._net.ask("look", pid=self.pid)
         assert look["status"] is None, self.said
-        return float(look["cpu_seconds"])
+        return float(look[what])
 
     @property
     def said(self) -> str:
@@ -104,10 +125,10 @@ class Process:
             time.sleep(_POLL_S)
         return status
 
-    def wait_for(self, words: str) -> None:
-        """Wait until it has printed these words."""
+    def wait_for(self, words: str, times: int = 1) -> None:
+        """Wait until these words have been printed so many times."""
         deadline = time.monotonic() + PATIENCE_S * allowance()
-        while words not in self.said:
+        while self.said.count(words) < times:
             assert self.status is None and time.monotonic() < deadline, self.said
             time.sleep(_POLL_S)
 
@@ -134,6 +155,12 @@ class Place:
             environment=dict(environment),
         )
         return Process(self.net, pid, output)
+
+    def dial(self, address: str, port: int = PORT, *, seconds: float = PATIENCE_S) -> str:
+        """Connect from here; return how whoever listens there welcomes us, or the name of the error."""
+        done = self.run(sys.executable, "-IS", "-c", _DIAL, address, port, seconds)
+        assert done.returncode == 0, done.stderr
+        return done.stdout.strip()
 
     def knows(self, names: Mapping[str, str]) -> None:
         """Let names stand for addresses here: there is no name service."""

@@ -14,20 +14,24 @@ from typing import Any
 import numpy as np
 
 from helpers.command_line import MAIN
-from helpers.netns.internet import PATIENCE_S, Internet, Place, Process
+from helpers.netns.internet import PATIENCE_S, PORT, Internet, Place, Process
+from helpers.netns.relays import Relay
 from helpers.pace import allowance
 from helpers.session_processes import PARTY
 from inca.network.membership.identity import read_card
 from inca.network.membership.roster import Roster
 from inca.network.membership.terms import Terms
 from inca.network.testing.local_cluster import LocalCluster
+from inca.network.testing.local_relays import LocalRelays
 
 N = 5
-PORT = 7001
+PLAIN = {name: text for name, text in os.environ.items() if not name.lower().endswith("_proxy")}
+"""What surrounds a program, without the proxies of this machine, and with one thread."""
+PLAIN["OPENBLAS_NUM_THREADS"] = "1"
 PERIOD_S, ROUND_S = 5.0, 1.0
 _LEAD_S, _LEAD_START_UPS = 4.0, 2.0  # before the start, and so many times what starting all of them takes now
 _POLL_S = 0.05
-_SHARED = ("estimate", "execution", "total", "total_weight", "cohort", "exact", "beacon", "epsilon")
+_SHARED = ("execution", "cohort", "exact", "beacon", "epsilon")
 
 
 @dataclass(frozen=True)
@@ -40,10 +44,32 @@ class Seat:
     environment: Mapping[str, str] = field(default_factory=dict)
 
 
-def forwarded(net: Internet, number: int, **more: Any) -> Seat:
-    """Return a seat at a site whose router passes connections on to it."""
-    place = net.site(number, forwarded=PORT, **more)
-    return Seat(place, ("--host", place.address, "--port", PORT), ("--listen", f"0.0.0.0:{PORT}"))
+def open_seat(net: Internet, number: int, relays: Sequence[Relay] = (), **more: Any) -> Seat:
+    """Return a seat at a site whose router passes connections on to it; it reaches others through relays, too."""
+    return _seat(net.site(number, forwarded=PORT, **more), relays, direct=True)
+
+
+def mistaken_seat(net: Internet, number: int, relays: Sequence[Relay], **more: Any) -> Seat:
+    """Return a seat whose card has a direct address before the relays, though its firewall drops what comes there."""
+    return _seat(net.site(number, **more), relays, direct=True)
+
+
+def hidden_seat(
+    net: Internet, number: int, relays: Sequence[Relay], *, environment: Mapping[str, str] | None = None, **more: Any
+) -> Seat:
+    """Return a seat at a site that nobody can connect to, so that its card has relays only."""
+    return _seat(net.site(number, **more), relays, environment=environment)
+
+
+def _seat(
+    place: Place, relays: Sequence[Relay], *, direct: bool = False, environment: Mapping[str, str] | None = None
+) -> Seat:
+    place.knows({relay.name: relay.place.address for relay in relays})
+    card: list[object] = ["--host", place.address, "--port", PORT] if direct else []
+    options: list[object] = ["--listen", f"0.0.0.0:{PORT}"] if direct else []
+    card += [word for relay in relays for word in ("--relay", relay.url)]
+    options += ["--relay-ca", relays[0].authority] if relays else []
+    return Seat(place, card, options, environment or {})
 
 
 @dataclass
@@ -54,8 +80,8 @@ class Parties(LocalCluster):
     runs: dict[int, Process] = field(default_factory=dict)
 
     @classmethod
-    def agree(cls, folder: Path, seats: Sequence[Seat], **changes: Any) -> Parties:
-        """Write identities and a roster; the session begins as soon as all can be there."""
+    def agree(cls, folder: Path, seats: Sequence[Seat], *, lead: float | None = None, **changes: Any) -> Parties:
+        """Write identities and a roster; the session begins as soon as all can be there, or in so many seconds."""
         parties = len(seats)
         fields: dict[str, Any] = {"rounds": 3, "receivers": 1, "schedule": "circle", "dimension": 2}
         fields |= {"sigma_independent": 0.5, "sigma_cancelling": 5.0, "lower": 0.0, "upper": 1.0}
@@ -68,7 +94,9 @@ class Parties(LocalCluster):
         values, names = np.random.default_rng(1).random((parties, fields["dimension"])), party_names(parties)
         for name, seat in zip(names, seats, strict=True):
             inca("node", "keygen", name, *seat.card, "--out", folder / name)
-        fields["start"] = time.time() + allowance() * (_LEAD_S + _LEAD_START_UPS * start_up_seconds(parties))
+        if lead is None:
+            lead = allowance() * (_LEAD_S + _LEAD_START_UPS * start_up_seconds(parties))
+        fields["start"] = time.time() + lead
         return cls(folder, values, names, Terms(**fields), seats=seats)
 
     def __post_init__(self) -> None:
@@ -76,6 +104,7 @@ class Parties(LocalCluster):
         for i, value in enumerate(self.values):
             np.save(self.party_folder(i) / "value.npy", value)
         cards = tuple(read_card(self.party_folder(i) / "card.json") for i in range(len(self.names)))
+        self.relays = LocalRelays(self.folder, ())  # they are elsewhere
         self.roster = Roster("across the internet", self.terms, cards)
         self.roster.write(self.folder / "roster.json")
 
@@ -87,8 +116,7 @@ class Parties(LocalCluster):
         """Start a command of a party at its seat."""
         home, seat = self.party_folder(i), self.seats[i]
         words = [*MAIN, "node", verb, self.folder / "roster.json", "--identity", home, "--state", home / "sessions"]
-        environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1", **seat.environment}
-        return seat.place.start([*words, *seat.options, *options], home / output, environment)
+        return seat.place.start([*words, *seat.options, *options], home / output, {**PLAIN, **seat.environment})
 
     def launch(self, *numbers: int) -> None:
         """Start parties, by default all."""
@@ -124,6 +152,7 @@ class Parties(LocalCluster):
         first = self.result(0)
         for i in range(len(self.names)):
             assert {name: self.result(i)[name] for name in _SHARED} == {name: first[name] for name in _SHARED}
+            assert self.sums(i) == self.sums(0)
         assert first["exact"] and not first["contradictions"]
         assert self.sums(0) == self.expected_sum(0)
         return first

@@ -10,11 +10,10 @@ from pathlib import Path
 import psutil
 import pytest
 
-from helpers.netns.internet import Internet, NoNamespaces, Place, Process, need_namespaces, why_not
+from helpers.netns.internet import DROPPED_S, PORT, Internet, NoNamespaces, Place, Process, need_namespaces, why_not
 from helpers.netns.proxy import CREDENTIALS, start_proxy
 from helpers.netns.proxy import PORT as PROXY_PORT
 
-PORT = 7001
 LISTEN = f"""
 import socket
 with socket.create_server(("0.0.0.0", {PORT}), backlog=20) as server:
@@ -25,15 +24,6 @@ with socket.create_server(("0.0.0.0", {PORT}), backlog=20) as server:
         taken.sendall(b"welcome")
         taken.close()
 """
-DIAL = """
-import socket, sys
-host, port, seconds = sys.argv[1], int(sys.argv[2]), float(sys.argv[3])
-try:
-    with socket.create_connection((host, port), seconds) as there:
-        print(there.recv(99).decode())
-except OSError as error:
-    print(type(error).__name__)
-"""
 ASK = """
 import base64, socket, sys
 proxy, port, credentials, target = sys.argv[1], int(sys.argv[2]), sys.argv[3], sys.argv[4]
@@ -43,7 +33,6 @@ with socket.create_connection((proxy, port), 60) as there:
     while piece := there.recv(999):
         print(piece.decode(), end="")
 """
-LONG_S, SHORT_S = 60.0, 0.5  # for what must succeed, and for what never will
 
 
 @pytest.fixture
@@ -59,33 +48,26 @@ def listen(place: Place, folder: Path) -> Process:
     return process
 
 
-def dial(place: Place, address: str, port: int = PORT, *, seconds: float = LONG_S) -> str:
-    """Return how a listening program welcomes a connection, or the error."""
-    done = place.run(sys.executable, "-IS", "-c", DIAL, address, port, seconds)
-    assert done.returncode == 0, done.stderr
-    return done.stdout.strip()
-
-
 def test_sites_connect_to_public_machines_and_nobody_connects_to_them(net: Internet, tmp_path: Path) -> None:
     public, first, second = net.host("public1", 10), net.site(1), net.site(2)
     listening = {place: listen(place, tmp_path) for place in (public, first, second)}
-    assert dial(first, public.address) == dial(second, public.address) == "welcome"
+    assert first.dial(public.address) == second.dial(public.address) == "welcome"
     assert f"from {first.address}\nfrom {second.address}" in listening[public].said  # their routers', by NAT
-    assert dial(first, "127.0.0.1") == "welcome"  # it listens: what follows is the network's doing
+    assert first.dial("127.0.0.1") == "welcome"  # it listens: what follows is the network's doing
     for place, number in ((public, 1), (second, 1), (first, 2)):
         before, target = net.refused(number), first if number == 1 else second
-        assert dial(place, target.address, seconds=SHORT_S) == "TimeoutError"  # without a word
+        assert place.dial(target.address, seconds=DROPPED_S) == "TimeoutError"  # without a word
         assert net.refused(number) > before
-    assert dial(second, "192.168.1.2", seconds=LONG_S) == "OSError"  # an address inside means nothing outside
+    assert second.dial("192.168.1.2") == "OSError"  # an address inside means nothing outside
     assert listening[first].said == "listens\nfrom 127.0.0.1\n" and listening[second].said == "listens\n"
 
 
 def test_a_forwarded_port_and_no_other_lets_connections_in(net: Internet, tmp_path: Path) -> None:
     first, second = net.site(1, forwarded=PORT), net.site(2)
     listening = listen(first, tmp_path)
-    assert dial(second, first.address) == "welcome"
+    assert second.dial(first.address) == "welcome"
     assert f"from {second.address}" in listening.said
-    assert dial(second, first.address, PORT + 1, seconds=SHORT_S) == "TimeoutError"
+    assert second.dial(first.address, PORT + 1, seconds=DROPPED_S) == "TimeoutError"
 
 
 def test_behind_a_strict_firewall_only_the_proxy_is_reached_and_through_it_only_https(
@@ -94,7 +76,7 @@ def test_behind_a_strict_firewall_only_the_proxy_is_reached_and_through_it_only_
     public, proxy = net.host("public1", 10), net.host("proxy", 20)
     site = net.site(1, only=proxy.address)
     listen(public, tmp_path)
-    assert dial(site, public.address, seconds=SHORT_S) == "TimeoutError"
+    assert site.dial(public.address, seconds=DROPPED_S) == "TimeoutError"
     proxy.knows({"public.example.org": public.address})
     said = start_proxy(proxy, tmp_path / "proxy.txt")
 

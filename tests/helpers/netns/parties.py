@@ -74,13 +74,22 @@ def _seat(
 
 @dataclass
 class Parties(LocalCluster):
-    """Parties with the files of a `LocalCluster`, and a seat each."""
+    """Parties with the files of a `LocalCluster`, and a seat each; `common` are the relays that the roster names."""
 
     seats: Sequence[Seat] = ()
+    common: Sequence[Relay] = ()
     runs: dict[int, Process] = field(default_factory=dict)
 
     @classmethod
-    def agree(cls, folder: Path, seats: Sequence[Seat], *, lead: float | None = None, **changes: Any) -> Parties:
+    def agree(
+        cls,
+        folder: Path,
+        seats: Sequence[Seat],
+        *,
+        common: Sequence[Relay] = (),
+        lead: float | None = None,
+        **changes: Any,
+    ) -> Parties:
         """Write identities and a roster; the session begins as soon as all can be there, or in so many seconds."""
         parties = len(seats)
         fields: dict[str, Any] = {"rounds": 3, "receivers": 1, "schedule": "circle", "dimension": 2}
@@ -97,7 +106,7 @@ class Parties(LocalCluster):
         if lead is None:
             lead = allowance() * (_LEAD_S + _LEAD_START_UPS * start_up_seconds(parties))
         fields["start"] = time.time() + lead
-        return cls(folder, values, names, Terms(**fields), seats=seats)
+        return cls(folder, values, names, Terms(**fields), seats=seats, common=common)
 
     def __post_init__(self) -> None:
         """Collect the cards that the parties have made, as the keeper of the roster does."""
@@ -105,7 +114,7 @@ class Parties(LocalCluster):
             np.save(self.party_folder(i) / "value.npy", value)
         cards = tuple(read_card(self.party_folder(i) / "card.json") for i in range(len(self.names)))
         self.relays = LocalRelays(self.folder, ())  # they are elsewhere
-        self.roster = Roster("across the internet", self.terms, cards)
+        self.roster = Roster("across the internet", self.terms, cards, tuple(relay.url for relay in self.common))
         self.roster.write(self.folder / "roster.json")
 
     def party_folder(self, i: int) -> Path:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
@@ -77,8 +78,8 @@ def test_all_through_one_relay(
     net: Internet, relay: Callable[[int], Relay], direct: dict[str, Any], tmp_path: Path
 ) -> None:
     one = relay(1)
-    seats = [hidden_seat(net, i, [one]) for i in range(N)]
-    parties = Parties.agree(tmp_path, seats)
+    seats = [replace(hidden_seat(net, i, [one]), card=()) for i in range(N)]  # the roster names it for all
+    parties = Parties.agree(tmp_path, seats, common=[one])
     running = one.start("--allow", tmp_path / "roster.json")
     parties.launch()
     parties.wait_until(lambda: parties.in_round(1))
@@ -104,6 +105,22 @@ def test_one_of_two_relays_is_killed_in_mid_session(
     assert_same(parties.finish(), direct)
     assert not any(killed in address for _, address in ways(parties).values())
     assert [process.status for process in running.values()] == [None]
+
+
+def test_a_site_whose_firewall_lets_it_reach_one_of_two_relays(
+    net: Internet, relay: Callable[[int], Relay], direct: dict[str, Any], tmp_path: Path
+) -> None:
+    first, second = relays = [relay(1), relay(2)]
+    seats = [hidden_seat(net, i, relays, only=second.place.address if i == 0 else None) for i in range(N)]
+    parties = Parties.agree(tmp_path, seats)
+    for each in relays:
+        each.start("--allow", tmp_path / "roster.json")
+    assert seats[0].place.dial(first.place.address, 443, seconds=DROPPED_S) == "TimeoutError"
+    parties.launch()
+    assert_same(parties.finish(), direct)
+    for pair, (_, address) in ways(parties).items():
+        if parties.names[0] in pair:
+            assert second.name in address
 
 
 def test_the_only_relay_is_killed_and_is_back_within_a_period(

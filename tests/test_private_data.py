@@ -116,7 +116,7 @@ def kept_document() -> KeptDocument:
 
 
 OPENED = Opened(pack(np.full(PACED.dimension, STEPS, dtype=np.int64)), SECRET, SECRET)
-OFFER = Offer(2, 0, SECRET)
+OFFER = Offer(2, SECRET)
 OUTCOME = Outcome(EXECUTION, VALUES, np.full((5, 5), NUMBER))
 
 HOLDERS: dict[type, Callable[[], object]] = {
@@ -145,7 +145,7 @@ HOLDERS: dict[type, Callable[[], object]] = {
     KeptDocuments: documents,
     Opened: lambda: OPENED,
     Began: lambda: Began(2, SECRET),
-    Credited: lambda: Credited(2, 1, 0, SECRET),
+    Credited: lambda: Credited(2, SECRET),
     Offer: lambda: OFFER,
     Item: lambda: ITEM,
     Items: lambda: Items([ITEM]),

@@ -45,7 +45,7 @@ from inca.network.protocol.signed_items import Digest, SignedItems
 
 def digest_of(session: SessionConfig, party: int) -> Item:
     rounds = list(range(1, session.rounds + 1))
-    account = Account(rounds, [[NOBODY] * session.receivers] * len(rounds), [])
+    account = Account(rounds, [NOBODY] * len(rounds), [])
     return foreign(session, party).sign("digest", Digest(account, bytes(32), keys_of(party)))
 
 

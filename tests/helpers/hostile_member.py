@@ -168,16 +168,10 @@ class HostileParty(Party):
 
     def _offer(self, peer: int) -> Message:
         rng, session, topology = self._liar, self.session, self._context.topology
-        mine = [
-            (t, s)
-            for t in range(1, session.rounds + 1)
-            for s, receiver in enumerate(topology.receivers[t][self.me])
-            if receiver == peer
-        ]
-        t, slot = rng.choice(mine or [(1, 0)])
+        mine = [t for t in range(1, session.rounds + 1) if topology.has(t, self.me, peer)]
         share = np.frombuffer(self._payload(), dtype="<i8")
         to = rng.choice([peer, peer, peer, self.me])  # mostly as it should be
-        return self._offers.offer(t, slot, to, share)
+        return self._offers.offer(rng.choice(mine or [1]), to, share)
 
     def _payload(self) -> bytes:
         weight = self._liar.choice([0, 1, -1, WEIGHT // 3, self.session.parties * WEIGHT, -3 * WEIGHT, 2**62 - 1])
@@ -187,14 +181,13 @@ class HostileParty(Party):
     def _answer(self, peer: int) -> Message:
         rng, t = self._liar, self._liar.randint(0, self.session.rounds + 1)
         kinds: tuple[Message, ...] = (
-            Ack(t, 0),
-            Voided(t, 0),
-            Ack(t, 1),
+            Ack(t),
+            Voided(t),
             Nudge(t),
             Skipped(t),
             Goodbye(),
             Ask(),
-            Voided(*LIMITS[-2:]),
+            Voided(LIMITS[-1]),
         )
         return rng.choice(kinds)
 
@@ -220,8 +213,8 @@ class HostileParty(Party):
         genuine = self.ledger.own_items.get(("digest", None))
         if not self._two_faced and genuine is not None:
             return genuine
-        fates = [[rng.randint(0, 3) for _ in row] for row in account.fates]
-        credited = [entry for entry in account.credited if rng.random() < 0.7]
+        fates = [rng.randint(0, 3) for _ in account.fates]
+        credited = [t for t in account.credited if rng.random() < 0.7]
         keys = self._own_keys
         keys = rng.choice([keys, keys, keys[::-1], keys[1:], [bytes(32), *keys[1:]], [rng.randbytes(32) for _ in keys]])
         return self._signer.sign("digest", Digest(Account(account.present, fates, credited), rng.randbytes(32), keys))
@@ -405,7 +398,7 @@ class HostileParty(Party):
             rng.randbytes(32),
             rng.choice([b"", rng.randbytes(16)]),
         )
-        offers = rng.choice([0, 1, 500]) * [OfferProof(t, 0, rng.choice([b"", bytes(8)]), body_hash, signature)]
+        offers = rng.choice([0, 1, 500]) * [OfferProof(t, rng.choice([b"", bytes(8)]), body_hash, signature)]
         kind = rng.choice([*KINDS, "\x1b[2J"])
         shown = [*(item.proof for item in self.signed_items.by_kind.get(kind, {}).values()), None]
         proof = rng.choice(shown) or ItemProof(kind, body_hash, signature)

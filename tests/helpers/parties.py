@@ -259,11 +259,12 @@ def final_of(room: Room, ledger: Ledger) -> Numbers:
     assert cohort is not None
     room_party = next(iter(room.parties.values()))
     digests = room_party.signed_items.bodies("digest", Digest)
+    assert ledger.topology is not None
     credited = {
-        (t, slot)
+        t
         for member in cohort.parties
-        for t, sender, slot in digests[member].account.credited
-        if sender == ledger.me
+        for t in digests[member].account.credited
+        if ledger.topology.senders[t][member] == ledger.me
     }
     message = ledger.settled(cohort.parties, credited)
     message[:-1] += ledger.topup(
@@ -310,8 +311,8 @@ def simulated(session: SessionConfig, execution: inca.Execution) -> inca.Outcome
 
 
 def rounding(session: SessionConfig) -> float:
-    """Each of k shares is rounded down by less than a step, here and there; each portion, too; floats are finer."""
-    return session.parties * (2 * session.rounds * session.receivers + session.rounds + 1)
+    """Each share is rounded down by less than a step, here and there; each portion, too; floats are finer."""
+    return session.parties * (3 * session.rounds + 1)
 
 
 def compare(room: Room, execution: inca.Execution) -> None:
@@ -335,10 +336,10 @@ def reasons(room: Room) -> dict[int, str]:
     return {i: party.reason for i, party in room.parties.items() if party.stage == "left"}
 
 
-def offer_of(room: Room, t: int, i: int, slot: int, to: int, numbers: Sequence[int] = ()) -> Offer:
+def offer_of(room: Room, t: int, i: int, to: int, numbers: Sequence[int] = ()) -> Offer:
     """An offer as party i could have made it in round t, or one of these numbers."""
     share = np.array(numbers or range(room.session.dimension + 1), dtype=np.int64)
-    return OfferSignatures(room.session, i, sign(i), verify).offer(t, slot, to, share)
+    return OfferSignatures(room.session, i, sign(i), verify).offer(t, to, share)
 
 
 def foreign(session: SessionConfig, party: int) -> SignedItems:

@@ -110,7 +110,6 @@ def small_session(rng: random.Random) -> SessionConfig:
         id=rng.randbytes(32),
         parties=rng.choice([3, 4, 5, 5, 6, 6, 7, 7]),
         rounds=1,
-        receivers=1,
         schedule="permutation",
         dimension=1,
         largest_value=2**32,

@@ -28,8 +28,7 @@ from inca.network.membership.tls import _load_key, client_context, server_contex
 
 TERMS = Terms(
     rounds=4,
-    receivers=1,
-    schedule="random",
+    schedule="permutation",
     sigma_independent=1.0,
     sigma_cancelling=5.0,
     dimension=1,

@@ -202,7 +202,6 @@ def roster_of(parties: int, **changes: Any) -> Roster:
         ({"colluding": 0.1, "failure": 0.0}, MOST_COALITIONS),
         ({"colluding": 0.1, "failure": 1e-6}, 250),  # somebody of 40 refuses in one session of a hundred, at worst
         ({"colluding": 0.1, "failure": 1e-4}, MOST_ACCOUNTS),
-        ({"colluding": 0.1, "receivers": 2}, MOST_ACCOUNTS),
         ({"colluding": 0.05, "failure": 1e-6}, 250),  # of 741
         ({"colluding": 0.05}, 741),
     ],

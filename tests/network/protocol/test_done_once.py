@@ -25,7 +25,6 @@ def session_of(parties: int, seed: int = 1) -> SessionConfig:
         random_session(rng),
         parties=parties,
         rounds=4,
-        receivers=1,
         schedule="permutation",
         min_participants=parties // 4,
         seed=rng.randbytes(32),

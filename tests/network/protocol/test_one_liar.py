@@ -445,7 +445,7 @@ def test_a_final_message_of_impossible_numbers_gives_no_result_and_names_nobody(
     ledger = room.parties[liar].ledger
     settled = ledger.settled
 
-    def huge(cohort: frozenset[int], credited: set[tuple[int, int]]) -> np.ndarray:
+    def huge(cohort: frozenset[int], credited: set[int]) -> np.ndarray:
         message = settled(cohort, credited)
         if numbers != "weight":
             message[:-1] = size

@@ -83,7 +83,7 @@ def test_whoever_speaks_again_after_a_goodbye_is_there_again() -> None:
     party = room.parties[0]
     room.hand(2, 0, Goodbye())
     assert party._context.gone == {2}
-    room.hand(2, 0, Ack(1, 0))
+    room.hand(2, 0, Ack(1))
     assert not party._context.gone
 
 

@@ -104,7 +104,7 @@ def test_a_false_word_is_refused_by_whoever_has_seen_the_party() -> None:
     room.journals[3] = []
     room.open(3, first_start=True)
     room.run()
-    party, witness = room.parties[3], SLOW.topology(b"p" * 32).receivers[1][3][0]
+    party, witness = room.parties[3], SLOW.topology(b"p" * 32).receivers[1][3]
     assert party.stage == "left" and not begun(room, 3)
     assert [type(record) for record in room.journals[3][-2:]] == [Left, Erased]
     assert party.reason.startswith("this is not its first start in this session, and its journal is lost: ")

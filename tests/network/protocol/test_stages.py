@@ -137,7 +137,7 @@ def illegal_calls(room: Room, party: Party) -> dict[str, Callable[[], Effects]]:
 def meaningless(stage: Stage) -> list[Message]:
     """Messages that mean nothing in a stage."""
     messages: list[Message] = [
-        Seen([OfferProof(1, 0, bytes(8), bytes(32), b"")], 3, 0, []),
+        Seen([OfferProof(1, bytes(8), bytes(32), b"")], 3, 0, []),
         Prepare(0, 5),
         Promise(0, 12, None, b""),
         Vote(0, 12, b""),

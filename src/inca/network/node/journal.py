@@ -34,7 +34,7 @@ from inca.network.node.session_cost import session_bytes
 from inca.network.protocol.records import Answered, Began, Credited, Erased, Opened, Record, Secret, Signed, Tombstoned
 from inca.network.protocol.session import SessionConfig
 
-FORMAT = "inca-journal/5"
+FORMAT = "inca-journal/6"
 _SETTINGS = (
     "locking_mode = EXCLUSIVE",  # and no shared memory: one process only
     "journal_mode = WAL",
@@ -298,9 +298,9 @@ def _unique_key(record: Record) -> str | None:
         case Began():
             return f"round {record.round}"
         case Credited() | Tombstoned():
-            return f"decision {record.round} {record.sender} {record.slot}"
+            return f"decision {record.round}"
         case Answered():
-            return f"fate {record.round} {record.slot}"
+            return f"fate {record.round}"
         case Signed():  # of a cohort, a deposit or a refusal
             return f"signed {record.item.kind}" if record.cohort is None else f"word {record.cohort}"
         case _:

@@ -323,7 +323,7 @@ class Node(TransportEvents):
             "stage": stage or party.stage,
             "round": party.ledger.round,
             "rounds": self.setup.session.rounds,
-            "attended": max(0, party.ledger.attended - 1),
+            "attended": len(party.ledger.fates),
             "open_offers": len(party.ledger.open),
             "connected": len(self._transport.connected),
             "deposits": deposits,
@@ -445,7 +445,7 @@ class Node(TransportEvents):
 
 def _label(message: Message) -> Offer | None:
     """Return what the transport remembers of a message: which offer it is, not its payload."""
-    return Offer(message.round, message.slot, b"") if isinstance(message, Offer) else None
+    return Offer(message.round, b"") if isinstance(message, Offer) else None
 
 
 def _refusal(task: asyncio.Future[str]) -> str:

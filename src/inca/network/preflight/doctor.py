@@ -191,7 +191,7 @@ def _check_journal(setup: SessionSetup, state: Path) -> Check:
             journal = Journal(Path(folder) / "journal.db", session=bytes(32), party=0)
             for t in range(trials):
                 began = time.perf_counter()
-                journal.append([Credited(t, 0, 0, payload)])
+                journal.append([Credited(t, payload)])
                 times.append(time.perf_counter() - began)
             modes = sorted({stat.S_IMODE(path.stat().st_mode) for path in Path(folder).iterdir()})
             kept = len(journal.read())

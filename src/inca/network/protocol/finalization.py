@@ -133,11 +133,11 @@ class Finalization:
             context.log_event("refuses", reason=refusal)
             self._opening.refuse(printable(refusal))
             return
+        accounts = _accounts(self._digests(self.cohort))
         credited = {
-            (t, slot)
-            for account in _accounts(self._digests(self.cohort)).values()
-            for t, sender, slot in account.credited
-            if sender == context.me
+            t
+            for t in ledger.fates
+            if (receiver := context.topology.receivers[t][context.me]) in accounts and t in accounts[receiver].credited
         }
         message = ledger.settled(self.cohort.parties, credited)  # modulo 2^64, as everywhere from here on
         message[:-1] += ledger.topup(context.session.sigma_topup(self.realized.execution.cohort_weights))

@@ -18,7 +18,6 @@ nothing.
 from __future__ import annotations
 
 from collections.abc import Set
-from dataclasses import dataclass
 
 import msgspec
 import numpy as np
@@ -64,15 +63,8 @@ from inca.network.protocol.records import (
 )
 from inca.network.protocol.session import WEIGHT, SessionConfig, Topology
 
-_FATES = ("acked", "voided", "unsent")
-
-
-@dataclass
-class Outgoing:
-    """An own offer: to whom, and its fate as in `Account`."""
-
-    receiver: int
-    fate: int = OPEN
+# An offer that never left is as if nobody had been there (erratum E1); one that left may have been seen.
+_FATES = {"acked": ACKED, "voided": BACK, "unsent": NOBODY}
 
 
 class Ledger:
@@ -85,12 +77,13 @@ class Ledger:
         self.topology: Topology | None = None
         self.balance: Numbers = np.zeros(session.dimension + 1, dtype=np.int64)
         self.round = 0
-        self.attended = 0  # rounds with an injection so far, round 0 included
-        self.outbox: dict[tuple[int, int], Outgoing] = {}
+        # By round: the own offer's fate as in `Account`, and its share; what was credited; what was decided about the
+        # offer that came, and its proof.
+        self.fates: dict[int, int] = {}
         self.shares: dict[int, Numbers] = {}
-        self.received: dict[tuple[int, int, int], Numbers] = {}
-        self.decisions: dict[tuple[int, int, int], bool] = {}
-        self.proofs: dict[tuple[int, int, int], OfferProof] = {}  # of offers that were decided here
+        self.received: dict[int, Numbers] = {}
+        self.decisions: dict[int, bool] = {}
+        self.proofs: dict[int, OfferProof] = {}
         self.sealed = False
         self.own_items: dict[tuple[str, int | None], Item] = {}  # signed once: by kind, and number of the cohort
         self.secrets: CohortSecrets | None = None
@@ -101,7 +94,6 @@ class Ledger:
         self.decided: list[Decision] = []
         self.kept: list[Item] = []
         self.left: str | None = None
-        self._present: list[int] = []
         self._value: Numbers = np.zeros_like(self.balance)
         self._mask: Numbers = np.zeros(session.dimension, dtype=np.int64)  # the live one
         self._drawn: list[Numbers] = []
@@ -115,22 +107,20 @@ class Ledger:
     @property
     def account(self) -> Account:
         """What the party did so far, for others to see."""
-        k = self.session.receivers
-        fates = [[self.outbox[t, s].fate if (t, s) in self.outbox else NOBODY for s in range(k)] for t in self._present]
-        return Account(list(self._present), fates, list(self.received))
+        return Account(list(self.fates), list(self.fates.values()), list(self.received))
 
     @property
     def injected(self) -> Numbers:
         """What has entered the session here so far: portions of the value, and the live mask."""
-        portions = (portion(self._value, r, self.session.pieces) for r in range(self.attended))
+        portions = (portion(self._value, r, self.session.pieces) for r in range(len(self.fates) + 1))
         total = np.asarray(sum(portions, start=np.zeros_like(self._value)))
         total[:-1] += self._mask
         return total
 
     @property
-    def open(self) -> list[tuple[int, int]]:
-        """The (round, slot) of own offers without an answer."""
-        return [key for key, sent in self.outbox.items() if sent.fate == OPEN]
+    def open(self) -> list[int]:
+        """The rounds of own offers without an answer."""
+        return [t for t, fate in self.fates.items() if fate == OPEN]
 
     @property
     def durable_items(self) -> list[Item]:
@@ -161,22 +151,23 @@ class Ledger:
 
     def skipped(self, t: int) -> bool:
         """Return whether this party was certainly absent in round t: it has begun a later one, or is sealed."""
-        return t > 0 and t not in self._present and (t < self.round or self.sealed)
+        return t > 0 and t not in self.fates and (t < self.round or self.sealed)
 
-    def settled(self, cohort: frozenset[int], credited: Set[tuple[int, int]]) -> Numbers:
+    def settled(self, cohort: frozenset[int], credited: Set[int]) -> Numbers:
         """Return the settled balance: what no party of the cohort credited is back, what others sent is undone."""
+        assert self.topology is not None
         balance = self.balance.copy()
-        for key, sent in self.outbox.items():
-            if sent.fate in (OPEN, ACKED) and key not in credited:
-                balance += self.shares[key[0]]
-        for (_, sender, _), payload in self.received.items():
-            if sender not in cohort:
+        for t, fate in self.fates.items():
+            if fate in (OPEN, ACKED) and t not in credited:
+                balance += self.shares[t]
+        for t, payload in self.received.items():
+            if self.topology.senders[t][self.me] not in cohort:
                 balance -= payload
         return balance
 
     def next_share(self) -> bytes:
-        """Return what each receiver is offered if the next round begins now."""
-        return pack(share(self.balance, self.session.receivers))
+        """Return what is offered if the next round begins now."""
+        return pack(share(self.balance))
 
     # --- records ------------------------------------------------------------------------------------------------
 
@@ -194,7 +185,7 @@ class Ledger:
             case Credited():
                 self._credit(record)
             case Tombstoned():
-                self.decisions[self._undecided(record)] = False
+                self._decide(record)
             case Answered():
                 self._answer(record)
             case Sealed():
@@ -240,38 +231,32 @@ class Ledger:
                 self.secrets = None
 
     def _begin(self, record: Began) -> None:
-        t, k = record.round, self.session.receivers
+        t = record.round
         _check(self.opened is not None and self.topology is not None, "a round before the opening")
         _check(self.round < t <= self.session.rounds and not self.sealed, f"round {t} after round {self.round}")
         _check(record.share == self.next_share(), "a share that the balance does not give")
         part = _numbers(record.share, self.balance.size)
-        self.balance -= k * part
+        self.balance -= part
         self.shares[t] = part
         self.round = t
-        self._present.append(t)
-        assert self.topology is not None
-        for slot, receiver in enumerate(self.topology.receivers[t][self.me]):
-            self.outbox[t, slot] = Outgoing(receiver)
+        self.fates[t] = OPEN
         self._inject(t)
 
     def _inject(self, t: int) -> None:
         """Add c^(i)_t (x + eta*) + Z^(i)_t eta (erratum E2): a fresh mask replaces the old one; at t = T none does."""
-        r = self.attended
         fresh = self._drawn.pop(0) if t < self.session.rounds else np.zeros_like(self._mask)
-        piece = portion(self._value, r, self.session.pieces)
+        piece = portion(self._value, len(self.fates), self.session.pieces)
         piece[:-1] += fresh
         piece[:-1] -= self._mask
         self._mask = fresh
-        self.attended += 1
         self.balance += piece
 
     def _credit(self, record: Credited) -> None:
-        key = self._undecided(record)
         _check(record.round == self.round and not self.sealed, "a credit outside its round")
         payload = _numbers(record.payload, self.balance.size)
+        self._decide(record)
         self.balance += payload
-        self.decisions[key] = True
-        self.received[key] = payload
+        self.received[record.round] = payload
 
     def hold_in_file(self, record: Record) -> None:
         """Hold a share as the file that it lies in: it is needed again only if something goes wrong."""
@@ -279,7 +264,7 @@ class Ledger:
             case Began():
                 self.shares[record.round] = np.frombuffer(record.share, dtype="<i8")
             case Credited():
-                self.received[record.round, record.sender, record.slot] = np.frombuffer(record.payload, dtype="<i8")
+                self.received[record.round] = np.frombuffer(record.payload, dtype="<i8")
 
     def _agree(self, record: Promised | Voted | Accepted | Decided | Kept) -> None:
         """Take a record of the consensus."""
@@ -306,28 +291,24 @@ class Ledger:
                 self.kept += record.items  # a later acceptance names them without bringing them again
         self.promised[instance] = ballot
 
-    def _undecided(self, record: Credited | Tombstoned) -> tuple[int, int, int]:
-        """Return the transfer that a record decides; it must be one, and undecided."""
-        key = (record.round, record.sender, record.slot)
-        meant = None if self.topology is None else self.topology.receiver(*key)
-        _check(meant == self.me, "a decision about a transfer that the schedule does not have")
-        _check(key not in self.decisions, "a second decision about a transfer")
+    def _decide(self, record: Credited | Tombstoned) -> None:
+        t = record.round
+        scheduled = self.topology is not None and 1 <= t <= self.session.rounds
+        _check(scheduled, "a decision about a transfer that the schedule does not have")
+        _check(t not in self.decisions, "a second decision about a transfer")
+        self.decisions[t] = isinstance(record, Credited)
         if record.proof is not None:
-            self.proofs[key] = record.proof
-        return key
+            self.proofs[t] = record.proof
 
     def _answer(self, record: Answered) -> None:
-        sent = self.outbox.get((record.round, record.slot))
-        _check(sent is not None and sent.fate == OPEN, "an answer about an offer that is not open")
+        t = record.round
+        _check(self.fates.get(t) == OPEN, "an answer about an offer that is not open")
         _check(record.fate in _FATES and not self.sealed, f"the fate {record.fate}")
-        _check(record.fate == "acked" or record.round == self.round, "a share that is back after its round")
-        assert sent is not None
-        if record.fate == "acked":
-            sent.fate = ACKED
-        else:
-            # An offer that never left is as if nobody had been there (erratum E1); one that left may have been seen.
-            self.balance += self.shares[record.round]
-            sent.fate = NOBODY if record.fate == "unsent" else BACK
+        fate = _FATES[record.fate]
+        _check(fate == ACKED or t == self.round, "a share that is back after its round")
+        self.fates[t] = fate
+        if fate != ACKED:
+            self.balance += self.shares[t]
 
     def topup(self, sigma: int) -> Numbers:
         """Return the independent noise that the party adds when it settles, for this cohort and no other."""

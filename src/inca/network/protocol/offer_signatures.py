@@ -22,9 +22,9 @@ class OfferSignatures:
         self.session, self.me = session, me
         self._sign, self._verify = sign, verify
 
-    def offer(self, t: int, slot: int, receiver: int, share: Numbers) -> Offer:
+    def offer(self, t: int, receiver: int, share: Numbers) -> Offer:
         """Return a signed offer of a share."""
-        unsigned = Offer(t, slot, pack(share))
+        unsigned = Offer(t, pack(share))
         signed = self._sign(self._text(self.me, receiver, unsigned.proof))
         return msgspec.structs.replace(unsigned, signature=signed)
 
@@ -42,5 +42,5 @@ class OfferSignatures:
         return fitting and self._verify(sender, self._text(sender, receiver, proof), proof.signature)
 
     def _text(self, sender: int, receiver: int, proof: OfferProof) -> bytes:
-        numbers = b"".join(number.to_bytes(4, "little") for number in (proof.round, proof.slot, sender, receiver))
-        return b"inca-offer/1" + self.session.id + numbers + proof.weight + proof.payload_hash
+        numbers = b"".join(number.to_bytes(4, "little") for number in (proof.round, sender, receiver))
+        return b"inca-offer/2" + self.session.id + numbers + proof.weight + proof.payload_hash

@@ -38,7 +38,7 @@ class Seeded(JournalRecord, frozen=True, tag="seeded"):
 
 
 class Began(JournalRecord, frozen=True, tag="began"):
-    """Round `round` begins: the share is debited once for each receiver, and the round's injection enters."""
+    """Round `round` begins: the share is debited, and the round's injection enters."""
 
     round: int
     share: bytes
@@ -48,8 +48,6 @@ class Credited(JournalRecord, frozen=True, tag="credited"):
     """An offer was accepted in its round."""
 
     round: int
-    sender: int
-    slot: int
     payload: bytes
     proof: OfferProof | None = None
     """What its sender has signed, to be shown to it should it have forgotten."""
@@ -59,8 +57,6 @@ class Tombstoned(JournalRecord, frozen=True, tag="tombstoned"):
     """An offer will never be accepted."""
 
     round: int
-    sender: int
-    slot: int
     proof: OfferProof | None = None
     refused: bytes = b""
     """Its payload if no honest party can have made it: with the proof it convicts its sender."""
@@ -70,7 +66,6 @@ class Answered(JournalRecord, frozen=True, tag="answered"):
     """An own offer was answered in its own round: `acked`, or back, since it was `voided` or never left (`unsent`)."""
 
     round: int
-    slot: int
     fate: str
 
 

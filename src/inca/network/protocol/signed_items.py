@@ -42,6 +42,8 @@ Kind = Literal["commit", "confirm", "reveal", "digest", "deposit", "refusal", "k
 _MAX_TEXT = 200  # characters of a peer that are shown to people
 _MAX_VARIANTS = 2  # of an item: two prove that its owner is two-faced; further ones only while a proposal names them
 _FRAME_BYTES = 256  # of an item's body beside its parts of varying size: more than any has
+_DIGEST_BYTES = _FRAME_BYTES + COHORTS * (KEY_BYTES + 2)
+_ROUND_BYTES = 11  # of an account, at most: a round's number, a fate, and the number again
 
 Sign = Callable[[bytes], bytes]
 Verify = Callable[[int, bytes, bytes], bool]
@@ -100,7 +102,7 @@ def read(item: Item, form: type[Body]) -> Body:
 class KindRule:
     """What is known of a kind of items."""
 
-    largest: Callable[[SignedItems, int], int]  # how many bytes the body of an item of a party may have
+    largest: Callable[[SessionConfig], int]  # how many bytes the body may have
     check: Callable[[SignedItems, Item], None]  # refuses one that is signed and yet invalid
     form: type[Digest] | type[Deposit] | type[Refusal] | type[Key] | None = None  # of the body; None: plain bytes
     once: bool = False  # whether a party signs it once in a session, or once in a cohort
@@ -112,32 +114,18 @@ class KindRule:
         return self.form in (Deposit, Refusal, Key)
 
 
-def _largest_digest(items: SignedItems, party: int) -> int:
-    session, topology = items.session, items.ledger.topology
-    senders = [] if topology is None else topology.senders[1:]
-    credited = sum(len(by_receiver[party]) for by_receiver in senders)
-    keys = COHORTS * (KEY_BYTES + 2)
-    return _FRAME_BYTES + keys + session.rounds * (10 + session.receivers) + 16 * credited
-
-
-def _largest_deposit(items: SignedItems, _: int) -> int:
-    return _FRAME_BYTES + SHARE_BYTES * items.session.parties
-
-
 def _check_secret(_: SignedItems, item: Item) -> None:
     _check_size(f"a {item.kind}", item.body)
 
 
 def _check_digest(items: SignedItems, item: Item) -> None:
-    digest, topology = read(item, Digest), items.ledger.topology
+    digest = read(item, Digest)
     _check_size("the commitment in a digest", digest.commitment)
     if len(digest.keys) != COHORTS:
         raise InvalidPeerMessage(f"a digest must have {COHORTS} keys, got {len(digest.keys)}")
     for key in digest.keys:
         check_public(key)
-    if topology is None:
-        raise InvalidPeerMessage("a digest before the public seed")
-    check_account(items.session, topology, item.party, digest.account)
+    check_account(items.session, item.party, digest.account)
 
 
 def _check_deposit(items: SignedItems, item: Item) -> None:
@@ -168,25 +156,17 @@ def _check_size(what: str, content: bytes) -> None:
         raise InvalidPeerMessage(f"{what} must have {SECRET_BYTES} bytes, got {len(content)}")
 
 
-def _of_size(count: int) -> Callable[[SignedItems, int], int]:
-    return lambda items, party: count
-
-
 KINDS: dict[Kind, KindRule] = {
-    "commit": KindRule(_of_size(SECRET_BYTES), _check_secret),
-    "confirm": KindRule(_of_size(SECRET_BYTES), _check_secret),
-    "reveal": KindRule(_of_size(SECRET_BYTES), _check_secret),
-    "digest": KindRule(_largest_digest, _check_digest, Digest, once=True),
+    "commit": KindRule(lambda _: SECRET_BYTES, _check_secret),
+    "confirm": KindRule(lambda _: SECRET_BYTES, _check_secret),
+    "reveal": KindRule(lambda _: SECRET_BYTES, _check_secret),
+    "digest": KindRule(lambda of: _DIGEST_BYTES + _ROUND_BYTES * of.rounds, _check_digest, Digest, once=True),
     "deposit": KindRule(
-        _largest_deposit,
-        _check_deposit,
-        Deposit,
-        once=True,
-        sealed=True,
+        lambda of: _FRAME_BYTES + SHARE_BYTES * of.parties, _check_deposit, Deposit, once=True, sealed=True
     ),
-    "refusal": KindRule(_of_size(_FRAME_BYTES + 4 * _MAX_TEXT), _check_refusal, Refusal, once=True),
-    "key": KindRule(_of_size(_FRAME_BYTES), _check_key, Key),
-    "done": KindRule(_of_size(0), lambda items, item: None),
+    "refusal": KindRule(lambda _: _FRAME_BYTES + 4 * _MAX_TEXT, _check_refusal, Refusal, once=True),
+    "key": KindRule(lambda _: _FRAME_BYTES, _check_key, Key),
+    "done": KindRule(lambda _: 0, lambda items, item: None),
 }
 ONCE: tuple[Kind, ...] = ("digest",)
 """What a party says once in a session, so that others can tell a party without its journal that it has said it."""
@@ -247,7 +227,7 @@ class SignedItems:
         rule = KINDS.get(cast(Kind, item.kind))
         if rule is None or item.party >= self.session.parties:
             raise InvalidPeerMessage(f"an item of the unknown kind {item.kind[:20]!r} or party {item.party}")
-        largest, sealed = rule.largest(self, item.party), self.sealed_bytes if rule.sealed else 0
+        largest, sealed = rule.largest(self.session), self.sealed_bytes if rule.sealed else 0
         if len(item.body) > largest or len(item.sealed) != sealed:
             got = f"{len(item.body)} and {len(item.sealed)}"
             raise InvalidPeerMessage(f"a {item.kind} must have at most {largest} bytes and {sealed} sealed, got {got}")

@@ -70,7 +70,7 @@ class PartyComponents:
         me, topology = self.context.me, self.context.topology
         peers = [*self.consensus.order[:_FIRST_PROPOSERS], *sorted(self.anti_entropy.neighbours)]
         for receivers, senders in zip(topology.receivers[1:], topology.senders[1:], strict=True):
-            peers += [*receivers[me], *(sender for sender, _ in senders[me])]
+            peers += [receivers[me], senders[me]]
         return [peer for peer in dict.fromkeys([*peers, *range(self.session.parties)]) if peer != me]
 
     def missing(self, kind: Kind) -> set[int]:

@@ -1,7 +1,7 @@
 """How much a session moves: the sizes, rates and times behind every limit on its traffic.
 
-Each follows from the parties, dimension, rounds, receivers and period that were agreed, so that honest parties never
-meet a limit, whether a share has 100 bytes or 80 MB, and a peer out of its mind does soon.
+Each follows from the parties, dimension, rounds and period that were agreed, so that honest parties never meet a
+limit, whether a share has 100 bytes or 80 MB, and a peer out of its mind does soon.
 """
 
 from __future__ import annotations
@@ -29,9 +29,8 @@ class Traffic:
     Example:
         >>> from inca.network.protocol.session import SessionConfig
         >>> session = SessionConfig(
-        ...     id=bytes(32), parties=12, rounds=3, receivers=1, schedule="circle", dimension=10**6,
-        ...     largest_value=2**34, sigma_independent=2**30, sigma_cancelling=2**33, min_participants=5, start=100.0,
-        ...     period=4.0,
+        ...     id=bytes(32), parties=12, rounds=3, schedule="circle", dimension=10**6, largest_value=2**34,
+        ...     sigma_independent=2**30, sigma_cancelling=2**33, min_participants=5, start=100.0, period=4.0,
         ... )
         >>> traffic = Traffic(session)
         >>> traffic.sealed_bytes, traffic.request_bytes, traffic.payload_seconds
@@ -48,9 +47,7 @@ class Traffic:
     @property
     def message_bytes(self) -> int:
         """Of the largest message: one payload, or the accounts and proofs of a batch."""
-        return (
-            self.session.payload_bytes + _SMALL_BYTES + _TRANSFER_BYTES * self.session.rounds * self.session.receivers
-        )
+        return self.session.payload_bytes + _SMALL_BYTES + _TRANSFER_BYTES * self.session.rounds
 
     @property
     def backlog_bytes(self) -> int:
@@ -61,7 +58,7 @@ class Traffic:
     def all_payload_bytes(self) -> int:
         """Of payloads that one party may have for another: its shares of all rounds, and everyone's deposit."""
         session = self.session
-        return (session.rounds * session.receivers + session.parties) * self.sealed_bytes + self.message_bytes
+        return (session.rounds + session.parties) * self.sealed_bytes + self.message_bytes
 
     @property
     def request_bytes(self) -> int:

@@ -363,7 +363,7 @@ def terms_for(base: Terms, request: AverageRequest, parties: int) -> Terms:
         cancelling=scale * base.sigma_cancelling,
         topup=scale * base.topup(parties).most(base.min_participants),
     )
-    step = granularity_for(noise, request.max_norm, parties, base.rounds, senders=base.senders)
+    step = granularity_for(noise, request.max_norm, parties, base.rounds)
     rounding = 1.0 + step * math.sqrt(request.dimension) / request.distance
     radius = max(request.max_norm, request.distance / 2.0)
     return msgspec.structs.replace(

@@ -12,12 +12,12 @@ and little noise.
 
 `kill`: a share of the processes is killed (SIGKILL), each when its own log says that it has reached a round or a stage
 of the end drawn at random; half of them are started again a second later. `compare`: some are killed in the middle and
-stay away; beside published figures of secure aggregation through a server, and with `--against` beside another commit
-of this repository, in turns, as ratios of CPU seconds and of the time to the result: each plans by its own code, so
-that sessions of the same guarantee are compared, with the rounds that either needs for it. `profile`: CPU seconds of a
-process, which a busy machine changes little, and where they go in one of them. `grow`: time, CPU and memory of a
-session without faults, one size varied at a time. `vectors`: a session of large vectors, beside plain TLS copying of
-the bytes that travel in it, and where PyTorch is there, beside an all-reduce of gloo.
+stay away; with `--against` beside another commit of this repository, in turns, as ratios of CPU seconds and of the
+time to the result: each plans by its own code, so that sessions of the same guarantee are compared, with the rounds
+that either needs for it. `profile`: CPU seconds of a process, which a busy machine changes little, and where they go in
+one of them. `grow`: time, CPU and memory of a session without faults, one size varied at a time. `vectors`: a session
+of large vectors, beside plain TLS copying of the bytes that travel in it, and where PyTorch is there, beside an
+all-reduce of gloo.
 
 A session's time runs from the agreed start to the end of the last process; starting the processes comes before, and the
 start leaves time for it (`--starting`). Everything shares the cores of this machine; the first line tells how many.
@@ -405,7 +405,7 @@ def compare(options: argparse.Namespace) -> None:
         spent = float(np.mean([held.cpu[i] for i in held.undisturbed]))
         line("CPU of a party that stayed", f"{spent:8.2f} s")
         line("inca, no server, whole session", f"{known:8.2f} s until all have the result, {ended:.2f} s until all end")
-    line("Flower SecAgg+, a server, one round", "38 to 40 s (published: 100 simulated clients, 10 dropped, d = 10,000)")
+    line("Flower SecAgg+, a server", "python benchmarks/flower_secagg.py runs it with the same sizes")
     if options.figures:
         Path(options.figures).write_text(json.dumps({"CPU of a party, s": spent, "time to the result, s": known}))
 

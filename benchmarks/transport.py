@@ -35,6 +35,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509.oid import NameOID
 
+from inca.network.addresses import Address
 from inca.network.transport.failures import Failure
 from inca.network.transport.frames import HEADER, HELLO, Hello, Received
 from inca.network.transport.interface import TransportConfig, TransportEvents
@@ -157,7 +158,7 @@ def make_contexts(folder: Path) -> tuple[list[bytes], Contexts]:
 
 @asynccontextmanager
 async def ours(certificates: list[bytes], contexts: Contexts) -> AsyncIterator[Pair]:
-    addresses = [("127.0.0.1", 0)] * 2
+    addresses = [[Address("127.0.0.1", 1)]] * 2
     limits = Limits(
         max_frame_bytes=1 << 27,
         max_queue_bytes=1 << 30,
@@ -179,8 +180,8 @@ async def ours(certificates: list[bytes], contexts: Contexts) -> AsyncIterator[P
             limits=limits,
         )
         transport = Transport(config, counter)
-        await transport.start()
-        addresses[me] = transport.address
+        await transport.start(port=0)
+        addresses[me] = [Address(*transport.address)]
         counter.send = transport.send
         transports.append(transport)
     try:
@@ -318,7 +319,7 @@ class Memory:
         parties = count(1)
         config = TransportConfig(
             me=0,
-            addresses=[("127.0.0.1", 0)] * (self.connections + 1),
+            addresses=[[Address("127.0.0.1", 1)]] * (self.connections + 1),
             session=bytes(32),
             server=self.contexts[1][0],
             client=self.contexts[1][1],
@@ -326,7 +327,7 @@ class Memory:
             limits=Limits(),
         )
         transport = Transport(config, TransportEvents())
-        await transport.start()
+        await transport.start(port=0)
         before = resident_bytes()
         for party in range(1, self.connections + 1):
             reader, writer = await self._open(transport.address)

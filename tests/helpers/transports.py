@@ -20,6 +20,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from cryptography.x509.oid import NameOID
 
 from helpers.pace import allowance
+from inca.network.addresses import Address
 from inca.network.transport.failures import Failure
 from inca.network.transport.frames import BYE, HEADER, HELLO, Bye, Hello, Received
 from inca.network.transport.interface import TransportConfig, TransportEvents
@@ -117,7 +118,11 @@ class TlsNetwork:
     def __init__(self, folder: Path) -> None:
         self.parties = [TlsParty(folder, f"party{i}") for i in range(5)]
         self.stranger = TlsParty(folder, "stranger")
-        self.addresses: list[tuple[str, int]] = [("127.0.0.1", 0)] * 5
+        self.addresses: list[list[Address]] = [[Address("127.0.0.1", 1)]] * 5
+
+    def move(self, party: int, place: tuple[str, int]) -> None:
+        """Say where a party is reached."""
+        self.addresses[party] = [Address(*place)]
 
     def identify(self, der: bytes) -> int | None:
         return next((i for i, party in enumerate(self.parties) if party.der == der), None)
@@ -151,7 +156,7 @@ class TlsNetwork:
         )
         transport = Transport(config, events)
         await transport.start(port=0)
-        self.addresses[me] = transport.address
+        self.move(me, transport.address)
         try:
             yield transport, events
         finally:
@@ -238,7 +243,7 @@ async def serving(
             await talk(Raw(reader, writer))
 
     server = await asyncio.start_server(serve, "127.0.0.1", 0, ssl=context)
-    network.addresses[party] = server.sockets[0].getsockname()[:2]
+    network.move(party, server.sockets[0].getsockname()[:2])
     try:
         yield
     finally:
@@ -251,7 +256,7 @@ async def serving(
 @contextmanager
 def closed_port(network: TlsNetwork, party: int) -> Iterator[None]:
     with closing(socket.create_server(("127.0.0.1", 0))) as held:
-        network.addresses[party] = held.getsockname()[:2]
+        network.move(party, held.getsockname()[:2])
     yield
 
 
@@ -259,5 +264,5 @@ def closed_port(network: TlsNetwork, party: int) -> Iterator[None]:
 async def closed_listener(network: TlsNetwork, party: int) -> AsyncIterator[None]:
     """Accept connections in the kernel and never say anything."""
     with closing(socket.create_server(("127.0.0.1", 0))) as held:
-        network.addresses[party] = held.getsockname()[:2]
+        network.move(party, held.getsockname()[:2])
         yield

@@ -16,6 +16,7 @@ import pytest
 from helpers.relays import Absence, relay
 from helpers.rosters import SEED, terms
 from inca.errors import InvalidInput
+from inca.network.addresses import Address
 from inca.network.membership.identity import Identity
 from inca.network.membership.roster import Roster
 from inca.network.membership.tls import client_context, server_context
@@ -52,7 +53,7 @@ class FourParties:
         roster, identity = roster or self.roster, identity or self.identities[i]
         config = TransportConfig(
             me=i if me < 0 else me,
-            addresses=[(card.host, card.port) for card in roster.parties],
+            addresses=[[Address(card.host, card.port)] for card in roster.parties],
             session=roster.session,
             server=server_context(identity, roster),
             client=client_context(identity, roster),

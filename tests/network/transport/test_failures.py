@@ -67,11 +67,11 @@ def test_a_name_with_several_addresses_and_one_that_does_not_exist(tmp_path_fact
     async def main() -> None:
         async with network.node(0) as (a, _):
             with closed_port(network, 1):
-                network.addresses[1] = ("localhost", network.addresses[1][1])
+                network.move(1, ("localhost", network.addresses[1][0].port))
                 with pytest.raises(PeerUnreachable, match="nothing listens at localhost") as refused:
                     await a.measure(1)
                 assert refused.value.cause is FailureCause.REFUSED
-            network.addresses[2] = ("no-such-host.invalid", 7001)
+            network.move(2, ("no-such-host.invalid", 7001))
             with pytest.raises(PeerUnreachable, match="cannot be looked up") as unknown:
                 await a.measure(2)
             assert unknown.value.cause is FailureCause.NO_ADDRESS

@@ -26,7 +26,7 @@ def test_the_rate_of_a_link_is_measured(network: TlsNetwork, rate: float) -> Non
             fast = await a.measure_rate(1, 2**20, 30.0)
             port = free_ports(1)[0]
             async with relay(port, b.address[1], rate=rate), network.node(2) as (c, _):
-                network.addresses[1] = ("127.0.0.1", port)
+                network.move(1, ("127.0.0.1", port))
                 measured = await c.measure_rate(1, 2**20, 4.0)
             assert 0.1 * rate < measured < 1.2 * rate < fast
             assert not log_a.frames and not log_b.frames and not log_b.violations  # nobody hears of it
@@ -39,7 +39,7 @@ def test_a_link_that_takes_nothing_in_time_has_at_most_the_rate_that_it_did_not_
         async with network.node(1) as (b, _):
             port = free_ports(1)[0]
             async with relay(port, b.address[1], rate=2e4), network.node(0) as (a, _):
-                network.addresses[1] = ("127.0.0.1", port)
+                network.move(1, ("127.0.0.1", port))
                 assert await a.measure_rate(1, 2**20, 1.0) < 2 * PAD_BYTES
 
     run(main())
@@ -50,7 +50,7 @@ def test_a_relay_without_a_party_behind_it_gives_no_answer(network: TlsNetwork, 
     async def main() -> None:
         port, nothing = free_ports(2)
         async with relay(port, nothing, absence), network.node(0) as (a, log):
-            network.addresses[1] = ("127.0.0.1", port)
+            network.move(1, ("127.0.0.1", port))
             with pytest.raises(PeerUnreachable) as caught:
                 await a.measure_rate(1, 1, 1.0)
             assert caught.value.cause is FailureCause.NO_ANSWER and not log.violations

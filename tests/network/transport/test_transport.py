@@ -179,7 +179,7 @@ def test_never_unsent_after_a_byte_left(network: TlsNetwork, seed: int) -> None:
                 await read_some(Raw(reader, writer))
 
             server = await asyncio.start_server(serve, "127.0.0.1", 0, ssl=network.server(1))
-            network.addresses[1] = server.sockets[0].getsockname()[:2]
+            network.move(1, server.sockets[0].getsockname()[:2])
             for number in range(200):
                 a.send(1, struct.pack(">I", number) + bytes(80_000), number)
             await until(lambda: log.downs)
@@ -208,7 +208,7 @@ def test_queued_frames_go_out_on_the_next_connection(network: TlsNetwork) -> Non
             assert log_a.unsent_tokens == ["lost"]
             assert log_a.doubtful_tokens == ["arrived, as nobody here can know"]
             async with network.node(1) as (_, log_b):
-                assert network.addresses[1][1] != port
+                assert network.addresses[1][0].port != port
                 a.send(1, b"again")
                 await log_b.reach(1)
                 assert log_b.frames == [(0, b"again")] and log_a.ups == [1, 1]

@@ -7,7 +7,6 @@ that whoever passes the card on cannot send the others elsewhere.
 
 from __future__ import annotations
 
-import hashlib
 import ipaddress
 import json
 import os
@@ -25,6 +24,7 @@ from inca._base.extras import importing
 from inca._base.files import write_json
 from inca._base.validation import file_path, integer, refuse
 from inca.errors import InvalidInput
+from inca.network.keys import fingerprint_of, raw_key, signed_text, verifies
 
 with importing("inca.network", extra="network"):
     from cryptography import x509
@@ -34,7 +34,6 @@ with importing("inca.network", extra="network"):
         Encoding,
         NoEncryption,
         PrivateFormat,
-        PublicFormat,
         load_pem_private_key,
     )
     from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
@@ -42,7 +41,6 @@ with importing("inca.network", extra="network"):
 CARD_FORMAT = "inca-card/2"
 KEY_FILE, CARD_FILE = "identity.pem", "card.json"
 
-_PURPOSE = b"inca-signature/1\0"
 _BOTH_ENDS = (ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH)
 _FROM, _UNTIL = datetime(2000, 1, 1, tzinfo=UTC), datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC)
 _NOT_A_PARTY = "the certificate is not a self-signed one of a party"
@@ -156,12 +154,8 @@ class Identity:
         return Card(name=self.name, host=host, port=port, certificate=self.certificate, signature=signature)
 
     def sign(self, message: bytes) -> bytes:
-        """Return a signature that `verify` accepts for this certificate and message.
-
-        A prefix that says what is signed keeps such a signature from ever passing for one of a TLS handshake, which
-        the same key makes.
-        """
-        return self.key.sign(_PURPOSE + message)
+        """Return a signature that `verify` accepts for this certificate and message."""
+        return self.key.sign(signed_text(message))
 
     def write(self, folder: str | Path, host: str, port: int) -> None:
         """Write the private `identity.pem` and the public `card.json`, both or none; nothing is ever overwritten.
@@ -235,17 +229,14 @@ def read_card(path: str | Path) -> Card:
 def verify(certificate: bytes, message: bytes, signature: bytes) -> bool:
     """Return whether the holder of the certificate's key signed the message with `Identity.sign`."""
     try:
-        _parse(certificate)[1].verify(signature, _PURPOSE + message)
-    except (InvalidSignature, InvalidInput):
+        return verifies(raw_key(_parse(certificate)[1]), message, signature)
+    except InvalidInput:
         return False
-    return True
 
 
 def fingerprint(certificate: bytes) -> str:
-    """Return what two people compare to be sure of a key: the first 128 bits of the SHA-256 of the public key (DER)."""
-    key = _parse(certificate)[1].public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
-    digits = hashlib.sha256(key).hexdigest()[:32]
-    return "-".join(digits[start : start + 4] for start in range(0, 32, 4))
+    """Return what two people compare to be sure of a certificate's key."""
+    return fingerprint_of(_parse(certificate)[1])
 
 
 def _address_text(name: str, host: str, port: int) -> bytes:

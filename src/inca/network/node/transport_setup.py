@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from inca.network.addresses import Address
 from inca.network.membership.identity import Identity
 from inca.network.membership.roster import Roster
 from inca.network.membership.tls import client_context, server_context
@@ -33,7 +34,7 @@ def transport_for(
     assert me is not None  # or there would be no contexts
     config = TransportConfig(
         me=me,
-        addresses=[(card.host, card.port) for card in roster.parties],
+        addresses=[[Address(card.host, card.port)] for card in roster.parties],
         session=session or roster.session,
         server=server,
         client=client,

@@ -27,6 +27,16 @@ ADVICE = {
     FailureCause.UNRESPONSIVE: Advice(TIMED_OUT, THEIRS, "it takes connections and says nothing"),
     FailureCause.NO_ADDRESS: Advice("no address", OURS, "check its host in the roster, and our name service"),
     FailureCause.NO_ROUTE: Advice(NO_ROUTE, NETWORK, "check our network, then the peer's"),
+    FailureCause.NOT_REGISTERED: Advice(NOT_THERE, THEIRS, "it is not running yet, or does not reach the relay"),
+    FailureCause.RELAY_UNREACHABLE: Advice(
+        "no relay", NETWORK, "ask whether the relay runs, and whether our network lets us reach it"
+    ),
+    FailureCause.RELAY_REFUSES: Advice(
+        "refused", EITHER, "ask whoever runs the relay whether its allow-list has both keys; else it is full"
+    ),
+    FailureCause.PROXY_REFUSES: Advice(
+        "refused", OURS, "our proxy (HTTPS_PROXY) is in the way: check its address, the password in it, and its rules"
+    ),
     FailureCause.NOT_TLS: Advice("refused", THEIRS, "another program listens at its address"),
     FailureCause.WRONG_CERTIFICATE: Advice(
         "wrong certificate",

@@ -58,7 +58,11 @@ class Connection(Stream):
         self.unanswered_ping: tuple[int, float, float] | None = None  # number, sent, arrived: when it can be written
         self.tokens: list[object] = []  # of frames written to it, which are in doubt when it ends
         self.dial_task: asyncio.Task[None] | None = None
-        self.set_deadline(config.limits.handshake_timeout_s, "did not agree on TLS")
+        self.hasten(config.limits.handshake_timeout_s)
+
+    def hasten(self, seconds: float) -> None:
+        """Give it so long at most to reach the peer and to agree on TLS."""
+        self.set_deadline(min(seconds, self._limits.handshake_timeout_s), "did not agree on TLS")
 
     @property
     def who(self) -> str:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import errno
-import ipaddress
 import math
 import secrets
 import socket
@@ -14,6 +12,7 @@ from collections.abc import Coroutine
 
 from inca._base.validation import integer, refuse
 from inca.errors import TransportViolation
+from inca.network.addresses import Address
 from inca.network.transport.acceptor import Acceptor
 from inca.network.transport.connection import DELIVERING, Connection, ConnectionState
 from inca.network.transport.failures import Failure, FailureCause, describe_failure
@@ -22,10 +21,12 @@ from inca.network.transport.interface import TransportConfig, TransportEvents
 from inca.network.transport.limits import Violations
 from inca.network.transport.peers import LONGEST_BACKOFF_S, Peer
 from inca.network.transport.streams import READ_BYTES
+from inca.network.transport.tcp import dial
 
 CLOSED = Failure(FailureCause.CLOSED, "this transport is closed")
 _FIRST_HELLO = bytes(16)  # in place of the other's nonce
 _CLOSE_TIMEOUT_S = 2.0
+_PATIENCE_WITH_OTHERS_S = 5.0  # with an address that does not answer, while the peer has another one
 _TURN_BYTES = 1 << 20  # written to one peer before others get their turn
 _FORGIVEN = (FailureCause.OTHER_SESSION, FailureCause.OTHER_VERSION, FailureCause.OLD_INCARNATION)  # mere mistakes
 
@@ -45,11 +46,12 @@ class Connections:
         self.open: set[Connection] = set()
         self.closed = False
 
-    def start(self, listening: socket.socket) -> None:
+    def start(self, listening: socket.socket | None) -> None:
         """Accept from now on; dial when asked."""
         self._loop = asyncio.get_running_loop()
         self._listening = listening
-        self._spawn(self._acceptor.run(listening))
+        if listening is not None:
+            self._spawn(self._acceptor.run(listening))
 
     async def close(self) -> None:
         """Say goodbye to everyone and stop, within about two seconds; frames still waiting are `unsent`."""
@@ -69,7 +71,8 @@ class Connections:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        self._listening.close()
+        if self._listening is not None:
+            self._listening.close()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_CLOSE_TIMEOUT_S):
                 while self.open:
@@ -86,8 +89,7 @@ class Connections:
         """Count a violation of a party; end its connections if there were too many."""
         peer = self.peer(party)
         count = self._violations.add(party, self._loop.time())
-        host, port = self._config.addresses[party]
-        address = f"{host}:{port}" if peer.live is None else peer.live.address
+        address = str(self._config.addresses[party][0]) if peer.live is None else peer.live.address
         self._events.violated(party, address, Failure(FailureCause.VIOLATION, f"party {party} {what}"), count)
         if self.refused_for(party) > 0:
             failure = self._penalty(peer)
@@ -137,29 +139,19 @@ class Connections:
         if self.refused_for(peer.party) > 0:
             self._unreachable(peer, self._penalty(peer))
             return
-        host, port = self._config.addresses[peer.party]
-        connection = Connection(self, self._config, self._buffer, address=f"{host}:{port}", peer=peer.party)
-        connection.dial_task = self._spawn(self._connect(connection, host, port))
+        address = peer.routes.next(self._config.addresses[peer.party], now)
+        connection = Connection(self, self._config, self._buffer, address=str(address), peer=peer.party)
+        if peer.routes.more:
+            connection.hasten(_PATIENCE_WITH_OTHERS_S)
+        connection.dial_task = self._spawn(self._connect(connection, address))
         peer.dialled = connection
 
-    async def _connect(self, connection: Connection, host: str, port: int) -> None:
-        errors: list[OSError] = []
+    async def _connect(self, connection: Connection, address: Address) -> None:
         try:
-            for address in await self._resolve(host, port):
-                try:
-                    await self._loop.create_connection(lambda: connection, address, port)
-                    return
-                except OSError as error:
-                    errors.append(error)
-            raise min(errors, key=lambda error: error.errno != errno.ECONNREFUSED)  # it says most
+            await dial(connection, address)
         except (OSError, ValueError, OverflowError) as error:  # a name or a port may be impossible
             connection.dial_task = None  # it is this task
             self._end(connection, describe_failure(error, connection.address))
-
-    async def _resolve(self, host: str, port: int) -> list[str]:
-        with contextlib.suppress(ValueError):
-            return [str(ipaddress.ip_address(host))]
-        return [str(info[4][0]) for info in await self._loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)]
 
     async def _on_accepted(self, sock: socket.socket, address: str, origin: str) -> None:
         connection = Connection(self, self._config, self._buffer, address=address, origin=origin)
@@ -348,6 +340,7 @@ class Connections:
         if peer.dialled not in (None, connection):
             peer.dialled.drop()
         peer.dialled, peer.live, peer.trying_since = None, connection, 0.0
+        peer.routes.reached(by_us=connection.outgoing)
         peer.incarnation, peer.own_serial = connection.incarnation, connection.own_serial
         connection.state, connection.greeted, connection.live_since = ConnectionState.LIVE, True, self._loop.time()
         connection.set_timer("deadline", self._limits.idle_timeout_s / 2, lambda: self._check_silence(connection))
@@ -430,10 +423,12 @@ class Connections:
             peer.dialled = None
             connection.drop()
             patience = self._limits.handshake_timeout_s + self._limits.hello_timeout_s
-            if not again or now - peer.trying_since > patience:
-                self._unreachable(peer, failure)
+            if again and now - peer.trying_since <= patience:
+                peer.routes.again()
+                peer.back_off(now)
+            elif (told := peer.routes.failed(failure, now, final=connection.proven)) is not None:
+                self._unreachable(peer, told)
                 return
-            peer.back_off(now)
         self.wake(peer)
 
     def _report_doubts(self, connection: Connection, peer: Peer) -> None:

@@ -23,8 +23,12 @@ class FailureCause(StrEnum):
     UNRESPONSIVE = "unresponsive"  # a party, or a stranger, fell silent
     NO_ADDRESS = "no address"  # its host name cannot be looked up
     NO_ROUTE = "no route"
+    NOT_REGISTERED = "not registered"  # the relay is there, and no party of that name at it: it is not there yet
+    RELAY_UNREACHABLE = "relay unreachable"  # the relay itself, or our way to it
+    RELAY_REFUSES = "relay refuses"  # its allow-list, its limits, or a name that is taken
+    PROXY_REFUSES = "proxy refuses"  # the proxy on our way out says no, or does not answer
     NOT_TLS = "not TLS"
-    WRONG_CERTIFICATE = "wrong certificate"  # it shows none, or not that of the party it should be
+    WRONG_CERTIFICATE = "wrong certificate"  # it shows none, or not that of the party or the relay it should be
     CERTIFICATE_REFUSED = "certificate refused"  # it does not accept ours
     IMPERSONATION = "impersonation"  # its hello names another party than its certificate
     OTHER_SESSION = "other session"
@@ -54,6 +58,14 @@ class Failure:
         return PeerUnreachable(self.detail, self.cause)
 
 
+class Unreached(OSError):
+    """What the way to a peer knows of why it led nowhere, or ended."""
+
+    def __init__(self, failure: Failure) -> None:
+        super().__init__(failure.detail)
+        self.failure = failure
+
+
 def describe_failure(error: Exception, where: str) -> Failure:
     """Return what an error of a connection means.
 
@@ -61,6 +73,8 @@ def describe_failure(error: Exception, where: str) -> Failure:
         >>> describe_failure(ConnectionRefusedError(errno.ECONNREFUSED, ""), "10.0.0.1:7001").cause
         <FailureCause.REFUSED: 'refused'>
     """
+    if isinstance(error, Unreached):
+        return error.failure
     if isinstance(error, TransportViolation):
         return Failure(error.cause, f"{where} {error}")
     if isinstance(error, ssl.SSLError):

@@ -8,29 +8,38 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from inca._base.validation import integer, refuse
+from inca.network.addresses import Address
 from inca.network.transport.failures import Failure
 from inca.network.transport.frames import Received
 from inca.network.transport.limits import Limits
+from inca.network.transport.relay.access import RelayAccess
 
 
 @dataclass(frozen=True)
 class TransportConfig:
-    """What a transport needs to know."""
+    """What a transport needs to know.
+
+    `addresses` are those of each party, in order of preference. Only a party with an address of its own listens; it is
+    registered at each relay among its addresses, and `relay` says who it is there.
+    """
 
     me: int
-    addresses: Sequence[tuple[str, int]]
+    addresses: Sequence[Sequence[Address]]
     session: bytes
     server: ssl.SSLContext
     client: ssl.SSLContext
     identify: Callable[[bytes], int | None]
     limits: Limits
     clock: Callable[[], float] = time.time
+    relay: RelayAccess | None = None
 
     def __post_init__(self) -> None:
         """Refuse what makes no sense."""
         if len(self.session) != 32:
             refuse("session", self.session, "an id of 32 bytes")
         integer("me", self.me, min=0, max=len(self.addresses) - 1)
+        if self.relay is not None and len(self.relay.names) != len(self.addresses):
+            refuse("relay.names", len(self.relay.names), f"a name for each of the {len(self.addresses)} parties")
 
     def party(self, certificate: bytes | None) -> int | None:
         """Return whose certificate (DER) this is, None if it is nobody's."""
@@ -61,6 +70,15 @@ class TransportEvents:
 
     def violated(self, peer: int | None, address: str, failure: Failure, violations: int) -> None:
         """Learn that somebody broke the rules: a peer, or, before it proved who it is, None; and how often so far."""
+
+    def registered(self, relay: Address) -> None:
+        """Learn that the others can reach us at this relay from now on."""
+
+    def unregistered(self, relay: Address, failure: Failure) -> None:
+        """Learn that the others cannot reach us at this relay: it is lost, or it or a proxy refuses; tried again."""
+
+    def contested(self, relay: Address) -> None:
+        """Learn that somebody else with our key wanted to register there, and was refused: a second process, a copy."""
 
     def log_event(self, event: str, **fields: object) -> None:
         """Log what else happens, never with contents of frames.

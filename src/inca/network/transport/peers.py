@@ -9,6 +9,7 @@ from inca.network.transport.connection import Connection
 from inca.network.transport.failures import Failure
 from inca.network.transport.frames import DATA, HEADER
 from inca.network.transport.limits import Limits, TokenBuckets
+from inca.network.transport.routes import Routes
 from inca.network.transport.streams import RECORD_BYTES
 
 LONGEST_BACKOFF_S = 1.0
@@ -34,6 +35,7 @@ class Peer:
         self.buckets = TokenBuckets(limits, now)
         self.next_dial, self.trying_since, self._backoff_s = 0.0, 0.0, 0.0
         self.dial_timer: asyncio.TimerHandle | None = None
+        self.routes = Routes()
         self.flush_scheduled = False
         self.waiters: list[asyncio.Future[None]] = []
         self.queue: deque[tuple[Frame, int, int, object]] = deque()  # frames, lengths, of large pieces, tokens

@@ -14,8 +14,8 @@ from inca.network.transport.failures import Failure, FailureCause
 from inca.network.transport.frames import HEADER, PAD, PAD_BYTES
 from inca.network.transport.interface import TransportConfig, TransportEvents
 from inca.network.transport.peers import Frame
+from inca.network.transport.tcp import listen
 
-_BACKLOG = 1024  # connections that the kernel keeps until they are accepted
 _PADDING = bytes(PAD_BYTES)
 _SHORTEST_S = 1e-4  # that can be told from the round trip
 
@@ -50,6 +50,7 @@ class Transport:
         self._config, self._limits, self._events = config, config.limits, events
         self._connections = Connections(config, events)
         self._listening: socket.socket | None = None
+        self._started = False
         self._pings = 0
 
     @property
@@ -59,25 +60,24 @@ class Transport:
 
     @property
     def address(self) -> tuple[str, int]:
-        """Where it listens."""
+        """Where it listens, if it does."""
         if self._listening is None:
-            raise RuntimeError("the transport has not been started")
+            raise RuntimeError("the transport does not listen: it has not been started, or has no address of its own")
         host, port = self._listening.getsockname()[:2]
         return host, port
 
     async def start(self, host: str | None = None, port: int | None = None) -> None:
-        """Listen, on its own address unless told otherwise."""
+        """Listen, on its own address unless told otherwise, if it has one; register at relays."""
         self._loop = asyncio.get_running_loop()
-        own_host, own_port = self._config.addresses[self._config.me]
-        place = (own_host if host is None else host, own_port if port is None else port)
-        infos = await self._loop.getaddrinfo(*place, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-        self._listening = socket.create_server(infos[0][4][:2], family=infos[0][0], backlog=_BACKLOG)
-        self._listening.setblocking(False)
+        own = next((address for address in self._config.addresses[self._config.me] if not address.relayed), None)
+        if own is not None:
+            self._listening = await listen(own.host if host is None else host, own.port if port is None else port)
         self._connections.start(self._listening)
+        self._started = True
 
     async def close(self) -> None:
         """Say goodbye to everyone and stop, within about two seconds; frames still waiting are `unsent`."""
-        if self._listening is not None and not self._connections.closed:
+        if self._started and not self._connections.closed:
             await self._connections.close()
 
     def send(self, peer: int, frame: bytes | Frame, token: object = None) -> None:

@@ -1,0 +1,1 @@
+"""A blind relay, for parties that may only dial out."""

@@ -148,11 +148,11 @@ def signer(party: int) -> BallotSignatures:
 
 
 def vote(party: int, ballot: Ballot, proposal: Proposal, instance: int = 0) -> Vote:
-    return Vote(instance, ballot, signer(party).vote(instance, ballot, proposal.hash))
+    return Vote(instance, ballot, signer(party).sign("vote", instance, ballot, proposal.hash))
 
 
 def yes(party: int, ballot: Ballot, proposal: Proposal, instance: int = 0) -> Yes:
-    return Yes(instance, ballot, signer(party).acceptance(instance, ballot, proposal.hash))
+    return Yes(instance, ballot, signer(party).sign("accept", instance, ballot, proposal.hash))
 
 
 def lock(ballot: Ballot, proposal: Proposal, parties: Iterable[int] = (0, 1, 2)) -> Lock:
@@ -164,7 +164,7 @@ def decision(ballot: Ballot, proposal: Proposal, parties: Iterable[int] = (0, 1,
 
 
 def promise(party: int, ballot: Ballot, held: Lock | None = None) -> Promise:
-    return Promise(0, ballot, held, signer(party).promise(0, ballot, held.ballot if held else 0))
+    return Promise(0, ballot, held, signer(party).sign("promise", 0, ballot, held.ballot if held else 0))
 
 
 def propose(
@@ -173,7 +173,7 @@ def propose(
     """A proposal with the promises of parties that were locked on what `locks` says."""
     locks = locks or {}
     held = {party: locks[party].ballot if party in locks else 0 for party in parties}
-    promises = [(party, locked, signer(party).promise(0, ballot, locked)) for party, locked in held.items()]
+    promises = [(party, locked, signer(party).sign("promise", 0, ballot, locked)) for party, locked in held.items()]
     latest = max(locks.values(), key=lambda one: one.ballot, default=None)
     return Propose(0, ballot, proposal, promises, latest.votes if latest else [])
 

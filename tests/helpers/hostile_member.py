@@ -344,7 +344,7 @@ class HostileParty(Party):
 
     def _made_up_lock(self, ballot: int) -> Lock:
         rng, proposal, instance = self._liar, self._proposal(), self._instance()
-        own = (self.me, self._ballots.vote(instance, ballot, proposal.hash))
+        own = (self.me, self._ballots.sign("vote", instance, ballot, proposal.hash))
         made_up = Lock(ballot, proposal, rng.choice([[], [own], self.session.quorum * [own], self._spoken(own)]))
         heard = [message.lock for message in self._heard if isinstance(message, Accept)]
         return rng.choice([made_up, *heard])
@@ -359,11 +359,16 @@ class HostileParty(Party):
         locked = self._liar.choice([0, 0, max(0, asked.ballot - 1), asked.ballot, 2**61])
         lock = self._made_up_lock(locked) if locked else None
         said = self._liar.choice([locked, lock.ballot if lock else 0])
-        return Promise(asked.instance, asked.ballot, lock, self._ballots.promise(asked.instance, asked.ballot, said))
+        return Promise(
+            asked.instance, asked.ballot, lock, self._ballots.sign("promise", asked.instance, asked.ballot, said)
+        )
 
     def _propose(self, peer: int) -> Message:
         rng, instance, ballot = self._liar, self._instance(), self._ballot()
-        own = [(self.me, locked, self._ballots.promise(instance, ballot, locked)) for locked in (0, max(0, ballot - 1))]
+        own = [
+            (self.me, locked, self._ballots.sign("promise", instance, ballot, locked))
+            for locked in (0, max(0, ballot - 1))
+        ]
         promises = [(p, 0, m.signature) for p, m in self._signed if isinstance(m, Promise) and m.ballot == ballot]
         shown = rng.choice([[], own, own[:1] + promises, self.session.quorum * own[:1]])
         return Propose(
@@ -372,7 +377,7 @@ class HostileParty(Party):
 
     def _vote(self, peer: int) -> Message:
         asked = self._asked(Propose(0, 7, self._proposal(), [], []))
-        signature = self._ballots.vote(asked.instance, asked.ballot, asked.proposal.hash)
+        signature = self._ballots.sign("vote", asked.instance, asked.ballot, asked.proposal.hash)
         return Vote(asked.instance, asked.ballot, self._liar.choice([signature, b"", signature[::-1]]))
 
     def _accept(self, peer: int) -> Message:
@@ -381,12 +386,12 @@ class HostileParty(Party):
     def _yes(self, peer: int) -> Message:
         asked = self._asked(Accept(0, Lock(7, self._proposal(), [])))
         ballot, hash_ = asked.lock.ballot, asked.lock.proposal.hash
-        signature = self._ballots.acceptance(asked.instance, ballot, hash_)
+        signature = self._ballots.sign("accept", asked.instance, ballot, hash_)
         return Yes(asked.instance, ballot, self._liar.choice([signature, b"", signature[::-1]]))
 
     def _decisions(self, peer: int) -> Message:
         rng, proposal, instance = self._liar, self._proposal(), self._instance()
-        own = (self.me, self._ballots.acceptance(instance, 9, proposal.hash))
+        own = (self.me, self._ballots.sign("accept", instance, 9, proposal.hash))
         known = [decision.signatures for decision in self.ledger.decided] or [[]]
         signatures = rng.choice([[], [own], self.session.quorum * [own], rng.choice(known), [own, *rng.choice(known)]])
         return Decisions(instance, rng.choice([1, 1, 50]) * [Decision(rng.choice([9, 2**61]), proposal, signatures)])

@@ -226,7 +226,7 @@ def signed(
 ) -> list[tuple[int, bytes]]:
     """Acceptances as their parties sign them."""
     signers = {party: BallotSignatures(session, party, sign(party), verify) for party in parties}
-    return [(party, signer.acceptance(instance, ballot, proposal.hash)) for party, signer in signers.items()]
+    return [(party, signer.sign("accept", instance, ballot, proposal.hash)) for party, signer in signers.items()]
 
 
 def forged_signatures(session: SessionConfig, cohort: Proposal) -> dict[str, list[tuple[int, bytes]]]:

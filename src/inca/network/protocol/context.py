@@ -108,6 +108,11 @@ class PartyContext:
         """Have a message sent once all records are durable."""
         self.out.sends.append((peer, message))
 
+    def send_all(self, message: Message, *, but: Collection[int] = ()) -> None:
+        """Have the same message, which is encoded once, sent to everyone else but some."""
+        for peer in sorted(self.others - set(but)):
+            self.send(peer, message)
+
     def log_event(self, event: str, **fields: Any) -> None:
         """Log an event; its fields must hold nothing private."""
         self.out.log_events.append((event, fields))

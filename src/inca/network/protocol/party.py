@@ -360,8 +360,7 @@ class Party:
             self._context.log_event("stage", stage=stage, round=self.ledger.round)
 
     def _say_goodbye(self, now: float) -> None:
-        for peer in sorted(self._context.others):
-            self._context.send(peer, Goodbye())
+        self._context.send_all(Goodbye())
         when = f"after round {self.ledger.round}" if self.ledger.round else "before its first round"
         self._leave(now, f"it was asked to leave, and left {when}")
 

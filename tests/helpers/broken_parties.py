@@ -208,7 +208,9 @@ def words_on_any_cohort(patch: Patch) -> None:
     """Deposits and refusals do not say for which cohort they are, and count for any."""
     is_current = SignedItems._is_current
     patch.setattr(signed_items, "check_deposit", lambda deposit, trustees: None)  # else their sizes might tell
-    patch.setattr(SignedItems, "_is_current", lambda self, item: item.kind != "key" or is_current(self, item))
+    patch.setattr(
+        SignedItems, "_is_current", lambda self, item, word: item.kind != "key" or is_current(self, item, word)
+    )
 
 
 def one_key(patch: Patch) -> None:

@@ -17,7 +17,7 @@ from helpers.simulated_network import SimulatedNetwork
 from inca._base.types import Array
 from inca.network.protocol.records import Answered, Began, Credited, Opened, Record
 from inca.network.protocol.session import SessionConfig, Topology
-from inca.network.protocol.signed_items import Digest
+from inca.network.protocol.signed_items import Digest, read
 from inca.privacy.accountant import account
 from inca.privacy.view import View
 from inca.protocol.adversary import Adversary
@@ -166,7 +166,7 @@ def worst_ratio(network: SimulatedNetwork, levels: NoiseLevels = LEVELS) -> tupl
         return 0, 0.0
     holder, result = next(iter(network.results.items()))
     party, session, cohort = network.survivors[holder], network.session, result.realized.cohort
-    digests = party.signed_items.bodies("digest", Digest)
+    digests = {item.party: read(item, Digest) for item in party.signed_items.by_kind["digest"].values()}
     topology = party.ledger.topology
     assert topology is not None
     credited: dict[int, set[int]] = {member: set() for member in range(session.parties)}

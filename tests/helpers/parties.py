@@ -25,7 +25,7 @@ from inca.network.protocol.offer_signatures import OfferSignatures
 from inca.network.protocol.party import Party
 from inca.network.protocol.records import Record
 from inca.network.protocol.session import WEIGHT, SessionConfig
-from inca.network.protocol.signed_items import Digest, SignedItems
+from inca.network.protocol.signed_items import Digest, SignedItems, read
 from inca.network.testing.expected_sum import expected_sum
 
 N, START = 5, 10.0
@@ -219,6 +219,11 @@ class Room:
         self.perform(j, effects)
         return effects
 
+    def leave(self, i: int, reason: str) -> None:
+        """Let a party leave at once, in whatever stage it is."""
+        self.parties[i]._leave(self.now, reason)
+        self.perform(i, self.parties[i]._context.flush())
+
     # --- what came of it ----------------------------------------------------------------------------------------
 
     @property
@@ -258,7 +263,7 @@ def final_of(room: Room, ledger: Ledger) -> Numbers:
     cohort = ledger.cohort
     assert cohort is not None
     room_party = next(iter(room.parties.values()))
-    digests = room_party.signed_items.bodies("digest", Digest)
+    digests = {item.party: read(item, Digest) for item in room_party.signed_items.by_kind["digest"].values()}
     assert ledger.topology is not None
     credited = {
         t

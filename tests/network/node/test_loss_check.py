@@ -61,7 +61,7 @@ def execution_of(setup: SessionSetup, absences: bool = False) -> inca.Execution:
 
 
 def realized_of(setup: SessionSetup, execution: inca.Execution) -> RealizedExecution:
-    return RealizedExecution(execution, setup.session.topology(PUBLIC_SEED), ())
+    return RealizedExecution(execution, ())
 
 
 @cache

@@ -50,7 +50,7 @@ def node(party: int = 0) -> Node:
 def realized(*cohort: int) -> RealizedExecution:
     there = np.isin(np.arange(N), cohort)
     execution = inca.Execution(TOPOLOGY.schedule, SETUP.roster.terms.injection, cohort=there)
-    return RealizedExecution(execution, TOPOLOGY, ())
+    return RealizedExecution(execution, ())
 
 
 def result(*cohort: int) -> Result:

@@ -75,7 +75,7 @@ def test_whoever_leaves_keeps_no_secret(stage: str) -> None:
     room = Room(PACED)
     room.drops = stuck("cohort")
     room.open().at_stage(2, stage)
-    room.perform(2, room.parties[2].leave(room.now, "enough"))
+    room.leave(2, "enough")
     assert not states(room, 2) and room.journals[2][-1] == Erased()
 
 

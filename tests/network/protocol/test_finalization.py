@@ -569,7 +569,7 @@ def test_the_proof_of_a_lie_convinces_whoever_checks_it_and_names_nobody_else() 
     assert sum(map(len, by_kind.values())) == len(finalization.lie.evidence)
     (convicting,), keys = by_kind["deposit"], {shown.party: read(shown, Key).private for shown in by_kind["key"]}
     assert convicting.party == 2 and keys.keys() == {0, 1, 3}
-    assert all(context.signed_items.signed_by_owner(one) for one in finalization.lie.evidence)
+    assert all(context.signed_items.proves(one.party, one.proof) for one in finalization.lie.evidence)
     named = proposal("cohort", by_kind["digest"])
     assert read(convicting, Deposit).hash == named.hash and named.parties == set(range(N))
     for told in by_kind["digest"]:

@@ -86,7 +86,7 @@ class LiarRoom(Room):
         party = next(party for party in self.parties.values() if party.ledger.cohort)
         cohort, number = party.ledger.cohort, party.ledger.cohorts - 1
         assert cohort is not None
-        digests = party.signed_items.bodies("digest", Digest)
+        digests = {item.party: read(item, Digest) for item in party.signed_items.by_kind["digest"].values()}
         trustees = trustees_of(self.session, cohort.parties, party.ledger.seed or b"")
         publics = {trustee: digests[trustee].keys[number] for trustee in trustees.members}
         return Dealing(self.session.id, number, cohort.hash, self.liar, publics, trustees.threshold)
@@ -350,7 +350,7 @@ def proven(room: LiarRoom, lie: Lie) -> None:
     """Whoever knows the session and is shown the evidence can tell, and there are signatures on all of it."""
     by_kind: dict[str, dict[int, Item]] = {}
     for item in lie.evidence:
-        assert foreign(room.session, 0).signed_by_owner(item)
+        assert foreign(room.session, 0).proves(item.party, item.proof)
         by_kind.setdefault(item.kind, {})[item.party] = item
     assert set(by_kind) == {"deposit", "key", "digest"} and set(by_kind["deposit"]) == {room.liar}
     dealing, (deposit,) = room.dealing(), by_kind["deposit"].values()

@@ -368,7 +368,6 @@ def test_nothing_can_be_done_before_a_party_is_opened() -> None:
         lambda: party.up(0.0, 1),
         lambda: party.planned(0.0, ""),
         lambda: party.assessed(0.0, ""),
-        lambda: party.leave(0.0, "enough"),
     )
     for call in calls:
         with pytest.raises(LocalProtocolError, match="must be opened or recovered before anything else"):

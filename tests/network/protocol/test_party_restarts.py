@@ -145,7 +145,7 @@ def test_a_journal_that_was_rolled_back_is_noticed() -> None:
 
 def test_whoever_left_stays_away() -> None:
     room = Room(PACED).open().run(until=START + 0.5)
-    room.perform(1, room.parties[1].leave(room.now, "enough"))
+    room.leave(1, "enough")
     room.kill(1)
     room.recover(1)
     assert room.parties[1].stage == "left" and room.parties[1].reason == "enough" and room.parties[1].finished

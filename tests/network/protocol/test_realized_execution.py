@@ -59,7 +59,7 @@ def test_everything_credited_is_the_intended_execution() -> None:
     realized = put(full())
     assert [receivers(realized, i) for i in range(N)] == [[(i + 1) % N] * T for i in range(N)]
     assert not realized.execution.undelivered and not realized.contradictions
-    assert realized.cohort == frozenset(range(N)) and realized.intended is RING
+    assert realized.cohort == frozenset(range(N))
     assert realized.execution.presence.all_present
     assert realized.execution.weight == N
 

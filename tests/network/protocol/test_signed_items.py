@@ -82,7 +82,6 @@ def test_the_table_has_a_row_for_every_kind() -> None:
     assert tuple(KINDS) == KIND_NAMES
     assert [kind for kind, rule in KINDS.items() if rule.sealed] == ["deposit"]
     assert [kind for kind, rule in KINDS.items() if rule.once] == ["digest", "deposit", "refusal"]
-    assert [kind for kind, rule in KINDS.items() if rule.per_cohort] == ["deposit", "refusal", "key"]
 
 
 @pytest.mark.parametrize("kind", KIND_NAMES)

@@ -127,8 +127,6 @@ def illegal_calls(room: Room, party: Party) -> dict[str, Callable[[], Effects]]:
         answered = name == "planned" and party._components.joining.may_begin
         if answered or name not in STAGES[party.stage].calls:
             calls[name] = partial(getattr(party, name), room.now, "for a reason")
-    if party.finished:
-        calls["leave"] = partial(party.leave, room.now, "for a reason")
     calls["receive"] = partial(party.receive, room.now, party.me, Seen([], 1, 0, []))
     calls["recover"] = partial(party.recover, room.now, [])
     return calls
@@ -173,7 +171,7 @@ def test_a_party_can_leave_in_every_stage_that_has_an_end() -> None:
     for stage in NAMES:
         if not STAGES[stage].terminal:
             room, party = party_in(stage)
-            party.leave(room.now, "enough")
+            room.leave(party.me, "enough")
             assert party.stage == "left" and party.reason == "enough" and party.ledger.left == "enough"
 
 

@@ -135,14 +135,10 @@ class Joining:
     def _leave(self, witness: int, what: str) -> None:
         """Leave: a witness has shown a signature of this party. It is named, so that people can ask it."""
         self._context.log_event("witness", peer=witness, what=what)
-        raise CannotJoin(f"{self._lost}: {self._context.name(witness)} {what}")
-
-    @property
-    def _lost(self) -> str:
-        """What it means that a witness has seen what the journal does not know."""
+        lost = "the journal is lost or behind"
         if self.vouched:
-            return "this is not its first start in this session, and its journal is lost"
-        return "the journal is lost or behind"
+            lost = "this is not its first start in this session, and its journal is lost"
+        raise CannotJoin(f"{lost}: {self._context.name(witness)} {what}")
 
     def enter(self, clock_round: int) -> None:
         """Set the round to begin with; raise `CannotJoin` if a party without a journal has unanswered questions."""

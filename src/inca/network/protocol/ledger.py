@@ -42,6 +42,7 @@ from inca.network.protocol.messages import (
 from inca.network.protocol.opening.cohort_keys import CohortSecrets
 from inca.network.protocol.records import (
     Accepted,
+    AgreementRecord,
     Answered,
     Began,
     Credited,
@@ -202,10 +203,10 @@ class Ledger:
                 _check(self.since == self.round == 0 and not self.sealed, "a word for a party that has joined")
                 assert self.opened is not None
                 self.opened = msgspec.structs.replace(self.opened, late=False)
-            case Promised() | Voted() | Accepted() | Decided() | Kept():
-                self._agree(record)
             case Left():
                 self.left = record.reason
+            case _:
+                self._agree(record)
 
     def _open(self, record: Opened) -> None:
         _check(self.opened is None, "a second opening")
@@ -266,7 +267,7 @@ class Ledger:
             case Credited():
                 self.received[record.round] = np.frombuffer(record.payload, dtype="<i8")
 
-    def _agree(self, record: Promised | Voted | Accepted | Decided | Kept) -> None:
+    def _agree(self, record: AgreementRecord) -> None:
         """Take a record of the consensus."""
         if isinstance(record, Decided):
             self.decided.append(record.decision)

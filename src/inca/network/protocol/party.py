@@ -219,14 +219,6 @@ class Party:
         self._departing = True
         return self._advance(now)
 
-    def leave(self, now: float, reason: str) -> Effects:
-        """Leave the session for good, at once and without a word."""
-        self._require_started()
-        if self.finished:
-            raise LocalProtocolError(f"a party can leave only while it takes part, got stage {self.stage!r}")
-        self._leave(now, reason)
-        return self._context.flush()
-
     # --- what the driver may know ---------------------------------------------------------------------------------
 
     @property

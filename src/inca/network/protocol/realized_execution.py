@@ -39,7 +39,6 @@ class RealizedExecution:
     """The realized execution, as the digests of a cohort report it, for the accountant."""
 
     execution: Execution  # its cohort is that of the digests
-    intended: Topology  # the schedule as it was drawn
     contradictions: tuple[Contradiction, ...]
 
     @property
@@ -80,7 +79,7 @@ def realize(session: SessionConfig, topology: Topology, accounts: Mapping[int, A
         undelivered=undelivered,
         cohort=cohort,
     )
-    return RealizedExecution(execution, topology, tuple(contradictions))
+    return RealizedExecution(execution, tuple(contradictions))
 
 
 def check_account(session: SessionConfig, party: int, account: Account) -> None:

@@ -149,23 +149,7 @@ class Left(JournalRecord, frozen=True, tag="left"):
     reason: str
 
 
-Record = (
-    Opened
-    | Seeded
-    | Joined
-    | Vouched
-    | Began
-    | Credited
-    | Tombstoned
-    | Answered
-    | Sealed
-    | Kept
-    | Signed
-    | Secret
-    | Erased
-    | Promised
-    | Voted
-    | Accepted
-    | Decided
-    | Left
-)
+StartRecord = Opened | Seeded | Joined | Vouched
+TransferRecord = Began | Credited | Tombstoned | Answered
+AgreementRecord = Promised | Voted | Accepted | Decided | Kept
+Record = StartRecord | TransferRecord | AgreementRecord | Sealed | Signed | Secret | Erased | Left

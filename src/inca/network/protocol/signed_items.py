@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Literal, TypeVar, cast, get_args
+from typing import Any, Literal, TypeVar, cast
 
 import msgspec
 
@@ -104,14 +104,9 @@ class KindRule:
 
     largest: Callable[[SessionConfig], int]  # how many bytes the body may have
     check: Callable[[SignedItems, Item], None]  # refuses one that is signed and yet invalid
-    form: type[Digest] | type[Deposit] | type[Refusal] | type[Key] | None = None  # of the body; None: plain bytes
+    form: type[Any] = bytes  # of the body
     once: bool = False  # whether a party signs it once in a session, or once in a cohort
     sealed: bool = False  # whether it has sealed bytes
-
-    @property
-    def per_cohort(self) -> bool:
-        """Whether it is about one cohort."""
-        return self.form in (Deposit, Refusal, Key)
 
 
 def _check_secret(_: SignedItems, item: Item) -> None:
@@ -172,7 +167,7 @@ ONCE: tuple[Kind, ...] = ("digest",)
 """What a party says once in a session, so that others can tell a party without its journal that it has said it."""
 WORDS: tuple[Kind, ...] = ("deposit", "refusal")
 """What parties say of a cohort."""
-PER_COHORT: tuple[Kind, ...] = tuple(kind for kind in get_args(Kind) if KINDS[kind].per_cohort)
+PER_COHORT: tuple[Kind, ...] = ("deposit", "refusal", "key")
 """What is about one cohort, and forgotten when there is a smaller one."""
 
 
@@ -181,6 +176,7 @@ class SignedItems:
 
     def __init__(self, session: SessionConfig, me: int, ledger: Ledger, sign: Sign, verify: Verify) -> None:
         self.session, self.me, self.ledger = session, me, ledger
+        self.sealed_bytes = Traffic(session).sealed_bytes
         self._sign, self._verify = sign, verify
         self.by_kind: dict[str, dict[int, Item]] = {kind: {} for kind in KINDS}
         """The items that are held: kind -> party -> item; once it is decided which one counts, that one."""
@@ -201,11 +197,6 @@ class SignedItems:
         self._named: dict[int | None, set[tuple[str, int, bytes]]] = {}  # by the last proposal of each; None: decided
         self._kept: set[tuple[str, int, bytes]] = set()  # behind what this party has accepted
         self._everyone = set(range(session.parties))
-
-    @property
-    def sealed_bytes(self) -> int:
-        """How many bytes every sealed message has."""
-        return Traffic(self.session).sealed_bytes
 
     # --- own items ----------------------------------------------------------------------------------------------
 
@@ -240,7 +231,7 @@ class SignedItems:
             CannotJoin: This party has said something in an earlier incarnation that its journal does not know.
         """
         rule = self.check_known(item)
-        if rule.per_cohort and not self._is_current(item):
+        if item.kind in PER_COHORT and not self._is_current(item, read(item, rule.form)):
             return False
         hash_, variants = item.hash, self._variants.get((item.kind, item.party), {})
         if hash_ in variants or not (self._needs(item.kind, item.party, hash_) or len(variants) < _MAX_VARIANTS):
@@ -255,10 +246,6 @@ class SignedItems:
         if item.party not in self.by_kind[item.kind]:
             self._hold(item)
         return True
-
-    def signed_by_owner(self, item: Item) -> bool:
-        """Return whether the party that an item is said to be of has signed it."""
-        return self.proves(item.party, item.proof)
 
     def proves(self, party: int, proof: ItemProof) -> bool:
         """Return whether a proof shows that a party has signed an item."""
@@ -275,15 +262,8 @@ class SignedItems:
         committed = self.by_kind["commit"].get(item.party)
         return committed is not None and commitment(self.session.id, item.party, item.body) == committed.body
 
-    def _is_current(self, item: Item) -> bool:
+    def _is_current(self, item: Item, word: Deposit | Refusal | Key) -> bool:
         """Return whether a word is about the cohort of now; one of the next is kept until it is known here."""
-        word: Deposit | Refusal | Key
-        if item.kind == "deposit":
-            word = read(item, Deposit)
-        elif item.kind == "refusal":
-            word = read(item, Refusal)
-        else:
-            word = read(item, Key)
         now = word.cohort == self.cohort
         if now and not isinstance(word, Key):
             return word.hash == self._hash
@@ -302,7 +282,7 @@ class SignedItems:
         return False
 
     def _check_signed(self, item: Item) -> None:
-        if not self.signed_by_owner(item):
+        if not self.proves(item.party, item.proof):
             raise InvalidPeerMessage(f"a {item.kind} that {self.session.name(item.party)} has not signed")
 
     def _needs(self, kind: str, party: int, hash_: bytes) -> bool:
@@ -403,10 +383,6 @@ class SignedItems:
         yield from in_batches(
             self.by_kind[kind][party] for kind, parties in wanted for party in sorted(parties & set(self.by_kind[kind]))
         )
-
-    def bodies(self, kind: Kind, form: type[Body]) -> dict[int, Body]:
-        """Return what all held items of a kind say."""
-        return {party: read(item, form) for party, item in self.by_kind[kind].items()}
 
     def missing(self, kind: Kind) -> set[int]:
         """Return the parties whose item of that kind is missing."""

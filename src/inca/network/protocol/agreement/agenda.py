@@ -19,7 +19,6 @@ from inca.errors import InvalidPeerMessage
 from inca.network.protocol.context import PartyContext
 from inca.network.protocol.messages import Item, Proposal, Step
 from inca.network.protocol.opening.cohort_keys import COHORTS
-from inca.network.protocol.opening.trustees import Trustees
 from inca.network.protocol.signed_items import Digest, Kind, not_among, read
 from inca.protocol.adversary import smallest_cohort
 
@@ -43,29 +42,23 @@ class Agenda:
 
     def propose(self, now: float) -> Proposal | None:
         """Return what this party would decide next; None if it is too early for anything, or too few are there."""
-        ledger = self._context.ledger
+        ledger, items = self._context.ledger, self._context.signed_items.by_kind
+        cohort = ledger.cohort
         if ledger.committed:
             return None
-        return self._first_cohort() if ledger.cohort is None else self._commit_or_shrink(now, ledger.cohort)
-
-    def _first_cohort(self) -> Proposal | None:
-        digests = self._context.signed_items.by_kind["digest"]
-        return self._named("cohort", [item for item in digests.values() if self._was_there(item)])
-
-    def _commit_or_shrink(self, now: float, cohort: Proposal) -> Proposal | None:
-        items = self._context.signed_items.by_kind
+        if cohort is None:
+            there = [item for item in items["digest"].values() if self._was_there(item)]
+            return self._proposal("cohort", [(item.party, item.hash) for item in there])
         deposits = {party: item for party, item in items["deposit"].items() if party in cohort.parties}
         if deposits.keys() == cohort.parties:
-            return self._named("commit", list(deposits.values()))
+            return self._proposal("commit", [(party, item.hash) for party, item in deposits.items()])
         silent = cohort.parties - deposits.keys() - items["refusal"].keys()
         if silent - self._context.gone and now < self.patient_until:
             return None
-        smaller = [entry for entry in cohort.contents if entry[0] in deposits]
-        return None if self._cannot_be([party for party, _ in smaller]) else Proposal("cohort", smaller)
+        return self._proposal("cohort", [entry for entry in cohort.contents if entry[0] in deposits])
 
-    def _named(self, step: Step, items: list[Item]) -> Proposal | None:
-        contents = sorted((item.party, item.hash) for item in items)
-        return None if self._cannot_be([party for party, _ in contents]) else Proposal(step, contents)
+    def _proposal(self, step: Step, contents: list[tuple[int, bytes]]) -> Proposal | None:
+        return None if self._cannot_be([party for party, _ in contents]) else Proposal(step, sorted(contents))
 
     def _was_there(self, digest: Item) -> bool:
         """Return whether a party was there in the last round, so that no mask of it is left (erratum E2)."""
@@ -77,7 +70,7 @@ class Agenda:
         least = max(session.min_participants, smallest_cohort(session.colluders))
         if len(parties) < least:
             return f"a proposal must have at least {least} parties"
-        trustees: Trustees = self._context.trustees(parties)
+        trustees = self._context.trustees(parties)
         return "" if len(trustees.members) >= trustees.threshold else "a proposal must have enough trustees"
 
     # --- proposals of others --------------------------------------------------------------------------------------

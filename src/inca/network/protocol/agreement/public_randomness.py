@@ -25,22 +25,12 @@ def commitment(session: bytes, party: int, secret: bytes) -> bytes:
 
 
 def flipped_seed(session: bytes, secrets: list[bytes]) -> bytes:
-    """Return the public seed: the outcome of the coin flip.
-
-    Example:
-        >>> len(flipped_seed(bytes(32), [bytes(32), bytes(32)]))
-        32
-    """
+    """Return the public seed: the outcome of the coin flip."""
     return hashlib.sha256(b"inca-seed/1" + session + b"".join(secrets)).digest()
 
 
 def beacon_commitment(session: bytes, party: int, secret: bytes) -> bytes:
-    """Return what a party shows in its digest of the secret that lies sealed with its final message.
-
-    Example:
-        >>> beacon_commitment(bytes(32), 3, b"x" * 32) == commitment(bytes(32), 3, b"x" * 32)
-        False
-    """
+    """Return what a party shows in its digest of the secret that lies sealed with its final message."""
     return hashlib.sha256(b"inca-beacon-commit/1" + session + party.to_bytes(4, "little") + secret).digest()
 
 

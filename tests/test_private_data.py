@@ -58,7 +58,6 @@ from inca.network.protocol.opening.opening import OpenedDeposits
 from inca.network.protocol.party import Party
 from inca.network.protocol.records import Began, Credited, Opened, Secret, Signed
 from inca.network.protocol.signed_items import Digest, Key
-from inca.network.protocol.stage_rule import PartyComponents
 from inca.network.testing.local_cluster import LocalCluster
 from inca.privacy.attack import Reconstruction
 from inca.protocol.dissemination import Dissemination, exact
@@ -160,8 +159,7 @@ HOLDERS: dict[type, Callable[[], object]] = {
     Effects: lambda: Effects([OPENED, Began(2, SECRET)], [(1, OFFER)]),
     Ledger: opened_ledger,
     Party: opened_party,
-    PartyContext: lambda: opened_party()._context,
-    PartyComponents: lambda: opened_party()._components,
+    PartyContext: lambda: opened_party().context,
     Machine: lambda: Machine(np.full(3, STEPS), 0.0, [OPENED], opened_party(), ledger=opened_ledger()),
 }
 """One of each class that holds values, noise or secrets; `LocalCluster` and `Identity` have tests of their own."""
@@ -284,7 +282,7 @@ def test_a_party_in_mid_session_shows_nothing() -> None:
     ledger = party.ledger
     hidden = [ledger.balance, ledger.injected, *ledger.shares.values()]
     secrets = {str(number) for vector in hidden for number in np.abs(vector).tolist() if number > 1000}
-    for thing in (party, ledger, party._context, party._components):
+    for thing in (party, ledger, party.context):
         assert_hidden(thing, secrets)
 
 

@@ -136,9 +136,9 @@ class HostileParty(Party):
         lying = extra and self._lies_left > 0 and self.ledger.topology is not None
         for _ in range(rng.randint(0, 3) if lying else 0):
             self._lies_left -= 1
-            peer = rng.choice(sorted(self._context.others))
+            peer = rng.choice(sorted(self.context.others))
             junk = rng.choice(self._junk)(peer)
-            others = self._context.others if rng.random() < 0.3 else {peer}
+            others = self.context.others if rng.random() < 0.3 else {peer}
             sends += [(other, junk) for other in sorted(others)]
         effects.sends = sends
         self.told += [message for _, message in sends]
@@ -167,7 +167,7 @@ class HostileParty(Party):
     # --- what it makes up -----------------------------------------------------------------------------------------
 
     def _offer(self, peer: int) -> Message:
-        rng, session, topology = self._liar, self.session, self._context.topology
+        rng, session, topology = self._liar, self.session, self.context.topology
         mine = [t for t in range(1, session.rounds + 1) if topology.has(t, self.me, peer)]
         share = np.frombuffer(self._payload(), dtype="<i8")
         to = rng.choice([peer, peer, peer, self.me])  # mostly as it should be
@@ -231,7 +231,7 @@ class HostileParty(Party):
 
     def _deposit(self) -> Item:
         """A deposit that anyone could have dealt, or one with something wrong."""
-        rng, opening, size = self._liar, self._components.finalization._opening, self.signed_items.sealed_bytes
+        rng, opening, size = self._liar, self.finalization._opening, self.signed_items.sealed_bytes
         message = self._payload() + rng.randbytes(32)
         if opening is None or rng.random() < 0.1:
             public = self._own_keys[0]
@@ -329,7 +329,7 @@ class HostileParty(Party):
 
     def _ballot(self) -> int:
         """A ballot of its own: the lowest, that of its last turn, or one that comes before its turn."""
-        n, consensus = self.session.parties, self._components.consensus
+        n, consensus = self.session.parties, self.consensus
         turn = consensus._turn(self._now) + self._liar.choice([0, 0, 1, 2, 2, 3, 10, 999, 10**6, 2**40])
         place = consensus.order.index(self.me)
         return self._liar.choice([n + place, turn - (turn - place) % n, turn - (turn - place) % n])

@@ -222,7 +222,7 @@ class Room:
     def leave(self, i: int, reason: str) -> None:
         """Let a party leave at once, in whatever stage it is."""
         self.parties[i]._leave(self.now, reason)
-        self.perform(i, self.parties[i]._context.flush())
+        self.perform(i, self.parties[i].context.flush())
 
     # --- what came of it ----------------------------------------------------------------------------------------
 
@@ -272,15 +272,13 @@ def final_of(room: Room, ledger: Ledger) -> Numbers:
         if ledger.topology.senders[t][member] == ledger.me
     }
     message = ledger.settled(cohort.parties, credited)
-    message[:-1] += ledger.topup(
-        room.session.sigma_topup(room_party._components.finalization.realized.execution.cohort_weights)
-    )
+    message[:-1] += ledger.topup(room.session.sigma_topup(room_party.finalization.realized.execution.cohort_weights))
     return message
 
 
 def snapshot(party: Party) -> dict[str, Any]:
     """What a message might have changed, times aside."""
-    components = party._components
+    components = party
     transfers, joining, consensus = components.transfers, components.joining, components.consensus
     return {
         "stage": party.stage,

@@ -86,7 +86,7 @@ class SplittingParty(Party):
                     (peer, Vote(instance, ballot, self._ballots.sign("vote", instance, ballot, proposal.hash)))
                 )
                 if not self._brazen and (ballot := self._begin(now, peer, instance, ballot, proposal)):
-                    others = sorted(self._context.others - {peer})
+                    others = sorted(self.context.others - {peer})
                     self._asked[instance] = others[: self.session.quorum - 1 if self._few else None]
                     effects.sends += [(other, Prepare(instance, ballot)) for other in self._asked[instance]]
             case Accept(lock=lock):
@@ -107,7 +107,7 @@ class SplittingParty(Party):
 
     def _begin(self, now: float, proposer: int, instance: int, ballot: int, proposal: Proposal) -> int:
         """Wish for something else than a proposal, once, in a ballot that is followed already; return it, or 0."""
-        consensus = self._components.consensus
+        consensus = self.consensus
         n, furthest = self.session.parties, consensus._turn(now) + _TURNS_AHEAD
         later = furthest - (furthest - consensus.order.index(self.me)) % n
         if later <= ballot or instance in self._wishes:
@@ -118,7 +118,7 @@ class SplittingParty(Party):
 
     def _other(self, instance: int, proposal: Proposal, number: int) -> Proposal:
         """A proposal with another item of its own, or the same one where there is none to be replaced."""
-        items, opening = self.signed_items, self._components.finalization._opening
+        items, opening = self.signed_items, self.finalization._opening
         if self.me not in proposal.parties:
             return proposal
         if proposal.step == "cohort":
@@ -138,11 +138,11 @@ class SplittingParty(Party):
         shown = [Propose(instance, ballot, wish, promises, []) for wish in wishes]
         items = Items(self._others.get(instance, []))
         few = self._asked.get(instance) if self._few else None
-        others = list(enumerate(few or sorted(self._context.others)))
+        others = list(enumerate(few or sorted(self.context.others)))
         return [(other, message) for place, other in others for message in (shown[place % 2], items)]
 
     def _collect(self, peer: int, message: Promise | Vote | Yes) -> list[tuple[int, Message]]:
-        instance, quorum, others = message.instance, self.session.quorum, sorted(self._context.others)
+        instance, quorum, others = message.instance, self.session.quorum, sorted(self.context.others)
         ballot, wishes = self._wishes[instance]
         if isinstance(message, Promise):
             own = (self.me, 0, self._ballots.sign("promise", instance, ballot, 0))

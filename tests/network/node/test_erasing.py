@@ -70,7 +70,7 @@ def test_a_session_that_ends_without_commit_leaves_nothing_of_any_cohort(room: R
     room.open().run()
     assert not room.results
     for i, party in room.parties.items():
-        assert party.stage == "over" and not party.unfinished
+        assert party.stage == "over" and not party.finalization.unfinished
         assert (room.home(i) / "journal.db-wal").exists() and cohorts_in(room.home(i), i) == []
 
 

@@ -49,7 +49,7 @@ class Mortals(LocalCluster):
         session = self.setup.session
         identity = Identity.read(self.party_folder(0))
         watching = Party(session, 0, sign=identity.sign, verify=lambda *_: True, rng=random.Random(0))
-        order = watching._components.consensus.order
+        order = watching.consensus.order
         staying, mortal = order[: len(order) - dying], order[len(order) - dying :]
         for i in order:
             self.start(i, dies_after_commit=i in mortal)

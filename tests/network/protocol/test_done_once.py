@@ -82,7 +82,7 @@ def test_the_result_has_the_execution_that_was_assessed() -> None:
     network.run()
     network.check_end()
     for party in network.survivors.values():
-        assert party.result is not None and party.result.realized is party._components.finalization.realized
+        assert party.result is not None and party.result.realized is party.finalization.realized
 
 
 @pytest.mark.slow

@@ -47,7 +47,7 @@ ROUGH = Faults(delay=0.02, loss=0.05, duplication=0.1, crash=0.003, comeback=0.7
 
 def bounded(party: Party) -> None:
     """What a party keeps is bounded by the numbers of parties, rounds and cohorts, whatever it is sent."""
-    session, items, components = party.session, party.signed_items, party._components
+    session, items, components = party.session, party.signed_items, party
     n, transfers, consensus = session.parties, components.transfers, components.consensus
     offers = session.rounds * n
     assert len(transfers._early) <= offers and len(transfers._skipped) <= session.rounds * n
@@ -99,7 +99,7 @@ def agreed(network: HostileNetwork) -> None:
     results = [party.result for party in network.honest.values() if party.result is not None]
     told = {(tuple(result.total.tolist()), result.weight, result.beacon, result.exact) for result in results}
     assert len(told) <= 1, f"{len(told)} different results"
-    lies = {party.lie.party for party in network.honest.values() if party.lie is not None}
+    lies = {party.finalization.lie.party for party in network.honest.values() if party.finalization.lie is not None}
     assert lies <= {network.hostile} and not (lies and results), f"{lies} have lied, and there are {len(told)} results"
 
 
@@ -109,7 +109,7 @@ def ends(network: HostileNetwork) -> str:
         "result"
         if party.result
         else "lie"
-        if party.lie
+        if party.finalization.lie
         else "impossible"
         if IMPOSSIBLE in party.reason
         else party.reason

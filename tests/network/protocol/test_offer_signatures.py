@@ -118,4 +118,4 @@ def test_an_offer_without_a_signature_is_not_kept_for_later_either() -> None:
     party = room.open().parties[1]
     for forge in FORGERIES.values():
         assert party.receive(room.now, 0, forge(offer_of(room, 3, 0, to=1))).log_events
-    assert party.ledger.topology is None and not party._components.transfers._early
+    assert party.ledger.topology is None and not party.transfers._early

@@ -94,7 +94,7 @@ class LiarRoom(Room):
     def nobody_honest_is_named(self) -> None:
         blamed = {peer for blamer, peer in self.blamed if blamer != self.liar}
         assert blamed <= {self.liar}, f"{blamed - {self.liar}} are blamed"
-        assert {party.lie.party for party in self.honest.values() if party.lie} <= {self.liar}
+        assert {party.finalization.lie.party for party in self.honest.values() if party.finalization.lie} <= {self.liar}
 
     def ends_with_one_result(self, *, without: frozenset[int] = frozenset()) -> frozenset[int]:
         """All honest parties hold one exact result, of all of them; return whose."""
@@ -109,13 +109,13 @@ class LiarRoom(Room):
         self.nobody_honest_is_named()
         assert not set(self.results) - {self.liar}
         for party in self.honest.values():
-            assert f"party {self.liar} has lied, which is proven" in party.reason and party.lie is not None
-            proven(self, party.lie)
+            assert f"party {self.liar} has lied, which is proven" in party.reason and party.finalization.lie is not None
+            proven(self, party.finalization.lie)
 
 
 def order(session: SessionConfig = PACED) -> list[int]:
     """In which order the parties have their turns."""
-    return Room(session).make(0)._components.consensus.order
+    return Room(session).make(0).consensus.order
 
 
 PLACES = pytest.mark.parametrize("liar", [order()[0], order()[-1]], ids=["first", "last"])
@@ -457,7 +457,7 @@ def test_a_final_message_of_impossible_numbers_gives_no_result_and_names_nobody(
     room.run()
     room.nobody_honest_is_named()
     for party in room.honest.values():
-        assert party.result is None and party.lie is None and party.stage == "over"
+        assert party.result is None and party.finalization.lie is None and party.stage == "over"
         assert "someone has lied, and nobody can tell who" in party.reason
 
 

@@ -38,7 +38,7 @@ def test_without_faults_everyone_has_the_exact_mean(
     assert result.exact and not result.realized.contradictions
     execution = result.realized.execution
     assert not execution.undelivered and execution.presence.all_present
-    topology = room.parties[0]._context.topology
+    topology = room.parties[0].context.topology
     assert topology.receivers[1:] == [
         execution.schedule.round(t).receivers[:, 0].tolist() for t in range(1, rounds + 1)
     ]
@@ -83,7 +83,7 @@ def test_messages_are_those_of_the_simulator_when_a_party_is_absent_for_a_while(
     assert not [entry for entry in execution.late if entry.back] and result.exact
     assert result.realized.cohort == set(range(N))
     compare(room, execution)
-    intended = room.parties[0]._context.topology.receivers
+    intended = room.parties[0].context.topology.receivers
     for t in range(1, session.rounds + 1):
         for i in range(N):
             j = intended[t][i]

@@ -86,10 +86,10 @@ def test_an_offer_that_comes_before_the_seed_is_known_is_kept() -> None:
     assert party.ledger.topology is None
     for t in (1, 2):
         assert not party.receive(room.now, 0, offer_of(room, t, 0, to=1)).log_events
-    assert list(party._components.transfers._early) == [(2, 0)]
+    assert list(party.transfers._early) == [(2, 0)]
     for t in (0, COIN_FLIP.rounds + 1):
         assert party.receive(room.now, 0, offer_of(room, t, 0, to=1)).log_events
-    assert list(party._components.transfers._early) == [(2, 0)]
+    assert list(party.transfers._early) == [(2, 0)]
 
 
 # --- a party that commits twice ---------------------------------------------------------------------------------------

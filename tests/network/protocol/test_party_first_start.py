@@ -121,7 +121,7 @@ def test_a_word_for_a_party_that_is_in_time_or_has_its_journal_changes_nothing()
         return room.run()
 
     with_word, without = hold(first_start=True), hold(first_start=False)
-    assert with_word.journals == without.journals and not with_word.parties[1]._components.joining.vouched
+    assert with_word.journals == without.journals and not with_word.parties[1].joining.vouched
     assert [(i, encode(message)) for i, message in with_word.said] == [(i, encode(m)) for i, m in without.said]
 
 

@@ -182,7 +182,7 @@ def nonsense_about_decisions(session: SessionConfig) -> Iterator[tuple[str, Mess
     contents = [(party, bytes([party]) * 32) for party in range(n)]
     cohort = Proposal("cohort", contents)
     # Ballots that are party 0's, and not.
-    own = n + Room(session).make(0)._components.consensus.order.index(0)
+    own = n + Room(session).make(0).consensus.order.index(0)
     for name, proposal in bad_proposals(n, session.min_participants).items():
         yield f"a proposal {name}", Propose(0, own, proposal, [], [])
         yield f"a lock on a proposal {name}", Accept(0, Lock(own, proposal, []))
@@ -428,10 +428,10 @@ def test_bits_that_do_not_fit_take_nothing_else_along() -> None:
 
 def test_skipping_rounds_that_there_are_not_changes_nothing() -> None:
     room = Room(PACED).open().run(until=START + 0.5)
-    before = set(room.parties[2]._components.transfers._skipped)
+    before = set(room.parties[2].transfers._skipped)
     for t in (0, PACED.rounds + 1, 2**32 - 1):
         room.hand(0, 2, Skipped(t))
-    assert room.parties[2]._components.transfers._skipped == before
+    assert room.parties[2].transfers._skipped == before
 
 
 def test_a_witness_of_offers_that_there_cannot_be_drives_nobody_out() -> None:

@@ -57,7 +57,7 @@ def test_whoever_waits_for_an_offer_nudges_its_sender() -> None:
     room.drops = lambda sender, receiver, message: sender == 1 and isinstance(message, Offer)
     room.open().run(until=START + 0.3)
     receiver = receiver_of(room.parties[1].ledger, 1)
-    assert (receiver, Nudge(1)) in room.said and room.parties[receiver]._components.transfers.awaited()
+    assert (receiver, Nudge(1)) in room.said and room.parties[receiver].transfers.awaited()
     assert all(i == receiver for i, message in room.said if isinstance(message, Nudge))
 
 
@@ -100,18 +100,18 @@ def test_nobody_waits_for_an_offer_that_was_skipped_and_yet_takes_it() -> None:
     room.open().run(until=START + 0.01)
     receiver = receiver_of(room.parties[1].ledger, 1)
     waiting = room.parties[receiver]
-    assert waiting.ledger.round == 1 and waiting._components.transfers.awaited()
+    assert waiting.ledger.round == 1 and waiting.transfers.awaited()
     for other in set(range(N)) - {receiver, 1}:
         room.hand(other, receiver, Skipped(1))  # it does not speak for party 1
-    assert waiting._components.transfers.awaited()
+    assert waiting.transfers.awaited()
     room.hand(1, receiver, Skipped(2))  # another round
-    assert waiting._components.transfers.awaited() and waiting.ledger.round == 1
+    assert waiting.transfers.awaited() and waiting.ledger.round == 1
     sent = next(message for i, message in room.said if i == 1 and isinstance(message, Offer))
     again = Room(replace(session, min_round_duration=0.4))
     again.drops = room.drops
     again.open().run(until=START + 0.01)
     effects = again.hand(1, receiver, Skipped(1))
-    assert not effects.records and not again.parties[receiver]._components.transfers._owing()
+    assert not effects.records and not again.parties[receiver].transfers._owing()
     assert (1, Ack(1)) in again.hand(1, receiver, sent).sends  # a hint: the offer came all the same
     room.hand(1, receiver, Skipped(1))
     assert waiting.ledger.round == 2

@@ -241,7 +241,7 @@ def test_a_witness_that_makes_up_kinds_of_items_drives_nobody_out() -> None:
     for kind in ("\x1b[2J" * 99, "deposit", "gift"):
         signed = foreign(PACED, 1).sign("digest", b"made up").proof
         room.hand(0, 1, Seen([], 2, 0, [msgspec.structs.replace(signed, kind=kind)]))
-        assert party.stage == "asking" and 0 not in party._components.joining._answers
+        assert party.stage == "asking" and 0 not in party.joining._answers
 
 
 # --- decisions survive everything ---------------------------------------------------------------------------------
@@ -318,7 +318,7 @@ def test_a_party_without_a_journal_takes_no_part_in_the_consensus() -> None:
     party = room.parties[1]
     digests = party.signed_items.by_kind["digest"]
     proposal = Proposal("cohort", [(i, digests[i].hash) for i in sorted(digests)])
-    order = party._components.consensus.order
+    order = party.consensus.order
     voted = party.receive(room.now, order[0], Propose(0, 5, proposal, [], []))
     assert [message.ballot for _, message in voted.sends if isinstance(message, Vote)] == [5]
     party = reborn(room, 1)
@@ -336,7 +336,7 @@ def witnessed(room: Room, answers: set[int]) -> None:
 def test_a_party_without_a_journal_waits_for_all_witnesses() -> None:
     room = Room(PACED).open().run(until=START + 0.5)
     party = reborn(room, 1)
-    witnessed(room, set(sorted(party._components.joining.unanswered)[:1]))
+    witnessed(room, set(sorted(party.joining.unanswered)[:1]))
     assert party.stage == "asking" and not any(isinstance(record, Began) for record in room.journals[1])
 
 
@@ -347,7 +347,7 @@ def test_a_party_without_a_journal_waits_for_all_witnesses_after_another_crash_t
     room.kill(1)
     room.recover(1)
     party = room.parties[1]
-    witnessed(room, set(sorted(party._components.joining.unanswered)[:1]))
+    witnessed(room, set(sorted(party.joining.unanswered)[:1]))
     assert not any(isinstance(record, Began) for record in room.journals[1])
 
 
@@ -365,9 +365,9 @@ def test_whoever_came_late_vouches_for_no_round_before_it_came() -> None:
     assert [answer.since for answer in answers] == [3]
     fresh = reborn(room, 1)
     earlier = {PACED.topology(b"p" * 32).receivers[t][1] for t in (1, 2)}
-    for peer in sorted(fresh._components.joining.unanswered):
+    for peer in sorted(fresh.joining.unanswered):
         room.hand(peer, 1, Seen([], 3, 3, []))
-    assert earlier and fresh._components.joining.unanswered == earlier  # those would have seen something
+    assert earlier and fresh.joining.unanswered == earlier  # those would have seen something
 
 
 def test_whoever_came_late_has_no_vote_before_or_after_another_crash() -> None:

@@ -35,7 +35,7 @@ def test_a_late_party_decides_nothing_about_earlier_rounds() -> None:
     room.at(START + 2.4, room.open, 3)
     room.run(until=START + 2.5)
     ledger = room.parties[3].ledger
-    early = [(t, room.parties[3]._context.topology.senders[t][3]) for t in (1, 2)]
+    early = [(t, room.parties[3].context.topology.senders[t][3]) for t in (1, 2)]
     assert early and ledger.since == 3
     for t, i in early:
         effects = room.hand(i, 3, offer_of(room, t, i, to=3))
@@ -141,7 +141,7 @@ def test_nothing_begins_before_the_plan_is_known() -> None:
 
 def test_a_peer_is_gone_only_after_it_was_down_for_a_period_without_a_break() -> None:
     party = Room(PACED).open().run(until=START + 0.1).parties[2]
-    context, hour = party._context, 1000.0
+    context, hour = party.context, 1000.0
     for when, gone in ((0.0, set[int]()), (0.5, set()), (0.99, set()), (1.0, {0}), (1.7, {0})):
         party.down(hour + when, 0)
         assert context.gone == gone, when

@@ -78,8 +78,8 @@ def test_a_running_party_shows_neither_its_balance_nor_its_secrets() -> None:
     for shown in (
         repr(ledger),
         repr(party),
-        repr(party._context),
-        repr(party._components),
+        repr(party.context),
+        repr(party),
         repr(room.journals[2]),
         repr(kept),
     ):

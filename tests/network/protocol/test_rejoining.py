@@ -129,7 +129,7 @@ def test_a_witness_that_says_the_same_again_and_again_is_not_listened_to() -> No
 def test_a_witness_that_says_it_is_far_ahead_does_not_make_it_miss_its_rounds(others: tuple[int, ...]) -> None:
     room, party = back()
     room.drops = lambda sender, receiver, message: sender == 1 and isinstance(message, Ask)
-    liar = next(witness for witness in sorted(party._components.joining.unanswered) if witness not in others)
+    liar = next(witness for witness in sorted(party.joining.unanswered) if witness not in others)
     room.hand(liar, 1, Seen([], 2**32 - 1, 0, []))
     for peer in others:
         room.hand(peer, 1, Seen([], 2, 0, []))
@@ -203,7 +203,7 @@ def test_every_decision_about_an_offer_has_its_sender_s_signature() -> None:
         network = SimulatedNetwork(seed, faults=Faults(loss=0.1, delay=0.03, crash=0.02, comeback=0.9, skew=0.3))
         network.run()
         for i, machine in enumerate(network.machines):
-            signatures = None if machine.party is None else machine.party._components.transfers._signatures
+            signatures = None if machine.party is None else machine.party.transfers._signatures
             for record in machine.journal:
                 if isinstance(record, Credited | Tombstoned) and signatures is not None:
                     sender = network.session.topology(network.ledgers()[0][1].seed or b"").senders[record.round][i]

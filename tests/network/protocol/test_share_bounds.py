@@ -274,7 +274,7 @@ def test_a_refused_offer_convicts_its_sender_from_the_journal_alone() -> None:
     assert record.proof is not None
     offer = Offer(record.round, record.refused, record.proof.signature)
     assert offer.proof == record.proof and share_bounds(room.session).excess(offer)
-    assert room.parties[2]._components.transfers._signatures.proves(sender, 2, offer.proof)
+    assert room.parties[2].transfers._signatures.proves(sender, 2, offer.proof)
 
 
 def test_an_offer_that_came_before_its_round_is_measured_when_its_round_begins() -> None:

@@ -124,7 +124,7 @@ def illegal_calls(room: Room, party: Party) -> dict[str, Callable[[], Effects]]:
     """The driver's calls that the stage does not wait for."""
     calls: dict[str, Callable[[], Effects]] = {}
     for name in ("planned", "assessed"):
-        answered = name == "planned" and party._components.joining.may_begin
+        answered = name == "planned" and party.joining.may_begin
         if answered or name not in STAGES[party.stage].calls:
             calls[name] = partial(getattr(party, name), room.now, "for a reason")
     calls["receive"] = partial(party.receive, room.now, party.me, Seen([], 1, 0, []))

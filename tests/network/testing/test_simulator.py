@@ -322,7 +322,7 @@ class Unsettled(Finalization):
 def made_with(transfers: type[Transfers]) -> MakeParty:
     def make(session: SessionConfig, me: int, sign: Sign, verify: Verify, rng: random.Random) -> Party:
         party = plain_party(session, me, sign, verify, rng)
-        party._components.transfers = transfers(party._context, OfferSignatures(session, me, sign, verify))
+        party.transfers = transfers(party.context, OfferSignatures(session, me, sign, verify))
         return party
 
     return make
@@ -331,8 +331,8 @@ def made_with(transfers: type[Transfers]) -> MakeParty:
 def ending_with(finalization: type[Finalization]) -> MakeParty:
     def make(session: SessionConfig, me: int, sign: Sign, verify: Verify, rng: random.Random) -> Party:
         party = plain_party(session, me, sign, verify, rng)
-        components = party._components
-        components.finalization = components.anti_entropy._finalization = finalization(party._context)
+        components = party
+        components.finalization = components.anti_entropy._finalization = finalization(party.context)
         return party
 
     return make

@@ -59,7 +59,6 @@ class SessionEnd:
     reason: str
     loss_check: LossCheck | None = None
     loss_checker: LossChecker | None = None
-    stopped: bool = False
     unfinished: bool = False
     """Whether there may still be a result: the party has accepted commit, and does not know the outcome."""
     lie: Lie | None = None
@@ -162,7 +161,7 @@ class Node(TransportEvents):
         except CorruptJournal as error:
             raise JournalUnusable(str(error)) from None
         finally:
-            self._log.log_event("stopped" if self._stopping or self._party.unfinished else "ended")
+            self._log.log_event("stopped" if self._stopping or self._party.finalization.unfinished else "ended")
             self._log.close()
             self.journal.close()
         return self._with_loss(self._end()) if self._told is None else self._told
@@ -215,7 +214,8 @@ class Node(TransportEvents):
     @property
     def _patience_ends(self) -> float:
         """Until when to wait for those without whom there is no outcome, if that is what is left to do."""
-        return self._unfinished_until if self._party.outcome_known and self._party.unfinished else inf
+        unfinished = self._party.outcome_known and self._party.finalization.unfinished
+        return self._unfinished_until if unfinished else inf
 
     def _begin_to_tell(self) -> None:
         """Tell how the session ends, if there is news, while others are served: losses and certificates take long."""
@@ -229,9 +229,9 @@ class Node(TransportEvents):
     @property
     def _has_news(self) -> bool:
         """Whether the end is known, and is not the one that was told; a result may come while others are served."""
-        party, told = self._party, self._told
-        as_told = told is not None and (told.result, told.unfinished) == (party.result, party.unfinished)
-        return party.outcome_known and not as_told
+        end, told = self._party.finalization, self._told
+        as_told = told is not None and (told.result, told.unfinished) == (end.result, end.unfinished)
+        return self._party.outcome_known and not as_told
 
     async def _tell_end(self) -> None:
         """Tell how the session ends, if there is news."""
@@ -245,9 +245,8 @@ class Node(TransportEvents):
             await asyncio.to_thread(self._on_ended, self._told)
 
     def _end(self) -> SessionEnd:
-        party = self._party
-        stopped = not party.outcome_known
-        return SessionEnd(party.result, party.reason, stopped=stopped, unfinished=party.unfinished, lie=party.lie)
+        end = self._party.finalization
+        return SessionEnd(end.result, end.reason, unfinished=end.unfinished, lie=end.lie)
 
     def _with_loss(self, end: SessionEnd) -> SessionEnd:
         return replace(end, loss_check=self._final_loss(end.result), loss_checker=self._loss_checker)
@@ -316,7 +315,7 @@ class Node(TransportEvents):
 
     def _write_status(self, *, now: bool = False, stage: str = "") -> None:
         party = self._party
-        (deposits, expected), (keys, keys_needed) = party.deposits, party.keys
+        (deposits, expected), (keys, keys_needed) = party.finalization.deposits, party.finalization.keys
         fields = {
             "session": self.setup.session.id.hex(),
             "party": self.identity.name,

@@ -42,7 +42,7 @@ def node(party: int = 0) -> Node:
     made_up: Any = Node(SETUP, IDENTITIES[party], Path("nowhere"), lambda: np.zeros(1))
     made_up._loss_checker = LossChecker(SETUP, TOPOLOGY, bytes.fromhex(SEED), party)
     made_up._log = SimpleNamespace(log_event=lambda event, **fields: None)
-    made_up._party = SimpleNamespace(stage="assessing")
+    made_up._party = party_at_its_end()
     checked: Node = made_up
     return checked
 
@@ -82,7 +82,7 @@ def test_without_a_result_the_largest_loss_is_told() -> None:
     asked: Any = node()
     assert asked._final_loss(None) is None
     checks = [LossCheck(epsilon, (1,), 8.0, 3, True) for epsilon in (1.0, 9.0, 2.0)]
-    asked._loss_checks = {frozenset({0, i}): check for i, check in enumerate(checks, 1)}
+    asked._loss_checker.checks = {frozenset({0, i}): check for i, check in enumerate(checks, 1)}
     assert asked._final_loss(None) == checks[1]
 
 
@@ -160,7 +160,7 @@ def test_an_end_without_a_result_costs_what_was_agreed_whatever_was_checked(
 
 def test_a_loss_above_what_was_agreed_is_booked_though_there_is_no_result(tmp_path: Path) -> None:
     checked: Any = node()
-    checked._loss_checks = {frozenset({0, 1}): LossCheck(2.0 * AGREED, (1,), AGREED, 3, True)}
+    checked._loss_checker.checks = {frozenset({0, 1}): LossCheck(2.0 * AGREED, (1,), AGREED, 3, True)}
     assert booked(tmp_path, checked, unfinished=True).epsilon == 2.0 * AGREED
 
 
@@ -262,7 +262,7 @@ def test_only_who_waits_for_an_outcome_after_all_has_a_limit_to_its_patience(
     made_up._party = party_at_its_end(unfinished=unfinished)
     made_up._party.outcome_known = outcome_known
     assert made_up._patience_ends == (7.0 if outcome_known and unfinished else math.inf)
-    made_up._unfinished_until = Node(SETUP, IDENTITIES[0], Path("nowhere"), lambda: np.zeros(1))._unfinished_until
+    made_up._options = Node(SETUP, IDENTITIES[0], Path("nowhere"), lambda: np.zeros(1))._options
     assert made_up._patience_ends == math.inf
 
 

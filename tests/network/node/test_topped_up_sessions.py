@@ -60,7 +60,7 @@ class CheckingRoom(Room):
 
     def perform(self, i: int, effects: Effects) -> None:
         if effects.plan:
-            self.plans_refused[i] = self.checkers[i].planned().refusal
+            self.plans_refused[i] = self.checkers[i].planned.refusal
         if (realized := effects.assess) is not None:
             check = self.checks[i, realized.cohort] = self.checkers[i].realized(realized)
             self.refusals[i] = check.refusal

@@ -20,7 +20,7 @@ import msgspec
 from inca._base.files import write_json
 from inca._base.validation import file_path, instance, listed, refuse, whole_parties
 from inca.errors import InvalidInput
-from inca.network.membership.identity import Card, check_name
+from inca.network.membership.identity import Card, Identity, check_name
 from inca.network.membership.terms import Terms, fields_from_file, to_utc
 from inca.protocol.adversary import smallest_cohort
 from inca.protocol.schedules.kinds import schedule_of_kind
@@ -98,6 +98,12 @@ number of parties (2), got 3'))
     def index(self, certificate: bytes) -> int | None:
         """Return the id of the party with this certificate (DER), None if there is none."""
         return self._ids.get(certificate)
+
+    def party_of(self, identity: Identity) -> int:
+        """Return the id of the party with these keys; refuse those of a stranger."""
+        if (party := self.index(identity.certificate)) is None:
+            raise InvalidInput(f"the identity of {identity.name!r} is not in the roster {self.name!r}")
+        return party
 
     def with_parties(self, *cards: Card) -> Roster:
         """Return the roster with further parties: another session.

@@ -71,18 +71,19 @@ class LossChecker:
         self._setup, self._topology, self.seed, self._party = setup, topology, seed, party
         self._size = min(setup.session.colluders, setup.session.parties - 1)
         self._count = math.comb(setup.session.parties - 1, self._size)
-        self._planned: LossCheck | None = None
+        self.checks: dict[frozenset[int], LossCheck] = {}
+        """What was worked out last, by cohort."""
 
+    @cached_property
     def planned(self) -> LossCheck:
-        """Return the party's loss had everyone been present throughout; worked out once, whatever happens."""
-        if self._planned is None:
-            run = Execution(self._topology.schedule, self._setup.roster.terms.injection)
-            self._planned = self._worst(run.settled())
-        return self._planned
+        """The party's loss had everyone been present throughout."""
+        run = Execution(self._topology.schedule, self._setup.roster.terms.injection)
+        return self._worst(run.settled())
 
     def realized(self, realized: RealizedExecution) -> LossCheck:
         """Return the party's loss on the agreed execution, those outside its cohort counted as colluders."""
-        return self._worst(realized.execution)
+        check = self.checks[realized.cohort] = self._worst(realized.execution)
+        return check
 
     def certify(self, realized: RealizedExecution, coalition: Sequence[int] | None = None) -> Certificate:
         """Return the certificate of the agreed execution against one coalition, by default the one that looks worst."""

@@ -105,10 +105,7 @@ class SessionSequence:
         notify: Callable[[str], None] | None = None,
     ) -> None:
         roster.check_complete()
-        me = roster.index(identity.certificate)
-        if me is None:
-            raise InvalidInput(f"the identity must be one of the roster {roster.name!r}, got {identity.name!r}")
-        self.roster, self.me, self._identity, self._listen = roster, me, identity, listen
+        self.roster, self.me, self._identity, self._listen = roster, roster.party_of(identity), identity, listen
         self._interval, self._gathering = self.times(roster.terms, interval, gathering)
         self._max_mu = None if max_mu is None else positive("max_mu", max_mu)
         self._mu_allowed = 0.0

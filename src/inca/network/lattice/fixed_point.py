@@ -93,9 +93,6 @@ def granularity_for(noise: NoiseLevels, max_norm: float, parties: int, rounds: i
 class Lattice:
     """The multiples of a step that is a power of two, so that scaling by it rounds nothing.
 
-    Args:
-        granularity: The step.
-
     Example:
         >>> lattice = Lattice(0.25)
         >>> lattice.encode([1.0, -0.6]), lattice.decode(np.array([4, -2])), lattice.level(1.1)

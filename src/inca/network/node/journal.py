@@ -50,17 +50,7 @@ _decoder: msgspec.msgpack.Decoder[Record] = msgspec.msgpack.Decoder(Record)
 
 
 class Journal:
-    """The journal of one party in one session; begun if it is not there.
-
-    Example:
-        >>> import tempfile
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     journal = Journal(Path(folder) / "journal.db", session=bytes(32), party=3)
-        ...     journal.append([Erased()])
-        ...     journal.close()
-        ...     Journal(Path(folder) / "journal.db", session=bytes(32), party=3).read()
-        [Erased()]
-    """
+    """The journal of one party in one session; begun if it is not there."""
 
     def __init__(self, path: Path, *, session: bytes, party: int) -> None:
         self.path = path

@@ -21,15 +21,9 @@ def added_mu(noise_in_steps: NoiseLevels, *, rounds: int, dimension: int, weight
 
     Each of the T masks of a party changes by at most 8 steps more or less than in real numbers, and the noise of a
     party of weight w by 3 / w. Where parties top up their noise, that changes by at most 1/2, and the other by 3.5 / w.
-
-    Example:
-        >>> levels = NoiseLevels(independent=2.0**30, cancelling=2.0**32)
-        >>> added = added_mu(levels, rounds=5, dimension=1, weights=np.ones(4))
-        >>> f"{added:.2g}"  # sqrt(4 (5 (8 / 2^32)^2 + (3 / 2^30)^2))
-        '1e-08'
     """
-    each, topped_up = np.asarray(weights, dtype=np.float64), noise_in_steps.topup > 0.0
-    masks = 8.0 * math.sqrt(rounds * each.size) / noise_in_steps.cancelling
-    own = float(np.linalg.norm((3.5 if topped_up else 3.0) / each)) / noise_in_steps.independent
-    topup = 0.5 * math.sqrt(each.size) / noise_in_steps.topup if topped_up else 0.0
+    parts, topped_up = np.asarray(weights, dtype=np.float64), noise_in_steps.topup > 0.0
+    masks = 8.0 * math.sqrt(rounds * parts.size) / noise_in_steps.cancelling
+    own = float(np.linalg.norm((3.5 if topped_up else 3.0) / parts)) / noise_in_steps.independent
+    topup = 0.5 * math.sqrt(parts.size) / noise_in_steps.topup if topped_up else 0.0
     return math.sqrt(dimension) * math.hypot(masks, own, topup)

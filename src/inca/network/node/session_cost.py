@@ -36,18 +36,7 @@ class SessionBytes:
 
 
 def session_bytes(session: SessionConfig) -> SessionBytes:
-    """Return how many bytes a session takes.
-
-    Example:
-        >>> from inca.network.protocol.session import SessionConfig
-        >>> session = SessionConfig(
-        ...     id=bytes(32), parties=12, rounds=3, schedule="circle", dimension=10**6, largest_value=2**34,
-        ...     sigma_independent=2**30, sigma_cancelling=2**33, min_participants=9, start=0.0, period=10.0,
-        ... )
-        >>> cost = session_bytes(session)
-        >>> cost.sentence
-        '113 MB sent and as much received; 475 MiB of memory, 253 MiB of disk'
-    """
+    """Return how many bytes a session takes."""
     n, rounds, vector = session.parties, session.rounds, session.payload_bytes
     kept = 4 + 2 * rounds + n  # the value, shares out and in, final messages of all, the result and its sum
     return SessionBytes(
@@ -84,19 +73,7 @@ class SessionSeconds:
 def session_seconds(
     session: SessionConfig, machine: MachineSeconds, link: float, round_trip: float = 0.0
 ) -> SessionSeconds:
-    """Return how long the stages take; `link` in bytes a second, of the slowest peer, which receives from all others.
-
-    Example:
-        >>> from inca.network.protocol.session import SessionConfig
-        >>> session = SessionConfig(
-        ...     id=bytes(32), parties=12, rounds=3, schedule="circle", dimension=10**6, largest_value=2**34,
-        ...     sigma_independent=2**30, sigma_cancelling=2**33, min_participants=9, start=0.0, period=10.0,
-        ... )
-        >>> machine = MachineSeconds(draw=0.03, take=0.04, write=0.03, unseal=0.04, verify=2e-4, assess=0.01)
-        >>> seconds = session_seconds(session, machine, link=12.5e6, round_trip=0.02)
-        >>> f"{seconds.round:.2f} {seconds.deposits:.2f} {seconds.total:.1f}"
-        '0.80 7.88 16.6'
-    """
+    """Return how long the stages take; `link` in bytes a second, of the slowest peer, which hears from all others."""
     n, vector = session.parties, session.payload_bytes
     both, trips = machine.take + machine.write, _DELAYS_AT_THE_END / 2 * round_trip
     sending = vector / link + 2 * both

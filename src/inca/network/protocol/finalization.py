@@ -323,9 +323,5 @@ def _accounts(digests: dict[int, Digest]) -> dict[int, Account]:
 
 
 def injected_weight(rounds: int, pieces: int) -> int:
-    """Return the weight that a party injects in round 0 and `rounds` more, in the units that travel.
-
-    >>> injected_weight(4, pieces=5) == WEIGHT, injected_weight(3, pieces=5) < WEIGHT
-    (True, True)
-    """
+    """Return the weight that a party injects in round 0 and `rounds` more, in the units that travel."""
     return WEIGHT * min(rounds + 1, pieces) // pieces  # what so many portions add up to

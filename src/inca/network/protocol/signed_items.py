@@ -227,8 +227,7 @@ class SignedItems:
     def take(self, item: Item) -> bool:
         """Keep an item; return whether it was new. Refuse one that is invalid, or that its owner did not sign.
 
-        Raises:
-            CannotJoin: This party has said something in an earlier incarnation that its journal does not know.
+        `CannotJoin`: this party has said something in an earlier incarnation that its journal does not know.
         """
         rule = self.check_known(item)
         if item.kind in PER_COHORT and not self._is_current(item, read(item, rule.form)):

@@ -51,11 +51,7 @@ USUAL_DECISIONS = 2  # a cohort, to commit to it
 
 
 def periods_after_rounds(smaller_cohorts: int) -> float:
-    """Return how many periods a session lasts at most after its last round, if its cohort shrinks that often.
-
-    >>> periods_after_rounds(0), periods_after_rounds(2)
-    (16.0, 24.0)
-    """
+    """Return how many periods a session lasts at most after its last round, if its cohort shrinks that often."""
     stages = _DIGEST_PERIODS + _OPENING_PERIODS + _SERVING_PERIODS
     return stages + _CONSENSUS_PERIODS * (USUAL_DECISIONS + smaller_cohorts) + 1.0  # as clocks differ
 

@@ -24,18 +24,7 @@ _SLOWEST_LINK = 1e6  # bytes a second, unless the period is too short for that: 
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
-    """What honest parties of a session send.
-
-    Example:
-        >>> from inca.network.protocol.session import SessionConfig
-        >>> session = SessionConfig(
-        ...     id=bytes(32), parties=12, rounds=3, schedule="circle", dimension=10**6, largest_value=2**34,
-        ...     sigma_independent=2**30, sigma_cancelling=2**33, min_participants=5, start=100.0, period=4.0,
-        ... )
-        >>> traffic = Traffic(session)
-        >>> traffic.sealed_bytes, traffic.request_bytes, traffic.payload_seconds
-        (8000040, 16000080, 4.0)
-    """
+    """What honest parties of a session send."""
 
     session: SessionConfig
 

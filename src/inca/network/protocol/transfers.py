@@ -89,10 +89,10 @@ class Transfers:
     def handle_nudge(self, peer: int, message: Nudge, *, away: bool) -> None:
         """Make the open offer to this peer again if need be, or say that it should not wait for one."""
         context, ledger, t = self._context, self._context.ledger, message.round
-        made = t in ledger.fates and context.topology.has(t, context.me, peer)
-        if (made and ledger.fates[t] != OPEN) or ledger.skipped(t) or (away and t > ledger.round):
+        offered = t in ledger.fates and context.topology.has(t, context.me, peer)
+        if (offered and ledger.fates[t] != OPEN) or ledger.skipped(t) or (away and t > ledger.round):
             context.send(peer, Skipped(t))
-        elif made:
+        elif offered:
             self._offer(t)
 
     def handle_skipped(self, peer: int, message: Skipped) -> None:

@@ -26,7 +26,7 @@ _LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_b
 def measure_machine(
     session: SessionConfig, identity: Identity, trustees: int, threshold: int, *, write: float, assess: float
 ) -> MachineSeconds:
-    """Measure what a session's work takes, on vectors of half a million numbers at most; `write` and `assess` were before."""
+    """Measure what a session's work takes, on vectors of half a million numbers at most."""
     count = min(session.dimension, _SAMPLE)
     scale = session.payload_bytes / (8 * (count + 1))
     discrete_gaussian(session.sigma_cancelling, 8, Keystream(bytes(32), b"first"))  # which compiles it

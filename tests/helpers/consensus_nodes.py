@@ -95,8 +95,7 @@ class Node:
             case Want():
                 if message.decided < len(self.decided):
                     self.context.send(peer, self.consensus.decisions(message.decided))
-                for batch in items.batches(message):
-                    self.context.send(peer, Items(batch))
+                self.context.send(peer, Items(items.wanted(message)))
             case Fetch():
                 self.context.send(peer, Items(items.with_contents(message.kind, message.contents)))
             case Items():

@@ -117,7 +117,7 @@ def in_cohort(
 def answer(finalization: Finalization, refusal: str = "") -> None:
     """Let party 0 learn its loss on the cohort of now: it makes its deposit, or refuses."""
     finalization.request_assessment()
-    finalization.assessed(refusal, None)
+    finalization.assessed(refusal, finalization.realized)
 
 
 def all_deposited(

@@ -499,7 +499,7 @@ def test_a_key_before_the_decision_is_kept_not_passed_on_and_the_decision_asked_
     assert items._early["key", liar] == key and not items.by_kind["key"]
     room.perform_assessments = True
     for i, party in list(room.parties.items()):
-        room.perform(i, party.assessed(room.now, ""))
+        room.perform(i, party.assessed(room.now, "", party.finalization.realized))
     for peer, message in room.said[said:]:
         assert not (peer == victim and isinstance(message, Items) and key in message.items)
         if items.public_keys:

@@ -344,8 +344,9 @@ def test_illegal_calls_are_refused_and_change_nothing() -> None:
     calls: dict[str, Callable[[], object]] = {
         "only once": lambda: party.open(now, noisy(PACED, 2), masks(2), secret(2), sealing(2)),
         "recovered only once": lambda: party.recover(now, list(room.journals[2])),
-        "assessed can only be called when it was asked for, got it in stage 'rounds'": lambda: party.assessed(now, ""),
-        "planned can only be called when it was asked for": lambda: party.planned(now, "too late for that"),
+        "planned can only be called when it was asked for, got it in 'rounds'": lambda: party.planned(
+            now, "too late for that"
+        ),
         "only an offer that was made can be unsent, got one of round 99": lambda: party.unsent(now, Offer(99, b"")),
         "only an offer that was made can be in doubt, got one of round 99": lambda: party.in_doubt(now, Offer(99, b"")),
         "a message must be one of the protocol, got a str": lambda: party.receive(now, 0, cast("Message", "hello")),
@@ -367,7 +368,6 @@ def test_nothing_can_be_done_before_a_party_is_opened() -> None:
         lambda: party.down(0.0, 1),
         lambda: party.up(0.0, 1),
         lambda: party.planned(0.0, ""),
-        lambda: party.assessed(0.0, ""),
     )
     for call in calls:
         with pytest.raises(LocalProtocolError, match="must be opened or recovered before anything else"):

@@ -74,9 +74,12 @@ def test_all_who_refuse_are_settled_out_one_after_the_other() -> None:
 
     def answer(i: int) -> None:
         party = room.parties[i]
-        size = len(party.finalization.realized.cohort)
+        realized = party.finalization.realized
+        size = len(realized.cohort)
         refuses = (size == 7 and i == 1) or (size == 6 and i in (2, 3))
-        room.perform(i, party.assessed(room.now, f"too much among {size}" if refuses else ""))
+        room.perform(
+            i, party.assessed(room.now, f"too much among {size}" if refuses else "", party.finalization.realized)
+        )
 
     for _ in room.steps(until=START + 60.0):
         for i, party in list(room.parties.items()):

@@ -15,8 +15,9 @@ from helpers.network_faults import Faults, random_session, without_faults
 from helpers.simulated_network import MakeParty, SimulatedNetwork, plain_party
 from inca.network.protocol.finalization import Finalization
 from inca.network.protocol.ledger import Ledger
-from inca.network.protocol.messages import Items, Offer, Voided, pack
+from inca.network.protocol.messages import Items, Offer, Proposal, Voided, pack
 from inca.network.protocol.offer_signatures import OfferSignatures
+from inca.network.protocol.opening.opening import Opening
 from inca.network.protocol.party import Party
 from inca.network.protocol.records import Answered, Opened, Sealed
 from inca.network.protocol.session import WEIGHT, SessionConfig
@@ -300,8 +301,8 @@ class Forgetful(Transfers):
 class Hasty(Finalization):
     """Shows its key as soon as it has made its deposit."""
 
-    def _answer(self, refusal: str) -> None:
-        super()._answer(refusal)
+    def _answer(self, cohort: Proposal, opening: Opening, refusal: str) -> None:
+        super()._answer(cohort, opening, refusal)
         ledger = self._context.ledger
         if not refusal and ledger.secrets is not None:
             item = self._context.signed_items.sign("key", Key(ledger.secrets.cohort, ledger.secrets.private_key))
@@ -312,10 +313,10 @@ class Hasty(Finalization):
 class Unsettled(Finalization):
     """Deposits what it holds, as if nobody had left and nothing had been lost."""
 
-    def _answer(self, refusal: str) -> None:
+    def _answer(self, cohort: Proposal, opening: Opening, refusal: str) -> None:
         ledger = self._context.ledger
         settled, ledger.settled = ledger.settled, lambda cohort, credited: ledger.balance.copy()  # type: ignore[method-assign]
-        super()._answer(refusal)
+        super()._answer(cohort, opening, refusal)
         ledger.settled = settled  # type: ignore[method-assign]
 
 

@@ -231,6 +231,11 @@ class Proposal(Wire, frozen=True, dict=True):
     step: Step
     contents: list[tuple[Count, bytes]]
 
+    @property
+    def kind(self) -> Literal["digest", "deposit"]:
+        """The kind of items that it names."""
+        return "digest" if self.step == "cohort" else "deposit"
+
     @cached_property
     def parties(self) -> frozenset[int]:
         """Who is in it."""

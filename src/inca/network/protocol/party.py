@@ -196,18 +196,20 @@ class Party:
 
     def planned(self, now: float, refusal: str) -> Effects:
         """Take part, or leave: the loss at full attendance, which `Effects.plan` asked for, is worked out."""
-        if self._require_call("planned", asked=not (self.coin_flip.flipping or self.joining.may_begin)):
+        self._require_started()
+        if not self.finished:
+            if self.stage != "gathering" or self.coin_flip.flipping or self.joining.may_begin:
+                raise LocalProtocolError(f"planned can only be called when it was asked for, got it in {self.stage!r}")
             self.joining.may_begin = True
             if refusal:
                 self._leave(now, refusal)
         return self._advance(now)
 
-    def assessed(self, now: float, refusal: str, of: RealizedExecution | None = None) -> Effects:
-        """Learn why not to deposit, or nothing: the loss on the agreed execution (`Effects.assess`) is known."""
-        if of is not None or self._require_call("assessed", asked=True):
-            self._require_started()
-            if not self.finished:
-                self.finalization.assessed(refusal, of)
+    def assessed(self, now: float, refusal: str, of: RealizedExecution) -> Effects:
+        """Learn why not to deposit, or nothing: the loss on an execution (`Effects.assess`) is known."""
+        self._require_started()
+        if not self.finished:
+            self.finalization.assessed(refusal, of)
         return self._advance(now)
 
     def depart(self, now: float) -> Effects:
@@ -364,13 +366,6 @@ class Party:
         self._require_started()
         if peer not in self.context.others:
             raise LocalProtocolError(f"a peer must be another of the {self.session.parties} parties, got {peer}")
-
-    def _require_call(self, call: str, *, asked: bool) -> bool:
-        """Refuse a call that was not asked for; return whether it still matters."""
-        self._require_started()
-        if not self.finished and not (asked and call in self._rule.calls):
-            raise LocalProtocolError(f"{call} can only be called when it was asked for, got it in stage {self.stage!r}")
-        return not self.finished
 
     def _handle(self, now: float, peer: int, message: Message) -> None:
         if isinstance(message, Ask):

@@ -375,13 +375,11 @@ class SignedItems:
         n = self.session.parties
         return {kind: bit_field(field, n) for kind, field in other.held.items() if kind in self._bits}
 
-    def batches(self, want: Want) -> Iterator[list[Item]]:
-        """Yield the wanted items that are held, in batches."""
+    def wanted(self, want: Want) -> list[Item]:
+        """Return the wanted items that are held."""
         n = self.session.parties
-        wanted = [(kind, members(field, n)) for kind, field in want.wanted.items() if kind in self.by_kind]
-        yield from in_batches(
-            self.by_kind[kind][party] for kind, parties in wanted for party in sorted(parties & set(self.by_kind[kind]))
-        )
+        wanted = [(held, members(want.wanted[kind], n)) for kind, held in self.by_kind.items() if kind in want.wanted]
+        return [held[party] for held, parties in wanted for party in sorted(parties & set(held))]
 
     def missing(self, kind: Kind) -> set[int]:
         """Return the parties whose item of that kind is missing."""

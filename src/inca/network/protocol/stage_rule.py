@@ -69,7 +69,6 @@ class StageRule:
     due: Time = never
     gossips: tuple[Kind, ...] = ()  # signed items that parties in it lack; without any, it does not talk about items
     gossips_while: Callable[[Party], bool] = field(default=lambda party: True)
-    calls: tuple[str, ...] = ()  # of the driver, for which it waits
     ignores: type[Message] | UnionType = Seen  # messages that mean nothing in it
     rounds_over: bool = False
     connected_is_up: bool = False  # whether a peer that is connected counts as up; later it must speak first

@@ -17,8 +17,7 @@ Then `then` does what is to be done last, and says which of the `successors` fol
 `work` that is `due`, and talks about signed items if the stage `gossips`. A driver may leave the session in any stage,
 which is in no row; "over" and "left" have no successors.
 
-What a row does not allow changes nothing. A message in `ignores` means nothing in the stage; it may have been under way
-for long. A call of the driver that is not in `calls`, or not now, is a mistake: `LocalProtocolError`.
+A message in `ignores` means nothing in the stage, and changes nothing; it may have been under way for long.
 """
 
 from __future__ import annotations
@@ -245,7 +244,6 @@ STAGES: dict[Stage, StageRule] = {
         enter=lambda party, now: party.coin_flip.start(),
         gossips=("commit", "confirm", "reveal"),
         gossips_while=lambda party: party.coin_flip.flipping,
-        calls=("planned",),
         connected_is_up=True,
         logged=False,
     ),
@@ -304,7 +302,6 @@ STAGES: dict[Stage, StageRule] = {
         until_decision=True,
         enter=assess,
         gossips=("digest", "deposit", "refusal"),
-        calls=("assessed",),
         rounds_over=True,
     ),
     # The deposits are committed to: trustees show their keys, and any few of them open all.

@@ -19,15 +19,10 @@ from inca.errors import InvalidPeerMessage
 from inca.network.protocol.context import PartyContext
 from inca.network.protocol.messages import Item, Proposal, Step
 from inca.network.protocol.opening.cohort_keys import COHORTS
-from inca.network.protocol.signed_items import Digest, Kind, not_among, read
+from inca.network.protocol.signed_items import Digest, not_among, read
 from inca.protocol.adversary import smallest_cohort
 
 _HASH_BYTES = 32
-
-
-def kind_of(step: Step) -> Kind:
-    """Return the kind of items that a decision names."""
-    return "digest" if step == "cohort" else "deposit"
 
 
 class Agenda:
@@ -120,15 +115,15 @@ class Agenda:
 
     def fits(self, proposal: Proposal) -> bool:
         """Return whether all that a proposal names, which is held, may be in it."""
-        named = self._context.signed_items.with_contents(kind_of(proposal.step), proposal.contents)
+        named = self._context.signed_items.with_contents(proposal.kind, proposal.contents)
         return proposal.step == "commit" or all(self._was_there(item) for item in named)
 
     def lacks(self, proposal: Proposal, proposer: int) -> list[tuple[int, bytes]]:
         """Return the contents that a proposal names and that are not held: it cannot be accepted yet."""
-        return self._context.signed_items.lacking_contents(kind_of(proposal.step), proposal.contents, proposer)
+        return self._context.signed_items.lacking_contents(proposal.kind, proposal.contents, proposer)
 
     def behind(self, proposal: Proposal) -> list[Item]:
         """Return the items of others that must outlive this party if it accepts a proposal, and are not kept yet."""
-        items = self._context.signed_items.with_contents(kind_of(proposal.step), proposal.contents)
+        items = self._context.signed_items.with_contents(proposal.kind, proposal.contents)
         others = [item for item in items if item.party != self._context.me]
         return not_among(others, self._context.ledger.durable_items)

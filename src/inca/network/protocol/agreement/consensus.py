@@ -28,7 +28,7 @@ import hashlib
 from math import floor, inf
 
 from inca.errors import InvalidPeerMessage
-from inca.network.protocol.agreement.agenda import Agenda, kind_of
+from inca.network.protocol.agreement.agenda import Agenda
 from inca.network.protocol.agreement.ballot_signatures import BallotSignatures
 from inca.network.protocol.context import PartyContext
 from inca.network.protocol.messages import (
@@ -431,7 +431,7 @@ class Consensus:
                 self._waiting = peer, message  # it accepts when it has what it accepts
                 return
             kept = self._agenda.behind(lock.proposal)
-            context.signed_items.keep(kind_of(lock.proposal.step), lock.proposal.contents)
+            context.signed_items.keep(lock.proposal.kind, lock.proposal.contents)
             context.record(Accepted(instance, lock, kept))
             self._yield(now, peer, lock.ballot)
         hash_ = lock.proposal.hash
@@ -458,5 +458,5 @@ class Consensus:
         """Return whether all that a proposal rests on is held; ask the peer for what is missing."""
         lacking = self._agenda.lacks(proposal, peer)
         if lacking and peer != self._context.me:
-            self._context.send(peer, Fetch(kind_of(proposal.step), lacking))
+            self._context.send(peer, Fetch(proposal.kind, lacking))
         return not lacking

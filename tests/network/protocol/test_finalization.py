@@ -184,7 +184,7 @@ def test_whoever_is_not_in_the_cohort_says_nothing_and_shows_no_key() -> None:
 
 def test_whoever_has_erased_its_secrets_refuses() -> None:
     finalization, context, _ = in_cohort()
-    context.erase()
+    context.record(Erased())
     answer(finalization)
     assert read(context.ledger.own_items["refusal", 0], Refusal).reason == "its secrets for this cohort are erased"
 

@@ -183,5 +183,5 @@ def test_a_word_for_a_late_party_makes_it_one_that_came_in_time_until_its_balanc
     assert ledger.round == 1
     sealed = fresh(SESSION, late=True)
     sealed.apply(Sealed())
-    with pytest.raises(CorruptJournal, match="a word for a party that has joined"):
+    with pytest.raises(CorruptJournal, match="a party that joins late and has joined"):
         sealed.apply(Vouched())

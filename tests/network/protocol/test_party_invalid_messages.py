@@ -410,7 +410,7 @@ def test_messages_of_unknown_parties_are_refused_and_change_nothing() -> None:
     before = snapshot(party)
     for peer in (2, N, -1):
         calls: list[Callable[[], object]] = [partial(party.down, room.now, peer), partial(party.up, room.now, peer)]
-        for message in (Ask(), Prepare(0, 9), party.signed_items.have(0), Nudge(1)):
+        for message in (Ask(), Prepare(0, 9), party.signed_items.have(), Nudge(1)):
             calls.append(partial(party.receive, room.now, peer, message))
         for call in calls:
             with pytest.raises(LocalProtocolError, match=f"a peer must be another of the {N} parties, got {peer}"):

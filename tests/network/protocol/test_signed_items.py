@@ -90,7 +90,7 @@ def test_an_honest_item_is_taken_once_and_passed_on(kind: Kind) -> None:
     assert door.items.take(sent) and door.looked_at == 1
     assert door.held(kind) == {1: sent}
     assert not door.items.take(sent) and door.looked_at == 1  # known: nothing to look at
-    assert members(door.items.have(0).held[kind], N) == {1}
+    assert members(door.items.have().held[kind], N) == {1}
     assert door.items.wanted(Want({kind: bits({0, 1}, N)}, 0)) == [sent]
 
 
@@ -178,7 +178,7 @@ def test_words_of_the_next_cohort_are_kept_until_it_is_known_here_and_not_passed
     assert [door.items.take(word) for word in words] == [False] * 3
     assert [door.items.take(word) for word in words] == [False] * 3
     assert door.looked_at == 3  # once each
-    assert not door.held("deposit") and not any(members(field, N) for field in door.items.have(0).held.values())
+    assert not door.held("deposit") and not any(members(field, N) for field in door.items.have().held.values())
     assert not list(door.items.wanted(Want({kind: bits(set(range(N)), N) for kind in KINDS}, 0)))
     door.in_cohort(1)
     assert door.held("deposit") == {1: words[0], 3: words[2]} and door.held("refusal") == {2: words[1]}
@@ -235,7 +235,7 @@ def test_a_key_that_comes_before_the_decision_is_kept_not_passed_on_and_has_it_a
     shown = [key(1), key(2)]
     assert not door.items.key_came_early
     assert not any(door.items.take(one) for one in shown) and door.items.key_came_early
-    assert not door.held("key") and not members(door.items.have(0).held["key"], N)
+    assert not door.held("key") and not members(door.items.have().held["key"], N)
     assert not list(door.items.wanted(Want({"key": bits({1, 2}, N)}, 0)))
     door.items.expect_keys({party: keys_of(party)[0] for party in range(N)})
     assert door.held("key") == {1: shown[0], 2: shown[1]}

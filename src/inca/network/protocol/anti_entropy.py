@@ -152,7 +152,7 @@ class AntiEntropy:
             asked |= reachable
         doubtful = sorted((missed & set(context.down)) - context.gone)  # they may be back, all of them at once
         asked |= set(context.rng.sample(doubtful, min(few, len(doubtful))))
-        have = context.have()
+        have = context.signed_items.have()
         for peer in sorted(asked):
             context.send(peer, have)
 
@@ -182,7 +182,7 @@ class AntiEntropy:
         lacking, decided = context.signed_items.lacking(message), len(context.ledger.decided)
         self._claims[peer] = message
         if not message.reply and (decided > message.decided or context.signed_items.has_more_than(message)):
-            context.send(peer, context.have(reply=True))
+            context.send(peer, context.signed_items.have(reply=True))
         if not message.reply and now < self._news_until:
             lacking = {}
         elif context.ledger.topology is None:  # the rest could not be understood yet

@@ -14,7 +14,7 @@ from inca.network.protocol.messages import Item, Proposal, Step, pack
 from inca.network.protocol.opening.cohort_keys import COHORTS
 from inca.network.protocol.opening.opening import OpenedDeposits, Opening
 from inca.network.protocol.realized_execution import RealizedExecution, realize
-from inca.network.protocol.records import Kept, Sealed
+from inca.network.protocol.records import Erased, Kept, Sealed
 from inca.network.protocol.session import WEIGHT
 from inca.network.protocol.share_bounds import largest_total
 from inca.network.protocol.signed_items import PER_COHORT, Digest, Refusal, not_among, printable, read
@@ -170,8 +170,9 @@ class Finalization:
 
     def forget(self) -> None:
         """Erase the secrets of all cohorts, if the session ends without commit; not while that is unknown."""
-        if not (self._context.ledger.committed or self.unfinished):
-            self._context.erase()
+        ledger = self._context.ledger
+        if ledger.secrets is not None and not (ledger.committed or self.unfinished):
+            self._context.record(Erased())
 
     def apply_decisions(self) -> bool:
         """Act on decisions as far as all that they name is there; return whether there was one."""

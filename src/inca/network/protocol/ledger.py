@@ -26,6 +26,7 @@ from inca.errors import CorruptJournal, InvalidPeerMessage
 from inca.network.lattice import Numbers
 from inca.network.lattice.discrete_gaussian import Keystream, discrete_gaussian
 from inca.network.lattice.fixed_point import portion, share
+from inca.network.protocol import records
 from inca.network.protocol.messages import (
     ACKED,
     BACK,
@@ -40,28 +41,6 @@ from inca.network.protocol.messages import (
     unpack,
 )
 from inca.network.protocol.opening.cohort_keys import CohortSecrets
-from inca.network.protocol.records import (
-    Accepted,
-    AgreementRecord,
-    Answered,
-    Began,
-    Credited,
-    Decided,
-    Erased,
-    Joined,
-    Kept,
-    Left,
-    Opened,
-    Promised,
-    Record,
-    Sealed,
-    Secret,
-    Seeded,
-    Signed,
-    Tombstoned,
-    Voted,
-    Vouched,
-)
 from inca.network.protocol.session import WEIGHT, SessionConfig, Topology
 
 # An offer that never left is as if nobody had been there (erratum E1); one that left may have been seen.
@@ -73,7 +52,7 @@ class Ledger:
 
     def __init__(self, session: SessionConfig, me: int) -> None:
         self.session, self.me = session, me
-        self.opened: Opened | None = None
+        self.opened: records.Opened | None = None
         self.seed: bytes | None = None
         self.topology: Topology | None = None
         self.balance: Numbers = np.zeros(session.dimension + 1, dtype=np.int64)
@@ -90,8 +69,8 @@ class Ledger:
         self.secrets: CohortSecrets | None = None
         self.since = 0  # transfers of earlier rounds are not this party's to decide
         self.promised: dict[int, int] = {}
-        self.voted: dict[int, Voted] = {}
-        self.accepted: dict[int, Accepted] = {}
+        self.voted: dict[int, records.Voted] = {}
+        self.accepted: dict[int, records.Accepted] = {}
         self.decided: list[Decision] = []
         self.kept: list[Item] = []
         self.left: str | None = None
@@ -172,43 +151,38 @@ class Ledger:
 
     # --- records ------------------------------------------------------------------------------------------------
 
-    def apply(self, record: Record) -> None:
+    def apply(self, record: records.Record) -> None:
         """Change the ledger by one record."""
         match record:
-            case Opened():
+            case records.Opened():
                 self._open(record)
-            case Seeded():
+            case records.Seeded():
                 _check(self.topology is None, "a second seed")
                 self.seed = record.seed
                 self.topology = self.session.topology(record.seed)
-            case Began():
+            case records.Began():
                 self._begin(record)
-            case Credited():
-                self._credit(record)
-            case Tombstoned():
+            case records.Credited() | records.Tombstoned():
                 self._decide(record)
-            case Answered():
+            case records.Answered():
                 self._answer(record)
-            case Sealed():
+            case records.Sealed():
                 _check(not self.sealed, "a second seal")
                 self.sealed = True
-            case Signed() | Secret() | Erased():
+            case records.Signed() | records.Secret() | records.Erased():
                 self._own(record)
-            case Joined():
-                _check(self.opened is not None and self.opened.late and self.round == 0, "a late coming after a round")
-                _check(self.since == 0, "a second late coming")
-                self.since = record.round
-            case Vouched():
-                _check(self.opened is not None and self.opened.late, "a word for a party that did not come late")
-                _check(self.since == self.round == 0 and not self.sealed, "a word for a party that has joined")
-                assert self.opened is not None
-                self.opened = msgspec.structs.replace(self.opened, late=False)
-            case Left():
+            case records.Joined() | records.Vouched():
+                self._join(record)
+            case records.Decided():
+                self.decided.append(record.decision)
+            case records.Kept():
+                self.kept += record.items
+            case records.Left():
                 self.left = record.reason
             case _:
                 self._agree(record)
 
-    def _open(self, record: Opened) -> None:
+    def _open(self, record: records.Opened) -> None:
         _check(self.opened is None, "a second opening")
         _check(len(record.masks) == 32 and len(record.secret) == 32, "an opening without its secrets")
         noisy = _numbers(record.noisy, self.session.dimension)
@@ -218,20 +192,30 @@ class Ledger:
         self._drawn = [self._draw(r) for r in range(self.session.rounds)]
         self._inject(0)
 
-    def _own(self, record: Signed | Secret | Erased) -> None:
+    def _join(self, record: records.Joined | records.Vouched) -> None:
+        """Take a record of how a party that came late joins, which it does once."""
+        _check(self.opened is not None and self.opened.late, "a party that joins late and came in time")
+        _check(self.since == self.round == 0 and not self.sealed, "a party that joins late and has joined")
+        assert self.opened is not None
+        if isinstance(record, records.Joined):
+            self.since = record.round
+        else:
+            self.opened = msgspec.structs.replace(self.opened, late=False)
+
+    def _own(self, record: records.Signed | records.Secret | records.Erased) -> None:
         """Take a record of what the party says once, or of its secrets."""
         match record:
-            case Signed(item=item, cohort=cohort):
+            case records.Signed(item=item, cohort=cohort):
                 words = {kind for kind, of in self.own_items if of == cohort is not None}
                 _check((item.kind, cohort) not in self.own_items and not words, f"a second {item.kind}")
                 self.own_items[item.kind, cohort] = item
-            case Secret():
+            case records.Secret():
                 _check(self.secrets is None or record.cohort > self.secrets.cohort, "secrets of an earlier cohort")
                 self.secrets = CohortSecrets(record.state, record.cohort)
-            case Erased():
+            case records.Erased():
                 self.secrets = None
 
-    def _begin(self, record: Began) -> None:
+    def _begin(self, record: records.Began) -> None:
         t = record.round
         _check(self.opened is not None and self.topology is not None, "a round before the opening")
         _check(self.round < t <= self.session.rounds and not self.sealed, f"round {t} after round {self.round}")
@@ -252,39 +236,26 @@ class Ledger:
         self._mask = fresh
         self.balance += piece
 
-    def _credit(self, record: Credited) -> None:
-        _check(record.round == self.round and not self.sealed, "a credit outside its round")
-        payload = _numbers(record.payload, self.balance.size)
-        self._decide(record)
-        self.balance += payload
-        self.received[record.round] = payload
-
-    def hold_in_file(self, record: Record) -> None:
+    def hold_in_file(self, record: records.Record) -> None:
         """Hold a share as the file that it lies in: it is needed again only if something goes wrong."""
         match record:
-            case Began():
+            case records.Began():
                 self.shares[record.round] = np.frombuffer(record.share, dtype="<i8")
-            case Credited():
+            case records.Credited():
                 self.received[record.round] = np.frombuffer(record.payload, dtype="<i8")
 
-    def _agree(self, record: AgreementRecord) -> None:
-        """Take a record of the consensus."""
-        if isinstance(record, Decided):
-            self.decided.append(record.decision)
-            return
-        if isinstance(record, Kept):
-            self.kept += record.items
-            return
+    def _agree(self, record: records.ConsensusWord) -> None:
+        """Take a word of this party in the consensus."""
         instance, promised = record.instance, self.promised.get(record.instance, 0)
         match record:
-            case Promised(ballot=ballot):
+            case records.Promised(ballot=ballot):
                 _check(ballot > promised, "a promise that breaks an earlier one")
-            case Voted(ballot=ballot):
+            case records.Voted(ballot=ballot):
                 vote = self.voted.get(instance)
                 _check(ballot >= promised, "a vote that breaks a promise")
                 _check(vote is None or ballot > vote.ballot, "a second vote in a ballot")
                 self.voted[instance] = record
-            case Accepted():
+            case records.Accepted():
                 last, ballot = self.accepted.get(instance), record.lock.ballot
                 _check(ballot >= promised, "an acceptance that breaks a promise")
                 _check(last is None or ballot > last.lock.ballot, "a second acceptance in a ballot")
@@ -292,16 +263,20 @@ class Ledger:
                 self.kept += record.items  # a later acceptance names them without bringing them again
         self.promised[instance] = ballot
 
-    def _decide(self, record: Credited | Tombstoned) -> None:
+    def _decide(self, record: records.Credited | records.Tombstoned) -> None:
         t = record.round
         scheduled = self.topology is not None and 1 <= t <= self.session.rounds
         _check(scheduled, "a decision about a transfer that the schedule does not have")
         _check(t not in self.decisions, "a second decision about a transfer")
-        self.decisions[t] = isinstance(record, Credited)
+        if isinstance(record, records.Credited):
+            _check(t == self.round and not self.sealed, "a credit outside its round")
+            self.received[t] = _numbers(record.payload, self.balance.size)
+            self.balance += self.received[t]
+        self.decisions[t] = t in self.received
         if record.proof is not None:
             self.proofs[t] = record.proof
 
-    def _answer(self, record: Answered) -> None:
+    def _answer(self, record: records.Answered) -> None:
         t = record.round
         _check(self.fates.get(t) == OPEN, "an answer about an offer that is not open")
         _check(record.fate in _FATES and not self.sealed, f"the fate {record.fate}")

@@ -151,5 +151,5 @@ class Left(JournalRecord, frozen=True, tag="left"):
 
 StartRecord = Opened | Seeded | Joined | Vouched
 TransferRecord = Began | Credited | Tombstoned | Answered
-AgreementRecord = Promised | Voted | Accepted | Decided | Kept
-Record = StartRecord | TransferRecord | AgreementRecord | Sealed | Signed | Secret | Erased | Left
+ConsensusWord = Promised | Voted | Accepted
+Record = StartRecord | TransferRecord | ConsensusWord | Decided | Kept | Sealed | Signed | Secret | Erased | Left

@@ -356,11 +356,11 @@ class SignedItems:
 
     # --- what is held ---------------------------------------------------------------------------------------------
 
-    def have(self, decided: int, *, reply: bool = False) -> Have:
+    def have(self, *, reply: bool = False) -> Have:
         """Say what is held, and how many decisions are known."""
         n = self.session.parties
         held = {kind: number.to_bytes(-(-n // 8), "little") for kind, number in self._bits.items()}
-        return Have(held, decided, reply)
+        return Have(held, len(self.ledger.decided), reply)
 
     def lacking(self, other: Have) -> dict[str, int]:
         """Return the items that the other has and that are missing here: for each kind a bit per party."""

@@ -42,16 +42,6 @@ def retry_time(party: Party) -> float:
     return party.retry_at
 
 
-def again(send: Callable[[Party], None]) -> Action:
-    """Return the work of sending that which has no answer, less and less often."""
-
-    def work(party: Party, now: float) -> None:
-        party.back_off(now)
-        send(party)
-
-    return work
-
-
 @dataclass(frozen=True)
 class StageRule:
     """One row of the table: a stage."""

@@ -31,7 +31,6 @@ from inca.network.protocol.records import Left
 from inca.network.protocol.stage_rule import (
     Stage,
     StageRule,
-    again,
     never,
     periods,
     retry_time,
@@ -111,6 +110,12 @@ def begin_round(party: Party, now: float) -> None:
     party.transfers.begin_round(_next_round(party, now))
 
 
+def repeat_offers(party: Party, now: float) -> None:
+    """Send that which has no answer again, less and less often."""
+    party.back_off(now)
+    party.transfers.repeat()
+
+
 def next_round_or_end(party: Party, now: float) -> Stage:
     """Begin a round, if there is one."""
     return "rounds" if _next_round(party, now) <= party.session.rounds else "digests"
@@ -168,11 +173,6 @@ def without_keys(party: Party, _: float) -> Stage:
     return "serving"
 
 
-def consensus_deadline(party: Party) -> float:
-    """Wait for a decision only as long as there may be one."""
-    return party.entered + _CONSENSUS_PERIODS * party.session.period
-
-
 def without_consensus(party: Party, _: float) -> Stage:
     """End without a result."""
     finalization, session = party.finalization, party.session
@@ -201,11 +201,6 @@ def serving_deadline(party: Party) -> float:
     if party.finalization.unfinished:
         return inf
     return party.entered + max(_SERVING_PERIODS * party.session.period, party.serve_s)
-
-
-def serving_awaits(party: Party) -> set[int]:
-    """Return who still needs something, or has what is needed here."""
-    return party.signed_items.missing("done") | party.finalization.missing_keys
 
 
 def say_done(party: Party, _: float) -> None:
@@ -268,7 +263,7 @@ STAGES: dict[Stage, StageRule] = {
         waits_for=lambda party: party.transfers.awaited(),
         then=next_round_or_end,
         enter=begin_round,
-        work=again(lambda party: party.transfers.repeat()),
+        work=repeat_offers,
         due=retry_time,
         logged=False,
     ),
@@ -285,7 +280,7 @@ STAGES: dict[Stage, StageRule] = {
     # A quorum agrees on a cohort, and on commit or a smaller cohort.
     "agreeing": StageRule(
         successors=("serving", "agreeing", "assessing", "opening"),
-        deadline=consensus_deadline,
+        deadline=periods(_CONSENSUS_PERIODS),
         earliest=never,
         until_decision=True,
         then=without_consensus,
@@ -319,7 +314,8 @@ STAGES: dict[Stage, StageRule] = {
     "serving": StageRule(
         successors=("over", "serving", "agreeing", "assessing", "opening"),
         deadline=serving_deadline,
-        waits_for=serving_awaits,
+        # Those who still need something, or have what is needed here.
+        waits_for=lambda party: party.signed_items.missing("done") | party.finalization.missing_keys,
         earliest=lambda party: inf if party.finalization.unfinished else -inf,
         grace=lambda party: party.entered + party.serve_s,
         until_decision=True,

@@ -48,6 +48,7 @@ from inca.learn.training.logistic import PrivateLogisticRegression
 from inca.network.lattice.discrete_gaussian import Keystream
 from inca.network.membership.identity import Identity, read_card
 from inca.network.membership.roster import Roster, read_roster
+from inca.network.node.payload_files import PayloadFile
 from inca.network.node.session_setup import SessionSetup
 from inca.network.protocol.context import Effects, PartyContext
 from inca.network.protocol.ledger import Ledger
@@ -145,6 +146,7 @@ HOLDERS: dict[type, Callable[[], object]] = {
     Opened: lambda: OPENED,
     Began: lambda: Began(2, SECRET),
     Credited: lambda: Credited(2, SECRET),
+    PayloadFile: lambda: PayloadFile(Path("journal.db-payload-0"), 0, len(SECRET)),
     Offer: lambda: OFFER,
     Item: lambda: ITEM,
     Items: lambda: Items([ITEM]),
@@ -280,7 +282,7 @@ def test_no_spelling_of_it_shows_what_it_holds(kind: type) -> None:
 def test_a_party_in_mid_session_shows_nothing() -> None:
     party = running_party()
     ledger = party.ledger
-    hidden = [ledger.balance, ledger.injected, *ledger.shares.values()]
+    hidden = [ledger.balance, ledger.injected, *map(ledger.share, ledger.began)]
     secrets = {str(number) for vector in hidden for number in np.abs(vector).tolist() if number > 1000}
     for thing in (party, ledger, party.context):
         assert_hidden(thing, secrets)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 
 import numpy as np
 import pytest
@@ -90,3 +91,21 @@ def test_the_system_fills_every_place_and_never_repeats() -> None:
     SystemNormals().fill(out)
     assert np.isfinite(out).all() and np.unique(out).size > 100_000 - 10
     assert SystemNormals().normals(0).size == 0
+
+
+def test_copies_of_a_process_draw_different_numbers() -> None:
+    """The generator is a cipher, whose key a fork copies: it must notice."""
+    drawn = [SystemNormals().normals(4).tobytes()]
+    for _ in range(2):
+        heard, said = os.pipe()
+        if not (child := os.fork()):
+            try:
+                os.write(said, SystemNormals().normals(4).tobytes())
+            finally:
+                os._exit(0)
+        os.close(said)
+        with os.fdopen(heard, "rb") as pipe:
+            drawn.append(pipe.read())
+        os.waitpid(child, 0)
+    drawn.append(SystemNormals().normals(4).tobytes())
+    assert [len(numbers) for numbers in drawn] == 4 * [32] and len(set(drawn)) == 4

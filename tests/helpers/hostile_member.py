@@ -169,9 +169,8 @@ class HostileParty(Party):
     def _offer(self, peer: int) -> Message:
         rng, session, topology = self._liar, self.session, self.context.topology
         mine = [t for t in range(1, session.rounds + 1) if topology.has(t, self.me, peer)]
-        share = np.frombuffer(self._payload(), dtype="<i8")
         to = rng.choice([peer, peer, peer, self.me])  # mostly as it should be
-        return self._offers.offer(rng.choice(mine or [1]), to, share)
+        return self._offers.offer(rng.choice(mine or [1]), to, self._payload())
 
     def _payload(self) -> bytes:
         weight = self._liar.choice([0, 1, -1, WEIGHT // 3, self.session.parties * WEIGHT, -3 * WEIGHT, 2**62 - 1])

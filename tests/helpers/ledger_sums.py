@@ -104,6 +104,6 @@ class LedgerSums:
             for t in ledger.open:
                 assert ledger.topology is not None
                 payloads = self._credited.get((t, ledger.topology.receivers[t][i]), ())
-                if pack(ledger.shares[t]) not in payloads:
-                    part += ledger.shares[t]
+                if pack(ledger.share(t)) not in payloads:
+                    part += ledger.share(t)
         return part

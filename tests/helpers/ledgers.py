@@ -120,7 +120,7 @@ def missing(ledgers: list[Ledger]) -> list[int]:
         total = total + ledger.balance - ledger.injected
         for t in ledger.open:
             if not ledgers[receiver_of(ledger, t)].decisions.get(t, False):
-                total = total + ledger.shares[t]
+                total = total + ledger.share(t)
     return [int(number) for number in total]
 
 
@@ -138,7 +138,7 @@ def possible(ledgers: list[Ledger], i: int) -> list[tuple[int, Record]]:
         if decided is None:
             events.append((j, Tombstoned(t)))
             if ledgers[j].round == t and not ledgers[j].sealed:
-                events += 3 * [(j, Credited(t, pack(ledger.shares[t])))]
+                events += 3 * [(j, Credited(t, pack(ledger.share(t))))]
             if not ledger.sealed and t == ledger.round:
                 events.append((i, Answered(t, "unsent")))
         elif not ledger.sealed and (decided or t == ledger.round):

@@ -20,7 +20,7 @@ from inca.network.lattice.discrete_gaussian import Keystream, discrete_gaussian
 from inca.network.protocol.context import Effects
 from inca.network.protocol.finalization import Result
 from inca.network.protocol.ledger import Ledger
-from inca.network.protocol.messages import Message, Offer, decode, encode
+from inca.network.protocol.messages import Message, Offer, decode, encode, pack
 from inca.network.protocol.offer_signatures import OfferSignatures
 from inca.network.protocol.party import Party
 from inca.network.protocol.records import Record
@@ -342,7 +342,7 @@ def reasons(room: Room) -> dict[int, str]:
 def offer_of(room: Room, t: int, i: int, to: int, numbers: Sequence[int] = ()) -> Offer:
     """An offer as party i could have made it in round t, or one of these numbers."""
     share = np.array(numbers or range(room.session.dimension + 1), dtype=np.int64)
-    return OfferSignatures(room.session, i, sign(i), verify).offer(t, to, share)
+    return OfferSignatures(room.session, i, sign(i), verify).offer(t, to, pack(share))
 
 
 def foreign(session: SessionConfig, party: int) -> SignedItems:

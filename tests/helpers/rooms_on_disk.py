@@ -9,6 +9,7 @@ from typing import Literal
 
 from helpers.parties import Room
 from helpers.simulated_network import on_disk
+from inca.errors import JournalUnusable
 from inca.network.node.journal import Journal, secret_files
 from inca.network.protocol.context import Effects
 from inca.network.protocol.ledger import Ledger
@@ -19,6 +20,11 @@ from inca.network.protocol.session import SessionConfig
 from inca.network.protocol.signed_items import Digest, Key, read
 
 BACK_S = 0.15  # after which whoever was killed is back
+
+
+class Killed(BaseException):
+    """The process is gone, in the middle of what it did to files."""
+
 
 When = Literal["before", "after"]
 Doom = Callable[[int, Sequence[Record]], When | None]
@@ -43,6 +49,7 @@ class RoomOnDisk(Room):
         super().__init__(session)
         self.folder, self.doom, self.all_die = folder, doom, all_die
         self.kills = 0
+        self.ends: list[BaseException] = []  # by which incarnations ended that were not killed at a write
         self._lives = dict.fromkeys(range(session.parties), 1)
         self.disks: dict[int, Journal] = {}
         self.durable = {i: Ledger(session, i) for i in range(session.parties)}
@@ -89,18 +96,25 @@ class RoomOnDisk(Room):
         super().kill(i)
 
     def perform(self, i: int, effects: Effects) -> None:
-        if effects.records:
-            when = self.doom(i, effects.records)
-            if when != "before":
+        when = self.doom(i, effects.records) if effects.records else None
+        written = False
+        try:
+            if effects.records and when != "before":
                 self.disks[i].append(effects.records)
+                written = True
                 for record in effects.records:
                     self.durable[i].apply(record)
-            if when is not None:
-                self.kills += 1
-                if when == "after":
-                    self.journals[i] = on_disk([*self.journals[i], *effects.records])
-                self._die(i)
-                return
+            if when is None:
+                self.disks[i].write_ahead(self.parties[i].finalization.sealed_messages)
+        except (Killed, JournalUnusable) as error:
+            self.ends.append(error)
+            when = "after" if written else "before"
+        if when is not None:
+            self.kills += 1
+            if written:
+                self.journals[i] = on_disk([*self.journals[i], *effects.records])
+            self._die(i)
+            return
         for _, message in effects.sends:
             self.assert_durable(i, message)
         super().perform(i, effects)

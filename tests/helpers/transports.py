@@ -205,13 +205,13 @@ class Raw:
     ) -> None:
         self.writer.write(packed(HELLO, Hello(session, me, incarnation, serial, self.nonce, echo).encode()))
 
-    async def greet(self, me: int, incarnation: bytes, serial: int = 1) -> None:
-        self.hello(me, incarnation, serial)
+    async def greet(self, me: int, incarnation: bytes, serial: int = 1, session: bytes = SESSION) -> None:
+        self.hello(me, incarnation, serial, session=session)
         kind, body = await self.frame()
         assert kind == HELLO
         answer = Hello.decode(body)
         assert answer.echo == self.nonce
-        self.hello(me, incarnation, serial + 1, answer.nonce)
+        self.hello(me, incarnation, serial + 1, answer.nonce, session)
 
     async def ended(self) -> bytes:
         with suppress(ConnectionError, ssl.SSLError):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-import os
+import ssl
 from dataclasses import dataclass
 from functools import cache
 
@@ -103,10 +103,11 @@ def word_source(seed: int | PublicSeed) -> Seed | PublicSeed:
 
 
 class SystemNormals:
-    """Standard normals from the operating system's randomness, by the ziggurat; for values of real persons.
+    """Standard normals by the ziggurat, from the system's randomness; for values of real persons.
 
-    Pass it as `rng` wherever noise is drawn. Every 64-bit word is used once and not kept. |z| stays below 13.8: what is
-    cut off has a probability below 2^-60.
+    Pass it as `rng` wherever noise is drawn. The words are those of OpenSSL's generator, a cipher whose keys come from
+    the operating system: the system's own words take ten times as long. Each is used once and not kept. |z| stays below
+    13.8: what is cut off has a probability below 2^-60.
 
     Example:
         >>> SystemNormals().normals(3).shape
@@ -124,7 +125,7 @@ class SystemNormals:
         edges, heights = _layers()
         while out.size:
             count = min(out.size, _MOST_AT_ONCE)
-            words = np.frombuffer(os.urandom(8 * (count + count // 32 + 128)), dtype=np.uint64)
+            words = np.frombuffer(ssl.RAND_bytes(8 * (count + count // 32 + 128)), dtype=np.uint64)
             out = out[ziggurat(words, edges, heights, out[:count]) :]
 
 

@@ -84,6 +84,7 @@ def status(stage: str, **fields: Any) -> dict[str, Any]:
         "open_offers": 1,
         "deposits": 5,
         "expected": 12,
+        "percent": 47,
         "seconds_left": 9,
     }
     known |= {"keys": 2, "keys_needed": 7, "bytes_received": 48e6, "bytes_expected": 112e6}
@@ -99,7 +100,7 @@ def test_what_takes_long_is_told_in_a_line_that_is_replaced() -> None:
     first = told("status", **status("rounds"))
     assert first.startswith("\rshares of round 2 of 3 are under way, 1 of ours not confirmed yet; 48 of about 112 MB")
     second = told("status", **status("agreeing"))
-    assert second.startswith("\r5 of 12 final messages are here, about 9 s left; ") and len(second) == len(first)
+    assert second.startswith("\rfinal messages: 5 of 12, 47 %, about 9 s left; ") and len(second) == len(first)
     assert told("stage", stage="opening") == "\nopening the sealed final messages\n"
 
 

@@ -43,16 +43,17 @@ def test_what_takes_long_is_told_while_the_party_runs(capsys: Capture, tmp_path:
     fields: dict[str, Any] = {
         "deposits": 3,
         "expected": 12,
+        "percent": 33,
         "seconds_left": None,
         "bytes_received": 48e6,
         "bytes_expected": 112e6,
     }
     write(tmp_path, stage="agreeing", **fields)
     _, out, _ = call(capsys, "node", "status", tmp_path)
-    assert out.endswith("\n  3 of 12 final messages are here; 48 of about 112 MB received\n")
+    assert out.endswith("\n  final messages: 3 of 12, 33 %; 48 of about 112 MB received\n")
     write(tmp_path, "two", stage="agreeing", process=2**30, **fields)
     _, out, _ = call(capsys, "node", "status", tmp_path)
-    assert out.count("final messages are here") == 1
+    assert out.count("final messages: ") == 1
 
 
 def test_all_sessions_of_a_folder_are_shown(capsys: Capture, tmp_path: Path) -> None:

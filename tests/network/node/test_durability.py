@@ -17,7 +17,7 @@ from helpers.ledgers import with_topup
 from helpers.lying_dealer import LyingDealer
 from helpers.parties import PACED
 from helpers.rooms_on_disk import Doom, RoomOnDisk, When
-from inca.network.node import journal
+from inca.network.node import payload_files
 from inca.network.protocol.context import Effects
 from inca.network.protocol.messages import Propose
 from inca.network.protocol.records import (
@@ -42,7 +42,7 @@ MakeRoom = Callable[..., RoomOnDisk]
 
 @pytest.fixture
 def make_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[MakeRoom]:
-    monkeypatch.setattr(journal, "_LEAST_PAYLOAD", 40)  # bytes: all shares and sealed messages are in files
+    monkeypatch.setattr(payload_files, "LARGE_BYTES", 16)  # values, shares and sealed messages are in files
     rooms: list[RoomOnDisk] = []
 
     def make(doom: Doom = lambda i, records: None, *, session: SessionConfig = SMALL, **options: Any) -> RoomOnDisk:

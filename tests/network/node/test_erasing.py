@@ -21,6 +21,7 @@ from helpers.parties import PACED
 from helpers.rooms_on_disk import RoomOnDisk
 from helpers.state_folders import cohorts_in, secrets_in
 from helpers.trustee_keys import secrets_of
+from inca.network.node import durable_files
 from inca.network.node import journal as journal_module
 from inca.network.node.journal import Journal, secret_files
 from inca.network.protocol.opening.cohort_keys import COHORTS
@@ -100,8 +101,8 @@ class Steps:
     def __init__(self, monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
         self.folder, self.left = folder, folder.with_name("left")
         self.count, self.last, self.names = 0, -1, list[str]()
-        monkeypatch.setattr(journal_module, "_write_durably", self._counted("write", journal_module._write_durably))
-        monkeypatch.setattr(journal_module, "_overwrite", self._counted("overwrite", journal_module._overwrite))
+        monkeypatch.setattr(journal_module, "write_durably", self._counted("write", durable_files.write_durably))
+        monkeypatch.setattr(durable_files, "overwrite", self._counted("overwrite", durable_files.overwrite))
         monkeypatch.setattr(Path, "unlink", self._counted("remove", Path.unlink))
         transaction = journal_module._transaction
 

@@ -16,7 +16,8 @@ import pytest
 from helpers.forked_processes import SESSION, all_said, append_for_ever, forked
 from helpers.ledgers import SESSION as CONFIG
 from inca.errors import InvalidInput, JournalUnusable
-from inca.network.node.journal import Journal, check_disk_space, payload_files
+from inca.network.node.journal import Journal, check_disk_space
+from inca.network.node.payload_files import payload_files
 from inca.network.protocol.messages import Decision, Item, Lock, Proposal
 from inca.network.protocol.records import (
     Accepted,
@@ -248,19 +249,25 @@ def test_a_failure_in_a_transaction_leaves_nothing_begun(path: Path) -> None:
 
 
 @pytest.mark.parametrize("enough", [True, False])
+@pytest.mark.parametrize("written", [0, 2**20])
 def test_a_session_begins_only_where_its_journal_fits_and_half_as_much(
-    enough: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    enough: bool, written: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each takes 8 bytes for each number and the weight: shares in and out, final ones, value, result and its sum."""
+    """Each takes 8 bytes for each number and the weight: shares in and out, final ones, value, result and its sum.
+
+    A party that comes back has written some of it.
+    """
+    (tmp_path / "journal.db-payload-0").write_bytes(bytes(written))
     session = replace(CONFIG, rounds=3, dimension=100_000)
-    needed = 12 * 100_001 * (4 + 2 * 3 + session.parties) + 2**20
+    needed = 12 * 100_001 * (4 + 2 * 3 + session.parties) + 2**20 - written
     assert needed % 4 == 0
     blocks = needed // 4 if enough else needed // 4 - 1
     monkeypatch.setattr(os, "statvfs", lambda folder: SimpleNamespace(f_bavail=blocks, f_frsize=4, f_bfree=2**40))
+    size = r"16\.0 " if written else r"17\.0 "
     if enough:
         check_disk_space(tmp_path, session)
     else:
-        with pytest.raises(InvalidInput, match=r"must have at least 17\.0 MiB free for the session, got 17\.0 MiB"):
+        with pytest.raises(InvalidInput, match=rf"must have at least {size}MiB free for the session, got {size}MiB"):
             check_disk_space(tmp_path, session)
 
 

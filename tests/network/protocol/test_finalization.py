@@ -130,7 +130,7 @@ def test_a_deposit_takes_back_what_nobody_of_the_cohort_has_credited_and_nothing
     message = opened_by(cohort, context.ledger.own_items["deposit", 0], (1, 2, 3))
     assert message is not None
     left = unpack(message[:-SECRET_BYTES], 3)
-    assert left.tolist() == (context.ledger.injected - context.ledger.shares[1]).tolist()
+    assert left.tolist() == (context.ledger.injected - context.ledger.share(1)).tolist()
 
 
 def test_a_refusal_is_written_before_it_is_said_and_once() -> None:

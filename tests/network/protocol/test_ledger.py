@@ -92,7 +92,7 @@ def test_masks_vanish_exactly_and_weights_are_whole_when_everyone_is_there(
         for ledger in rng.sample(ledgers, len(ledgers)):
             ledger.apply(Began(t, ledger.next_share()))
         for ledger in rng.sample(ledgers, len(ledgers)):
-            ledgers[receiver_of(ledger, t)].apply(Credited(t, pack(ledger.shares[t])))
+            ledgers[receiver_of(ledger, t)].apply(Credited(t, pack(ledger.share(t))))
             ledger.apply(Answered(t, "acked"))
     values = [np.frombuffer(opening(session, i).noisy, dtype=np.int64) for i in range(session.parties)]
     for ledger, value in zip(ledgers, values, strict=True):
@@ -152,7 +152,7 @@ def test_a_round_debits_a_share() -> None:
     ledger.apply(Began(1, ledger.next_share()))
     entered = ledger.injected - before  # of round 1
     assert ledger.balance.tolist() == (before - part + entered).tolist()
-    assert ledger.open == [1] and ledger.shares[1].tolist() == part.tolist()
+    assert ledger.open == [1] and ledger.share(1).tolist() == part.tolist()
     assert ledger.account.present == [1] and ledger.account.fates == [OPEN]
 
 
@@ -161,7 +161,7 @@ def test_a_round_debits_a_share() -> None:
 )
 def test_an_answer_settles_an_offer(fate: str, later: int, told: int) -> None:
     ledger = in_round(1 + later)
-    before, part = ledger.balance.copy(), ledger.shares[1].copy()
+    before, part = ledger.balance.copy(), ledger.share(1).copy()
     ledger.apply(Answered(1, fate))
     assert ledger.account.fates[0] == told
     assert (ledger.balance - before).tolist() == (part * (fate != "acked")).tolist()

@@ -131,15 +131,6 @@ def test_an_offer_refers_to_its_payload(size: int) -> None:
     assert any(piece is offer.payload for piece in pieces) == (size >= 2**16)
 
 
-def test_numbers_that_were_unpacked_are_packed_without_a_copy_and_others_are_not() -> None:
-    payload = pack(np.arange(5))
-    numbers = unpack(payload, 5)
-    assert pack(numbers) is payload
-    for others in (numbers[::-1], numbers[1:], numbers.astype(">i8"), numbers.copy()):
-        assert pack(others) == others.astype("<i8").tobytes()
-    assert pack(numbers[:, None].T[0]) == payload
-
-
 @given(messages, messages)
 def test_different_messages_have_different_bytes(one: Message, other: Message) -> None:
     assert (encode(one) == encode(other)) == (one == other)

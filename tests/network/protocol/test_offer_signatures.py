@@ -15,7 +15,7 @@ from helpers.ledgers import SESSION
 from helpers.parties import COIN_FLIP, PACED, START, Room, offer_of, snapshot
 from helpers.signatures import sign, verify
 from inca.errors import InvalidPeerMessage
-from inca.network.protocol.messages import Ack, Offer, OfferProof, Voided, decode, encode
+from inca.network.protocol.messages import Ack, Offer, OfferProof, Voided, decode, encode, pack
 from inca.network.protocol.offer_signatures import OfferSignatures
 
 SHARE = [7, -5, 2**40]
@@ -26,7 +26,7 @@ def signer(me: int) -> OfferSignatures:
 
 
 def signed() -> Offer:
-    return signer(1).offer(3, 2, np.array(SHARE, dtype=np.int64))
+    return signer(1).offer(3, 2, pack(np.array(SHARE, dtype=np.int64)))
 
 
 def with_payload(offer: Offer, numbers: list[int]) -> Offer:

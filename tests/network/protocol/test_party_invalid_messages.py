@@ -48,7 +48,6 @@ from inca.network.protocol.messages import (
     bits,
     decode,
     encode,
-    pack,
 )
 from inca.network.protocol.offer_signatures import OfferSignatures
 from inca.network.protocol.opening.deposits import Dealing, Deposit
@@ -167,13 +166,13 @@ def nonsense_about_cohorts(party: Party) -> Iterator[tuple[str, Message]]:
 def nonsense_about_offers(session: SessionConfig, me: int, t: int, to_others: int) -> Iterator[tuple[str, Message]]:
     """Offers of party 0, which makes one to `me` in round t and none in round `to_others`."""
     T, d = session.rounds, session.dimension
-    signer, nothing = OfferSignatures(session, 0, sign(0), verify), np.zeros(d + 1, dtype=np.int64)
+    signer, nothing = OfferSignatures(session, 0, sign(0), verify), bytes(8 * d + 8)
     yield "an offer to another party", signer.offer(to_others, me, nothing)
     yield "an offer of round 0", signer.offer(0, me, nothing)
     yield "an offer after the last round", signer.offer(T + 1, me, nothing)
-    yield "an offer of another width", signer.offer(t, me, nothing[:-1])
-    yield "an offer without numbers", signer.offer(t, me, nothing[:0])
-    yield "an offer that is not signed", Offer(t, pack(nothing))
+    yield "an offer of another width", signer.offer(t, me, nothing[:-8])
+    yield "an offer without numbers", signer.offer(t, me, b"")
+    yield "an offer that is not signed", Offer(t, nothing)
     yield "an offer that another party has signed", offer_of(Room(session), t, 3, me)
 
 

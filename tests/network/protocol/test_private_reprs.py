@@ -68,7 +68,7 @@ def test_a_running_party_shows_neither_its_balance_nor_its_secrets() -> None:
     room = Room(PACED).open().run(until=START + 0.5)
     party = room.parties[2]
     ledger = party.ledger
-    hidden = [ledger.balance, ledger.injected, noisy(PACED, 2), *ledger.shares.values(), *ledger._drawn]
+    hidden = [ledger.balance, ledger.injected, noisy(PACED, 2), *map(ledger.share, ledger.began), *ledger._drawn]
     numbers = {str(number) for vector in hidden for number in np.abs(vector).tolist() if number > 10}
     kept = party.ledger.secrets
     assert kept is not None

@@ -60,10 +60,10 @@ def test_memory_is_set_aside_as_bytes_arrive(network: TlsNetwork) -> None:
             assert held() < MIB  # of 128
             other.writer.write(bytes(2 * MIB))
             await until(lambda: len(connection._plain) == 2 * MIB)
-            assert 2 * MIB <= held() < 3.5 * MIB
+            assert 2 * MIB <= held() < 3.5 * MIB and a.arriving == [2 * MIB]
             connection.abort()
             await until(lambda: not a._connections.open)
-            assert held() < MIB and not log.frames
+            assert held() < MIB and not log.frames and a.arriving == []
 
     run(main())
 

@@ -148,7 +148,13 @@ def portion(value: Numbers, r: int, pieces: int) -> Numbers:
         return np.zeros_like(array)
     quotient = array // np.int64(pieces)
     rest = array - pieces * quotient  # at least 0 and below `pieces`, so that the products fit in int64
-    return np.asarray(quotient + (rest * (r + 1) // pieces - rest * r // pieces), dtype=np.int64)
+    part = rest * np.int64(r + 1)
+    part //= pieces
+    part += quotient
+    rest *= r
+    rest //= pieces
+    part -= rest
+    return part
 
 
 def share(balance: Numbers) -> Numbers:

@@ -5,9 +5,8 @@ file is private to its owner and locked while a party runs, so that no second pr
 that may exist only once has a unique key: the database would refuse a second decision about a transfer even if the
 program did not.
 
-Payloads, which may be megabytes each, lie beside it, in plain files (`journal.db-payload-N`) that records name: a
-database would write them twice, and slowly. They are durable before the transaction that names them, and whole then;
-one that no record names is left of a process that died, and means nothing.
+Payloads, which may be megabytes each, lie beside it, in plain files that records name (`payload_files`): a database
+would write them twice, and slowly.
 
 The secrets of cohorts lie beside it, in a file of their own for each (`journal.db-secret-N`), since a row that is
 deleted stays in the database's write-ahead log. The file of a later cohort is durable before the transaction that the
@@ -18,20 +17,30 @@ sent. Should the process die in between, the earliest one that is there counts, 
 from __future__ import annotations
 
 import os
-import re
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from mmap import ACCESS_READ, mmap
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
 from inca.errors import InvalidInput, JournalUnusable
-from inca.network.lattice.discrete_gaussian import Keystream
+from inca.network.node.durable_files import overwrite, shred_all, sync_folder, write_durably
+from inca.network.node.payload_files import PayloadFile, PayloadFiles, numbered, payload_files, payload_path
 from inca.network.node.session_cost import session_bytes
-from inca.network.protocol.records import Answered, Began, Credited, Erased, Opened, Record, Secret, Signed, Tombstoned
+from inca.network.protocol.messages import Item
+from inca.network.protocol.records import (
+    Answered,
+    Began,
+    Credited,
+    Erased,
+    Opened,
+    Record,
+    Secret,
+    Signed,
+    Tombstoned,
+    payload_fields,
+)
 from inca.network.protocol.session import SessionConfig
 
 FORMAT = "inca-journal/6"
@@ -41,11 +50,15 @@ _SETTINGS = (
     "synchronous = FULL",
     "secure_delete = ON",
 )
-_LEAST_PAYLOAD = 2**16  # bytes that lie in a file of their own
 _PAYLOAD = 1  # the code of the extension of msgpack by which a record names its file
-_SHRED_BYTES = 2**20  # overwritten at a time
 
-_encoder = msgspec.msgpack.Encoder()
+
+def _name(payload: PayloadFile) -> msgspec.msgpack.Ext:
+    """Return how a record names the file of a payload."""
+    return msgspec.msgpack.Ext(_PAYLOAD, b"%d %d" % (payload.number, len(payload)))
+
+
+_encoder = msgspec.msgpack.Encoder(enc_hook=_name)
 _decoder: msgspec.msgpack.Decoder[Record] = msgspec.msgpack.Decoder(Record)
 
 
@@ -55,12 +68,11 @@ class Journal:
     def __init__(self, path: Path, *, session: bytes, party: int) -> None:
         self.path = path
         self.commits = 0
-        self._files: dict[int, Path] = {}  # with the payloads just written or read, by the identity of the bytes
-        self._payloads = 1 + max((number for number, _ in payload_files(path)), default=-1)  # the next one
+        self._payloads = PayloadFiles(path)
         try:
             if not path.exists():
                 os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
-                _sync_folder(path.parent)
+                sync_folder(path.parent)
             mode = path.stat().st_mode & 0o777
         except OSError as error:
             raise JournalUnusable(f"the journal {path} cannot be used: {error.strerror or error}") from None
@@ -94,78 +106,73 @@ class Journal:
             raise InvalidInput(f"the journal {self.path} belongs to another session or party")
 
     def append(self, records: Sequence[Record]) -> None:
-        """Write records in one transaction; when this returns they are durable, and what they erase is erased."""
+        """Write records in one transaction; when this returns they are durable, and what they erase is erased.
+
+        Their large payloads are in files then, and the records hold these in place of the bytes.
+        """
         if not records:
             return
-        self._files.clear()
-        named = False
+        named, first, before = False, self._payloads.next_number, list[tuple[msgspec.Struct, str, bytes]]()
         about_secrets = [record for record in records if isinstance(record, Secret | Erased)]
         kept = [record for record in about_secrets[-1:] if isinstance(record, Secret)]
+        fields = [place for record in records for place in payload_fields(record)]
         try:
             for secret in kept:
-                path = self.path.with_name(f"{self.path.name}-secret-{secret.cohort}")
-                _write_durably(path, _encoder.encode(secret))
-            rows = [(_unique_key(r), self._encoded(r)) for r in records if not isinstance(r, Secret)]
-            if self._files:
-                _sync_folder(self.path.parent)
+                write_durably(secret_path(self.path, secret.cohort), _encoder.encode(secret))
+            for holder, field in fields:
+                if (content := self._payloads.put_away(holder, field)) is not None:
+                    before.append((holder, field, content))
+            if before:
+                sync_folder(self.path.parent)
+            rows = [(_unique_key(r), _encoder.encode(r)) for r in records if not isinstance(r, Secret)]
             with _transaction(self._database):
                 self._database.executemany("INSERT INTO records (once, body) VALUES (?, ?)", rows)
                 named = True  # for all that is known, even if committing fails
+                self._payloads.keep(payload.number for payload in _in_files(fields))
             if about_secrets:
                 last = kept[0].cohort if kept else None
                 shred_all(path for cohort, path in secret_files(self.path) if cohort != last)
         except (sqlite3.Error, OSError) as error:
             if not named:  # such files are in the way, most of all on a full disk
-                with suppress(OSError):
-                    shred_all(self._files.values())
+                self._payloads.shred_from(first)
+                for holder, field, content in before:
+                    msgspec.structs.force_setattr(holder, field, content)
             raise JournalUnusable(f"the journal {self.path} cannot be written: {error}") from None
         self.commits += 1
 
-    def in_files(self, records: Iterable[Record]) -> Iterator[Record]:
-        """Yield those of the records just written or read whose share lies in a file, with the file for the bytes.
-
-        What is in a file is read when it is looked at, so nobody need hold the bytes.
-        """
-        for record in records:
-            if isinstance(record, Began) and (path := self._files.get(id(record.share))):
-                yield msgspec.structs.replace(record, share=_as_file(path))
-            elif isinstance(record, Credited) and (path := self._files.get(id(record.payload))):
-                yield msgspec.structs.replace(record, payload=_as_file(path))
-
-    def _encoded(self, record: Record) -> bytes:
-        """Return the bytes of a record, with payloads in files, which are durable but for their names."""
-
-        def without_payloads(part: Any) -> Any:
-            if isinstance(part, list | tuple):
-                return [without_payloads(entry) for entry in part]
-            if not isinstance(part, bytes) or len(part) < _LEAST_PAYLOAD:
-                return part
-            number, self._payloads = self._payloads, self._payloads + 1
-            path = self.path.with_name(f"{self.path.name}-payload-{number}")
-            self._files[id(part)] = path
-            _write(path, part)
-            return msgspec.msgpack.Ext(_PAYLOAD, b"%d %d" % (number, len(part)))
-
-        return _encoder.encode(without_payloads(msgspec.to_builtins(record, builtin_types=(bytes,))))
+    def write_ahead(self, items: Iterable[Item]) -> None:
+        """Write large sealed messages in the background: a record that names them later need not write them."""
+        self._payloads.write_ahead(items)
 
     def _decoded(self, body: bytes) -> Record:
-        def payload(code: int, name: memoryview) -> bytes:
-            number, size = map(int, bytes(name).split())
-            path = self.path.with_name(f"{self.path.name}-payload-{number}")
-            content = path.read_bytes()
-            self._files[id(content)] = path
-            if code != _PAYLOAD or len(content) != size:
-                raise JournalUnusable(f"the journal {self.path} lacks a part of the file {number} beside it")
-            return content
+        marks = dict[int, tuple[bytes, PayloadFile]]()
 
-        record: Record = msgspec.convert(msgspec.msgpack.decode(body, ext_hook=payload), Record, builtin_types=(bytes,))
+        def mark(code: int, name: memoryview) -> bytes:
+            number, size = map(int, bytes(name).split())
+            path = payload_path(self.path, number)
+            if code != _PAYLOAD or path.stat().st_size != size:
+                raise JournalUnusable(f"the journal {self.path} lacks a part of the file {number} beside it")
+            place = bytes(name)
+            marks[id(place)] = place, PayloadFile(path, number, size)
+            return place
+
+        builtins = msgspec.msgpack.decode(body, ext_hook=mark)
+        record: Record = msgspec.convert(builtins, Record, builtin_types=(bytes,))
+        for holder, field in payload_fields(record):
+            if (place := marks.get(id(getattr(holder, field)))) is not None:
+                msgspec.structs.force_setattr(holder, field, place[1])
         return record
 
     def read(self) -> list[Record]:
-        """Return all records in order, and then the secrets, unless they are erased."""
+        """Return all records in order, and then the secrets, unless they are erased.
+
+        Payloads that lie in files are read when they are looked at.
+        """
         try:
             rows = self._database.execute("SELECT body FROM records ORDER BY place").fetchall()
             records = [self._decoded(body) for (body,) in rows]
+            named = _in_files(place for record in records for place in payload_fields(record))
+            self._payloads.shred_leftovers({payload.number for payload in named})
             if any(isinstance(record, Erased) for record in records):
                 shred_all(path for _, path in secret_files(self.path))
                 return records
@@ -194,11 +201,12 @@ class Journal:
         The database removes its write-ahead log, whose bytes would stay on the disk: they are overwritten before, once
         everything is in the file itself.
         """
+        self._payloads.close()
         with suppress(sqlite3.Error):
             _, left, moved = self._database.execute("PRAGMA wal_checkpoint(FULL)").fetchone()
             log = self.path.with_name(self.path.name + "-wal")
             if left == moved and log.exists():
-                _overwrite(log)
+                overwrite(log)
         self._database.close()
 
     def shred(self) -> None:
@@ -219,57 +227,18 @@ def shred_files(path: Path) -> None:
 
 def secret_files(path: Path) -> list[tuple[int, Path]]:
     """Return the files with the secrets of cohorts beside a journal, by the number of the cohort."""
-    return _numbered(path, "secret")
+    return numbered(path, "secret")
 
 
-def payload_files(path: Path) -> list[tuple[int, Path]]:
-    """Return the files with payloads beside a journal, by their numbers."""
-    return _numbered(path, "payload")
+def secret_path(path: Path, cohort: int) -> Path:
+    """Return the file with the secrets of a cohort beside a journal."""
+    return path.with_name(f"{path.name}-secret-{cohort}")
 
 
-def _numbered(path: Path, what: str) -> list[tuple[int, Path]]:
-    files = path.parent.glob(f"{path.name}-{what}-*")
-    return sorted((int(match[1]), file) for file in files if (match := re.fullmatch(rf".*-{what}-(\d+)", file.name)))
-
-
-def shred_all(paths: Iterable[Path]) -> None:
-    """Overwrite files with random bytes and remove them, durably."""
-    for file in [path for path in paths if path.exists()]:
-        _overwrite(file)
-        file.unlink()
-        _sync_folder(file.parent)
-
-
-def _write_durably(path: Path, content: bytes) -> None:
-    """Write a file for its owner alone; when this returns it is durable, and whole."""
-    _write(path, content)
-    _sync_folder(path.parent)
-
-
-def _write(path: Path, content: bytes) -> None:
-    """Write a file for its owner alone; its content is durable, but its name is not."""
-    descriptor = os.open(path, os.O_CREAT | os.O_TRUNC | os.O_WRONLY, 0o600)
-    with os.fdopen(descriptor, "wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(descriptor)
-
-
-def _as_file(path: Path) -> mmap:
-    """Return the bytes of a file, which are read when they are looked at."""
-    with path.open("rb") as file:
-        return mmap(file.fileno(), 0, access=ACCESS_READ)
-
-
-def _overwrite(path: Path) -> None:
-    """Replace the bytes of a file by random ones, durably."""
-    stream = Keystream(os.urandom(32), b"overwriting")
-    with path.open("r+b", buffering=0) as file:
-        left = path.stat().st_size
-        while left > 0:
-            random = stream.words(_SHRED_BYTES // 8).tobytes()
-            left -= file.write(random[: min(left, _SHRED_BYTES)])
-        os.fsync(file.fileno())
+def _in_files(places: Iterable[tuple[msgspec.Struct, str]]) -> list[PayloadFile]:
+    """Return the payloads in these places that lie in files."""
+    payloads = (getattr(holder, field) for holder, field in places)
+    return [payload for payload in payloads if isinstance(payload, PayloadFile)]
 
 
 @contextmanager
@@ -298,18 +267,9 @@ def _unique_key(record: Record) -> str | None:
 
 
 def check_disk_space(folder: Path, session: SessionConfig) -> None:
-    """Refuse to begin on a disk that will be full before the end of the session."""
-    needed = session_bytes(session).disk
+    """Refuse to go on with a disk that will be full before the end of the session; what is written counts."""
+    needed = session_bytes(session).disk - sum(file.stat().st_size for file in folder.glob("journal.db*"))
     disk = os.statvfs(folder)
     if (free := disk.f_bavail * disk.f_frsize) < needed:
         must_be = f"at least {needed / 2**20:.1f} MiB free for the session"
         raise InvalidInput(f"{folder} must have {must_be}, got {free / 2**20:.1f} MiB")
-
-
-def _sync_folder(folder: Path) -> None:
-    """Make a new or removed name durable, too."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -10,7 +10,7 @@ import asyncio
 import os
 import random
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from math import inf
@@ -25,18 +25,18 @@ from inca.network.node.connect_ahead import ConnectAhead, connected_ahead
 from inca.network.node.event_log import EventLog, StatusFile
 from inca.network.node.journal import Journal, check_disk_space
 from inca.network.node.loss_check import LossCheck, LossChecker
-from inca.network.node.progress import TimeLeft
+from inca.network.node.progress import TimeLeft, here_of
 from inca.network.node.session_clock import Clock, session_clock
 from inca.network.node.session_cost import session_bytes
 from inca.network.node.session_setup import SessionSetup
 from inca.network.node.transport_setup import limits_for, transport_for
 from inca.network.node.warm_up import in_daemon_thread
+from inca.network.payloads import LARGE_BYTES
 from inca.network.protocol.context import Effects
 from inca.network.protocol.finalization import Lie, Result
 from inca.network.protocol.messages import Message, Nudge, Offer, decode, encode, encode_in_pieces
 from inca.network.protocol.party import Party
 from inca.network.protocol.realized_execution import RealizedExecution
-from inca.network.protocol.records import Record
 from inca.network.protocol.signed_items import printable
 from inca.network.transport.failures import Failure, FailureCause
 from inca.network.transport.frames import Received
@@ -47,6 +47,7 @@ _PROBE = encode(Nudge(0))  # there is no round 0 to speak of: it asks for nothin
 _GOODBYE_S = 1.0  # for which connections are opened to tell others that this party leaves
 _LINGER_S = 2.0  # for which a party with a wrong clock can still be measured by the others
 _MAX_SLEEP_S = 3600.0
+_STATUS_S = 1.0  # after which the status is written again, if it has changed
 _STATUS_BYTES = 2**14  # received, in which the status counts, so that small messages do not change it
 _CONNECT_AHEAD_S = 60.0  # of the start
 
@@ -105,6 +106,7 @@ class Node(TransportEvents):
         self._telling: asyncio.Task[None] | None = None
         self._stopping = self._departing = False
         self._bytes_received, self._deposits_left = 0, TimeLeft()
+        self._written_changes = 0  # of the items of the party, when those to come were last written ahead
 
     # --- from outside -------------------------------------------------------------------------------------------
 
@@ -142,8 +144,6 @@ class Node(TransportEvents):
                 if records:
                     self._log.log_event("comes back", records=len(records))
                     effects = self._party.recover(self._clock(), records, first_start=first_start)
-                    self._hold_in_files(records)
-                    records.clear()
                     self._commit(effects)
                 elif noisy is not None:
                     secrets = [os.urandom(32) for _ in range(3)]
@@ -261,14 +261,18 @@ class Node(TransportEvents):
     async def _sleep(self, seconds: float) -> None:
         self._woken.clear()
         if seconds > 0:
-            timer = asyncio.get_running_loop().call_later(min(seconds, _MAX_SLEEP_S), self._woken.set)
+            # While a large frame arrives nothing happens, but for what the status says of it.
+            longest = _STATUS_S if self._party.signed_items.sealed_bytes >= LARGE_BYTES else _MAX_SLEEP_S
+            timer = asyncio.get_running_loop().call_later(min(seconds, longest), self._woken.set)
             await self._woken.wait()
             timer.cancel()
 
     def _commit(self, effects: Effects) -> None:
         """Make the records durable, and only then send anything."""
         self.journal.append(effects.records)
-        self._hold_in_files(effects.records)
+        if (changes := self._party.signed_items.changes) != self._written_changes:
+            self._written_changes = changes
+            self.journal.write_ahead(self._party.finalization.sealed_messages)
         sent, frame = None, tuple[bytes, ...]()
         for peer, message in effects.sends:
             if message is not sent:  # the same to all is encoded once
@@ -282,10 +286,6 @@ class Node(TransportEvents):
         if (realized := effects.assess) is not None:
             self._work(partial(self._check_realized_loss, realized), partial(self._party.assessed, of=realized))
         self._write_status()
-
-    def _hold_in_files(self, records: Iterable[Record]) -> None:
-        for record in self.journal.in_files(records):
-            self._party.ledger.hold_in_file(record)
 
     def _connect_ahead(self) -> None:
         """Connect before the start to those with whom there will be something to exchange.
@@ -311,6 +311,9 @@ class Node(TransportEvents):
     def _write_status(self, *, now: bool = False, stage: str = "") -> None:
         party = self._party
         (deposits, expected), (keys, keys_needed) = party.finalization.deposits, party.finalization.keys
+        arriving, sealed_bytes = self._transport.arriving, party.signed_items.sealed_bytes
+        received = self._bytes_received + sum(arriving)
+        here = here_of(deposits, expected, arriving, sealed_bytes)
         fields = {
             "session": self.setup.session.id.hex(),
             "party": self.identity.name,
@@ -322,10 +325,11 @@ class Node(TransportEvents):
             "connected": len(self._transport.connected),
             "deposits": deposits,
             "expected": expected,
-            "seconds_left": self._deposits_left.look(self._clock(), deposits, expected),
+            "percent": min(99, int(100 * here / expected)) if deposits < expected else 100,
+            "seconds_left": self._deposits_left.look(self._clock(), here, expected),
             "keys": keys,
             "keys_needed": keys_needed,
-            "bytes_received": self._bytes_received - self._bytes_received % _STATUS_BYTES,
+            "bytes_received": received - received % _STATUS_BYTES,
             "bytes_expected": session_bytes(self.setup.session).traffic,
             "reason": party.reason,
         }

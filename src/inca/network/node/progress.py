@@ -3,10 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 _LARGE = 2**20  # bytes: less arrives before anyone could read how much of it there is
+
+
+def here_of(have: int, of: int, arriving: Sequence[int], size: int) -> float:
+    """Return how many of some messages of a size are here, with the parts of those that are arriving.
+
+    Nobody makes it more than there will be by what it sends instead.
+
+    >>> here_of(3, 12, [500, 250], 1000), here_of(11, 12, [500, 10**9], 1000)
+    (3.75, 12.0)
+    """
+    return min(float(of), have + sum(min(part, size) for part in arriving) / size)
 
 
 class TimeLeft:
@@ -19,11 +30,13 @@ class TimeLeft:
     """
 
     def __init__(self) -> None:
-        self._of = self._first = 0
-        self._began = 0.0
+        self._of, self._first, self._began = 0, 0.0, 0.0
 
-    def look(self, now: float, have: int, of: int) -> int | None:
-        """Return how many seconds are left, now that so many have arrived; None if that is unknown, or none are."""
+    def look(self, now: float, have: float, of: int) -> int | None:
+        """Return how many seconds are left, now that so many have arrived; None if that is unknown, or none are.
+
+        Of one that is arriving, the part that is here counts.
+        """
         if of != self._of or have < self._first:
             self._of, self._first, self._began = of, have, now
         if not self._first < have < of:
@@ -35,9 +48,9 @@ class TimeLeft:
 def progress_in_words(status: Mapping[str, Any]) -> str:
     """Return what a session does at the moment, if that may take long, by the fields of its status; else nothing.
 
-    >>> fields = {"stage": "agreeing", "deposits": 3, "expected": 12, "seconds_left": 9, "bytes_received": 48e6}
-    >>> progress_in_words(fields | {"bytes_expected": 112e6})
-    '3 of 12 final messages are here, about 9 s left; 48 of about 112 MB received'
+    >>> fields = {"stage": "agreeing", "deposits": 3, "expected": 12, "percent": 41, "seconds_left": 20}
+    >>> progress_in_words(fields | {"bytes_received": 48e6, "bytes_expected": 112e6})
+    'final messages: 3 of 12, 41 %, about 20 s left; 48 of about 112 MB received'
     """
     stage, expected, text = status["stage"], status.get("expected", 0), ""
     if status.get("bytes_expected", 0) < _LARGE:
@@ -48,7 +61,7 @@ def progress_in_words(status: Mapping[str, Any]) -> str:
         text = f"shares of round {status['round']} of {status['rounds']} are under way"
         text += f", {status['open_offers']} of ours not confirmed yet" if status["open_offers"] else ""
     elif stage in ("agreeing", "assessing") and status["deposits"] < expected:
-        text = f"{status['deposits']} of {expected} final messages are here"
+        text = f"final messages: {status['deposits']} of {expected}, {status['percent']} %"
         if (left := status["seconds_left"]) is not None:
             text += f", about {left} s left"
     elif stage == "opening":

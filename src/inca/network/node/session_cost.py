@@ -2,6 +2,18 @@
 
 Everything follows from the number of *vectors*, which have 8 bytes for each coordinate and for the weight. A party
 sends one in a round, and its sealed final message to all others; it receives as many.
+
+Example:
+    >>> session = SessionConfig(
+    ...     id=bytes(32), parties=12, rounds=3, schedule="circle", dimension=10**6, largest_value=2**34,
+    ...     sigma_independent=2**30, sigma_cancelling=2**33, min_participants=9, start=0.0, period=10.0,
+    ... )
+    >>> session_bytes(session).sentence
+    '113 MB sent and as much received; 475 MiB of memory, 253 MiB of disk'
+    >>> machine = MachineSeconds(draw=0.03, take=0.04, write=0.03, unseal=0.04, verify=2e-4, assess=0.01)
+    >>> seconds = session_seconds(session, machine, link=12.5e6, round_trip=0.02)
+    >>> f"{seconds.round:.2f} {seconds.deposits:.2f} {seconds.total:.1f}"
+    '0.80 7.88 16.6'
 """
 
 from __future__ import annotations

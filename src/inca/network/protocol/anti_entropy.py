@@ -242,7 +242,7 @@ class AntiEntropy:
             items.check_known(item)  # first of all: a number is not a party yet
         answers = any(self._asked.get((item.kind, 1 << item.party), (-1, 0.0))[0] == peer for item in message.items)
         for item in message.items:
-            if items.by_kind[item.kind].get(item.party) == item:
+            if (held := items.by_kind[item.kind].get(item.party)) is not None and held.proof == item.proof:
                 continue  # it need not be checked again
             if (item.kind in _OF_COIN_FLIP or self._context.ledger.topology is not None) and items.take(item):
                 self._asked.pop((item.kind, 1 << item.party), None)

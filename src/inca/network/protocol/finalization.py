@@ -148,8 +148,13 @@ class Finalization:
     @property
     def deposits(self) -> tuple[int, int]:
         """How many deposits of the last cohort are held, and how many parties it has."""
+        return len(self.sealed_messages), 0 if self.cohort is None else len(self.cohort.parties)
+
+    @property
+    def sealed_messages(self) -> list[Item]:
+        """The deposits of the last cohort that are held, one of each party."""
         parties = frozenset() if self.cohort is None else self.cohort.parties
-        return len(self._context.signed_items.by_kind["deposit"].keys() & parties), len(parties)
+        return [item for party, item in self._context.signed_items.by_kind["deposit"].items() if party in parties]
 
     @property
     def keys(self) -> tuple[int, int]:

@@ -19,7 +19,7 @@ from math import inf
 
 from inca.errors import CannotJoin, InvalidPeerMessage
 from inca.network.protocol.context import PartyContext
-from inca.network.protocol.messages import Ask, ItemProof, Offer, OfferProof, Seen, pack
+from inca.network.protocol.messages import Ask, ItemProof, Offer, OfferProof, Seen
 from inca.network.protocol.offer_signatures import OfferSignatures
 from inca.network.protocol.records import Joined
 from inca.network.protocol.signed_items import ONCE
@@ -113,8 +113,8 @@ class Joining:
     def _compare_offer(self, peer: int, proof: OfferProof) -> None:
         """Leave if this party has signed an offer that its journal lacks, or has with other numbers."""
         context, ledger = self._context, self._context.ledger
-        if proof.round in ledger.shares:
-            known = Offer(proof.round, pack(ledger.shares[proof.round])).proof
+        if proof.round in ledger.began:
+            known = Offer(proof.round, ledger.payload(proof.round)).proof
             if (known.weight, known.payload_hash) == (proof.weight, proof.payload_hash):
                 return
         what = f"an offer of round {proof.round} that it lacks"

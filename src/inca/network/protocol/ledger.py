@@ -26,6 +26,7 @@ from inca.errors import CorruptJournal, InvalidPeerMessage
 from inca.network.lattice import Numbers
 from inca.network.lattice.discrete_gaussian import Keystream, discrete_gaussian
 from inca.network.lattice.fixed_point import portion, share
+from inca.network.payloads import contents
 from inca.network.protocol import records
 from inca.network.protocol.messages import (
     ACKED,
@@ -60,8 +61,8 @@ class Ledger:
         # By round: the own offer's fate as in `Account`, and its share; what was credited; what was decided about the
         # offer that came, and its proof.
         self.fates: dict[int, int] = {}
-        self.shares: dict[int, Numbers] = {}
-        self.received: dict[int, Numbers] = {}
+        self.began: dict[int, records.Began] = {}
+        self.received: dict[int, records.Credited] = {}
         self.decisions: dict[int, bool] = {}
         self.proofs: dict[int, OfferProof] = {}
         self.sealed = False
@@ -139,11 +140,19 @@ class Ledger:
         balance = self.balance.copy()
         for t, fate in self.fates.items():
             if fate in (OPEN, ACKED) and t not in credited:
-                balance += self.shares[t]
-        for t, payload in self.received.items():
+                balance += self.share(t)
+        for t, record in self.received.items():
             if self.topology.senders[t][self.me] not in cohort:
-                balance -= payload
+                balance -= np.frombuffer(contents(record.payload), dtype="<i8")
         return balance
+
+    def payload(self, t: int) -> bytes:
+        """Return what was offered in round t."""
+        return contents(self.began[t].share)
+
+    def share(self, t: int) -> Numbers:
+        """Return the numbers in it."""
+        return np.frombuffer(self.payload(t), dtype="<i8")
 
     def next_share(self) -> bytes:
         """Return what is offered if the next round begins now."""
@@ -219,10 +228,10 @@ class Ledger:
         t = record.round
         _check(self.opened is not None and self.topology is not None, "a round before the opening")
         _check(self.round < t <= self.session.rounds and not self.sealed, f"round {t} after round {self.round}")
-        _check(record.share == self.next_share(), "a share that the balance does not give")
         part = _numbers(record.share, self.balance.size)
+        _check(np.array_equal(part, share(self.balance)), "a share that the balance does not give")
         self.balance -= part
-        self.shares[t] = part
+        self.began[t] = record
         self.round = t
         self.fates[t] = OPEN
         self._inject(t)
@@ -235,14 +244,6 @@ class Ledger:
         piece[:-1] -= self._mask
         self._mask = fresh
         self.balance += piece
-
-    def hold_in_file(self, record: records.Record) -> None:
-        """Hold a share as the file that it lies in: it is needed again only if something goes wrong."""
-        match record:
-            case records.Began():
-                self.shares[record.round] = np.frombuffer(record.share, dtype="<i8")
-            case records.Credited():
-                self.received[record.round] = np.frombuffer(record.payload, dtype="<i8")
 
     def _agree(self, record: records.ConsensusWord) -> None:
         """Take a word of this party in the consensus."""
@@ -270,8 +271,8 @@ class Ledger:
         _check(t not in self.decisions, "a second decision about a transfer")
         if isinstance(record, records.Credited):
             _check(t == self.round and not self.sealed, "a credit outside its round")
-            self.received[t] = _numbers(record.payload, self.balance.size)
-            self.balance += self.received[t]
+            self.balance += _numbers(record.payload, self.balance.size)
+            self.received[t] = record
         self.decisions[t] = t in self.received
         if record.proof is not None:
             self.proofs[t] = record.proof
@@ -284,7 +285,7 @@ class Ledger:
         _check(fate == ACKED or t == self.round, "a share that is back after its round")
         self.fates[t] = fate
         if fate != ACKED:
-            self.balance += self.shares[t]
+            self.balance += self.share(t)
 
     def topup(self, sigma: int) -> Numbers:
         """Return the independent noise that the party adds when it settles, for this cohort and no other."""
@@ -307,7 +308,7 @@ class Ledger:
 
 def _numbers(payload: bytes, count: int) -> Numbers:
     try:
-        return unpack(payload, count)
+        return unpack(contents(payload), count)
     except InvalidPeerMessage as error:
         raise CorruptJournal(f"the journal does not add up: {error}") from None
 

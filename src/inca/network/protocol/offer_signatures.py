@@ -9,8 +9,7 @@ from __future__ import annotations
 import msgspec
 
 from inca.errors import InvalidPeerMessage
-from inca.network.lattice import Numbers
-from inca.network.protocol.messages import Offer, OfferProof, pack
+from inca.network.protocol.messages import Offer, OfferProof
 from inca.network.protocol.session import SessionConfig
 from inca.network.protocol.signed_items import Sign, Verify
 
@@ -22,9 +21,9 @@ class OfferSignatures:
         self.session, self.me = session, me
         self._sign, self._verify = sign, verify
 
-    def offer(self, t: int, receiver: int, share: Numbers) -> Offer:
+    def offer(self, t: int, receiver: int, payload: bytes) -> Offer:
         """Return a signed offer of a share."""
-        unsigned = Offer(t, pack(share))
+        unsigned = Offer(t, payload)
         signed = self._sign(self._text(self.me, receiver, unsigned.proof))
         return msgspec.structs.replace(unsigned, signature=signed)
 

@@ -1,6 +1,7 @@
 """What a party writes down, one record after the other: its journal, from which its ledger follows.
 
-The journal on disk (`node/journal.py`) keeps them as they are; adding a kind, or a field, is another format of it.
+The journal on disk (`node/journal.py`) keeps them as they are; adding a kind, or a field, is another format of it. It
+puts their large payloads away, and leaves `StoredBytes` in their place.
 """
 
 from __future__ import annotations
@@ -153,3 +154,14 @@ StartRecord = Opened | Seeded | Joined | Vouched
 TransferRecord = Began | Credited | Tombstoned | Answered
 ConsensusWord = Promised | Voted | Accepted
 Record = StartRecord | TransferRecord | ConsensusWord | Decided | Kept | Sealed | Signed | Secret | Erased | Left
+
+
+_PAYLOADS: dict[type, str] = {Opened: "noisy", Began: "share", Credited: "payload", Tombstoned: "refused"}
+
+
+def payload_fields(record: Record) -> list[tuple[msgspec.Struct, str]]:
+    """Return what holds the payloads of a record, which may be large, each with the name of its field."""
+    if (field := _PAYLOADS.get(type(record))) is not None:
+        return [(record, field)]
+    items = [record.item] if isinstance(record, Signed) else getattr(record, "items", [])
+    return [(item, "sealed") for item in items]

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from inca.network.payloads import LARGE_BYTES
 from inca.network.protocol.agreement.public_randomness import SECRET_BYTES
-from inca.network.protocol.messages import LARGE_BYTES
 from inca.network.protocol.session import SessionConfig
 
 BATCH_BYTES = 2**20

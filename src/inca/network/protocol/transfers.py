@@ -77,7 +77,7 @@ class Transfers:
                 self._attempts[t] += 1
             self._under_way[t] += 1
             receiver = context.topology.receivers[t][context.me]
-            context.send(receiver, self._signatures.offer(t, receiver, context.ledger.shares[t]))
+            context.send(receiver, self._signatures.offer(t, receiver, context.ledger.payload(t)))
 
     def repeat(self) -> None:
         """Make this round's offer again if need be, and nudge the party that owes one."""

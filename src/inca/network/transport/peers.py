@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 
+from inca.network.payloads import LARGE_BYTES
 from inca.network.transport.connection import Connection
 from inca.network.transport.failures import Failure
 from inca.network.transport.frames import DATA, HEADER
@@ -14,7 +15,6 @@ from inca.network.transport.streams import RECORD_BYTES
 
 LONGEST_BACKOFF_S = 1.0
 _FIRST_BACKOFF_S = 0.05
-LARGE_BYTES = 1 << 16  # a piece from this length on waits by reference
 _BATCH_BYTES = 1 << 16  # written at once, or a single frame
 _FRAME_COST = 128  # bytes that a frame in a queue takes beside its own
 

@@ -125,6 +125,11 @@ class Stream(asyncio.BufferedProtocol):
         return "hold" in self._timers
 
     @property
+    def arriving(self) -> int:
+        """How many bytes are here of a large frame that is not whole yet."""
+        return 0 if self._large is None else len(self._plain)
+
+    @property
     def writable(self) -> bool:
         """Whether the kernel takes more."""
         return not (self._paused or self._unencrypted or self._ending)

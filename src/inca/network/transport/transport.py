@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from inca._base.validation import integer, refuse
 from inca.errors import PeerUnreachable
-from inca.network.transport.connection import Connection
+from inca.network.transport.connection import DELIVERING, Connection
 from inca.network.transport.connections import CLOSED, Connections
 from inca.network.transport.failures import Failure, FailureCause
 from inca.network.transport.frames import HEADER, PAD, PAD_BYTES
@@ -57,6 +57,11 @@ class Transport:
     def connected(self) -> set[int]:
         """The peers with a live connection."""
         return {party for party, peer in self._connections.peers.items() if peer.live is not None}
+
+    @property
+    def arriving(self) -> list[int]:
+        """How many bytes are here of each large frame that is on its way."""
+        return [one.arriving for one in self._connections.open if one.state in DELIVERING and one.arriving]
 
     @property
     def address(self) -> tuple[str, int]:

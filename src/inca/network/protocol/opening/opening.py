@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from inca.network.lattice import Numbers
+from inca.network.payloads import contents
 from inca.network.protocol.agreement.public_randomness import SECRET_BYTES
 from inca.network.protocol.context import PartyContext
 from inca.network.protocol.messages import Item, Proposal
@@ -95,7 +96,8 @@ class Opening:
         liars = set[int]()
         for number, (item, deposit) in enumerate(deposits):
             dealing = self._dealing(item.party)
-            message = dealing.opened(deposit, item.sealed, {trustee: keys[number] for trustee, keys in common.items()})
+            sealed = contents(item.sealed)
+            message = dealing.opened(deposit, sealed, {trustee: keys[number] for trustee, keys in common.items()})
             if message is None:
                 liars.add(item.party)
             else:

@@ -219,7 +219,8 @@ class Ledger:
                 _check((item.kind, cohort) not in self.own_items and not words, f"a second {item.kind}")
                 self.own_items[item.kind, cohort] = item
             case records.Secret():
-                _check(self.secrets is None or record.cohort > self.secrets.cohort, "secrets of an earlier cohort")
+                later = self.secrets is None or record.cohort > self.secrets.cohort
+                _check(later and len(record.state) == 32, "secrets that are no later cohort's")
                 self.secrets = CohortSecrets(record.state, record.cohort)
             case records.Erased():
                 self.secrets = None

@@ -86,7 +86,7 @@ class SessionSeconds:
 def session_seconds(
     session: SessionConfig, machine: MachineSeconds, link: float, round_trip: float = 0.0
 ) -> SessionSeconds:
-    """Return how long the stages take; `link` in bytes a second, of the slowest peer, which receives from all others."""
+    """Return how long the stages take; `link` in bytes a second, of the slowest peer, as it receives from all."""
     n, k, vector = session.parties, session.receivers, session.payload_bytes
     both, trips = machine.take + machine.write, _DELAYS_AT_THE_END / 2 * round_trip
     sending = k * vector / link + (k + 1) * both

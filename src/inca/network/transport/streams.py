@@ -298,12 +298,9 @@ class Stream(asyncio.BufferedProtocol):
             self._check(kind, length)
             start, end = at + HEADER.size, at + HEADER.size + length
             if len(plain) < end and length > RECORD_BYTES:
-                self._large, self.arriving, self._plain = (
-                    (kind, np.empty(length, np.uint8).data),
-                    len(plain) - start,
-                    b"",
-                )
-                self._large[1][: self.arriving] = plain[start:]
+                body, self._plain, self.arriving = np.empty(length, np.uint8).data, b"", len(plain) - start
+                body[: self.arriving] = plain[start:]
+                self._large = kind, body
                 return frames
             if len(plain) < end or frames == max_frames:
                 self._needed_bytes = end - at

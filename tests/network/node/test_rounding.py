@@ -16,7 +16,7 @@ import inca
 from helpers.strategies import generator
 from inca._base.types import Array
 from inca.errors import InvalidInput
-from inca.network.lattice.fixed_point import portion, share
+from inca.network.lattice.fixed_point import portion
 from inca.network.membership.identity import Identity
 from inca.network.membership.roster import Roster
 from inca.network.membership.terms import Terms
@@ -65,7 +65,7 @@ class Session:
             before, now = now, now.copy()
             for i in range(n):
                 if t and self.sent(t - 1, i):
-                    part = int(share(before[i : i + 1])[0])
+                    part = int(before[i]) // 2
                     now[i] -= part
                     now[self.receivers[t - 1, i]] += part
             for i in range(n):

@@ -11,9 +11,6 @@ import random
 from collections.abc import Iterable
 from math import inf
 
-import numpy as np
-
-from inca._base.validation import refuse
 from inca.errors import CannotJoin, CorruptJournal, InvalidPeerMessage, LocalProtocolError
 from inca.network.lattice import Numbers
 from inca.network.protocol.agreement.agenda import Agenda
@@ -35,7 +32,6 @@ from inca.network.protocol.stage_rule import Stage, StageRule
 from inca.network.protocol.stages import STAGES, after_decision
 from inca.network.protocol.transfers import Transfers
 
-_SECRET_BYTES = 32
 _FIRST_PROPOSERS = 2  # whose proposals are to be expected
 _FIRST_RETRY_PERIODS, _MAX_RETRY_PERIODS = 1 / 32, 1 / 4  # after which something without an answer is sent again
 
@@ -104,12 +100,6 @@ class Party:
         `first_start` is its operator's word that there was no earlier incarnation.
         """
         self._require_not_started()
-        shape, kind = np.shape(noisy), getattr(noisy, "dtype", type(noisy).__name__)
-        if shape != (self.session.dimension,) or kind != np.int64:  # never the value itself
-            refuse("noisy", f"{kind} of shape {shape}", f"int64 numbers of shape ({self.session.dimension},)")
-        for name, random_bytes in (("masks", masks), ("secret", secret), ("sealing", sealing)):
-            if len(random_bytes) != _SECRET_BYTES:
-                refuse(f"the length of {name}", len(random_bytes), f"{_SECRET_BYTES} bytes")
         joining, late = self.joining, (now if began is None else began) >= self.session.start
         joining.vouched = late and first_start
         joining.without_journal = late and not first_start
@@ -145,8 +135,6 @@ class Party:
     def receive(self, now: float, peer: int, message: Message) -> Effects:
         """Take a message of a peer."""
         self._require_peer(peer)
-        if not isinstance(message, Message):
-            raise LocalProtocolError(f"a message must be one of the protocol, got a {type(message).__name__}")
         if not isinstance(message, Ask):
             self.context.mark_up(peer)
         if not isinstance(message, self._rule.ignores):

@@ -50,7 +50,7 @@ def test_an_honest_peer_is_never_held_back_and_all_that_is_for_it_may_wait(sessi
     assert limits.bytes_per_second * session.period >= traffic.all_payload_bytes
 
 
-@pytest.mark.parametrize(("session", "megabytes"), [(SMALL, 42), (MILLION, 69), (TEN_MILLION, 303)])
+@pytest.mark.parametrize(("session", "megabytes"), [(SMALL, 42), (MILLION, 66), (TEN_MILLION, 282)])
 def test_what_one_peer_can_make_a_transport_hold(session: SessionConfig, megabytes: int) -> None:
     """The bound that is tried in `tests/network/transport/test_large_frames.py`."""
     assert limits_for(session).held_for_one_peer // 10**6 == megabytes

@@ -21,6 +21,7 @@ from inca.network.lattice.discrete_gaussian import MAX_SIGMA, NOISE_BOUND
 from inca.protocol.noise_levels import NoiseLevels
 
 _LIMIT = 2.0**62
+_BLOCK = 2**15  # numbers that stay in a core's own cache while they are worked on
 _MIN_NOISE_BITS, _MAX_NOISE_BITS = 20, 30  # how many steps the smaller noise has, as a power of two
 _RAISED = 1.0 + 2.0**-4  # room for noise to be drawn larger than agreed, to make up for rounding
 _ALL_BOUND = 16  # standard deviations of all noise of a session at once
@@ -125,12 +126,10 @@ def portion(value: Numbers, r: int, pieces: int) -> Numbers:
     """
     if r >= pieces:
         return np.zeros_like(value)
-    quotient = value // np.int64(pieces)
-    rest = value - pieces * quotient  # at least 0 and below `pieces`, so that the products fit in int64
-    part = rest * np.int64(r + 1)
-    part //= pieces
-    part += quotient
-    rest *= r
-    rest //= pieces
-    part -= rest
+    part = np.empty_like(value)
+    for lo in range(0, value.size, _BLOCK):
+        block = value[lo : lo + _BLOCK]
+        quotient = block // np.int64(pieces)
+        rest = block - pieces * quotient  # at least 0 and below `pieces`, so that the products fit in int64
+        part[lo : lo + _BLOCK] = quotient + (rest * (r + 1) // pieces - rest * r // pieces)
     return part

@@ -9,7 +9,7 @@ Example:
     ...     sigma_independent=2**30, sigma_cancelling=2**33, min_participants=9, start=0.0, period=10.0,
     ... )
     >>> session_bytes(session).sentence
-    '113 MB sent and as much received; 475 MiB of memory, 253 MiB of disk'
+    '113 MB sent and as much received; 384 MiB of memory, 253 MiB of disk'
     >>> machine = MachineSeconds(draw=0.03, take=0.04, write=0.03, unseal=0.04, verify=2e-4, assess=0.01)
     >>> seconds = session_seconds(session, machine, link=12.5e6, round_trip=0.02)
     >>> f"{seconds.round:.2f} {seconds.deposits:.2f} {seconds.total:.1f}"
@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from inca.network.protocol.session import SessionConfig
 
 _BASE_BYTES = 200 * 2**20  # of a process without vectors: libraries and compiled code; measured
-_WORKING_VECTORS = 12  # balance, value, masks, a result and its interval; measured, as is one more for each party
+_WORKING_VECTORS = 12  # balance, value, a result and its interval; measured
 _SAFETY_FACTOR = 1.5  # for further cohorts on the disk, and for all that times leave out
 _CHECKS_PER_PARTY = 40  # signatures' worth of work on all small messages about one party; measured at 100 parties
 _DELAYS_AT_THE_END = 13  # one after the other: for digests, two decisions, deposits and keys
@@ -53,7 +53,8 @@ def session_bytes(session: SessionConfig) -> SessionBytes:
     kept = 4 + 2 * rounds + n  # the value, shares out and in, final messages of all, the result and its sum
     return SessionBytes(
         traffic=vector * (rounds + n - 1),
-        memory=_BASE_BYTES + vector * (2 * n + _WORKING_VECTORS),
+        # The masks of all rounds, and later the final messages of all, which arrive at once and then lie on the disk.
+        memory=_BASE_BYTES + vector * (max(n, rounds) + _WORKING_VECTORS),
         disk=int(_SAFETY_FACTOR * vector * kept) + 2**20,
     )
 
@@ -85,7 +86,7 @@ class SessionSeconds:
 def session_seconds(
     session: SessionConfig, machine: MachineSeconds, link: float, round_trip: float = 0.0
 ) -> SessionSeconds:
-    """Return how long the stages take; `link` in bytes a second, of the slowest peer, which hears from all others."""
+    """Return how long the stages take; `link` in bytes a second, of the slowest peer, as it receives from all."""
     n, vector = session.parties, session.payload_bytes
     both, trips = machine.take + machine.write, _DELAYS_AT_THE_END / 2 * round_trip
     sending = vector / link + 2 * both

@@ -380,7 +380,7 @@ def _before_large(encoded: bytes, content: bytes) -> bytes:
     return encoded[: -len(_encoder.encode(b""))] + _LARGE_HEADER.pack(_LARGE_TYPE, len(content))
 
 
-def decode(frame: bytes | bytearray) -> Message:
+def decode(frame: bytes | memoryview) -> Message:
     """Return the message in a frame; it holds nothing of the frame itself."""
     try:
         return _decoder.decode(frame)

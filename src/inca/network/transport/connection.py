@@ -83,12 +83,14 @@ class Connection(Stream):
 
     def give_way(self) -> None:
         """Close at once, and leave no trace in the kernel."""
-        if self.socket is not None:
+        if self.socket is None:
+            self.drop()
+        else:
             leave_no_trace(self.socket.get_extra_info("socket"))
         self.abort()
 
     def drop(self) -> None:
-        """Forget a dial that is no longer needed."""
+        """Forget it, and the dial or the answer to a call that leads to it."""
         self.state = ConnectionState.DONE
         if self.dial_task is not None and not self.dial_task.done():
             self.dial_task.cancel()

@@ -39,16 +39,15 @@ class Limits:
     def held_for_one_peer(self) -> int:
         """How many bytes one peer can make a transport hold, whatever it does.
 
-        Two connections, of which one is replaced by the other, may each have a frame of which a byte is missing; a
-        buffer that grows as bytes arrive has room for an eighth more. One frame is being read. And small messages wait
-        for a peer that asks and does not read; what waits by reference is held by whoever sends it in any case.
+        Two connections, of which one is replaced by the other, may each have a frame of which a byte is missing. One
+        frame is being read. And small messages wait for a peer that asks and does not read; what waits by reference is
+        held by whoever sends it in any case.
 
         Example:
             >>> Limits(max_frame_bytes=2**20, max_queue_bytes=2**20).held_for_one_peer / 2**20
-            6.25
+            6.0
         """
-        connection = self.max_frame_bytes + self.max_frame_bytes // 8 + _TLS_BYTES
-        return 2 * connection + self.max_frame_bytes + self.max_queue_bytes
+        return 2 * (self.max_frame_bytes + _TLS_BYTES) + self.max_frame_bytes + self.max_queue_bytes
 
     def __post_init__(self) -> None:
         """Refuse what makes no sense."""

@@ -51,14 +51,13 @@ class Routes:
         if self._trying is not None:
             self._untried.appendleft(self._trying)
 
-    def failed(self, failure: Failure, now: float, *, final: bool) -> Failure | None:
-        """Count the address as failed; return what to report, None while there are others (none if `final`)."""
+    def failed(self, failure: Failure, now: float) -> Failure | None:
+        """Count the address as failed; return what to report, None while there are others."""
         if self._trying is not None:
             self._avoid_until[self._trying] = now + AVOID_S
         self._failures.append(failure)
-        if self._untried and not final:
+        if self._untried:
             return None
-        self._untried.clear()
         cause = min(self._failures, key=lambda each: each.cause in _VAGUE).cause
         return Failure(cause, "; ".join(dict.fromkeys(each.detail for each in self._failures)))
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from inca._base.validation import integer, refuse
 from inca.errors import PeerUnreachable
+from inca.network.addresses import Address
 from inca.network.transport.connection import DELIVERING, Connection
 from inca.network.transport.connections import CLOSED, Connections
 from inca.network.transport.failures import Failure, FailureCause
@@ -57,6 +58,11 @@ class Transport:
     def connected(self) -> set[int]:
         """The peers with a live connection."""
         return {party for party, peer in self._connections.peers.items() if peer.live is not None}
+
+    @property
+    def registered(self) -> set[Address]:
+        """The relays at which the others can reach us now."""
+        return set(self._connections.registered)
 
     @property
     def arriving(self) -> list[int]:

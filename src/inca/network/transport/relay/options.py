@@ -8,6 +8,7 @@ from pathlib import Path
 
 from inca._base.validation import integer, positive, refuse
 from inca.errors import InvalidInput
+from inca.network.addresses import Address
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -31,6 +32,8 @@ class RelayLimits:
     give_way_s: float = 2.0  # for a registered connection to show that it is alive when its key comes again
     bytes_per_second: float = 5e7  # from one key in the long run; above, reading pauses
     burst_bytes: int = 1 << 26  # from one key at full speed
+    messages_per_second: float = 5000.0  # of WebSocket, of any kind and size
+    burst_messages: int = 20_000
     drain_s: float = 10.0  # at the end, for what is under way
 
     def __post_init__(self) -> None:
@@ -86,6 +89,8 @@ class RelayOptions:
                 "names: a relay without a certificate must be given the host names under which parties reach it, "
                 "such as relay.example.org"
             )
+        for name in self.names:
+            Address(name.removeprefix("*."), 1)
         for network in self.trusted_proxies:
             try:
                 ipaddress.ip_network(network)

@@ -54,7 +54,7 @@ import inca
 from inca.network.membership.identity import Identity
 from inca.network.membership.terms import Terms
 from inca.network.membership.tls import client_context, server_context
-from inca.network.testing.local_cluster import FORK_SERVER, LocalCluster, run_local_party, start_fork_server
+from inca.network.testing.local_cluster import LocalCluster, run_local_party, start_fork_server
 
 ENDING = ("digests", "agreeing", "assessing", "opening", "serving")
 MOST = 14  # periods from the end of the last round to the end of everything, at the very most
@@ -298,34 +298,21 @@ PARTS = {  # what a party's CPU time is spent on: the functions that stand for i
 }
 
 
-class ProfiledCluster(LocalCluster):
-    """Every party leaves a note of its CPU time; the first one a profile of it as well."""
-
-    def start(
-        self,
-        i: int,
-        *,
-        shred: bool = False,
-        first_start: bool = False,
-        serve_s: float = 0.0,
-        dies_after_commit: bool = False,
-    ) -> None:
-        folders = (self.folder / "roster.json", self.party_folder(i), self.session_folder(i))
-        arguments = (*folders, shred, first_start, serve_s, dies_after_commit)
-        self.processes[i] = FORK_SERVER.Process(target=_run_profiled, args=(i == 0, *arguments), daemon=True)
-        self.processes[i].start()
-
-
-def _run_profiled(profiled: bool, *arguments: Any) -> None:
-    home = arguments[1]
-    profiler = cProfile.Profile(time.thread_time)
+def _run_profiled(roster: Path, home: Path, *arguments: Any) -> None:
+    profiler, profiled = cProfile.Profile(time.thread_time), home.name == "party-000"
     try:
-        (profiler.runcall if profiled else lambda run, *rest: run(*rest))(run_local_party, *arguments)
+        (profiler.runcall if profiled else lambda run, *rest: run(*rest))(run_local_party, roster, home, *arguments)
     finally:
         usage = resource.getrusage(resource.RUSAGE_SELF)
         (home / "cpu.json").write_text(json.dumps([usage.ru_utime, usage.ru_stime, time.thread_time()]))
         if profiled:
             profiler.dump_stats(home / "profile.out")
+
+
+class ProfiledCluster(LocalCluster):
+    """Every party leaves a note of its CPU time; the first one a profile of it as well."""
+
+    work = staticmethod(_run_profiled)
 
 
 def line(name: str, value: str) -> None:

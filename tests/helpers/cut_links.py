@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import numpy as np
 
 from helpers.pace import allowance
 from inca.network.membership.terms import Terms
+from inca.network.node.node import NodeOptions
 from inca.network.testing.local_cluster import LocalCluster, free_ports, measure_start_up
 
 N = 8
@@ -112,8 +114,9 @@ class EightProcesses(LocalCluster):
         self._private = free_ports(len(self.names))
         self.links = Links([card.port for card in self.roster.parties], self._private)
 
-    def listening_port(self, i: int) -> int | None:
-        return self._private[i]
+    def start(self, i: int, options: NodeOptions | None = None, **more: Any) -> None:
+        listen = ("127.0.0.1", self._private[i])
+        super().start(i, replace(options or NodeOptions(), listen=listen), **more)
 
     def start_all(self, parties: Iterable[int] = range(N)) -> None:
         for i in parties:

@@ -27,8 +27,7 @@ from inca.network.node.session_setup import SessionSetup
 from inca.network.node.transport_setup import limits_for, transport_for
 from inca.network.protocol.finalization import Result
 from inca.network.protocol.ledger import Ledger
-from inca.network.testing.expected_sum import expected_sum
-from inca.network.testing.local_cluster import free_ports
+from inca.network.testing.local_cluster import expected_sum, free_ports
 from inca.network.transport.failures import Failure
 from inca.network.transport.interface import TransportEvents
 from inca.network.transport.transport import Transport

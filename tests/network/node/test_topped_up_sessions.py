@@ -24,7 +24,7 @@ from inca.network.node.loss_check import LossCheck, LossChecker
 from inca.network.node.session_setup import SessionSetup
 from inca.network.protocol.context import Effects
 from inca.network.protocol.ledger import Ledger
-from inca.network.testing.expected_sum import weights_of
+from inca.network.testing.local_cluster import weights_of
 from inca.privacy.gaussian import epsilon_for
 
 N, COLLUDERS, SENSITIVITY, DELTA, IDEAL = 7, 1, 240.0, 1e-3, 1.005

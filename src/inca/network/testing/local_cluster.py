@@ -14,17 +14,18 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from inca._base.types import Array
 from inca.documents.result import ResultDocument
 from inca.errors import IncaError
+from inca.network.lattice import Numbers
 from inca.network.membership.identity import Identity
 from inca.network.membership.roster import Roster, read_roster
 from inca.network.membership.terms import Terms
@@ -34,7 +35,8 @@ from inca.network.node.node import NodeOptions
 from inca.network.node.runner import run_party
 from inca.network.node.session_setup import SessionSetup
 from inca.network.protocol.ledger import Ledger
-from inca.network.testing.expected_sum import expected_sum
+from inca.network.protocol.realized_execution import realize
+from inca.network.protocol.session import SessionConfig
 from inca.protocol.execution_files import read_execution
 
 FORK_SERVER = multiprocessing.get_context("forkserver")
@@ -47,6 +49,35 @@ _LOWEST_PORT, _USUAL_EPHEMERAL_PORT = 10_000, 32_768
 _PORTS_TRIED = 4  # for each that is wanted: some are in use
 
 
+def run_local_party(
+    roster: Path, home: Path, session: Path, options: NodeOptions, shred: bool, dies_after_commit: bool
+) -> None:
+    """Do what `inca node run` does, in a process of its own."""
+    with (home / "output.txt").open("a", buffering=1) as output:
+        sys.stdout = sys.stderr = output
+        try:
+            result = run_party(
+                SessionSetup(read_roster(roster)),
+                Identity.read(home),
+                session,
+                lambda: np.load(home / "value.npy"),
+                options,
+                shred=shred,
+                leave_on_sigterm=True,
+                on_event=_die_after_commit if dies_after_commit else None,
+            )
+        except IncaError as error:
+            print(error)
+            sys.exit(1)
+        if result is None or not result.has_result:
+            sys.exit(1)
+
+
+def _die_after_commit(event: dict[str, Any]) -> None:
+    if event["event"] == "decided" and event["what"] == "commit":
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
 @dataclass
 class LocalCluster:
     """Identities, values and a roster under a folder; processes are started, killed and waited for by party id."""
@@ -57,6 +88,8 @@ class LocalCluster:
     terms: Terms
     roster: Roster = field(init=False)
     processes: dict[int, ForkServerProcess] = field(default_factory=dict)
+    work: ClassVar[Callable[..., None]] = staticmethod(run_local_party)
+    """What a process does."""
 
     def __post_init__(self) -> None:
         ports = free_ports(len(self.names))
@@ -78,26 +111,13 @@ class LocalCluster:
         return self.party_folder(i) / "sessions" / self.roster.session.hex()[:16]
 
     def start(
-        self,
-        i: int,
-        *,
-        shred: bool = False,
-        first_start: bool = False,
-        serve_s: float = 0.0,
-        dies_after_commit: bool = False,
+        self, i: int, options: NodeOptions | None = None, *, shred: bool = False, dies_after_commit: bool = False
     ) -> None:
         """Start a party's process, or start it again; one that is to die does so once it knows of commit."""
         folders = (self.folder / "roster.json", self.party_folder(i), self.session_folder(i))
-        self.processes[i] = FORK_SERVER.Process(
-            target=run_local_party,
-            args=(*folders, shred, first_start, serve_s, dies_after_commit, self.listening_port(i)),
-            daemon=True,
-        )
+        arguments = (*folders, options or NodeOptions(), shred, dies_after_commit)
+        self.processes[i] = FORK_SERVER.Process(target=self.work, args=arguments, daemon=True)
         self.processes[i].start()
-
-    def listening_port(self, i: int) -> int | None:
-        """Return where a party listens, if that is not the port of its card."""
-        return None
 
     def kill(self, i: int) -> None:
         """Kill a party's process without warning (SIGKILL)."""
@@ -158,6 +178,21 @@ class LocalCluster:
         return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
 
+def weights_of(session: SessionConfig, cohort: Iterable[Ledger]) -> list[float]:
+    """Return the weights of a cohort as its parties work them out, to the last digit, from their accounts."""
+    ledgers = list(cohort)
+    topology = ledgers[0].topology
+    assert topology is not None
+    return realize(session, topology, {ledger.me: ledger.account for ledger in ledgers}).execution.cohort_weights
+
+
+def expected_sum(session: SessionConfig, cohort: Iterable[Ledger]) -> Numbers:
+    """Return what a cohort has injected and topped up, by its ledgers: settlement leaves exactly that."""
+    ledgers = list(cohort)
+    sigma = session.sigma_topup(weights_of(session, ledgers))
+    return np.asarray(np.sum([ledger.injected + np.append(ledger.topup(sigma), 0) for ledger in ledgers], axis=0))
+
+
 def start_fork_server() -> None:
     """Start the process that others are forked from, and wait until it has loaded the program."""
     before = dict(os.environ)
@@ -192,43 +227,6 @@ def _run_at_once(count: int) -> None:
 def _practise() -> None:
     """Do a little of what a party does when it starts."""
     Identity.create("practice")
-
-
-def run_local_party(
-    roster: Path,
-    home: Path,
-    session: Path,
-    shred: bool,
-    first_start: bool,
-    serve_s: float,
-    dies_after_commit: bool = False,
-    port: int | None = None,
-) -> None:
-    """Do what `inca node run` does, in a process of its own."""
-    with (home / "output.txt").open("a", buffering=1) as output:
-        sys.stdout = sys.stderr = output
-        try:
-            setup, listen = SessionSetup(read_roster(roster)), None if port is None else ("127.0.0.1", port)
-            result = run_party(
-                setup,
-                Identity.read(home),
-                session,
-                lambda: np.load(home / "value.npy"),
-                NodeOptions(listen=listen, first_start=first_start, serve_s=serve_s),
-                shred=shred,
-                leave_on_sigterm=True,
-                on_event=_die_after_commit if dies_after_commit else None,
-            )
-        except IncaError as error:
-            print(error)
-            sys.exit(1)
-        if result is None or not result.has_result:
-            sys.exit(1)
-
-
-def _die_after_commit(event: dict[str, Any]) -> None:
-    if event["event"] == "decided" and event["what"] == "commit":
-        os.kill(os.getpid(), signal.SIGKILL)
 
 
 def free_ports(count: int) -> list[int]:

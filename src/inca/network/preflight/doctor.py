@@ -230,7 +230,7 @@ def _check_loss(setup: SessionSetup, me: int) -> Check:
     if seed is None:
         seed = hashlib.sha256(b"inca-sample-seed/1" + setup.session.id).digest()
         of = " (a sample: the seed is drawn later)"
-    planned = LossChecker(setup, setup.session.topology(seed), seed, me).planned
+    planned = LossChecker(setup, seed, me).planned
     figures = {"epsilon": planned.epsilon, "allowed": planned.allowed, "coalitions": planned.coalitions}
     if planned.refusal:
         return our_problem("loss", f"even with everyone present {planned.refusal}{of}", **figures)

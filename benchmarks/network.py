@@ -243,7 +243,6 @@ def terms_of(options: argparse.Namespace, parties: int, dimension: int, rounds: 
     if rounds:
         return Terms(
             rounds=rounds,
-            receivers=1,
             schedule="permutation",
             sigma_independent=0.5,
             sigma_cancelling=5.0,

@@ -106,7 +106,7 @@ class RoomOnDisk(Room):
                 for record in effects.records:
                     self.durable[i].apply(record)
             if when is None:
-                self.disks[i].write_ahead(self.parties[i].sealed_messages)
+                self.disks[i].write_ahead(self.parties[i].finalization.sealed_messages)
         except (Killed, JournalUnusable) as error:
             self.ends.append(error)
             when = "after" if written else "before"

@@ -110,7 +110,6 @@ def small_session(rng: random.Random) -> SessionConfig:
         id=rng.randbytes(32),
         parties=rng.choice([3, 4, 5, 5, 6, 6, 7, 7]),
         rounds=1,
-        receivers=1,
         schedule="permutation",
         dimension=1,
         largest_value=2**32,
@@ -411,16 +410,16 @@ class SealedNetwork(SimulatedNetwork):
         party = self.honest[i]
         if (result := party.result) is not None:
             return "result", tuple(result.total.tolist()), result.weight, result.beacon, result.exact
-        if party.lie is not None:
-            return "lie", party.lie.party
+        if party.finalization.lie is not None:
+            return "lie", party.finalization.lie.party
         return ("none", party.reason) if self._finalization(i).opened else None
 
     def _finalization(self, i: int) -> Finalization:
-        return self.honest[i]._components.finalization
+        return self.honest[i].finalization
 
     def check_end(self) -> None:
         """Check how the session has ended."""
-        late = {i: p.stage for i, p in self.honest.items() if not (p.finished or p.unfinished)}
+        late = {i: p.stage for i, p in self.honest.items() if not (p.finished or p.finalization.unfinished)}
         if late:
             raise Violation(f"the session hangs at {self.now:.1f} s: {late}")
         outcomes = {outcome for i in self.honest if (outcome := self.outcome(i)) is not None}

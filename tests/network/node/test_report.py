@@ -48,7 +48,7 @@ def report_with(mean: Array, **changes: Any) -> ResultDocument:
 
 def realized_of(setup: SessionSetup, topology: Topology, cohort: Flags, **parts: Any) -> RealizedExecution:
     execution = inca.Execution(topology.schedule, setup.roster.terms.injection, cohort=cohort, **parts)
-    return RealizedExecution(execution, topology, ())
+    return RealizedExecution(execution, ())
 
 
 def report_of(setup: SessionSetup, result: Result) -> ResultDocument:
@@ -110,7 +110,7 @@ def test_the_cohort_and_contradicting_parties_are_named() -> None:
     setup = SessionSetup(Roster("trial", terms(seed=SEED), CARDS))
     topology = setup.session.topology(bytes.fromhex(SEED))
     execution = realized_of(setup, topology, np.arange(4) != 2).execution
-    realized = RealizedExecution(execution, topology, (Contradiction(2, 3, 1, "acknowledged"),))
+    realized = RealizedExecution(execution, (Contradiction(2, 3, 1, "acknowledged"),))
     document = report_of(
         setup,
         Result(

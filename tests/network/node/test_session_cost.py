@@ -62,7 +62,7 @@ MACHINE = MachineSeconds(draw=0.03, take=0.04, write=0.03, unseal=0.04, verify=2
 
 
 def test_times_grow_with_what_there_is_to_do() -> None:
-    session = replace(SESSION, parties=12, rounds=3, receivers=1, dimension=10**6)
+    session = replace(SESSION, parties=12, rounds=3, dimension=10**6)
     base = session_seconds(session, MACHINE, 1e7, 0.1)
     assert base.total > base.round * 3 + base.deposits + base.opening
     # Eleven final messages of eight megabytes, at ten megabytes a second.
@@ -70,7 +70,6 @@ def test_times_grow_with_what_there_is_to_do() -> None:
     for other, machine, link, trip in (
         (replace(session, parties=24), MACHINE, 1e7, 0.1),
         (replace(session, rounds=4), MACHINE, 1e7, 0.1),
-        (replace(session, receivers=2), MACHINE, 1e7, 0.1),
         (replace(session, min_round_duration=4.0), MACHINE, 1e7, 0.1),
         (session, replace(MACHINE, assess=0.5), 1e7, 0.1),
         (session, MACHINE, 0.5e7, 0.1),

@@ -60,7 +60,7 @@ class CheckingRoom(Room):
 
     def perform(self, i: int, effects: Effects) -> None:
         if effects.plan:
-            self.plans_refused[i] = self.checkers[i].planned().refusal
+            self.plans_refused[i] = self.checkers[i].planned.refusal
         if (realized := effects.assess) is not None:
             check = self.checks[i, realized.cohort] = self.checkers[i].realized(realized)
             self.refusals[i] = check.refusal
@@ -127,5 +127,6 @@ def test_whoever_is_away_or_leaves_all_who_stay_deposit_and_top_up_alike(
     final = [room.checks[i, result.realized.cohort] for i in cohort]
     assert all(check.coalition is None for check in final)
     assert max(check.epsilon for check in final) > 0.99 * final[0].allowed
-    bare = LossChecker(setup_of(together=0.0), result.realized.intended, bytes(32), min(cohort))
+    topology = room.session.topology(bytes(32))
+    bare = LossChecker(setup_of(together=0.0), topology, bytes(32), min(cohort))
     assert (bare.realized(result.realized).coalition is None) is (expected == 0)

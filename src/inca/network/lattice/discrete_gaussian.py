@@ -126,17 +126,11 @@ def _product(a: np.uint64, b: np.uint64) -> tuple[np.uint64, np.uint64]:
 
 @dataclass(frozen=True, eq=False)
 class _Table:
-    """The columns.
+    """The columns."""
 
-    Attributes:
-        slots: The column of each slot: 0..127, 128 for the tail, 129 for nothing.
-        surely: The first bits of U that are below this accept whatever is proposed in the column, if sigma is wide.
-        weights: W_k.
-    """
-
-    slots: NDArray[np.uint8]
-    surely: Words
-    weights: list[int]
+    slots: NDArray[np.uint8]  # the column of each slot: 0..127, 128 for the tail, 129 for nothing
+    surely: Words  # first bits of U below this accept whatever is proposed in the column, if sigma is wide
+    weights: list[int]  # W_k
 
 
 @lru_cache(maxsize=1)

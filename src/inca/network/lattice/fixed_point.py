@@ -27,80 +27,54 @@ _RAISED = 1.0 + 2.0**-4  # room for noise to be drawn larger than agreed, to mak
 _ALL_BOUND = 16  # standard deviations of all noise of a session at once
 
 
-def largest_balance(noise: NoiseLevels, max_norm: float, parties: int, rounds: int, *, senders: int | None) -> float:
+def largest_balance(noise: NoiseLevels, max_norm: float, parties: int, rounds: int) -> float:
     """Return what the balances of honest parties are below: what they hold between rounds.
 
-    All that was ever injected may be in one place. Where as many parties send to one in a round as it sends to, it
-    cannot all come there so soon: the part u of a balance that is not the live mask, |u| <= U, keeps at most all of
-    itself and is joined by k shares of at most (U + M) / (k + 1), M being what no mask exceeds,
+    All that was ever injected may be in one place. As one party sends to it in a round, it cannot all come there so
+    soon: the part u of a balance that is not the live mask, |u| <= U, keeps at most all of itself and is joined by a
+    share of at most (U + M) / 2, M being what no mask exceeds,
 
-        U' = max(U, (U + k M) / (k + 1)) + k (U + M) / (k + 1),
+        U' = max(U, (U + M) / 2) + (U + M) / 2,
 
-    whoever sends them (`protocol.share_bounds`, where portions and rounding are). Noise counts double there, as it may
+    whoever sends it (`protocol.share_bounds`, where portions and rounding are). Noise counts double there, as it may
     be raised for what rounding costs.
-
-    Args:
-        noise: The levels.
-        max_norm: The largest absolute value of a coordinate.
-        parties: Their number.
-        rounds: T.
-        senders: From how many parties each hears in a round, if that is certain, and k as well; None: from any number.
 
     Example:
         >>> noise = NoiseLevels(independent=1.0, cancelling=1e5)
-        >>> f"{largest_balance(noise, 1.0, 10_000, 7, senders=None):.1e}"
-        '2.6e+11'
-        >>> f"{largest_balance(noise, 1.0, 10_000, 7, senders=1):.1e}"
-        '1.5e+08'
+        >>> [f"{largest_balance(noise, 1.0, 10_000, rounds):.1e}" for rounds in (7, 70)]
+        ['1.5e+08', '2.3e+12']
     """
     spread = noise.independent + 2.0 * (rounds + 1) * noise.cancelling
     everything = parties * (max_norm + _ALL_BOUND * spread)
-    if senders is None:
-        return everything
     mask, unmasked = NOISE_BOUND * noise.cancelling, max_norm + NOISE_BOUND * noise.independent
     for _ in range(rounds):
         if not unmasked < everything:
             break
-        shares = senders * (unmasked + mask) / (senders + 1)
-        unmasked = max(unmasked, (unmasked + senders * mask) / (senders + 1)) + shares
+        unmasked = max(unmasked, (unmasked + mask) / 2.0) + (unmasked + mask) / 2.0
     return min(everything, 2.0 * (unmasked + mask))
 
 
-def granularity_for(
-    noise: NoiseLevels, max_norm: float, parties: int, rounds: int, *, senders: int | None = None
-) -> float:
+def granularity_for(noise: NoiseLevels, max_norm: float, parties: int, rounds: int) -> float:
     """Return the lattice's step: the largest power of two that is at most 2^-30 of the smaller noise.
 
-    A noise of 0 does not count, and top-up noise is not the smaller one. If balances (`largest_balance`) or the total
-    of all parties might reach 2^62 steps, or noise be too wide to be drawn, the step is the smallest power of two that
-    avoids it, up to 2^-20 of the smaller noise.
-
-    Args:
-        noise: The levels, with the largest top-up.
-        max_norm: The largest absolute value of a coordinate.
-        parties: Their number.
-        rounds: T.
-        senders: From how many parties each hears in a round, if as many as it sends to; None: from any number.
-
-    Raises:
-        InvalidInput: If 64 bits do not suffice.
+    A noise of 0 does not count, and top-up noise, of which `noise` has the largest, is not the smaller one. If balances
+    (`largest_balance`) or the total of all parties might reach 2^62 steps, or noise be too wide to be drawn, the step
+    is the smallest power of two that avoids it, up to 2^-20 of the smaller noise; beyond that it is refused.
 
     Example:
         >>> granularity_for(NoiseLevels(independent=1.0, cancelling=3.0), 100.0, parties=50, rounds=20) == 2.0**-30
         True
         >>> proven = NoiseLevels(independent=1.0, cancelling=4.6e5)  # for 10,000 parties
-        >>> granularity_for(proven, 1.0, parties=10_000, rounds=7, senders=1) == 2.0**-30
+        >>> granularity_for(proven, 1.0, parties=10_000, rounds=7) == 2.0**-30
         True
     """
     widest = finite_float("max_norm", max_norm, min=0.0)
     parties = integer("parties", parties, min=1, max=2**32)
     rounds = integer("rounds", rounds, min=1, max=2**32)
-    if senders is not None:
-        senders = integer("senders", senders, min=1, max=2**31)
     sigmas = [sigma for sigma in (noise.independent, noise.cancelling) if sigma > 0.0]
     if not sigmas:
         raise InvalidInput("sigma_independent or sigma_cancelling must be above 0, got 0 for both")
-    balance = largest_balance(noise, widest, parties, rounds, senders=senders)
+    balance = largest_balance(noise, widest, parties, rounds)
     largest = max(balance, parties * (widest + NOISE_BOUND * (noise.independent + noise.topup)))
     drawn = _RAISED * max(*sigmas, noise.topup)
     exponent = math.frexp(min(sigmas))[1] - 1  # of the largest power of two that is not above the smaller noise
@@ -119,9 +93,6 @@ def granularity_for(
 @dataclass(frozen=True)
 class Lattice:
     """The multiples of a step that is a power of two, so that scaling by it rounds nothing.
-
-    Args:
-        granularity: The step.
 
     Example:
         >>> lattice = Lattice(0.25)
@@ -185,15 +156,14 @@ def portion(value: Numbers, r: int, pieces: int) -> Numbers:
     return part
 
 
-def share(balance: Numbers, receivers: int) -> Numbers:
-    """Return what each of `receivers` gets of a balance, rounded down; the sender keeps balance - receivers * share.
+def share(balance: Numbers) -> Numbers:
+    """Return the half of a balance that is offered, rounded down; the sender keeps the rest.
 
     Example:
-        >>> share(np.array([10, -10]), receivers=2).tolist()
-        [3, -4]
+        >>> share(np.array([10, -11])).tolist()
+        [5, -6]
     """
-    receivers = integer("receivers", receivers, max=2**31)
-    return np.asarray(_numbers("balance", balance) // np.int64(receivers + 1), dtype=np.int64)
+    return np.asarray(_numbers("balance", balance) // np.int64(2), dtype=np.int64)
 
 
 def _numbers(name: str, value: Numbers) -> Numbers:

@@ -20,7 +20,7 @@ import msgspec
 from inca._base.files import write_json
 from inca._base.validation import file_path, instance, listed, refuse, whole_parties
 from inca.errors import InvalidInput
-from inca.network.membership.identity import Card, check_name
+from inca.network.membership.identity import Card, Identity, check_name
 from inca.network.membership.terms import Terms, fields_from_file, to_utc
 from inca.protocol.adversary import smallest_cohort
 from inca.protocol.schedules.kinds import schedule_of_kind
@@ -41,7 +41,7 @@ class Roster:
         >>> from inca.network.membership.identity import Identity
         >>> from inca.network.membership.terms import Terms, from_utc
         >>> terms = Terms(
-        ...     rounds=6, receivers=1, schedule="permutation", sigma_independent=3.0,
+        ...     rounds=6, schedule="permutation", sigma_independent=3.0,
         ...     sigma_cancelling=30.0, dimension=1, lower=0.0, upper=1.0, epsilon=1.0, delta=1e-5, rule="analytic",
         ...     colluding=0.0, min_participants=3, period=10.0, max_clock_skew=1.0,
         ...     start=from_utc("2030-01-15T08:00:00Z"),
@@ -98,6 +98,12 @@ number of parties (2), got 3'))
     def index(self, certificate: bytes) -> int | None:
         """Return the id of the party with this certificate (DER), None if there is none."""
         return self._ids.get(certificate)
+
+    def party_of(self, identity: Identity) -> int:
+        """Return the id of the party with these keys; refuse those of a stranger."""
+        if (party := self.index(identity.certificate)) is None:
+            raise InvalidInput(f"the identity of {identity.name!r} is not in the roster {self.name!r}")
+        return party
 
     def with_parties(self, *cards: Card) -> Roster:
         """Return the roster with further parties: another session.
@@ -181,7 +187,7 @@ number of parties (2), got 3'))
         if not terms.needs_seed and n > MOST_ON_CIRCLE:
             yield f"at most {MOST_ON_CIRCLE:,} parties fit on a circle (above, a seed draws trustees), got {n:,}"
         try:
-            schedule_of_kind(terms.schedule, n, terms.rounds, terms.receivers, seed=0)
+            schedule_of_kind(terms.schedule, n, terms.rounds, seed=0)
         except InvalidInput as error:
             yield str(error)
 

@@ -30,10 +30,8 @@ def transport_for(
 ) -> Transport:
     """Return a transport to all parties of a roster, which trusts exactly their certificates."""
     server, client = server_context(identity, roster), client_context(identity, roster)
-    me = roster.index(identity.certificate)
-    assert me is not None  # or there would be no contexts
     config = TransportConfig(
-        me=me,
+        me=roster.party_of(identity),
         addresses=[[Address(card.host, card.port)] for card in roster.parties],
         session=session or roster.session,
         server=server,

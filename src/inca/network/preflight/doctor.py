@@ -191,7 +191,7 @@ def _check_journal(setup: SessionSetup, state: Path) -> Check:
             journal = Journal(Path(folder) / "journal.db", session=bytes(32), party=0)
             for t in range(trials):
                 began = time.perf_counter()
-                journal.append([Credited(t, 0, 0, payload)])
+                journal.append([Credited(t, payload)])
                 times.append(time.perf_counter() - began)
             modes = sorted({stat.S_IMODE(path.stat().st_mode) for path in Path(folder).iterdir()})
             kept = len(journal.read())
@@ -230,7 +230,7 @@ def _check_loss(setup: SessionSetup, me: int) -> Check:
     if seed is None:
         seed = hashlib.sha256(b"inca-sample-seed/1" + setup.session.id).digest()
         of = " (a sample: the seed is drawn later)"
-    planned = LossChecker(setup, setup.session.topology(seed), seed, me).planned()
+    planned = LossChecker(setup, setup.session.topology(seed), seed, me).planned
     figures = {"epsilon": planned.epsilon, "allowed": planned.allowed, "coalitions": planned.coalitions}
     if planned.refusal:
         return our_problem("loss", f"even with everyone present {planned.refusal}{of}", **figures)

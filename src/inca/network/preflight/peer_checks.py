@@ -101,7 +101,7 @@ class PeerChecks(TransportEvents):
     async def measure_rates(self, peers: Iterable[int], seconds: float) -> dict[int, float]:
         """Measure how many bytes a second each of these peers takes from us, one after the other."""
         session, rates = self._setup.session, dict[int, float]()
-        size, deadline = min(session.payload_bytes * session.receivers, _MAX_PADDING), time.monotonic() + seconds
+        size, deadline = min(session.payload_bytes, _MAX_PADDING), time.monotonic() + seconds
         for peer in peers:
             if (left := deadline - time.monotonic()) <= 0.0:
                 break

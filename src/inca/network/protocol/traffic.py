@@ -1,7 +1,7 @@
 """How much a session moves: the sizes, rates and times behind every limit on its traffic.
 
-Each follows from the parties, dimension, rounds, receivers and period that were agreed, so that honest parties never
-meet a limit, whether a share has 100 bytes or 80 MB, and a peer out of its mind does soon.
+Each follows from the parties, dimension, rounds and period that were agreed, so that honest parties never meet a
+limit, whether a share has 100 bytes or 80 MB, and a peer out of its mind does soon.
 """
 
 from __future__ import annotations
@@ -36,9 +36,7 @@ class Traffic:
     @property
     def message_bytes(self) -> int:
         """Of the largest message: one payload, or the accounts and proofs of a batch."""
-        return (
-            self.session.payload_bytes + _SMALL_BYTES + _TRANSFER_BYTES * self.session.rounds * self.session.receivers
-        )
+        return self.session.payload_bytes + _SMALL_BYTES + _TRANSFER_BYTES * self.session.rounds
 
     @property
     def backlog_bytes(self) -> int:
@@ -49,7 +47,7 @@ class Traffic:
     def all_payload_bytes(self) -> int:
         """Of payloads that one party may have for another: its shares of all rounds, and everyone's deposit."""
         session = self.session
-        return (session.rounds * session.receivers + session.parties) * self.sealed_bytes + self.message_bytes
+        return (session.rounds + session.parties) * self.sealed_bytes + self.message_bytes
 
     @property
     def request_bytes(self) -> int:

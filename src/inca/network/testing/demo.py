@@ -38,14 +38,7 @@ _POLL_S = 0.05
 
 
 def planned(parties: int, leavers: int = 0) -> Plan:
-    """Return the plan of a demo, for a quarter of leavers or for more.
-
-    Example:
-        >>> print(planned(12).design)
-        circle, 3 rounds, 1 receiver, value in shares
-        >>> planned(12, leavers=5).requirements.leavers
-        5
-    """
+    """Return the plan of a demo, for a quarter of leavers or for more."""
     requirements = Requirements(
         parties,
         _EPSILON,

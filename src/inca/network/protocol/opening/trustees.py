@@ -114,12 +114,7 @@ def _may(count: int) -> str:
 
 
 def tolerance_of(parties: int, colluders: int, leavers: int) -> Tolerance:
-    """Return how many parties of a session may be missing, before commit and after it.
-
-    >>> tolerance = tolerance_of(12, colluders=2, leavers=3)
-    >>> tolerance.before, tolerance.after, tolerance.smallest
-    (3, 5, 9)
-    """
+    """Return how many parties of a session may be missing, before commit and after it."""
     smallest = max(parties - leavers, smallest_cohort(colluders))
     count, threshold = _numbers(parties, colluders, leavers, parties)
     trustees = min(count, parties)

@@ -178,7 +178,7 @@ class Party:
         """
         self._require_peer(peer)
         self.anti_entropy.connected(now, peer)
-        if self._rule.connected_is_up:
+        if self.stage == "gathering":
             self.context.mark_up(peer)
         return self._advance(now)
 
@@ -243,7 +243,7 @@ class Party:
     @property
     def outcome_known(self) -> bool:
         """Whether it is known how the session ends for this party; it may still serve others."""
-        return self._rule.outcome_known
+        return self.stage in ("serving", "over", "left")
 
     @property
     def result(self) -> Result | None:
@@ -301,11 +301,13 @@ class Party:
     def _successor(self, now: float) -> Stage | None:
         """Return the stage that follows, or None while this one lasts."""
         rule = self._rule
+        if rule.terminal:
+            return None
         if rule.until_decision and self.finalization.apply_decisions():
             return after_decision(self)
-        if rule.until_opened and self.finalization.open():
+        if self.finalization.open():
             return "serving"
-        if rule.terminal or not self._is_over(now):
+        if not self._is_over(now):
             return None
         return rule.successors[0] if rule.then is None else rule.then(self, now)
 
@@ -378,5 +380,5 @@ class Party:
         after_last, items = self.session.rounds + 1, self.signed_items.by_kind
         signed = [items[kind][peer].proof for kind in ONCE if peer in items[kind]]
         current = max(0, self.ledger.round, min(self.session.clock_round(now), after_last))
-        current = after_last if self._rule.rounds_over else current
+        current = after_last if self.ledger.sealed else current
         return Seen(self.transfers.seen_of(peer), current, self.ledger.since, signed)

@@ -41,9 +41,10 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -54,7 +55,8 @@ import inca
 from inca.network.membership.identity import Identity
 from inca.network.membership.terms import Terms
 from inca.network.membership.tls import client_context, server_context
-from inca.network.testing.local_cluster import LocalCluster, run_local_party, start_fork_server
+from inca.network.testing.fork_server import start_fork_server
+from inca.network.testing.local_cluster import LocalCluster, run_local_party
 
 ENDING = ("digests", "agreeing", "assessing", "opening", "serving")
 MOST = 14  # periods from the end of the last round to the end of everything, at the very most
@@ -298,21 +300,23 @@ PARTS = {  # what a party's CPU time is spent on: the functions that stand for i
 }
 
 
-def _run_profiled(roster: Path, home: Path, *arguments: Any) -> None:
-    profiler, profiled = cProfile.Profile(time.thread_time), home.name == "party-000"
+class ProfiledCluster(LocalCluster):
+    """Every party leaves a note of its CPU time; the first one a profile of it as well."""
+
+    def main_of(self, i: int) -> Callable[..., None]:
+        return partial(_run_profiled, i == 0)
+
+
+def _run_profiled(profiled: bool, *arguments: Any) -> None:
+    home = arguments[1]
+    profiler = cProfile.Profile(time.thread_time)
     try:
-        (profiler.runcall if profiled else lambda run, *rest: run(*rest))(run_local_party, roster, home, *arguments)
+        (profiler.runcall if profiled else lambda run, *rest: run(*rest))(run_local_party, *arguments)
     finally:
         usage = resource.getrusage(resource.RUSAGE_SELF)
         (home / "cpu.json").write_text(json.dumps([usage.ru_utime, usage.ru_stime, time.thread_time()]))
         if profiled:
             profiler.dump_stats(home / "profile.out")
-
-
-class ProfiledCluster(LocalCluster):
-    """Every party leaves a note of its CPU time; the first one a profile of it as well."""
-
-    work = staticmethod(_run_profiled)
 
 
 def line(name: str, value: str) -> None:

@@ -7,7 +7,6 @@ import threading
 import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +14,9 @@ import numpy as np
 
 from helpers.pace import allowance
 from inca.network.membership.terms import Terms
-from inca.network.node.node import NodeOptions
-from inca.network.testing.local_cluster import LocalCluster, free_ports, measure_start_up
+from inca.network.node.transport_setup import NetworkAccess
+from inca.network.testing.fork_server import measure_start_up
+from inca.network.testing.local_cluster import LocalCluster, free_ports
 
 N = 8
 PERIOD_S = 3.0
@@ -112,11 +112,10 @@ class EightProcesses(LocalCluster):
     def __post_init__(self) -> None:
         super().__post_init__()
         self._private = free_ports(len(self.names))
-        self.links = Links([card.port for card in self.roster.parties], self._private)
+        self.links = Links([self.roster.addresses_of(i)[0].port for i in range(N)], self._private)
 
-    def start(self, i: int, options: NodeOptions | None = None, **more: Any) -> None:
-        listen = ("127.0.0.1", self._private[i])
-        super().start(i, replace(options or NodeOptions(), listen=listen), **more)
+    def access(self, i: int) -> NetworkAccess:
+        return NetworkAccess(listen=("127.0.0.1", self._private[i]))
 
     def start_all(self, parties: Iterable[int] = range(N)) -> None:
         for i in parties:

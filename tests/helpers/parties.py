@@ -26,7 +26,7 @@ from inca.network.protocol.party import Party
 from inca.network.protocol.records import Record
 from inca.network.protocol.session import WEIGHT, SessionConfig
 from inca.network.protocol.signed_items import Digest, SignedItems, read
-from inca.network.testing.local_cluster import expected_sum
+from inca.network.testing.expected_sum import expected_sum
 
 N, START = 5, 10.0
 BROKEN_S = 0.02  # after which both ends know that a connection has ended

@@ -37,7 +37,7 @@ from inca.network.protocol.realized_execution import RealizedExecution
 from inca.network.protocol.records import Decided, Erased, Record, Secret
 from inca.network.protocol.session import SessionConfig
 from inca.network.protocol.signed_items import Digest, Key, Sign, Verify, read
-from inca.network.testing.local_cluster import weights_of
+from inca.network.testing.expected_sum import weights_of
 from inca.protocol.adversary import smallest_cohort
 
 _CRASHING_PERIODS = 20.0  # from the start on

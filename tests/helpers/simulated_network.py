@@ -38,7 +38,7 @@ from inca.network.protocol.records import Decided, Erased, Record, Secret
 from inca.network.protocol.session import SessionConfig
 from inca.network.protocol.signed_items import Key, Sign, SignedItems, Verify, read
 from inca.network.protocol.stages import USUAL_DECISIONS, periods_after_rounds
-from inca.network.testing.local_cluster import expected_sum
+from inca.network.testing.expected_sum import expected_sum
 from inca.protocol.adversary import smallest_cohort
 from inca.protocol.execution_files import digest
 from inca.protocol.transcript import Transcript

@@ -24,14 +24,14 @@ from inca.network.node.loss_check import LossCheck, LossChecker
 from inca.network.node.session_setup import SessionSetup
 from inca.network.protocol.context import Effects
 from inca.network.protocol.ledger import Ledger
-from inca.network.testing.local_cluster import weights_of
+from inca.network.testing.expected_sum import weights_of
 from inca.privacy.gaussian import epsilon_for
 
 N, COLLUDERS, SENSITIVITY, DELTA, IDEAL = 7, 1, 240.0, 1e-3, 1.005
 OWN = 100.0
 TOGETHER = OWN * math.sqrt(N - COLLUDERS) * (1.0 - 1e-9)
 MU = math.sqrt(IDEAL) * SENSITIVITY / TOGETHER  # the cancelling noise is so much that it costs less than 0.005
-CARDS = tuple(Identity.create(f"p{i}").card("127.0.0.1", 7001 + i) for i in range(N))
+CARDS = tuple(Identity.create(f"p{i}").card(f"127.0.0.1:{7001 + i}") for i in range(N))
 
 
 def setup_of(together: float = TOGETHER) -> SessionSetup:

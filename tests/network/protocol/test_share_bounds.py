@@ -31,7 +31,7 @@ from inca.network.protocol.messages import MAX_NUMBER, Ack, Offer, Voided, pack,
 from inca.network.protocol.records import Began, Credited, Opened, Seeded, Tombstoned
 from inca.network.protocol.session import WEIGHT, SessionConfig
 from inca.network.protocol.share_bounds import largest_total, share_bounds
-from inca.network.testing.local_cluster import expected_sum
+from inca.network.testing.expected_sum import expected_sum
 from inca.protocol.topup import TopUp
 
 

@@ -262,15 +262,12 @@ class _Events(TransportEvents):
 
 
 async def _listen(options: RelayOptions) -> socket.socket:
-    try:
-        if options.host:
-            return await listen(options.host, options.port)
-        both = socket.has_dualstack_ipv6()
-        family = socket.AF_INET6 if both else socket.AF_INET
-        listening = socket.create_server(("", options.port), family=family, dualstack_ipv6=both, backlog=1024)
-    except OSError as error:
-        where = f"{options.host or 'all addresses'}, port {options.port}"
-        raise InvalidInput(f"the relay cannot listen at {where}: {error.strerror or error}; try another port") from None
+    """Return a socket that listens, or raise an `OSError`: whoever starts a relay knows which of them may pass."""
+    if options.host:
+        return await listen(options.host, options.port)
+    both = socket.has_dualstack_ipv6()
+    family = socket.AF_INET6 if both else socket.AF_INET
+    listening = socket.create_server(("", options.port), family=family, dualstack_ipv6=both, backlog=1024)
     listening.setblocking(False)
     return listening
 

@@ -301,10 +301,9 @@ async def closed_listener(network: TlsNetwork, party: int) -> AsyncIterator[None
 def held_for_one_peer(limits: Limits) -> int:
     """Return how many bytes one peer can make a transport hold, whatever it does.
 
-    Two connections, of which one is replaced by the other, may each have a frame of which a byte is missing; a buffer
-    that grows as bytes arrive has room for an eighth more, and a connection holds less than a mebibyte of what TLS has
-    not decrypted yet, or encrypted and not sent. One frame is being read. And small messages wait for a peer that asks
-    and does not read; what waits by reference is held by whoever sends it in any case.
+    Two connections, of which one is replaced by the other, may each have a frame of which a byte is missing, and hold
+    less than a mebibyte of what TLS has not decrypted yet, or encrypted and not sent. One frame is being read. And
+    small messages wait for a peer that asks and does not read; what waits by reference is held by whoever sends it in
+    any case.
     """
-    connection = limits.max_frame_bytes + limits.max_frame_bytes // 8 + 2**20
-    return 2 * connection + limits.max_frame_bytes + limits.max_queue_bytes
+    return 2 * (limits.max_frame_bytes + 2**20) + limits.max_frame_bytes + limits.max_queue_bytes

@@ -74,6 +74,7 @@ UNLIMITED = {
     "messages_per_second": 1e12,
     "burst_messages": 1 << 50,
     "max_pending_per_origin": 256,
+    "max_calls_per_origin": 10**6,
 }
 
 

@@ -230,7 +230,8 @@ def test_calls_that_come_to_nothing(network: RelayNetwork) -> None:
                 own = anna.claim(network.parties[1], "dial", network.names[1])
                 assert await anna.refused(own) is Refusal.NOT_REGISTERED
             await bert.say(Declined("no such call"))
-            assert not relay.switchboard._waiting and not relay.switchboard._per_key
+            board = relay.switchboard
+            await until(lambda: not (board._waiting or board._per_key or board._per_origin or board._pairs))
 
     run(main())
 
@@ -304,7 +305,9 @@ def test_limits_of_a_pair_a_callee_and_a_key(network: RelayNetwork) -> None:
         assert await full({"max_per_pair": 2}, everyone, [0, 0, 0, 2]) == [True, True, False, True]
         assert await full({"max_waiting": 3}, everyone, [0, 2, 3, 4]) == [True, True, True, False]
         assert await full({"max_per_key": 3}, None, [0, 2, 3, 4]) == [True, True, True, False]
-        assert await full({"max_per_key": 3}, everyone, [0, 2, 3, 4]) == [True] * 4  # pairs limit them
+        assert await full({"max_calls_per_origin": 3}, None, [0, 2, 3, 4]) == [True, True, True, False]
+        for limit in ("max_per_key", "max_calls_per_origin"):
+            assert await full({limit: 3}, everyone, [0, 2, 3, 4]) == [True] * 4  # pairs limit them
 
     run(main())
 

@@ -82,6 +82,7 @@ class Switchboard:
         self.data: set[ServerLink] = set()
         self._pairs: Counter[frozenset[str]] = Counter()  # calls, as long as the caller's end is there
         self._per_key: Counter[str] = Counter()  # ends of calls
+        self._per_origin: Counter[str] = Counter()  # calls, by where they are made
         self._waiting: Counter[str] = Counter()  # calls by callee
         self._buckets: dict[str, TokenBuckets] = {}
         self._rates = Limits(
@@ -185,6 +186,7 @@ class Switchboard:
         if self.allow is None:
             ends = max(self._per_key[link.name], self._per_key[callee] + self._waiting[callee])
             full |= ends >= self.limits.max_per_key
+            full |= self._per_origin[link.origin] >= self.limits.max_calls_per_origin
         if registered is None or callee == link.name:
             self._refuse(link, Refusal.NOT_REGISTERED)
         elif full:
@@ -196,6 +198,7 @@ class Switchboard:
             self._waiting[callee] += 1
             self._pairs[pair] += 1
             self._per_key[link.name] += 1
+            self._per_origin[link.origin] += 1
             registered.send_text(msgspec.json.encode(Incoming(ticket, link.origin)))
             refuse = lambda: self._refuse_call(ticket, Refusal.NO_ANSWER)  # noqa: E731
             link.set_timer("deadline", self.limits.callee_timeout_s, refuse)
@@ -273,6 +276,7 @@ class Switchboard:
             self._end_call(link.ticket)
         if link.pair:
             _count_down(self._pairs, link.pair)
+            _count_down(self._per_origin, link.origin)
         if link.pair or link in self.data:
             _count_down(self._per_key, link.name)
         self.data.discard(link)

@@ -32,7 +32,7 @@ from inca.network.transport.failures import Failure, FailureCause
 
 N = 4
 IDENTITIES = [Identity.create(f"party-{i}") for i in range(N)]
-CARDS = tuple(identity.card("127.0.0.1", 7001 + i) for i, identity in enumerate(IDENTITIES))
+CARDS = tuple(identity.card(f"127.0.0.1:{7001 + i}") for i, identity in enumerate(IDENTITIES))
 SETUP = SessionSetup(Roster("trial", terms(seed=SEED, colluding=0.25), CARDS))
 TOPOLOGY = SETUP.session.topology(bytes.fromhex(SEED))
 

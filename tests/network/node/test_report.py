@@ -32,7 +32,7 @@ from inca.network.protocol.session import WEIGHT, Topology
 from inca.reporting.result import result_content
 
 NAMES = ("anna", "bert", "cleo", "dora")
-CARDS = tuple(Identity.create(name).card("127.0.0.1", 7001 + i) for i, name in enumerate(NAMES))
+CARDS = tuple(Identity.create(name).card(f"127.0.0.1:{7001 + i}") for i, name in enumerate(NAMES))
 
 
 BEACON = bytes(range(32))

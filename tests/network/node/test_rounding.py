@@ -16,7 +16,7 @@ import inca
 from helpers.strategies import generator
 from inca._base.types import Array
 from inca.errors import InvalidInput
-from inca.network.lattice.fixed_point import portion, share
+from inca.network.lattice.fixed_point import portion
 from inca.network.membership.identity import Identity
 from inca.network.membership.roster import Roster
 from inca.network.membership.terms import Terms
@@ -65,7 +65,7 @@ class Session:
             before, now = now, now.copy()
             for i in range(n):
                 if t and self.sent(t - 1, i):
-                    part = int(share(before[i : i + 1])[0])
+                    part = int(before[i]) // 2
                     now[i] -= part
                     now[self.receivers[t - 1, i]] += part
             for i in range(n):
@@ -285,7 +285,7 @@ def setup(**changes: Any) -> SessionSetup:
     terms |= {"sigma_independent": 3.0, "sigma_cancelling": 30.0, "dimension": 1, "lower": 0.0, "upper": 1.0}
     terms |= {"epsilon": 2.0, "delta": 1e-5, "rule": "analytic", "colluding": 0.2}
     terms |= {"min_participants": 4, "start": 1_900_000_000.0, "period": 10.0, "max_clock_skew": 1.0}
-    cards = tuple(Identity.create(f"party-{i}").card("127.0.0.1", 7000 + i) for i in range(6))
+    cards = tuple(Identity.create(f"party-{i}").card(f"127.0.0.1:{7000 + i}") for i in range(6))
     return SessionSetup(Roster("trial", Terms(**(terms | changes)), cards))
 
 

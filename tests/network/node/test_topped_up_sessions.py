@@ -31,7 +31,7 @@ N, COLLUDERS, SENSITIVITY, DELTA, IDEAL = 7, 1, 240.0, 1e-3, 1.005
 OWN = 100.0
 TOGETHER = OWN * math.sqrt(N - COLLUDERS) * (1.0 - 1e-9)
 MU = math.sqrt(IDEAL) * SENSITIVITY / TOGETHER  # the cancelling noise is so much that it costs less than 0.005
-CARDS = tuple(Identity.create(f"p{i}").card("127.0.0.1", 7001 + i) for i in range(N))
+CARDS = tuple(Identity.create(f"p{i}").card(f"127.0.0.1:{7001 + i}") for i in range(N))
 
 
 def setup_of(together: float = TOGETHER) -> SessionSetup:

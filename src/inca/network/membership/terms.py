@@ -1,6 +1,6 @@
 """The terms of a session: what the parties agree on before it begins.
 
-The attributes have the words of the API, the file has those of the format `inca-roster/2`: `pace` is
+The attributes have the words of the API, the file has those of the format `inca-roster/3`: `pace` is
 `min_round_duration`, `clock_bound` is `max_clock_skew`, `least_cohort` is `min_participants`.
 """
 

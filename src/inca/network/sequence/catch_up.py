@@ -24,7 +24,7 @@ import msgspec
 from inca.network.membership.identity import Identity
 from inca.network.membership.roster import Roster
 from inca.network.node.session_clock import Clock, session_clock
-from inca.network.node.transport_setup import transport_for
+from inca.network.node.transport_setup import NetworkAccess, start_transport, transport_for
 from inca.network.sequence.outcome_log import (
     DIGEST_BYTES,
     NO_RESULT,
@@ -108,12 +108,14 @@ class CatchUp(TransportEvents):
         self._patience_s = _MIN_PATIENCE_S
         self._answered: Counter[tuple[int, int]] = Counter()  # (peer, session, or 0 for outcomes), on its connection
 
-    async def hold(self, identity: Identity, until: float, listen: tuple[str, int] | None = None) -> CatchUpResult:
+    async def hold(self, identity: Identity, until: float, access: NetworkAccess) -> CatchUpResult:
         """Listen, and ask if something is lacking."""
         session = hashlib.sha256(b"inca-meeting/1" + self._roster.session).digest()
         limits = replace(Limits(), max_frame_bytes=_MAX_FRAME_BYTES, max_queue_shared_bytes=2 * _MAX_FRAME_BYTES)
-        self._transport = transport_for(self._roster, identity, limits, self, session=session, clock=self._clock)
-        await self._transport.start(*(listen or ()))
+        self._transport = transport_for(
+            self._roster, identity, limits, self, access, session=session, clock=self._clock
+        )
+        await start_transport(self._transport, self._roster.addresses_of(self._me), access)
         self._patience_s = max(_MIN_PATIENCE_S, _PATIENCE * (until - self._clock()))
         try:
             while (left := until - self._clock()) > 0.0:

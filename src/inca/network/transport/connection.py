@@ -7,6 +7,7 @@ import secrets
 from enum import Enum, auto
 
 from inca.errors import TransportViolation
+from inca.network.addresses import Address
 from inca.network.transport.failures import FailureCause
 from inca.network.transport.interface import TransportConfig
 from inca.network.transport.streams import ConnectionEvents, Stream, leave_no_trace
@@ -43,11 +44,12 @@ class Connection(Stream):
         address: str,
         origin: str = "",
         peer: int | None = None,
+        relay: Address | None = None,
     ) -> None:
         self.outgoing = peer is not None
         context = config.client if self.outgoing else config.server
         super().__init__(events, context, config.limits, buffer, server=not self.outgoing)
-        self.address, self.origin, self.peer = address, origin, peer
+        self.address, self.origin, self.peer, self.relay = address, origin, peer, relay
         self.state = ConnectionState.CONNECTING
         self.proven = False  # whether `peer` is whose certificate it is
         self.nonce, self.own_serial = secrets.token_bytes(16), 0  # of our first hello

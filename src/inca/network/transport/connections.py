@@ -159,7 +159,8 @@ class Connections:
             self._unreachable(peer, self._penalty(peer))
             return
         address = peer.routes.next(self._config.addresses[peer.party], now)
-        connection = Connection(self, self._config, self._buffer, address=str(address), peer=peer.party)
+        relay = address if address.relayed else None
+        connection = Connection(self, self._config, self._buffer, address=str(address), peer=peer.party, relay=relay)
         if peer.routes.more:
             connection.hasten(_PATIENCE_WITH_OTHERS_S)
         connection.dial_task = self._spawn(self._connect(connection, address))
@@ -191,7 +192,7 @@ class Connections:
         if refusal := self._acceptor.refusal(origin):
             self._acceptor.refuse(refusal)
             return False
-        connection = Connection(self, self._config, self._buffer, address=str(relay), origin=origin)
+        connection = Connection(self, self._config, self._buffer, address=str(relay), origin=origin, relay=relay)
         connection.dial_task = self._spawn(answer(connection))
         self._acceptor.now_pending(connection)
         return True
@@ -381,7 +382,9 @@ class Connections:
         connection.set_timer("deadline", self._limits.idle_timeout_s / 2, lambda: self._check_silence(connection))
         self._acceptor.no_longer_pending(connection)
         peer.wake_waiters()
-        self._events.log_event("connected", peer=peer.party, address=connection.address, dialled=connection.outgoing)
+        way = {} if connection.relay is None else {"relay": connection.relay}
+        where = {"address": connection.address, "dialled": connection.outgoing}
+        self._events.log_event("connected", peer=peer.party, **where, **way)
         self._events.up(peer.party)
         self.wake(peer)
 

@@ -229,7 +229,7 @@ def test_a_relay_with_a_certificate_that_is_not_its_own(network: RelayNetwork) -
 
         async with answering(hang, context) as address:
             failure = await why_not(network, address)
-            assert failure.cause is FailureCause.WRONG_CERTIFICATE
+            assert failure.cause is FailureCause.RELAY_UNTRUSTED
             assert "the relay wss://127.0.0.1" in failure.detail and "its authority" in failure.detail
 
     run(main())

@@ -144,7 +144,7 @@ class Relays:
             self._failures[address] = failure
             if before is None or before.cause is not failure.cause:
                 self._events.unregistered(address, failure)
-            refused = failure.cause in (FailureCause.RELAY_REFUSES, FailureCause.WRONG_CERTIFICATE)
+            refused = failure.cause in (FailureCause.RELAY_REFUSES, FailureCause.RELAY_UNTRUSTED)
             await asyncio.sleep((_REFUSED_PAUSE_S if refused else pause) * random.uniform(0.5, 1.0))
             pause = min(2 * pause, _LONGEST_PAUSE_S)
 

@@ -92,9 +92,9 @@ def _passes(error: Exception) -> bool:
 async def _describe(error: Exception, address: Address) -> Failure:
     relay, proxy = f"the relay {address}", _proxy_for(address)
     if isinstance(error, ssl.SSLCertVerificationError):
-        hint = "a private relay, or a proxy that opens TLS, needs the certificate of its authority"
+        hint = "a private relay, or a proxy that opens TLS, needs the certificate of its authority: --relay-ca"
         detail = f"{relay} shows a wrong certificate: {error.verify_message} ({hint})"
-        return Failure(FailureCause.WRONG_CERTIFICATE, detail)
+        return Failure(FailureCause.RELAY_UNTRUSTED, detail)
     if proxy is not None:
         if (refusal := await _refusal_of_proxy(error, relay, *proxy)) is not None:
             return refusal

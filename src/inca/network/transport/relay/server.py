@@ -221,6 +221,7 @@ class _Events(TransportEvents):
 
 
 async def _listen(options: RelayOptions) -> socket.socket:
+    """Return a socket that listens, or raise an `OSError`: whoever starts a relay knows which of them may pass."""
     if options.host:
         return await listen(options.host, options.port)
     both = socket.has_dualstack_ipv6()

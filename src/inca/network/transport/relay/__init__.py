@@ -9,18 +9,18 @@ HTTPS_PROXY and NO_PROXY. A proxy that opens TLS can cut or occupy a registratio
 
 **Claims.** The relay begins each connection with a fresh challenge. The party signs it, with what it wants and the name
 under which it dialled the relay, so that nobody can use the signature elsewhere or again (`messages`). At a relay a
-party's name is the fingerprint of its key. A party *registers* at its relays and keeps that connection; who wants to
-talk to it *dials* it there, on a connection of its own; the relay tells the callee, which *answers* on a new one. The
-two are joined: each binary message is a piece of the stream, an empty one its end. Registered parties may *ask* who
+party's name is the fingerprint of its key. A party *registers* at its relays and keeps that connection. Another party
+*dials* it there, on a connection of its own; the relay tells the callee, which *answers* on a new one. The two are
+joined: each binary message is a piece of the stream, an empty one its end. Registered parties may *ask* who
 else is there: a dial costs a handshake, and a consortium may wait for its last member for days.
 
 **One registration for each key.** A second one is refused while the first shows to be alive, and both processes are
 told: a copied machine must not take over. A dead one gives way within seconds; the same process gets back at once.
 
-**Reading and writing** happen without tasks and queues: each end of a connection is a `Link`, which handles what has
-arrived at once. Who sends faster than the other end reads, or than its key may, is read no further for a while. A
-reader that pauses answers no pings, so that only control connections must answer them; the others are pinged since
-proxies cut idle connections.
+**Reading and writing** happen without tasks and queues: each end of a connection is a `WebSocketLink`, which handles
+what has arrived at once. If a sender is faster than the other end reads, or than its key may be, the relay reads no
+more from it for a while. A reader that pauses answers no pings, so that only control connections must answer them; the
+others are pinged since proxies cut idle connections.
 
 **Limits** (`RelayLimits`) count connections by origin before TLS, and by pair and key after a claim. The callee is told
 an opaque label of where a call comes from, so that its own limits tell outsiders apart. On the relay's side TLS runs on

@@ -13,6 +13,7 @@ import pytest
 import trustme
 
 from helpers.blind_relays import PATH, RelayNetwork, address_of, registered
+from helpers.pace import allowance
 from helpers.proxies import proxy
 from helpers.transports import RecordedEvents, closed_port, run, until
 from inca.errors import InvalidInput
@@ -136,7 +137,7 @@ def test_a_dead_proxy_is_told_from_a_dead_relay(network: RelayNetwork, set_proxy
 def test_a_proxy_that_falls_silent(
     network: RelayNetwork, set_proxy: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(opening, "_OPEN_TIMEOUT_S", 0.5)
+    monkeypatch.setattr(opening, "_OPEN_TIMEOUT_S", 0.5 * allowance())
 
     async def main() -> None:
         async with network.relay() as relay, proxy(silent=True) as way:
@@ -176,7 +177,7 @@ def web(network: RelayNetwork) -> ssl.SSLContext:
 
 
 def test_what_is_no_relay(network: RelayNetwork, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(opening, "_OPEN_TIMEOUT_S", 2.0)
+    monkeypatch.setattr(opening, "_OPEN_TIMEOUT_S", 1.0 * allowance())
     monkeypatch.setattr(opening, "_PAUSE_S", 0.01)
 
     async def close(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import inca
 from helpers.examples import examples
 from inca.network.lattice.fixed_point import Lattice, granularity_for, portion
-from inca.network.node.rounding import added_mu
+from inca.network.node.session_setup import added_mu
 
 LARGE = 2**62 - 1
 UNFIT = "numbers of 64 bits do not suffice: with"

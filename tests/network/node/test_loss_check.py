@@ -45,7 +45,7 @@ def setup_of(**changes: Any) -> SessionSetup:
 
 
 def checker_of(setup: SessionSetup, party: int = 0) -> LossChecker:
-    return LossChecker(setup, setup.session.topology(PUBLIC_SEED), PUBLIC_SEED, party)
+    return LossChecker(setup, PUBLIC_SEED, party)
 
 
 def execution_of(setup: SessionSetup, absences: bool = False) -> inca.Execution:
@@ -227,7 +227,7 @@ def test_drawn_coalitions_follow_from_session_seed_and_party() -> None:
     assert list(map(frozenset, drawn)) == list(dict.fromkeys(map(frozenset, again)))
 
     assert checker_of(setup, 6).coalitions.tolist() != drawn
-    assert LossChecker(setup, setup.session.topology(bytes(16)), bytes(16), 5).coalitions.tolist() != drawn
+    assert LossChecker(setup, bytes(16), 5).coalitions.tolist() != drawn
     another = SessionSetup(roster_of(40, colluding=0.1))  # new keys, another session
     assert checker_of(another, 5).coalitions.tolist() != drawn
 

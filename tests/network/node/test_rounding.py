@@ -21,8 +21,7 @@ from inca.network.membership.identity import Identity
 from inca.network.membership.roster import Roster
 from inca.network.membership.terms import Terms
 from inca.network.node.loss_check import LossChecker
-from inca.network.node.rounding import added_mu
-from inca.network.node.session_setup import MIN_EXCESS, SessionSetup
+from inca.network.node.session_setup import MIN_EXCESS, SessionSetup, added_mu
 from inca.privacy.gaussian import mu_for
 from inca.protocol.rounding import Rounding
 
@@ -320,7 +319,7 @@ def test_a_partys_own_loss_and_its_certificate_include_what_whole_numbers_add(
 ) -> None:
     session = setup(seed="ab" * 16)
     topology = session.session.topology(bytes.fromhex("ab" * 16))
-    checker = LossChecker(session, topology, bytes(32), party=3)
+    checker = LossChecker(session, bytes.fromhex("ab" * 16), party=3)
     execution = inca.Execution(topology.schedule, session.roster.terms.injection)
     coalition = tuple(checker.coalitions[0].tolist())
     mu = checker._losses(execution).exact(coalition)

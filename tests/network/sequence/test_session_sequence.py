@@ -73,7 +73,7 @@ def _planned(roster: Roster, party: int) -> float:
 
 def _checker(roster: Roster, party: int) -> LossChecker:
     seed = bytes.fromhex(SEED)
-    return LossChecker(SessionSetup(roster), SessionSetup(roster).session.topology(seed), seed, party)
+    return LossChecker(SessionSetup(roster), seed, party)
 
 
 def test_top_up_noise_scales_as_all_noise_does(tight: Roster) -> None:

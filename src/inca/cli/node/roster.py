@@ -224,8 +224,8 @@ def _show_parties(roster: Roster, only: Collection[str] | None = None) -> None:
 
 def _show_terms(roster: Roster, plan: Plan | None = None) -> None:
     """Say the terms in words, and what error they lead one to expect."""
-    from inca.cli.times import in_words
     from inca.network.membership.terms import to_utc
+    from inca.reporting.parts import in_words
 
     terms = roster.terms
     _, error, remark = _expected_error(roster, plan)

@@ -18,10 +18,10 @@ from typing import Any
 import msgspec
 
 from inca._base.files import write_json
-from inca._base.validation import file_path, instance, listed, refuse, whole_parties
+from inca._base.validation import instance, listed, refuse, whole_parties
 from inca.errors import InvalidInput
 from inca.network.addresses import Address, read_addresses
-from inca.network.membership.identity import Card, Identity, check_name
+from inca.network.membership.identity import Card, Identity, check_name, read_file
 from inca.network.membership.terms import Terms, fields_from_file, to_utc
 from inca.protocol.adversary import smallest_cohort
 from inca.protocol.schedules.kinds import schedule_of_kind
@@ -243,16 +243,11 @@ class RosterDocument(msgspec.Struct, forbid_unknown_fields=True):
 
 def read_roster(path: str | Path) -> Roster:
     """Read a roster that `Roster.write` wrote, complete or not."""
-    place = file_path("path", path)
-    try:
-        fields = msgspec.json.decode(place.read_bytes(), type=dict[str, Any])
-        if fields.get("format") != FORMAT:
-            refuse("format", fields.get("format"), FORMAT)
-        if "terms" in fields:
-            fields["terms"] = fields_from_file(fields["terms"])
-        document = msgspec.convert(fields, RosterDocument)
-        return Roster(document.name, document.terms, document.parties, document.relays)
-    except (msgspec.MsgspecError, InvalidInput, UnicodeDecodeError, RecursionError) as error:
-        raise InvalidInput(f"{path} is not a valid {FORMAT} file: {error}") from None
-    except OSError as error:
-        raise InvalidInput(f"{path} cannot be read: {error.strerror or error}") from None
+    return read_file(path, FORMAT, _from_fields)
+
+
+def _from_fields(fields: dict[str, Any]) -> Roster:
+    if "terms" in fields:
+        fields["terms"] = fields_from_file(fields["terms"])
+    document = msgspec.convert(fields, RosterDocument)
+    return Roster(document.name, document.terms, document.parties, document.relays)

@@ -419,8 +419,7 @@ class Node(TransportEvents):
 
     def _load_accountant(self) -> None:
         """Load the accountant before the start, so that nobody waits for it later."""
-        seed = self.setup.session.seed or bytes(32)
-        self._loss_checker = LossChecker(self.setup, self.setup.session.topology(seed), seed, self.me)
+        self._loss_checker = LossChecker(self.setup, self.setup.session.seed or bytes(32), self.me)
         _ = self._loss_checker.planned
 
     def _work(self, job: Callable[[], str], then: Callable[..., Effects]) -> None:
@@ -439,11 +438,10 @@ class Node(TransportEvents):
 
     def _known_loss_checker(self) -> LossChecker:
         """Return what works out losses for the schedule, which must be known."""
-        ledger = self._party.ledger
-        if ledger.seed is None or ledger.topology is None:
-            raise RuntimeError("there is no schedule yet")
-        if self._loss_checker is None or self._loss_checker.seed != ledger.seed:
-            self._loss_checker = LossChecker(self.setup, ledger.topology, ledger.seed, self.me)
+        seed = self._party.ledger.seed
+        assert seed is not None
+        if self._loss_checker is None or self._loss_checker.seed != seed:
+            self._loss_checker = LossChecker(self.setup, seed, self.me)
         return self._loss_checker
 
     def _log_loss(self, event: str, check: LossCheck) -> str:

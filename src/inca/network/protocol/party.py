@@ -44,14 +44,7 @@ class Party:
     """
 
     def __init__(
-        self,
-        session: SessionConfig,
-        me: int,
-        *,
-        sign: Sign,
-        verify: Verify,
-        rng: random.Random,
-        serve_s: float = 0.0,
+        self, session: SessionConfig, me: int, *, sign: Sign, verify: Verify, rng: random.Random, serve_s: float = 0.0
     ) -> None:
         # Their types are written out, as the table of stages, which this module imports, looks at them.
         self.session: SessionConfig = session

@@ -14,8 +14,7 @@ has passed, it asks the row of its stage whether the stage is over:
 
 Then `then` does what is to be done last, and says which of the `successors` follows (without it, the first), whose
 `enter` does what is to be done first. A party may walk through several stages at once. Where it stays it does the
-`work` that is `due`, and talks about signed items if the stage `gossips`. A driver may leave the session in any stage,
-which is in no row; "over" and "left" have no successors.
+`work` that is `due`, and talks about signed items if the stage `gossips`. "over" and "left" have no successors.
 
 A message in `ignores` means nothing in the stage, and changes nothing; it may have been under way for long.
 """
@@ -28,13 +27,7 @@ from typing import TYPE_CHECKING
 from inca.errors import CannotJoin
 from inca.network.protocol.messages import ConsensusMessage, Message
 from inca.network.protocol.records import Left
-from inca.network.protocol.stage_rule import (
-    Stage,
-    StageRule,
-    never,
-    periods,
-    retry_time,
-)
+from inca.network.protocol.stage_rule import Stage, StageRule, never, periods, retry_time
 
 if TYPE_CHECKING:
     from inca.network.protocol.party import Party

@@ -23,6 +23,8 @@ from inca._base.options import (
     Loss,
     PlanOptions,
     Privacy,
+    Rounds,
+    ScheduleChoice,
     Sensitivity,
     Sigmas,
     Size,
@@ -330,14 +332,10 @@ class NoiseByHand(HandNoise):
 
 
 @options(PROTOCOL)
-class AgreedProtocol(Sigmas):
+class AgreedProtocol(Sigmas, ScheduleChoice, Rounds):
     """The protocol of a session."""
 
-    rounds: int | None = None
-    """Rounds of gossip: needed without --plan."""
     schedule: Literal["permutation", "circle"] = "permutation"
-    """Who sends to whom, and hears from whom: permutation (drawn for each round) or circle (in round r the r-th next
-    party)."""
 
 
 # --- a party of a network -------------------------------------------------------------------------------------------

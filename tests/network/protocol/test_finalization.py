@@ -32,7 +32,7 @@ from helpers.ledgers import SESSION, fresh
 from helpers.trustee_keys import in_common, secrets_of
 from inca.network.protocol.agreement.public_randomness import SECRET_BYTES, beacon_commitment
 from inca.network.protocol.context import PartyContext
-from inca.network.protocol.finalization import Finalization, injected_weight
+from inca.network.protocol.finalization import Finalization
 from inca.network.protocol.messages import ACKED, BACK, NOBODY, Item, Lock, Proposal, pack, unpack
 from inca.network.protocol.opening.cohort_keys import COHORTS, proves
 from inca.network.protocol.opening.deposits import Deposit
@@ -370,8 +370,8 @@ def test_deposits_are_opened_by_as_many_keys_as_the_threshold_and_by_no_fewer(ke
         context.signed_items.take(key(party))
     threshold = 3
     assert context.trustees(range(N)).threshold == threshold
-    assert finalization.keys_lacking == max(0, threshold - 1 - keys)
-    assert finalization.missing_keys == (set(range(keys + 1, N)) if finalization.keys_lacking else set())
+    assert finalization.keys == (1 + keys, threshold)
+    assert finalization.missing_keys == (set(range(keys + 1, N)) if 1 + keys < threshold else set())
     assert finalization.open() is (1 + keys >= threshold)
     assert (finalization.result is not None) is finalization.opened is not finalization.unfinished
     assert not finalization.open()  # once
@@ -481,7 +481,7 @@ def test_a_weight_that_is_not_what_the_cohort_injected_is_not_exact() -> None:
 
 def test_what_a_cohort_injects_follows_from_the_rounds_it_was_there() -> None:
     absent = [digest(1), digest(2, [1, 4]), digest(3)]
-    injected = injected_weight(2, SESSION.pieces)
+    injected = 3 * WEIGHT // SESSION.pieces  # in round 0, and in two more
     assert 0 < injected < WEIGHT
     for weight, exact in ((injected, True), (WEIGHT, False)):
         finalization, *_ = opened({2: (20, -2, weight)}, absent)

@@ -121,7 +121,9 @@ def test_what_is_injected_under_absence_is_what_the_library_says(session: Sessio
     flags = np.ones((session.rounds + 1, session.parties), dtype=bool)
     flags[1:, 0] = there
     assert ledger.topology is not None
-    execution = inca.Execution(ledger.topology.schedule, session.injection, inca.Presence.explicit(flags))
+    execution = inca.Execution(
+        ledger.topology.schedule, inca.incremental_injection(session.rounds), inca.Presence.explicit(flags)
+    )
     assert int(ledger.injected[-1]) / WEIGHT == pytest.approx(execution.total_weights[0], abs=2.0**-30)
 
 
@@ -139,7 +141,7 @@ def test_noise_enters_as_the_injection_says(there: list[int]) -> None:
             ledger.apply(Began(t, ledger.next_share()))
         seen.append(int(ledger.injected[0]) - before)
     terms = [discrete_gaussian(session.sigma_cancelling, 1, Keystream(bytes(32), b"mask %d" % r)) for r in range(T)]
-    _, z = session.injection.adapted([1, *there])
+    _, z = inca.incremental_injection(session.rounds).adapted([1, *there])
     assert seen == (np.rint(z).astype(np.int64) @ np.concatenate(terms)).tolist()
 
 

@@ -50,7 +50,7 @@ def test_messages_are_those_of_the_simulator() -> None:
     room = Room(PACED).open().run()
     assert PACED.seed is not None
     schedule = PACED.topology(PACED.seed).schedule
-    compare(room, inca.Execution(schedule, PACED.injection).settled())
+    compare(room, inca.Execution(schedule, inca.incremental_injection(PACED.rounds)).settled())
 
 
 @pytest.mark.parametrize("last", [1, 2, 3])
@@ -63,7 +63,10 @@ def test_messages_are_those_of_the_simulator_when_a_party_leaves_for_good(last: 
     flags[last + 1 :, 2] = False
     assert session.seed is not None
     schedule = session.topology(session.seed).schedule
-    compare(room, inca.Execution(schedule, session.injection, inca.Presence.explicit(flags)).settled())
+    compare(
+        room,
+        inca.Execution(schedule, inca.incremental_injection(session.rounds), inca.Presence.explicit(flags)).settled(),
+    )
     assert result.realized.cohort == {0, 1, 3, 4} and result.weight == 4 * WEIGHT
 
 

@@ -162,11 +162,6 @@ class Finalization:
         needed = 0 if self._opening is None else self._opening.threshold
         return len(self._context.signed_items.by_kind["key"]), needed
 
-    @property
-    def keys_lacking(self) -> int:
-        """How many more trustees must show their keys."""
-        return 0 if self._opening is None else self._opening.keys_lacking
-
     def recover(self) -> None:
         """Take up what was said and kept in earlier incarnations."""
         self.reason = self._own_refusal
@@ -294,7 +289,9 @@ class Finalization:
                 "and nobody can tell who"
             )
             return
-        injected = sum(injected_weight(len(of.account.present), session.pieces) for of in digests.values())
+        # What a party has put in by its portions: of round 0, and of each round that it took part in.
+        portions = (min(len(of.account.present) + 1, session.pieces) for of in digests.values())
+        injected = sum(WEIGHT * count // session.pieces for count in portions)
         exact = not realized.contradictions and weight == injected
         commitments = {party: digest.commitment for party, digest in digests.items()}
         self.result = Result(total, weight, realized, exact, beacon(session.id, commitments, opened.secrets))
@@ -307,8 +304,3 @@ class Finalization:
         own = self._context.ledger.own_items
         reasons = [read(item, Refusal).reason for (kind, _), item in own.items() if kind == "refusal"]
         return reasons[-1] if reasons else ""
-
-
-def injected_weight(rounds: int, pieces: int) -> int:
-    """Return the weight that a party injects in round 0 and `rounds` more, in the units that travel."""
-    return WEIGHT * min(rounds + 1, pieces) // pieces  # what so many portions add up to

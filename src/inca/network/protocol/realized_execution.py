@@ -16,6 +16,7 @@ from inca.errors import InvalidPeerMessage
 from inca.network.protocol.messages import ACKED, BACK, NOBODY, Account
 from inca.network.protocol.session import SessionConfig, Topology
 from inca.protocol.execution import Execution
+from inca.protocol.injection import incremental_injection
 from inca.protocol.presence import Presence
 from inca.protocol.schedules import ExplicitSchedule
 from inca.protocol.undelivered import Undelivered
@@ -74,7 +75,7 @@ def realize(session: SessionConfig, topology: Topology, accounts: Mapping[int, A
     cohort[list(accounts)] = True
     execution = Execution(
         ExplicitSchedule(receivers),
-        session.injection,
+        incremental_injection(session.rounds),
         Presence.explicit(present),
         undelivered=undelivered,
         cohort=cohort,

@@ -15,7 +15,6 @@ from functools import cached_property
 import numpy as np
 
 from inca._base.randomness import PublicSeed
-from inca.protocol.injection import Injection, incremental_injection
 from inca.protocol.schedules import Schedule
 from inca.protocol.schedules.kinds import schedule_of_kind
 from inca.protocol.topup import TopUp
@@ -90,11 +89,6 @@ class SessionConfig:
     def payload_bytes(self) -> int:
         """How many bytes a share or a final message has: 8 for each coordinate, and for the weight."""
         return 8 * (self.dimension + 1)
-
-    @property
-    def injection(self) -> Injection:
-        """How values and noise enter: in equal parts, with one noise term renewed per round."""
-        return incremental_injection(self.rounds)
 
     @property
     def pieces(self) -> int:

@@ -159,8 +159,9 @@ def assess(party: Party, now: float) -> None:
 def without_keys(party: Party, _: float) -> Stage:
     """Say how many trustees must come back; they are waited for."""
     finalization = party.finalization
+    shown, needed = finalization.keys
     finalization.reason = (
-        f"the final messages are committed to, and cannot be opened yet: {finalization.keys_lacking} more of "
+        f"the final messages are committed to, and cannot be opened yet: {needed - shown} more of "
         f"{party.context.listed(finalization.missing_keys)} must come back, and then there is a result"
     )
     return "serving"

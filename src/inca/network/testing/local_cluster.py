@@ -48,22 +48,13 @@ _PORTS_TRIED = 4  # for each that is wanted: some are in use
 
 @dataclass
 class LocalCluster:
-    """Identities, values and a roster under a folder; processes are started, killed and waited for by party id.
-
-    Attributes:
-        folder: Holds everything.
-        values: A row for each party.
-        names: Their names.
-        terms: The terms of the session.
-        relay_count: How many relays there are; with any, only the parties in `direct` have a port of their own.
-        direct: The parties that others can connect to all the same.
-    """
+    """Identities, values and a roster under a folder; processes are started, killed and waited for by party id."""
 
     folder: Path
-    values: Array = field(repr=False)
+    values: Array = field(repr=False)  # a row for each party
     names: Sequence[str]
     terms: Terms
-    relay_count: int = 0
+    relay_count: int = 0  # with any relays, only the parties in `direct` have a port of their own
     direct: Collection[int] = ()
     roster: Roster = field(init=False)
     relays: LocalRelays = field(init=False)

@@ -277,7 +277,7 @@ def test_what_keeps_a_roster_from_being_complete(case: str, cards: list[Card]) -
 
 
 FILES: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
-    "not an object": (lambda _: [], "Expected `object`, got `array`"),
+    "not an object": (lambda _: [], "format must be inca-roster/3, got None"),
     "no format": (lambda fields: fields.pop("format"), "format must be inca-roster/3, got None"),
     "another format": (
         lambda fields: fields.update(format="inca-roster/1"),

@@ -345,8 +345,6 @@ def test_illegal_calls_are_refused_and_change_nothing() -> None:
         "planned can only be called when it was asked for, got it in 'rounds'": lambda: party.planned(
             now, "too late for that"
         ),
-        "only an offer that was made can be unsent, got one of round 99": lambda: party.unsent(now, Offer(99, b"")),
-        "only an offer that was made can be in doubt, got one of round 99": lambda: party.in_doubt(now, Offer(99, b"")),
     }
     for sentence, call in calls.items():
         with pytest.raises(LocalProtocolError, match=re.escape(sentence)):

@@ -137,14 +137,11 @@ number of parties (2), got 3'))
             seed: A new public seed, which a roster that has one needs: with the old one everyone would know who sends
                 to whom long before the start, and could choose whom to cut off.
         """
-        terms = self.terms
-        again = msgspec.structs.replace(
-            terms,
-            start=start,
-            period=terms.period if period is None else period,
-            max_clock_skew=_rescaled(terms.max_clock_skew, terms.period, period),
-            seed=seed,
-        )
+        terms, skew = self.terms, self.terms.max_clock_skew
+        period = terms.period if period is None else period
+        if math.isclose(skew, terms.period / 10.0, rel_tol=1e-12):
+            skew = period / 10.0
+        again = msgspec.structs.replace(terms, start=start, period=period, max_clock_skew=skew, seed=seed)
         if again.start == terms.start:
             refuse("the start", to_utc(start), "another than before, so that it is another session")
         if terms.seed is None and seed is not None:
@@ -223,12 +220,6 @@ number of parties (2), got 3'))
             schedule_of_kind(terms.schedule, n, terms.rounds, seed=0)
         except InvalidInput as error:
             yield str(error)
-
-
-def _rescaled(max_clock_skew: float, before: float, period: float | None) -> float:
-    """Return the bound on clocks for a new period: a tenth of it if it was a tenth of the old one."""
-    is_default = math.isclose(max_clock_skew, before / 10.0, rel_tol=1e-12)
-    return period / 10.0 if period is not None and is_default else max_clock_skew
 
 
 class RosterDocument(msgspec.Struct, forbid_unknown_fields=True):

@@ -33,7 +33,7 @@ def measure_machine(
     stream = Keystream(bytes(32), b"sample")
     drawn, numbers = _seconds(lambda: discrete_gaussian(session.sigma_cancelling, count, stream))
     vector = numbers.astype("<i8").tobytes()
-    taken, _ = _seconds(lambda: payload_hash(_payload(decode(encode(Offer(1, vector))))))
+    taken, _ = _seconds(lambda: (decode(encode(Offer(1, vector))), payload_hash(vector)))
     keys = [clamped(trustee.to_bytes(32, "little")) for trustee in range(trustees)]
     dealing = Dealing(bytes(32), 0, bytes(32), 0, {i: public_of(key) for i, key in enumerate(keys)}, threshold)
     deposit, sealed = dealing.deal(bytes(32), vector)
@@ -54,11 +54,6 @@ def measure_machine(
         verify=verified / _SIGNATURES,
         assess=assess,
     )
-
-
-def _payload(message: object) -> bytes:
-    assert isinstance(message, Offer)
-    return message.payload
 
 
 def _seconds(work: Callable[[], Outcome]) -> tuple[float, Outcome]:

@@ -40,12 +40,11 @@ def sizes_only(struct: msgspec.Struct) -> str:
     "Item(kind='key', party=3, body=<13 bytes>, signature=<9 bytes>, sealed=<0 bytes>)"
     """
     values = {name: getattr(struct, name) for name in struct.__struct_fields__}
-    shown = [f"{name}={_size(value) if isinstance(value, bytes) else repr(value)}" for name, value in values.items()]
+    shown = [
+        f"{name}={f'<{len(value)} bytes>' if isinstance(value, bytes) else repr(value)}"
+        for name, value in values.items()
+    ]
     return f"{type(struct).__name__}({', '.join(shown)})"
-
-
-def _size(content: bytes) -> str:
-    return f"<{len(content)} bytes>"
 
 
 def payload_hash(payload: bytes) -> bytes:

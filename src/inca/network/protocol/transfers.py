@@ -14,7 +14,7 @@ from collections import Counter
 
 import numpy as np
 
-from inca.errors import InvalidPeerMessage, LocalProtocolError
+from inca.errors import InvalidPeerMessage
 from inca.network.protocol.context import PartyContext
 from inca.network.protocol.messages import (
     MAX_NUMBER,
@@ -110,7 +110,7 @@ class Transfers:
     def unsent(self, offer: Offer) -> None:
         """Learn that one attempt at an offer has not left; if none has, take it back."""
         t = offer.round
-        self._no_longer_under_way("unsent", t)
+        self._under_way[t] = max(0, self._under_way[t] - 1)
         if t not in self._attempts:
             return  # made in an earlier incarnation: it may have left then
         self._attempts[t] -= 1
@@ -119,19 +119,15 @@ class Transfers:
 
     def in_doubt(self, offer: Offer) -> None:
         """Learn that the connection on which an offer was sent has ended: in its round, make it again."""
-        self._no_longer_under_way("in doubt", offer.round)
-        if self._is_open(offer.round):
-            self._offer(offer.round)
-
-    def _no_longer_under_way(self, what: str, t: int) -> None:
-        if t not in self._context.ledger.fates:
-            raise LocalProtocolError(f"only an offer that was made can be {what}, got one of round {t}")
+        t = offer.round
         self._under_way[t] = max(0, self._under_way[t] - 1)
+        if self._is_open(t):
+            self._offer(t)
 
     def _is_open(self, t: int) -> bool:
         """Return whether an own offer has no answer yet, and may have one in its round."""
         ledger = self._context.ledger
-        return t == ledger.round and not ledger.sealed and ledger.fates[t] == OPEN
+        return t == ledger.round and not ledger.sealed and ledger.fates.get(t) == OPEN
 
     def handle_answer(self, peer: int, message: Ack | Voided) -> None:
         """Learn what was decided about an own offer; one that was voided comes back in its own round, or at the end.

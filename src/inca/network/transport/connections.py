@@ -419,7 +419,6 @@ class Connections:
         culprit = connection.peer if spoke else None if connection.outgoing else connection.origin
         count = 0
         if connection.socket is None:  # nobody was there to break a rule
-            connection.drop()
             self._acceptor.no_longer_pending(connection)
         else:
             if culprit is not None and failure.cause not in _FORGIVEN:
@@ -427,6 +426,8 @@ class Connections:
             self._events.violated(connection.peer, connection.address, failure, count)
         connection.finish(Bye.because_of(failure.cause) if told else None)
         self._end(connection, failure)
+        if connection.socket is None:
+            connection.drop()  # or the dial, or the answer to a call, would go on
 
     def on_closed(self, connection: Connection, error: Exception | None) -> None:
         """Forget a connection whose socket is closed."""

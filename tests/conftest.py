@@ -104,5 +104,6 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         missing.append("there is no Chromium on this machine, so the dashboard was not tried in a browser")
     if find_spec("torch") is None:
         missing.append("PyTorch is not installed, so what trains its modules was not tried, docs/pytorch.md included")
-    for sentence in missing:
+    skipped = [report.longreprtext.partition("NOT TESTED: ")[2] for report in terminalreporter.getreports("skipped")]
+    for sentence in (*missing, *dict.fromkeys(filter(None, skipped))):
         terminalreporter.write_line(f"NOT TESTED: {sentence}", red=True, bold=True)

@@ -64,7 +64,7 @@ def agree(folder: Path, lead: float, relays: Sequence[str] = (), **changes: Any)
 
     With relays, no party has an address of its own.
     """
-    terms: dict[str, Any] = {"rounds": 4, "receivers": 1, "schedule": "permutation"}
+    terms: dict[str, Any] = {"rounds": 4, "schedule": "permutation"}
     terms |= {"sigma_independent": 0.5, "sigma_cancelling": 5.0, "dimension": 1, "lower": 0.0, "upper": 1.0}
     terms |= {"epsilon": 1000.0, "delta": 1e-5, "rule": "analytic", "colluding": 0.0}
     terms |= {"min_participants": 3, "start": time.time() + lead, "period": PERIOD_S, "max_clock_skew": 0.4}

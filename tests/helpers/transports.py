@@ -9,7 +9,7 @@ import socket
 import ssl
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Sequence
-from contextlib import asynccontextmanager, closing, contextmanager, suppress
+from contextlib import ExitStack, asynccontextmanager, closing, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -296,3 +296,29 @@ async def closed_listener(network: TlsNetwork, party: int) -> AsyncIterator[None
     with closing(socket.create_server(("127.0.0.1", 0))) as held:
         network.move(party, held.getsockname()[:2])
         yield
+
+
+@contextmanager
+def dropping_port(network: TlsNetwork, party: int) -> Iterator[None]:
+    """Drop what comes to a party's port, as firewalls do: the kernel's queue of connections there is full."""
+    with ExitStack() as held:
+        full = held.enter_context(closing(socket.socket()))
+        full.bind(("127.0.0.1", 0))
+        full.listen(0)
+        for _ in range(4):
+            waiting = held.enter_context(closing(socket.socket()))
+            waiting.setblocking(False)
+            waiting.connect_ex(full.getsockname())
+        network.move(party, full.getsockname())
+        yield
+
+
+def held_for_one_peer(limits: Limits) -> int:
+    """Return how many bytes one peer can make a transport hold, whatever it does.
+
+    Two connections, of which one is replaced by the other, may each have a frame of which a byte is missing, and hold
+    less than a mebibyte of what TLS has not decrypted yet, or encrypted and not sent. One frame is being read. And
+    small messages wait for a peer that asks and does not read; what waits by reference is held by whoever sends it in
+    any case.
+    """
+    return 2 * (limits.max_frame_bytes + 2**20) + limits.max_frame_bytes + limits.max_queue_bytes

@@ -91,5 +91,5 @@ def test_those_who_stay_have_the_exact_result_at_the_promised_loss(parties: int,
 @pytest.mark.parametrize(("parties", "seed"), [(12, 0), *slowly(12, range(1, 8)), *slowly(40, range(2))])
 def test_a_liar_is_named_or_does_no_harm(parties: int, seed: int) -> None:
     network = session_under(Faults(loss=0.0005, delay=0.02, lies=1.0), parties, seed)
-    named = {party.lie.party for party in network.survivors.values() if party.lie is not None}
+    named = {party.finalization.lie.party for party in network.survivors.values() if party.finalization.lie is not None}
     assert named == {network.liar} or (not named and len(network.results) == parties)

@@ -18,6 +18,7 @@ from inca.network.transport import acceptor as module
 from inca.network.transport.acceptor import Acceptor, origin_of
 from inca.network.transport.interface import TransportEvents
 from inca.network.transport.limits import Limits, Violations
+from inca.network.transport.tcp import listen
 
 
 class Socket:
@@ -29,9 +30,12 @@ class Socket:
     def setblocking(self, flag: bool) -> None:
         self.blocking = flag
 
-    def setsockopt(self, level: int, option: int, value: bytes) -> None:
-        assert (level, option) == (socket.SOL_SOCKET, socket.SO_LINGER)
-        self.linger = value
+    def setsockopt(self, level: int, option: int, value: bytes | bool) -> None:
+        if isinstance(value, bytes):
+            assert (level, option) == (socket.SOL_SOCKET, socket.SO_LINGER)
+            self.linger = value
+        else:
+            assert (level, option, value) == (socket.IPPROTO_TCP, socket.TCP_NODELAY, True)
 
     def close(self) -> None:
         self.closed = True
@@ -117,6 +121,25 @@ def test_whoever_comes_is_let_in_with_its_address() -> None:
         await accepting.run(listening)
         assert accepting.accepted == [("10.0.0.1:40001", "10.0.0.1"), ("2001:db8::7:40002", "2001:db8::/64")]
         assert not any(each.closed for each in listening.sockets) and not accepting.events.log
+
+    asyncio.run(main())
+
+
+def test_what_is_written_on_a_connection_does_not_wait_for_receipts() -> None:
+    async def main() -> None:
+        accepted: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+
+        async def on_accepted(sock: socket.socket, address: str, origin: str) -> None:
+            with sock:
+                accepted.set_result(sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
+
+        with await listen("127.0.0.1", 0) as listening, socket.socket() as dialling:
+            acceptor = Acceptor(Limits(), Violations(Limits()), Events(), on_accepted)
+            task = asyncio.create_task(acceptor.run(listening))
+            dialling.connect(listening.getsockname())
+            assert await accepted
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
 
     asyncio.run(main())
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from helpers.pace import allowance
-from helpers.transports import TlsNetwork, closed_listener, closed_port, run, until
+from helpers.transports import TlsNetwork, closed_listener, closed_port, dropping_port, run, until
 from inca.errors import PeerUnreachable
 from inca.network.addresses import Address
 from inca.network.transport import connections
@@ -102,5 +102,27 @@ def test_if_none_leads_to_the_peer_it_is_down_once_for_all_reasons(network: TlsN
                     await a.measure(1)
             assert caught.value.cause is FailureCause.WRONG_CERTIFICATE
             await until(lambda: len(log.downs) == 1)
+
+    run(main())
+
+
+@pytest.mark.real_time
+def test_an_address_where_packets_are_dropped_ends_in_time_and_the_next_is_tried(
+    network: TlsNetwork, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connections, "_PATIENCE_WITH_OTHERS_S", 0.2)
+
+    async def main() -> None:
+        async with network.node(0, handshake_timeout_s=1.0 * allowance()) as (a, log), network.node(1) as (_, other):
+            (there,) = network.addresses[1]
+            with dropping_port(network, 1):
+                with pytest.raises(PeerUnreachable, match="does not answer") as caught:
+                    await a.measure(1)
+                assert caught.value.cause is FailureCause.TIMED_OUT
+                await until(lambda: len(log.downs) == 1)
+                network.addresses[1] = [*network.addresses[1], there]
+                a.send(1, b"x")
+                await other.reach(1)
+            assert len(log.downs) == 1 and not log.violations and not log.unsent_tokens
 
     run(main())

@@ -89,8 +89,9 @@ class Connections:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         if self._listening is not None:
             self._listening.close()
-        if self._relays is not None:
-            await self._relays.close()
+        await asyncio.gather(self._all_closed(), *([] if self._relays is None else [self._relays.close()]))
+
+    async def _all_closed(self) -> None:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_CLOSE_TIMEOUT_S):
                 while self.open:
@@ -418,7 +419,6 @@ class Connections:
         culprit = connection.peer if spoke else None if connection.outgoing else connection.origin
         count = 0
         if connection.socket is None:  # nobody was there to break a rule
-            connection.drop()
             self._acceptor.no_longer_pending(connection)
         else:
             if culprit is not None and failure.cause not in _FORGIVEN:
@@ -426,6 +426,8 @@ class Connections:
             self._events.violated(connection.peer, connection.address, failure, count)
         connection.finish(Bye.because_of(failure.cause) if told else None)
         self._end(connection, failure)
+        if connection.socket is None:
+            connection.drop()  # or the dial, or the answer to a call, would go on
 
     def on_closed(self, connection: Connection, error: Exception | None) -> None:
         """Forget a connection whose socket is closed."""

@@ -17,7 +17,7 @@ from helpers.transports import run, until
 from inca.network.addresses import Address
 from inca.network.transport.failures import FailureCause, Unreached
 from inca.network.transport.interface import TransportEvents
-from inca.network.transport.relay.client import Answer, Relays
+from inca.network.transport.relay.client import AnswerCall, Relays
 from inca.network.transport.relay.link import CHUNK_BYTES
 from inca.network.transport.relay.server import Relay
 from inca.network.transport.relay.stream import RelayedStream
@@ -85,7 +85,7 @@ class Party:
         own = [address_of(relay)]
         self.relays = Relays(network.access(me), own, buffer, TransportEvents(), self._on_call)
 
-    def _on_call(self, relay: Address, origin: str, answer: Answer) -> bool:
+    def _on_call(self, relay: Address, origin: str, answer: AnswerCall) -> bool:
         self.calls.append(End(self._at_end))
 
         async def take() -> None:
@@ -174,6 +174,9 @@ def test_what_arrived_before_a_close_at_any_time_is_the_beginning_of_what_was_se
             near.open.write(sent)
             for _ in range(rng.randrange(20)):
                 await asyncio.sleep(0)
+            if rng.random() < 0.5:
+                far.open.pause_reading()
+                asyncio.get_running_loop().call_later(0.05, far.open.resume_reading)
             orderly = rng.random() < 0.5
             (near.open.close if orderly else near.open.abort)()
             await until(lambda: near.over and far.over)
@@ -281,8 +284,7 @@ def test_a_party_that_floods_is_slowed_and_others_are_not(network: RelayNetwork)
         async with streams(network, bytes_per_second=1e6, burst_bytes=1_000_000) as (relay, near, far):
             near.open.write(bytes(3_000_000))
             await until(lambda: len(far.read) >= 1_000_000)
-            held = [link for link in relay.switchboard.data if link._held]
-            assert [link.name for link in held] == [network.names[0]]
+            await until(lambda: [link.name for link in relay.switchboard.data if link._held] == [network.names[0]])
             far.open.write(b"x" * 500_000)
             await until(lambda: len(near.read) == 500_000)
             assert len(far.read) < 3_000_000  # bert was faster

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import http
 import secrets
 import socket
 import ssl
 from enum import Enum, auto
-from typing import Protocol
+from typing import TYPE_CHECKING, cast
 
 from inca._base.extras import importing
-from inca.network.transport.relay.link import CHUNK_BYTES, Link
+from inca.network.transport.relay.link import CHUNK_BYTES, WebSocketLink
 from inca.network.transport.streams import RECORD_BYTES, leave_no_trace
 
 with importing("inca.network", extra="network"):
@@ -19,8 +18,14 @@ with importing("inca.network", extra="network"):
     from websockets.protocol import Event
     from websockets.server import ServerProtocol
 
+if TYPE_CHECKING:
+    from inca.network.transport.relay.server import Relay
+
 REQUEST_BYTES = 1 << 14  # of TLS's and HTTP's headers, and of what else comes before a claim
-_MESSAGES_COUNTED = 64  # before it is asked whether to go on
+_READ_BYTES = (
+    1 << 16
+)  # handled in one go, less if the messages are tiny: each costs as much as one of thousands of bytes
+_FEW = 16
 _HIGH_WATER = 1 << 17  # bytes that wait for the kernel before the other end is held back
 _MOST_UNREAD_BYTES = 1 << 20  # more than the other end can have on its way then
 _USER_TIMEOUT_MS = 180_000  # a machine that vanished without a word is noticed at the latest then
@@ -37,56 +42,26 @@ class Role(Enum):
     DONE = auto()
 
 
-class Door(Protocol):
-    """Who lets links in."""
-
-    def on_request(self, link: ServerLink, request: Request) -> tuple[http.HTTPStatus, str] | None:
-        """Return what to answer in place of a WebSocket, if so."""
-
-    def on_opened(self, link: ServerLink) -> None:
-        """There is a WebSocket."""
-
-    def on_gone(self, link: ServerLink) -> None:
-        """It is closed."""
-
-
-class Board(Protocol):
-    """Who decides what links become, once they are WebSockets."""
-
-    def on_message(self, link: ServerLink, text: bytes) -> None:
-        """Take a text message."""
-
-    def on_piece(self, link: ServerLink, data: bytes | bytearray) -> None:
-        """Take a piece of a stream; empty at its end."""
-
-    def on_read(self, link: ServerLink, messages: int, size: int) -> None:
-        """Count what was read."""
-
-    def on_writable(self, link: ServerLink) -> None:
-        """More can be written to it."""
-
-
-class ServerLink(Link):
+class ServerLink(WebSocketLink):
     """A connection that a relay has accepted; `origin` says where from, in words that mean nothing to others."""
 
     def __init__(
         self,
-        door: Door,
-        board: Board,
+        relay: Relay,
         buffer: memoryview,
         context: ssl.SSLContext | None,
-        open_timeout_s: float,
         *,
         address: str,
         origin: str,
     ) -> None:
         super().__init__(ServerProtocol(max_size=CHUNK_BYTES), buffer)
-        self._door, self._board, self._open_timeout_s = door, board, open_timeout_s
+        self._relay, self._board = relay, relay.switchboard
+        self._open_timeout_s = self._board.limits.open_timeout_s
         self.address, self.origin = address, origin
         self.role, self.nonce = Role.PENDING, secrets.token_bytes(32)
         self.name, self.instance = "", ""
         self.partner: ServerLink | None = None
-        self._early_bytes = 0
+        self._early_bytes, self._read_bytes = 0, RECORD_BYTES
         self.ticket, self.pair = "", frozenset[str]()  # of the call that it makes
         self._in, self._out = ssl.MemoryBIO(), ssl.MemoryBIO()
         self._tls = None if context is None else context.wrap_bio(self._in, self._out, server_side=True)
@@ -127,30 +102,34 @@ class ServerLink(Link):
                 self._secure = True
                 self._drain()
                 self.set_timer("deadline", self._open_timeout_s, self.abort)
-            self._read_on()
+            while not self._held and self.transport is not None and (size := self._read()):
+                messages = self.receive(self._buffer[:size])
+                self._read_bytes = _READ_BYTES if messages < _FEW else RECORD_BYTES
+                self._board.on_read(self, messages, size)
         except ssl.SSLWantReadError:
-            self._drain()  # our part of the handshake, or a new key
+            self._drain()  # our part of the handshake
         except ssl.SSLError:
             self._drain()  # the alert that says what is wrong
             self.abort()
 
-    def _read_on(self) -> None:
-        messages = size = 0
+    def _read(self) -> int:
+        """Decrypt into the shared buffer; return how many bytes."""
+        size = 0
         try:
-            while not self._held and self.transport is not None:
+            while size < self._read_bytes:
                 if self._tls is None:
-                    data = self._in.read(RECORD_BYTES)
-                elif not (data := self._tls.read(RECORD_BYTES)):  # the other side ended TLS in good order
-                    self.eof_received()
+                    data = self._in.read(self._read_bytes)
+                    self._buffer[: len(data)] = data
+                    return len(data)
+                read = cast(int, self._tls.read(RECORD_BYTES, self._buffer[size:]))
+                if not read:  # the other side ended TLS in good order
+                    assert self.transport is not None
                     self.transport.close()
-                if not data:
                     break
-                messages, size = messages + self.receive(data), size + len(data)
-                if messages > _MESSAGES_COUNTED:  # tiny ones cost most
-                    self._board.on_read(self, messages, size)
-                    messages = size = 0
-        finally:
-            self._board.on_read(self, messages, size)
+                size += read
+        except ssl.SSLWantReadError:
+            self._drain()  # a new key, perhaps
+        return size
 
     def put(self, data: bytes) -> None:
         """Encrypt and write."""
@@ -177,12 +156,12 @@ class ServerLink(Link):
             super().on_event(event)
             return
         assert isinstance(self.websocket, ServerProtocol)
-        answer = self._door.on_request(self, event)
+        answer = self._relay.on_request(self, event)
         response = self.websocket.reject(*answer) if answer is not None else self.websocket.accept(event)
         self.websocket.send_response(response)
         self._flush()
         if self.open:
-            self._door.on_opened(self)
+            self._relay.on_opened(self)
 
     def on_text(self, text: bytes) -> None:
         """Pass it on."""
@@ -202,7 +181,7 @@ class ServerLink(Link):
 
     def on_closed(self, error: Exception | None) -> None:
         """Pass it on."""
-        self._door.on_gone(self)
+        self._relay.on_gone(self)
 
     def give_way(self) -> None:
         """Close at once, and leave no trace in the kernel."""

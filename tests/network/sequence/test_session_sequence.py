@@ -42,7 +42,7 @@ SEED = "cd" * 16
 @pytest.fixture(scope="module")
 def tight(tmp_path_factory: pytest.TempPathFactory) -> Roster:
     """Return a roster whose noise is just enough for what it promises, in real numbers."""
-    noise = {"sigma_independent": 3.0, "sigma_cancelling": 30.0, "colluding": 0.2, "seed": SEED}
+    noise: dict[str, Any] = {"sigma_independent": 3.0, "sigma_cancelling": 30.0, "colluding": 0.2, "seed": SEED}
     roster = agree(tmp_path_factory.mktemp("tight"), 100.0, **noise)
     terms = roster.terms
     execution = Execution(SessionSetup(roster).session.topology(bytes.fromhex(SEED)).schedule, terms.injection)
